@@ -1,4 +1,4 @@
-// What it takes to move blobs, as estimates of implementations and of reorders count it.
+// Estimated cost of memory traffic, for estimates of implementations and of reorders.
 #pragma once
 
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace crema {
 
-// A thread, of a copy in the caches and a little beyond, as far as reorders and implementations are
-// compared.
+// Copy rate of one thread for data in the caches and slightly larger. Used to compare reorders with
+// implementations.
 inline constexpr double kCopyBytesPerSecond = 20e9;
 
 inline double CopySeconds(std::span<const BlobSpec> specs, int threads) {
@@ -18,7 +18,7 @@ inline double CopySeconds(std::span<const BlobSpec> specs, int threads) {
   return bytes / (kCopyBytesPerSecond * threads);
 }
 
-// To read the inputs of a layer and to write its outputs.
+// Returns the seconds to read the inputs of a layer and to write its outputs.
 inline double CopySeconds(const OpDesc& query) {
   return CopySeconds(query.context.inputs, query.threads) +
          CopySeconds(query.info.outputs, query.threads);

@@ -1,4 +1,4 @@
-// Whether a GPU can be given the passes of a plan as a whole (CUDA graphs).
+// Tests if the passes of a plan can run as CUDA graphs.
 #pragma once
 
 #include <cstddef>
@@ -8,15 +8,16 @@
 
 namespace crema {
 
-// Returns true for a layer that makes data on the host.
+// Returns true for a layer that produces data on the host.
 bool IsHostSource(const PlannedLayer& layer);
 
-// Returns the layer after the last host source: from there on passes are the same work each time.
-// 0 if there is no such source.
+// Returns the index of the layer after the last host source, or 0 without one. Passes do the same
+// work each time from this layer on.
 size_t FirstLayerBehindSources(const Plan& plan);
 
-// Why passes of this plan are queued layer by layer, "layer ..."; empty where the plan knows of
-// nothing. What a layer does as it runs may be another reason (Session::WhyNoGraph).
+// Returns the reason why passes of this plan are queued layer by layer ("layer ..."), or an empty
+// string if the plan contains none. A layer may add another reason at run time
+// (Session::WhyNoGraph).
 std::string WhyNoGraphCapture(const Plan& plan);
 
 }  // namespace crema

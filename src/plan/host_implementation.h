@@ -1,12 +1,13 @@
-// Layers of a session on a GPU that the CPU computes, as they have no code for the GPU.
+// Layers of a GPU session that run on the CPU because they have no GPU code.
 #pragma once
 
 #include "graph/implementation.h"
 
 namespace crema {
 
-// The native methods on copies of all that they read, which they wait for; what they write is
-// copied back. For f32. Chosen by plans with PlanOptions::allow_cpu_layers only.
+// Returns an implementation that runs the native methods on host copies of all inputs, waits for
+// these copies, and copies the outputs back. For f32. Used only by plans with
+// PlanOptions::allow_cpu_layers.
 const Implementation& HostImplementation();
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// Measures implementations, for whoever plans.
+// Interface that measures implementations for the planner.
 #pragma once
 
 #include <functional>
@@ -10,28 +10,30 @@
 
 namespace crema {
 
-// Thread safety: any number of threads may plan with one.
+// Thread safety: any number of threads may plan with one timer.
 class ImplementationTimer {
  public:
   virtual ~ImplementationTimer() = default;
 
-  // Seconds that each of these implementations takes for one forward pass of the layer, and for the
-  // backward pass too where `query.backward`, in the order of `implementations`. `layer` is a text
-  // on one line, the same for layers that must take the same time. Empty: not measured, estimates
-  // decide. Each implementation supports the query; the memory formats of its blobs are its own.
+  // Returns the seconds of one forward pass of the layer (plus the backward pass if
+  // `query.backward`) for each implementation, in the order of `implementations`. `layer` is one
+  // line of text, equal for layers that take the same time. An empty result means not measured:
+  // estimates decide. Requires: each implementation supports the query. Its own memory formats
+  // apply to its blobs.
   virtual std::vector<double> Measure(const std::string& layer, const OpDesc& query,
                                       std::span<const Implementation* const> implementations) = 0;
 
-  // Seconds that engines of a library take for a piece of work, in the order of their names;
-  // `measure(i)` runs number i and is infinite where it cannot be had. `work` is a text on one line
-  // that says what, on what, and with which version. Empty: not measured, the first will do.
+  // Returns the seconds that engines of a library take for one piece of work, in the order of their
+  // names. `measure(i)` runs engine i and returns infinity if it is unavailable. `work` is one line
+  // of text with the operation, its operands and the library version. An empty result means not
+  // measured: the first engine is used.
   virtual std::vector<double> MeasureEngines(const std::string& /*work*/,
                                              std::span<const std::string> /*engines*/,
                                              const std::function<double(size_t)>& /*measure*/) {
     return {};
   }
 
-  // All layers of a plan were asked about: what was measured can be stored.
+  // Called after all layers of a plan were measured. Measurements can be stored now.
   virtual void Keep() {}
 };
 

@@ -1,4 +1,4 @@
-// The question to an implementation about a layer that is planned.
+// Queries about layers of a plan, for Infer and for implementations.
 #pragma once
 
 #include <algorithm>
@@ -9,21 +9,21 @@
 
 namespace crema {
 
-// The question to Infer about a layer of a plan with these options. `inputs` must outlive it.
+// Returns the context for Infer of a layer in a plan with these options. `inputs` must outlive it.
 InferContext ContextOf(const Layer& layer, std::span<const BlobSpec> inputs, size_t output_count,
                        const PlanOptions& options);
 
-// The question to an implementation about a layer of a plan with these options: nothing is
-// fused or handed on, and there is no backward pass. The arguments must outlive it.
+// Returns the query about a layer in a plan with these options, without fused layers, norm fusion
+// or a backward pass. The arguments must outlive it.
 OpDesc QueryOf(const Layer& layer, const InferContext& context, const LayerInfo& info,
                const PlanOptions& options);
 
-// The same about a planned layer, with what it fuses and hands on. `output_stride` is
-// OpDesc::output_stride.
+// Returns the query about a planned layer, with its fused layers and norm fusion. `output_stride`
+// is OpDesc::output_stride.
 OpDesc QueryOf(const PlannedLayer& layer, const InferContext& context, const LayerInfo& info,
                int64_t output_stride, const PlanOptions& options);
 
-// body(query), as the plan stands; `output_stride` is OpDesc::output_stride.
+// Calls body(query) for the current state of the plan. `output_stride` is OpDesc::output_stride.
 template <typename Body>
 auto WithQuery(const Plan& plan, const PlannedLayer& layer, int64_t output_stride, Body&& body) {
   std::vector<BlobSpec> inputs;
@@ -33,7 +33,8 @@ auto WithQuery(const Plan& plan, const PlannedLayer& layer, int64_t output_strid
   return body(QueryOf(layer, context, layer.info, output_stride, plan.options));
 }
 
-// What the implementation of the layer says of `query`, which is about the layer, and needs for it.
+// Stores the info and the needs that the implementation of the layer reports for `query`, a query
+// about this layer.
 inline void BookNeeds(const OpDesc& query, PlannedLayer* layer) {
   layer->info = layer->implementation->Info(query);
   const Needs needs = layer->implementation->NeedsOf(query);
@@ -42,7 +43,7 @@ inline void BookNeeds(const OpDesc& query, PlannedLayer* layer) {
   layer->state_bytes = static_cast<int64_t>(needs.state_bytes);
 }
 
-// The same with what the layer fuses and hands on by now.
+// Updates these for the current fused layers and norm fusion of the layer.
 inline void UpdateRequirements(const Plan& plan, PlannedLayer* layer) {
   WithQuery(plan, *layer, 0, [&](const OpDesc& query) {
     BookNeeds(query, layer);
@@ -50,7 +51,7 @@ inline void UpdateRequirements(const Plan& plan, PlannedLayer* layer) {
   });
 }
 
-// Scratch and state of the whole plan, from those of its layers.
+// Sets scratch and state bytes of the whole plan from those of its layers.
 inline void BookTotals(Plan* plan) {
   plan->scratch_bytes = 0;
   plan->state_bytes = 0;

@@ -1,4 +1,4 @@
-// Which layers own which learned blobs, and who shares them.
+// Ownership and sharing of learned blobs.
 #pragma once
 
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace crema {
 
-// One slot for each learned blob of each node, in order. Blobs whose ParamSpec has the same
-// non-empty name share the first one's memory. Throws kInvalidArgument, with all problems: more
-// `param` entries than blobs, shapes that differ (STRICT) or counts that differ (PERMISSIVE),
+// Returns one slot for each learned blob of each node, in order. Blobs whose ParamSpec has the same
+// non-empty name share the memory of the first one. Throws kInvalidArgument, with all problems, for
+// more `param` entries than blobs, different shapes (STRICT) or counts (PERMISSIVE), and
 // multipliers that are not finite or contradict each other.
 std::vector<LearnedSlot> AssignLearnedSlots(const Graph& graph, const std::vector<LayerInfo>& infos,
                                             const GradientFlow& flow);

@@ -1,4 +1,4 @@
-// Everything that is decided before a net runs.
+// The plan of a net: all decisions made before it runs.
 #pragma once
 
 #include <algorithm>
@@ -21,9 +21,9 @@ class ImplementationTimer;  // plan/implementation_timer.h
 struct ArenaSlot {
   int64_t offset = -1;
   int64_t bytes = 0;
-  // The value whose external buffer holds this one instead of the arena; -1: none.
+  // Value whose external buffer holds this one instead of the arena. -1 means none.
   int buffer_owner = -1;
-  // Bytes from one image to the next if this is a sub-view of a larger value; else 0.
+  // Bytes from one image to the next if this is a sub-view of a larger value, else 0.
   int64_t image_stride = 0;
 };
 
@@ -33,17 +33,18 @@ struct PlannedValue {
   float loss_weight = 0;
   int producer = -1;
   ArenaSlot data;
-  ArenaSlot again;                // where its layer writes it when it runs again for backward
-  ArenaSlot gradient;             // none when nobody wants it
+  ArenaSlot again;                // written here when its layer runs again for backward
+  ArenaSlot gradient;             // none if unused
   bool has_gradient = true;       // false: a value of a norm fusion that needs none
   bool gradient_written = false;  // by its reader; otherwise backward starts from loss_weight
   bool is_output = false;
-  // For sub-views of one larger value: the value that stands for all of them when a session gives
-  // them memory of their own, for shapes other than the planned ones. -1: no sub-view.
+  // For sub-views of one larger value: the value that represents all of them when a session
+  // allocates separate memory for them, for shapes other than the planned ones. -1 means no sub-
+  // view.
   int sub_view_of = -1;
 };
 
-// An implementation that was not chosen, and why.
+// An implementation that was not chosen, with the reason.
 struct SkippedImplementation {
   std::string implementation;
   std::string reason;
@@ -58,13 +59,12 @@ struct PlannedLayer {
   std::vector<int> learned;  // learned slots of the plan
   const Implementation* implementation = nullptr;
   std::vector<SkippedImplementation> skipped;
-  bool tuned = false;     // the implementation was chosen by what an ImplementationTimer measured
+  bool tuned = false;     // chosen by times of an ImplementationTimer
   uint64_t layer_id = 0;  // random stream
   bool forward = true;    // false: outputs are views of the input
   bool backward = false;
   bool in_place = false;
-  // The inputs lie where the output has them (LayerInfo::contiguous_concat), for the planned
-  // shapes.
+  // The inputs are stored inside the output (LayerInfo::contiguous_concat), for the planned shapes.
   bool concat_in_place = false;
   // The producers of its inputs can write into its output, image by image
   // (plan/memory/concat_in_place.h).
@@ -72,12 +72,12 @@ struct PlannedLayer {
   // The inputs and their gradients are sub-views of its output (LayerInfo::strided_concat), for the
   // planned shapes and any smaller number of images.
   bool strided_concat_in_place = false;
-  // Forward runs again just before backward, without updating running statistics, so that neither
-  // outputs nor saved tensors are kept. The first run gets no memory for saved tensors.
+  // Forward runs again just before backward, without updating running statistics, so neither
+  // outputs nor saved tensors are kept. The first run has no memory for saved tensors.
   bool recompute = false;
-  std::vector<int> runs_again;   // layers that do so just before the backward of this one, in order
-  std::vector<bool> to_input;    // gradient wanted, by input
-  std::vector<bool> to_learned;  // gradient wanted, by learned blob
+  std::vector<int> runs_again;   // layers to run again before this backward, in order
+  std::vector<bool> to_input;    // gradient needed, by input
+  std::vector<bool> to_learned;  // gradient needed, by learned blob
   std::vector<ArenaSlot> saved;  // of the run that backward follows
   int64_t forward_scratch = 0;   // bytes
   int64_t backward_scratch = 0;
@@ -87,14 +87,14 @@ struct PlannedLayer {
   std::vector<int> fused;
   std::vector<const Layer*> fused_layers;  // the same, for OpDesc
   int fused_into = -1;          // the layer that computes this one, whose output is then a view
-  size_t extra_inputs = 0;      // of fused layers, in `inputs` behind its own
-  NormFusion norm_fusion = {};  // with values behind all others of `inputs` and `outputs`
+  size_t extra_inputs = 0;      // of fused layers, in `inputs` after its own
+  NormFusion norm_fusion = {};  // its values come last in `inputs` and `outputs`
 
   const std::string& name() const { return layer->param().name(); }
   // Number of inputs and outputs without those of fused layers and norm fusions.
   size_t OwnInputs() const { return inputs.size() - extra_inputs - norm_fusion.inputs(); }
   size_t OwnOutputs() const { return outputs.size() - norm_fusion.outputs(); }
-  // Returns true if that output aliases input 0, so that the layer does not write it.
+  // Returns true if that output aliases input 0, so the layer does not write it.
   bool LiesInInput(size_t output) const {
     return !forward || in_place || (norm_fusion.emits_factors && output == 0);
   }
@@ -113,22 +113,23 @@ struct LearnedSlot {
   Shape shape;
   FillerParameter filler;
   std::string share_name;  // ParamSpec.name
-  int owner = -1;          // slot; itself when it owns
+  int owner = -1;          // slot; its own index if it is the owner
   float lr_mult = 1;       // of the owner after merging
   float decay_mult = 1;
   bool statistic = false;  // LearnedBlob::statistic
   bool wants_gradient = false;
 };
 
-// Each can be left out, to find out what it does; PlanOptions::optimize off leaves out all.
+// Optimization passes. Each can be disabled to measure its effect. PlanOptions::optimize = false
+// disables all.
 struct PlanPasses {
-  bool upload_bytes = true;     // images go up to a GPU as bytes and become numbers there
-  bool fuse_relu = true;        // a ReLU becomes part of the layer before it
-  bool move_strides = true;     // what only strided convolutions read is not computed in between
-  bool memory_formats = true;   // blobs lie as the fastest implementations like them
-  bool fuse = true;             // implementations do the work of the layers behind them
-  bool fuse_batch_norm = true;  // convolutions measure and normalise for BatchNorm on a GPU
-  bool share_memory = true;     // dead blobs give their memory to others; layers work in place
+  bool upload_bytes = true;     // upload images to a GPU as bytes and convert them there
+  bool fuse_relu = true;        // fuse a ReLU into the layer before it
+  bool move_strides = true;     // compute only the elements that strided convolutions read
+  bool memory_formats = true;   // choose the layout and stored type of each blob by estimated time
+  bool fuse = true;             // fuse following layers into an implementation
+  bool fuse_batch_norm = true;  // conv-BatchNorm fusion on a GPU
+  bool share_memory = true;     // reuse memory of dead blobs; run layers in place
   bool optimized_implementations = true;  // implementations other than the native ones
 };
 
@@ -137,24 +138,23 @@ struct PlanOptions {
   Device device = {};
   int threads = 1;
   bool backward = true;  // plan a backward pass
-  // Let blobs that are dead share memory and fuse what can be fused. Off: every named blob and
-  // gradient can be looked at after a run.
+  // Reuse memory of dead blobs and fuse layers. False keeps every named blob and gradient readable
+  // after a run.
   bool optimize = true;
   int rank = 0;
   int world = 1;
-  bool deterministic =
-      false;  // the same bits on any number of threads: no implementation that cannot
+  bool deterministic = false;  // same bits for any number of threads
   PlanPasses passes = {};
-  // Measures implementations where several can do a layer; null: estimates decide. Not
-  // asked by deterministic plans.
+  // Measures layers that several implementations can compute. Null means estimates decide. Not used
+  // by deterministic plans.
   std::shared_ptr<ImplementationTimer> implementation_timer = nullptr;
-  Precision precision = FP32;  // of layers that do not say one, where the net says none either
-  // On a GPU: layers without code for it are computed by the CPU on copies of their blobs, each
-  // said in `summary --plan`. Off: such a layer is an error.
+  Precision precision = FP32;  // for layers without one, if the net sets none either
+  // On a GPU: the CPU computes layers without GPU code, on copies of their blobs. `summary --plan`
+  // reports each. False makes such a layer an error.
   bool allow_cpu_layers = false;
   ProcessorFacts processor = {};
-  // Names of the implementations that must compute these layers, by layer name: nothing else does,
-  // and no other layer fuses them. Names of layers that the net does not have are errors.
+  // Names of the implementations that must compute these layers, by layer name. No other
+  // implementation computes them and no other layer fuses them. Unknown layer names are errors.
   std::map<std::string, std::string> pinned = {};
 };
 
@@ -162,7 +162,7 @@ inline bool IsPinned(const Layer& layer, const PlanOptions& options) {
   return options.pinned.contains(layer.param().name());
 }
 
-// Whether a plan of these options looks at that implementation of the layer at all.
+// Returns true if a plan with these options considers this implementation for the layer.
 inline bool MayUse(const Implementation& implementation, const Layer& layer,
                    const PlanOptions& options) {
   if (implementation.device != options.device.type) return false;
@@ -171,8 +171,8 @@ inline bool MayUse(const Implementation& implementation, const Layer& layer,
   return options.passes.optimized_implementations || implementation.name == kNativeImplementation;
 }
 
-// Immutable once made. Points into the registry that it was made with, which must live as long.
-// Thread safety: any number of threads, any number of sessions.
+// Immutable after construction. Points into the registry used to make it, which must outlive it.
+// Thread safety: any number of threads and sessions.
 struct Plan {
   std::string name;
   NetState state;
@@ -182,26 +182,28 @@ struct Plan {
   std::vector<LearnedSlot> learned;
   std::vector<int> outputs;    // values, ordered by name
   int64_t arena_bytes = 0;     // with reuse
-  int64_t unshared_bytes = 0;  // what it would be without
+  int64_t unshared_bytes = 0;  // without memory reuse
   int64_t scratch_bytes = 0;   // the largest of any layer
   int64_t state_bytes = 0;     // of all implementations
   NetParameter written;        // the net as a caffemodel holds it, without blobs
 
-  // The last value of that name, as Caffe's blob of that name after a forward pass; -1: none.
+  // Returns the last value of that name, which is Caffe's blob of that name after a forward pass.
+  // -1 means none.
   int FindValue(const std::string& blob) const;
-  // The first one: where an in-place chain starts. Inputs are set there, gradients are read there.
+  // Returns the first value of that name: the start of an in-place chain. Inputs are set and
+  // gradients are read through this value.
   int FindFirstValue(const std::string& blob) const;
   int64_t LearnedCount() const;  // elements of owned learned blobs
 };
 
 // Plans a net for one state: builds the graph, runs the passes, infers shapes, chooses
-// implementations and places every buffer. Throws Error with all problems found. Warnings are
-// appended.
+// implementations and places every buffer. Throws Error with all problems found. Appends warnings.
 std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& source,
                                      const NetState& state, const Registry& registry,
                                      const PlanOptions& options, std::vector<Problem>* warnings);
 
-// One line a layer: name, type, output shapes, learned elements, implementation; then totals.
+// Returns one line for each layer (name, type, output shapes, learned elements, implementation),
+// then the totals.
 std::string DescribePlan(const Plan& plan);
 
 }  // namespace crema

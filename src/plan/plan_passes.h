@@ -1,4 +1,4 @@
-// The passes of a plan by name.
+// Names of the passes of a plan.
 #pragma once
 
 #include <array>
@@ -25,9 +25,9 @@ inline constexpr std::array<NamedPass, 8> kNamedPasses = {{
     {"optimized_implementations", &PlanPasses::optimized_implementations},
 }};
 
-// Words with commas between them, in order, starting from all passes: "all", "none", "-NAME",
-// "+NAME". "-fuse" is all but that one, "none,+fuse" that one alone. Throws kInvalidArgument
-// for anything else and says which names there are.
+// Parses comma-separated words, applied in order to all passes enabled: "all", "none", "-NAME",
+// "+NAME". "-fuse" is all passes but that one, "none,+fuse" is that one alone. Throws
+// kInvalidArgument with the valid names for anything else.
 PlanPasses ParsePasses(const std::string& text);
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// Which layers of a plan read its values.
+// Layers of a plan that read its values.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace crema {
 
-// As the plan stood when this was made.
+// Describes the plan as of construction.
 class PlanReaders {
  public:
   explicit PlanReaders(const Plan& plan) : plan_(plan), readers_(plan.values.size()) {
@@ -19,7 +19,8 @@ class PlanReaders {
     }
   }
 
-  // The layer that alone reads that value; -1: none, or several, or somebody outside too.
+  // Returns the sole consumer of that value. -1 means none, several, or a consumer outside the
+  // plan.
   int SoleConsumer(int v) const {
     const std::vector<int>& readers = readers_[static_cast<size_t>(v)];
     const bool alone = readers.size() == 1 && plan_.values[static_cast<size_t>(v)].loss_weight == 0;
@@ -28,7 +29,7 @@ class PlanReaders {
 
  private:
   const Plan& plan_;
-  std::vector<std::vector<int>> readers_;  // by value
+  std::vector<std::vector<int>> readers_;  // indexed by value
 };
 
 }  // namespace crema

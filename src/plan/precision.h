@@ -1,4 +1,4 @@
-// What number formats the layers of a net may compute in.
+// Precision that the layers of a net may compute in.
 #pragma once
 
 #include "crema.pb.h"
@@ -8,22 +8,23 @@
 
 namespace crema {
 
-// That of the layer, else that of the options.
+// Returns the precision of the layer, else that of the options.
 Precision PrecisionOf(const Layer& layer, const PlanOptions& options);
 
-// Whether implementations may store what they read and write as bfloat16 for this layer
-// (kBlockedBF16): it may compute so, and the processor can.
+// Returns yes if implementations may store inputs and outputs of this layer as bfloat16
+// (kBlockedBF16): its precision allows it and the processor supports it.
 Support StoresBFloat16(const OpDesc& query);
 
-// Whether implementations may compute on bytes (kInt8) for this layer: forward passes alone, and
-// the layer has ranges of its first blobs, `bottoms` and `tops` of them.
+// Returns yes if implementations may compute this layer on bytes (kInt8): forward passes only, and
+// the layer has ranges for its first `bottoms` inputs and `tops` outputs.
 Support ComputesInt8(const OpDesc& query, size_t bottoms, size_t tops);
 
-// The range of a value as the layer says that makes it, through Splits. Null: it says none.
+// Returns the range of a value that its producer declares, looked up through Splits. Null means
+// none.
 const Int8Range* Int8RangeOf(const Graph& graph, int value);
 
-// Throws kInvalidArgument with every layer, or the net, that asks for one that its device has not.
-// TF32 on the CPU is a warning, which is appended: it is FP32 there.
+// Throws kInvalidArgument with every layer, or the net, that requests a precision its device lacks.
+// TF32 on the CPU runs as FP32 and appends a warning.
 void CheckPrecisions(const Graph& graph, const NetParameter& net, const PlanOptions& options,
                      std::vector<Problem>* warnings);
 

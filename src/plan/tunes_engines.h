@@ -1,4 +1,4 @@
-// Implementations whose states choose among engines of a library.
+// Implementation states that choose among engines of a library.
 #pragma once
 
 #include <memory>
@@ -7,12 +7,13 @@
 
 namespace crema {
 
-// Base of an ImplementationState, besides that one. Thread safety: one thread at a time.
+// Additional base of an ImplementationState. Thread safety: one thread at a time.
 class TunesEngines {
  public:
   virtual ~TunesEngines() = default;
-  // Whom the first pass asks which is the fastest (ImplementationTimer::MeasureEngines). Not
-  // called: it takes what the library proposes first.
+  // Sets the timer that the first pass uses to find the fastest engine
+  // (ImplementationTimer::MeasureEngines). Without this call the state uses the first engine that
+  // the library proposes.
   virtual void UseTimer(std::shared_ptr<ImplementationTimer> timer) = 0;
 };
 

@@ -1,4 +1,4 @@
-// Internal to the placing of memory: which values share it.
+// Alias sets: values that share storage. Internal to memory placement.
 #pragma once
 
 #include <algorithm>
@@ -9,12 +9,13 @@
 
 namespace crema {
 
-// Union-find: values that lie in the same memory, where in it, and when that memory is needed.
+// Union-find over values in the same memory, with their byte offsets and the lifetime of that
+// memory.
 class AliasSets {
  public:
   struct Needs {
     int last_read = -1;        // step
-    bool live_to_end = false;  // by somebody outside
+    bool live_to_end = false;  // read outside the plan
     int64_t bytes = 0;
   };
 
@@ -28,14 +29,14 @@ class AliasSets {
     }
     return v;
   }
-  // Bytes from where the memory of its class starts.
+  // Returns the offset in bytes from the start of the alias set.
   int64_t OffsetOf(int v) {
     int64_t offset = 0;
     for (; Parent(v) != v; v = Parent(v)) offset += Offset(v);
     return offset;
   }
   Needs& NeedsOf(int v) { return needs_[static_cast<size_t>(Find(v))]; }
-  // b lies `distance` bytes behind a. Requires: b is at the start of its class.
+  // Places b `distance` bytes after a. Requires: b is at the start of its alias set.
   void Join(int a, int b, int64_t distance = 0) {
     const int from = Find(b);
     const Needs taken = NeedsOf(from);
@@ -51,7 +52,7 @@ class AliasSets {
   int& Parent(int v) { return parent_[static_cast<size_t>(v)]; }
   int64_t& Offset(int v) { return offset_[static_cast<size_t>(v)]; }
   std::vector<int> parent_;
-  std::vector<int64_t> offset_;  // from where the parent lies
+  std::vector<int64_t> offset_;  // from the parent, in bytes
   std::vector<Needs> needs_;     // of the root
 };
 

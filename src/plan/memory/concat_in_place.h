@@ -1,5 +1,5 @@
-// Concat without copies where there are several images: each input is a range of the channels of
-// each image of the output, and is written there.
+// In-place concat for several images: the producers write each input as a channel range of each
+// image of the output.
 #pragma once
 
 #include <vector>
@@ -8,13 +8,13 @@
 
 namespace crema {
 
-// Sets PlannedLayer::can_concat_in_place where the implementations that make the inputs can write
-// with strides (ImplementationFacts::strided_output) and nobody else reads what they make. Requires
-// chosen implementations and fused layers (plan/passes/fuse.h).
+// Sets PlannedLayer::can_concat_in_place if the producers of the inputs can write with strides
+// (ImplementationFacts::strided_output) and no other layer reads their outputs. Requires chosen
+// implementations and fused layers (plan/passes/fuse.h).
 void MarkConcatsInPlace(Plan* plan);
 
-// A value and those in front of it that are the same under another name, the nearest first: the
-// layer of the last one writes them all.
+// Returns a value and the values before it that alias it under another name, the nearest first. The
+// producer of the last one writes them all.
 std::vector<int> NamesOf(const Plan& plan, int value);
 
 }  // namespace crema

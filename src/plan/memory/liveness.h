@@ -1,4 +1,4 @@
-// Decides which values share memory, and from when to when each buffer is needed.
+// Decides which values share memory, and the lifetime of each buffer.
 #pragma once
 
 #include <vector>
@@ -8,13 +8,13 @@
 
 namespace crema {
 
-// Fills in_place and runs_again of the layers, all arena slots, and the arena sizes of the plan.
-// Requires layers with their `recompute`, values, and the gradient flags to be there. The steps are
-// those of Timeline (plan/memory/recompute.h).
+// Sets in_place and runs_again of the layers, all arena slots, and the arena sizes of the plan.
+// Requires layers with `recompute`, values, and gradient flags. Steps are those of Timeline
+// (plan/memory/recompute.h).
 void PlaceMemory(Plan* plan);
 
-// The buffers that PlaceMemory would place, and when each is needed. Fills what PlaceMemory fills
-// but for offsets and sizes of the arena.
+// Returns the buffers that PlaceMemory would place, with their lifetimes. Sets the same fields as
+// PlaceMemory except offsets and sizes of the arena.
 std::vector<BufferRequest> FindLifetimes(Plan* plan);
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// Chooses layers to run again in the backward pass so that a training net fits into a given arena.
+// Chooses layers to recompute in the backward pass so that a training net fits into a given arena.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace crema {
 
-// Sets `recompute` of layers until the arena of the plan takes at most `mebibytes`; 0: no bound.
-// Cheap layers come first (those without products: activations, pooling, normalisation), by cost
-// for each byte that it frees at the fullest step, then the others. In which order layers are
-// chosen does not depend on the budget: a smaller one has the same layers run again, and more.
-// Plans that have no backward pass or are not optimised stay as they are. Throws kInvalidArgument,
-// with the smallest arena on that way, where the budget is below it; other sets may be smaller.
+// Sets `recompute` of layers until the arena of the plan takes at most `mebibytes`; 0 means no
+// bound. Cheap layers come first (layers without products: activations, pooling, normalisation),
+// ordered by cost per byte freed at the fullest step, then the others. The order does not depend on
+// the budget: a smaller budget recomputes the same layers and more. Does not change plans that have
+// no backward pass or are not optimised. Throws kInvalidArgument with the smallest arena found if
+// it exceeds the budget; other sets of layers may need less.
 void FitMemoryBudget(uint64_t mebibytes, const SourceMap& source, Plan* plan);
 
 }  // namespace crema

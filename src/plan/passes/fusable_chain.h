@@ -1,4 +1,4 @@
-// Which layers an implementation would do the work of too, before there is a plan.
+// Layers that an implementation could fuse, before a plan exists.
 #pragma once
 
 #include <vector>
@@ -7,9 +7,10 @@
 
 namespace crema {
 
-// The nodes behind node `n`, one behind the other, that this implementation fuses
-// (Implementation::CanFuse) where all their blobs have the format of its output. `query` asks
-// about node n and fuses nothing. Never a pinned layer. FuseFollowers decides in the end.
+// Returns the chain of nodes after node `n` that this implementation fuses
+// (Implementation::CanFuse) if all their blobs have the format of its output. `query` describes
+// node n without fused layers. Pinned layers are never included. FuseFollowers makes the final
+// decision.
 std::vector<size_t> FusableChain(const Implementation& implementation, const OpDesc& query,
                                  const Graph& graph, const std::vector<LayerInfo>& infos, size_t n,
                                  const PlanOptions& options);

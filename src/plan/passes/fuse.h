@@ -1,15 +1,15 @@
-// Layers whose work the implementation of the layer before them does too.
+// Fuses layers into the implementation of the layer before them.
 #pragma once
 
 #include "plan/plan.h"
 
 namespace crema {
 
-// Wherever a layer's implementation can (Implementation::CanFuse), the layers that alone read its
-// output, one behind the other, become views of it. Layers that run again for the backward pass are
-// left alone. Where one of them adds an input, its gradient may lie where that of the output does:
-// an implementation reads an element of that before it writes there, and not again. Requires:
-// nothing is placed.
+// Fuses chains of sole consumers into a layer whose implementation allows it
+// (Implementation::CanFuse): they become views of its output. Does not change layers that run again
+// for the backward pass. If a fused layer adds an input, the gradient of that input may share
+// memory with the gradient of the output: an implementation reads each element before it writes
+// there, and not again. Requires: no buffer is placed.
 void FuseFollowers(Plan* plan);
 
 }  // namespace crema

@@ -1,5 +1,5 @@
-// Layers that only move numbers say nothing of what these are: ids and labels go through them too,
-// and must not be rounded on the way.
+// Keeps ids and labels in f32. Layers that only move elements do not declare their meaning, so
+// integers pass through them too and must not be rounded.
 #pragma once
 
 #include <vector>
@@ -10,12 +10,12 @@
 
 namespace crema {
 
-// Makes such layers plain again that have a half format, unless all they read is made in it, or all
-// that reads them computes in it anyway. `infos` and `formats` are by node.
+// Sets the plain format for such layers in a 16-bit format, unless the producers of all inputs or
+// all consumers compute in that format. `infos` and `formats` are indexed by node.
 void KeepIntegersF32(const Graph& graph, const std::vector<LayerInfo>& infos,
                      std::vector<NodeFormats>* formats);
 
-// Bytes of every input are those of every output: all have one range.
+// Returns true if all inputs and outputs have one int8 range, so each byte keeps its value.
 bool KeepsInt8Range(const Graph& graph, const Node& node);
 
 }  // namespace crema

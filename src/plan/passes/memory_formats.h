@@ -1,4 +1,4 @@
-// Which memory format each value has.
+// Chooses the memory format of each value.
 #pragma once
 
 #include "graph/graph.h"
@@ -7,18 +7,17 @@
 
 namespace crema {
 
-// Chooses the format of every value so that the estimated time of the implementations that take it
-// and of the reorders between them is small, sets Value::format, and puts Reorder nodes where
-// formats meet. Inputs and outputs of the net stay plain. The search starts from a few assignments
-// and changes one node at a time: it finds no optimum, but never anything that is slower by the
-// estimate than a plain net. Does nothing where no implementation wants another format. Where
-// implementations were measured (`times`, of this graph), these times count instead of estimates,
-// as far as that makes a net of other formats faster by more than measuring errs.
+// Chooses formats with a small estimated time of implementations plus reorders, sets Value::format,
+// and inserts Reorder nodes between different formats. Inputs and outputs of the net stay plain.
+// The search starts from a few assignments and changes one node at a time: the result is not always
+// optimal, but never slower than a plain net by the estimate. Does nothing if no implementation
+// uses another format. Measured times (`times`, of this graph) replace estimates if they make a net
+// of other formats faster by more than the measurement error.
 void ChooseMemoryFormats(Graph* graph, const Registry& registry, const ImplementationTimes& times,
                          const PlanOptions& options);
 
-// Implementations fit where the formats of the values do. One pixel is the same in both
-// formats, but sessions may turn to others (Session::Reshape).
+// Returns true if the formats of the values suit the implementation. One pixel has the same memory
+// order in both formats, but sessions may change the shape (Session::Reshape).
 bool FitsFormats(const Implementation& implementation, const LayerInfo& info,
                  std::span<const BlobSpec> inputs, std::span<const BlobSpec> outputs);
 

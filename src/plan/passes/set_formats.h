@@ -1,4 +1,4 @@
-// What a choice of memory formats does to a graph.
+// Applies a choice of memory formats to a graph.
 #pragma once
 
 #include <vector>
@@ -12,13 +12,13 @@ struct NodeFormats {
   MemoryFormat out;  // of all its outputs
 };
 
-// Values that users of the net see are plain.
+// Returns true for values that users of the net see. These are plain.
 inline bool IsPlainForUsers(const Value& value) {
   return value.readers.empty() || value.loss_weight != 0;
 }
 
-// Sets Value::format, and puts Reorder nodes where a reader, or the user, wants another format than
-// the producer gives: one for each. `formats` is by node.
+// Sets Value::format, and inserts one Reorder node for each format that a consumer, or the user,
+// needs and the producer does not write. `formats` is indexed by node.
 void SetFormats(const std::vector<NodeFormats>& formats, const Registry& registry, Graph* graph);
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// Images that go up to a GPU as bytes.
+// Uploads images to a GPU as bytes.
 #pragma once
 
 #include <map>
@@ -9,16 +9,17 @@
 
 namespace crema {
 
-// By source whose images go up as numbers: why.
+// Reasons, by source, why images are uploaded as floats.
 using UploadDecisions = std::map<const Layer*, std::string>;
 
-// For graphs of a GPU. Each source that can (graph/byte_source.h) gives bytes, a quarter of what
-// numbers are, and a node `<blob>_<layer>_floats` behind it, a PixelsToFloat, makes the blob of
-// them there: with the name, the readers and the loss weight that it had. Requires the type
-// "PixelsToFloat" in the registry. A source that cannot read its data stays for Infer to tell.
+// Makes each source that can (graph/byte_source.h) output bytes, a quarter of the size of floats,
+// and inserts a PixelsToFloat node `<blob>_<layer>_floats` after it, which converts them on the
+// GPU. The output of that node has the name, the consumers and the loss weight of the original
+// blob. For GPU graphs only. Requires the type "PixelsToFloat" in the registry. Infer reports a
+// source that cannot read its data.
 UploadDecisions UploadBytes(Graph* graph, const Registry& registry);
 
-// Whether UploadBytes has put in that layer of the plan.
+// Returns true if UploadBytes inserted that layer of the plan.
 bool IsOfUploadBytes(const Plan& plan, const PlannedLayer& layer);
 
 }  // namespace crema
