@@ -18,7 +18,7 @@ size_t FirstLayerBehindSources(const Plan& plan) {
   return first;
 }
 
-// What the host does in a pass is not done again when its work is launched as one.
+// Host work of a pass is not repeated when a captured graph is launched.
 std::string WhyNoGraphCapture(const Plan& plan) {
   for (size_t i = FirstLayerBehindSources(plan); i < plan.layers.size(); ++i) {
     const PlannedLayer& layer = plan.layers[i];

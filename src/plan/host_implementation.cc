@@ -8,12 +8,12 @@
 namespace crema {
 namespace {
 
-// Views of the host in place of some of the device.
+// Provides host copies of device views.
 class Copies {
  public:
   explicit Copies(const ExecContext& context) : context_(context) {}
 
-  // Memory is only taken anew where it is too small; what is in it stays undefined.
+  // Allocates only if the memory is too small. The contents are undefined.
   TensorView Place(const ConstTensorView& device, Tensor* host) const {
     if (device.empty()) return {nullptr, device.shape(), device.dtype()};
     if (host->view().empty() || host->view().bytes() < device.bytes()) {
@@ -67,7 +67,7 @@ struct HostState final : ImplementationState {
                              ? query.layer.BackwardScratch(query.context, query.info, query.threads)
                              : size_t{0})) {}
 
-  // Draws what that of the session draws.
+  // Returns a host context that draws the same random values as the context of the session.
   ExecContext ContextOf(const ExecContext& device) const {
     ExecContext context(threads, device.seed());
     context.set_step(device.step());

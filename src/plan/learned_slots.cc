@@ -11,8 +11,9 @@
 namespace crema {
 namespace {
 
-// "inner_product_param.weight_filler" of the filler that is this one; empty: it is not in the text.
-// Of equal ones, that with the role ("weight", "bias") in its name.
+// Returns the path of this filler, such as "inner_product_param.weight_filler", or an empty string
+// if the net text does not contain it. Among equal fillers, prefers the one with the role
+// ("weight", "bias") in its name.
 std::string PathOfFiller(const LayerParameter& param, const FillerParameter& filler,
                          const std::string& role) {
   std::string path;
@@ -76,7 +77,7 @@ class Assigner {
     }
   }
 
-  // When weights are made it is too late to say where in the text the filler is.
+  // Checked here because the creation of weights no longer knows the text position of the filler.
   void CheckFiller(size_t n, size_t i) {
     const LayerParameter& param = graph_.nodes[n].layer->param();
     if (static_cast<int>(i) < param.blobs_size()) return;  // holds the values
@@ -93,7 +94,7 @@ class Assigner {
   }
 
   void AddSlot(size_t n, size_t i, const ParamSpec& spec) {
-    // Before they spread to layers that share the blob.
+    // Checks before the values spread to layers that share the blob.
     RequireFinite(n, i, "lr_mult", spec.lr_mult());
     RequireFinite(n, i, "decay_mult", spec.decay_mult());
     const LearnedBlob& blob = infos_[n].learned[i];
@@ -119,7 +120,7 @@ class Assigner {
 
   void RequireFinite(size_t n, size_t i, const char* field, float value) {
     if (std::isfinite(value)) return;
-    // Not the sign of a NaN, which means nothing.
+    // Omits the sign of a NaN, which has no meaning.
     const std::string told = std::isnan(value) ? "nan" : StrCat(value);
     Report(n, StrCat("param[", i, "].", field),
            StrCat(field, " is ", told, ", not a finite number"));

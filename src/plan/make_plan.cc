@@ -1,4 +1,4 @@
-// NetParameter -> Plan: the one place where passes and decisions are put in order.
+// NetParameter -> Plan: runs all passes and decisions in order.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -31,7 +31,7 @@
 namespace crema {
 namespace {
 
-// The net as it is written to a caffemodel: what the user wrote, without blobs of its own.
+// Returns the net as written to a caffemodel: the net of the user, without blobs.
 NetParameter WrittenNet(const Graph& graph) {
   NetParameter net = ToNetParameter(graph);
   for (LayerParameter& layer : *net.mutable_layer()) layer.clear_blobs();
@@ -39,8 +39,8 @@ NetParameter WrittenNet(const Graph& graph) {
   return net;
 }
 
-// Throws kInvalidArgument for pinned layers that the text does not have, in any phase, and for
-// implementations that their types do not have on this device.
+// Throws kInvalidArgument for pinned layers that the net lacks in every phase, and for
+// implementations that their types lack on this device.
 void CheckPins(const NetParameter& net, const Registry& registry, const PlanOptions& options) {
   for (const auto& [name, implementation] : options.pinned) {
     const auto layer = std::ranges::find(net.layer(), name, &LayerParameter::name);
@@ -112,7 +112,7 @@ class Planner {
     plan_.outputs = OutputsOfNet();
   }
 
-  // The first output of a Split that only carries a loss weight, plain or not.
+  // Returns true for the first output of a Split that only carries a loss weight, reordered or not.
   bool IsOnlyWeighted(const Value& value) const {
     const Node& producer = graph_.nodes[static_cast<size_t>(value.producer)];
     if (!producer.source_path.empty()) return false;  // the user's own
@@ -129,8 +129,8 @@ class Planner {
     return outputs;
   }
 
-  // Names may repeat where nothing is learned; random streams may not. They are the same whatever
-  // layers passes put in.
+  // Names may repeat if nothing is learned, but random streams may not. Stream names do not depend
+  // on layers that passes insert.
   static std::string StreamName(const Node& node, std::set<std::string>* names) {
     if (node.source_path.empty()) return StrCat(node.name(), "@");
     const bool unique = !node.name().empty() && names->insert(node.name()).second;
@@ -146,7 +146,7 @@ class Planner {
       layer.layer = node.layer;
       layer.type = node.type;
       layer.info = infos_[n];
-      // What is lent cannot be set from outside, and lies on the host.
+      // External buffers cannot be set by the user and are in host memory.
       if (!options_.optimize || options_.device.type != DeviceType::kCpu) {
         layer.info.external_output.clear();
       }
@@ -156,7 +156,7 @@ class Planner {
       layer.to_input = flow_.nodes[n].to_input;
       layer.to_learned = flow_.nodes[n].to_learned;
       layer.layer_id = HashName(StreamName(node, &names));
-      // Slots are in the order of the layers.
+      // Slots have the order of the layers.
       for (; slot < plan_.learned.size() && plan_.learned[slot].layer == static_cast<int>(n);
            ++slot) {
         layer.learned.push_back(static_cast<int>(slot));
@@ -186,7 +186,7 @@ class Planner {
       if (!support.yes) layer->skipped.push_back({candidate->name, support.reason});
     }
     const bool runs = !layer->info.view && !layer->info.share;
-    // Sources run on the host, where what is learned does not lie.
+    // Sources run on the host, which has no access to learned blobs of the device.
     const bool source = node.inputs.empty() && layer->info.learned.empty();
     if (layer->implementation == nullptr && runs && !source) {
       if (IsPinned(*node.layer, options_)) FailPinned(node, *layer);
@@ -200,7 +200,7 @@ class Planner {
         std::max({plan_.scratch_bytes, layer->forward_scratch, layer->backward_scratch});
   }
 
-  // The first one, or of those that were measured the fastest.
+  // Takes the first candidate, or the fastest if several were measured.
   Support TakeIfFaster(const Implementation& candidate, PlannedLayer* layer) const {
     const std::optional<double> seconds = times_.SecondsOf(*layer->layer, candidate);
     if (!layer->tuned) {
@@ -289,7 +289,7 @@ std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& s
   if (options.passes.memory_formats) ChooseMemoryFormats(&graph, registry, times, options);
   Planner(graph, times, upload_decisions, options, plan.get()).Run();
   FuseFollowers(plan.get());
-  // What hands something on cannot run again to keep within a budget.
+  // Layers of a norm fusion cannot run again to fit a memory budget.
   if (net.memory_budget() == 0) FuseBatchNorm(plan.get());
   MarkConcatsInPlace(plan.get());
   FitMemoryBudget(net.memory_budget(), source, plan.get());

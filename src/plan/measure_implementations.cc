@@ -18,10 +18,10 @@
 namespace crema {
 namespace {
 
-// Implementations that are estimated to be slower than the best by more are not worth the time.
+// Implementations with an estimate slower than the best by a larger factor are not measured.
 constexpr double kHopeless = 10;
-// Products a second and thread that implementations without an estimate make at least, native ones
-// too.
+// Assumed products per second and thread of implementations without an estimate, native ones
+// included.
 constexpr double kSlowProducts = 3e9;
 
 using Implementations = std::vector<const Implementation*>;
@@ -31,7 +31,7 @@ bool IsPlain(const Implementation& implementation) {
          implementation.output_format == MemoryFormat::kPlain;
 }
 
-// Those that could be chosen: a native implementation only where no other takes plain blobs.
+// Returns the implementations to choose from: a native one only if no other takes plain blobs.
 Implementations CandidatesOf(const LayerType& type, const OpDesc& query,
                              const PlanOptions& options) {
   Implementations implementations;
@@ -55,7 +55,7 @@ Implementations CandidatesOf(const LayerType& type, const OpDesc& query,
   return implementations;
 }
 
-// Layers that are equal, and one of them to be asked about.
+// Equal layers, measured once.
 struct Job {
   std::vector<const Layer*> layers;
   std::vector<BlobSpec> inputs;
@@ -64,7 +64,7 @@ struct Job {
   Implementations implementations;
   bool backward = false;
   bool to_input = false;
-  double size = 0;  // of one of them: multiply-adds, and elements where there are none
+  double size = 0;  // of one layer: multiply-adds, or elements if it has none
   double total() const { return size * static_cast<double>(layers.size()); }
 };
 
@@ -144,7 +144,7 @@ class Measurer {
   const PlanOptions& options_;
   std::vector<LayerInfo> infos_;
   GradientFlow flow_;
-  std::map<std::string, Job> jobs_;  // by what their time depends on
+  std::map<std::string, Job> jobs_;  // keyed by everything that their time depends on
 };
 
 void ClearFillers(google::protobuf::Message* message) {

@@ -14,7 +14,7 @@ namespace crema {
 int Plan::FindValue(const std::string& blob) const {
   for (size_t v = values.size(); v-- > 0;) {
     if (values[v].name != blob) continue;
-    // What was made for a layer that takes another format is not for users.
+    // Users do not see a reordered copy for a layer that takes another format.
     const PlannedLayer& producer = layers[static_cast<size_t>(values[v].producer)];
     const bool copy =
         values[v].spec.format != MemoryFormat::kPlain && producer.type->name == "Reorder";
@@ -50,7 +50,7 @@ std::string Row(const std::string& name, const std::string& type, const std::str
 
 std::string Kibibytes(int64_t bytes) { return StrCat((bytes + 1023) / 1024, " KiB"); }
 
-// "12 are nChw16c, 3 are nChw16c bf16"; empty: all are plain.
+// Returns, for example, "12 are nChw16c, 3 are nChw16c bf16", or an empty string if all are plain.
 std::string DescribeFormats(const Plan& plan) {
   std::map<std::string_view, int> counts;
   for (const PlannedValue& value : plan.values) {
@@ -61,7 +61,7 @@ std::string DescribeFormats(const Plan& plan) {
   return Join(texts, ", ");
 }
 
-// How many there are, and between which layers.
+// Returns the number of reorders and the layers that they connect.
 std::string DescribeReorders(const Plan& plan) {
   std::string text;
   int count = 0;
@@ -85,7 +85,7 @@ std::string DescribeReorders(const Plan& plan) {
                 count == 1 ? " reorder" : " reorders", "\n", text);
 }
 
-// What it does for its neighbours, or they for it (graph/norm_fusion.h).
+// Returns the part of the layer in norm fusions with its neighbours (graph/norm_fusion.h).
 std::string DescribeNormFusion(const NormFusion& norm_fusion) {
   std::string text;
   if (norm_fusion.consumes_sums) text += ", sums taken";

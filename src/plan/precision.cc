@@ -20,7 +20,7 @@ Problem Refused(std::string message, Where where) {
           .message = std::move(message)};
 }
 
-// Why no layer may compute so; empty: they may.
+// Returns the reason why no layer may use this precision, or an empty string.
 std::string WhyNot(Precision precision, const PlanOptions& options) {
   const bool cpu = options.device.type == DeviceType::kCpu;
   if (cpu && precision == FP16) {
@@ -33,8 +33,8 @@ std::string WhyNot(Precision precision, const PlanOptions& options) {
   return {};
 }
 
-// TF32 allows rounding that the CPU has no use for: a net for GPUs runs there as it is, and says so
-// once.
+// Warns once that TF32 has no effect on the CPU. It only allows rounding, so a net for GPUs runs
+// unchanged.
 void WarnOfTf32(const Graph& graph, const NetParameter& net, const PlanOptions& options,
                 std::vector<Problem>* warnings) {
   if (options.device.type != DeviceType::kCpu) return;
@@ -65,7 +65,7 @@ bool AsksForInt8(const Node& node, const PlanOptions& options) {
   return PrecisionOf(*node.layer, options) == INT8;
 }
 
-// Bytes mean the same to who writes and who reads them.
+// Reports inputs whose int8 range differs from that of their producer.
 void CheckReaders(const Graph& graph, const Node& node, std::vector<Problem>* problems) {
   const auto& bottoms = node.layer->param().int8().bottom();
   for (int i = 0; i < bottoms.size() && i < static_cast<int>(node.inputs.size()); ++i) {
@@ -86,7 +86,7 @@ void CheckReaders(const Graph& graph, const Node& node, std::vector<Problem>* pr
   }
 }
 
-// What a broken range would do is found nowhere else: layers would stay in single precision.
+// Checks ranges here because no later step reports a broken one: the layers would stay in f32.
 void CheckRanges(const Graph& graph, const Node& node, std::vector<Problem>* problems) {
   const Int8Ranges& ranges = node.layer->param().int8();
   const auto check = [&](const auto& all, const std::string& which) {

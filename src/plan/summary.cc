@@ -31,14 +31,14 @@ LayerSummary OfLayer(const Plan& plan, const PlannedLayer& layer) {
 int64_t ReadAheadBytes(const Plan& plan, const PlannedLayer& layer) {
   int64_t batch = 0;
   for (int v : layer.outputs) batch += StoredBytes(plan.values[static_cast<size_t>(v)].spec);
-  // One more is with the net where it is lent; an input that stands for it has a place in the
-  // arena.
+  // With external buffers the net holds one more batch. An input that represents it has arena
+  // memory.
   const bool external =
       std::ranges::find(layer.info.external_output, true) != layer.info.external_output.end();
   return batch * (int64_t{ReadAheadDepth(layer.layer->param())} + (external ? 1 : 0));
 }
 
-// Measured on GoogLeNet and ResNet-50, as the library does not say it (bench/results/memory.md).
+// Measured on GoogLeNet and ResNet-50, because oneDNN does not report it (bench/results/memory.md).
 constexpr int64_t kPrimitiveBytes = 90 << 10;
 
 int64_t PrimitiveBytes(const PlannedLayer& layer) {
@@ -54,7 +54,8 @@ NetSummary Summarize(const Plan& plan) {
   std::set<std::string> written;
   for (const LayerParameter& layer : plan.written.layer()) written.insert(layer.name());
   for (const PlannedLayer& layer : plan.layers) {
-    // What planning put in is not the user's; Splits cost nothing, the others are in the arena.
+    // Layers inserted by the planner are not counted: Splits cost nothing, the others are in the
+    // arena.
     const std::string& type = layer.type->name;
     const bool own = type != "Reorder" && type != "PixelsToFloat" && !layer.info.share;
     if (!own && !written.contains(layer.name())) continue;

@@ -19,14 +19,14 @@ class Marker {
     }
   }
 
-  // The last one first: where it lies decides on the stride of those in it.
+  // Starts with the last layer: its placement determines the stride of the concats inside it.
   void Run() {
     for (size_t n = plan_.layers.size(); n-- > 0;) {
       PlannedLayer& layer = plan_.layers[n];
       if (layer.can_concat_in_place || !layer.info.strided_concat || layer.info.view) continue;
       const PlannedValue& output = plan_.values[Index(layer.outputs[0])];
       if (!IsBlockedBatch(output.spec)) continue;
-      // One image without a backward pass may be joined whatever the implementations are
+      // One image without a backward pass can be concatenated in place with any implementation
       // (LayerInfo::contiguous_concat).
       if (output.spec.shape[0] == 1 && !plan_.options.backward) continue;
       const int64_t stride = ImageOf(output.spec);
@@ -72,7 +72,7 @@ class Marker {
     }
   }
 
-  // Whichever way its output will lie.
+  // Reserves enough scratch for dense and for strided output.
   void BookScratch(PlannedLayer* layer, int64_t stride) {
     WithQuery(plan_, *layer, stride, [&](const OpDesc& query) {
       const Needs needs = layer->implementation->NeedsOf(query);

@@ -82,15 +82,15 @@ class Placer {
   const PlannedLayer& LayerOf(int n) const { return plan_.layers[Index(n)]; }
   int BackwardStep(int n) const { return timeline_.Backward(n); }
   int Again(int v) const { return v + static_cast<int>(plan_.values.size()); }
-  // The data that the backward pass reads.
+  // Returns the id of the data that the backward pass reads.
   int Late(int v) const { return timeline_.MadeAgain(v) < 0 ? v : Again(v); }
 
-  // A value that a user sets from outside keeps its memory to itself.
+  // Returns true for values that a user sets. These do not share memory.
   bool IsSetFromOutside(int v) const {
     return LayerOf(plan_.values[Index(v)].producer).inputs.empty();
   }
 
-  // What a layer lends takes no place in the arena, nor do the values that lie in it.
+  // External buffers use no arena memory, nor do the values inside them.
   void FindBufferOwners() {
     buffer_owner_.assign(2 * plan_.values.size(), -1);
     for (const PlannedLayer& layer : plan_.layers) {
@@ -137,7 +137,7 @@ class Placer {
     if (layer.inputs.size() == 1 && layer.backward) gradients_.Join(input, output);
   }
 
-  // Which all implementations that fuse in training allow: see fuse.h.
+  // All implementations that fuse in training allow this: see fuse.h.
   bool GivesAddedGradientInPlace(const PlannedLayer& layer) const {
     return layer.extra_inputs == 1 && layer.backward && layer.to_input[layer.OwnInputs()] &&
            plan_.options.passes.share_memory;
@@ -168,8 +168,8 @@ class Placer {
     layer.concat_in_place = layer.in_place = true;
   }
 
-  // The same image by image, forward and backward. A session that turns to other extents gives the
-  // inputs memory of their own, so that they may be read later.
+  // Places inputs in the output image by image, forward and backward. A session with another shape
+  // allocates separate memory for the inputs, so later layers may read them.
   void ConcatInPlace(int n) {
     PlannedLayer& layer = plan_.layers[Index(n)];
     if (layer.recompute) return;
@@ -188,7 +188,7 @@ class Placer {
     layer.strided_concat_in_place = layer.in_place = true;
   }
 
-  // Its memory and that of its gradient are nobody else's, and it is written once.
+  // Returns true if neither the value nor its gradient shares memory, and it is written once.
   bool IsPlaceable(int v, bool with_gradient) {
     const int written = NamesOf(plan_, v).back();
     const PlannedLayer& maker = LayerOf(plan_.values[Index(written)].producer);
@@ -196,7 +196,7 @@ class Placer {
            data_.Find(v) == written && (!with_gradient || gradients_.Find(v) == written);
   }
 
-  // The same for what the backward pass has made again.
+  // Shares memory of the data that the backward pass recomputes.
   void ShareMemoryAgain(int n) {
     const PlannedLayer& layer = plan_.layers[Index(n)];
     if (layer.info.view || layer.info.share) {
@@ -211,8 +211,8 @@ class Placer {
     if (IsDeadAfter(step, inputs)) data_.Join(inputs[0], Again(layer.outputs[0]));
   }
 
-  // Nobody reads what lies where the first of these inputs of a layer lies after the layer has
-  // overwritten it at `step`.
+  // Returns true if no step after `step`, which overwrites the first of these inputs, reads its
+  // memory.
   bool IsDeadAfter(int step, const std::vector<int>& inputs) {
     const int mine = data_.Find(inputs[0]);
     for (size_t i = 1; i < inputs.size(); ++i) {
@@ -222,7 +222,7 @@ class Placer {
     return !needs.live_to_end && needs.last_read <= step;
   }
 
-  // The last step that reads the data of this value; its producer's step when none does.
+  // Returns the last step that reads the data of this value, or the step of its producer.
   int LastRead(int v) const {
     int last = plan_.values[Index(v)].producer;
     for (const Reader& reader : readers_[Index(v)]) last = std::max(last, reader.layer);
@@ -234,7 +234,7 @@ class Placer {
     return made < 0 ? -1 : std::max(made, LastReadInBackward(v));
   }
 
-  // By backward steps and layers that run again; -1: by none.
+  // Returns the last read by backward steps and by layers that run again. -1 means none.
   int LastReadInBackward(int v) const {
     const PlannedValue& value = plan_.values[Index(v)];
     const PlannedLayer& producer = LayerOf(value.producer);
@@ -255,7 +255,7 @@ class Placer {
     return last;
   }
 
-  // Of a range of `root`, in bytes; 0: it is none.
+  // Returns the bytes between images of a sub-view of `root`, or 0 if v is no sub-view.
   int64_t ImageStride(int v, int root) const {
     if (plan_.values[Index(v)].sub_view_of < 0) return 0;
     const BlobSpec& whole = plan_.values[Index(root)].spec;
@@ -358,7 +358,7 @@ class Placer {
   int end_;
   std::vector<std::vector<Reader>> readers_;                                        // by value
   std::vector<int> data_requests_ = std::vector<int>(2 * plan_.values.size(), -1);  // by root
-  std::vector<int> buffer_owner_;  // by root: the value whose layer lends its memory
+  std::vector<int> buffer_owner_;  // by root: the value whose layer owns the external buffer
   std::vector<BufferRequest> requests_;
   std::vector<Placed> slots_;
 };

@@ -16,24 +16,24 @@ namespace crema {
 namespace {
 
 constexpr int64_t kMebibyte = 1 << 20;
-// What moving an element costs, in multiply-adds: the rates of a two-core server processor.
+// Cost of moving an element, in multiply-adds: the rates of a two-core server processor.
 constexpr double kMacsPerElement = 30;
-// Layers that are looked at while sets of layers are tried: some seconds. Chains of thousands of
-// layers come to it, and the error says so.
+// Bound on layers examined while the search tries sets of layers: some seconds. Chains of thousands
+// of layers reach it, and the error reports this.
 constexpr size_t kMostWork = 50'000'000;
 
 int64_t BytesOf(const BlobSpec& spec) {
   return spec.shape.count() * static_cast<int64_t>(SizeOf(spec.dtype));
 }
 
-// Layers that would run again together: what one makes is of use only to the next.
+// Layers that would run again together: each output is used only by the next layer.
 struct Group {
   std::vector<int> layers;
-  double rate = 0;  // cost for each byte that it frees, as measured last or guessed
+  double rate = 0;  // cost per byte freed, as last measured or estimated
 };
 
-// How full the arena is, by pass of a layer: forward of layer n at n, backward at 2N-1-n. Layers
-// that run again count with the backward pass that wants them.
+// Live bytes of the arena by pass of a layer: forward of layer n at n, backward at 2N-1-n. Layers
+// that run again count with the backward pass that needs them.
 struct Fill {
   std::vector<int64_t> bytes;
   size_t fullest = 0;
@@ -45,7 +45,7 @@ class BudgetFitter {
  public:
   explicit BudgetFitter(Plan* plan) : plan_(*plan), fill_(Measure()) {}
 
-  // Whether the arena takes `bytes` or less in the end.
+  // Returns true if the arena fits in `bytes` at the end.
   bool Fit(int64_t bytes) {
     Remember();
     if (Fits(bytes)) return true;
@@ -141,7 +141,7 @@ class BudgetFitter {
     return cost;
   }
 
-  // Before it is measured: as if nothing of these layers would have to be kept.
+  // Estimates the rate before measuring, as if these layers kept nothing.
   double GuessRate(const std::vector<int>& layers) {
     int64_t bytes = 1;
     for (int n : layers) {
@@ -151,7 +151,7 @@ class BudgetFitter {
     return Cost(layers) / static_cast<double>(bytes);
   }
 
-  // Each layer alone, and together with those in front of it.
+  // Collects each layer alone, and together with the layers before it.
   void CollectGroups(bool cheap) {
     std::vector<bool> candidates(plan_.layers.size());
     for (size_t n = 0; n < candidates.size(); ++n) {
@@ -175,7 +175,7 @@ class BudgetFitter {
     Sort();
   }
 
-  // Layer n and up to size - 1 candidates in front of it, the nearest first.
+  // Returns layer n and up to size - 1 candidates before it, the nearest first.
   std::vector<int> InFrontOf(int n, size_t size, const std::vector<bool>& candidates) {
     std::vector<int> found;
     std::deque<int> open = {n};
@@ -192,9 +192,9 @@ class BudgetFitter {
 
   void Sort() { std::ranges::stable_sort(groups_, {}, &Group::rate); }
 
-  // Takes the group with the best rate at the fullest step, which it has measured; false: none
-  // frees anything there. Most rates do not change from one choice to the next, so a group is
-  // measured when its turn comes, and put back when another one looks better then.
+  // Takes the group with the best measured rate at the fullest step. Returns false if no group
+  // frees memory there. Most rates do not change between choices, so a group is measured only when
+  // it comes first, and put back if another group is better then.
   bool TakeBest() {
     if (gave_up_) return false;
     while (!groups_.empty() || BringBack()) {
@@ -223,7 +223,7 @@ class BudgetFitter {
     return false;
   }
 
-  // Groups that freed nothing may do so at another step, or beside what was chosen since.
+  // Groups that freed nothing may free memory at another step, or with the groups chosen since.
   bool BringBack() {
     if (!taken_ || aside_.empty()) return false;
     taken_ = false;
@@ -236,7 +236,7 @@ class BudgetFitter {
     return std::ranges::all_of(group.layers, [&](int n) { return LayerOf(n).recompute; });
   }
 
-  // How full the arena would be; nothing when that is no better where it is fullest, or worse
+  // Returns the fill with this group; nothing if it is no better at the fullest step, or worse
   // elsewhere.
   std::optional<Fill> Try(const Group& group) {
     std::vector<int> changed;

@@ -14,7 +14,7 @@ int64_t Aligned(int64_t bytes) {
   return std::max<int64_t>(1, (bytes + kAlignment - 1) / kAlignment) * kAlignment;
 }
 
-// All live at the same time: one behind the other.
+// Places buffers one after the other if all have the same lifetime; else returns nothing.
 std::optional<Placement> PlaceInARow(const std::vector<BufferRequest>& requests) {
   Placement placement{{}, 0};
   for (const BufferRequest& request : requests) {
@@ -27,7 +27,7 @@ std::optional<Placement> PlaceInARow(const std::vector<BufferRequest>& requests)
 
 using Order = std::vector<size_t>;
 
-// Time grows with the square: beyond this many buffers, one order must do.
+// Time grows with the square of the count: with more buffers only one order is tried.
 constexpr size_t kMostForOtherOrders = 4000;
 
 Placement PlaceInOrder(const std::vector<BufferRequest>& requests, const Order& order) {
@@ -51,7 +51,7 @@ Placement PlaceInOrder(const std::vector<BufferRequest>& requests, const Order& 
   return placement;
 }
 
-// The order of falling `key`; equal ones as they come.
+// Returns the order of descending `key`. Equal keys keep their order.
 template <typename Key>
 Order Falling(const std::vector<BufferRequest>& requests, const Key& key) {
   Order order(requests.size());
@@ -61,7 +61,7 @@ Order Falling(const std::vector<BufferRequest>& requests, const Key& key) {
   return order;
 }
 
-// Those around the fullest step first, from it outwards.
+// Orders buffers by distance from the fullest step, the nearest first.
 Order AroundThePeak(const std::vector<BufferRequest>& requests) {
   const std::vector<int64_t> live = LiveBytes(requests);
   const auto peak = static_cast<int>(std::ranges::max_element(live) - live.begin());
@@ -89,8 +89,7 @@ bool IsTight(const Placement& placement, int64_t bound) {
   return placement.arena_bytes - bound <= bound / 100;
 }
 
-// What reaches highest had no better place left: it goes first, and all are placed again, some
-// times.
+// Moves the buffer that reaches highest to the front and places all again, for several rounds.
 Placement Promote(const std::vector<BufferRequest>& requests, Order order, int64_t bound) {
   constexpr size_t kMostRounds = 64, kMostSteps = 20'000'000;
   const size_t rounds = std::min(kMostRounds, kMostSteps / (requests.size() * requests.size()));

@@ -70,7 +70,8 @@ std::string WhyNotAgain(const Plan& plan, const PlannedLayer& layer) {
   if (layer.inputs.empty()) return "it reads data, and the next time it would read other data";
   if (layer.outputs.empty()) return "it has no outputs";
   if (layer.info.dynamic_outputs) return "how large its outputs are shows only while it runs";
-  // Also as a blob that is no statistic here: the other layer changes it all the same.
+  // Includes blobs that are not running statistics of this layer but of another: that layer changes
+  // them.
   const auto shared = [&](int s) {
     const int owner = plan.learned[static_cast<size_t>(s)].owner;
     const auto same = [&](const LearnedSlot& slot) { return slot.owner == owner; };

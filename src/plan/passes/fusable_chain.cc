@@ -7,7 +7,8 @@ namespace {
 
 const Value& ValueAt(const Graph& graph, int v) { return graph.values[static_cast<size_t>(v)]; }
 
-// The node that alone reads the output of node n, and could work in its place; -1: none.
+// Returns the sole consumer of the output of node n, if it has one output of the same shape and its
+// other inputs are produced before node `first`; else -1.
 int NextOf(const Graph& graph, const std::vector<LayerInfo>& infos, size_t n, size_t first) {
   if (graph.nodes[n].outputs.size() != 1) return -1;
   const int v = graph.nodes[n].outputs[0];

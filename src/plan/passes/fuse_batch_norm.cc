@@ -27,7 +27,7 @@ class Hander {
   static size_t Index(int i) { return static_cast<size_t>(i); }
   PlannedLayer& LayerOf(int n) { return plan_.layers[Index(n)]; }
 
-  // Layer n, if it could hand something to another one or take it.
+  // Returns layer n if it could take part in a norm fusion.
   PlannedLayer* Candidate(int n, NormRole role) {
     if (n < 0) return nullptr;
     PlannedLayer& layer = LayerOf(n);
@@ -80,7 +80,7 @@ class Hander {
     return true;
   }
 
-  // Whether its implementation does that too; keeps why not.
+  // Returns true if its implementation accepts the fusion; records the reason if not.
   bool Ask(PlannedLayer* layer, bool NormFusion::*does) const {
     const Support support = WithQuery(plan_, *layer, 0, [&](const OpDesc& query) {
       OpDesc more = query;
@@ -95,7 +95,7 @@ class Hander {
     return false;
   }
 
-  // f32, of the channels of value v; made by layer n.
+  // Adds an f32 value for the channels of value v, with producer n.
   int AddValue(int n, int v, const char* suffix, int64_t rows, bool has_gradient) {
     const PlannedValue& of = plan_.values[Index(v)];
     PlannedValue value;

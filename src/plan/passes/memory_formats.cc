@@ -18,20 +18,20 @@
 namespace crema {
 namespace {
 
-constexpr double kReorderSeconds = 2e-6;  // to start one
-// What is measured is forward and backward together, estimates are of forward: backward takes about
-// twice as long. A reorder is done once more, for the gradient.
+constexpr double kReorderSeconds = 2e-6;  // to start one reorder
+// Measured times include forward and backward, estimates only forward; backward takes about twice
+// as long. Each reorder runs once more for the gradient.
 constexpr double kPassesOfTraining = 3;
 constexpr double kFollowerSeconds = 1e-9;
 constexpr double kImpossibleSeconds = 1e6;
-constexpr double kWorthwhile = 0.97;  // measuring a net twice differs by a percent or two
+constexpr double kWorthwhile = 0.97;  // two measurements of a net differ by a percent or two
 
 // One way to run a node.
 struct Choice {
   MemoryFormat in = MemoryFormat::kPlain;
   MemoryFormat out = MemoryFormat::kPlain;
   double seconds = 0;
-  std::vector<size_t> followers = {};  // nodes whose work is done too
+  std::vector<size_t> followers = {};  // nodes that this choice fuses
   bool plain() const { return in == MemoryFormat::kPlain && out == MemoryFormat::kPlain; }
 };
 
@@ -39,7 +39,7 @@ bool HasWholeBlocks(const BlobSpec& spec) {
   return spec.shape.axes() == 4 && spec.shape[1] % ChannelBlock() == 0 && spec.dtype == DType::kF32;
 }
 
-// A layer that looks at no number: bytes are as good to it as floats.
+// Returns true for a layer that reads no element, so bytes suit it as well as floats.
 bool PassesOn(const LayerInfo& info) { return info.any_format && (info.share || info.view); }
 
 bool HasPixels(std::span<const BlobSpec> specs) {
@@ -56,7 +56,7 @@ class Chooser {
         registry_(registry),
         times_(times),
         options_(options),
-        // What is estimated must not differ either where plans are to be the same everywhere.
+        // Estimates must not depend on the threads if plans are to be the same everywhere.
         threads_(options.deterministic ? 1 : options.threads) {
     if (options.backward && !times.empty()) {
       estimate_scale_ = kPassesOfTraining;
@@ -74,7 +74,7 @@ class Chooser {
     for (size_t n = 0; n < graph_.nodes.size(); ++n) ChargeFollowers(n);
   }
 
-  // Finds formats; false: no implementation wants other than plain ones.
+  // Searches for formats. Returns false if no implementation writes a format other than plain.
   bool Search() {
     const bool any = std::ranges::any_of(choices_, [](const std::vector<Choice>& choices) {
       return std::ranges::any_of(choices,
@@ -96,7 +96,7 @@ class Chooser {
       Start(follow);
       improve();
     }
-    // Single changes do not lead from one format to the other in the middle of a net.
+    // Changes of single nodes cannot cross from one format to another in the middle of a net.
     for (const MemoryFormat format :
          {MemoryFormat::kBlocked, MemoryFormat::kBlockedBF16, MemoryFormat::kInt8,
           MemoryFormat::kPlainBF16, MemoryFormat::kPlainF16, MemoryFormat::kChannelsLast,
@@ -107,7 +107,7 @@ class Chooser {
     return true;
   }
 
-  // Of what was found from times: unless it is clearly faster, what estimates find is as good.
+  // Replaces formats found from measured times by estimated ones, unless they are clearly faster.
   void PreferThoseOf(const Chooser& estimated) {
     const double seconds = Total();
     const std::vector<size_t> found = chosen_;
@@ -142,7 +142,7 @@ class Chooser {
 
   static size_t Index(int i) { return static_cast<size_t>(i); }
 
-  // The plain one is the first.
+  // Returns the choices of node n, the plain one first.
   std::vector<Choice> ChoicesOf(size_t n) const {
     const Node& node = graph_.nodes[n];
     const LayerInfo& info = infos_[n];
@@ -162,7 +162,7 @@ class Chooser {
     OpDesc timed = query;
     timed.threads = threads_;
     bool has_plain = false;
-    // Channels last is for tensor cores, which do not multiply f32 as it is.
+    // Channels last is for tensor cores, which do not multiply unrounded f32.
     const bool last = query.precision == TF32;
     for (const ImplementationPtr& implementation : node.type->implementations) {
       if (!MayUse(*implementation, *node.layer, options_)) continue;
@@ -186,7 +186,7 @@ class Chooser {
         seconds = std::min(seconds, choice.seconds);
       }
     }
-    // Any other format is better than one that the pinned implementation does not have.
+    // Any other format is better than a format that the pinned implementation lacks.
     if (!has_plain && IsPinned(*node.layer, options_)) choices[0].seconds = kImpossibleSeconds;
     if (OnGpu()) return WithViewsOfHalves(node, info, std::move(choices));
     if (info.any_format && std::ranges::all_of(inputs, HasWholeBlocks) &&
@@ -205,7 +205,7 @@ class Chooser {
 
   bool OnGpu() const { return options_.device.type != DeviceType::kCpu; }
 
-  // Another name of the same memory, whatever is in it.
+  // Adds 16-bit formats for views, which alias memory of any type.
   std::vector<Choice> WithViewsOfHalves(const Node& node, const LayerInfo& info,
                                         std::vector<Choice> choices) const {
     if (!info.view) return choices;
@@ -217,8 +217,8 @@ class Chooser {
     return choices;
   }
 
-  // Layers that some implementation of node n does the work of are paid for where another one is
-  // chosen.
+  // Adds the time of layers that one implementation of node n fuses to the choices that do not fuse
+  // them.
   void ChargeFollowers(size_t n) {
     std::vector<size_t> all;
     for (const Choice& choice : choices_[n]) {
@@ -229,7 +229,7 @@ class Chooser {
       for (Choice& choice : choices_[n]) {
         if (choice.followers.size() <= k) choice.seconds += seconds;
       }
-      // On bytes something, so that it is not first choice where its leader gives floats.
+      // A small cost on bytes, so that bytes are not the first choice if the leader writes floats.
       for (Choice& choice : choices_[all[k]]) {
         choice.seconds = choice.in == MemoryFormat::kInt8 ? kFollowerSeconds : 0;
       }
@@ -251,7 +251,7 @@ class Chooser {
     return (kReorderSeconds + CopySeconds(spec, from) + CopySeconds(spec, to)) * reorder_scale_;
   }
 
-  // Of the reorders of what node n reads.
+  // Returns the seconds of the reorders before node n.
   double InputSeconds(size_t n, const Choice& choice) const {
     double seconds = 0;
     for (int v : graph_.nodes[n].inputs) {
@@ -285,15 +285,15 @@ class Chooser {
     return total;
   }
 
-  // Each node as it likes; `follow`: it looks at the formats of its inputs, which are chosen
-  // before.
+  // Starts with the fastest choice of each node. `follow` adds the reorders from its inputs, whose
+  // formats are chosen before.
   void Start(bool follow) {
     chosen_.assign(choices_.size(), 0);
     for (size_t n = 0; n < choices_.size(); ++n) {
       double least = 0;
       for (size_t c = 0; c < choices_[n].size(); ++c) {
         const Choice& choice = choices_[n][c];
-        // Those that take any format cost the same in each, and always follow.
+        // Layers that take any format cost the same in each, and always follow.
         const bool free = infos_[n].any_format;
         const double seconds = choice.seconds + (follow || free ? InputSeconds(n, choice) : 0);
         if (c > 0 && seconds >= least) continue;
@@ -303,7 +303,8 @@ class Chooser {
     }
   }
 
-  // Each node that can in this format, the others plain. False where none can.
+  // Starts with this format for each node that supports it, and plain for the others. Returns false
+  // if no node supports it.
   bool StartIn(MemoryFormat format) {
     chosen_.assign(choices_.size(), 0);
     for (size_t n = 0; n < choices_.size(); ++n) {
@@ -316,7 +317,7 @@ class Chooser {
     return std::ranges::any_of(chosen_, [](size_t c) { return c > 0; });
   }
 
-  // Changes single nodes as long as that helps.
+  // Changes single nodes while this reduces the total time.
   void Improve() {
     constexpr int kMostSweeps = 50;
     bool changed = true;

@@ -11,7 +11,7 @@
 namespace crema {
 namespace {
 
-// `range` of the value, where one of its formats is kInt8.
+// `range` is the int8 range of the value. Null unless one of the two formats is kInt8.
 Node ReorderNode(const Value& value, MemoryFormat format, const Int8Range* range,
                  const Registry& registry, const NetState& state) {
   LayerParameter param;
@@ -59,7 +59,7 @@ class Inserter {
  private:
   Value& ValueOf(int v) { return graph_.values[static_cast<size_t>(v)]; }
 
-  // The value in this format: itself, or that of a new node.
+  // Returns the value in this format: the value itself, or the output of a new Reorder node.
   int InFormat(int v, MemoryFormat format) {
     if (ValueOf(v).format == format) return v;
     const bool bytes = ValueOf(v).format == MemoryFormat::kInt8 || format == MemoryFormat::kInt8;

@@ -12,7 +12,8 @@
 namespace crema {
 namespace {
 
-// Nothing for layers that have no images; "" for those whose images may be bytes.
+// Returns nothing for layers without images, "" for layers whose images may be bytes, else the
+// reason.
 std::optional<std::string> WhyNumbers(const Node& node) {
   if (!node.inputs.empty() || node.outputs.empty()) return std::nullopt;
   if (const auto* source = dynamic_cast<const ByteSource*>(node.layer.get())) {
@@ -31,7 +32,7 @@ class Parter {
  public:
   Parter(Graph* graph, const Registry& registry) : graph_(*graph), registry_(registry) {}
 
-  // Makes `source` give bytes, and the node that makes numbers of them.
+  // Makes `source` output bytes, and adds the node that converts them to floats.
   Node Part(Node* source) {
     const int images = source->outputs[0];
     const std::string blob = graph_.values[static_cast<size_t>(images)].name;
