@@ -1,4 +1,5 @@
-// AbsVal: y = |x|, element by element. dx = dy * sign(x), 0 where x is 0. The sign is only in x.
+// AbsVal: y = |x|, element by element. dx = dy * sign(x), 0 where x is 0. Backward reads x, since y
+// has lost the sign.
 #include "layers/activation/elementwise.h"
 
 namespace crema {

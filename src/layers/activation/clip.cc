@@ -1,5 +1,5 @@
 // Clip: y = min(max(x, low), high), element by element. dx = dy where low <= x <= high, else 0.
-// Whether x was a bound itself or lay beyond it is only in x.
+// Backward reads x, since y is the same at a bound and beyond it.
 #include "layers/activation/elementwise.h"
 
 namespace crema {

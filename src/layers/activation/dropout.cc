@@ -1,6 +1,7 @@
-// Dropout. TRAIN: y = x * m / (1 - ratio), m is 1 with probability 1 - ratio and otherwise 0; TEST:
-// y = x. With scale_train: false the factor is applied in TEST instead: y = x * m, y = x * (1 -
-// ratio). The mask is a function of (seed, layer, step, element). It is kept for backward as bytes:
+// Dropout. TRAIN: y = x * m / (1 - ratio), where m is 1 with probability 1 - ratio and otherwise 0;
+// TEST: y = x. With scale_train: false the factor is applied in TEST instead: y = x * m in TRAIN, y
+// = x * (1 - ratio) in TEST.
+// The mask is a function of (seed, layer, step, element). It is saved for backward as bytes, since
 // reading one is cheaper than drawing it again. May run in place.
 #include <algorithm>
 #include <array>
@@ -18,8 +19,9 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kTile = 1024;  // elements drawn at a time; a multiple of 4, the words of a block
-constexpr int64_t kGrain = 8;    // tiles that pay for a thread
+// elements per tile; a multiple of 4, the words of one random block
+constexpr int64_t kTile = 1024;
+constexpr int64_t kGrain = 8;  // minimum tiles per thread
 
 template <typename T>
 inline void MaskLoop(const T* x, const uint8_t* mask, T* y, int64_t count, Compute<T> scale) {
@@ -70,7 +72,8 @@ class Dropout final : public Layer {
   LayerInfo Infer(const InferContext& context) const override {
     LayerInfo info;
     info.outputs = {context.inputs[0]};
-    const bool draws = context.phase == TRAIN && rule_.ratio > 0;  // by the place of an element
+    // draws depend on the element's position
+    const bool draws = context.phase == TRAIN && rule_.ratio > 0;
     info.reach = draws ? Reach::kAll : Reach::kElement;
     info.moves_only = (context.phase == TRAIN) != rule_.scales_in_training || rule_.ratio == 0;
     info.in_place = true;
@@ -109,7 +112,7 @@ class Dropout final : public Layer {
   }
 
  private:
-  // What TEST does, and its gradient.
+  // Computes the TEST pass, and its gradient.
   template <typename T>
   void Scale(const ExecContext& context, int64_t count, const T* x, T* y) const {
     if (rule_.scales_in_training) {

@@ -1,4 +1,4 @@
-// Dropout on the GPU; see dropout.cc. The draws are those of the CPU.
+// Dropout on the GPU; see dropout.cc. The draws equal those on the CPU.
 #include "crema.pb.h"
 #include "layers/activation/dropout_rule.h"
 #include "layers/channels_last_implementation.h"
@@ -9,7 +9,8 @@
 namespace crema {
 namespace {
 
-// A thread draws four elements, the words of a block. `saved` may be null.
+// Each thread draws four elements, the words of one random block. Null `saved` means that the mask
+// is not saved.
 template <typename T>
 void DrawAndApply(const CudaQueue& queue, int64_t count, DeviceRandom random, uint32_t threshold,
                   float scale, const T* x, uint8_t* saved, T* y) {
@@ -24,7 +25,7 @@ void DrawAndApply(const CudaQueue& queue, int64_t count, DeviceRandom random, ui
   });
 }
 
-// In channels last: the draws are those of the places in row-major order.
+// The same in channels last. Draws are indexed by row-major position, as in the other layouts.
 template <typename T>
 void DrawAndApplyLast(const CudaQueue& queue, int64_t count, int64_t channels, int64_t space,
                       DeviceRandom random, uint32_t threshold, float scale, const T* x,
@@ -48,7 +49,7 @@ void ApplyMask(const CudaQueue& queue, int64_t count, float scale, const uint8_t
   });
 }
 
-// What TEST does, and its gradient.
+// Computes the TEST pass, and its gradient.
 template <typename T>
 void Scale(const CudaQueue& queue, int64_t count, const DropoutRule& rule, const T* x, T* y) {
   if (rule.scales_in_training && x == y) return;

@@ -1,4 +1,4 @@
-// What Dropout draws and multiplies by; see dropout.cc.
+// Parameters and random stream of Dropout; see dropout.cc.
 #pragma once
 
 #include <cmath>
@@ -17,7 +17,7 @@ struct DropoutRule {
         own_seed(param.random_seed()) {}
 
   double TrainScale() const { return scales_in_training ? 1.0 / (1.0 - ratio) : 1.0; }
-  // Elements whose 32 bits are below it become 0.
+  // Returns the threshold: an element whose 32 random bits are below it becomes 0.
   uint32_t Threshold() const { return static_cast<uint32_t>(std::ldexp(ratio, 32)); }
   RandomStream Stream(const ForwardArgs& args) const {
     return {own_seed >= 0 ? static_cast<uint64_t>(own_seed) : args.context.seed(), args.layer_id,

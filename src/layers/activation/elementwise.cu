@@ -1,4 +1,4 @@
-// Layers of a formula (elementwise.h) on the GPU.
+// Element-wise layers (elementwise.h) on the GPU.
 #include "crema.pb.h"
 #include "layers/activation/formulas.h"
 #include "layers/channels_last_implementation.h"

@@ -1,17 +1,17 @@
-// Layers of one input and one output whose elements depend on nothing but the same element of the
-// input: y = f(x). Such a layer is its formula:
+// Layers with one input and one output in which each element depends only on the same element of
+// the input: y = f(x). Each layer is defined by a formula:
 //
 //   struct Formula {
 //     static constexpr int64_t kForwardGrain = kCheapGrain;   // or kCostlyGrain
 //     static constexpr int64_t kBackwardGrain = kCheapGrain;
 //     explicit Formula(const Layer& layer);  // reads and checks the parameters
-//     bool reads_output() const;             // Gradient wants y; otherwise x
+//     bool reads_output() const;             // Gradient reads y; otherwise x
 //     template <typename T> T Value(T x) const;
 //     template <typename T> T Gradient(T x_or_y, T dy) const;
 //   };
 //
-// in formulas.h, as GPUs compute it too: the three functions are CREMA_HOST_DEVICE.
-// A layer whose gradient wants y may run in place.
+// Formulas are in formulas.h. The three functions are CREMA_HOST_DEVICE, since the GPU runs them
+// too. A layer whose gradient reads y may run in place.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@
 
 namespace crema {
 
-// The formula is copied so that the loop can keep its numbers in registers.
+// Takes the formula by value, so that the loop keeps its constants in registers.
 template <typename Formula, typename T>
 CREMA_MULTIVERSION void ElementwiseForward(Formula formula, const T* x, T* y, int64_t begin,
                                            int64_t end) {
@@ -83,7 +83,7 @@ class Elementwise final : public Layer {
   const Formula formula_;
 };
 
-// What the types of such layers have in common.
+// Returns the LayerType of an element-wise layer, without fields and samples.
 template <typename Formula>
 LayerType ElementwiseType(std::string name, std::string summary, std::string formula) {
   LayerType type;

@@ -1,6 +1,6 @@
 // ELU: y = lambda * x where x > 0, lambda * alpha * (exp(x) - 1) elsewhere.
-// dx = dy * lambda where x > 0, dy * (y + lambda * alpha) elsewhere. With alpha >= 0 and lambda > 0
-// the sign of y tells the sign of x: backward reads y alone then. Otherwise it reads x.
+// dx = dy * lambda where x > 0, dy * (y + lambda * alpha) elsewhere. If alpha >= 0 and lambda > 0,
+// y has the sign of x, and backward reads only y. Otherwise backward reads x.
 #include "layers/activation/elementwise.h"
 
 namespace crema {

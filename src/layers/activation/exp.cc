@@ -1,5 +1,5 @@
-// Exp: y = base ^ (shift + scale * x), element by element; base -1 stands for e.
-// dx = dy * y * log(base) * scale: backward reads y alone, so the layer may run in place.
+// Exp: y = base ^ (shift + scale * x), element by element; base -1 means e.
+// dx = dy * y * log(base) * scale. Backward reads only y, so the layer may run in place.
 #include "layers/activation/elementwise.h"
 
 namespace crema {
@@ -7,7 +7,7 @@ namespace crema {
 void RegisterExp(Registry& registry) {
   auto type = ElementwiseType<ExpFormula>("Exp", "Exponential function of any base.",
                                           "y = base ^ (shift + scale * x)");
-  type.traits.fits_16_bits = false;  // grows fast
+  type.traits.fits_16_bits = false;  // grows too fast
   type.param_fields = {"exp_param"};
   const SampleInput input{.shape = {2, 3, 4, 5}, .low = -2, .high = 2};
   type.samples = {

@@ -1,5 +1,5 @@
-// The formulas of element-wise layers, for the CPU and for GPUs. elementwise.h says what a formula
-// is.
+// Formulas of the element-wise layers, for the CPU and the GPU. elementwise.h describes their
+// interface.
 #pragma once
 
 #include <algorithm>
@@ -15,11 +15,11 @@
 
 namespace crema {
 
-// Elements that pay for a thread: of a few additions and products, or of exp and its like.
+// Minimum elements per thread: for a few additions and products, or for exp and similar functions.
 constexpr int64_t kCheapGrain = 1 << 14;
 constexpr int64_t kCostlyGrain = 1 << 11;
 
-// The least numbers of elements for a thread of Value and of Gradient.
+// Minimum elements per thread of Value and of Gradient.
 template <int64_t kForward, int64_t kBackward = kForward>
 struct Grains {
   static constexpr int64_t kForwardGrain = kForward;
@@ -44,7 +44,7 @@ struct BnllFormula : Grains<kCostlyGrain> {
   explicit BnllFormula(const Layer&) {}
   CREMA_HOST_DEVICE bool reads_output() const { return true; }
 
-  // The exponent is never positive, so that nothing overflows.
+  // The exponent is never positive, so nothing overflows.
   template <typename T>
   CREMA_HOST_DEVICE T Value(T x) const {
     return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
@@ -62,7 +62,7 @@ struct ClipFormula : Grains<kCheapGrain> {
     if (!param.has_max()) FailField(layer, "clip_param.max", "max is missing; it has no default");
     low = param.min();
     high = param.max();
-    if (!(low <= high)) {  // also when one is NaN
+    if (!(low <= high)) {  // also if one is NaN
       FailField(layer, "clip_param.max",
                 StrCat("max is ", high, " and min is ", low, "; expected min <= max"));
     }
@@ -133,7 +133,7 @@ struct ExpFormula : Grains<kCostlyGrain, kCheapGrain> {
   double offset = 0;
 };
 
-// A template, as compilers take no loop with a choice in it many elements at a time.
+// A template parameter, since compilers do not vectorize a loop that contains a branch.
 template <bool kTanh>
 struct GeluFormula : Grains<kCostlyGrain> {
   static constexpr double kInverseRoot2 = 1 / std::numbers::sqrt2;
@@ -144,7 +144,7 @@ struct GeluFormula : Grains<kCostlyGrain> {
   explicit GeluFormula(const Layer&) {}
   CREMA_HOST_DEVICE bool reads_output() const { return false; }
 
-  // Twice P(x) - 1/2, approximated.
+  // Returns 2 * P(x) - 1, approximated.
   template <typename T>
   CREMA_HOST_DEVICE static T Tanh(T x) {
     return FastTanh(T(kC) * x * (T(1) + T(kA) * x * x));
@@ -237,7 +237,8 @@ struct MishFormula : Grains<kCostlyGrain> {
   explicit MishFormula(const Layer&) {}
   CREMA_HOST_DEVICE bool reads_output() const { return false; }
 
-  // From 20 on t is 1 in either precision, and the squares of larger powers would overflow.
+  // Returns exp(min(x, 20)). From x = 20 on the tanh is 1 in both precisions, and squares of larger
+  // exponentials would overflow.
   template <typename T>
   CREMA_HOST_DEVICE static T BoundedExp(T x) {
     return std::exp(std::min(x, T(20)));
@@ -348,7 +349,7 @@ struct TanHFormula : Grains<kCostlyGrain, kCheapGrain> {
   }
 };
 
-// For Power.
+// Returns base ^ power, for Power.
 template <typename T>
 CREMA_HOST_DEVICE inline T RaisedTo(T base, T power) {
   return power == 2 ? base * base : std::pow(base, power);

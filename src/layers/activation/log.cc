@@ -1,6 +1,6 @@
-// Log: y = log_base(shift + scale * x), element by element; base -1 stands for e.
-// dx = dy * scale / (log(base) * (shift + scale * x)). Backward reads x: the argument computed back
-// from y would have lost digits.
+// Log: y = log_base(shift + scale * x), element by element; base -1 means e.
+// dx = dy * scale / (log(base) * (shift + scale * x)). Backward reads x, since an argument
+// recomputed from y would have lost digits.
 #include "layers/activation/elementwise.h"
 
 namespace crema {

@@ -1,6 +1,6 @@
 // Mish: y = x * tanh(log(1 + exp(x))), element by element.
-// With e = exp(x) and n = e * (e + 2) the tanh is t = n / (n + 2), without a logarithm, and
-// dx = dy * (t + x * (1 - t^2) * sigmoid(x)), 1 - t^2 = 4 * (n + 1) / (n + 2)^2.
+// With e = exp(x) and n = e * (e + 2), the tanh is t = n / (n + 2), which needs no logarithm.
+// dx = dy * (t + x * (1 - t^2) * sigmoid(x)), with 1 - t^2 = 4 * (n + 1) / (n + 2)^2.
 #include "layers/activation/elementwise.h"
 
 namespace crema {

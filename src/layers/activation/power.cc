@@ -1,7 +1,7 @@
-// Power: y = (shift + scale * x) ^ power, element by element. When power * scale is 0 the output is
+// Power: y = (shift + scale * x) ^ power, element by element. If power * scale is 0, the output is
 // a constant: 1 for power 0, else shift ^ power.
-// dx = dy * power * scale * (shift + scale * x) ^ (power - 1). Caffe divides y by its base for
-// that, which is NaN where the base is 0; everywhere else the numbers are the same.
+// dx = dy * power * scale * (shift + scale * x) ^ (power - 1). Caffe computes the last factor as y
+// divided by its base, which is NaN where the base is 0; elsewhere the results are equal.
 #include <algorithm>
 #include <cmath>
 
@@ -33,7 +33,7 @@ void Raise(const T* x, T* y, int64_t begin, int64_t end, T scale, T shift, T pow
   for (int64_t i = begin; i < end; ++i) y[i] = RaisedTo(scale * x[i] + shift, power);
 }
 
-constexpr int64_t kGrain = 1 << 12;  // elements that pay for a thread
+constexpr int64_t kGrain = 1 << 12;  // minimum elements per thread
 
 class Power final : public Layer {
  public:

@@ -36,7 +36,7 @@ void Forward(const CudaQueue& queue, int64_t count, Numbers n, const T* x, T* y)
   });
 }
 
-// `x` is null where the power is 1.
+// `x` is null if the power is 1.
 template <typename T>
 void Backward(const CudaQueue& queue, int64_t count, Numbers n, const T* x, const T* dy, T* dx) {
   if (n.IsConstant()) return Fill(queue, count, 0, dx);

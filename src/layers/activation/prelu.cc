@@ -1,6 +1,6 @@
-// PReLU: y = max(x, 0) + a_c * min(x, 0); a_c is learned, one for each channel (axis 1) or one for
-// all. dx = dy where x > 0, a_c * dy elsewhere; da_c = sum of dy * x where x <= 0. A slope can
-// become negative, so y does not tell the sign of x and backward reads x.
+// PReLU: y = max(x, 0) + a_c * min(x, 0). The slope a_c is learned, one per channel (axis 1) or one
+// for all. dx = dy where x > 0, a_c * dy elsewhere; da_c = sum of dy * x where x <= 0. A slope can
+// become negative, so y does not determine the sign of x, and backward reads x.
 #include <memory>
 
 #include "core/strings.h"
@@ -75,7 +75,7 @@ class PReLU final : public Layer {
   }
 };
 
-// Implementation "blocked"; of channels that do not fill whole blocks too.
+// Implementation "blocked". The channels need not fill whole blocks.
 Support SupportsBlocks(const OpDesc& query) {
   const BlobSpec& input = query.context.inputs[0];
   if (ChannelBlock() == 0) return Support::No("needs a processor with AVX2 or AVX-512");

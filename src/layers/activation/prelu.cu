@@ -8,7 +8,7 @@
 namespace crema {
 namespace {
 
-// Elements that share a slope.
+// Returns the groups of elements that share a slope.
 template <bool kLast>
 GroupLayout Groups(const Layer& layer, const Shape& shape) {
   if (layer.param().prelu_param().channel_shared()) return {1, 1, 1, shape.count()};
@@ -16,7 +16,7 @@ GroupLayout Groups(const Layer& layer, const Shape& shape) {
   return {1, shape[0], shape[1], shape.count(2)};
 }
 
-// to = from where x > 0, slope * from elsewhere: both ways.
+// Computes to = from where x > 0, slope * from elsewhere. Serves forward and backward.
 template <typename T>
 void Bend(const CudaQueue& queue, const GroupLayout& groups, const T* x, const T* from,
           const T* slopes, T* to) {

@@ -1,6 +1,6 @@
 // ReLU: y = max(x, 0) + slope * min(x, 0), element by element.
-// dx = dy where x > 0, slope * dy elsewhere. The sign of y tells the sign of x when slope >= 0, so
-// backward reads y then, and the layer may run in place.
+// dx = dy where x > 0, slope * dy elsewhere. If slope >= 0, y determines which: backward then reads
+// y, and the layer may run in place.
 #include "layers/activation/elementwise.h"
 #include "layers/int8_ranges.h"
 

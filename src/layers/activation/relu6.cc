@@ -1,6 +1,6 @@
 // ReLU6: y = min(max(x, 0), 6) + slope * min(x, 0), element by element.
-// dx = dy where 0 < x < 6, slope * dy where x <= 0, 0 from 6 on. With slope >= 0 that can be seen
-// from y, so backward reads y then, and the layer may run in place.
+// dx = dy where 0 < x < 6, slope * dy where x <= 0, 0 from 6 on. If slope >= 0, y determines which:
+// backward then reads y, and the layer may run in place.
 #include "layers/activation/elementwise.h"
 
 namespace crema {

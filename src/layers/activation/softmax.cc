@@ -1,5 +1,5 @@
 // Softmax: y = exp(x - max x) / sum exp(x - max x) along one axis.
-// dx = y * (dy - sum dy * y): backward reads y alone, so the layer may run in place.
+// dx = y * (dy - sum dy * y). Backward reads only y, so the layer may run in place.
 #include "math/softmax.h"
 
 #include "crema.pb.h"

@@ -1,5 +1,6 @@
-// Softmax on the GPU; see softmax.cc. Rows of many classes are done by a team each, all else by a
-// thread a position, so that neighbours read neighbouring memory where the classes lie apart.
+// Softmax on the GPU; see softmax.cc. A team computes each row with many contiguous classes. In all
+// other cases a thread computes one position, so that neighbouring threads read neighbouring memory
+// if classes are strided.
 #include <limits>
 
 #include "crema.pb.h"

@@ -1,4 +1,5 @@
-// Implementation "cudnn" of Softmax: classes are its channels, what lies behind them its rows.
+// Implementation "cudnn" of Softmax. The classes are cuDNN's channels, the axes after them its
+// rows.
 #include <memory>
 
 #include "crema.pb.h"
@@ -54,7 +55,7 @@ void Backward(const Layer&, const BackwardArgs& args) {
   });
 }
 
-// Nobody says that forward may write where it reads.
+// cuDNN does not document that forward may run in place.
 LayerInfo InfoOf(const OpDesc& query) {
   LayerInfo info = query.info;
   info.in_place = false;

@@ -6,11 +6,11 @@
 
 namespace crema {
 
-// What a Softmax layer goes along in an input that Infer accepted.
+// Returns the outer, class and inner sizes of a Softmax layer for an input that Infer accepted.
 SoftmaxSize SoftmaxSizeOf(const Layer& softmax, const Shape& input);
 
-// Implementation "onednn", where the build has it: forward, for some rows whose classes lie side by
-// side.
+// Returns implementation "onednn", in builds with oneDNN: forward for f32 inputs with several rows
+// of contiguous classes.
 ImplementationPtr OneDnnSoftmaxImplementation();
 
 }  // namespace crema

@@ -1,6 +1,6 @@
 // Swish: y = x * sigmoid(beta * x), element by element. SiLU is Swish with beta 1.
-// dx = dy * (s + beta * x * s * (1 - s)), s = sigmoid(beta * x). Two x have the same y, so backward
-// reads x.
+// dx = dy * (s + beta * x * s * (1 - s)), s = sigmoid(beta * x). Different x can have the same y,
+// so backward reads x.
 #include "layers/activation/elementwise.h"
 
 namespace crema {

@@ -1,4 +1,4 @@
-// Threshold: y = 1 where x > threshold, else 0, element by element. It is flat but for one point
+// Threshold: y = 1 where x > threshold, else 0, element by element. It is flat except at one point
 // and has no gradient.
 #include "crema.pb.h"
 #include "layers/activation/elementwise.h"
