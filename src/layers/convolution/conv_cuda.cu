@@ -10,20 +10,20 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{256} << 20;  // of scratch, unless one image needs more
+constexpr int64_t kMostBytes = int64_t{256} << 20;  // scratch bytes, unless one image needs more
 
-// A matrix for each image and group, elements from one to the next.
+// One matrix per image and group. `row`, `image` and `group` are strides in elements.
 struct Matrices {
   const void* data;
   int64_t row, image, group;
   bool transposed = false;
 };
 
-// c = a * b for each image and group: m x n matrices, sums over k.
+// Computes c = a * b for each image and group: m x n matrices, with sums over k.
 void Multiply(const CudaConv& conv, int64_t images, int64_t m, int64_t n, int64_t k,
               const Matrices& a, const Matrices& b, const Matrices& c) {
   const int64_t groups = conv.g.groups;
-  const bool by_group = groups <= images;  // as few calls as possible
+  const bool by_group = groups <= images;  // fewest calls
   const auto step = [&](const Matrices& x) { return by_group ? x.image : x.group; };
   const CudaBatch batch{by_group ? images : groups, step(a), step(b), step(c)};
   for (int64_t i = 0; i < (by_group ? groups : images); ++i) {
@@ -43,7 +43,8 @@ const void* Columns(const CudaConv& conv, const CudaConvScratch& scratch, int64_
   return scratch.columns;
 }
 
-// Where an image gives one column, those of all images are the rows of one matrix.
+// Returns true if each image gives one column: the columns of all images are then the rows of one
+// matrix.
 bool OneColumn(const ConvGeometry& g) { return g.window.OutSize() == 1; }
 
 template <typename T>
@@ -147,8 +148,8 @@ void CudaConv::Transposed(const CudaConvScratch& scratch, int64_t images, const 
   if (columns != dx) CudaCol2im(queue, dtype, g.window, images * g.in_channels, columns, dx);
 }
 
-// Each image gives a part of its own, so that the products need not wait for each other and halves
-// are rounded once.
+// Each image writes a part of its own, so that the products need not wait for each other and 16-bit
+// values are rounded once.
 void CudaConv::AddWeightGradient(const CudaConvScratch& scratch, int64_t images, const void* x,
                                  const void* dy, void* dweight) const {
   if (IsCudaDepthwise(g)) return CudaAddDepthwiseGradient(*this, images, x, dy, dweight);

@@ -6,7 +6,7 @@
 namespace crema {
 namespace {
 
-// Output channels, and how many of them see one input channel.
+// Number of output channels, and of output channels that read one input channel.
 struct Channels {
   int64_t outputs, sharing;
 };
@@ -35,7 +35,8 @@ void Transposed(const CudaQueue& queue, const SlidingWindow<kMost>& sliding, Cha
   const SlidingWindow<kMost> w = sliding;
   const int64_t planes = images * channels.outputs / channels.sharing;
   ForElements(queue, "DepthwiseTransposed", planes * w.in_size, [=] CREMA_HOST_DEVICE(int64_t i) {
-    const int64_t first = i / w.in_size * channels.sharing;  // of the planes that see this one
+    // of the output planes that read this plane
+    const int64_t first = i / w.in_size * channels.sharing;
     float sum = 0;
     w.ForViews(i % w.in_size, [&](int64_t k, int64_t window) {
       for (int64_t plane = first; plane < first + channels.sharing; ++plane) {
@@ -47,7 +48,7 @@ void Transposed(const CudaQueue& queue, const SlidingWindow<kMost>& sliding, Cha
   });
 }
 
-// The cell under kernel element `k` of a window; -1: in the padding.
+// Returns the cell under kernel element `k` of a window; -1 in the padding.
 template <int kMost>
 CREMA_HOST_DEVICE int64_t CellUnder(const SlidingWindow<kMost>& w, int64_t k, int64_t window) {
   int64_t cell = 0, scale = 1;

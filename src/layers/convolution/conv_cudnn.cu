@@ -1,4 +1,4 @@
-// See conv_cudnn.h. Weights and gradients of them have the type of the blobs
+// See conv_cudnn.h. Weights and their gradients have the type of the blobs
 // (half_implementations.h).
 #include <algorithm>
 #include <array>
@@ -22,7 +22,7 @@
 namespace crema {
 namespace {
 
-// At least two axes: cuDNN has no fewer.
+// Returns at least two axes, which cuDNN requires.
 std::vector<CudnnConvSpec::Axis> AxesOf(const ConvWindow& window) {
   std::vector<CudnnConvSpec::Axis> axes;
   for (int missing = window.axes; missing < 2; ++missing) axes.push_back({1, 1, 1, 1, 0, 1});
@@ -35,7 +35,7 @@ std::vector<CudnnConvSpec::Axis> AxesOf(const ConvWindow& window) {
 
 Support SupportsShape(const OpDesc& query, const CudnnConvLayer& layer) {
   if (!IsCudaFloat(query.context.dtype)) return Support::No("is for f32, f16 and bf16");
-  // What hands something on has no other implementation (CudnnConvState).
+  // A convolution with norm fusion has no other implementation (CudnnConvState).
   if (layer.spec.batch == 0 && !query.norm_fusion.any()) {
     return Support::No("there is nothing to convolve");
   }
@@ -59,8 +59,8 @@ Support SupportsOrder(const OpDesc& query, const Kind& kind) {
   return SupportsChannelsLast(query);
 }
 
-// Tensor cores multiply in channels last: others cuDNN turns around, and the result back. What has
-// one channel a group it does without these.
+// Returns the estimated time. Tensor cores compute in channels last: cuDNN transposes inputs of
+// other layouts, and the result back. With one channel per group cuDNN does not use tensor cores.
 double Seconds(const OpDesc& query, const Kind& kind) {
   const bool rounds = query.context.dtype != DType::kF32 || query.precision == TF32;
   const bool transposes = rounds && !kind.channels_last &&
@@ -77,7 +77,7 @@ Support Supports(const OpDesc& query, const Kind& kind, CudnnSupportCache* answe
   const CudnnConvLayer layer(query, kind.transposed, kind.channels_last);
   const Support support = SupportsShape(query, layer);
   if (!support.yes || layer.spec.batch == 0) return support;
-  // What it hands it can do without cuDNN.
+  // Asks without the norm fusion, which our kernels can do instead of cuDNN.
   std::string reason = answers->WhyNot(layer.Forward(kind.fused, false), query.gpu);
   if (reason.empty() && query.backward) reason = answers->WhyNot(layer.ToWeights(false), query.gpu);
   if (reason.empty() && query.to_input) reason = answers->WhyNot(layer.ToInput(false), query.gpu);
@@ -182,9 +182,9 @@ size_t CudnnConvLayer::BackwardScratch(const CudnnNormFusionPasses& does) const 
 
 namespace {
 
-// In training what is behind the sums is done by layers of their own.
+// In training, separate layers compute what follows the products.
 Support SupportsNormFusion(const OpDesc& query, const Kind& kind, CudnnSupportCache* answers) {
-  constexpr int64_t kChannelLine = 8;  // numbers of channels are read 16 bytes at a time
+  constexpr int64_t kChannelLine = 8;  // channels are read 16 bytes at a time
   if (!kind.fused) return Support::No("cuDNN fuses nothing with it");
   if (query.context.inputs.size() != 1) return Support::No("has several inputs");
   const CudnnConvLayer layer(query, kind.transposed, kind.channels_last);
@@ -208,7 +208,7 @@ std::string NameOf(const Kind& kind) {
   return StrCat("cudnn", kind.channels_last ? " NHWC" : "", kind.fused ? "" : ", unfused");
 }
 
-// What its state may hold: folded weights, and turned ones where they are fixed.
+// Returns the most bytes of the state: folded weights, and transposed weights if they are fixed.
 size_t StateBytes(const OpDesc& query, const CudnnConvLayer& layer) {
   const CudnnConvSpec& spec = layer.spec;
   const bool folds = ConvFold(layer.own_bias, layer.fused_layers).any();
@@ -275,12 +275,12 @@ class CudnnConvolution final : public Implementation {
   const std::shared_ptr<CudnnSupportCache> answers_;
 };
 
-// Puts implementations in front of those of that type: "cudnn", which fuses the layers after it,
-// then "cudnn, unfused", where own code adds bias, sum and ReLU in one pass. Before both the same
-// in channels last, "cudnn NHWC" and "cudnn NHWC, unfused".
+// Adds implementations at the front of the list of `type`, in this order: "cudnn", which fuses the
+// layers after it; "cudnn, unfused", in which our kernel adds bias, sum and ReLU in one pass; then
+// both in channels last, "cudnn NHWC" and "cudnn NHWC, unfused".
 void AddImplementations(const char* type, bool transposed, Registry* registry) {
   const auto answers = std::make_shared<CudnnSupportCache>();
-  for (const bool channels_last : {true, false}) {  // each goes to the front
+  for (const bool channels_last : {true, false}) {  // each is inserted at the front
     for (const bool fused : {false, true}) {
       registry->AddImplementation(type, std::make_shared<CudnnConvolution>(
                                             Kind{transposed, fused, channels_last}, answers));

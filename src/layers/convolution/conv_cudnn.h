@@ -1,5 +1,5 @@
-// What the implementations "cudnn" of Convolution and Deconvolution share. Deconvolution is the
-// pass of a convolution to its input, from the output of that convolution on.
+// Shared by the implementations "cudnn" of Convolution and Deconvolution. Deconvolution is the pass
+// of a convolution that computes the gradient of its input from that of its output.
 #pragma once
 
 #if __has_include(<cudnn.h>)
@@ -17,46 +17,47 @@
 
 namespace crema {
 
-// Which passes cuDNN does with what they hand (conv_cudnn_norm_fusion.h); all where nothing is
-// handed.
+// Passes in which cuDNN does the norm fusion (conv_cudnn_norm_fusion.h). All are true without a
+// norm fusion.
 struct CudnnNormFusionPasses {
   bool forward = true;
   bool to_input = true;
   bool to_weights = true;
 };
 
-// One layer as cuDNN is asked about it. Const.
+// One layer as described to cuDNN. Immutable.
 struct CudnnConvLayer {
   CudnnConvLayer(const OpDesc& query, bool is_transposed, bool channels_last = false);
 
-  // With all that is behind the sums, or without. All three with what is handed, unless
-  // `fuses_norm` is false.
+  // Return the spec of a pass. `fused` includes the work after the products. All three include the
+  // norm fusion, unless `fuses_norm` is false.
   CudnnConvSpec Forward(bool fused, bool fuses_norm = true) const;
   CudnnConvSpec ToInput(bool fuses_norm = true) const;
   CudnnConvSpec ToWeights(bool fuses_norm = true) const;
-  // Elements of one input and one output of the layer, and channels of the output.
+  // Elements of one output of the layer, and its channels.
   int64_t OutputCount() const { return transposed ? spec.InCount() : spec.OutCount(); }
   int64_t OutputChannels() const { return transposed ? spec.in_channels : spec.out_channels; }
-  // Of the channels of an output in channels last; what their sums need, doubles.
+  // Groups by channel of an output and an input in channels last. BiasSums() is the number of
+  // doubles that the bias gradient needs.
   GroupLayout OutputGroups() const;
   GroupLayout InputGroups() const;
   int64_t BiasSums() const;
-  // Filters and their gradients lie otherwise than cuDNN takes them.
+  // Returns true if cuDNN takes filters and their gradients in another layout.
   bool TransposesFilters() const { return spec.channels_last && !FilterTranspose(spec).IsCopy(); }
-  // Bytes besides kScratchSlack, for turned weights, for the weight gradient, for gradients behind
-  // a ReLU, for the gradient of the bias, for engines, and for what is handed without cuDNN.
+  // Return bytes without kScratchSlack, for transposed weights, the weight gradient, gradients
+  // masked by a ReLU, the bias gradient, the workspace of engines, and norm fusion without cuDNN.
   size_t ForwardScratch(const CudnnNormFusionPasses& does) const;
   size_t BackwardScratch(const CudnnNormFusionPasses& does) const;
 
   bool transposed;
-  bool possible = true;  // what it fuses can be told to cuDNN
+  bool possible = true;  // cuDNN can express the fusion
   bool own_bias = false;
-  bool bias = false;  // its own, or that of layers whose factors its weights are multiplied by
+  bool bias = false;  // its own, or that of folded layers
   std::vector<const Layer*> fused_layers;
   bool sum = false;
   FusedRelu relu;
   NormFusion norm_fusion;
-  CudnnConvSpec spec;  // of any pass
+  CudnnConvSpec spec;  // common to all passes
 };
 
 }  // namespace crema

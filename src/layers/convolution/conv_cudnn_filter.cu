@@ -5,14 +5,15 @@
 namespace crema {
 namespace {
 
-// Where the element of K x B x A lies that is at `i` in K x A x B.
+// Returns the index in K x B x A of the element at `i` in K x A x B.
 CREMA_HOST_DEVICE int64_t Transposed(int64_t i, int64_t a, int64_t b) {
   const int64_t row = Quotient(i, b), in_b = i - row * b;
   const int64_t k = Quotient(row, a), in_a = row - k * a;
   return (k * b + in_b) * a + in_a;
 }
 
-// Filters are small beside blobs: no tiles. Threads side by side write side by side.
+// Uses no tiles, since filters are small compared to blobs. Neighbouring threads write neighbouring
+// elements.
 template <typename T>
 void Transpose(const CudaQueue& queue, const FilterTranspose& transpose, const T* from, T* to) {
   const int64_t channels = transpose.channels, space = transpose.space;

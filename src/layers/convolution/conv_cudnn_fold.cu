@@ -12,8 +12,8 @@ namespace {
 
 constexpr int kMostSteps = 4;
 
-// One layer: y = (x - mean) / sqrt(variance + eps) * scale + shift. Null: not there; `divisor` is
-// what stored means and variances are divided by, 0 makes them 0.
+// One folded layer: y = (x - mean) / sqrt(variance + eps) * scale + shift. Null means absent.
+// Stored means and variances are divided by `divisor`; a divisor of 0 makes them 0.
 struct Step {
   const float* mean = nullptr;
   const float* variance = nullptr;
@@ -130,7 +130,7 @@ void ConvFold::Make(const ForwardArgs& args) {
     FoldWeights(queue, weight.count(), weight.count() / channels, factor_.view().data<float>(),
                 Elements<T>(weight), Elements<T>(weight_.view()));
   });
-  // What came before they were fixed may have changed since.
+  // Weights folded before they were fixed may have changed since.
   made_ = args.weights_fixed;
 }
 

@@ -12,7 +12,7 @@ void Normalize(const CudaQueue& queue, const GroupLayout& channels, const T* x, 
   ForElements(queue, "NormalizeInput", channels.Count(), [=] CREMA_HOST_DEVICE(int64_t i) {
     const int64_t c = GroupOfElement(channels, i);
     const float value = ToFloat(x[i]) * ToFloat(factor[c]) + ToFloat(offset[c]);
-    y[i] = FromFloat<T>(value <= 0 ? 0 : value);  // not a number stays
+    y[i] = FromFloat<T>(value <= 0 ? 0 : value);  // NaN stays NaN
   });
 }
 
@@ -36,7 +36,7 @@ void SumSquares(const CudaQueue& queue, const GroupLayout& channels, const T* y,
             });
 }
 
-// d behind the ReLU, written on the way, and d * normal.
+// Masks d by the ReLU in place, and gives d and d * normal to be summed.
 template <typename T>
 struct BehindNormTerm {
   struct Pair {

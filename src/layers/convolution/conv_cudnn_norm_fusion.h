@@ -1,6 +1,5 @@
-// What an implementation "cudnn" does for the normalisations next to its convolution
-// (graph/norm_fusion.h) where cuDNN does not: in training a session may turn to extents that cuDNN
-// has no engines for.
+// Norm fusion (graph/norm_fusion.h) of an implementation "cudnn" by our kernels, for passes in
+// which cuDNN does not do it: a training session may change to sizes that cuDNN has no engine for.
 #pragma once
 
 #if __has_include(<cudnn.h>)
@@ -17,7 +16,8 @@ namespace crema {
 CudnnNormFusionPasses AskNormFusionPasses(const CudnnConvLayer& layer, bool fused,
                                           CudnnSupportCache* answers, int gpu);
 
-// Factors of the channels of an input, and their gradient; f32 but for the last two rows.
+// Factors of the channels of an input, one row each, or their gradient. f32 except for the last two
+// rows.
 class FactorRows {
  public:
   FactorRows(const void* rows, int64_t channels)
@@ -31,18 +31,18 @@ class FactorRows {
 CudnnConvMemory::Norm NormMemory(const void* x, const FactorRows& factors, float* gradient,
                                  int64_t channels);
 
-// In bytes, of what the functions below are given. Channels are the groups of a layout, blobs are
-// f32, f16 or bf16 in channels last.
+// Returns the bytes of scratch that the functions below take. The groups of a layout are channels;
+// blobs are f32, f16 or bf16 in channels last.
 size_t FusedSumsScratch(const GroupLayout& channels);
 
-// y = relu(x * factor + offset), as a convolution reads it.
+// y = relu(x * factor + offset), the input that the convolution reads.
 void NormalizeInput(const CudaQueue& queue, DType dtype, const GroupLayout& channels, const void* x,
                     const FactorRows& factors, void* y);
-// Two rows, SumsRow.
+// Writes the two rows of SumsRow.
 void SumOutput(const CudaQueue& queue, DType dtype, const GroupLayout& channels, const void* y,
                void* scratch, float* sums);
-// Takes d, the gradient of what was normalised, through the ReLU, in place, and sums it:
-// FactorsGradientRow.
+// Masks d, the gradient of the normalized input, by the ReLU in place, and writes its sums to the
+// rows of FactorsGradientRow.
 void GradientBehindNorm(const CudaQueue& queue, DType dtype, const GroupLayout& channels,
                         const CudnnConvMemory::Norm& norm, void* d, void* scratch);
 

@@ -18,7 +18,7 @@ void AddTo(const CudaQueue& queue, int64_t count, const T* x, T* sum) {
   });
 }
 
-// Of a bias; channels are the fastest in memory.
+// Adds the bias gradient. Channels are the innermost axis.
 template <typename T>
 void AddChannelSums(const CudaQueue& queue, const GroupLayout& channels, const T* dy,
                     double* scratch, T* dbias) {
@@ -31,7 +31,7 @@ void AddChannelSums(const CudaQueue& queue, const GroupLayout& channels, const T
       });
 }
 
-// Of the layer's input, weights and output, or of their gradients.
+// Takes the layer's input, weights and output, or their gradients.
 CudnnConvMemory MemoryOf(bool transposed, const void* input, const void* weight, const void* output,
                          void* workspace) {
   if (transposed) std::swap(input, output);
@@ -56,7 +56,7 @@ CudnnConvState::CudnnConvState(const CudnnConvLayer& layer, bool fused,
       to_input_{layer.ToInput(does.to_input)},
       to_weights_{layer.ToWeights(does.to_weights)} {}
 
-// In channels last each pixel is an image of one.
+// In channels last each pixel is an image of one element per channel.
 CudaPlanes CudnnConvState::OutputPlanes() const {
   const int64_t images = layer_.spec.batch, channels = layer_.OutputChannels();
   const int64_t size = layer_.OutputCount() / (images * channels);
@@ -121,7 +121,7 @@ void CudnnConvState::NormalizeFor(const CudaQueue& queue, std::span<const ConstT
 void CudnnConvState::Forward(const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const CudnnConvSpec& spec = layer_.spec;
-  if (spec.batch == 0) return;  // and nobody reads the sums
+  if (spec.batch == 0) return;  // and the sums are not read
   ScratchCutter cutter(args.scratch);
   void* workspace = TakeWorkspace(spec, &cutter);
   if (fold_.any()) fold_.Make(args);
@@ -178,7 +178,7 @@ void CudnnConvState::AddLearnedGradients(const BackwardArgs& args, size_t i, con
     AddBiasGradient(queue, dy, scratch.sums, dbias);
   }
   if (args.learned_grads[0].empty()) return;
-  // Few engines of cuDNN add to what is there.
+  // Few cuDNN engines accumulate, so the gradient is computed in scratch.
   void* dweight = scratch.dweight;
   CudnnConvMemory memory =
       MemoryOf(layer_.transposed, args.inputs[i].raw(), dweight, dy, scratch.workspace);

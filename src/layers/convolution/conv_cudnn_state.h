@@ -1,4 +1,4 @@
-// The passes of an implementation "cudnn" in one session.
+// Passes of an implementation "cudnn" in one session.
 #pragma once
 
 #if __has_include(<cudnn.h>)
@@ -15,11 +15,11 @@
 
 namespace crema {
 
-// Engines are chosen in the first pass, whose memory they are tried on. Thread safety: one thread
-// at a time.
+// Chooses engines in the first pass and tries them on the memory of that pass. Thread safety: one
+// thread at a time.
 class CudnnConvState final : public ImplementationState, public TunesEngines {
  public:
-  // `fused`: cuDNN does what is behind the sums too.
+  // `fused` means that cuDNN also does the work after the products.
   CudnnConvState(const CudnnConvLayer& layer, bool fused, const CudnnNormFusionPasses& does);
 
   void UseTimer(std::shared_ptr<ImplementationTimer> timer) override { timer_ = std::move(timer); }
@@ -27,24 +27,25 @@ class CudnnConvState final : public ImplementationState, public TunesEngines {
   void Backward(const BackwardArgs& args);
 
  private:
-  // A pass for each alignment that memory is met with, which is one but for ranges of blobs.
+  // One pass, built for each alignment of its memory. There is only one alignment, except with
+  // sub-views of blobs.
   struct Pass {
     CudnnConvSpec spec;
     std::vector<std::unique_ptr<CudnnConvPass>> made = {};
   };
 
-  // The layer's planes of outputs, for own code.
+  // Returns the planes of one output of the layer, for our kernels.
   CudaPlanes OutputPlanes() const;
-  // Weights as cuDNN takes them, in scratch where they are turned and may change.
+  // Returns the weights as cuDNN takes them; in scratch if they are transposed and may change.
   const void* Filters(const ExecContext& context, const void* weight, bool fixed,
                       ScratchCutter* cutter);
   void Run(const CudaQueue& queue, const CudnnConvMemory& memory, Pass* pass);
   struct GradientScratch {
     void* workspace;
     void* dweight;
-    double* sums;      // of the bias
-    void* normalized;  // input, where cuDNN does not do it
-    void* fused_sums;  // the same
+    double* sums;      // of the bias gradient
+    void* normalized;  // input, if cuDNN does not normalize it
+    void* fused_sums;  // of the norm fusion, if cuDNN does not sum
   };
   void AddBiasGradient(const CudaQueue& queue, const void* dy, double* sums,
                        const TensorView& dbias) const;
@@ -52,7 +53,8 @@ class CudnnConvState final : public ImplementationState, public TunesEngines {
                            const GradientScratch& scratch);
   void GiveToInput(const BackwardArgs& args, size_t i, const void* weight, const void* dy,
                    const GradientScratch& scratch);
-  // Where factors are taken: tells `spec` how to normalise x, or puts it normalised into `scratch`.
+  // Does nothing without factors. Otherwise gives them to `memory` if `spec` normalizes x, else
+  // writes the normalized x to `scratch`.
   void NormalizeFor(const CudaQueue& queue, std::span<const ConstTensorView> inputs,
                     const CudnnConvSpec& spec, void* scratch, CudnnConvMemory* memory) const;
   void* TakeNormalized(bool wanted, ScratchCutter* cutter) const;
@@ -60,7 +62,7 @@ class CudnnConvState final : public ImplementationState, public TunesEngines {
   const CudnnConvLayer layer_;
   const bool fused_;
   ConvFold fold_;
-  Tensor transposed_;  // of fixed weights
+  Tensor transposed_;  // filters of fixed weights
   Pass forward_, to_input_, to_weights_;
   std::shared_ptr<ImplementationTimer> timer_;
 };

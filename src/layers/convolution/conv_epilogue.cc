@@ -23,7 +23,7 @@ ConvEpilogue::ConvEpilogue(const Convolution& convolution, std::span<const Layer
 }
 
 bool ConvEpilogue::Take(const Layer& layer) {
-  if (relu_.on) return false;  // it comes last
+  if (relu_.on) return false;  // a ReLU must be the last
   if (AffineOf(layer) != nullptr && !sum_) {
     affine_.push_back(&layer);
     return true;

@@ -1,4 +1,4 @@
-// What a convolution does besides, for layers behind it (Implementation::CanFuse).
+// Layers fused into a convolution (Implementation::CanFuse).
 #pragma once
 
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace crema {
 
-// In this order, each at most once: BatchNorm, BN or Scale (any number of them), Eltwise SUM with
-// one more input, ReLU. Refers to the layers. Thread safety: const.
+// In this order, each optional: BatchNorm, BN or Scale (any number of them), one Eltwise SUM with
+// one more input, one ReLU. Refers to the layers. Thread safety: const.
 class ConvEpilogue {
  public:
   ConvEpilogue(const Convolution& convolution, std::span<const Layer* const> fused);
@@ -18,8 +18,9 @@ class ConvEpilogue {
   bool affine() const { return !affine_.empty(); }
   bool sum() const { return sum_; }
   FusedRelu relu() const { return relu_; }
-  size_t AffineBlobs() const;  // learned blobs of the layers that scale and shift
-  // From the learned blobs of the layers, one behind the other: y = factor[c] * x + shift[c].
+  size_t AffineBlobs() const;  // parameters of the layers that scale and shift
+  // Computes `factor` and `shift` per channel from the consecutive parameters of the layers: y =
+  // factor[c] * x + shift[c].
   void ReadAffine(std::span<const ConstTensorView> learned, std::span<float> factor,
                   std::span<float> shift) const;
 
@@ -32,15 +33,16 @@ class ConvEpilogue {
   bool possible_ = true;
 };
 
-// The numbers of an epilogue in one session. Thread safety: one thread.
+// Values of an epilogue in one session. Thread safety: one thread.
 class ConvEpilogueNumbers {
  public:
   explicit ConvEpilogueNumbers(const OpDesc& query);
 
   const ConvEpilogue& kind() const { return epilogue_; }
-  // Weights, bias, and what fused layers do to them, read anew unless weights are fixed.
+  // Returns weights, bias, and the factors and shifts of fused layers. Reads them in each pass
+  // unless weights are fixed.
   ConvLearned Read(const ForwardArgs& args);
-  // What is added, of the type of the output; null: nothing.
+  // Returns the addend of the sum, in the type of the output; null without one.
   const void* AddedOf(const ForwardArgs& args) const {
     return epilogue_.sum() ? args.inputs.back().raw() : nullptr;
   }

@@ -12,12 +12,12 @@ namespace crema {
 namespace {
 
 using Sizes = ConvWindow::Sizes;
-constexpr double kMostElements = 2147483647;  // of a blob
+constexpr double kMostElements = 2147483647;  // of one blob
 constexpr std::string_view kPath = "convolution_param.";
 
 using RepeatedUint = google::protobuf::RepeatedField<uint32_t>;
 
-// One quantity that is given as `field` (none, one for all, one per axis) or as field_h and
+// One quantity, given as `field` (no value, one for all axes, or one per axis) or as field_h and
 // field_w.
 struct PerAxis {
   std::string_view field;  // "kernel_size"
@@ -27,7 +27,7 @@ struct PerAxis {
   bool has_w;
   uint32_t h;
   uint32_t w;
-  int64_t missing;  // when neither form is given; -1: must be given
+  int64_t missing;  // value if neither form is given; -1 means required
 };
 
 Sizes ReadPerAxis(const Layer& layer, const PerAxis& p, int axes) {
@@ -75,8 +75,8 @@ int64_t DilatedKernel(const ConvWindow& w, size_t i) {
   return w.dilation[i] * (w.kernel[i] - 1) + 1;
 }
 
-// Division truncates as in Caffe: a kernel that is larger than the padded input by less than one
-// step still gives one output.
+// Returns the output size along axis `i`. Division truncates as in Caffe: a kernel that exceeds the
+// padded input by less than one step still gives one output. Throws if the size is below 1.
 int64_t OutSize(const Layer& layer, const ConvWindow& w, size_t i, const Shape& input) {
   const int64_t reach = DilatedKernel(w, i);
   const int64_t out = (w.in[i] + 2 * w.pad[i] - reach) / w.stride[i] + 1;
@@ -89,7 +89,7 @@ int64_t OutSize(const Layer& layer, const ConvWindow& w, size_t i, const Shape& 
   return out;
 }
 
-// Everything but `in` and `out`.
+// Reads all fields except `in` and `out`.
 ConvWindow ReadWindow(const Layer& layer, int axes) {
   const ConvolutionParameter& p = layer.param().convolution_param();
   const PerAxis kernel{"kernel_size",    "kernel",     p.kernel_size(), p.has_kernel_h(),
@@ -130,7 +130,8 @@ bool IsDepthwise(const Layer& layer) {
   return type == "ConvolutionDepthwise" || type == "DepthwiseConvolution";
 }
 
-// One group a channel, whether or not the text says so.
+// Returns one group per channel, even if `group` is not set. Throws if the parameters contradict
+// that.
 int64_t DepthwiseGroups(const Layer& layer, const Shape& input, int64_t channels) {
   const ConvolutionParameter& p = layer.param().convolution_param();
   if (p.group() != 1 && p.group() != channels) {
@@ -242,7 +243,7 @@ Shape ConvFilterShape(const ConvGeometry& g) {
   return Shape(std::span<const int64_t>(dims));
 }
 
-// In doubles, since products may overflow.
+// Computes in doubles, since products may overflow.
 bool PaddedViewIsReasonable(const ConvGeometry& g) {
   double view = static_cast<double>(g.in_channels);
   double image = view;

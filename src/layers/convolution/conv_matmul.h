@@ -1,5 +1,5 @@
-// One image as columns (Im2col) and its products with the filters: what Convolution and, the other
-// way round, Deconvolution consist of.
+// One image as columns (Im2col) and its products with the filters. Convolution and, in the reverse
+// direction, Deconvolution consist of them.
 #pragma once
 
 #include <algorithm>
@@ -11,13 +11,13 @@
 
 namespace crema {
 
-// Elements of one image as columns; 0 where the image itself will do.
+// Returns the number of elements of one image as columns; 0 if the image itself serves.
 inline int64_t ConvColumnCount(const ConvGeometry& g) {
   return g.window.IsPointwise() ? 0 : g.in_channels * g.window.KernelSize() * g.window.OutSize();
 }
 inline int64_t ConvWeightCount(const ConvGeometry& g) { return g.out_channels * g.GroupDepth(); }
 
-// The image as columns; the image itself where that is the same.
+// Returns the image as columns, or the image itself if that is the same.
 template <typename T>
 const T* ConvColumns(const ConvGeometry& g, const T* image, T* columns);
 
@@ -25,17 +25,18 @@ const T* ConvColumns(const ConvGeometry& g, const T* image, T* columns);
 template <typename T>
 void ConvProduct(const ConvGeometry& g, int threads, const T* columns, const T* weight, T* y);
 
-// dx = the sum over the columns of weight^T dy. `columns` is scratch.
+// dx = the columns weight^T dy, summed into an image (Col2im). `columns` is scratch.
 template <typename T>
 void ConvTransposed(const ConvGeometry& g, int threads, const T* weight, const T* dy, T* columns,
                     T* dx);
 
-// dweight += dy columns^T
+// dweight += dy columns^T.
 template <typename T>
 void ConvWeightGradient(const ConvGeometry& g, const T* columns, const T* dy, T* dweight);
 
-// Memory of the workers of a backward pass: partial sums, so that they need not wait for each
-// other. `biases` are the channels with one; `masked` the elements of one image behind a ReLU.
+// Memory of the workers of a backward pass. Each has partial sums of its own, so that they need not
+// wait for each other. `biases` is the number of biases, `masked` the number of elements of one
+// image's masked gradient.
 template <typename T>
 class ConvBackwardWorkers {
  public:
@@ -55,7 +56,8 @@ class ConvBackwardWorkers {
   T* Masked(int worker) const { return BiasGrad(worker) + biases_; }
   T* Columns(int worker) const { return Masked(worker) + masked_; }
 
-  // In the order of the workers: the same bits for the same number of threads. Null: not wanted.
+  // Adds the partial sums in the order of the workers: the same number of threads gives the same
+  // bits. Null means not wanted.
   void AddTo(T* dweight, T* dbias) const {
     const int64_t weights = ConvWeightCount(geometry_);
     for (int i = 0; i < workers_; ++i) {

@@ -1,8 +1,9 @@
 // Convolution: y[n, o, p] = bias[o] + sum over c, k of weight[o, c, k] * x[n, c, p * stride - pad +
-// k * dilation], for any number of spatial axes; with groups, output channels of group g see input
-// channels of group g only. The kernel is not flipped. Several inputs share the weights.
-// With fused_relu_param the output is ReLU'd; backward then takes the mask from the output.
-// This file is the plain implementation: each image as columns (Im2col), one matrix product a
+// k * dilation], for any number of spatial axes. With groups, output channels of group g read only
+// input channels of group g. The kernel is not flipped. Several inputs share the weights.
+// With fused_relu_param a ReLU is applied to the output; backward then takes the mask from the
+// output.
+// This file is the native implementation: each image as columns (Im2col), one matrix product per
 // group.
 #include "layers/convolution/convolution.h"
 

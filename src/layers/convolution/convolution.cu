@@ -1,4 +1,4 @@
-// Convolution, also depthwise and of three axes, and Deconvolution on the GPU; see convolution.cc
+// Convolution, also depthwise and with three axes, and Deconvolution on the GPU; see convolution.cc
 // and deconvolution.cc.
 #include <algorithm>
 
@@ -11,7 +11,7 @@
 namespace crema {
 namespace {
 
-// The convolution from x to y, or, `kTransposed`, from y to x.
+// Sizes of the convolution from x to y or, if `kTransposed`, from y to x.
 template <bool kTransposed>
 struct Sizes {
   Sizes(const Layer& layer, const Shape& x)

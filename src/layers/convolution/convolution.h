@@ -12,12 +12,12 @@
 
 namespace crema {
 
-// Layer types that are a Convolution.
+// Names of the layer types that are convolutions.
 inline constexpr std::array kConvolutionTypes = {"Convolution", "Convolution3D",
                                                  "ConvolutionDepthwise", "DepthwiseConvolution"};
 
-// Returns the ReLU of a Convolution or Deconvolution: the fusion pass's and IntelCaffe's; of both,
-// their product.
+// Returns the ReLU of a Convolution or Deconvolution. The fusion pass and IntelCaffe each have
+// fields for it; if both are set, the slopes are multiplied.
 inline FusedRelu ConvRelu(const Layer& layer) {
   const LayerParameter& param = layer.param();
   const ConvolutionParameter& own = param.convolution_param();
@@ -42,16 +42,17 @@ class Convolution : public Layer {
   FusedRelu relu() const { return ConvRelu(*this); }
 };
 
-// Implementation "depthwise": f32, one input channel a group, at most two spatial axes.
+// Returns implementation "depthwise": f32, one input channel per group, at most two spatial axes.
 ImplementationPtr DepthwiseConvolutionImplementation();
 
-// A LayerType of the family, with all but name, docs and samples.
+// Returns a LayerType of the family, complete except for name, summary, formula and samples.
 LayerType ConvolutionType();
 
-// Implementations on blocked blobs; none when the build has no oneDNN.
+// Returns the implementations on blocked blobs. Only in builds with oneDNN.
 std::vector<ImplementationPtr> OneDnnConvolutionImplementations();
 
-// Implementation "packed": f32, at most two spatial axes, on processors with AVX2 or AVX-512.
+// Returns implementation "packed": f32, at most two spatial axes, on processors with AVX2 or
+// AVX-512.
 ImplementationPtr PackedConvolutionImplementation();
 
 }  // namespace crema

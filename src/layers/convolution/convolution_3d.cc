@@ -1,5 +1,5 @@
-// Convolution3D (C3D): Convolution over time, height and width, with the window in time given by
-// fields of its own.
+// Convolution3D (C3D): Convolution over time, height and width. The window in time has fields of
+// its own.
 #include <memory>
 
 #include "core/strings.h"
@@ -10,13 +10,13 @@
 namespace crema {
 namespace {
 
-// The same convolution in the words of Convolution: one value an axis.
+// Returns the same convolution in the fields of Convolution: one value per axis.
 LayerParameter WithThreeAxes(const LayerParameter& given) {
   LayerParameter param = given;
   ConvolutionParameter* p = param.mutable_convolution_param();
   const auto spread = [](uint32_t time, google::protobuf::RepeatedField<uint32_t>* values,
                          uint32_t missing) {
-    if (values->size() > 1) return;  // Infer says what is wrong
+    if (values->size() > 1) return;  // the constructor reports the error
     const uint32_t space = values->empty() ? missing : values->Get(0);
     values->Clear();
     for (uint32_t value : {time, space, space}) values->Add(value);
@@ -77,7 +77,7 @@ void RegisterConvolution3D(Registry& registry) {
                                    " weight_filler { type: \"gaussian\" std: 0.1 } }",
                        .inputs = {{.shape = std::move(shape)}}};
   };
-  type.implementations = {};  // all are for two spatial axes or fewer
+  type.implementations = {};  // all support at most two spatial axes
   type.traits.computes_on_bytes = false;
   type.samples = {
       sample("c3d", "num_output: 3 kernel_size: 3 kernel_depth: 3 pad: 1 temporal_pad: 1",

@@ -8,30 +8,30 @@
 
 namespace crema {
 
-// Requires SupportsBlockedConv and an epilogue that is possible.
+// Requires SupportsBlockedConv and a possible epilogue.
 BlockedConvConfig BlockedConfigOf(const OpDesc& query, bool plain_input, bool bf16 = false);
 // Implementation::Accepts of these implementations.
 Support StridedOutputPays(const OpDesc& query);
 BlockedConvShape BlockedShapeOf(const ConvGeometry& geometry);
-// What oneDNN has at all; `geometry` is MakeConvGeometry or MakeDeconvGeometry. Depends neither on
-// the batch nor on the spatial extents of the input.
+// Checks what oneDNN supports at all; `geometry` is MakeConvGeometry or MakeDeconvGeometry. Depends
+// neither on the batch nor on the spatial sizes of the input.
 Support SupportsBlockedGeometry(const OpDesc& query,
                                 ConvGeometry (*geometry)(const Layer&, const Shape&));
-// Depends neither on the batch nor on the spatial extents of the input.
+// Depends neither on the batch nor on the spatial sizes of the input.
 Support SupportsBlockedConv(const OpDesc& query);
-// And oneDNN has more than its reference, which does depend on them.
+// Also requires that oneDNN has more than its reference, which does depend on them.
 Support SupportsFastBlockedConv(const OpDesc& query, bool plain_input, bool bf16 = false);
-// What oneDNN is estimated to take forward, in single precision on blocked blobs.
+// Returns the estimated seconds of oneDNN's forward pass, in single precision on blocked blobs.
 double BlockedConvSeconds(const OpDesc& query);
 // Implementation::CanFuse of these implementations.
 bool ConvolutionCanFuse(const OpDesc& query);
 BlockedConvGrads BlockedGradsOf(const Layer& layer, const BackwardArgs& args);
 
-// Implementations "int8", on blobs of bytes.
+// Returns the implementations "int8", on blobs of bytes.
 std::vector<ImplementationPtr> Int8ConvolutionImplementations();
 
-// Implementation "winograd": 3 x 3 filters, each pass by Winograd's algorithm where that pays and
-// by oneDNN elsewhere.
+// Returns implementation "winograd": 3 x 3 filters, each pass by Winograd's algorithm where that
+// pays and by oneDNN elsewhere.
 ImplementationPtr WinogradConvolutionImplementation();
 
 }  // namespace crema

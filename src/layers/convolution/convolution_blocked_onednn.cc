@@ -1,6 +1,6 @@
-// Convolution on blocked blobs by oneDNN: implementations "onednn", and "onednn, plain input" for
-// the first convolution of a net, whose few channels would fill a small part of a block; each in
-// single precision and on blobs of bfloat16.
+// Convolution on blocked blobs by oneDNN. The implementations are "onednn", and "onednn, plain
+// input" for the first convolution of a net, whose few channels would fill a small part of a block.
+// Each exists in single precision and on bfloat16 blobs.
 #include <memory>
 #include <utility>
 #include <vector>
@@ -33,7 +33,7 @@ BlockedConvShape BlockedShapeOf(const ConvGeometry& g) {
 
 namespace {
 
-// Channels of a group that a block holds, of those that it could.
+// Returns the filled fraction of the blocks that hold the channels of a group.
 double FillOf(int64_t channels) {
   const int64_t block = ChannelBlock();
   const int64_t filled = (channels + block - 1) / block * block;
@@ -64,14 +64,15 @@ BlockedConvConfig BlockedConfigOf(const OpDesc& query, bool plain_input, bool bf
           .threads = query.threads};
 }
 
-// Images are shared out among threads then, of which none should wait long for the others.
+// With a strided output, images are distributed among threads, and no thread should wait long for
+// the others.
 Support StridedOutputPays(const OpDesc& query) {
   const int64_t batch = query.info.outputs[0].shape[0];
   if (batch % query.threads == 0 || batch >= 32 * query.threads) return {};
   return Support::No("threads would wait for each other's images");
 }
 
-// Nothing here may depend on the batch or on the spatial extents of the input.
+// Must depend neither on the batch nor on the spatial sizes of the input.
 Support SupportsBlockedGeometry(const OpDesc& query,
                                 ConvGeometry (*geometry)(const Layer&, const Shape&)) {
   if (ChannelBlock() == 0) return Support::No("needs a processor with AVX2 or AVX-512");
@@ -141,7 +142,7 @@ Support SupportsPlainInput(const OpDesc& query) {
   return {};
 }
 
-// What an implementation takes, and whether oneDNN must have more than its reference for it.
+// Variant of the implementation. `fast` requires that oneDNN has more than its reference.
 struct Kind {
   bool plain_input = false;
   bool bf16 = false;
@@ -160,7 +161,7 @@ Support Supports(const Kind& kind, const OpDesc& query) {
   if (kind.bf16) {
     const Support stores = StoresBFloat16(query);
     if (!stores.yes) return stores;
-    // It would have to be widened, and data want none.
+    // The gradient would have to be widened, and data needs none.
     if (kind.plain_input && query.to_input) return Support::No("gives no gradient of its input");
   }
   const Support support = kind.plain_input ? SupportsPlainInput(query) : SupportsBlockedConv(query);
@@ -184,10 +185,10 @@ double BFloat16Speedup(const OpDesc& query) {
                                           : onednn::BFloat16Gain();
 }
 
-// At the rate that oneDNN reaches on full blocks, or the hundreds of times lower one of its
-// reference.
+// Returns the estimated time, at the rate that oneDNN reaches on full blocks, or at that of its
+// reference, which is hundreds of times lower.
 double Seconds(const Kind& kind, const OpDesc& query) {
-  constexpr double kProductsPerSecond = 100e9;  // a thread
+  constexpr double kProductsPerSecond = 100e9;  // per thread
   constexpr double kReferenceProductsPerSecond = 100e6;
   const auto products = static_cast<double>(query.info.macs) / query.threads;
   if (!kind.fast) return products / kReferenceProductsPerSecond;
@@ -250,8 +251,8 @@ double BlockedConvSeconds(const OpDesc& query) { return Seconds(Kind{}, query); 
 
 std::vector<ImplementationPtr> OneDnnConvolutionImplementations() {
   std::vector<ImplementationPtr> implementations = {WinogradConvolutionImplementation()};
-  // Those without `fast` are for sessions whose inputs shrink below what the filters reach over; no
-  // plan wants them.
+  // Those without `fast` serve sessions whose inputs shrink below the reach of the filters; no plan
+  // prefers them.
   for (const bool fast : {true, false}) {
     for (const bool bf16 : {false, true}) {
       for (const bool plain_input : {false, true}) {

@@ -1,5 +1,4 @@
-// Convolution with one input channel a group, without a product of matrices
-// (math/depthwise_conv.h).
+// Convolution with one input channel per group, without matrix products (math/depthwise_conv.h).
 #include "core/strings.h"
 #include "layers/convolution/convolution_implementation.h"
 #include "math/depthwise_conv.h"

@@ -1,5 +1,5 @@
-// Internal to the f32 implementations of Convolution: from the arguments of the layer to those
-// of the maths.
+// Internal to the f32 implementations of Convolution. Passes the arguments of the layer to math
+// functions.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace crema {
 
-// A template because shape and functions differ by row and nothing else does. `Maths` has static
+// A template, since only the shape and the functions differ by implementation. `Maths` has static
 // members: ShapeOf(geometry), and functions as in math/packed_conv.h: kForward, kBackward,
 // kForwardScratch(shape, batch, threads) and kBackwardScratch(shape, batch, threads, relu).
 template <typename Maths>

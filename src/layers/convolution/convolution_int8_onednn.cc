@@ -1,5 +1,5 @@
-// Convolution on blobs of bytes by oneDNN: implementation "int8", which gives bytes, and rows that
-// give floats to layers that take nothing else.
+// Convolution on blobs of bytes by oneDNN: implementation "int8", which writes bytes, and variants
+// that write floats for layers that take nothing else.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -22,7 +22,7 @@ const Convolution& ConvolutionOf(const OpDesc& query) {
   return static_cast<const Convolution&>(query.layer);
 }
 
-// What an implementation gives, and whether oneDNN must have more than its reference for it.
+// Variant of the implementation. `fast` requires that oneDNN has more than its reference.
 struct Kind {
   MemoryFormat output = MemoryFormat::kInt8;
   bool fast = true;
@@ -36,8 +36,7 @@ struct Kind {
   }
 };
 
-// Of the two inputs of an addition that is fused, the one that is not made by the layers before
-// it.
+// Returns the input of a fused addition that the layers before it do not produce.
 int AddedBottom(const OpDesc& query, const Layer& sum) {
   const Layer* before = &query.layer;
   for (const Layer* layer : query.fused) {
@@ -81,7 +80,8 @@ Support Supports(const Kind& kind, const OpDesc& query) {
   }
   const Support exact = SumsAreExact(query, g.GroupDepth());
   if (!exact.yes) return exact;
-  // oneDNN 2.6 multiplies sums of others with the factors of channels beside them.
+  // oneDNN 2.6 multiplies the sums of other grouped convolutions by the factors of neighbouring
+  // channels.
   const bool depthwise = g.in_channels == g.groups && g.out_channels == g.groups;
   if (g.groups > 1 && !depthwise && g.GroupOutputs() % ChannelBlock() != 0) {
     return Support::No(StrCat("is for groups of whole blocks of ", ChannelBlock(), " outputs"));
@@ -133,7 +133,7 @@ void Forward(const Layer&, const ForwardArgs& args) {
                      args.outputs[0].raw(), args.weights_fixed, args.scratch);
 }
 
-// Floats come pixel by pixel.
+// oneDNN writes floats pixel by pixel, which are then copied to the output's layout.
 void ForwardToFloats(const Layer&, const ForwardArgs& args) {
   auto& state = *static_cast<State*>(args.implementation_state);
   const ConvLearned learned = state.epilogue.Read(args);
@@ -147,10 +147,10 @@ void ForwardToFloats(const Layer&, const ForwardArgs& args) {
   copy(args.context.threads(), y[0], y[1], y.count(2), pixels, args.outputs[0].data<float>());
 }
 
-// At the rates that oneDNN was seen to reach on full blocks of channels (bench/results/int8.md); of
-// one channel a group it takes longer than in single precision.
+// Returns the estimated time, at the rates that oneDNN reached on full blocks of channels
+// (bench/results/int8.md). With one channel per group it takes longer than in single precision.
 double Seconds(const Kind& kind, const OpDesc& query) {
-  constexpr double kProductsPerSecond = 350e9;  // a thread, with VNNI
+  constexpr double kProductsPerSecond = 350e9;  // per thread, with VNNI
   constexpr double kWithoutVnni = 130e9;
   constexpr double kDepthwise = 14e9;
   constexpr double kReferenceProductsPerSecond = 100e6;

@@ -1,4 +1,4 @@
-// Convolution by packed panels (math/packed_conv.h): the fast implementation of the CPU.
+// Convolution by packed panels (math/packed_conv.h): the fast implementation of our own on the CPU.
 #include "core/strings.h"
 #include "layers/convolution/convolution_implementation.h"
 #include "math/packed_conv.h"
@@ -33,7 +33,7 @@ struct PackedMaths {
 
 ImplementationPtr PackedConvolutionImplementation() {
   return ConvolutionImplementation<PackedMaths>::Make("packed", Supports, [](const OpDesc& query) {
-    constexpr double kProductsPerSecond = 60e9;  // a thread, at the rate of AVX-512
+    constexpr double kProductsPerSecond = 60e9;  // per thread, at the rate of AVX-512
     return static_cast<double>(query.info.macs) / (kProductsPerSecond * query.threads);
   });
 }

@@ -1,4 +1,4 @@
-// Registration of Convolution: its kernels, and the samples of the generic checker.
+// Registration of Convolution: its implementations, and samples for the generic checker.
 #include <memory>
 
 #include "crema.pb.h"

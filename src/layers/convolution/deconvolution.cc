@@ -1,6 +1,8 @@
-// Deconvolution: the transpose of Convolution, and its gradient with respect to the input:
-// y[n, o, p * stride - pad + k * dilation] += weight[c, o, k] * x[n, c, p], plus bias[o]. Written
-// as the convolution from y to x: forward is that one's way back, and the other way round.
+// Deconvolution: the transpose of Convolution, which is the gradient of Convolution with respect to
+// its input: y[n, o, p * stride - pad + k * dilation] += weight[c, o, k] * x[n, c, p], plus
+// bias[o].
+// Sizes are those of the convolution from y to x: forward is the backward pass of that convolution,
+// and vice versa.
 #include <memory>
 
 #include "core/parallel_for.h"

@@ -73,10 +73,11 @@ double CopySeconds(const OpDesc& query) {
   return static_cast<double>(elements) * sizeof(float) / kBytesPerSecond;
 }
 
-// The native implementation's estimate is what it moves: this is that, and by how much its products
-// take less or more time. Channels that fill up blocks are computed too.
+// The estimate of the native implementation counts only the memory that it moves. This estimate is
+// the same plus the difference in time of the products, which may be negative. Channels that pad
+// blocks count as products.
 double Seconds(const OpDesc& query) {
-  constexpr double kProductsPerSecond = 117e9, kOfNative = 83e9;  // a thread
+  constexpr double kProductsPerSecond = 117e9, kOfNative = 83e9;  // per thread
   const BlockedConvShape shape = ConfigOf(query).shape;
   const auto filled = [](int64_t channels) {
     const int64_t block = ChannelBlock();
@@ -91,7 +92,7 @@ double Seconds(const OpDesc& query) {
 }
 
 double ReferenceSeconds(const OpDesc& query) {
-  constexpr double kProductsPerSecond = 100e6;  // a thread
+  constexpr double kProductsPerSecond = 100e6;  // per thread
   return static_cast<double>(query.info.macs) / (kProductsPerSecond * query.threads);
 }
 
@@ -118,7 +119,7 @@ ImplementationPtr MakeImplementation(const char* name, Support (*supports)(const
 
 }  // namespace
 
-// The last one is for sessions whose inputs shrink below what the filters reach over; no plan wants
+// The last one serves sessions whose inputs shrink below the reach of the filters; no plan prefers
 // it.
 std::vector<ImplementationPtr> OneDnnDeconvolutionImplementations() {
   return {MakeImplementation("onednn", SupportsFast, Seconds),

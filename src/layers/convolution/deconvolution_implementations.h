@@ -1,4 +1,4 @@
-// Internal: the implementations of Deconvolution.
+// Internal to the implementations of Deconvolution.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace crema {
 
-// On blocked blobs; only there when the build has oneDNN.
+// Returns the implementations on blocked blobs. Only in builds with oneDNN.
 std::vector<ImplementationPtr> OneDnnDeconvolutionImplementations();
 
 }  // namespace crema

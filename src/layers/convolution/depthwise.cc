@@ -1,5 +1,6 @@
-// ConvolutionDepthwise and DepthwiseConvolution, the names under which forks added a convolution
-// with one group a channel: Convolution whose group is the number of channels, said or not.
+// ConvolutionDepthwise and DepthwiseConvolution: the names under which forks added a convolution
+// with one group per channel. Both are a Convolution whose group is the number of channels, given
+// or not.
 #include "layers/convolution/convolution.h"
 
 namespace crema {

@@ -1,5 +1,5 @@
-// Im2col: the patches that a convolution sees, as channels: y[n, (c, k), p] = x[n, c, p * stride -
-// pad + k * dilation]. Backward sums what was taken from each pixel.
+// Im2col: the patches that a convolution reads, as channels: y[n, (c, k), p] = x[n, c, p * stride -
+// pad + k * dilation]. Backward sums the gradients of all copies of a pixel.
 #include "math/im2col.h"
 
 #include <memory>
@@ -61,10 +61,11 @@ class Im2colLayer final : public Layer {
     return LayerAxis(*this, input, param().convolution_param().axis(), "convolution_param.axis");
   }
 
-  // The planes of all images follow each other in x and in y.
+  // Calls body(begin, end) for ranges of planes. The planes of all images are consecutive in x and
+  // in y.
   template <typename Body>
   static void ForPlanes(ExecContext& context, const ConvWindow& w, int64_t planes, Body&& body) {
-    constexpr int64_t kGrain = 1 << 14;  // elements that pay for a thread
+    constexpr int64_t kGrain = 1 << 14;  // minimum elements per thread
     const int64_t cost = std::max<int64_t>(1, w.KernelSize() * w.OutSize());
     ParallelFor(context.threads(), planes, std::max<int64_t>(1, kGrain / cost),
                 [&](int64_t begin, int64_t end, int) { body(begin, end); });
