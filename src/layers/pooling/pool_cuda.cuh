@@ -7,7 +7,7 @@
 
 namespace crema {
 
-// Indices of cells that were taken, in the form of PoolPlanes; -1: nowhere.
+// Indices of the cells taken, in the form of PoolPlanes; -1 means none.
 struct PoolIndex {
   void* data;
   bool small;      // uint8_t, else int32_t
@@ -25,7 +25,7 @@ struct PoolIndex {
       static_cast<int32_t*>(data)[i] = static_cast<int32_t>(value);
     }
   }
-  // The index of a cell of a window.
+  // Returns the index of a cell of a window.
   template <int kMost>
   CREMA_HOST_DEVICE int64_t Of(const SlidingWindow<kMost>& w, const Place<kMost>& window,
                                const Place<kMost>& cell) const {
@@ -42,9 +42,9 @@ inline PoolIndex MakePoolIndex(const PoolPlanes& pool, const void* data) {
   return {const_cast<void*>(data), pool.IndexType() == DType::kU8, pool.IndexIsInWindow()};
 }
 
-// What element i of x or of y, as it lies in memory, is of: `lanes` planes form a group, whose
-// cells (or windows, `size` of them a plane) lie one behind the other, those of its planes side by
-// side.
+// Coordinates of element i of x or of y in memory. `lanes` planes form a group. The cells (or
+// windows, `size` of them per plane) of a group are consecutive; each holds the elements of all
+// planes side by side.
 struct PoolElement {
   CREMA_HOST_DEVICE PoolElement(int64_t i, int64_t size, int64_t lanes) {
     const int64_t row = lanes == 1 ? i : Quotient(i, lanes);
@@ -52,7 +52,7 @@ struct PoolElement {
     group = Quotient(row, size);
     number = row - group * size;
   }
-  // Where number 0 of the same plane is, with `other` numbers a plane.
+  // Returns the index of element 0 of the same plane in a blob of `other` elements per plane.
   CREMA_HOST_DEVICE int64_t Start(int64_t other, int64_t lanes) const {
     return group * other * lanes + lane;
   }
@@ -61,7 +61,7 @@ struct PoolElement {
   int64_t number;  // of the cell or window in its plane
 };
 
-// The part of a window that lies in the plane.
+// The part of a window inside the plane.
 template <int kMost>
 struct WindowCells {
   CREMA_HOST_DEVICE WindowCells(const SlidingWindow<kMost>& w, const Place<kMost>& window) {
@@ -71,7 +71,7 @@ struct WindowCells {
       count *= end.at[a] > begin.at[a] ? end.at[a] - begin.at[a] : 0;
     }
   }
-  // The number of cell i of them in the plane.
+  // Returns the number in the plane of cell i of that part.
   CREMA_HOST_DEVICE int64_t Cell(const SlidingWindow<kMost>& w, int64_t i) const {
     int64_t cell = 0, scale = 1;
     for (int a = w.axes() - 1; a >= 0; --a) {
@@ -92,7 +92,8 @@ struct WindowCells {
   int64_t count = 1;
 };
 
-// What the sum over a window is divided by.
+// Divisor of the sum over a window: its cells within plane and padding, its cells within the plane,
+// or 1.
 enum class PoolDivisor { kPadded, kInside, kOne };
 
 inline PoolDivisor DivisorOf(const CudaPool& p) {
@@ -114,13 +115,15 @@ CREMA_HOST_DEVICE float Divisor(const SlidingWindow<kMost>& w, PoolDivisor kind,
   return cells;
 }
 
-// Windows that pay for a team each. In channels last threads side by side read side by side.
+// Returns true if a window is large enough for a team. In channels last, neighbouring threads read
+// neighbouring elements without teams.
 template <int kMost>
 bool IsTeamWindow(const CudaPool& p, const SlidingWindow<kMost>& w) {
   return w.kernel_size > Team::kThreads && p.lanes == 1;
 }
 
-// Calls result(element of y, its window, sum of x, sum of x^2) for each, in bodies that may write.
+// Calls result(element of y, its window, sum of x, sum of x^2) on the device for each element of y.
+// `result` may write.
 template <typename T, int kMost, typename Result>
 static void ForWindowSums(const CudaPool& p, const SlidingWindow<kMost>& sliding, const T* x,
                           const Result& result) {

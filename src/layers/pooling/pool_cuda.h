@@ -1,4 +1,4 @@
-// What PoolPlanes does, on the GPU.
+// PoolPlanes on the GPU.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,8 @@
 
 namespace crema {
 
-// Where outputs lie: those of plane p begin at p / channels * item + first + p % channels * out.
+// Positions of outputs in y: those of plane p begin at p / channels * item + first + p % channels *
+// out.
 struct PoolLayout {
   int64_t channels = 1;
   int64_t item = 0;
@@ -20,30 +21,31 @@ struct PoolLayout {
     return plane / channels * item + first + plane % channels * out + output;
   }
 };
-// One plane behind the other.
+// Returns the layout of consecutive planes.
 inline PoolLayout DenseLayout(const PoolPlanes& pool) {
   return {.item = pool.out(), .out = pool.out()};
 }
 
-// `planes` planes of `dtype`, f32, f16 or bf16. All calls are queued and do not wait. In channels
-// last (`lanes` channels lie side by side, cell by cell) MAX and AVE only, without positions.
+// Pools `planes` planes of `dtype`: f32, f16 or bf16. All calls are queued and do not wait. In
+// channels last (`lanes` channels side by side in each cell), only MAX and AVE without positions.
 struct CudaPool {
   const CudaQueue& queue;
   DType dtype;
   const PoolPlanes& pool;
   int64_t planes;
   PoolLayout layout;
-  bool divide = true;  // false: kAverage gives sums
-  int64_t lanes = 1;   // other than 1: `layout` does not count
+  bool divide = true;  // if false, kAverage gives sums
+  int64_t lanes = 1;   // if not 1, `layout` is ignored
 
-  // As PoolPlanes::Forward; element PoolLayout::At of `random` serves an output. Indices, one
-  // behind the other, and `positions` in the plane may be null.
+  // As PoolPlanes::Forward. Each output uses element PoolLayout::At of `random`. `index`, one entry
+  // per output and dense, and `positions` in the plane may be null.
   void Forward(const void* x, void* y, void* index, void* positions,
                const DeviceRandom& random) const;
-  // As PoolPlanes::Backward; `add`: to dx instead of writing it. `scratch`: see BackwardScratch.
+  // As PoolPlanes::Backward. `add` means that dx is added to, not overwritten. `scratch` has the
+  // size that BackwardScratch returns.
   void Backward(const void* x, const void* dy, void* dx, const void* index, bool add,
                 void* scratch) const;
-  // Bytes.
+  // Returns bytes.
   static size_t BackwardScratch(const PoolPlanes& pool, int64_t planes);
 };
 

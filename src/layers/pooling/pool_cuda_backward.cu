@@ -1,11 +1,11 @@
-// What cells get back; see pool_cuda.h.
+// Backward passes of pool_cuda.h.
 #include "layers/pooling/pool_cuda.cuh"
 #include "math/scratch.h"
 
 namespace crema {
 namespace {
 
-// Where the number of an output is in dy.
+// Position of an output in dy.
 struct PlaceOfOutput {
   PoolLayout layout;
   int64_t out, lanes;
@@ -15,9 +15,8 @@ struct PlaceOfOutput {
   }
 };
 
-// Each cell gathers what the windows over it have for it: dx = the sum of share(window number,
-// window, cell number, cell) over these; numbers are places in y and x, as one plane lies behind
-// the other or in lanes.
+// Gathers for each cell the shares of all windows over it: dx = sum of share(window number, window,
+// cell number, cell). Numbers are positions in y and x, with planes consecutive or in lanes.
 template <typename T, int kMost, typename Share>
 void Gather(const CudaPool& p, const SlidingWindow<kMost>& sliding, bool add, T* dx,
             const Share& share) {
@@ -61,7 +60,8 @@ void Average(const CudaPool& p, const SlidingWindow<kMost>& sliding, const T* dy
       });
 }
 
-// First what each window gives per unit, and its mean; then each cell takes its parts.
+// Computes for each window its gradient per unit and its mean, then for each cell the sum of its
+// shares.
 template <typename T, int kMost>
 void Weighted(const CudaPool& p, const SlidingWindow<kMost>& w, const T* x, const T* dy, bool add,
               T* dx, float* scratch) {

@@ -1,4 +1,4 @@
-// What windows give; see pool_cuda.h.
+// Forward passes of pool_cuda.h.
 #include <cfloat>
 #include <cmath>
 
@@ -7,7 +7,7 @@
 namespace crema {
 namespace {
 
-// Where outputs of type T go.
+// Destinations of outputs of type T.
 template <typename T>
 struct Outputs {
   T* y;
@@ -16,7 +16,8 @@ struct Outputs {
   PoolLayout layout;
   int64_t lanes;
 
-  // Output `i` of all, of window `window`: the value of one cell, -1 for nowhere.
+  // Sets output `i` of all, which belongs to window `window`: the value of one cell, and its
+  // number; -1 means none.
   template <int kMost>
   CREMA_HOST_DEVICE void Set(const SlidingWindow<kMost>& w, int64_t i, int64_t window, float value,
                              int64_t cell) const {
@@ -57,7 +58,7 @@ void MaxOfLargeWindows(const CudaQueue& queue, const SlidingWindow<kMost>& slidi
            [=] CREMA_HOST_DEVICE(const Team& team, int64_t i) {
              const T* plane = x + i / w.out_size * w.in_size;
              const WindowCells<kMost> cells(w, w.WindowAt(i % w.out_size));
-             // What does not count, NaN too, is -FLT_MAX.
+             // Maps NaN, and other values that cannot be a maximum, to -FLT_MAX.
              const auto value = [&](int64_t j) {
                const float given = ToFloat(plane[cells.Cell(w, j)]);
                return given > -FLT_MAX ? given : -FLT_MAX;
@@ -71,7 +72,7 @@ void MaxOfLargeWindows(const CudaQueue& queue, const SlidingWindow<kMost>& slidi
            });
 }
 
-// As StochasticPool does it, in the same order and precision: the same cells are drawn.
+// Draws as StochasticPool does, in the same order and precision, so that the same cells are drawn.
 template <typename T, int kMost>
 void Draw(const CudaQueue& queue, const SlidingWindow<kMost>& sliding, int64_t planes,
           const DeviceRandom& random, const T* x, const Outputs<T>& outputs) {
@@ -92,7 +93,7 @@ void Draw(const CudaQueue& queue, const SlidingWindow<kMost>& sliding, int64_t p
       if (done) return;
       const float value = ToFloat(plane[cell]);
       running += static_cast<double>(value);
-      if (value > 0) drawn = cell;  // the last one, should rounding keep the sum too low
+      if (value > 0) drawn = cell;  // the last one, if rounding keeps the sum too low
       done = running > threshold;
     });
     to.Set(w, i, i % w.out_size, drawn < 0 ? 0.0F : ToFloat(plane[drawn]), drawn);

@@ -15,8 +15,8 @@ namespace {
 
 using Entries = google::protobuf::RepeatedField<uint32_t>;
 
-// The ways to say one thing: for all axes, for height and width, for any number of axes, and
-// IntelCaffe's for three.
+// The forms in which one quantity can be given: for all axes, for height and width, for any number
+// of axes, and IntelCaffe's form for three axes.
 struct Forms {
   std::string stem;
   bool has_whole;
@@ -32,7 +32,7 @@ struct Forms {
 };
 
 Forms KernelForms(const PoolingParameter& p) {
-  // Caffe takes kernel_size with one of kernel_h and kernel_w beside it.
+  // Caffe accepts kernel_size together with one of kernel_h and kernel_w.
   const bool pair_counts = !p.has_kernel_size() || (p.has_kernel_h() && p.has_kernel_w());
   return {.stem = "kernel",
           .has_whole = p.has_kernel_size(),
@@ -75,7 +75,8 @@ Forms PadForms(const PoolingParameter& p) {
           .three = p.pad_3d()};
 }
 
-// The entries of the form that is given; the default of the whole where none is.
+// Returns the entries of the form that is given, or the default of the form for all axes. Throws if
+// two forms are given.
 std::vector<int64_t> Read(const Layer& layer, const Forms& forms) {
   CheckPairForm(layer, "pooling_param", forms.stem, forms.has_whole, forms.has_h, forms.has_w);
   const bool plane = forms.has_whole || forms.has_h;
@@ -96,7 +97,7 @@ bool AllAre(const std::vector<int64_t>& entries, int64_t value) {
   return std::ranges::all_of(entries, [&](int64_t entry) { return entry == value; });
 }
 
-// Of `index` among the spatial axes.
+// Returns the entry of spatial axis `index`.
 int64_t EntryOf(const std::vector<int64_t>& entries, size_t index) {
   return entries[entries.size() == 1 ? 0 : index];
 }
@@ -163,7 +164,7 @@ void Check(const Layer& layer, const PoolSettings& settings, bool kernel_given) 
   }
 }
 
-// Three fields speak of rounding; what is said must agree.
+// Reads the three fields that set the rounding. Throws if they contradict each other.
 bool RoundsDown(const Layer& layer) {
   const PoolingParameter& p = layer.param().pooling_param();
   struct Said {
@@ -188,7 +189,7 @@ bool RoundsDown(const Layer& layer) {
   return !said.empty() && said.front().down;
 }
 
-// As Caffe computes it, in single precision.
+// Computes the size as Caffe does, in single precision.
 int64_t OutSize(const PoolAxis& axis, bool rounds_down) {
   const float steps =
       static_cast<float>(axis.in + 2 * axis.pad - axis.kernel) / static_cast<float>(axis.stride);
@@ -302,7 +303,7 @@ void FitWindow(const Layer& layer, const Shape& input, bool rounds_down, PoolWin
     }
     windows *= axis.out;
   }
-  // What lies behind the padding is in no window: a shorter kernel takes the same values.
+  // No window reaches beyond the padding: a shorter kernel takes the same values.
   for (PoolAxis& axis : axes) axis.kernel = std::min(axis.kernel, axis.in + 2 * axis.pad);
 }
 

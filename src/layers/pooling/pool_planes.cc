@@ -5,7 +5,8 @@
 namespace crema {
 namespace {
 
-// Whether the code for planes can do it: it numbers the cells of a window in 32 bits.
+// Returns true if the code for planes serves. It takes up to two axes and numbers the cells of a
+// window in 32 bits.
 bool IsPlane(const PoolWindowNd& window) {
   int64_t cells = 1;
   for (int a = 0; a < window.size; ++a) {

@@ -1,5 +1,5 @@
-// One way to pool, over windows of any number of axes: planes have the fast code, the rest plain
-// loops.
+// One pooling method over windows of any number of axes. Up to two axes have fast code, the rest
+// plain loops.
 #pragma once
 
 #include <cstdint>
@@ -15,43 +15,43 @@ class PoolPlanes {
   enum class Method {
     kMax,
     kAverage,
-    kDrawn,     // one cell, with a chance in proportion to its value
-    kWeighted,  // the mean weighted by the values
+    kDrawn,     // one cell, drawn with a probability proportional to its value
+    kWeighted,  // mean weighted by the values
   };
 
-  // `exclude_pad` is for kAverage.
+  // `exclude_pad` applies to kAverage.
   PoolPlanes(const PoolWindowNd& window, Method method, bool exclude_pad);
 
-  // Whether an output is one cell of its window, whose index backward needs.
+  // Returns true if an output is one cell of its window, whose index backward needs.
   bool TakesOneCell() const { return method_ == Method::kMax || method_ == Method::kDrawn; }
-  // One type of index for all windows, as small as can be.
+  // Returns the index type of all windows, the smallest that serves.
   DType IndexType() const { return small_ ? DType::kU8 : DType::kI32; }
-  // Of one plane, or whatever lies behind the channels.
+  // Input and output elements of one plane (all axes after the channels).
   int64_t in() const { return in_; }
   int64_t out() const { return out_; }
 
-  // For other ways to do the same.
+  // For implementations of their own, as on the GPU.
   const PoolWindowNd& window() const { return window_; }
   Method method() const { return method_; }
   bool exclude_pad() const { return exclude_pad_; }
-  // What an index is: a place in the window (kernel row * kernel width + kernel column), or in the
-  // plane.
+  // Returns true if an index is a position in the window (kernel row * kernel width + kernel
+  // column), false if it is a position in the plane.
   bool IndexIsInWindow() const { return is_plane_; }
 
-  // For all of these: `planes` planes one after the other. `index`, of IndexType() and one for each
+  // All of these take `planes` consecutive planes. `index`, of IndexType() with one entry per
   // output, is used by methods that take one cell, and may be null in Forward. T is float or
   // double. Thread safety: any.
   template <typename T>
   void Forward(int64_t planes, const T* x, T* y, void* index, const RandomStream& random,
                int64_t first_element) const;
-  // Places in the plane, -1 for nowhere.
+  // Writes positions in the plane; -1 means none.
   template <typename T>
   void Positions(int64_t planes, const void* index, T* positions) const;
-  // Reads x for kWeighted only.
+  // Reads x only for kWeighted.
   template <typename T>
   void Backward(int64_t planes, const T* x, const T* dy, T* dx, const void* index) const;
 
-  // The address of index `element`; null of null.
+  // Returns the address of index `element`; null if `index` is null.
   template <typename Void>
   Void* IndexAt(Void* index, int64_t element) const {
     using Byte = std::conditional_t<std::is_const_v<Void>, const char, char>;

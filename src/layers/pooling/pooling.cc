@@ -10,9 +10,9 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrainCells = 1 << 14;  // input cells that pay for a thread
+constexpr int64_t kGrainCells = 1 << 14;  // minimum input cells per thread
 
-// Calls body(first, last) on pieces of the planes.
+// Calls body(begin, end) for ranges of planes, in parallel.
 template <typename Body>
 void ParallelPlanes(const ExecContext& context, const PoolPlanes& pool, int64_t planes,
                     Body&& body) {
@@ -33,7 +33,7 @@ PoolPlanes Pooling::Planes(const PoolWindowNd& window, Phase phase) const {
 Support Pooling::SupportsBlocks(const Shape& input) const {
   if (method_ == PoolingParameter::STOCHASTIC) return Support::No("is for MAX and AVE");
   if (FirstSpatial(input) != 2) return Support::No("is for channels on axis 1");
-  // Larger ones have an index of their own (PoolPlanes), which depends on the extents where the
+  // Larger windows have another kind of index (PoolPlanes), which depends on the input size if the
   // whole plane is one window.
   constexpr int64_t kMostCells = int64_t{1} << 30;
   const PoolWindow window = PlaneWindow(input);
@@ -65,7 +65,7 @@ LayerInfo Pooling::Infer(const InferContext& context) const {
   return info;
 }
 
-// Positions are worked out from indices, which are not saved when no backward pass will follow.
+// Positions are computed from indices, which are not saved without a backward pass.
 size_t Pooling::ForwardScratch(const InferContext&, const LayerInfo& info, int) const {
   if (info.outputs.size() < 2) return 0;
   return ScratchBytes<int32_t>(info.outputs[0].shape.count()) + kScratchSlack;

@@ -58,7 +58,7 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
                 pool.TakesOneCell() ? args.saved[0].raw() : nullptr, false, args.scratch.data());
 }
 
-// The others draw or read by places in a plane.
+// The other methods draw or read by positions in consecutive planes.
 Support IsMaxOrAverage(const OpDesc& query) {
   const PoolPlanes::Method method = PlanesOf(query).method();
   if (method != PoolPlanes::Method::kMax && method != PoolPlanes::Method::kAverage) {

@@ -1,8 +1,8 @@
 // Pooling: one value for each window of each plane: the first largest (MAX), the mean (AVE, which
-// counts padding but not what lies beyond it), or one drawn in proportion to the values
-// (STOCHASTIC, in TRAIN; in TEST the mean weighted by the values themselves).
-// MAX and STOCHASTIC send a gradient to the cell that was taken, AVE to all cells of the window.
-// A window may be empty, or hold NaN only: MAX then gives -FLT_MAX, from nowhere (position -1).
+// counts padding but not cells beyond it), or one drawn in proportion to the values (STOCHASTIC, in
+// TRAIN; in TEST the mean weighted by the values themselves).
+// MAX and STOCHASTIC send the gradient to the cell that was taken, AVE to all cells of the window.
+// For a window that is empty or holds only NaN, MAX gives -FLT_MAX and position -1.
 #pragma once
 
 #include "crema.pb.h"
@@ -14,7 +14,7 @@ namespace crema {
 
 class Pooling final : public Layer {
  public:
-  // `read` is for the names that the type uses.
+  // `read` reads the fields that the type uses.
   Pooling(const LayerParameter& param, PoolSettings (*read)(const Layer&));
 
   LayerInfo Infer(const InferContext& context) const override;
@@ -25,10 +25,10 @@ class Pooling final : public Layer {
   PoolPlanes Planes(const Shape& input, Phase phase) const {
     return Planes(MakePoolWindow(*this, settings_, input), phase);
   }
-  // The first spatial axis of an input that Infer accepted.
+  // Returns the first spatial axis of an input that Infer accepted.
   int FirstSpatial(const Shape& input) const { return input.CanonicalAxis(settings_.axis) + 1; }
 
-  // For the implementation on blocked blobs.
+  // Returns No if the implementations on blocked blobs cannot serve.
   Support SupportsBlocks(const Shape& input) const;
   PoolWindow PlaneWindow(const Shape& input) const {
     return MakePoolWindow(*this, settings_, input).Plane();
@@ -43,18 +43,18 @@ class Pooling final : public Layer {
   const PoolSettings settings_;
 };
 
-// Implementation "blocked": f32, MAX and AVE of planes of whole blocks of channels.
+// Returns implementation "blocked": f32, MAX and AVE of planes of whole blocks of channels.
 ImplementationPtr BlockedPoolingImplementation();
-ImplementationPtr BlockedBF16PoolingImplementation();  // the same on blobs of bfloat16
-// Implementations "int8" and "int8, plain output", on blobs of bytes.
+ImplementationPtr BlockedBF16PoolingImplementation();  // the same on bfloat16 blobs
+// Return implementations "int8" and "int8, plain output", on blobs of bytes.
 ImplementationPtr Int8PoolingImplementation();
 ImplementationPtr Int8PlainPoolingImplementation();
-// Implementation "onednn", where the build has it: as "blocked", but for the windows that oneDNN
-// lacks.
+// Return implementation "onednn": as "blocked", except for windows that oneDNN lacks. Only in
+// builds with oneDNN.
 ImplementationPtr OneDnnPoolingImplementation();
 ImplementationPtr OneDnnBF16PoolingImplementation();
 
-// The method of a layer in a phase; T has MAX, AVE and STOCHASTIC.
+// Returns the method of a layer in a phase. `Enum` has MAX, AVE and STOCHASTIC.
 template <typename Enum>
 PoolPlanes::Method PoolMethodOf(Enum pool, Phase phase) {
   if (pool == 0) return PoolPlanes::Method::kMax;

@@ -1,4 +1,4 @@
-// Implementation "blocked": MAX and AVE pooling of planes, a vector of channels at a time.
+// Implementation "blocked": MAX and AVE pooling of planes, one vector of channels at a time.
 #include "core/bfloat16.h"
 #include "layers/blocked_implementation.h"
 #include "layers/pooling/pooling.h"

@@ -1,7 +1,7 @@
 // Implementation "cudnn" of Pooling: MAX without a backward pass, and AVE, of planes. cuDNN's
-// windows begin where Caffe's do and all end within the padding, so that both agree where no window
-// of Caffe's ends beyond it. AVE divides by the whole window then, or by what of it is in the
-// image, as cuDNN's two modes do. Of MAX in training nobody says which of equal values gets the
+// windows begin where Caffe's do and all end within the padding, so both agree if no window of
+// Caffe ends beyond it. AVE then divides by the whole window, or by its part inside the image, as
+// cuDNN's two modes do. For MAX in training, cuDNN does not document which of equal values gets the
 // gradient.
 #include <memory>
 
@@ -28,7 +28,7 @@ struct Sizes {
   CudnnSizes x, y;
 };
 
-// As many windows as lie within image and padding.
+// Returns true if Caffe has exactly the windows that lie within image and padding.
 bool SameWindows(const PoolAxis& axis) {
   const int64_t moves = axis.in + 2 * axis.pad - axis.kernel;
   return moves >= 0 && axis.out == moves / axis.stride + 1;
@@ -113,7 +113,8 @@ void Backward(const Layer&, const BackwardArgs& args) {
   const auto& state = *static_cast<const State*>(args.implementation_state);
   const void* dy = args.output_grads[0].raw();
   void* dx = args.input_grads[0].raw();
-  // The gradient of a mean depends on neither x nor y, which are not there; it wants addresses.
+  // The gradient of a mean depends on neither x nor y, which are not available. cuDNN requires
+  // addresses, so dy and dx are passed for them.
   queue.Call("cudnnPoolingBackward", [=, &state, handle = queue.cudnn()] {
     CheckCudnn(Cudnn().pooling_backward(handle, state.pooling.get(), &kCudnnOne, state.y.get(), dy,
                                         state.y.get(), dy, state.x.get(), dx, &kCudnnZero,

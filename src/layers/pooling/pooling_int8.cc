@@ -1,5 +1,5 @@
-// Pooling of blobs of bytes: implementation "int8", and "int8, plain output" for means, which whole
-// planes are pooled to before a net ends in floats.
+// Pooling of blobs of bytes: implementation "int8", and "int8, plain output" for means, typically
+// of whole planes at the end of a net.
 #include "crema.pb.h"
 #include "layers/int8_ranges.h"
 #include "layers/pooling/pooling.h"

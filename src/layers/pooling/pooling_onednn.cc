@@ -1,6 +1,6 @@
-// Implementation "onednn": MAX and AVE pooling of blocked blobs by oneDNN, forward in about half
-// the time of the implementation "blocked" and backward in a third (bench/results/kernels.md).
-// Indices of maxima are the same, so that what one of them saved the other could read.
+// Implementation "onednn": MAX and AVE pooling of blocked blobs by oneDNN. Forward takes about half
+// the time of implementation "blocked", backward a third (bench/results/kernels.md). Both use the
+// same indices of maxima, so each could read those that the other saved.
 #include <memory>
 #include <optional>
 
@@ -21,8 +21,8 @@ bool ReachesBeyondPad(const PoolAxis& axis) {
   return axis.Start(axis.out - 1) + axis.kernel > axis.in + axis.pad;
 }
 
-// What Caffe divides by: the window without what lies beyond the padding. Nothing where oneDNN has
-// no such rule.
+// Returns the rule that divides as Caffe does: by the window without cells beyond the padding.
+// Returns nothing if oneDNN has no such rule.
 std::optional<Rule> RuleOf(const Pooling& pooling, const PoolWindow& window) {
   if (!pooling.IsAverage()) return Rule::kMax;
   const bool padded = window.h.pad > 0 || window.w.pad > 0;
@@ -31,7 +31,8 @@ std::optional<Rule> RuleOf(const Pooling& pooling, const PoolWindow& window) {
   return Rule::kMeanOfWindow;
 }
 
-// Of one image where outputs lie apart: oneDNN has nothing but its reference for all at once.
+// Returns the config of one image if outputs are strided: oneDNN has only its reference for all
+// images at once.
 template <bool kHalves>
 PoolPrimitiveConfig ConfigOf(const OpDesc& query) {
   const Pooling& pooling = PoolingOf(query.layer);
@@ -81,7 +82,8 @@ Support SupportsPrimitive(const OpDesc& query) {
 
 template <bool kHalves>
 Support Supports(const OpDesc& query) {
-  // Its sums of gradients are of bfloat16, and places in windows of 256 and more are wrong.
+  // oneDNN sums gradients in bfloat16, and its positions in windows of 256 cells and more are
+  // wrong.
   if (kHalves && query.backward) return Support::No("rounds sums of gradients to bfloat16");
   if (query.deterministic) return Support::No("its bits may depend on the number of threads");
   Support support = SupportsWholeBlocks(query);
@@ -103,7 +105,7 @@ struct State final : PoolState {
   explicit State(const OpDesc& query) : PoolState(ConfigOf<kHalves>(query)) {}
 };
 
-// What one run of the primitive moves on by, in bytes; where outputs are dense there is one run.
+// Bytes from one run of the primitive to the next. Dense outputs take a single run.
 struct Steps {
   Steps(const Shape& input, const Shape& output, int64_t stride, DType dtype,
         const PoolPrimitive& primitive)

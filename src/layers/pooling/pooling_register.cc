@@ -17,7 +17,7 @@ LayerSample Sample(std::string name, const std::string& fields, std::vector<int6
   if (sample.name.starts_with("stochastic")) input.low = 0.1;
   if (sample.name.find("test") != std::string::npos) sample.phase = TEST;
   if (sample.name.find("positions") != std::string::npos) sample.outputs = 2;
-  // Values on a ladder around the middle: all of them above 0.
+  // STOCHASTIC takes values above 0.
   if (sample.name.starts_with("stochastic")) input = {.shape = input.shape, .low = 0.1, .high = 2};
   sample.inputs = {std::move(input)};
   return sample;

@@ -1,6 +1,6 @@
-// SPP (spatial pyramid pooling): level i pools into 2^i bins per side, and all bins of all levels
-// lie one after the other, so that planes of any size give the same number of values.
-// With B bins over an extent H: kernel = stride = ceil(H / B), pad = (kernel B - H + 1) / 2.
+// SPP (spatial pyramid pooling): level i pools into 2^i bins per side. The bins of all levels are
+// concatenated, so that planes of any size give the same number of values.
+// With B bins over a size H: kernel = stride = ceil(H / B), pad = (kernel B - H + 1) / 2.
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,7 +51,7 @@ class SPP final : public Layer {
     return info;
   }
 
-  // The gradients of one plane from one level.
+  // Holds the gradients of one plane from one level, for each worker.
   size_t BackwardScratch(const InferContext& context, const LayerInfo&,
                          int threads) const override {
     const Shape& shape = context.inputs[0].shape;
@@ -97,7 +97,7 @@ class SPP final : public Layer {
   }
 
  private:
-  // The gradient of plane p; `part` is that of one level.
+  // Computes the gradient of plane p. `part` is scratch for that of one level.
   template <typename T>
   static void AddLevels(const BackwardArgs& args, const SppLevels& levels, int64_t p, T* part) {
     const Shape& shape = args.input_grads[0].shape();

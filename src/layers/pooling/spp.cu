@@ -8,7 +8,7 @@
 namespace crema {
 namespace {
 
-// Of level `i`; the output has `item` values an image.
+// Returns the pooling of one level; the output has `item` values per sample.
 CudaPool PoolOf(const ExecContext& context, DType dtype, const Shape& input, int64_t item,
                 const SppLevel& level) {
   const PoolLayout layout{
@@ -28,7 +28,7 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
   }
 }
 
-// The levels use the same memory one after the other.
+// Returns the largest of the levels, which use the same memory in turn.
 size_t BackwardScratch(const OpDesc& query) {
   const Shape& input = query.context.inputs[0].shape;
   const SppLevels levels = MakeSppLevels(query.layer, input, query.context.phase);

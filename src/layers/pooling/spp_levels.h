@@ -1,4 +1,4 @@
-// The levels of a spatial pyramid, for one shape of the input; see spp.cc.
+// Levels of a spatial pyramid for one input shape; see spp.cc.
 #pragma once
 
 #include <array>
@@ -14,13 +14,13 @@ namespace crema {
 
 constexpr size_t kMostSppLevels = 16;  // 2^15 bins per side
 
-// One level, and where its values begin in an item of the output.
+// One level, and the index of its first value in a sample of the output.
 struct SppLevel {
   PoolPlanes pool;
   int64_t first;
 };
 
-// Made anew where they are needed, without allocating.
+// Rebuilt wherever it is needed, without allocating.
 class SppLevels {
  public:
   void Add(const PoolPlanes& pool, int64_t channels) {
@@ -30,7 +30,7 @@ class SppLevels {
   }
   size_t size() const { return size_; }
   const SppLevel& operator[](size_t i) const { return *levels_[i]; }
-  int64_t values() const { return values_; }  // of an item, in all levels
+  int64_t values() const { return values_; }  // per sample, over all levels
 
  private:
   std::array<std::optional<SppLevel>, kMostSppLevels> levels_;
@@ -65,7 +65,7 @@ inline PoolWindowNd SppWindow(const Layer& layer, const Shape& shape, int64_t bi
   return window;
 }
 
-// Throws kInvalidArgument where the input does not fit the parameters.
+// Throws kInvalidArgument if the input does not fit the parameters.
 inline SppLevels MakeSppLevels(const Layer& layer, const Shape& shape, Phase phase) {
   SppLevels levels;
   const SPPParameter& p = layer.param().spp_param();
