@@ -1,4 +1,4 @@
-// Parts of a blob along an axis, which Concat puts together and Slice takes apart.
+// Parts of a blob along an axis: Concat joins them, Slice cuts them.
 #pragma once
 
 #include <span>
@@ -22,7 +22,7 @@ inline int SliceAxis(const Layer& layer, const Shape& shape) {
                                : LayerAxis(layer, shape, slice.axis(), "slice_param.axis");
 }
 
-// From a part into the whole, where it begins at `first` of the axis.
+// Returns the block that copies a part into the whole, from index `first` of the axis on.
 inline StridedBlock AxisPart(const Shape& part, const Shape& whole, int axis, int64_t first) {
   StridedBlock block;
   block.Add(part.count(0, axis), part.count(axis), whole.count(axis));
@@ -31,7 +31,7 @@ inline StridedBlock AxisPart(const Shape& part, const Shape& whole, int axis, in
   return block;
 }
 
-// Puts `parts` one after the other into the whole.
+// Copies consecutive `parts` into `whole`.
 inline void JoinParts(const Mover& mover, int axis, std::span<const ConstTensorView> parts,
                       const TensorView& whole) {
   const Shape shape = mover.Stored(whole.shape());
@@ -42,7 +42,7 @@ inline void JoinParts(const Mover& mover, int axis, std::span<const ConstTensorV
   }
 }
 
-// The way back. Parts that are empty are left out; part i has the shape of `shapes[i]`.
+// Reverse of JoinParts. Skips parts that are empty; part i has the shape of `shapes[i]`.
 template <typename View>
 void CutParts(const Mover& mover, int axis, const ConstTensorView& whole,
               std::span<const View> shapes, std::span<const TensorView> parts) {

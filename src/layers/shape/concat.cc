@@ -1,5 +1,6 @@
-// Concat: the inputs one after the other along an axis; all other extents are equal.
-// Each input's gradient is its part of the output's. One input alone is passed on as a view.
+// Concat: joins the inputs along an axis; all other dimensions are equal.
+// The gradient of each input is its part of the output's gradient. A single input is passed on as a
+// view.
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "graph/registry.h"

@@ -1,5 +1,5 @@
-// Concat of the channels of blobs of bytes: implementation "int8". Pixels lie one behind the other
-// there, so it always copies.
+// Concat of the channels of blobs of bytes: implementation "int8". Always copies, since the blobs
+// are stored pixel by pixel.
 #include "layers/shape/concat_int8.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 16;  // bytes that pay for a thread
+constexpr int64_t kGrain = 1 << 16;  // minimum bytes per thread
 
 Support Supports(const OpDesc& query) {
   const Support support = SupportsInt8Pixels(query, query.context.inputs.size(), 1);

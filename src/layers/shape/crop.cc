@@ -1,6 +1,6 @@
-// Crop: the part of input 0, from `axis` on, that has the extents of input 1 and starts at the
-// offsets. The gradient is 0 outside of that part; input 1 is only asked for its shape,
-// so its gradient is 0.
+// Crop: the part of input 0 that starts at the offsets and has, from `axis` on, the dimensions of
+// input 1. The gradient is 0 outside that part. Only the shape of input 1 is used, so its gradient
+// is 0.
 #include <vector>
 
 #include "core/strings.h"
@@ -71,7 +71,7 @@ class Crop final : public MovingLayer {
     return crop.offset(crop.offset_size() == 1 ? 0 : axis - first_axis);
   }
 
-  // From the whole into the part.
+  // Returns the block that copies from the whole to the part.
   StridedBlock Part(const Shape& whole, const Shape& part) const {
     StridedBlock block;
     const int axis = FirstAxis(whole);

@@ -1,6 +1,6 @@
-// Filter: of each input but the last, the items (along axis 0) whose selector, the last input, is
-// not 0. How many there are is known when the layer runs only: the outputs are planned for all.
-// Gradients go back to the items that were kept; those of the others are 0.
+// Filter: selects from each input but the last the items (along axis 0) whose selector, the last
+// input, is not 0. Their number is known only when the layer runs, so the outputs are planned for
+// all items. Gradients go back to the selected items; those of the others are 0.
 #include <algorithm>
 #include <cmath>
 #include <span>

@@ -1,4 +1,4 @@
-// Filter on the GPU; see filter.cc. The host waits for how many items are kept.
+// Filter on the GPU; see filter.cc. The host waits for the number of selected items.
 #include <vector>
 
 #include "layers/gpu_implementation.h"
@@ -10,7 +10,7 @@
 namespace crema {
 namespace {
 
-// What the device tells the host.
+// Counts that the host reads from the device.
 struct Kept {
   int64_t items;
   int64_t not_numbers;
@@ -26,7 +26,7 @@ size_t BackwardScratch(const OpDesc& query) {
   return kScratchSlack + ScratchBytes<int64_t>(Items(query.context.inputs));
 }
 
-// chosen[place]: the item of that place.
+// Writes chosen[place] = item, for each place in the output, and the counts.
 template <typename T>
 void Choose(const CudaQueue& queue, int64_t items, const T* selector, int64_t* chosen, Kept* kept) {
   ForTeams(queue, "FilterItems", 1, [=] CREMA_HOST_DEVICE(const Team& team, int64_t) {
@@ -70,7 +70,7 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
   }
 }
 
-// places[item]: where it went, or -1.
+// Writes places[item] = place in the output, or -1.
 template <typename T>
 void FindPlaces(const CudaQueue& queue, int64_t items, const T* selector, int64_t* places) {
   ForTeams(queue, "FilterPlaces", 1, [=] CREMA_HOST_DEVICE(const Team& team, int64_t) {

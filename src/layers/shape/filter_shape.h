@@ -1,4 +1,4 @@
-// Extents of what Filter keeps.
+// Shapes of the outputs of Filter.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace crema {
 
-// Shape::With on axis 0, without allocating.
+// Returns `shape` with `items` on axis 0, as Shape::With does, without allocating.
 inline Shape WithItems(const Shape& shape, int64_t items) {
   std::array<int64_t, Shape::kMaxAxes> dims{};
   std::ranges::copy(shape.dims(), dims.begin());

@@ -1,4 +1,5 @@
-// Flatten: axes axis..end_axis become one. The output is a view of the input: nothing is copied.
+// Flatten: merges axes axis..end_axis into one. The output is a view of the input, so nothing is
+// copied.
 #include <vector>
 
 #include "core/error.h"
@@ -19,7 +20,7 @@ class Flatten final : public Layer {
     const FlattenParameter& flatten = param().flatten_param();
     const int first = LayerAxis(*this, shape, flatten.axis(), "flatten_param.axis");
     const int last = LayerAxis(*this, shape, flatten.end_axis(), "flatten_param.end_axis");
-    // As in Caffe, an end just before the start is the empty range: it puts in an axis of 1.
+    // As in Caffe, an end just before the start is an empty range, which inserts an axis of size 1.
     if (first > last + 1) {
       FailField(*this, "flatten_param.end_axis",
                 StrCat("end_axis ", flatten.end_axis(), " is before axis ", flatten.axis(),
@@ -36,7 +37,7 @@ class Flatten final : public Layer {
     return info;
   }
 
-  // A view is never run.
+  // Never called: the output is a view.
   void Forward(const ForwardArgs&) const override { CREMA_CHECK(false); }
 };
 

@@ -9,7 +9,7 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 14;  // elements that pay for a thread
+constexpr int64_t kGrain = 1 << 14;  // minimum elements per thread
 
 class CpuMover final : public Mover {
  public:

@@ -1,4 +1,4 @@
-// Layers that only move elements: each has one body for the CPU and for GPUs.
+// Layers that only move elements. Each has one body for the CPU and the GPU.
 #pragma once
 
 #include "graph/layer.h"
@@ -6,20 +6,20 @@
 
 namespace crema {
 
-// Moves elements on one device. The views of a call have one type. Thread safety: that of the
-// context it works in.
+// Moves elements on one device. The views of a call have one type. Thread safety: that of its
+// context.
 class Mover {
  public:
   virtual ~Mover() = default;
   virtual void Zero(const TensorView& to) const = 0;
-  // The places may not overlap.
+  // `from` and `to` must not overlap.
   virtual void Copy(const StridedBlock& block, const ConstTensorView& from,
                     const TensorView& to) const = 0;
-  // to = the sum of `tiles` runs of `row` elements that follow each other in `from`, for each run
-  // of `row` elements of `to`.
+  // Sums `tiles` consecutive runs of `row` elements in `from` to each run of `row` elements in
+  // `to`.
   virtual void SumTiles(int64_t row, int64_t tiles, const ConstTensorView& from,
                         const TensorView& to) const = 0;
-  // The shape of a blob as it lies in memory: in channels last, rows x channels.
+  // Returns the shape of a blob in memory: rows x channels in channels last.
   virtual Shape Stored(const Shape& shape) const { return shape; }
 };
 
@@ -33,14 +33,14 @@ class MovingLayer : public Layer {
   virtual void MoveBackward(const Mover& mover, const BackwardArgs& args) const = 0;
 };
 
-// A layer whose output is its input under a StridedBlock that covers both.
+// A layer whose output is its input rearranged by a StridedBlock that covers both.
 class ElementMove : public MovingLayer {
  public:
   using MovingLayer::MovingLayer;
   void MoveForward(const Mover& mover, const ForwardArgs& args) const final;
   void MoveBackward(const Mover& mover, const BackwardArgs& args) const final;
 
-  // From an input of this shape into the output.
+  // Returns the block that copies an input of this shape to the output.
   virtual StridedBlock Move(const Shape& input) const = 0;
 };
 

@@ -11,14 +11,14 @@
 namespace crema {
 namespace {
 
-// Axes of a block that kernels loop over with a number known to the compiler.
+// Axes of a block, their number known at compile time.
 template <int kAxes>
 struct Axes {
   int64_t extent[kAxes];
   int64_t from[kAxes];
   int64_t to[kAxes];
 
-  // Adds the places of element `i` to the offsets.
+  // Adds the positions of element `i` to `read` and `written`.
   CREMA_HOST_DEVICE void Find(int64_t i, int64_t* read, int64_t* written) const {
     for (int a = kAxes - 1; a >= 0; --a) {
       const int64_t place = a == 0 ? i : i % extent[a];
@@ -29,7 +29,7 @@ struct Axes {
   }
 };
 
-// The axes of a block but two, which may be -1; those that are too many are of extent 1.
+// Returns the axes of a block except two, which may be -1. Surplus axes have size 1.
 template <int kAxes>
 Axes<kAxes> AxesWithout(const StridedBlock& block, int first, int second) {
   Axes<kAxes> axes{};
@@ -55,14 +55,15 @@ void CopyEach(const CudaQueue& queue, const StridedBlock& block, const T* from, 
   });
 }
 
-constexpr int64_t kSide = 16;  // of a tile
+constexpr int64_t kSide = 16;  // of a tile, in elements
 static_assert(kSide * kSide == Team::kThreads);
 
-// Where an element lies in a tile: neighbours in either direction are in different banks.
+// Returns the position of an element in a tile. Neighbours in either direction are in different
+// banks.
 CREMA_HOST_DEVICE inline int64_t InTile(int64_t i, int64_t j) { return j * kSide + (i ^ j); }
 
-// A block whose fastest axes differ, in tiles of these two axes: teams read along one and write
-// along the other.
+// Copies a block whose innermost axes differ, in tiles over these two axes: teams read along one
+// and write along the other.
 template <int kOuter, typename T>
 void CopyTiles(const CudaQueue& queue, const StridedBlock& block, int read_axis, int written_axis,
                const T* from, T* to) {
@@ -89,7 +90,7 @@ void CopyTiles(const CudaQueue& queue, const StridedBlock& block, int read_axis,
   });
 }
 
-// The axes whose elements are neighbours where they are read and where they are written; -1: none.
+// The axes with stride 1 in the source and in the destination; -1 means none.
 struct Fastest {
   explicit Fastest(const StridedBlock& block) {
     for (int a = 0; a < block.size; ++a) {
@@ -99,12 +100,12 @@ struct Fastest {
       if (axis.from == 1 || axis.to == 1) least = std::min(least, axis.extent);
     }
   }
-  // Whether tiles of both pay.
+  // Returns true if tiles over both axes pay.
   bool Differ() const { return read >= 0 && written >= 0 && read != written && least >= 8; }
 
   int read = -1;
   int written = -1;
-  int64_t least = INT64_MAX;  // of their extents
+  int64_t least = INT64_MAX;  // size of these axes
 };
 
 template <typename T>
@@ -168,7 +169,7 @@ class GpuMover : public Mover {
   const CudaQueue& queue_;
 };
 
-// Of blobs in channels last.
+// Moves blobs in channels last.
 class ChannelsLastMover final : public GpuMover {
  public:
   using GpuMover::GpuMover;

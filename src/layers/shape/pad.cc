@@ -1,4 +1,4 @@
-// Pad: elements around a blob, in any of its axes from `axis` on: a constant, the mirror image
+// Pad: adds elements around a blob, on any axes from `axis` on: a constant, the mirror image
 // without the border element, or the border element. The gradient of an element is the sum of those
 // of all its copies.
 #include "layers/shape/pad.h"
@@ -16,7 +16,7 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 14;  // elements that pay for a thread
+constexpr int64_t kGrain = 1 << 14;  // minimum elements per thread
 
 template <typename T>
 void PadRow(const PadAxes& axes, const T* x, T value, T* y) {
@@ -101,7 +101,7 @@ class Pad final : public Layer {
     const int64_t rows = dy.count() / axes.OutRow() / items, size = dx.count() / items;
     DispatchFloat(dx.dtype(), [&]<typename T>(T) {
       T* grad = dx.data<T>();
-      // An item is one thread's: its rows meet in the same elements.
+      // One thread takes a whole item, since its rows add to the same elements.
       ParallelFor(args.context.threads(), items, 1, [&](int64_t begin, int64_t end, int) {
         std::fill(grad + begin * size, grad + end * size, T(0));
         for (int64_t row = begin * rows; row < end * rows; ++row) {

@@ -1,4 +1,4 @@
-// What Pad puts where; see pad.cc.
+// Geometry of Pad; see pad.cc.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ inline int64_t PadEntry(const google::protobuf::RepeatedField<uint32_t>& entries
   return entries.Get(entries.size() == 1 ? 0 : index);
 }
 
-// Elements in front of and behind axis number `index` from the first padded one on.
+// Return the number of elements added before and after axis `index`, counted from the first padded
+// axis.
 inline int64_t PadBefore(const Layer& layer, int index) {
   const PadParameter& pad = layer.param().pad_param();
   return PadEntry(pad.pad_size() > 0 ? pad.pad() : pad.pad_before(), index);
@@ -28,7 +29,7 @@ inline int64_t PadAfter(const Layer& layer, int index) {
   return PadEntry(pad.pad_size() > 0 ? pad.pad() : pad.pad_after(), index);
 }
 
-// The axes of a padded blob; neighbours that are not padded count as one.
+// Axes of a padded blob. Adjacent axes without padding are merged.
 struct PadAxes {
   PadAxes(const Layer& layer, const Shape& x, const Shape& y)
       : mode(layer.param().pad_param().mode()) {
@@ -49,7 +50,8 @@ struct PadAxes {
   CREMA_HOST_DEVICE int64_t InRow() const { return in[size - 1]; }
   CREMA_HOST_DEVICE int64_t OutRow() const { return out[size - 1]; }
 
-  // The element of axis a that stands at a place of the output; -1: none, the constant.
+  // Returns the element of axis a that is copied to position `place` of the output; -1 for the
+  // constant.
   CREMA_HOST_DEVICE int64_t Source(int a, int64_t place) const {
     const int64_t last = in[a] - 1, element = place - before[a];
     if (element >= 0 && element <= last) return element;
@@ -58,7 +60,8 @@ struct PadAxes {
     return element < 0 ? -element : 2 * last - element;
   }
 
-  // The first element of the input row (along the last axis) of an output row; -1: none.
+  // Returns the first element of the input row (along the last axis) of an output row; -1 if there
+  // is none.
   CREMA_HOST_DEVICE int64_t RowSource(int64_t row) const {
     int64_t source = 0, step = InRow();
     for (int a = size - 2; a >= 0; --a) {
@@ -71,7 +74,7 @@ struct PadAxes {
     return source;
   }
 
-  // Of an element of axis a: how many places it stands at, and the number of one of them.
+  // Return the number of output positions of element i of axis a, and the position of one of them.
   CREMA_HOST_DEVICE int64_t Copies(int a, int64_t i) const {
     const int64_t last = in[a] - 1;
     if (mode == PadParameter::REPLICATE) {

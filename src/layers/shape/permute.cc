@@ -1,5 +1,5 @@
 // Permute, Transpose: axis j of the output is axis order[j] of the input. An order that changes
-// nothing makes a view. Backward goes the way back.
+// nothing makes a view. Backward applies the inverse order.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -15,7 +15,7 @@
 namespace crema {
 namespace {
 
-// The axes that the text gives, in whichever field the type has.
+// The axes given in the parameters, and the field that gives them.
 struct GivenOrder {
   std::string field;
   std::vector<int64_t> axes;
@@ -57,7 +57,7 @@ class Permute final : public ElementMove {
     return Shape(std::span<const int64_t>(dims.data(), axes));
   }
 
-  // The input axis of each output axis; those that are not given follow in their order.
+  // Returns the input axis of each output axis. Axes that are not given follow in their order.
   AxisOrder Order(const Shape& shape) const {
     AxisOrder order{};
     size_t size = 0;
@@ -94,7 +94,7 @@ GivenOrder TransposeOrder(const Layer& layer) {
   return {"transpose_param.dim", {dim.begin(), dim.end()}};
 }
 
-// Samples for a type that names the order in `field` of `message`.
+// Returns samples for a type that gives the order in `field` of `message`.
 std::vector<LayerSample> Samples(const std::string& message, const std::string& field) {
   const SampleInput input{.shape = {2, 3, 4, 5}};
   const auto sample = [&](const char* name, const std::vector<int>& order, SampleInput from) {

@@ -1,5 +1,6 @@
-// Reorder: y = x, in another memory format. The planner puts it where layers meet that want
-// different ones (plan/passes/memory_formats.cc); the row that is chosen says which way it goes.
+// Reorder: y = x, in another layout or stored type. The planner inserts it between layers that
+// require different ones (plan/passes/memory_formats.cc); the chosen implementation determines the
+// direction.
 #include <cstring>
 
 #include "core/bfloat16.h"
@@ -87,8 +88,8 @@ ImplementationPtr Reordering(const std::string& name, MemoryFormat from, MemoryF
       {.supports = halves ? SupportsBF16 : Supports, .forward = forward, .backward = backward});
 }
 
-// Bytes from and to the other formats, in the range that the planner gave the layer. Between the
-// two kinds of small numbers they go by floats, in scratch.
+// Converts between bytes and the other formats, in the range that the planner gave the layer.
+// Between bytes and bfloat16 it goes through floats, in scratch.
 using CopyOfBytes = void (*)(int threads, const Shape& x, const void* from, Int8Scale scale,
                              std::span<std::byte> scratch, void* to);
 

@@ -1,5 +1,5 @@
-// Reorder on the GPU: between the formats of GPUs, in row-major order or channels last, of f32 or
-// of halves; see reorder.cc.
+// Reorder on the GPU: between its formats, which are row-major order or channels last, in f32 or
+// 16-bit types; see reorder.cc.
 #include <array>
 #include <memory>
 
@@ -51,7 +51,7 @@ class Reordering final : public Implementation {
   }
 
  private:
-  // Where nvcc does not compile there is no half precision.
+  // Builds without nvcc have no half precision.
   Support SupportsLayer(const OpDesc& op) const override {
     const bool halves = RowMajor(input_format) == MemoryFormat::kPlainF16 ||
                         RowMajor(output_format) == MemoryFormat::kPlainF16;

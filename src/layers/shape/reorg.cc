@@ -1,10 +1,12 @@
-// Reorg: planes become smaller by `stride` and channels stride^2 times as many, or the other way.
-// With C x H x W the extents of the input, s the stride and c = C / s^2, both directions pair
+// Reorg: divides the sides of planes by `stride` and multiplies the channels by stride^2, or the
+// reverse.
+// With C x H x W the shape of the input, s the stride and c = C / s^2, both directions pair
 //   element (a, b, k, j, i) of s x s x c x H x W      (channels are the slow part of a, b, k)
 //   element (k, j, a, i, b) of c x H x s x W x s      (pixels in blocks of s x s)
-// `reverse` reads the first and writes the second: channels become pixels. Without it the second is
-// read and the first is written: what YOLOv2's passthrough computes, and its weights expect,
-// although c x (H s) x (W s) is not how its input is laid out. So neither undoes the other.
+// `reverse` reads the first and writes the second: channels become pixels. Without it, Reorg reads
+// the second and writes the first. That is what YOLOv2's passthrough computes and its weights
+// expect, although its input is not stored as c x (H s) x (W s). So neither direction inverts the
+// other.
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "graph/registry.h"
@@ -13,7 +15,7 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kMostStride = 32767;  // its square divides no larger number of channels
+constexpr int64_t kMostStride = 32767;  // keeps its square below 2^31
 
 class Reorg final : public ElementMove {
  public:

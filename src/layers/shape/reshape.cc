@@ -1,5 +1,5 @@
-// Reshape: axes [axis, axis + num_axes) get other extents; the elements stay where they are, so the
-// output is a view of the input.
+// Reshape: replaces the dimensions of axes [axis, axis + num_axes). The elements stay where they
+// are, so the output is a view of the input.
 #include <vector>
 
 #include "core/error.h"
@@ -50,7 +50,7 @@ class Reshape final : public Layer {
     }
     LayerInfo info;
     info.outputs = {{output, context.inputs[0].dtype}};
-    // Elements keep their order.
+    // Elements keep their order, so samples do if the batch size does.
     const bool keeps_batch = shape.axes() > 0 && output.axes() > 0 && output[0] == shape[0];
     info.reach = keeps_batch ? Reach::kSample : Reach::kAll;
     info.moves_only = true;
@@ -58,7 +58,7 @@ class Reshape final : public Layer {
     return info;
   }
 
-  // A view is never run.
+  // Never called: the output is a view.
   void Forward(const ForwardArgs&) const override { CREMA_CHECK(false); }
 
  private:
@@ -67,7 +67,7 @@ class Reshape final : public Layer {
     int end;
   };
 
-  // Unlike elsewhere, axis -1 is the place behind the last axis.
+  // Unlike elsewhere, axis -1 means the position after the last axis.
   Range Replaced(const Shape& shape) const {
     const ReshapeParameter& reshape = param().reshape_param();
     const int64_t axes = shape.axes();
@@ -108,8 +108,8 @@ class Reshape final : public Layer {
     return extents;
   }
 
-  // The extent that makes the numbers of elements equal. Extents that are copied from a replaced
-  // axis stand on both sides and are left out, so that they may be 0 (an empty batch).
+  // Returns the dimension that makes the numbers of elements equal. Dimensions copied from a
+  // replaced axis are on both sides and are left out, so that they may be 0 (an empty batch).
   int64_t Inferred(const Shape& shape, Range range, const std::vector<int64_t>& extents,
                    const std::vector<bool>& copied) const {
     int64_t old_count = 1;

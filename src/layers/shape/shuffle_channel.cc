@@ -1,5 +1,5 @@
-// ShuffleChannel: channels, laid out as group x (channels / group), are transposed, so that the
-// next grouped convolution sees channels of every group.
+// ShuffleChannel: transposes channels, as a matrix of group x (channels / group), so that the next
+// grouped convolution reads channels of every group.
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "graph/registry.h"

@@ -1,5 +1,5 @@
-// Silence: reads blobs and makes none, so that they are not listed as outputs of the net.
-// The gradients of its inputs are 0.
+// Silence: reads blobs and has no output, so that they are not listed as outputs of the net. The
+// gradients of its inputs are 0.
 #include "crema.pb.h"
 #include "graph/input_types.h"
 #include "graph/registry.h"

@@ -1,5 +1,5 @@
-// Slice: cuts a blob along an axis, one piece for each output: at the slice points, or into equal
-// pieces. The gradient of the input is those of the pieces, put together.
+// Slice: cuts a blob along an axis into one piece for each output, at the slice points or into
+// equal pieces. The gradient of the input joins those of the pieces.
 #include <vector>
 
 #include "core/strings.h"
@@ -54,7 +54,7 @@ class Slice final : public MovingLayer {
   }
 
  private:
-  // Of the pieces along the axis.
+  // Returns the sizes of the pieces along the axis.
   std::vector<int64_t> Sizes(const Shape& shape, int axis, size_t count) const {
     const SliceParameter& slice = param().slice_param();
     const auto pieces = static_cast<int64_t>(count);

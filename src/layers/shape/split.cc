@@ -1,4 +1,4 @@
-// Split: every output is the input; they share its memory. dx = sum of the output gradients.
+// Split: every output is the input and shares its memory. dx = sum of the output gradients.
 #include <algorithm>
 #include <span>
 
@@ -13,7 +13,7 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 14;  // elements that pay for a thread
+constexpr int64_t kGrain = 1 << 14;  // minimum elements per thread
 
 template <typename T>
 inline void AddLoop(const T* a, const T* b, T* sum, int64_t begin, int64_t end) {
@@ -31,8 +31,8 @@ void Add(const double* a, const double* b, double* sum, int64_t begin, int64_t e
   AddLoop(a, b, sum, begin, end);
 }
 
-// dx = the sum of the gradients that are there; zeros without any. dx may lie where one of them
-// lies: each element is read before it is written, and that one is added first.
+// dx = the sum of the nonempty gradients; zeros without any. dx may share memory with one of them:
+// each element is read before it is written, and that gradient is added first.
 template <typename T>
 void SumGradients(std::span<const ConstTensorView> grads, T* dx, int64_t begin, int64_t end) {
   const T* first = nullptr;
@@ -66,7 +66,7 @@ class Split final : public Layer, public AnyInputType {
     return info;
   }
 
-  // Outputs that share the input's memory need no forward pass.
+  // Never called: the outputs share the input's memory.
   void Forward(const ForwardArgs&) const override { CREMA_CHECK(false); }
 
   void Backward(const BackwardArgs& args) const override {

@@ -8,8 +8,8 @@
 namespace crema {
 namespace {
 
-// dx = the sum of the gradients that are there. It may lie where one of them lies, which is added
-// first therefore.
+// dx = the sum of the nonempty gradients. dx may share memory with one of them, which is therefore
+// added first.
 template <typename T>
 void SumGradients(const CudaQueue& queue, std::span<const ConstTensorView> grads, int64_t count,
                   T* dx) {
@@ -32,7 +32,7 @@ void SumGradients(const CudaQueue& queue, std::span<const ConstTensorView> grads
   if (start == nullptr) ZeroElements(queue, count, dx);
 }
 
-// Outputs that share the input's memory need no forward pass.
+// Never called: the outputs share the input's memory.
 void ForwardOnGpu(const Layer&, const ForwardArgs&) { CREMA_CHECK(false); }
 
 void BackwardOnGpu(const Layer&, const BackwardArgs& args) {

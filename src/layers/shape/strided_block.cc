@@ -10,9 +10,9 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 14;  // elements that pay for a thread
+constexpr int64_t kGrain = 1 << 14;  // minimum elements per thread
 
-// Where one worker stands in a block.
+// Position of one worker in a block.
 class Cursor {
  public:
   Cursor(const StridedBlock& block, int64_t element)
@@ -28,13 +28,13 @@ class Cursor {
 
   int64_t from() const { return from_; }
   int64_t to() const { return to_; }
-  // Elements up to the end of the last axis.
+  // Returns the number of elements up to the end of the last axis.
   int64_t Row() const {
     const int last = block_.size - 1;
     return Axis(last).extent - at_[static_cast<size_t>(last)];
   }
 
-  // Moves on along the last axis, by at most Row() elements.
+  // Advances along the last axis, by at most Row() elements.
   void Advance(int64_t count) {
     Step(block_.size - 1, count);
     for (int a = block_.size - 1; a > 0 && at_[static_cast<size_t>(a)] == Axis(a).extent; --a) {

@@ -1,4 +1,4 @@
-// Tile: a blob `tiles` times in a row along an axis. dx = the sum of the gradients of the copies.
+// Tile: repeats a blob `tiles` times along an axis. dx = the sum of the gradients of the copies.
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "graph/registry.h"
