@@ -41,7 +41,7 @@ void NormalizeInput(const CudaQueue& queue, DType dtype, const GroupLayout& chan
 // Writes the two rows of SumsRow.
 void SumOutput(const CudaQueue& queue, DType dtype, const GroupLayout& channels, const void* y,
                void* scratch, float* sums);
-// Masks d, the gradient of the normalized input, by the ReLU in place, and writes its sums to the
+// Masks d, the gradient of the normalised input, by the ReLU in place, and writes its sums to the
 // rows of FactorsGradientRow.
 void GradientBehindNorm(const CudaQueue& queue, DType dtype, const GroupLayout& channels,
                         const CudnnConvMemory::Norm& norm, void* d, void* scratch);

@@ -44,7 +44,7 @@ class CudnnConvState final : public ImplementationState, public TunesEngines {
     void* workspace;
     void* dweight;
     double* sums;      // of the bias gradient
-    void* normalized;  // input, if cuDNN does not normalize it
+    void* normalized;  // input, if cuDNN does not normalise it
     void* fused_sums;  // of the norm fusion, if cuDNN does not sum
   };
   void AddBiasGradient(const CudaQueue& queue, const void* dy, double* sums,
@@ -53,8 +53,8 @@ class CudnnConvState final : public ImplementationState, public TunesEngines {
                            const GradientScratch& scratch);
   void GiveToInput(const BackwardArgs& args, size_t i, const void* weight, const void* dy,
                    const GradientScratch& scratch);
-  // Does nothing without factors. Otherwise gives them to `memory` if `spec` normalizes x, else
-  // writes the normalized x to `scratch`.
+  // Does nothing without factors. Otherwise gives them to `memory` if `spec` normalises x, else
+  // writes the normalised x to `scratch`.
   void NormalizeFor(const CudaQueue& queue, std::span<const ConstTensorView> inputs,
                     const CudnnConvSpec& spec, void* scratch, CudnnConvMemory* memory) const;
   void* TakeNormalized(bool wanted, ScratchCutter* cutter) const;

@@ -1,7 +1,8 @@
-// BatchNorm: y = (x - mean) / sqrt(variance + eps) for each channel; mean and variance are those of
-// the batch, or stored ones. BVLC's stores sums and their factor: with f = moving_average_fraction,
-// sum = f * sum + new, factor = f * factor + 1. NVCaffe's (scale_bias) stores averages:
-// average = f * average + (1 - f) * new.
+// BatchNorm: y = (x - mean) / sqrt(variance + eps) for each channel. Mean and variance are those of
+// the batch, or running ones.
+// BVLC's layer stores sums and their factor: with f = moving_average_fraction, sum = f * sum + new,
+// factor = f * factor + 1. NVCaffe's (scale_bias) stores averages: average = f * average + (1 - f)
+// * new.
 #include <cmath>
 #include <memory>
 
@@ -17,7 +18,7 @@ namespace {
 
 using Rule = BatchNormRule;
 
-constexpr double kNvidiaEps = 1e-5;  // the least that NVCaffe takes
+constexpr double kNvidiaEps = 1e-5;  // minimum in NVCaffe
 
 void AddAffine(const BatchNormParameter& p, bool bias, Rule* rule) {
   const FillerParameter& scale = p.has_filler() ? p.filler() : p.scale_filler();
@@ -52,7 +53,7 @@ Rule RuleOf(const BatchNormParameter& p) {
     rule.add = 1 - rule.keep;
     rule.factor_add = 0;
     rule.first_replaces = true;
-    // false is NVCaffe's default, and TEST uses the stored ones all the same.
+    // NVCaffe's default is false, and TEST uses the running statistics nevertheless.
     if (rule.stored == Rule::Stored::kNever) rule.stored = Rule::Stored::kInTest;
     AddAffine(p, true, &rule);
   } else if (p.has_use_weight_bias() && p.use_weight_bias()) {

@@ -27,7 +27,8 @@ size_t BackwardScratch(const OpDesc& query) {
   return GoesAlone(query) ? NormBackwardScratch(layout) : FusedNormBackwardScratch(layout.groups);
 }
 
-// What both kinds of statistics become; `saved` may be null.
+// Computes the coefficients of a channel, from statistics of the batch or running ones. `saved` may
+// be null.
 struct Coefficients {
   CREMA_HOST_DEVICE void Set(int64_t c, double mean, double variance) const {
     const double factor = 1 / std::sqrt(variance + eps);

@@ -1,5 +1,5 @@
-// The common part of BatchNorm and BN: normalisation of channels by statistics of the batch or by
-// stored ones, with an optional scale and shift.
+// Base of BatchNorm and BN: normalises channels by statistics of the batch or by running ones, with
+// an optional scale and shift.
 #pragma once
 
 #include <span>
@@ -27,27 +27,27 @@ struct BatchNormRule {
     std::string role;
     Filler filler;
     bool statistic = false;
-    bool single = false;  // one value, and not one a channel
+    bool single = false;  // one value, not one per channel
   };
   std::vector<Blob> blobs;
-  int blob_axes = 1;  // C, 1 x C, or ones around C on its axis
-  // Their places among the blobs.
+  int blob_axes = 1;  // shape: C, 1 x C, or ones around C on its axis
+  // Indices of these blobs.
   int mean = kNone;
   int variance = kNone;
-  int factor = kNone;  // stored mean and variance are divided by it; 0: they are 0
+  int factor = kNone;  // divides stored mean and variance; 0 makes them 0
   int scale = kNone;
   int shift = kNone;
 
   enum class Stored { kInTest, kAlways, kNever };
-  Stored stored = Stored::kInTest;  // when the stored statistics are used
-  bool identity = false;            // no statistics at all: scale and shift only
+  Stored stored = Stored::kInTest;  // when the running statistics are used
+  bool identity = false;            // no statistics: scale and shift only
 
-  // Where the statistics of the batch are used, stored = keep * stored + add * new ones.
+  // If the statistics of the batch are used: running = keep * running + add * new.
   double keep = 0;
   double add = 0;
-  bool unbiased = false;        // the variance that is stored divides by N - 1
-  bool first_replaces = false;  // while the factor is 0, new ones replace the stored ones
-  double factor_add = 0;        // factor = keep * factor + factor_add; 0: it becomes 1
+  bool unbiased = false;        // the running variance divides by N - 1
+  bool first_replaces = false;  // while the factor is 0, new statistics replace the running ones
+  double factor_add = 0;        // factor = keep * factor + factor_add; 0 sets it to 1
 };
 
 class BatchNormBase : public Layer, public ChannelAffine {
@@ -67,10 +67,10 @@ class BatchNormBase : public Layer, public ChannelAffine {
 
   const BatchNormRule& rule() const { return rule_; }
   bool UsesBatch(Phase phase) const;
-  // y is something else than the normalised input.
+  // Returns true if y differs from the normalised input, which is then saved for backward.
   bool KeepsNormal() const;
   NormLayout Layout(const Shape& input, MemoryFormat format = MemoryFormat::kPlain) const;
-  // By a batch of `size` elements a channel.
+  // Returns the update of the running statistics by a batch of `size` elements per channel.
   StoredUpdate UpdateBy(int64_t size) const {
     const auto n = static_cast<double>(size);
     return {.keep = rule_.keep,
@@ -80,16 +80,17 @@ class BatchNormBase : public Layer, public ChannelAffine {
             .factor_add = rule_.factor_add};
   }
 
-  // Whether `query.fused` are layers that an implementation can do too (NormEpilogue): the
+  // Returns true if an implementation can also do the layers of `query.fused` (NormEpilogue): the
   // statistics are those of the batch, or no backward pass follows.
   bool CanFuse(const OpDesc& query) const;
-  // What Infer's answer becomes with them: saved are means and inverses of the channels on axis 1.
+  // Returns the LayerInfo with these layers fused. Saves means and inverse deviations of the
+  // channels on axis 1.
   static LayerInfo FusedInfo(const OpDesc& query);
 
-  // Implementation "blocked": f32, channels on axis 1 that fill whole blocks. It fuses a Scale and
-  // a ReLU, with stored statistics where no backward pass follows.
+  // Returns implementation "blocked": f32, channels on axis 1 that fill whole blocks. Fuses a Scale
+  // and a ReLU; with running statistics, only if no backward pass follows.
   static ImplementationPtr BlockedImplementation();
-  // The same on blobs of bfloat16, for what has no scale and shift of its own.
+  // Returns the same for bfloat16 blobs, for layers without a scale and shift of their own.
   static ImplementationPtr BlockedBF16Implementation();
 
  protected:
@@ -100,7 +101,7 @@ class BatchNormBase : public Layer, public ChannelAffine {
   template <typename T>
   class Blocked;
 
-  // Only mean and variance: no scale, shift or ReLU of its own.
+  // Returns true if the layer has only mean and variance: no scale, shift or ReLU of its own.
   bool GoesByChannels() const { return !KeepsNormal() && !rule_.identity; }
   static size_t FusedScratch(const OpDesc& query);
   void SetAffine(std::span<const ConstTensorView> learned, const double* mean,

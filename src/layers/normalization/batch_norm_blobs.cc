@@ -32,7 +32,7 @@ BlobProto BlobOf(std::vector<double> values, const Shape& shape) {
   return blob;
 }
 
-// The last blob of the old order is the single one, and the third is not.
+// Detects DIGITS' order: its last blob has a single value, and its third does not.
 bool IsDigitsOrder(const std::vector<BlobProto>& blobs) {
   return blobs.size() == kWithBias && DataCount(blobs[4]) == 1 && DataCount(blobs[2]) != 1;
 }
@@ -60,7 +60,7 @@ void AddScaleAndBias(const LayerInfo& info, std::vector<BlobProto>* blobs) {
   }
 }
 
-// Sums become averages; a factor of 0 says that there are none yet.
+// Converts sums to averages. A factor of 0 means that there are none yet.
 void DivideByFactor(std::vector<BlobProto>* blobs) {
   const std::vector<double> factor = ValuesOf((*blobs)[kFactor]);
   if (factor.size() != 1 || factor[0] == 0 || factor[0] == 1) return;

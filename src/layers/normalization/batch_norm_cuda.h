@@ -1,6 +1,5 @@
-// BatchNorm of GPUs with the layers that its implementation fused, or that hands statistics to the
-// layers next to it; batch_norm.cu takes it there, which is where the state of the implementation
-// is not null.
+// BatchNorm on the GPU with fused layers, or with norm fusion with adjacent convolutions.
+// batch_norm.cu calls it if the state of the implementation is not null.
 #pragma once
 
 #include <cstddef>
@@ -22,16 +21,16 @@ class CudaNormImplementation final : public FunctionImplementation {
   LayerInfo Info(const OpDesc& op) const override;
   std::unique_ptr<ImplementationState> MakeState(const OpDesc& op) const override;
 };
-// Fuses nothing and hands nothing on: ForwardFusedNorm and BackwardFusedNorm are not called.
+// Returns true without fused layers and norm fusion: ForwardFusedNorm and BackwardFusedNorm are
+// then not called.
 inline bool GoesAlone(const OpDesc& query) {
   return query.fused.empty() && !query.norm_fusion.any();
 }
-// In bytes. A group of the layout is a channel, here and below.
+// Return bytes. The groups of the layout are channels, here and below.
 size_t FusedNormForwardScratch(const GroupLayout& groups);
 size_t FusedNormBackwardScratch(const GroupLayout& groups);
 
-// Blobs of f32, f16 or bf16; statistics and what is learned in f32 or of the same type as the
-// blobs.
+// Blobs are f32, f16 or bf16. Statistics and parameters are f32 or of the type of the blobs.
 void ForwardFusedNorm(const BatchNormBase& norm, const GroupLayout& groups,
                       const ForwardArgs& args);
 void BackwardFusedNorm(const BatchNormBase& norm, const GroupLayout& groups,

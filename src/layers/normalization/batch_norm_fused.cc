@@ -1,8 +1,8 @@
-// BatchNorm, Scale and ReLU in one: two readings of x forward (one with stored statistics), two of
-// x and dy backward, which do not need y: where the ReLU was open follows from x. With n = (x -
-// mean) * inverse, y = relu(scale * n + bias) and d the part of dy that the ReLU lets through:
+// BatchNorm, Scale and ReLU fused. Forward reads x twice (once with running statistics). Backward
+// reads x and dy twice and does not need y, since the mask of the ReLU follows from x. With n = (x
+// - mean) * inverse, y = relu(scale * n + bias) and d = dy masked by the ReLU:
 //   dscale = sum d * n, dbias = sum d, dx = scale * inverse * (d - dbias / N - n * dscale / N).
-// With stored statistics it is for passes without backward.
+// With running statistics there is no backward pass.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -63,8 +63,8 @@ LayerInfo BatchNormBase::FusedInfo(const OpDesc& query) {
   info.in_place = !query.backward;
   info.saved = {{{2 * channels}, DType::kF64}};  // means, then inverses
   info.backward_reads_input = {true};
-  // Where a ReLU was open follows from x, or behind a sum from y, which is kept rather than z: the
-  // layer behind mostly reads it in its backward pass too.
+  // The mask of the ReLU follows from x, or after a sum from y. y is kept rather than the addend z,
+  // since the next layer mostly reads y in its backward pass too.
   const NormEpilogue epilogue(query.fused);
   info.backward_reads_output = {epilogue.sum && epilogue.relu.on};
   return info;
@@ -76,7 +76,7 @@ size_t BatchNormBase::FusedScratch(const OpDesc& query) {
          ScratchBytes<double>(4 * blocks.channels) + 2 * kScratchSlack;
 }
 
-// y = relu((x - center) * factor + shift), forward and backward from the same numbers.
+// Sets y = relu((x - center) * factor + shift), with the same values forward and backward.
 void BatchNormBase::SetAffine(std::span<const ConstTensorView> learned, const double* mean,
                               const double* inverse, FusedNormState* state) const {
   const size_t own = rule_.blobs.size();
@@ -152,7 +152,8 @@ void BatchNormBase::RunFused(const BackwardArgs& args) const {
                     state.slope.data(), args.input_grads[0].data<T>());
 }
 
-// With n = y where the statistics are those of the batch; else the layer is y = factor * x + shift.
+// Backward uses n = y with the statistics of the batch; otherwise the layer is y = factor * x +
+// shift.
 template <typename T>
 void BatchNormBase::RunAlone(const ForwardArgs& args) const {
   auto& state = *static_cast<FusedNormState*>(args.implementation_state);
@@ -224,7 +225,7 @@ void BatchNormBase::RunByChannels(const Args& args) const {
   state.alone ? RunAlone<T>(args) : RunFused<T>(args);
 }
 
-// With a scale and shift of its own it computes as the plain one does.
+// A layer with a scale and shift of its own is computed as by the native implementation.
 template <typename T>
 class BatchNormBase::Blocked final : public FunctionImplementation {
  public:

@@ -1,6 +1,6 @@
-// BatchNorm with the Scale, the sum and the ReLU behind it in one on the GPU; formulas, and what is
-// saved, are those of batch_norm_fused.cc. With a sum y = relu(scale * n + bias + z), dz = d,
-// and where the ReLU was open follows from y.
+// BatchNorm with the Scale, sum and ReLU after it fused, on the GPU. Formulas and saved values are
+// those of batch_norm_fused.cc. With a sum, y = relu(scale * n + bias + z) and dz = d, and the mask
+// of the ReLU follows from y.
 #include "layers/normalization/batch_norm_cuda.h"
 #include "layers/normalization/norm_epilogue.h"
 #include "layers/normalization/statistics_measure.cuh"
@@ -19,12 +19,12 @@ const CudaEpilogue& EpilogueOf(ImplementationState* state) {
   return *static_cast<const CudaEpilogue*>(state);
 }
 
-// y = relu((x - center) * factor + shift + z), by channel.
+// Coefficients per channel of y = relu((x - center) * factor + shift + z).
 struct Affine {
   CREMA_HOST_DEVICE float Of(float x, int64_t c) const {
     return (x - center[c]) * factor[c] + shift[c];
   }
-  // (x - mean) / deviation
+  // Returns (x - mean) / deviation.
   CREMA_HOST_DEVICE float Normal(float x, int64_t c) const { return (x - center[c]) * inverse[c]; }
   float *center, *inverse, *factor, *shift;
 };
@@ -36,8 +36,8 @@ Affine TakeAffine(int64_t channels, ScratchCutter* cutter) {
   return {center, inverse, factor, cutter->Take<float>(channels)};
 }
 
-// What statistics become. Learned numbers of L, null: 1 and 0; `saved` holds means, then inverses,
-// and may be null.
+// Computes the Affine of a channel from its statistics. Parameters are of type L; null means scale
+// 1 and bias 0. `saved` gets means, then inverses, and may be null.
 template <typename L>
 struct AffineCoefficients {
   CREMA_HOST_DEVICE void Set(int64_t c, double mean, double variance) const {
@@ -61,7 +61,7 @@ struct AffineCoefficients {
   double* saved;
 };
 
-// Parameters of fused layers come behind those of the norm.
+// Parameters of fused layers follow those of the norm.
 template <typename L>
 AffineCoefficients<L> CoefficientsOf(const BatchNormBase& norm, const NormEpilogue& epilogue,
                                      std::span<const ConstTensorView> learned, const Affine& to) {
@@ -74,7 +74,7 @@ AffineCoefficients<L> CoefficientsOf(const BatchNormBase& norm, const NormEpilog
           .saved = nullptr};
 }
 
-// z null: 0.
+// Null z means 0.
 template <typename T>
 void Apply(const CudaQueue& queue, const GroupLayout& groups, const T* x, const T* z,
            const Affine& affine, const FusedRelu& relu, T* y) {
@@ -88,7 +88,8 @@ void Apply(const CudaQueue& queue, const GroupLayout& groups, const T* x, const 
   });
 }
 
-// Statistics become the factors that a convolution takes (graph/norm_fusion.h), those of T too.
+// Computes from statistics the factors that a convolution reads (graph/norm_fusion.h), including
+// those of type T.
 template <typename T, typename L>
 struct FactorsCoefficients {
   CREMA_HOST_DEVICE void Set(int64_t c, double mean, double variance) const {
@@ -98,16 +99,18 @@ struct FactorsCoefficients {
     const double by = static_cast<double>(scale) / std::sqrt(variance + from.eps);
     scales[c] = scale;
     factors[c] = FromFloat<T>(Within(static_cast<float>(by)));
-    const double rounded = static_cast<double>(ToFloat(factors[c]));  // the mean gives the shift
+    // so that the mean maps to the shift
+    const double rounded = static_cast<double>(ToFloat(factors[c]));
     const double offset = to.shift[c] - mean * rounded;
     offsets[c] = FromFloat<T>(Within(static_cast<float>(offset)));
-    // More than what the channel spreads, as in one that is constant: then all of it is the mean.
+    // If rounding the offset loses more than the spread of the channel, as in a constant one, maps
+    // all elements to the shift, as the mean.
     const double error = offset - static_cast<double>(ToFloat(offsets[c]));
     if (!(error * error > rounded * rounded * variance)) return;
     factors[c] = FromFloat<T>(0.0F);
     offsets[c] = FromFloat<T>(Within(to.shift[c]));
   }
-  // Halves end at 65504: infinity times 0 would not be a number.
+  // Limits 16-bit values to 65504, the end of f16: infinity times 0 would be NaN.
   CREMA_HOST_DEVICE static float Within(float value) {
     constexpr float kMost = 65504;
     if (sizeof(T) != 2) return value;
@@ -150,7 +153,7 @@ void ForwardOf(const BatchNormBase& norm, const GroupLayout& groups, const Forwa
         Elements<T>(args.outputs[0]));
 }
 
-// What the ReLU lets through of dy; y null: whether it was open follows from x.
+// Returns dy masked by the ReLU. If y is null, the mask follows from x.
 template <typename T>
 struct OpenGradient {
   CREMA_HOST_DEVICE float Of(int64_t i, int64_t c) const {
@@ -165,7 +168,7 @@ struct OpenGradient {
   float slope;
 };
 
-// d and d * normal, to be summed; d is written to dz on the way, unless that is null. dz may be dy.
+// Gives d and d * normal to be summed, and writes d to dz unless that is null. dz may be dy.
 template <typename T>
 struct GradientTerm {
   struct Pair {
@@ -183,12 +186,13 @@ struct GradientTerm {
   T* dz;
 };
 
-// dx = factor * (d - offset) - slope * normal, by channel: nothing in it grows beyond the gradient.
+// dx = factor * (d - offset) - slope * normal, per channel: no term grows beyond the gradient.
 struct ToInput {
   float *offset, *slope;
 };
 
-// The sums of a term are the gradients of bias and scale, null where they are not wanted.
+// Adds the sums of a term to the gradients of bias and scale, which are null if not wanted, and
+// computes ToInput.
 template <typename L>
 struct FinishGradients {
   CREMA_HOST_DEVICE static void Add(L* sum, double value) {
@@ -255,7 +259,7 @@ void BackwardOf(const BatchNormBase& norm, const GroupLayout& groups, const Back
   }
   T* dx = Elements<T>(args.input_grads[0]);
   if (dx == nullptr) return;
-  if (dz != nullptr) {  // it is d
+  if (dz != nullptr) {  // dz holds d
     open.dy = dz;
     open.relu = false;
   }

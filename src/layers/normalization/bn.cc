@@ -1,12 +1,12 @@
 // BN: y = scale * (x - mean) / sqrt(variance + eps) + shift for each channel. One name, three
-// dialects, told apart by the fields that the text gives:
-//   bn_mode, or nothing but scale_filler and shift_filler: SegNet. Two blobs, scale and shift.
+// dialects, distinguished by the fields that are set:
+//   bn_mode, or only scale_filler and shift_filler: SegNet. Two blobs, scale and shift.
 //     LEARN always uses the statistics of the batch; INFERENCE is y = scale * x + shift (SegNet's
-//     script works the statistics into the blobs). eps is 1e-9.
+//     script folds the statistics into the blobs). eps is 1e-9.
 //   var_eps, moving_average or decay: PSPNet. Four blobs: scale, shift, mean, variance.
-//     Stored = (1 - decay) * stored + decay * new; they are used in TEST with moving_average.
-//   all else: yjxiong's, also in PSPNet with cuDNN. Four blobs: slope, bias, mean, variance.
-//     Stored = momentum * stored + (1 - momentum) * new; used in TEST, and in TRAIN where frozen.
+//     running = (1 - decay) * running + decay * new; used in TEST with moving_average.
+//   anything else: yjxiong's, also in PSPNet with cuDNN. Four blobs: slope, bias, mean, variance.
+//     running = momentum * running + (1 - momentum) * new; used in TEST, and in TRAIN if frozen.
 #include <memory>
 
 #include "core/strings.h"

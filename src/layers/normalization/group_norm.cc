@@ -1,6 +1,6 @@
 // GroupNorm: y = (x - mean) / sqrt(variance + eps) * scale + bias, with mean and variance over a
-// group of channels of one sample and a scale and a bias for each channel (Wu and He 2018).
-// InstanceNorm: the same with one channel a group (Ulyanov, Vedaldi and Lempitsky 2016).
+// group of channels of one sample, and one scale and bias per channel (Wu and He 2018).
+// InstanceNorm: the same with one channel per group (Ulyanov, Vedaldi and Lempitsky 2016).
 #include <memory>
 
 #include "core/strings.h"

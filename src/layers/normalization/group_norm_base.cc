@@ -39,7 +39,7 @@ LayerInfo GroupNormBase::Infer(const InferContext& context) const {
   if (rule_.scale) info.learned.push_back({"scale", affine, rule_.scale_filler});
   if (rule_.shift) info.learned.push_back({"bias", affine, rule_.shift_filler});
   const bool divides = rule_.measure != NormMeasure::kMean;
-  // The factors, and those of the way back; then the normalised input where y is something else.
+  // Saves the inverses and spreads; then the normalised input, if y differs from it.
   info.saved = {{{2, layout.groups.Groups()}, DType::kF64}};
   if (Affine()) info.saved.push_back(input);
   info.backward_reads_output = {!Affine() && divides};

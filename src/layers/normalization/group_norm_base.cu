@@ -18,7 +18,7 @@ size_t BackwardScratch(const OpDesc& query) {
   return NormBackwardScratch(NormOf(query.layer).Layout(query.context.inputs[0].shape));
 }
 
-// center[g] and inverse[g]; `saved` receives inverses and spreads, and may be null.
+// Computes center[g] and inverse[g]. `saved` gets inverses and spreads, and may be null.
 template <typename T>
 void Measure(const CudaQueue& queue, const GroupNormBase& norm, const GroupLayout& groups,
              const T* x, SumPair* scratch, float* center, float* inverse, double* saved) {

@@ -1,5 +1,5 @@
-// The common part of layers that normalise groups of features of each sample on its own: LayerNorm,
-// GroupNorm, InstanceNorm, RMSNorm, MVN and Normalize.
+// Base of layers that normalise groups of features of each sample separately: LayerNorm, GroupNorm,
+// InstanceNorm, RMSNorm, MVN and Normalize.
 #pragma once
 
 #include <string>
@@ -40,22 +40,23 @@ class GroupNormBase : public Layer {
   GroupNormBase(const LayerParameter& param, GroupNormRule rule)
       : Layer(param), rule_(std::move(rule)) {}
 
-  // Throws where the layer does not take this shape.
+  // Returns the groups and channels of an input. Throws if the layer does not take its shape.
   virtual NormLayout Arrange(const Shape& input) const = 0;
   virtual Shape AffineShape(const Shape& input) const = 0;
 
  private:
-  // Turns variances or sums of squares into factors.
+  // Computes the factors from variances or sums of squares.
   void Invert(const NormLayout& layout, const double* measure, double* inverse,
               double* spread) const;
 
   const GroupNormRule rule_;
 };
 
-// Over the axes from one on, with a scale and a bias for each element of them: LayerNorm, RMSNorm.
+// Normalises over the axes from one on, with a scale and a bias for each element of them:
+// LayerNorm, RMSNorm.
 class TrailingNorm : public GroupNormBase {
  protected:
-  // `field` is the path of the axis, for messages.
+  // `field` is the path of the axis, for error messages.
   TrailingNorm(const LayerParameter& param, GroupNormRule rule, int64_t axis,
                std::string_view field)
       : GroupNormBase(param, std::move(rule)), axis_(axis), field_(field) {}
@@ -68,7 +69,7 @@ class TrailingNorm : public GroupNormBase {
   const std::string_view field_;
 };
 
-// Throws about `field` unless eps is finite and not negative.
+// Throws, naming `field`, unless eps is finite and not negative.
 void ValidateEps(const Layer& layer, double eps, const std::string& field);
 
 }  // namespace crema

@@ -1,7 +1,7 @@
 // With n = (x - center) * inverse and y = scale * n + shift, and d = scale * dy:
 //   dscale = sum dy * n over a channel; dshift = sum dy
 //   dx = inverse * (d - sum d / N) - spread * n * sum(d * n) / N over a group of N elements,
-// where center and inverse were computed from x; dx = inverse * d where they are constants.
+// if center and inverse were computed from x; dx = inverse * d if they are constants.
 #include "layers/normalization/group_normalize.h"
 
 #include <algorithm>
@@ -69,7 +69,8 @@ void NormalizeGroups(int threads, const NormLayout& layout, const GroupNormalize
     return;
   }
   if (layout.groups == layout.channels) {
-    // Both at once, from x and not from `normal`: the same bits whether that is wanted or not.
+    // Computes both from x, and not y from `normal`, so that y has the same bits whether `normal`
+    // is wanted or not.
     if (pass.normal != nullptr) {
       GroupNormalize(threads, layout.groups, pass.x, pass.center, pass.inverse, nullptr,
                      pass.normal);
@@ -103,7 +104,7 @@ void NormalizeGroups(int threads, const NormLayout& layout, const GroupNormalize
   }
   if (pass.dx == nullptr) return;
   const double* scale = Widen(pass.scale, channels, channel);
-  // Where a group is a channel, the scale goes into the coefficients.
+  // If each group is a channel, the scale is folded into the coefficients.
   const bool folded = scale != nullptr && layout.groups == layout.channels;
   const T* d = pass.dy;
   if (scale != nullptr && !folded) {

@@ -1,5 +1,5 @@
-// What all layers do that bring groups of elements to zero mean or unit size and then apply a
-// learned scale and shift: forward and backward, given the groups.
+// Forward and backward of layers that normalise groups of elements to zero mean or unit size and
+// then apply a learned scale and shift.
 #pragma once
 
 #include <cstdint>
@@ -15,46 +15,46 @@ struct NormLayout {
   GroupLayout channels;  // share a scale and a shift
 };
 
-// {1, product of the axes before, extent, product of those behind}; inputs without that axis are
-// one channel.
+// Returns {1, product of the axes before `axis`, size of `axis`, product of the axes after it}. An
+// input without that axis is one channel.
 GroupLayout ChannelLayout(const Shape& shape, int axis);
-// The same for axis 1 of N x C x H x W in the blocked format. Requires whole blocks.
+// Returns the same for axis 1 of N x C x H x W in the blocked layout. Requires whole blocks.
 GroupLayout BlockedChannelLayout(const Shape& shape);
-// One group for each index of the axes before `axis`.
+// Returns one group for each index of the axes before `axis`.
 GroupLayout LeadingLayout(const Shape& shape, int axis);
 
-// The filler of the text, or `value` where it gives none.
+// Returns `filler` if it was given, else a constant filler of `value`.
 FillerParameter FillerOr(bool given, const FillerParameter& filler, float value);
 
 template <typename T>
 struct GroupNormalizeForward {
   const T* x = nullptr;
-  const double* center = nullptr;   // by group; null: 0
-  const double* inverse = nullptr;  // by group; null: 1
-  const T* scale = nullptr;         // by channel; null: 1
-  const T* shift = nullptr;         // by channel; null: 0
-  T* normal = nullptr;              // receives (x - center) * inverse; null: not wanted
+  const double* center = nullptr;   // per group; null means 0
+  const double* inverse = nullptr;  // per group; null means 1
+  const T* scale = nullptr;         // per channel; null means 1
+  const T* shift = nullptr;         // per channel; null means 0
+  T* normal = nullptr;              // gets (x - center) * inverse; null means not wanted
   T* y = nullptr;                   // may be x
 };
 
 template <typename T>
 struct GroupNormalizeBackward {
   const T* dy = nullptr;
-  const T* normal = nullptr;  // null: the inverse is constant; required with dscale
+  const T* normal = nullptr;  // null if the inverse is constant; required with dscale
   const double* inverse = nullptr;
-  // Of y -> x through the inverse itself; null: `inverse`. Other than it where eps is added to the
-  // root and not under it.
+  // Factor of the gradient through the inverse; null means `inverse`. It differs if eps is added to
+  // the root and not under it.
   const double* spread = nullptr;
   const T* scale = nullptr;
-  T* dx = nullptr;       // null: not wanted; may be dy
-  T* dscale = nullptr;   // null: not wanted; added to
-  T* dshift = nullptr;   // null: not wanted; added to
+  T* dx = nullptr;       // null means not wanted; may be dy
+  T* dscale = nullptr;   // added to; null means not wanted
+  T* dshift = nullptr;   // added to; null means not wanted
   bool measured = true;  // center and inverse were computed from x
-  bool centered = true;  // the center was
-  double divisor = 1;    // of the sum that became the inverse
+  bool centered = true;  // the center was computed from x
+  double divisor = 1;    // of the sum from which the inverse was computed
 };
 
-// Doubles of scratch that the passes need.
+// Return the number of doubles of scratch that the passes need.
 int64_t GroupNormalizeForwardScratch(const NormLayout& layout);
 int64_t GroupNormalizeBackwardScratch(const NormLayout& layout);
 

@@ -1,5 +1,5 @@
 // LayerNorm: y = (x - mean) / sqrt(variance + eps) * scale + bias, with mean and variance over the
-// axes from `axis` on and a scale and a bias for each element of them (Ba, Kiros and Hinton 2016).
+// axes from `axis` on, and a scale and a bias for each element of them (Ba, Kiros and Hinton 2016).
 #include <memory>
 
 #include "crema.pb.h"

@@ -1,9 +1,8 @@
 // LRN: y = x * scale^-beta, where scale is
 //   ACROSS_CHANNELS  k + alpha / n * sum of x^2 over n channels around this one
 //   WITHIN_CHANNEL   1 + alpha / n^2 * sum of x^2 over n x n pixels around this one (k is not
-//   used);
-//                    with d spatial axes n^d
-// and what lies beyond the edges is 0. Backward reads x and the saved scale:
+//                    used); with d spatial axes n^d
+// and values beyond the edges are 0. Backward reads x and the saved scale:
 // dx = dy * scale^-beta - 2 alpha beta / n (or n^2) * x * sum over the window of dy * y / scale.
 #include "math/lrn.h"
 
@@ -57,7 +56,7 @@ class LRN final : public Layer {
 
   size_t ForwardScratch(const InferContext& context, const LayerInfo&, int threads) const override {
     const Shape& shape = context.inputs[0].shape;
-    // Where scale is not saved, it needs a place for one image a worker.
+    // A scale that is not saved takes one sample per worker.
     const size_t scale =
         ScratchBytes<double>(shape.count(1)) * static_cast<size_t>(Workers(threads, shape));
     return scale + BackwardScratch(context, LayerInfo{}, threads);
@@ -119,7 +118,7 @@ class LRN final : public Layer {
   const LrnParam& rule() const { return param_; }
 
  private:
-  // Refers to the extents in `shape`.
+  // Returns the sizes of one sample. Refers to the dimensions in `shape`.
   static LrnShape Image(const Shape& shape) {
     if (shape.axes() == 4) return {shape[1], shape[2], shape[3]};
     return {shape[1], 1, shape.count(2), shape.dims().subspan(2)};
@@ -135,7 +134,7 @@ class LRN final : public Layer {
   const LrnParam param_;
 };
 
-// Implementation "blocked": over channels, on blocked blobs of whole blocks.
+// Implementation "blocked": across channels, on blocked blobs of whole blocks.
 Support SupportsBlocks(const OpDesc& query) {
   const auto& lrn = static_cast<const LRN&>(query.layer);
   if (lrn.within()) return Support::No("is for ACROSS_CHANNELS");

@@ -1,5 +1,5 @@
-// LRN on the GPU; see lrn.cc. Sums over windows of any number of axes are taken axis by axis: those
-// of channels, or those within a channel.
+// LRN on the GPU; see lrn.cc. Sums over windows of any number of axes are computed axis by axis:
+// over channels, or over the axes within a channel.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -16,10 +16,10 @@ namespace {
 
 struct Axis {
   int64_t outer, extent, inner;
-  int64_t half;  // of the window
+  int64_t half;  // half the size of the window
 };
 
-// The numbers of a layer, without its shapes.
+// Constants of a layer that do not depend on its shapes.
 struct Rule {
   double base, factor, beta;  // scale = base + factor * sum
   LrnExponent exponent;
@@ -28,7 +28,7 @@ struct Rule {
 };
 
 struct Windows {
-  // `last`: channels last, and windows over channels.
+  // `last` means channels last, with windows over channels.
   Windows(const Layer& layer, const Shape& shape, bool last) {
     const LRNParameter& param = layer.param().lrn_param();
     const bool within = param.norm_region() == LRNParameter::WITHIN_CHANNEL;
@@ -50,15 +50,16 @@ struct Windows {
             .exponent = LrnExponentOf(param.beta())};
   }
 
-  // How many blobs hold sums between the axes.
+  // Returns the number of blobs that hold sums between the axes.
   int64_t Buffers() const { return std::clamp<int64_t>(std::ssize(axes) - 1, 0, 2); }
 
   std::vector<Axis> axes;
   Rule rule;
 };
 
-// store(place, the sum of value(place) over the window around it). A thread moves the window along
-// several places; sums are f64, so that what enters and leaves again leaves nothing behind.
+// Calls store(position, sum of value(position) over the window around it). A thread slides the
+// window along several positions. Sums are f64, so that a value that enters and leaves the window
+// leaves no error.
 template <typename Value, typename Store>
 void Slide(const CudaQueue& queue, const Axis& axis, const Value& value, const Store& store) {
   const bool moves = axis.half > 16 || (axis.half > 0 && axis.inner >= Team::kWarp);
@@ -71,7 +72,7 @@ void Slide(const CudaQueue& queue, const Axis& axis, const Value& value, const S
                 const int64_t begin = (row - outer * pieces) * length;
                 const int64_t end = begin + length < axis.extent ? begin + length : axis.extent;
                 const int64_t at = outer * axis.extent * axis.inner + column;
-                int64_t head = begin + axis.half + 1;  // behind the window
+                int64_t head = begin + axis.half + 1;  // end of the window
                 if (head > axis.extent) head = axis.extent;
                 double sum = 0;
                 for (int64_t c = begin > axis.half ? begin - axis.half : 0; c < head; ++c) {
@@ -95,8 +96,8 @@ void SlideFloats(const CudaQueue& queue, const Axis& axis, const float* from, fl
       [=] CREMA_HOST_DEVICE(int64_t at, double sum) { to[at] = static_cast<float>(sum); });
 }
 
-// Slides along all axes; value and store are of the first and of the last. `buffer` is used between
-// them, `spare` where there are more than two.
+// Slides along all axes. `value` reads for the first axis, `store` writes for the last. `buffer`
+// holds the sums between them, `spare` is used with more than two axes.
 template <typename Value, typename Store>
 void SlideAll(const CudaQueue& queue, const std::vector<Axis>& axes, const Value& value,
               const Store& store, float* buffer, float* spare) {
@@ -131,7 +132,7 @@ void Forward(const CudaQueue& queue, const Windows& windows, const T* x, T* scal
       buffer, spare);
 }
 
-// ratio = dy * y / scale, of which the sums over windows are taken.
+// Computes ratio = dy * y / scale, and sums it over windows.
 template <typename T>
 void Backward(const CudaQueue& queue, const Windows& windows, int64_t count, const T* x,
               const T* scale, const T* dy, T* dx, float* ratio, float* buffer) {

@@ -1,5 +1,5 @@
-// Implementation "cudnn" of LRN across channels: cuDNN divides alpha by the window too. Backward
-// reads y instead of a saved scale.
+// Implementation "cudnn" of LRN across channels. cuDNN also divides alpha by the size of the
+// window. Backward reads y instead of a saved scale.
 #include <memory>
 
 #include "crema.pb.h"
@@ -16,8 +16,8 @@ CudnnSizes SizesOf(const OpDesc& query) {
 
 bool IsEmpty(const OpDesc& query) { return query.context.inputs[0].shape.count() == 0; }
 
-// Apart from the number of elements this says the same of all extents, so that a session whose
-// inputs change need not turn to the native implementation, which saves something else.
+// Depends on the sizes of the input only by the number of elements. So a session whose inputs
+// change need not switch to the native implementation, which saves something else.
 Support Supports(const OpDesc& query) {
   const Support support = SupportsCudnn(query);
   if (!support.yes) return support;

@@ -5,11 +5,11 @@
 
 namespace crema {
 
-// Implementation "onednn", where the build has it: forward by oneDNN, all else as in our own
-// implementation on blocked blobs, which is given.
+// Returns implementation "onednn": forward by oneDNN, all else as in `blocked`, our implementation
+// on blocked blobs. Only in builds with oneDNN.
 ImplementationPtr OneDnnLrnImplementation(ImplementationPtr blocked);
-// Implementation "onednn, workspace", likewise: forward and backward by oneDNN, for twice the size
-// of x that is saved in between.
+// Returns implementation "onednn, workspace": forward and backward by oneDNN, with twice the size
+// of x saved between them. Only in builds with oneDNN.
 ImplementationPtr OneDnnLrnTrainingImplementation(ImplementationPtr blocked);
 
 }  // namespace crema

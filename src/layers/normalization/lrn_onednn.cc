@@ -1,7 +1,7 @@
-// Implementations of LRN on blocked blobs by oneDNN. "onednn": forward in 0.8 of the time of our
-// own, and our own way back. "onednn, workspace", behind our own implementation, so that only
-// measuring chooses it: forward leaves twice the size of x for a way back that takes about half the
-// time of our own (bench/results/kernels.md).
+// Implementations of LRN on blocked blobs by oneDNN. "onednn": forward takes 0.8 of the time of our
+// kernel; backward is ours. "onednn, workspace" comes after our implementation, so that only
+// measuring chooses it: forward saves twice the size of x for a backward pass that takes about half
+// the time of ours (bench/results/kernels.md).
 #include <utility>
 
 #include "crema.pb.h"
@@ -38,7 +38,7 @@ struct State final : ImplementationState {
   LrnPrimitive primitive;
 };
 
-// One blob always, also where a smaller input has nothing to save.
+// Always saves one blob, even if a smaller input has nothing to save.
 LayerInfo SavingWorkspace(const OpDesc& query) {
   LayerInfo info = query.info;
   size_t bytes = 0;
@@ -49,7 +49,7 @@ LayerInfo SavingWorkspace(const OpDesc& query) {
   return info;
 }
 
-// Forward by oneDNN, and backward too with a workspace; all else as in `blocked`.
+// Runs forward by oneDNN, and with a workspace backward too; all else as in `blocked`.
 class OneDnnLrn final : public ImplementationAdapter {
  public:
   OneDnnLrn(ImplementationPtr blocked, bool workspace)

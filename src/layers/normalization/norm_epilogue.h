@@ -1,4 +1,4 @@
-// What BatchNorm does besides in training, for layers behind it (Implementation::CanFuse).
+// Layers fused into BatchNorm (Implementation::CanFuse).
 #pragma once
 
 #include <span>
@@ -9,8 +9,8 @@
 
 namespace crema {
 
-// In this order, each at most once: a Scale with learned numbers of the channels, an Eltwise SUM
-// with one more input, a ReLU.
+// In this order, each optional: a Scale with parameters per channel, an Eltwise SUM with one more
+// input, a ReLU.
 struct NormEpilogue {
   explicit NormEpilogue(std::span<const Layer* const> fused);
 
@@ -21,7 +21,8 @@ struct NormEpilogue {
   bool possible = true;
 };
 
-// Of a layer that fused some, or works on bfloat16. Thread safety: one thread.
+// State of a layer that is computed by channels, with or without fused layers. Thread safety: one
+// thread.
 struct FusedNormState final : ImplementationState {
   FusedNormState(std::span<const Layer* const> fused, int64_t channels)
       : alone(fused.empty()),
@@ -34,7 +35,7 @@ struct FusedNormState final : ImplementationState {
 
   const bool alone;
   NormEpilogue epilogue;
-  std::vector<float> center, factor, shift, offset, slope;  // by channel
+  std::vector<float> center, factor, shift, offset, slope;  // per channel
 };
 
 }  // namespace crema

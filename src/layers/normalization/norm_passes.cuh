@@ -1,5 +1,5 @@
-// What the GPU implementations of normalisation layers share: group_normalize.h and group_stats.h
-// on a GPU.
+// Shared by the GPU implementations of normalisation layers: group_normalize.h and group_stats.h on
+// the GPU.
 #pragma once
 
 #include "layers/normalization/group_normalize.h"
@@ -8,7 +8,8 @@
 
 namespace crema {
 
-// Differences from the first element of a group and their squares, which is looked up once.
+// Terms of the moments: differences from the first element of a group, and their squares. Reads the
+// first element once.
 template <typename T>
 struct MomentTerm {
   struct InGroup {
@@ -24,11 +25,11 @@ struct MomentTerm {
   }
   GroupLayout groups;
   const T* x;
-  bool any;  // elements in a group
+  bool any;  // groups have elements
 };
 
-// finish(group, mean, variance) for each group, by one thread. The differences lose nothing by
-// being squared before the mean is known, in f64.
+// Calls finish(group, mean, variance) for each group, in one thread. In f64 the differences lose
+// nothing by being squared before the mean is known.
 template <typename T, typename Finish>
 static void GroupMoments(const CudaQueue& queue, const GroupLayout& groups, const T* x,
                          SumPair* scratch, const Finish& finish) {
@@ -41,17 +42,17 @@ static void GroupMoments(const CudaQueue& queue, const GroupLayout& groups, cons
   });
 }
 
-// Coefficients are by group, scales and shifts by channel.
+// Coefficients are per group, scales and shifts per channel.
 template <typename T>
 struct NormForward {
   const T* x = nullptr;
-  const float* center = nullptr;  // null: 0
+  const float* center = nullptr;  // null means 0
   const float* inverse = nullptr;
-  const T* scale = nullptr;  // null: 1
-  const T* shift = nullptr;  // null: 0
+  const T* scale = nullptr;  // null means 1
+  const T* shift = nullptr;  // null means 0
   bool relu = false;
   float slope = 0;
-  T* normal = nullptr;  // null: not wanted
+  T* normal = nullptr;  // null means not wanted
   T* y = nullptr;       // may be x
 };
 
@@ -75,17 +76,17 @@ static void NormalizeForward(const CudaQueue& queue, const NormLayout& layout,
   });
 }
 
-// The formulas are those of group_normalize.cc.
+// Uses the formulas of group_normalize.cc.
 template <typename T>
 struct NormBackward {
   const T* dy = nullptr;
-  const T* y = nullptr;  // of a ReLU behind; null: there is none
+  const T* y = nullptr;  // output of a ReLU after the norm; null without one
   float slope = 0;       // of the ReLU
   const T* normal = nullptr;
   const double* inverse = nullptr;
   const double* spread = nullptr;
-  const T* scale = nullptr;  // null: 1
-  T* dx = nullptr;           // null: not wanted; may be dy
+  const T* scale = nullptr;  // null means 1
+  T* dx = nullptr;           // null means not wanted; may be dy
   T* dscale = nullptr;
   T* dshift = nullptr;
   bool measured = true;
@@ -102,7 +103,7 @@ struct NormBackward {
   }
 };
 
-// dx = a * (d - c) + b * normal, by group.
+// dx = a * (d - c) + b * normal, per group.
 struct NormCoefficients {
   float *a, *b, *c;
 };
@@ -128,7 +129,7 @@ CREMA_HOST_DEVICE void AddLearnedGradients(const NormBackward<T>& pass, int64_t 
   add(pass.dshift, sums.first);
 }
 
-// Where a group is a channel, one reading gives all sums.
+// If each group is a channel, one pass over the elements gives all sums.
 template <typename T>
 static void SumChannels(const CudaQueue& queue, const NormLayout& layout,
                         const NormBackward<T>& pass, SumPair* scratch, const NormCoefficients& to) {
@@ -191,7 +192,7 @@ static void NormalizeBackward(const CudaQueue& queue, const NormLayout& layout,
   const bool same = layout.groups == layout.channels;
   (same ? SumChannels<T> : SumBoth<T>)(queue, layout, pass, scratch, by);
   if (pass.dx == nullptr) return;
-  const bool scales = pass.scale != nullptr && !same;  // else `a` has the scale
+  const bool scales = pass.scale != nullptr && !same;  // otherwise `a` includes the scale
   ForElements(queue, "NormalizeBackward", layout.groups.Count(), [=] CREMA_HOST_DEVICE(int64_t i) {
     const int64_t g = GroupOfElement(layout.groups, i);
     float d = pass.Gradient(i);

@@ -1,4 +1,4 @@
-// Normalize (SSD): y = scale * x / sqrt(sum of x^2 + eps), the sum over a sample or over the
+// Normalize (SSD): y = scale * x / sqrt(sum of x^2 + eps), with the sum over a sample or over the
 // channels of each pixel.
 #include <memory>
 

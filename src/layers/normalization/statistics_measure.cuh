@@ -15,7 +15,7 @@ inline const BatchNormBase& NormOf(const Layer& layer) {
   return static_cast<const BatchNormBase&>(layer);
 }
 
-// Blob `index` of a rule; null where the rule has none or it is not wanted.
+// Returns blob `index` of a rule; null if the rule has none or it is not wanted.
 template <typename T>
 static auto BlobOf(const auto& views, int index) {
   const auto at = static_cast<size_t>(index);
@@ -25,23 +25,23 @@ static auto BlobOf(const auto& views, int index) {
 
 template <typename T>
 struct Stored {
-  T *mean, *variance, *factor;  // factor null: 1
+  T *mean, *variance, *factor;  // null factor means 1
 };
 
-// As GroupMoments, where somebody has summed the elements of the groups and, behind these sums,
-// their squares. In f32 and around zero that loses a variance that is small beside the square of
-// the mean: such groups are measured here. One team does so for each, which is slow, and rare.
+// As GroupMoments, from given sums of the elements of the groups, followed by those of their
+// squares. In f32 and around zero, these sums lose a variance that is small compared to the square
+// of the mean. Such groups are measured from x, by one team each, which is slow but rare.
 template <typename T, typename Finish>
 static void MomentsOfSums(const CudaQueue& queue, const GroupLayout& groups, const T* x,
                           const float* sums, const Finish& finish) {
-  constexpr double kMostSquare = 256;  // variances: the error is some 2^-16 of it then
+  constexpr double kMostSquare = 256;  // times the variance, whose error is then about 2^-16 of it
   const int64_t size = groups.GroupSize(), count = groups.Groups();
   const MomentTerm<T> term{groups, x, size > 0};
   ForTeams(queue, "MomentsOfSums", count, [=] CREMA_HOST_DEVICE(const Team& team, int64_t g) {
     const auto n = static_cast<double>(size);
     double mean = static_cast<double>(sums[g]) / n;
     double variance = static_cast<double>(sums[count + g]) / n - mean * mean;
-    if (!(mean * mean <= kMostSquare * variance)) {  // not a number, too
+    if (!(mean * mean <= kMostSquare * variance)) {  // true for NaN too
       const auto own = term.OfGroup(g);
       const SumPair all = team.Reduce<SumPair>(
           size, SumPair{},
@@ -55,7 +55,7 @@ static void MomentsOfSums(const CudaQueue& queue, const GroupLayout& groups, con
   });
 }
 
-// `sums` of MomentsOfSums; null: nobody has made them.
+// `sums` are those of MomentsOfSums; null means not available.
 template <typename T, typename L, typename To>
 static void MeasureBatch(const CudaQueue& queue, const BatchNormBase& norm,
                          const GroupLayout& groups, const T* x, const float* sums,
@@ -102,7 +102,7 @@ static void SetOnes(const CudaQueue& queue, int64_t channels, To to) {
   ForElements(queue, "SetOnes", channels, [=] CREMA_HOST_DEVICE(int64_t c) { to.Set(c, 0, 1); });
 }
 
-// Of the batch. Blobs of T, statistics of L; `sums` as in MeasureBatch.
+// Measures the batch. Blobs are of type T, statistics of type L; `sums` as in MeasureBatch.
 template <typename T, typename L, typename To>
 static void MeasureInput(const BatchNormBase& norm, const GroupLayout& groups,
                          const ForwardArgs& args, const float* sums, SumPair* scratch,
@@ -115,7 +115,7 @@ static void MeasureInput(const BatchNormBase& norm, const GroupLayout& groups,
                scratch, to);
 }
 
-// Of the batch or as stored, whichever it is.
+// Measures the batch or reads the running statistics, whichever the phase uses.
 template <typename T, typename L, typename To>
 static void Measure(const BatchNormBase& norm, const GroupLayout& groups, const ForwardArgs& args,
                     const float* sums, SumPair* scratch, const To& to) {
@@ -131,7 +131,7 @@ static void Measure(const BatchNormBase& norm, const GroupLayout& groups, const 
   ReadStored(queue, groups.Groups(), stored, to);
 }
 
-// Also where all else is of halves.
+// Returns true if the running statistics are f32, even with 16-bit blobs.
 inline bool HasStatisticsInF32(const BatchNormRule& rule,
                                std::span<const ConstTensorView> learned) {
   const auto mean = static_cast<size_t>(rule.mean);

@@ -1,4 +1,4 @@
-// How the stored statistics of BatchNorm and BN follow those of a batch.
+// Update of the running statistics of BatchNorm and BN by those of a batch.
 #pragma once
 
 #include "core/host_device.h"
@@ -9,8 +9,8 @@ namespace crema {
 struct StoredUpdate {
   double keep, add;
   double correction;    // of the variance; 1 for the mean
-  bool first_replaces;  // while the factor is 0, new ones replace the stored ones
-  double factor_add;    // factor = keep * factor + factor_add; 0: it becomes 1
+  bool first_replaces;  // while the factor is 0, new statistics replace the stored ones
+  double factor_add;    // factor = keep * factor + factor_add; 0 sets it to 1
 
   CREMA_HOST_DEVICE double Mean(double factor, double stored, double fresh) const {
     return Replaces(factor) ? fresh : keep * stored + add * fresh;
