@@ -1,9 +1,9 @@
 // AnnotatedData: images with boxes from a data set of AnnotatedDatum records, augmented for
 // detectors.
-// Outputs: images (batch x C x H x W) and, where a second top is given, the boxes of the batch
-// (1 x 1 x B x 8: image, label, instance, xmin, ymin, xmax, ymax, difficult), one row of -1 where
-// there are none; or labels (batch) where the records have no annotations. B differs from batch to
-// batch; planned for are the most boxes that a batch of this data set can have. No gradient.
+// Outputs: images (batch x C x H x W) and, with a second top, the boxes of the batch (1 x 1 x B x
+// 8: image, label, instance, xmin, ymin, xmax, ymax, difficult), or one row of -1 if there are
+// none. If the records have no annotations, the second top holds labels (batch). B varies by batch;
+// the plan reserves the most boxes that a batch of this data set can have. No gradient.
 #include <algorithm>
 #include <cstddef>
 #include <functional>
@@ -44,14 +44,14 @@ std::set<int> LabelsOf(const LayerParameter& param) {
   return path.empty() ? std::set<int>() : ReadLabelMap(path);
 }
 
-// What the first good record says.
+// Facts from the first good record.
 struct Survey {
   Shape sample;
   bool boxes = false;
-  bool bytes = false;  // or floats
+  bool bytes = false;  // otherwise floats
 };
 
-// The bounds of a data set, which is walked over once. Thread safety: any thread.
+// Box bounds of a data set, found in a single pass over it. Thread safety: any thread.
 class BoundedOnce {
  public:
   BoxBounds Find(const LayerParameter& param, OpenedOnce& records, const Shard& shard) {
@@ -94,7 +94,7 @@ class AnnotatedData final : public Layer, public ByteSource {
                 "brings them to one");
     }
   }
-  // Of one that passed the checks.
+  // For parameters that the other constructor has checked.
   AnnotatedData(const LayerParameter& param, const ImageForm& form,
                 std::shared_ptr<OpenedOnce> records)
       : Layer(param), form_(form), records_(std::move(records)) {}
@@ -205,20 +205,20 @@ class AnnotatedData final : public Layer, public ByteSource {
     });
   }
 
-  // The most rows of boxes that a batch can have.
+  // Returns the most rows of boxes that a batch can have.
   int64_t MostRows() const {
     const BoxBounds bounds = WithFieldContext(*this, "data_param.source", [&] {
       return bounds_->Find(param(), *records_, shard_.Get());
     });
-    // What takes the place of a bad sample is there twice.
+    // A sample that replaces a bad one is in the batch twice.
     const bool replaces = param().pipeline_param().on_bad_sample() != PipelineParameter::ERROR;
     const uint64_t most =
         replaces ? param().data_param().batch_size() * bounds.record : bounds.batch;
     return static_cast<int64_t>(std::max<uint64_t>(1, most));
   }
 
-  // The size that an image has when it comes to the crop. Random crops and canvases without
-  // resizing have any size; the crop behind them has to fit.
+  // Returns the size of an image before the crop. Random crops and canvases without resizing have
+  // any size; the crop after them must fit.
   Shape BeforeCrop(const Shape& image) const {
     const TransformationParameter& transform = param().transform_param();
     if (!transform.has_resize_param()) return image;

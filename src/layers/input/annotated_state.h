@@ -1,4 +1,4 @@
-// The state of AnnotatedData.
+// Session state of AnnotatedData.
 #pragma once
 
 #include <algorithm>
@@ -16,14 +16,14 @@
 
 namespace crema {
 
-constexpr int64_t kBoxRow = 1 + kBoxValues;  // the image's number within the batch comes first
+constexpr int64_t kBoxRow = 1 + kBoxValues;  // the index of the image in the batch comes first
 
-// The batches of images, and the boxes of each image before they are brought together.
+// Reads batches of images and of boxes per image, and joins the boxes into one blob.
 class AnnotatedDataState final : public LayerSessionState, public HasDeferredWarnings {
  public:
   static constexpr size_t kMostOutputs = 3;  // images, boxes or labels, placements
 
-  // `most_boxes` is what one record may have; it is asked with the first batch.
+  // `most_boxes` returns the most boxes of one record; it is called with the first batch.
   AnnotatedDataState(PrefetchedState::Options options, std::function<uint64_t()> most_boxes)
       : most_boxes_(std::move(most_boxes)), images_(std::move(options)) {}
 
@@ -61,7 +61,8 @@ class AnnotatedDataState final : public LayerSessionState, public HasDeferredWar
   std::vector<std::string> TakeWarnings() const override { return images_.TakeWarnings(); }
 
  private:
-  // Returns the number of rows.
+  // Copies the boxes of all images to rows of `out`. Returns the number of rows. Throws kDataLoss
+  // if `out` is too small.
   template <typename T>
   int64_t Collect(const T* boxes, const TensorView& out) {
     T* row = out.data<T>();
@@ -87,7 +88,8 @@ class AnnotatedDataState final : public LayerSessionState, public HasDeferredWar
 
   const std::function<uint64_t()> most_boxes_;
   PrefetchedState images_;
-  Shape boxes_;  // (batch, how many and their values) as they are read; set with the first batch
+  // shape of the boxes as read (batch, their count and values); set with the first batch
+  Shape boxes_;
 };
 
 }  // namespace crema

@@ -1,7 +1,8 @@
 // Data: images and labels from a data set of Datum records, read and transformed ahead of the net.
-// Outputs: images (batch x C x H x W) and, where a second top is given, labels (batch).
-// Records come in the order of their keys and wrap to the first, or shuffled. The shape is that of
-// the first good record after cropping; a record that differs is an error. No input, no gradient.
+// Outputs: images (batch x C x H x W) and, with a second top, labels (batch).
+// Records come in the order of their keys, wrapping to the first, or shuffled. The shape is that of
+// the first good record after cropping; a record of another shape is an error. No input, no
+// gradient.
 #include <memory>
 #include <string>
 #include <utility>
@@ -36,7 +37,7 @@ class Data final : public Layer, public ByteSource {
     ValidateTransform(param.transform_param(), param.name(), TransformSteps::kAugmented);
     CheckMixing(*this, data.batch_size());
   }
-  // Of one that passed the checks.
+  // For parameters that the other constructor has checked.
   Data(const LayerParameter& param, const ImageForm& form, std::shared_ptr<OpenedOnce> records)
       : Layer(param), form_(form), records_(std::move(records)) {}
 
@@ -84,7 +85,7 @@ class Data final : public Layer, public ByteSource {
  private:
   struct First {
     Shape shape;  // after cropping
-    bool bytes;   // or floats
+    bool bytes;   // otherwise floats
   };
 
   static BatchReader Open(const LayerParameter& param, const ImageForm& form, Phase phase,
@@ -102,7 +103,7 @@ class Data final : public Layer, public ByteSource {
             }};
   }
 
-  // The first good record.
+  // Returns facts about the first good record. Throws if it does not fit the parameters.
   First FirstSample(Phase phase, bool labels) const {
     return WithFieldContext(*this, "data_param.source", [&] {
       const std::string& source = param().data_param().source();

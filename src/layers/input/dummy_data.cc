@@ -1,4 +1,4 @@
-// DummyData: constant or random blobs, written anew in each forward pass. An element is a function
+// DummyData: constant or random blobs, filled again in each forward pass. An element is a function
 // of (seed, layer, step, top, element).
 // Shapes: `shape`, or the older num, channels, height and width; one for all tops, or one for each.
 // Fillers: none (constant 0), one for all tops, or one for each.

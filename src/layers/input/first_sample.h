@@ -1,4 +1,4 @@
-// Finding out while planning what the samples of a data set are like, though the first may be bad.
+// Looks at samples of a data set during planning, even if the first ones are bad.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,17 @@
 
 namespace crema {
 
-// Counts the bad samples at the begin of a data set. Where on_bad_sample is ERROR the first of them
-// ends the search; else one more than max_bad, 100 where that is 0, or the last of the data set.
+// Counts the bad samples at the beginning of a data set. If on_bad_sample is ERROR, the first one
+// ends the search. Otherwise the search ends at one more than max_bad (at 100 if max_bad is 0), or
+// at the last sample.
 class FirstSampleSearch {
  public:
-  // `count` says how many samples there are; it is asked only where the first is bad.
+  // `count` returns the number of samples; it is called only if the first is bad.
   FirstSampleSearch(const PipelineParameter& param, std::function<uint64_t()> count)
       : param_(param), count_(std::move(count)) {}
 
-  // Requires: `error` is being handled. Rethrows it unless it is about the sample and another one
-  // may be looked at. In the end throws what was wrong with the first.
+  // Requires that `error` is being handled. Rethrows it unless it is about the sample and another
+  // sample may be looked at. At the end of the search throws the first error.
   void NoteBad(const Error& error);
 
  private:
@@ -32,7 +33,7 @@ class FirstSampleSearch {
   uint64_t bad_ = 0;
 };
 
-// What `look` gives for the first sample, 0, 1, ..., about which it throws nothing.
+// Returns look(sample) of the first sample, 0, 1, ..., for which it does not throw.
 template <typename Look>
 auto LookForFirst(const PipelineParameter& param, const std::function<uint64_t()>& count,
                   Look&& look) {
@@ -46,8 +47,8 @@ auto LookForFirst(const PipelineParameter& param, const std::function<uint64_t()
   }
 }
 
-// Fails for an image that does not fit, such as one that is smaller than the crop: the text of the
-// net is wrong or, where bad samples are passed over, the sample, which `name` names.
+// Fails for an image that does not fit, such as one smaller than the crop. The error names the
+// field or, if bad samples are skipped, the sample `name`.
 [[noreturn]] void FailMisfit(const Layer& layer, const Transformer::Misfit& misfit,
                              const std::string& name);
 

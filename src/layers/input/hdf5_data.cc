@@ -1,6 +1,6 @@
-// HDF5Data: rows of datasets of HDF5 files, as they are. The names of the tops are those of the
-// datasets; output i is (batch, axes of a row of dataset i). Batches span files and wrap to the
-// first. With `shuffle`, files and rows come in another order each epoch. No input, no gradient.
+// HDF5Data: rows of datasets of HDF5 files, unchanged. The tops have the names of the datasets;
+// output i is (batch, axes of a row of dataset i). Batches span files and wrap to the first. With
+// `shuffle`, files and rows have another order in each epoch. No input, no gradient.
 #include <memory>
 #include <string>
 #include <utility>
@@ -30,7 +30,7 @@ Hdf5Set OpenSet(const LayerParameter& param) {
   }
 }
 
-// The files may have changed between planning and the first batch.
+// Throws if the files have changed since planning.
 void CheckRows(const Hdf5Set& set, std::span<const BlobSpec> outputs) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Shape row = Shape(outputs[i].shape.dims().subspan(1));

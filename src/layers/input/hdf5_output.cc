@@ -1,6 +1,6 @@
-// HDF5Output: writes its two inputs into the datasets `data` and `label` of an HDF5 file, each
-// forward pass behind the one before. Blobs of up to four axes are written with four, as Caffe
-// does. No output, no gradient.
+// HDF5Output: appends its two inputs to the datasets `data` and `label` of an HDF5 file in each
+// forward pass. Blobs of up to four axes are written with four, as in Caffe. No output, no
+// gradient.
 #include <array>
 #include <memory>
 #include <string>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kAxes = 4;
 
-// Axes of extent 1 are added behind.
+// Appends axes of size 1.
 ConstTensorView WithFourAxes(const ConstTensorView& view) {
   if (view.shape().axes() >= kAxes) return view;
   std::array<int64_t, kAxes> dims{1, 1, 1, 1};
@@ -25,7 +25,7 @@ ConstTensorView WithFourAxes(const ConstTensorView& view) {
   return {view.raw(), Shape(dims), view.dtype(), view.device()};
 }
 
-// The file is made with the first batch, so that a net which is only looked at destroys nothing.
+// The file is created with the first batch, so that a net that is only inspected destroys nothing.
 class HDF5OutputState final : public LayerSessionState {
  public:
   explicit HDF5OutputState(std::string path) : path_(std::move(path)) {}

@@ -1,7 +1,7 @@
 // ImageData: images and labels from a list of files (data/lists/image_list.h) or a folder of
-// classes. Outputs: images (batch x C x H x W) and, where a second top is given, labels (batch, or
-// batch x label_count where that is more than 1). The files are read again and again, in the order
-// of the list or, with `shuffle`, in another order each epoch. No input, no gradient.
+// classes. Outputs: images (batch x C x H x W) and, with a second top, labels (batch, or batch x
+// label_count if that is more than 1). The files are read repeatedly, in the order of the list or,
+// with `shuffle`, in another order in each epoch. No input, no gradient.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -59,10 +59,10 @@ class ImageData final : public Layer, public ByteSource {
     ValidateTransform(param.transform_param(), param.name(), TransformSteps::kAugmented);
     CheckMixing(*this, data.batch_size());
   }
-  // Of one that passed the checks.
+  // For parameters that the other constructor has checked.
   ImageData(const LayerParameter& param, const ImageForm& form) : Layer(param), form_(form) {}
 
-  // Files are always of bytes; whether they can be read is told by Infer.
+  // Files always hold bytes; Infer reports whether they can be read.
   std::string WhyNoBytes(Phase phase) const override {
     std::string why = WhyNotUploaded(param(), phase);
     if (why.empty()) {
@@ -180,7 +180,7 @@ class ImageData final : public Layer, public ByteSource {
             }};
   }
 
-  // The shape, after resizing and cropping, of the first good image of the list.
+  // Returns the shape of the first good image of the list after resizing and cropping.
   Shape FirstSample(Phase phase) const {
     return WithFieldContext(*this, "image_data_param.source", [&] {
       const auto list = OpenList(param());

@@ -1,5 +1,5 @@
-// As what the images of a data layer leave it: numbers, the bytes that its text asks for, or the
-// bytes that a plan for a GPU sends up (graph/byte_source.h).
+// Form of the images that a data layer outputs: floats, the bytes that its parameters request, or
+// the bytes that a plan for a GPU uploads (graph/byte_source.h).
 #pragma once
 
 #include <cstddef>
@@ -16,34 +16,35 @@ namespace crema {
 
 struct ImageForm {
   bool bytes = false;
-  bool uploads = false;  // nobody asked for the bytes: they are mirrored behind the layer
-  bool places = false;   // the last output takes placements
+  bool uploads = false;  // bytes of the plan, not of the parameters: mirrored after the layer
+  bool places = false;   // the last output holds placements
 
-  // How many outputs the text knows.
+  // Returns the number of outputs that the text of the net has.
   size_t TopsOf(const InferContext& context) const {
     return context.output_count - (places ? 1 : 0);
   }
-  // Output 0; `sample` is C x H x W, `dtype` that of the net.
+  // Returns the spec of output 0. `sample` is C x H x W, `dtype` is that of the net.
   BlobSpec Images(int64_t batch, const Shape& sample, DType dtype) const;
-  // Adds what the text does not know.
+  // Adds the output that the text of the net does not have.
   void AddPlacements(int64_t batch, LayerInfo* info) const;
-  // As the function of that name.
+  // As crema::WriterOptions, for this form.
   SampleWriter::Options WriterOptions(std::span<const BlobSpec> outputs,
                                       const TransformationParameter& transform, uint64_t seed,
                                       const std::string& layer) const;
 };
 
-// What the text of a data layer asks for.
+// Returns the form that the parameters of a data layer request.
 ImageForm WrittenForm(const LayerParameter& param);
-// That of the layer in ByteParts: its placements are needed to mirror, and to subtract a mean image
-// where samples are cropped.
+// Returns the form of the layer in ByteParts. Its placements are needed to mirror, and to subtract
+// a mean image from cropped samples.
 ImageForm UploadedForm(const LayerParameter& param);
 
-// Why the text of such a layer leaves no choice (ByteSource::WhyNoBytes); empty: it does.
+// Returns why the parameters of such a layer exclude uploads (ByteSource::WhyNoBytes); empty if
+// they do not.
 std::string WhyNotUploaded(const LayerParameter& param, Phase phase);
-// The same of data sets of records.
+// Such a reason for data sets of records.
 inline constexpr const char* kFirstHoldsFloats = "the first record holds floats";
-// All but ByteParts::source.
+// Returns all but ByteParts::source.
 ByteParts PartsBehind(const LayerParameter& param);
 
 }  // namespace crema

@@ -1,6 +1,5 @@
-// Input: blobs that the program sets from outside before each forward pass. Shapes: one for all
-// tops, or one for each; with pipeline_param { output: U8 } the first top holds bytes. Has nothing
-// to compute.
+// Input: blobs that the program sets before each forward pass. Shapes: one for all tops, or one for
+// each. With pipeline_param { output: U8 } the first top holds bytes. Computes nothing.
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "graph/registry.h"

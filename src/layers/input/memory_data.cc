@@ -1,6 +1,6 @@
-// MemoryData: samples that the program hands over; see data/batches/memory_feed.h.
-// Outputs: data (batch x channels x height x width) and, where a second top is given, labels
-// (batch). Batches follow each other and wrap to the first. No input, no gradient.
+// MemoryData: samples that the program provides; see data/batches/memory_feed.h.
+// Outputs: data (batch x channels x height x width) and, with a second top, labels (batch). Batches
+// are consecutive and wrap to the first. No input, no gradient.
 #include <algorithm>
 #include <climits>
 #include <functional>
@@ -153,10 +153,10 @@ class MemoryDataState final : public LayerSessionState, public MemoryFeed {
   std::vector<float> own_labels_;
   std::span<const float> data_;  // own_data_, or the program's
   std::span<const float> labels_;
-  size_t next_ = 0;      // sample of the next batch
-  size_t last_ = 0;      // sample that the last batch began with
-  bool unused_ = false;  // samples were added and not all of them taken
-  uint64_t added_ = 0;   // counts samples, for the random draws
+  size_t next_ = 0;      // first sample of the next batch
+  size_t last_ = 0;      // first sample of the last batch
+  bool unused_ = false;  // samples were added and not all of them used
+  uint64_t added_ = 0;   // number of samples added so far, for the random draws
 };
 
 class MemoryData final : public Layer {
@@ -178,7 +178,7 @@ class MemoryData final : public Layer {
     });
     info.outputs.push_back({images, context.dtype});
     if (context.output_count > 1) info.outputs.push_back({Shape{images[0]}, context.dtype});
-    // Reads the mean file while planning, so that it is complained about early.
+    // Reads the mean file during planning, so that its errors are reported early.
     Transformer(param().transform_param(), context.phase, param().name());
     return info;
   }

@@ -1,4 +1,4 @@
-// mixup and cutmix of augment_param, in the layers that can.
+// mixup and cutmix of augment_param, for the layers that support them.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +11,24 @@
 
 namespace crema {
 
-// Whether the text asks for one of them. It is done in TRAIN only.
+// Returns true if the parameters request one of them. Batches are mixed in TRAIN only.
 bool Mixes(const LayerParameter& param);
 
-// Fails, naming the field, where batches cannot be mixed. For constructors.
+// Fails, naming the field, if batches cannot be mixed. For constructors.
 void CheckMixing(const Layer& layer, uint32_t batch_size);
 // The same for layers that never mix.
 void RefuseMixing(const Layer& layer);
 
-// The shape of the labels, one for each sample: batch, or batch x classes where they are mixed,
-// which is in TRAIN only. Fails, naming the field, where there is no top for them then.
+// Returns the shape of the labels: batch, or batch x classes if they are mixed, which is in TRAIN
+// only. Fails, naming the field, if they are mixed and there is no top for them.
 Shape LabelShape(const Layer& layer, const InferContext& context, int64_t batch);
 
-// LayerInfo::external_output: batches lie where they were decoded, but for those that are mixed.
+// Returns LayerInfo::external_output: batches stay in the buffers of the reader unless they are
+// mixed.
 std::vector<bool> ExternalUnlessMixed(const Layer& layer, const InferContext& context);
 
-// What mixing needs of reading: labels as probabilities, and a step that copies batches. Does
-// nothing where batches are not mixed.
+// Adds to the options of reading what mixing needs: labels as probabilities, and a copy step that
+// mixes. Does nothing if batches are not mixed.
 void AddMixing(const LayerParameter& param, Phase phase, SampleWriter::Options* writer,
                PrefetchOptions* reader);
 

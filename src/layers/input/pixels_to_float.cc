@@ -16,8 +16,8 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 14;  // elements that pay for a thread
-constexpr int64_t kPiece = 512;      // pixels of a row that stay in the nearest cache
+constexpr int64_t kGrain = 1 << 14;  // minimum elements per thread
+constexpr int64_t kPiece = 512;      // pixels of a row that stay in the L1 cache
 
 constexpr int kBatchAxis = 0;
 constexpr int kHeightAxis = 1;
@@ -26,7 +26,7 @@ constexpr int kChannelAxis = 3;
 
 }  // namespace
 
-// Of the pixels of one sample.
+// One row of pixels of a sample.
 struct PixelsToFloat::Row {
   const uint8_t* pixels;
   const Shape& shape;  // of the batch of pixels
@@ -84,7 +84,7 @@ void PixelsToFloat::CheckFields(const TransformationParameter& transform) const 
   }
 }
 
-// `image` is C x H x W.
+// Fails unless the means fit images of shape `image`, C x H x W.
 void PixelsToFloat::CheckMean(const Shape& image, bool placed) const {
   const int means = param().transform_param().mean_value_size();
   if (means > 1 && means != image[0]) {
@@ -144,7 +144,7 @@ void PixelsToFloat::Convert(const ForwardArgs& args) const {
               });
 }
 
-// `image` is the first channel of its sample.
+// `image` points to the first channel of the output sample.
 template <typename T>
 void PixelsToFloat::ConvertRow(const Row& row, T* image) const {
   const int64_t width = row.shape[kWidthAxis];

@@ -1,5 +1,5 @@
-// PixelsToFloat on the GPU; see pixels_to_float.h. A mean image goes up once, in the first pass of
-// a session.
+// PixelsToFloat on the GPU; see pixels_to_float.h. A mean image is uploaded once, in the first pass
+// of a session.
 #include <limits>
 #include <memory>
 
@@ -11,7 +11,7 @@
 namespace crema {
 namespace {
 
-// By channel; they go to the GPU as arguments of the kernel.
+// Means per channel, passed as arguments of the kernel.
 constexpr int kMostMeans = PixelsToFloat::kMostMeansOnGpu;
 struct ChannelMeans {
   float values[kMostMeans];
@@ -19,11 +19,11 @@ struct ChannelMeans {
   CREMA_HOST_DEVICE float Of(int64_t channel) const { return values[count == 1 ? 0 : channel]; }
 };
 
-// C x height x width, in memory of the device; null: there is none.
+// Mean image, C x height x width, in device memory; null means none.
 struct DeviceMean {
   const float* values;
   int64_t height, width;
-  // Whether pixels of these extents, placed there, lie in it.
+  // Returns true if `rows` x `columns` pixels placed at `at` are inside the mean image.
   CREMA_HOST_DEVICE bool Holds(const PixelPlacement& at, int64_t rows, int64_t columns) const {
     return at.top >= 0 && at.left >= 0 && at.top + rows <= height && at.left + columns <= width;
   }
@@ -31,7 +31,7 @@ struct DeviceMean {
 
 class MeanState final : public ImplementationState {
  public:
-  // Uploads with its first call, and waits then.
+  // Returns the mean image on the device. The first call uploads it and waits.
   const float* Values(const ExecContext& context, const MeanImage& mean) {
     if (values_.view().empty()) {
       values_ = Tensor(mean.shape, DType::kF32, context.allocator());
@@ -75,15 +75,16 @@ ChannelMeans MeansOf(const TransformationParameter& transform) {
 
 struct Pixels {
   const uint8_t* pixels;
-  const uint8_t* placements;  // null: none
+  const uint8_t* placements;  // null means none
   DeviceMean mean;
   ChannelMeans means;
   float scale;
 };
 
-// A thread a pixel: it reads its channels together, and neighbours write beside each other. The
-// difference and the product round one by one, as on the CPU: there is no sum behind a product that
-// could be contracted. Pixels outside of the mean become NaN; on the CPU they are an error.
+// One thread per pixel: it reads the channels of the pixel together, and neighbouring threads write
+// neighbouring elements. Difference and product are rounded one by one, as on the CPU: no sum
+// follows a product, so nothing can be contracted. Pixels outside the mean image become NaN; on the
+// CPU they are an error.
 template <typename T>
 void Convert(const CudaQueue& queue, const Shape& shape, const Pixels& from, T* y) {
   const int64_t height = shape[1], width = shape[2], channels = shape[3];

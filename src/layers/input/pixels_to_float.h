@@ -1,9 +1,10 @@
-// PixelsToFloat: y[n][c][h][w] = (x[n][h][w'][c] - mean) * scale, of bytes that a data layer gives
-// with pipeline_param { output: U8 } (batch x H x W x C): the last step of transform_param, with
-// the same values bit for bit. mean is mean_value (one, or one a channel), or mean_file at
-// (c, h, w). No gradient: bytes have none.
-// Planning gives it the placements of the samples besides (graph/byte_source.h): with them w' is
-// W - 1 - w where a sample is mirrored, and a mean image is read at (c, top + h, left + w').
+// PixelsToFloat: y[n][c][h][w] = (x[n][h][w'][c] - mean) * scale, for the bytes that a data layer
+// outputs with pipeline_param { output: U8 } (batch x H x W x C). This is the last step of
+// transform_param, with the same values bit for bit. mean is mean_value (one, or one per channel),
+// or mean_file at (c, h, w). No gradient, since bytes have none.
+// The planner may add the placements of the samples as a second input (graph/byte_source.h): with
+// them, w' is W - 1 - w if a sample is mirrored, and a mean image is read at (c, top + h, left +
+// w').
 #pragma once
 
 #include <optional>
@@ -18,7 +19,7 @@ namespace crema {
 
 class PixelsToFloat final : public Layer, public InputTypes {
  public:
-  // On GPUs; they are arguments of a kernel.
+  // Most mean_value on a GPU, where they are arguments of a kernel.
   static constexpr int kMostMeansOnGpu = 16;
 
   explicit PixelsToFloat(const LayerParameter& param);
@@ -27,7 +28,7 @@ class PixelsToFloat final : public Layer, public InputTypes {
   LayerInfo Infer(const InferContext& context) const override;
   void Forward(const ForwardArgs& args) const override;
 
-  // Null: none.
+  // Returns the mean image; null without one.
   const MeanImage* mean() const { return mean_ ? &*mean_ : nullptr; }
 
  private:

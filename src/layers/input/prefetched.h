@@ -1,4 +1,4 @@
-// The state of layers whose batches are read ahead of the net.
+// Session state of layers whose batches are read ahead of the net.
 #pragma once
 
 #include <cstdint>
@@ -15,31 +15,33 @@
 
 namespace crema {
 
-// What such a layer opens with its first batch.
+// The reader that such a layer opens with its first batch.
 struct BatchReader {
-  PrefetchOptions options;  // outputs and, where there are none, notices are the state's affair
+  PrefetchOptions options;  // PrefetchedState sets `outputs`, and `deferred_warnings` if null
   std::unique_ptr<RecordSource> source;
   Prefetcher::MakeDecoder make_decoder;
 };
 
-// Where a layer stands. The prefetcher starts with the first batch that is asked for, so that a net
-// which is only looked at starts no threads. Thread safety: one thread at a time.
+// Position of a layer in its source. The prefetcher starts with the first batch that is requested,
+// so that a net that is only inspected starts no threads. Thread safety: one thread at a time.
 class PrefetchedState final : public LayerSessionState, public HasDeferredWarnings {
  public:
   struct Options {
-    std::string layer;   // for messages
-    uint64_t first = 0;  // sample to begin with, unless restored
+    std::string layer;   // for error messages
+    uint64_t first = 0;  // first sample, unless restored
     std::function<BatchReader(std::span<const BlobSpec> outputs)> open;
-    // Samples in one pass over the source, 0 when there is no such number; may open it.
+    // Returns the number of samples in one pass over the source, 0 if it has none. May open the
+    // source.
     std::function<uint64_t()> epoch_size = [] { return uint64_t{0}; };
   };
   explicit PrefetchedState(Options options)
       : options_(std::move(options)), position_(options_.first) {}
 
-  // Waits for the next batch and lends it where the net borrows, else copies it. Throws as below.
+  // Waits for the next batch. Exposes its buffers if `args.external` is not empty, else copies it
+  // to the outputs. Throws as ExposeBuffers does.
   void Next(const ForwardArgs& args);
-  // Waits for the next batch; see Prefetcher::Lend. Views of `outputs` need not have memory. Throws
-  // what reading and decoding threw, with the name of the layer.
+  // Waits for the next batch; see Prefetcher::ExposeBuffers. Views of `outputs` need no memory.
+  // Throws the errors of reading and decoding, with the name of the layer.
   void ExposeBuffers(std::span<const TensorView> outputs, std::span<std::byte*> places) {
     Take(outputs, places);
   }
@@ -58,19 +60,20 @@ class PrefetchedState final : public LayerSessionState, public HasDeferredWarnin
   const Options options_;
   uint64_t position_;
   uint64_t bad_samples_ = 0;
-  uint64_t epoch_size_ = 0;  // 0 until it is open
+  uint64_t epoch_size_ = 0;  // 0 until opened
   std::shared_ptr<DeferredWarnings> deferred_warnings_;
   std::unique_ptr<Prefetcher> prefetcher_;
 };
 
-// How many samples rand_skip leaves out at the start: 0 .. rand_skip - 1, from seed and layer.
+// Returns how many samples rand_skip skips at the start: 0 .. rand_skip - 1, drawn from seed and
+// layer.
 uint64_t DrawSkip(uint32_t rand_skip, uint64_t seed, const std::string& layer);
 
-// Puts the file that a problem is about into the message: the place of a problem of planning is
-// that of the net's text.
+// Moves the file of a problem into the message, since the position of a planning problem refers to
+// the text of the net.
 void AddFileContext(Problem* problem);
 
-// Throws what `body` throws, with the name of the layer and, where none is named, the field.
+// Returns body(). Adds to its errors the name of the layer and, if they name no field, `field`.
 template <typename Body>
 auto WithFieldContext(const Layer& layer, const std::string& field, Body&& body) {
   try {
@@ -84,7 +87,7 @@ auto WithFieldContext(const Layer& layer, const std::string& field, Body&& body)
   }
 }
 
-// Fails unless data_param.prefetch and the like are in range. `field` is its path.
+// Fail unless data_param.prefetch and the like are in range. `field` is the path of the field.
 void CheckPrefetch(const Layer& layer, const std::string& field, uint32_t batches);
 void CheckThreads(const Layer& layer, const std::string& field, uint32_t threads);
 void CheckBatchSize(const Layer& layer, const std::string& field, uint32_t batch_size);

@@ -1,5 +1,5 @@
-// What Data and AnnotatedData share: a data set of records, read as data_param and pipeline_param
-// say.
+// Shared by Data and AnnotatedData: a data set of records, read as data_param and pipeline_param
+// request.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@
 
 namespace crema {
 
-// A data set that a layer opens once, since to open one can take a while: the headers of tar shards
+// A data set that a layer opens once, since opening it can take a while: the headers of tar shards
 // are read, the records of a LevelDB counted. Thread safety: any thread.
 class OpenedOnce {
  public:
   explicit OpenedOnce(std::string path) : path_(std::move(path)) {}
 
-  // Throws as OpenRecords; the next call tries again then.
+  // Returns a reader of its own. Throws as OpenRecords does; the next call then tries again.
   std::unique_ptr<RecordReader> NewReader() {
     const std::lock_guard lock(mutex_);
     Open();
@@ -48,10 +48,11 @@ class OpenedOnce {
   std::unique_ptr<RecordReader> first_;
 };
 
-// Requires, as what follows: a layer with data_param that passed CheckPipeline.
+// Returns the order of records. Requires, as the functions below, a layer with data_param that
+// passed CheckPipeline.
 OrderOptions OrderOf(const LayerParameter& param, uint64_t seed);
 
-// The records of one shard in their order, through the cache that the layer asks for.
+// Records of one shard in order, through the cache that the parameters request.
 struct RecordStream {
   PrefetchOptions options;                // all but `outputs`
   std::unique_ptr<RecordSource> source;   // never null
@@ -60,16 +61,16 @@ struct RecordStream {
 RecordStream OpenStream(const LayerParameter& param, OpenedOnce& records, uint64_t seed,
                         const Shard& shard);
 
-// The state of such a layer. `open` makes a BatchReader of the stream that it is given.
+// Returns the state options of such a layer. `open` makes a BatchReader of the given stream.
 using OpenBatches = std::function<BatchReader(RecordStream, std::span<const BlobSpec> outputs)>;
 PrefetchedState::Options RecordState(const LayerParameter& param,
                                      const std::shared_ptr<OpenedOnce>& records, uint64_t seed,
                                      const Shard& shard, OpenBatches open);
 
-// What `look` gives for the first good record, with its key and value. See LookForFirst.
+// Returns look(record) of the first good record. See LookForFirst.
 template <typename Look>
 auto LookAtRecords(const PipelineParameter& param, RecordReader& reader, Look&& look) {
-  bool stands = false;  // where it should
+  bool stands = false;  // at the next sample
   return LookForFirst(
       param, [&] { return reader.count(); },
       [&](uint64_t sample) {

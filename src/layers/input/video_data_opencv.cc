@@ -1,6 +1,6 @@
-// VideoData: the frames of a video or a camera, one after the other. Outputs: frames (batch x C x H
-// x W) and, where a second top is given, zeros (batch). A video is a video file or a sequence of
-// image files. No input, no gradient.
+// VideoData: the frames of a video or a camera, in order. Outputs: frames (batch x C x H x W) and,
+// with a second top, zeros (batch). A video is a video file or a sequence of image files. No input,
+// no gradient.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -83,10 +83,10 @@ class VideoData final : public Layer, public ByteSource {
     ValidateTransform(param.transform_param(), param.name());
     CheckSource();
   }
-  // Of one that passed the checks.
+  // For parameters that the other constructor has checked.
   VideoData(const LayerParameter& param, const ImageForm& form) : Layer(param), form_(form) {}
 
-  // Frames are always of bytes; whether they can be read is told by Infer.
+  // Frames always hold bytes; Infer reports whether they can be read.
   std::string WhyNoBytes(Phase phase) const override {
     std::string why = WhyNotUploaded(param(), phase);
     if (why.empty()) Transformer(param().transform_param(), phase, param().name());
@@ -132,7 +132,7 @@ class VideoData final : public Layer, public ByteSource {
   void CheckSource() const {
     const VideoDataParameter& video = param().video_data_param();
     if (IsCamera(param())) {
-      constexpr int kMost = 99;  // OpenCV takes the hundreds for the number of a backend
+      constexpr int kMost = 99;  // OpenCV takes the hundreds as the number of a backend
       if (video.device_id() >= 0 && video.device_id() <= kMost) return;
       FailField(*this, kDevice,
                 StrCat(kDevice, " is ", video.device_id(), ", but must be 0 to ", kMost));
@@ -182,7 +182,7 @@ class VideoData final : public Layer, public ByteSource {
       return ShapeBehind(transformer, shape, origin.Name());
     };
     if (origin.is_camera()) return look(0);
-    // Where nobody knows how many frames there are, the first has to do.
+    // If the number of frames is unknown, only the first is tried.
     const auto count = [&] { return std::max<uint64_t>(1, EpochSize(param())); };
     return LookForFirst(param().pipeline_param(), count, look);
   }

@@ -1,7 +1,7 @@
-// WindowData: labelled boxes of images, cut out and warped to squares, for training R-CNN.
-// Outputs: windows (batch x C x crop x crop) and, where a second top is given, labels (batch).
-// Each batch has (1 - fg_fraction) background windows (label 0) first, then foreground, drawn with
-// replacement. No input, no gradient.
+// WindowData: labelled boxes of images, cut out and warped to squares, for training R-CNN. Outputs:
+// windows (batch x C x crop x crop) and, with a second top, labels (batch). Each batch has (1 -
+// fg_fraction) background windows (label 0) first, then foreground windows, drawn with replacement.
+// No input, no gradient.
 #include <memory>
 #include <string>
 #include <utility>
