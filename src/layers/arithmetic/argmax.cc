@@ -1,8 +1,9 @@
-// ArgMax: positions of the top_k largest values, largest first. Of equal values the one further
-// behind comes first, as in Caffe; NaN comes last of all.
-//   axis unset: of each item all values together; y is N x 1 x top_k, or N x 2 x top_k with
-//               out_max_val: positions, then values. Axes behind the third are 1.
-//   axis set:   along that axis, whose extent becomes top_k: positions, or with out_max_val values.
+// ArgMax: positions of the top_k largest values, largest first. Of equal values the later one comes
+// first, as in Caffe; NaN comes last of all.
+//   axis unset: searches all values of each item; y is N x 1 x top_k, or N x 2 x top_k with
+//               out_max_val: positions, then values. Axes after the third are 1.
+//   axis set:   searches along that axis, whose size becomes top_k; y holds positions, or values
+//               with out_max_val.
 #include "layers/arithmetic/argmax.h"
 
 #include <algorithm>
@@ -20,9 +21,9 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 12;  // values that pay for a thread
+constexpr int64_t kGrain = 1 << 12;  // minimum values per thread
 
-// Values with a fixed distance between them.
+// Values with a constant stride.
 template <typename T>
 struct Line {
   const T* data;
@@ -30,11 +31,12 @@ struct Line {
   int64_t stride;
   T operator[](int64_t i) const { return data[i * stride]; }
 
-  // Whether value a comes before value b.
+  // Returns true if value a ranks before value b.
   bool Before(int64_t a, int64_t b) const { return ComesBefore((*this)[a], a, (*this)[b], b); }
 };
 
-// The positions of the top_k first values, into order[0..top_k); order has room for all.
+// Writes the positions of the top_k first values to order[0..top_k). `order` must have room for all
+// positions.
 template <typename T>
 void Rank(const Line<T>& line, int64_t top_k, int32_t* order) {
   if (top_k == 1) {

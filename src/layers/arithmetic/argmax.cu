@@ -8,14 +8,14 @@
 namespace crema {
 namespace {
 
-// Lines of values with a fixed distance between them, and where the first ones of each go.
+// Lines of values with a constant stride, and the destination of the first values of each.
 template <typename T>
 struct Search {
   const T* x;
   T* y;
   int64_t searched, inner, top_k;
-  bool values;  // in place of positions
-  bool both;    // behind the positions
+  bool values;  // written instead of positions
+  bool both;    // written after the positions
 
   CREMA_HOST_DEVICE float Value(int64_t line, int64_t i) const {
     return ToFloat(x[(line / inner * searched + i) * inner + line % inner]);
@@ -23,12 +23,12 @@ struct Search {
   CREMA_HOST_DEVICE bool Before(int64_t line, int64_t a, int64_t b) const {
     return ComesBefore(Value(line, a), a, Value(line, b), b);
   }
-  // The one of a and b that comes first; a negative one does not.
+  // Returns the one of a and b that ranks first. A negative one is ignored.
   CREMA_HOST_DEVICE int64_t First(int64_t line, int64_t a, int64_t b) const {
     if (a < 0 || b < 0) return a < 0 ? b : a;
     return Before(line, a, b) ? a : b;
   }
-  // The same of those behind `last`.
+  // As First(best, i), but ignores i unless it ranks after `last`.
   CREMA_HOST_DEVICE int64_t FirstBehind(int64_t line, int64_t last, int64_t best, int64_t i) const {
     return last < 0 || Before(line, last, i) ? First(line, best, i) : best;
   }
@@ -40,7 +40,7 @@ struct Search {
   }
 };
 
-// A thread a line.
+// One thread per line.
 template <typename T>
 void SearchShort(const CudaQueue& queue, int64_t lines, const Search<T>& search) {
   ForElements(queue, "ArgMaxShort", lines, [=] CREMA_HOST_DEVICE(int64_t line) {
@@ -54,7 +54,7 @@ void SearchShort(const CudaQueue& queue, int64_t lines, const Search<T>& search)
   });
 }
 
-// A team a line.
+// One team per line.
 template <typename T>
 void SearchLong(const CudaQueue& queue, int64_t lines, const Search<T>& search) {
   ForTeams(queue, "ArgMaxLong", lines, [=] CREMA_HOST_DEVICE(const Team& team, int64_t line) {
@@ -70,7 +70,7 @@ void SearchLong(const CudaQueue& queue, int64_t lines, const Search<T>& search) 
   });
 }
 
-// Positions are written as numbers of the type of the net.
+// Positions are written as values of the type of the net.
 Support Supports(const OpDesc& query) {
   const ArgMaxParameter& param = query.layer.param().argmax_param();
   const Shape& x = query.context.inputs[0].shape;
@@ -94,7 +94,7 @@ void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
   const int64_t searched = along ? x[axis] : x.count(1);
   const int64_t lines = (along ? x.count(0, axis) : x[0]) * inner;
   const bool values = param.out_max_val();
-  // Neighbouring lines lie side by side when they are not along the last axis.
+  // Neighbouring lines are adjacent in memory unless they run along the last axis.
   const int64_t shorts = inner > 1 ? 1024 : 8;
   DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
     const Search<T> search{Elements<T>(args.inputs[0]),

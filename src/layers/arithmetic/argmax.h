@@ -1,4 +1,4 @@
-// The order that ArgMax puts values in.
+// Order in which ArgMax ranks values.
 #pragma once
 
 #include <cmath>
@@ -8,7 +8,7 @@
 
 namespace crema {
 
-// Whether value x at position a comes before value y at position b.
+// Returns true if value x at position a ranks before value y at position b.
 template <typename T>
 CREMA_HOST_DEVICE inline bool ComesBefore(T x, int64_t a, T y, int64_t b) {
   if (x > y) return true;

@@ -1,4 +1,4 @@
-// Axpy: y = a[n, c] * x + z, the scaling of squeeze-and-excitation together with the sum behind it.
+// Axpy: y = a[n, c] * x + z, the scaling of squeeze-and-excitation together with the sum after it.
 // da[n, c] = sum of dy * x over the plane; dx = a[n, c] * dy; dz = dy.
 #include <algorithm>
 #include <cstring>

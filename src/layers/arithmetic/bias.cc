@@ -1,6 +1,6 @@
-// Bias: y = x + b, where b covers some axes of x and is repeated along the others; it is learned,
-// or the second bottom. dx = dy, db = sum of dy along the axes that b does not cover. Nothing is
-// read by backward, so the layer may run in place.
+// Bias: y = x + b, where b covers some axes of x and is repeated along the others. b is learned, or
+// the second bottom. dx = dy, db = sum of dy along the axes that b does not cover. Backward reads
+// neither x nor y, so the layer may run in place.
 #include <cstring>
 #include <memory>
 
@@ -54,7 +54,7 @@ class Bias final : public Layer {
         const auto first = [](T d, T) { return d; };
         AddBroadcastSums(args.context.threads(), extent, first, dy, dy, bias.data<T>());
       }
-      // Last: it may lie where dy lies.
+      // Last, since dx may share memory with dy.
       if (!args.input_grads[0].empty() && args.input_grads[0].raw() != dy) {
         std::memcpy(args.input_grads[0].raw(), dy, args.output_grads[0].bytes());
       }

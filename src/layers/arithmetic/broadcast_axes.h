@@ -1,4 +1,4 @@
-// How Scale and Bias lay a small blob over axes of a large one.
+// Broadcasting of a small blob over axes of a large one, for Scale and Bias.
 #pragma once
 
 #include <string_view>
@@ -26,17 +26,17 @@ inline CoveredAxes AxesOfBias(const Layer& layer) {
   return {bias.axis(), bias.num_axes(), "bias_param.axis", "bias_param.num_axes"};
 }
 
-// One bottom: the shape of the learned blob over `x`: axes [axis, axis + num_axes), to the end for
-// -1, a scalar for 0. Throws about the field that does not fit.
+// Returns the shape of the learned blob over `x`, for one bottom: axes [axis, axis + num_axes), to
+// the end for -1, a scalar for 0. Throws, naming the field that does not fit.
 Shape CoveredShape(const Layer& layer, const Shape& x, const CoveredAxes& covered);
 
-// The extents of `x` for a blob of shape `small`, laid from `axis` on; a scalar covers everything.
-// Throws when `small` does not equal the axes that it is laid over.
+// Returns the sizes of `x` for a blob of shape `small` that covers the axes from `axis` on; a
+// scalar covers everything. Throws if `small` differs from the axes that it covers.
 BroadcastShape CoveredSize(const Layer& layer, const Shape& x, const Shape& small,
                            const CoveredAxes& covered);
 
-// Sets LayerInfo::reach and shared_inputs. `given` is the shape of the second bottom; null: the
-// small blob is learned. Requires that CoveredSize takes it.
+// Sets LayerInfo::reach and shared_inputs. `given` is the shape of the second bottom; null means
+// that the small blob is learned. Requires that CoveredSize accepts the shapes.
 void SetReach(const Shape& x, const CoveredAxes& covered, const Shape* given, LayerInfo* info);
 
 }  // namespace crema

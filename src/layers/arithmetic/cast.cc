@@ -1,9 +1,9 @@
-// Cast: the values that x would have in another type, given on in the type of the net.
-//   FLOAT16, FLOAT: the nearest such number, ties to even; beyond the largest one infinity
+// Cast: converts x to another type, and stores the result in the type of the net.
+//   FLOAT16, FLOAT: the nearest value, ties to even; infinity beyond the largest one
 //   DOUBLE: x (nets compute in single precision; the gradient check in double)
-//   INT, UINT: cut towards 0; beyond the 32-bit range its end; 0 for NaN
+//   INT, UINT: truncated towards 0; clamped to the 32-bit range; 0 for NaN
 //   BOOL: 0 where x is 0, else 1
-// dx = dy, straight through: nothing is read by backward, and the layer may run in place.
+// dx = dy, straight through: backward reads neither x nor y, and the layer may run in place.
 #include "layers/arithmetic/cast.h"
 
 #include <cstring>
@@ -16,7 +16,7 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 12;  // elements that pay for a thread
+constexpr int64_t kGrain = 1 << 12;  // minimum elements per thread
 
 class Cast final : public Layer {
  public:
@@ -66,7 +66,7 @@ void RegisterCast(Registry& registry) {
   type.origin = "Crema";
   type.param_fields = {"cast_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Cast>(p); };
-  // Only DOUBLE is smooth in the double precision of the check.
+  // Only DOUBLE is smooth in the double precision of the gradient check.
   const auto sample = [](const std::string& to, std::vector<int64_t> shape) {
     return LayerSample{.name = to,
                        .prototxt = "cast_param { to: " + to + " }",

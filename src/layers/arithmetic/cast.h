@@ -1,4 +1,4 @@
-// What Cast makes of one value; see cast.cc.
+// Conversion of one value by Cast; see cast.cc.
 #pragma once
 
 #include <algorithm>
@@ -13,11 +13,11 @@ namespace crema {
 
 template <typename T>
 CREMA_HOST_DEVICE inline T ToHalf(T x) {
-  if (!(std::abs(x) < 65520)) {  // from here on the nearest even number would be 65536
+  if (!(std::abs(x) < 65520)) {  // from here on the nearest even value would be 65536
     return std::isnan(x) ? x : std::copysign(std::numeric_limits<T>::infinity(), x);
   }
   if (x == 0) return x;
-  // 10 bits behind the leading one; below 2^-14 all steps are 2^-24.
+  // Keeps 10 bits after the leading one; below 2^-14 all steps are 2^-24.
   const int exponent = std::max(std::ilogb(x), -14) - 10;
   return std::ldexp(std::nearbyint(std::ldexp(x, -exponent)), exponent);
 }
@@ -27,7 +27,7 @@ CREMA_HOST_DEVICE inline T ToInteger(T x) {
   if (std::isnan(x)) return T(0);
   constexpr auto kLow = static_cast<double>(std::numeric_limits<Int>::min());
   constexpr auto kHigh = static_cast<double>(std::numeric_limits<Int>::max());
-  // + 0 makes 0 of -0.
+  // Adding 0 converts -0 to 0.
   return static_cast<T>(std::clamp(std::trunc(static_cast<double>(x)), kLow, kHigh) + 0.0);
 }
 

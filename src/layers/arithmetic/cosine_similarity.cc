@@ -1,4 +1,4 @@
-// CosineSimilarity: y = <a, b> / max(|a| |b|, eps) of pairs of vectors: axes before `axis` count
+// CosineSimilarity: y = <a, b> / max(|a| |b|, eps) for pairs of vectors. Axes before `axis` count
 // the vectors, the others are their elements.
 // With p = |a| |b| > eps: da = dy * (b / p - y * a / |a|^2), db likewise. Otherwise the divisor is
 // constant: da = dy * b / eps, db = dy * a / eps.
@@ -18,7 +18,7 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 13;  // elements that pay for a thread
+constexpr int64_t kGrain = 1 << 13;  // minimum elements per thread
 
 template <typename T>
 VectorPair Measure(const T* a, const T* b, int64_t count) {
@@ -27,7 +27,7 @@ VectorPair Measure(const T* a, const T* b, int64_t count) {
           broadcast::SumRun(product, b, b, count)};
 }
 
-// da = dy * (b * to_other - a * to_self)
+// da = b * to_other - a * to_self. Both factors include dy.
 template <typename T>
 void WriteGradient(const T* a, const T* b, double to_other, double to_self, T* da, int64_t count) {
   for (int64_t i = 0; i < count; ++i) da[i] = T(to_other) * b[i] - T(to_self) * a[i];
@@ -97,7 +97,7 @@ class CosineSimilarity final : public Layer {
                      "cosine_similarity_param.axis");
   }
 
-  // Calls body(number, offset, size) for each vector.
+  // Calls body(index, offset, size) for each vector.
   template <typename Body>
   void ForEachVector(const ExecContext& context, const Shape& shape, Body&& body) const {
     const int axis = Axis(shape);

@@ -26,7 +26,8 @@ void Compare(const CudaQueue& queue, int64_t vectors, int64_t size, double eps, 
   });
 }
 
-// da = dy * (b * to_other - a * to_self), and the same for b; either may be null.
+// da = b * to_other - a * to_a, with dy in both factors, and the same for db. Null means not
+// wanted.
 template <typename T>
 void WriteGradients(const CudaQueue& queue, int64_t vectors, int64_t size, double eps, const T* a,
                     const T* b, const T* dy, T* da, T* db) {

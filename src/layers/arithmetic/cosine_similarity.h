@@ -1,4 +1,4 @@
-// What CosineSimilarity measures of a pair of vectors; see cosine_similarity.cc.
+// Dot product and squared lengths of a pair of vectors; see cosine_similarity.cc.
 #pragma once
 
 #include <cmath>
@@ -14,7 +14,7 @@ struct VectorPair {
   CREMA_HOST_DEVICE double lengths() const { return std::sqrt(aa) * std::sqrt(bb); }
   CREMA_HOST_DEVICE double Divisor(double eps) const {
     const double product = lengths();
-    return product <= eps ? eps : product;  // NaN passes
+    return product <= eps ? eps : product;  // NaN passes through
   }
 };
 

@@ -3,9 +3,9 @@
 //   PROD: y = prod_i x_i              dx_i = dy * prod_{j != i} x_j   (stable_prod_grad: false
 //                                     divides instead: dx_i = dy * y / x_i)
 //   MAX:  y = max_i x_i               dx_i = dy where input i won, else 0
-// Ties of MAX are Caffe's: input 1 wins against input 0, later ones must be greater.
+// Ties of MAX are resolved as in Caffe: input 1 wins against input 0, later ones must be greater.
 // SUM and MAX may run in place: every element is read before it is written, and the gradient of
-// input 0, which may lie where dy lies, is written last.
+// input 0, which may share memory with dy, is written last.
 #include <algorithm>
 #include <vector>
 
@@ -20,7 +20,7 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 14;  // elements that pay for a thread
+constexpr int64_t kGrain = 1 << 14;  // minimum elements per thread
 
 template <typename T>
 inline void SumLoop(const T* a, Compute<T> ca, const T* b, Compute<T> cb, T* y, int64_t begin,
@@ -71,7 +71,7 @@ void Scale(const double* x, double factor, double* y, int64_t begin, int64_t end
   ScaleLoop(x, factor, y, begin, end);
 }
 
-// y = the greater of a and b, which wins ties.
+// y = max(a, b). b wins ties.
 template <typename T>
 inline void MaxLoop(const T* a, const T* b, T* y, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) y[i] = a[i] > b[i] ? a[i] : b[i];
@@ -87,14 +87,14 @@ void Max(const double* a, const double* b, double* y, int64_t begin, int64_t end
   MaxLoop(a, b, y, begin, end);
 }
 
-// The same, and `winner`, which may be null, gets 0 for a, 1 for b.
+// The same. `winner`, which may be null, gets 0 for a and 1 for b.
 template <typename T>
 void MaxOfTwo(const T* a, const T* b, T* y, int* winner, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end && winner != nullptr; ++i) winner[i] = a[i] > b[i] ? 0 : 1;
   Max(a, b, y, begin, end);
 }
 
-// Puts x where it is greater than y.
+// y = max(x, y). y wins ties. `winner`, which may be null, gets `index` where x wins.
 template <typename T>
 void RaiseTo(const T* x, int index, T* y, int* winner, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end && winner != nullptr; ++i) {
@@ -166,7 +166,7 @@ class Eltwise final : public Layer {
     DispatchStored(args.output_grads[0].dtype(), [&]<typename T>(T) {
       ParallelFor(args.context.threads(), args.output_grads[0].count(), kGrain,
                   [&](int64_t begin, int64_t end, int) {
-                    // Input 0 last: its gradient may lie where dy lies.
+                    // Input 0 last, since its gradient may share memory with dy.
                     for (size_t i = args.input_grads.size(); i-- > 0;) {
                       if (!args.input_grads[i].empty()) Gradient<T>(args, i, begin, end);
                     }

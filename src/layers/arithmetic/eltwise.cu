@@ -7,7 +7,7 @@
 namespace crema {
 namespace {
 
-// y = start * the product of a group; `start` may be null, or y.
+// y = start * the product of a group. Null `start` means 1; `start` may be y.
 template <typename T>
 void Multiply(const CudaQueue& queue, int64_t count, const Operands<T>& group, const T* start,
               T* y) {
@@ -18,8 +18,8 @@ void Multiply(const CudaQueue& queue, int64_t count, const Operands<T>& group, c
   });
 }
 
-// y = the greatest of a group, and of y itself but for the first group. Of the first two inputs
-// the second wins ties, others must be greater. `winner` may be null.
+// y = the maximum of a group and, except for the first group, of y itself. Of the first two inputs
+// the second wins ties; others must be greater. `winner` may be null.
 template <typename T>
 void RaiseTo(const CudaQueue& queue, int64_t count, const Operands<T>& group, int first, T* y,
              int32_t* winner) {
@@ -65,7 +65,7 @@ float Coeff(const EltwiseParameter& param, int input) {
   return param.coeff().empty() ? 1 : param.coeff(input);
 }
 
-// Calls body(group, number of its first input) for all inputs but `skipped`, in order.
+// Calls body(group, index of its first input) for all inputs except `skipped`, in order.
 template <typename T, typename Body>
 void ForGroups(const EltwiseParameter& param, std::span<const ConstTensorView> inputs, int skipped,
                const Body& body) {
@@ -132,7 +132,7 @@ void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
 void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   DispatchCudaFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
-    // Input 0 last: its gradient may lie where dy lies.
+    // Input 0 last, since its gradient may share memory with dy.
     for (int i = static_cast<int>(args.input_grads.size()) - 1; i >= 0; --i) {
       if (args.input_grads[static_cast<size_t>(i)].empty()) continue;
       Gradient<T>(queue, layer.param().eltwise_param(), args, i);

@@ -1,5 +1,5 @@
-// Embed: y[n] = W[index[n]] + b, a learned row for each of input_dim numbers.
-// dW[r] = sum of dy[n] over all n with index[n] = r; db = sum of dy. The index has no gradient.
+// Embed: y[n] = W[index[n]] + b, with a learned row for each index below input_dim. dW[r] = sum of
+// dy[n] over all n with index[n] = r; db = sum of dy. The index has no gradient.
 #include <memory>
 #include <vector>
 

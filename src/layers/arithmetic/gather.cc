@@ -1,5 +1,5 @@
-// Gather: y[o, k.., i] = x[o, index[k..], i], where x is seen as (axes before `axis`, axis, axes
-// behind it) and the axes of the index take the place of `axis`.
+// Gather: y[o, k.., i] = x[o, index[k..], i], where x is viewed as (axes before `axis`, axis, axes
+// after it) and the axes of the index replace `axis`.
 // BatchReindex: the same along axis 0, with an index of one axis.
 // dx[o, r, i] = sum of dy[o, k.., i] over all k with index[k] = r.
 #include "layers/arithmetic/gather.h"

@@ -1,4 +1,4 @@
-// Gather and BatchReindex: layers that pick entries along an axis of input 0 by input 1.
+// Gather and BatchReindex: select entries along an axis of input 0 by the indices in input 1.
 #pragma once
 
 #include <string_view>
@@ -19,9 +19,9 @@ class GatherLayer : public Layer {
   }
 
  protected:
-  // Throws if input 0 does not have the axis.
+  // Returns the axis. Throws if input 0 does not have it.
   virtual int Axis(const Shape& x) const = 0;
-  // Names the entries of the axis, for messages.
+  // Returns a name of the entries of the axis, for error messages.
   virtual std::string_view Entries() const = 0;
 
  private:

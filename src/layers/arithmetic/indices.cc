@@ -12,7 +12,7 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 14;  // elements that pay for a thread
+constexpr int64_t kGrain = 1 << 14;  // minimum elements per thread
 
 [[noreturn]] void FailIndex(const Layer& layer, double value, int64_t position, int bottom,
                             int64_t limit, const Shape& indices, std::string_view what) {
@@ -25,7 +25,7 @@ constexpr int64_t kGrain = 1 << 14;  // elements that pay for a thread
       StrCat("index ", value, " at element ", position, " of \"", where.blob, "\" ");
   if (where.sample >= 0) message += StrCat("(", SampleErrorContext(where.sample), ") ");
   message += StrCat("is ", whole ? "outside" : "not a whole number in");
-  // An empty range has no last number.
+  // An empty range has no last index.
   message += limit > 0 ? StrCat(" 0..", limit - 1) : std::string(" an empty range");
   message += StrCat(": there are ", limit, " ", what);
   Fail(ErrorCode::kDataLoss, std::move(message), std::move(where));
@@ -39,7 +39,7 @@ void CheckIndices(const Layer& layer, const ConstTensorView& indices, int bottom
     const T* data = indices.data<T>();
     for (int64_t i = 0; i < indices.count(); ++i) {
       const auto value = static_cast<double>(data[i]);
-      // Not the other way round: NaN must fail.
+      // Not negated, so that NaN fails.
       if (value >= 0 && value < static_cast<double>(limit) && value == std::trunc(value)) continue;
       FailIndex(layer, value, i, bottom, limit, indices.shape(), what);
     }

@@ -1,4 +1,4 @@
-// As indices.h, on the GPU. Indices cannot be checked in time there: rows of wrong ones are NaN,
+// indices.h on the GPU. Indices cannot be checked there in time: rows of invalid indices are NaN,
 // and their gradients are left out.
 #pragma once
 
@@ -10,9 +10,10 @@
 
 namespace crema {
 
-constexpr int64_t kFewPicked = 4;  // each element of a gradient looks at so many indices itself
+// up to so many indices, each element of a gradient looks at all of them
+constexpr int64_t kFewPicked = 4;
 
-// -1: not a whole number in [0, rows).
+// Returns the row; -1 if the index is not a whole number in [0, rows).
 CREMA_HOST_DEVICE inline int64_t RowOfIndex(float index, int64_t rows) {
   if (!(index >= 0 && index < static_cast<float>(rows))) return -1;
   const auto row = static_cast<int64_t>(index);
@@ -34,7 +35,7 @@ static void GatherRows(const CudaQueue& queue, const GatherSize& e, const T* ind
   });
 }
 
-// order = the places of the indices, by row, those of a row in order.
+// Writes to `order` the positions of the indices sorted by row; those of one row stay in order.
 template <typename T>
 static void SortByRow(const CudaQueue& queue, int64_t picked, int64_t rows, const T* indices,
                       int32_t* order) {
@@ -48,7 +49,7 @@ static void SortByRow(const CudaQueue& queue, int64_t picked, int64_t rows, cons
   });
 }
 
-// Teams for each row that is picked, at its first place in the order; each takes some elements.
+// Runs teams for each selected row, at its first position in `order`; each takes some elements.
 template <typename T>
 static void AddByOrder(const CudaQueue& queue, const GatherSize& e, const T* indices,
                        const int32_t* order, const T* dy, T* dx) {
@@ -99,7 +100,7 @@ static void AddFew(const CudaQueue& queue, const GatherSize& e, const T* indices
   });
 }
 
-// Bytes for ScatterAddRows.
+// Returns the bytes of scratch of ScatterAddRows.
 inline size_t ScatterScratch(int64_t picked) {
   return picked <= kFewPicked ? 0 : ScratchBytes<int32_t>(picked) + kScratchSlack;
 }

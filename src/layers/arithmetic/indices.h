@@ -1,4 +1,4 @@
-// Row numbers as inputs of layers, and moving the rows that they name.
+// Row indices as inputs of layers, and copying the rows that they select.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace crema {
 
-// Throws kDataLoss, naming the value, its place and the range, unless every element of bottom
-// `bottom` is a whole number in [0, limit). `what` names what is counted: "rows of the weight".
+// Throws kDataLoss, naming the value, its position and the range, unless every element of bottom
+// `bottom` is a whole number in [0, limit). `what` names the counted entries: "rows of the weight".
 // `indices` is f32 or f64.
 void CheckIndices(const Layer& layer, const ConstTensorView& indices, int bottom, int64_t limit,
                   std::string_view what);
 
-// A tensor seen as (outer, rows, inner), and `picked` checked row numbers.
+// A tensor viewed as (outer, rows, inner), and the number of checked row indices, `picked`.
 struct GatherSize {
   int64_t outer = 1;
   int64_t rows = 1;
@@ -27,7 +27,7 @@ struct GatherSize {
 template <typename T>
 void GatherRows(int threads, const GatherSize& extent, const T* indices, const T* x, T* y);
 
-// dx[o, indices[k], :] += dy[o, k, :], in the order of k whatever the threads.
+// dx[o, indices[k], :] += dy[o, k, :], in the order of k for any number of threads.
 template <typename T>
 void ScatterAddRows(int threads, const GatherSize& extent, const T* indices, const T* dy, T* dx);
 

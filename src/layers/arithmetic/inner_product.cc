@@ -1,7 +1,8 @@
 // InnerProduct: Y = X W^T + b, where X is the input as a matrix: axes before `axis` are rows, the
 // rest are columns. W is (num_output, columns), or (columns, num_output) with `transpose`.
 // dX = dY W, dW = dY^T X, db = column sums of dY.
-// With fused_relu_param the output is ReLU'd; backward then takes the mask from the output.
+// With fused_relu_param a ReLU is applied to the output; backward then takes the mask from the
+// output.
 #include "layers/arithmetic/inner_product.h"
 
 #include <algorithm>
@@ -22,9 +23,9 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 15;  // weights that pay for a thread
+constexpr int64_t kGrain = 1 << 15;  // minimum weights per thread
 
-// One row: a matrix times a vector; threads take parts of the outputs.
+// Computes one row, as a matrix times a vector; threads take parts of the outputs.
 template <typename T>
 void ForwardOnGpu(int threads, bool transpose, int64_t n, int64_t k, const T* x, const T* weight,
                   T* y) {
@@ -55,7 +56,7 @@ int InnerProduct::Axis(const Shape& input) const {
   return LayerAxis(*this, input, ip_.axis(), "inner_product_param.axis");
 }
 
-// Room for the gradient behind the fused ReLU.
+// Holds the gradient masked by the fused ReLU.
 size_t InnerProduct::BackwardScratch(const InferContext& context, const LayerInfo& info,
                                      int) const {
   if (!relu().on) return 0;

@@ -11,7 +11,7 @@ namespace {
 
 using Sizes = InnerProductSizes;
 
-// y = relu(y + bias); `bias` may be null.
+// y = relu(y + bias). Null `bias` means none.
 template <typename T>
 void AddBiasRelu(const CudaQueue& queue, const Sizes& s, const T* bias, T* y) {
   const int64_t columns = s.columns;
@@ -76,7 +76,7 @@ size_t CudaInnerProductBackwardScratch(const OpDesc& query) {
 
 namespace {
 
-// dy behind the fused ReLU, in scratch memory; dy itself without one.
+// Returns dy masked by the fused ReLU, in scratch memory; dy itself without one.
 const void* MaskedGradient(const CudaQueue& queue, const Sizes& s, const BackwardArgs& args) {
   const ConstTensorView& dy = args.output_grads[0];
   if (!s.relu) return dy.raw();
@@ -120,8 +120,8 @@ void CudaInnerProductBackward(const Layer& layer, const BackwardArgs& args) {
 
 namespace {
 
-// Behind a map of one pixel an input in channels last is the same memory. With these weights there
-// is no other number of pixels.
+// With one pixel, an input in channels last is the same in memory. These weights fit no other
+// number of pixels.
 Support SupportsOnePixel(const OpDesc& query) {
   const Shape& x = query.context.inputs[0].shape;
   const int64_t axis = query.layer.param().inner_product_param().axis();

@@ -10,7 +10,7 @@
 
 namespace crema {
 
-// Y = X W^T + b with X rows x columns. Thread safety: const after construction.
+// Y = X W^T + b with X of rows x columns. Thread safety: const after construction.
 class InnerProduct final : public Layer {
  public:
   explicit InnerProduct(const LayerParameter& param);
@@ -26,14 +26,14 @@ class InnerProduct final : public Layer {
   bool has_bias() const { return ip_.bias_term(); }
   bool transposed() const { return ip_.transpose(); }
   int64_t outputs() const { return ip_.num_output(); }
-  // Axes before this one are rows.
+  // Returns the first axis of the columns; the axes before it are rows.
   int Axis(const Shape& input) const;
 
  private:
   const InnerProductParameter& ip_;
 };
 
-// Implementations "onednn" and "onednn, blocked input"; only there when the build has oneDNN.
+// Returns implementations "onednn" and "onednn, blocked input". Only in builds with oneDNN.
 std::vector<ImplementationPtr> OneDnnInnerProductImplementations();
 
 }  // namespace crema

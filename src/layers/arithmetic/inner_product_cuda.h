@@ -1,11 +1,11 @@
-// The implementations of InnerProduct on GPUs.
+// GPU implementations of InnerProduct.
 #pragma once
 
 #include "graph/implementation.h"
 
 namespace crema {
 
-// The matrices of a layer: the input is rows x depth, the output rows x columns.
+// Matrices of a layer: the input is rows x depth, the output rows x columns.
 struct InnerProductSizes {
   InnerProductSizes(const Layer& layer, const Shape& input);
 
@@ -17,11 +17,11 @@ struct InnerProductSizes {
 // Implementation "cublas".
 void CudaInnerProductForward(const Layer& layer, const ForwardArgs& args);
 void CudaInnerProductBackward(const Layer& layer, const BackwardArgs& args);
-// Room for the gradient behind the fused ReLU, in bytes.
+// Returns the bytes of the gradient masked by the fused ReLU.
 size_t CudaInnerProductBackwardScratch(const OpDesc& query);
 
-// Implementation "cublaslt": forward in one launch, with bias and ReLU; all else as "cublas". Only
-// there where nvcc compiles.
+// Returns implementation "cublaslt": forward in one launch, with bias and ReLU; all else as
+// "cublas". Only in builds with nvcc.
 ImplementationPtr CublasLtInnerProductImplementation();
 
 }  // namespace crema

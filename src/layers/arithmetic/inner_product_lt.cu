@@ -1,5 +1,5 @@
-// Implementation "cublaslt" of InnerProduct. cuBLASLt's epilogue for gradients of the bias
-// overwrites where we add, so backward is that of the implementation "cublas".
+// Implementation "cublaslt" of InnerProduct. cuBLASLt's epilogue for bias gradients overwrites, but
+// we add, so backward is that of implementation "cublas".
 #ifdef __CUDACC__
 #include <algorithm>
 #include <memory>
@@ -25,7 +25,8 @@ Support Supports(const OpDesc& query) {
   return SupportsCudaFloats(query);
 }
 
-// For algorithms that cut the sums into parts: some outputs of f32, within what NVIDIA advises.
+// Returns the workspace of algorithms that split the sums: some copies of the outputs in f32,
+// within NVIDIA's recommendation.
 size_t Workspace(const InnerProductSizes& s) {
   constexpr size_t kMost = size_t{32} << 20, kParts = 16;
   const auto outputs = static_cast<size_t>(s.rows) * static_cast<size_t>(s.columns);
@@ -37,7 +38,7 @@ size_t ForwardScratch(const OpDesc& query) {
   return Workspace(s) + kWorkspaceLine;
 }
 
-// The product of the extents and addresses of now; made in the first pass, when these are known.
+// Product for the current sizes and addresses, created in the first pass, when these are known.
 struct State final : ImplementationState {
   explicit State(const OpDesc& /*op*/) {}
   LtProduct& Product(const CudaQueue& queue, const LtProductConfig& config) {

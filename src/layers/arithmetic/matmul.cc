@@ -1,6 +1,6 @@
-// MatMul: C = scale * op(A) op(B) over the last two axes; op swaps them where asked. The axes
-// before them count matrices and must be equal, or of extent 1, which is repeated; missing ones
-// are 1. dA = scale * dC op(B)^T and dB = scale * op(A)^T dC, or their transposes, summed over
+// MatMul: C = scale * op(A) op(B) over the last two axes; op transposes if requested. The axes
+// before them count matrices and must be equal, or of size 1, which is repeated; missing ones are
+// 1. dA = scale * dC op(B)^T and dB = scale * op(A)^T dC, or their transposes, summed over
 // repetitions.
 #include "layers/arithmetic/matmul.h"
 
@@ -38,7 +38,7 @@ class MatMul final : public Layer {
         const bool whole = input.shape.axes() < e.batch.axes() + 2 || input.shape[0] != e.batch[0];
         info.shared_inputs.push_back(whole);
       }
-    } else if (!param().matmul_param().transpose_a()) {  // a row of C is of a row of A
+    } else if (!param().matmul_param().transpose_a()) {  // a row of C depends on one row of A
       info.reach = Reach::kSample;
       info.shared_inputs = {false, true};
     }
@@ -103,8 +103,9 @@ class MatMul final : public Layer {
 
   MatMulSize Merged(const MatMulSize& e) const { return MergedMatMul(e, TransposeA()); }
 
-  // Calls body(product, threads): many products with a thread each, or one after the other with all
-  // threads. `independent`: no two products write to one place.
+  // Calls body(product, threads) for each product: many products take one thread each, few run one
+  // after the other with all threads. `independent` means that no two products write to the same
+  // place.
   template <typename Body>
   static void ForEachProduct(int threads, const MatMulSize& e, bool independent, Body&& body) {
     if (independent && e.products() >= threads && threads > 1) {

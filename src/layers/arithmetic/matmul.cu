@@ -13,8 +13,8 @@ namespace {
 
 enum Operand : size_t { kA, kB, kC };
 
-// Axes that count matrices, and for each operand the matrices between neighbours: 0 where it is
-// repeated. Axes that run on in all three are one.
+// Axes that count matrices, and the step of each operand along them, in matrices: 0 if it is
+// repeated. Axes that are contiguous in all three operands are merged.
 struct BatchAxes {
   struct Axis {
     int64_t extent = 1;
@@ -51,23 +51,23 @@ struct BatchAxes {
   }
 };
 
-// A factor or the result of a product: its first matrix, and which operand it is one of.
+// A factor or the result of a product: its operand, and its first matrix.
 struct Matrices {
   Operand operand;
   std::byte* data;
-  int64_t stride;    // of rows
-  int64_t elements;  // of a matrix
+  int64_t stride;    // between rows
+  int64_t elements;  // per matrix
   bool transposed = false;
 };
 
-// target = scale * left * right for each product, summed where the target is repeated.
+// target = scale * left * right for each product, summed if the target is repeated.
 struct Product {
   Matrices left, right, target;
   int64_t m, n, k;
   float scale;
 };
 
-// The axis whose products are one call: the longest along which the target is not repeated.
+// Returns the axis whose products are one call: the longest along which the target is not repeated.
 size_t AxisOfCalls(const BatchAxes& batch, Operand target) {
   size_t best = batch.size;
   for (size_t a = 0; a < batch.size; ++a) {
@@ -122,7 +122,7 @@ struct Plan {
   }
   Matrices C(const void* data) const { return {kC, Bytes(data), e.n, e.m * e.n}; }
 
-  // Only targets are written to.
+  // Removes const; only targets are written.
   static std::byte* Bytes(const void* data) {
     return static_cast<std::byte*>(const_cast<void*>(data));
   }

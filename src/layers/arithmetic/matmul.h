@@ -1,4 +1,4 @@
-// Extents of MatMul; see matmul.cc.
+// Sizes of MatMul; see matmul.cc.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace crema {
 
-// A batch of products. A and B have `products` matrices or fewer, which are repeated.
+// Sizes of a batch of products. A and B have `products` matrices or fewer, which are repeated.
 struct MatMulSize {
   int64_t m = 0, n = 0, k = 0;
   Shape batch;  // axes of C before the last two
@@ -51,7 +51,8 @@ inline MatMulSize MatMulSizeOf(const Layer& layer, const Shape& a, const Shape& 
   return {a[a_rows], b[b_columns], a[a_columns], batch, batch_a, batch_b};
 }
 
-// Which matrix of an operand with the axes `own` product number `at` of `batch` takes.
+// Returns the index of the matrix that product `at` of `batch` takes from an operand with axes
+// `own`.
 inline int64_t MatrixOf(const Shape& batch, const Shape& own, int64_t at) {
   int64_t matrix = 0;
   int64_t step = 1;
@@ -65,7 +66,7 @@ inline int64_t MatrixOf(const Shape& batch, const Shape& own, int64_t at) {
   return matrix;
 }
 
-// One large product where B is one matrix: the rows of all A together.
+// If B is one matrix, merges all products into one, with the rows of all A.
 inline MatMulSize MergedMatMul(MatMulSize e, bool transpose_a) {
   if (e.batch_b.axes() > 0 || transpose_a) return e;
   e.m *= e.products();

@@ -5,7 +5,7 @@
 
 namespace crema {
 
-// Implementation "onednn": its products are of forward passes; a backward pass is the native one.
+// Returns implementation "onednn": forward by oneDNN; backward is native.
 ImplementationPtr OneDnnMatMulImplementation();
 
 }  // namespace crema

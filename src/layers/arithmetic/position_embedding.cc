@@ -1,6 +1,6 @@
 // PositionEmbedding: y[o, p, m, f] = x[o, p, m, f] + E[p, f], where p runs along `axis` and f along
-// the last one. dx = dy; dE[p, f] = sum of dy over o and m. Backward reads nothing: the layer may
-// run in place.
+// the last one. dx = dy; dE[p, f] = sum of dy over o and m. Backward reads neither x nor y, so the
+// layer may run in place.
 //   LEARNED: E is learned, max_length x F.
 //   SINUSOIDAL: E[p, 2i] = sin(p / 10000^(2i / F)), E[p, 2i + 1] = cos of the same.
 #include "layers/arithmetic/position_embedding.h"
@@ -20,7 +20,7 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 13;  // elements that pay for a thread
+constexpr int64_t kGrain = 1 << 13;  // minimum elements per thread
 constexpr int64_t kTile = 256;       // features added at a time
 
 template <typename T>
@@ -41,7 +41,7 @@ void AddTable(int threads, const PositionSize& e, const T* x, const T* table, T*
               });
 }
 
-// sums[0..count) += dy of position p, features first..first + count; count <= kTile.
+// sums[0..count) += dy of position p, features first..first + count. Requires count <= kTile.
 template <typename T>
 CREMA_MULTIVERSION void AddPosition(const PositionSize& e, int64_t p, int64_t first, int64_t count,
                                     const T* dy, T* sums) {
@@ -88,7 +88,7 @@ class PositionEmbedding final : public Layer {
     return info;
   }
 
-  // The table of sinusoids.
+  // Holds the table of sinusoids.
   size_t ForwardScratch(const InferContext& context, const LayerInfo&, int) const override {
     if (Learns()) return 0;
     const PositionSize e = PositionSizeOf(*this, context.inputs[0].shape);
@@ -132,7 +132,7 @@ class PositionEmbedding final : public Layer {
                     });
       });
     }
-    // Last: it may lie where dy lies.
+    // Last, since dx may share memory with dy.
     const TensorView& dx = args.input_grads[0];
     if (!dx.empty() && dx.raw() != dy.raw()) std::memcpy(dx.raw(), dy.raw(), dy.bytes());
   }

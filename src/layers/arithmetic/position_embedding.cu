@@ -17,7 +17,7 @@ void FillSinusoids(const CudaQueue& queue, const PositionSize& e, float* table) 
   });
 }
 
-// `table` is learned, of type T, or sinusoids.
+// `table` is learned, of type T, or holds sinusoids in f32.
 template <typename T, typename Table>
 void AddTable(const CudaQueue& queue, const PositionSize& e, int64_t count, const T* x,
               const Table* table, T* y) {
@@ -44,7 +44,7 @@ bool Learns(const Layer& layer) {
   return layer.param().position_embedding_param().kind() == PositionEmbeddingParameter::LEARNED;
 }
 
-// The table of sinusoids.
+// Holds the table of sinusoids.
 size_t ForwardScratch(const OpDesc& query) {
   if (Learns(query.layer)) return 0;
   const PositionSize e = PositionSizeOf(query.layer, query.context.inputs[0].shape);
@@ -76,7 +76,7 @@ void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
     if (Learns(layer) && !args.learned_grads[0].empty()) {
       AddGradient(queue, e, Elements<T>(dy), Elements<T>(args.learned_grads[0]));
     }
-    // Last: it may lie where dy lies.
+    // Last, since dx may share memory with dy.
     const TensorView& dx = args.input_grads[0];
     if (!dx.empty()) CopyElements(queue, dy.count(), Elements<T>(dy), Elements<T>(dx));
   });

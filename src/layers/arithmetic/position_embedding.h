@@ -1,4 +1,4 @@
-// Extents and sinusoids of PositionEmbedding; see position_embedding.cc.
+// Sizes and sinusoids of PositionEmbedding; see position_embedding.cc.
 #pragma once
 
 #include <cmath>

@@ -1,7 +1,9 @@
 // Reduction: folds the axes from `axis` on into one value.
-//   SUM: y = c * sum x     ASUM: y = c * sum |x|     SUMSQ: y = c * sum x^2     MEAN: y = c * mean
-//   x
-// dx = c * dy, c * sign(x) * dy, 2 * c * x * dy, c / n * dy. Sums are taken in f64.
+//   SUM:   y = c * sum x      dx = c * dy
+//   ASUM:  y = c * sum |x|    dx = c * sign(x) * dy
+//   SUMSQ: y = c * sum x^2    dx = 2 * c * x * dy
+//   MEAN:  y = c * mean x     dx = c / n * dy
+// Sums are computed in f64.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -18,9 +20,9 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 14;  // elements that pay for a thread
+constexpr int64_t kGrain = 1 << 14;  // minimum elements per thread
 
-// Several running sums, so that one addition need not wait for the last.
+// Uses several running sums, so that an addition need not wait for the previous one.
 template <typename T, typename Term>
 double SumOf(const T* x, int64_t count, Term&& term) {
   constexpr int64_t kLanes = 8;
@@ -45,7 +47,7 @@ double Fold(ReductionParameter::ReductionOp operation, const T* x, int64_t count
   }
 }
 
-// dx for one folded row; `scale` is coefficient times dy.
+// Computes dx of one folded row. `scale` is coefficient times dy.
 template <typename T>
 void Unfold(ReductionParameter::ReductionOp operation, const T* x, T scale, T* dx, int64_t count) {
   switch (operation) {
@@ -71,7 +73,7 @@ class Reduction final : public Layer {
     LayerInfo info;
     info.outputs = {{Shape(shape.dims().first(axis)), context.inputs[0].dtype}};
     info.reach = ReachFromAxis(static_cast<int>(axis));
-    // SUM and MEAN need x for its shape alone, which the gradient has too.
+    // SUM and MEAN need only the shape of x, which the gradient has too.
     info.backward_reads_input = {ReadsInput()};
     return info;
   }
@@ -105,7 +107,7 @@ class Reduction final : public Layer {
       const T* x = ReadsInput() ? args.inputs[0].data<T>() : nullptr;
       const T* dy = args.output_grads[0].data<T>();
       T* dx = input_grad.data<T>();
-      // In pieces of the whole blob, which may begin and end within a row.
+      // Takes pieces of the whole blob, which may begin and end within a row.
       ParallelFor(args.context.threads(), input_grad.count(), kGrain,
                   [&](int64_t begin, int64_t end, int) {
                     for (int64_t at = begin; at < end;) {
@@ -142,7 +144,7 @@ class Reduction final : public Layer {
     return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, extent.length));
   }
 
-  // What the sum is multiplied by; the mean of nothing is 0.
+  // Returns the factor of the sum. The mean of no elements is 0.
   double Factor(const Sizes& extent) const {
     const double coeff = param().reduction_param().coeff();
     if (operation_ != ReductionParameter::MEAN) return coeff;

@@ -11,7 +11,7 @@
 namespace crema {
 namespace {
 
-// Rows in the middle; nothing outside of them.
+// Returns the rows as the middle axis and their elements as the inner one.
 BroadcastShape SizesOf(const Layer& layer, const Shape& shape) {
   const int axis =
       LayerAxis(layer, shape, layer.param().reduction_param().axis(), "reduction_param.axis");
@@ -51,7 +51,7 @@ void Unfold(const CudaQueue& queue, ReductionParameter::ReductionOp operation, f
   const int64_t length = e.inner;
   ForElements(queue, "ReductionGradient", e.count(), [=] CREMA_HOST_DEVICE(int64_t i) {
     float slope = factor * ToFloat(dy[i / length]);
-    if (absolute || square) {  // x is not there otherwise
+    if (absolute || square) {  // otherwise x is not available
       const float value = ToFloat(x[i]);
       slope *= square ? 2 * value : static_cast<float>((value > 0) - (value < 0));
     }

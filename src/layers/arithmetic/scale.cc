@@ -1,7 +1,8 @@
 // Scale: y = x * s + b, where s and b cover some axes of x and are repeated along the others. s is
-// learned, or the second bottom; b is learned and there with bias_term only.
+// learned, or the second bottom; b is learned and exists only with bias_term.
 // dx = dy * s; ds = sum of dy * x and db = sum of dy along the axes that they do not cover.
-// Backward reads x for ds, so the layer has a blob of its own even where its text says in place.
+// Backward reads x for ds, so the layer has an output blob of its own even if top and bottom have
+// one name.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -104,7 +105,7 @@ class Scale final : public Layer, public ChannelAffine {
 
   CoveredAxes Covered() const { return AxesOfScale(*this); }
 
-  // 1 unless the text says otherwise: the layer begins as the identity.
+  // Returns the filler, by default 1: the layer begins as the identity.
   FillerParameter Filler() const {
     if (param().scale_param().has_filler()) return param().scale_param().filler();
     FillerParameter one;
@@ -113,7 +114,7 @@ class Scale final : public Layer, public ChannelAffine {
   }
 };
 
-// Implementation "blocked": one learned number a channel, or two, on blocked blobs of whole blocks.
+// Implementation "blocked": one or two parameters per channel, on blocked blobs of whole blocks.
 Support SupportsBlocks(const OpDesc& query) {
   if (!static_cast<const Scale&>(query.layer).IsChannelAffine(TEST)) {
     return Support::No("is for one parameter a channel, on axis 1");

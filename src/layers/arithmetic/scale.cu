@@ -11,7 +11,7 @@
 namespace crema {
 namespace {
 
-// y = x * scale + bias; either of them may be null.
+// y = x * scale + bias. Null means scale 1 or bias 0.
 template <typename T>
 void ScaleElements(const CudaQueue& queue, const BroadcastShape& e, const T* x, const T* scale,
                    const T* bias, T* y) {
@@ -88,7 +88,7 @@ void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
                     [&]<typename T>(T) { Backward<T>(queue, e, HasBias(layer), args, scale); });
 }
 
-// In channels last: one learned number a channel.
+// Returns the sizes in channels last, for one parameter per channel.
 
 BroadcastShape LastSizes(const Shape& x) { return {x[0] * SpaceOf(x), x[1], 1}; }
 
@@ -109,7 +109,7 @@ void ForwardLast(const Layer& layer, const ForwardArgs& args) {
   });
 }
 
-// Both in one reading; either may be null.
+// Adds both gradients in one pass over the elements. Null means not wanted.
 template <typename T>
 void AddGradientsLast(const CudaQueue& queue, const GroupLayout& channels, const T* x, const T* dy,
                       SumPair* scratch, T* dscale, T* dbias) {
@@ -182,13 +182,13 @@ void BackwardBias(const Layer& layer, const BackwardArgs& args) {
       AddBiasGradient(queue, CoveredSize(layer, dy.shape(), dbias.shape(), AxesOfBias(layer)),
                       Elements<T>(dy), args.scratch, Elements<T>(dbias));
     }
-    // Last: it may lie where dy lies.
+    // Last, since dx may share memory with dy.
     if (args.input_grads[0].empty()) return;
     CopyElements(queue, dy.count(), Elements<T>(dy), Elements<T>(args.input_grads[0]));
   });
 }
 
-// y = a * x + z, a number of `a` for `plane` elements each; `z` may be null.
+// y = a * x + z, with one element of `a` for `plane` elements each. Null `z` means 0.
 template <typename T>
 void ScalePlanes(const CudaQueue& queue, int64_t count, int64_t plane, const T* a, const T* x,
                  const T* z, T* y) {
