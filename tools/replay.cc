@@ -74,9 +74,11 @@ int Run() {
   if (!FLAGS_record) return Compare(net, registry);
   std::optional<NetParameter> inputs;
   if (!FLAGS_inputs.empty()) inputs = ReadNetBinary(FLAGS_inputs);
-  const NetParameter recording = Record(
-      net, inputs ? &*inputs : nullptr, registry,
-      {.gradients = FLAGS_gradients, .threads = CheckedThreads(FLAGS_threads), .seed = FLAGS_seed});
+  const NetParameter recording = Record(net, inputs ? &*inputs : nullptr, registry,
+                                        {.gradients = FLAGS_gradients,
+                                         .threads = CheckedThreads(FLAGS_threads),
+                                         .seed = FLAGS_seed,
+                                         .plan = PlanOptionsOfFlags()});
   if (recording.ByteSizeLong() > INT32_MAX) {
     Fail(ErrorCode::kUnsupported, "the recording would be larger than 2 GiB");
   }

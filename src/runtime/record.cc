@@ -45,9 +45,12 @@ NetParameter Record(const ReplayNet& net, const NetParameter* inputs, const Regi
   const Records records = inputs != nullptr ? ReadRecords(*inputs) : Records();
   const NetParameter shaped = WithRecordedShapes(net.net.net, records);
   const int threads = options.threads > 0 ? options.threads : AvailableProcessors();
-  RecordedRun run = MakeRecordedRun(
-      net, shaped, registry, {.threads = threads, .backward = options.gradients, .optimize = false},
-      ExecContext(threads, options.seed), options.seed);
+  PlanOptions plan_options = options.plan;
+  plan_options.threads = threads;
+  plan_options.backward = options.gradients;
+  plan_options.optimize = false;
+  RecordedRun run = MakeRecordedRun(net, shaped, registry, plan_options,
+                                    ExecContext(threads, options.seed), options.seed);
   SetInputs(inputs != nullptr ? &records : nullptr, options.seed, run.session.get());
   const double loss = run.session->Forward();
   if (options.gradients) {

@@ -57,6 +57,7 @@ struct RecordOptions {
   bool gradients = true;  // run backward and record them
   int threads = 0;        // 0: all processors
   uint64_t seed = 1;      // of random inputs and fillers
+  PlanOptions plan = {};  // threads, backward and optimize are set by Record
 };
 
 // Runs the net once, inputs drawn from a normal distribution or taken from `inputs` (a recording,

@@ -165,5 +165,21 @@ TEST_F(Deploy, ReplayRecordsAndComparesAndFindsTheFirstMisfit) {
   EXPECT_NE(wrong.err.find("is not a recording"), std::string::npos) << wrong.err;
 }
 
+TEST_F(Deploy, ReplayRecordsWithThePinnedImplementation) {
+  const std::vector<std::string> base = {Bin("replay"), "--model=deploy.prototxt",
+                                         "--weights=m.caffemodel", "--golden=g.binaryproto",
+                                         "--record"};
+  std::vector<std::string> unknown = base;
+  unknown.push_back("--implementation=ip:fastest");
+  const ProcessResult refused = RunProcess(unknown, temp_.path());
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_NE(refused.err.find("fastest"), std::string::npos) << refused.err;
+  EXPECT_FALSE(std::filesystem::exists(temp_.File("g.binaryproto")));
+  std::vector<std::string> native = base;
+  native.push_back("--implementation=ip:native");
+  const ProcessResult recorded = RunProcess(native, temp_.path());
+  EXPECT_EQ(recorded.exit_code, 0) << recorded.err;
+}
+
 }  // namespace
 }  // namespace crema
