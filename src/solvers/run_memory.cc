@@ -5,10 +5,26 @@
 #include "core/machine_limits.h"
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "graph/replace_sources.h"
 #include "plan/summary.h"
+#include "runtime/epoch_runner.h"
+#include "runtime/memory_fit.h"
+#include "solvers/train_plan.h"
 #include "solvers/update_rule.h"
 
 namespace crema {
+namespace {
+
+std::shared_ptr<const Plan> PlanWith(const NetOfRun& net, const Registry& registry,
+                                     PlanOptions options, int64_t batch) {
+  std::vector<Problem> reported_before;
+  NetOfRun changed = net;
+  if (batch > 0) ReplaceSources({.given = {}, .batch = batch}, &changed.file.net);
+  options.implementation_timer = nullptr;
+  return PlanNetOfRun(changed, registry, options, &reported_before);
+}
+
+}  // namespace
 
 std::string Mebibytes(int64_t bytes) {
   constexpr int64_t kGibibyte = int64_t{1} << 30;
@@ -39,6 +55,27 @@ std::optional<Problem> FindMemoryProblem(int64_t needed, int64_t available) {
 void RequireMemory(int64_t needed) {
   const std::optional<Problem> problem = FindMemoryProblem(needed, AvailableMemory());
   if (problem) throw Error({*problem});
+}
+
+Error ExplainRunShortage(const Error& cause, const RunConfig& config, const Registry& registry,
+                         const Plan& train, int64_t free) {
+  const SolverParameter& solver = config.solver.solver;
+  int64_t others = FindUpdateRule(solver.type())->histories * WeightBytes(train);
+  if (solver.ema_decay() > 0) others += WeightBytes(train);
+  PlanOptions tested = train.options;
+  tested.backward = false;
+  for (const NetOfRun& test : config.tests) {
+    others += SessionBytes(*PlanWith(test, registry, tested, 0));
+  }
+  return ExplainShortage(cause, {.plan = train,
+                                 .what = "training",
+                                 .others = others,
+                                 .of_others = "histories, averages and test nets",
+                                 .free = free,
+                                 .batch = FirstBatch(train),
+                                 .plan_of = [&](int64_t batch) {
+                                   return PlanWith(config.train, registry, train.options, batch);
+                                 }});
 }
 
 }  // namespace crema

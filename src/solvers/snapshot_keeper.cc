@@ -119,7 +119,7 @@ void SnapshotKeeper::TryWrite(int64_t iteration, const std::function<void()>& wr
 bool SnapshotKeeper::WriteBest(const RunWeights& run, const MetricTracker& best) const {
   const std::string path = BestPath(param_);
   try {
-    WriteModel(param_, run.plan, run.averaged != nullptr ? *run.averaged : run.weights, path);
+    WriteModel(param_, run.plan, run.tested(), path);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kIoFailure) throw;
     options_.log->Write(Severity::kError,

@@ -20,6 +20,9 @@ struct RunWeights {
   const Plan& plan;
   const Weights& weights;
   const Weights* averaged;  // null without ema_decay
+
+  // Those that tests and the best model use.
+  const Weights& tested() const { return averaged != nullptr ? *averaged : weights; }
 };
 
 // Without snapshot_prefix there are no snapshots. Thread safety: one thread.

@@ -44,7 +44,8 @@ TestReport Solver::Test(size_t net) {
 void Solver::SolveAll() {
   if (!param_.time_limit().empty()) deadline_ = Deadline(ParseTimeLimit(param_.time_limit()));
   for (const auto& test : tests_) test->RefuseSourceWithoutEnd();
-  snapshots_.Prepare(*train_plan_, rule_.histories, epochs_, iteration_, restored_);
+  snapshots_.Prepare(*train_plan_, updater_->rule().histories, epochs_, iteration_,
+                     updater_->restored());
   options_.observer->OnStart(train_plan_->name, iteration_);
   const Ending ending = RunTo(param_.max_iter());
   if (param_.snapshot_after_train() || ending == Ending::kRequest) LastSnapshot();
@@ -72,17 +73,9 @@ bool Solver::IsTestDue() const {
   return due || epochs_.EndsAt(iteration_, param_.test_interval_epoch());
 }
 
-// The average begins with the weights that training begins with, wherever they came from.
-void Solver::StartAverage() {
-  if (average_started_ || !average_) return;
-  average_->Reset(weights());
-  if (device_) device_->TakeAverage();
-  average_started_ = true;
-}
-
 Solver::Ending Solver::RunTo(int64_t end) {
   StartRanks();
-  StartAverage();
+  updater_->StartAverage();
   last_report_ = Clock::now();
   test_seconds_ = 0;
   waited_ = WaitedSeconds();
@@ -104,39 +97,6 @@ Solver::Ending Solver::RunTo(int64_t end) {
   }
   DrainCompletedIterations(true);
   return Ending::kDone;
-}
-
-// One iteration.
-bool Solver::Train() {
-  if (device_) return IterateOnGpu({});
-  const std::optional<double> own_loss = ForwardBackward(true);
-  if (!own_loss) return false;
-  const double loss = ranks_.SumGradients(*own_loss, train_.get());
-  losses_.Add(loss);
-  const bool drops = rate_->ObserveLoss(iteration_, losses_.Mean());
-  const double rate = rate_->At(iteration_);
-  if (drops) ReportDrop(rate);
-  Report(loss, rate);
-  if (ApplyUpdate(rate)) MoveAverage();
-  ++iteration_;
-  before_tests_.reset();
-  return true;
-}
-
-// All ranks hear the same, so all give up before the same pass.
-bool Solver::GivesUp(int pass) {
-  if (param_.iter_size() == 1) return false;
-  if (pass == 0) {
-    start_.Take(*train_);
-    return false;
-  }
-  const Request request = PollAll();
-  if (request == Request::kSnapshot) snapshot_asked_ = true;
-  if (request != Request::kStop) return false;
-  DrainCompletedIterations(true);
-  start_.PutBack(train_.get());
-  BeginOnGpu();
-  return true;
 }
 
 void Solver::ReportDrop(double rate) {
@@ -162,8 +122,10 @@ void Solver::CountEpochsOnce() {
 
 void Solver::Report(double loss, double rate) {
   IterationReport report = ReportOf(rate);
-  report.loss_scale = scale_ ? scale_->scale() : 0;
-  report.skipped_updates = scale_ ? scale_->skipped() : 0;
+  if (const LossScale* const scale = updater_->scale()) {
+    report.loss_scale = scale->scale();
+    report.skipped_updates = scale->skipped();
+  }
   Deliver(loss, &report);
 }
 
@@ -218,9 +180,9 @@ Solver::Ending Solver::TestHere() {
 }
 
 TestReport Solver::RunTest(size_t net) {
-  StartAverage();
+  updater_->StartAverage();
   DrainCompletedIterations(true);
-  ReturnWeights();
+  updater_->HostWeights();
   TestReport report = tests_.at(net)->Run(iteration_, [this] {
     const Request request = Poll();
     if (request == Request::kSnapshot) TrySnapshot();
@@ -295,15 +257,12 @@ void Solver::GatherPositions() {
 // Copies weights and histories of rank 0 to all.
 void Solver::StartRanks() {
   if (!ranks_.several()) return;
-  std::vector<TensorView> blobs;
-  for (size_t s = 0; s < history_.size(); ++s) {
-    if (train_plan_->learned[s].owner != static_cast<int>(s)) continue;
-    blobs.push_back(train_->LearnedBlob(s));
-    const std::span<const TensorView> histories = device_ ? device_->history(s) : history_[s];
-    blobs.insert(blobs.end(), histories.begin(), histories.end());
-  }
-  ranks_.CopyFromFirst(iteration_, *train_, blobs);
-  if (device_) device_->NoteChange();
+  ranks_.CopyFromFirst(iteration_, *train_, updater_->Blobs());
+  if (updater_->device() != nullptr) updater_->device()->NoteChange();
+}
+
+void Solver::TrySnapshot() {
+  snapshots_.TryWrite(iteration_, [this] { Snapshot(); });
 }
 
 Request Solver::Poll() {
