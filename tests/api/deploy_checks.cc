@@ -132,7 +132,7 @@ TEST_F(DeployApi, ErrorsHaveCodesAndRunnersGoOn) {
   ExpectError(Code::kInvalidArgument, "no outputs", [&] { runner.Output("prob"); });
   const std::vector<float> expected = Answer(&runner, values, 1);
   ExpectError(Code::kInvalidArgument, "'data' is missing", [&] { runner.Run({}); });
-  ExpectError(Code::kInvalidArgument, "negative extent", [&] {
+  ExpectError(Code::kInvalidArgument, "negative dimension", [&] {
     runner.Run({{"data", Type::kFloat32, {-1, 3, 12, 12}, values.data()}});
   });
   ExpectError(Code::kInvalidArgument, "more than 2147483647", [&] {

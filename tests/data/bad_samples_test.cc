@@ -149,7 +149,7 @@ TEST(BadSamples, EachIsToldWithItsNameAndReasonInOrder) {
   const std::vector<std::string> warnings = deferred_warnings->Take();
   ASSERT_EQ(warnings.size(), 3u);
   EXPECT_EQ(warnings[0],
-            "bad sample 1: 'number 2': it is broken; the good one before it in its batch is there "
+            "bad sample 1: 'number 2': it is broken; the good one before it in its batch is used "
             "twice");
   EXPECT_NE(warnings[1].find("bad sample 2: 'number 6': it is broken"), std::string::npos)
       << warnings[1];

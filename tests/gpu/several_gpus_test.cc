@@ -119,7 +119,7 @@ TEST_F(SeveralGpus, ARunGoesOnWithAnotherNumberOfThem) {
     const auto expected = weights(Make(before, SmallLeNet(6 / before, fields)));
     const auto got =
         weights(Make(then, SmallLeNet(6 / then, fields), temp_.File("s_iter_4.solverstate")));
-    EXPECT_NE(recorder_.log.find(StrCat("goes on on ", then)), std::string::npos);
+    EXPECT_NE(recorder_.log.find(StrCat("continues on ", then)), std::string::npos);
     ASSERT_NO_FATAL_FAILURE(ExpectNear(expected, got, 1e-4, StrCat(before, " and ", then)));
   }
 }

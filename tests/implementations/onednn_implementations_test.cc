@@ -81,7 +81,7 @@ TEST_F(OneDnnImplementations, SayWhyNot) {
       {"Pooling", global, {2, 48, 5, 3}, "no longer", true},
       // The last window ends with the padding, beyond it, or beyond an image without padding.
       {"Pooling", mean + "pad: 1 }", {1, 16, 5, 5}, ""},
-      {"Pooling", mean + "pad: 1 }", {1, 16, 5, 6}, "Caffe does not divide"},
+      {"Pooling", mean + "pad: 1 }", {1, 16, 5, 6}, "Caffe does not count"},
       {"Pooling", mean + "pad: 1 avg_include_pad: false }", {1, 16, 5, 6}, ""},
       {"Pooling", mean + "}", {1, 16, 6, 8}, ""},
       {"LRN", "", {2, 32, 5, 5}, ""},

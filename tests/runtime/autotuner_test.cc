@@ -185,7 +185,7 @@ TEST_F(Autotune, WithoutAFolderItMeasuresAndWarnsOnce) {
   PlanText(kNet, TEST, {.backward = false, .implementation_timer = timer});
   EXPECT_GT(calls, kinds_);
   ASSERT_EQ(log_.warnings.size(), 1U);
-  EXPECT_NE(log_.warnings[0].find("not kept"), std::string::npos) << log_.warnings[0];
+  EXPECT_NE(log_.warnings[0].find("not saved"), std::string::npos) << log_.warnings[0];
 }
 
 // What a plan of real times computes is what any other plan computes.

@@ -51,7 +51,7 @@ TEST(Bytes, RecordingsHoldThemAsNumbers) {
       Replay(replayed, recording, test::TestRegistry(), {});
       ADD_FAILURE() << wrong << " is no byte";
     } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find("no bytes, whole numbers 0 to 255"),
+      EXPECT_NE(std::string(error.what()).find("not bytes (integers from 0 to 255)"),
                 std::string::npos)
           << error.what();
     }

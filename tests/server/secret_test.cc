@@ -73,7 +73,7 @@ TEST(Secrets, TokensAreReadAgain) {
   EXPECT_EQ(status(kOld), 401);
   EXPECT_EQ(status(kNew), 200);
   lead_to("3");
-  await("what was read before stays in use");
+  await("the version read before stays in use");
   EXPECT_EQ(status(kNew), 200);
   EXPECT_EQ(log.Count("short"), 0) << "no token is in the log";
 }

@@ -128,7 +128,7 @@ TEST(Tls, CertificatesAreReadAgain) {
   }
   EXPECT_EQ(second.size(), first.size());
   folder.Write("cert.pem", "nonsense");
-  await("what was read before stays in use");
+  await("the version read before stays in use");
   EXPECT_EQ(fingerprint(), second);
 }
 

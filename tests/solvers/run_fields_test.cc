@@ -85,9 +85,10 @@ TEST_F(RunFields, ProblemsAreNamedWithTheirLine) {
   ExpectError("max_iter: 5\nfreeze: '((h{999}){999}){999}'", "is not a regular expression");
   ExpectError(StrCat("max_iter: 5\nfreeze: '", std::string(1001, '('), "'"),
               "solver.prototxt:2:1: the pattern has 1001 characters; write several of up to 1000");
-  ExpectError("max_iter: 5\nfreeze: 'hiden'",
-              "solver.prototxt:2:1: freeze: 'hiden' is the whole name of no layer with learned "
-              "blobs (did you mean 'hidden'?); they are: hidden out");
+  ExpectError(
+      "max_iter: 5\nfreeze: 'hiden'",
+      "solver.prototxt:2:1: freeze: 'hiden' is not the whole name of a layer with parameter "
+      "blobs (did you mean 'hidden'?); they are: hidden out");
   ExpectError("max_iter: 5\nearly_stop { }",
               "solver.prototxt:2:1: early_stop looks at tests, but this run has no test net");
   ExpectError("max_iter: 5 test_interval: 2\nearly_stop { metric: 'los' }",

@@ -166,11 +166,11 @@ TEST_F(SnapshotFiles, DropsOfAnotherScheduleAreToldWhereTheyShow) {
 
 TEST_F(SnapshotFiles, AFreshRunBesideOthersSnapshotsIsToldSo) {
   Solve(Fixed("max_iter: 4 snapshot: 2"));
-  ExpectNoLog("would go on from");
+  ExpectNoLog("would resume from");
   Newest(Fixed("max_iter: 6")).solver->Solve();
-  ExpectNoLog("would go on from");
+  ExpectNoLog("would resume from");
   Solve(Fixed("max_iter: 1"));
-  ExpectLog("--resume=auto would go on from " + temp_.File("a/s_iter_6.solverstate"));
+  ExpectLog("--resume=auto would resume from " + temp_.File("a/s_iter_6.solverstate"));
 }
 
 TEST_F(SnapshotFiles, AnotherSeedInTheSolverFileIsToldAndThatOfTheStateIsKept) {

@@ -150,7 +150,7 @@ TEST_F(Seeing, WarningsStandAboveTheLiveLine) {
   ASSERT_TRUE(WaitUntil([&] { return fs::exists(temp_.File("snap_run/metrics.csv")); }));
   std::error_code busy;  // it is filled again meanwhile
   fs::remove_all(temp_.File("snap_run"), busy);
-  terminal.ReadUntil(Has("this is said once"));
+  terminal.ReadUntil(Has("this is reported once"));
   terminal.Type("\x03");
   EXPECT_EQ(terminal.Wait(), 0);
   EXPECT_NE(terminal.screen().text().find("\nwarning: "), std::string::npos)

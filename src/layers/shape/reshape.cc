@@ -179,7 +179,7 @@ void RegisterReshape(Registry& registry) {
   };
   type.bad_samples = {
       bad("shape { dim: -2 }", "a dimension is -2"),
-      bad("shape { dim: -1 dim: -1 }", "only one can be worked out"),
+      bad("shape { dim: -1 dim: -1 }", "only one can be inferred"),
       bad("num_axes: -2 shape { dim: -1 }", "num_axes must be -1"),
       bad("axis: 4 shape { dim: -1 }", "axis 4 is outside"),
       bad("axis: -5 shape { dim: -1 }", "axis -5 is outside"),
