@@ -3,9 +3,24 @@
 
 #include <vector>
 
+#include "graph/has_packed_weights.h"
 #include "graph/implementation.h"
+#include "math/packed_product.h"
 
 namespace crema {
+
+// The product of an InnerProduct layer, on floats or (kU8) rows of bytes. Requires oneDNN.
+PackedProductConfig PackedProductConfigOf(const OpDesc& query, DType type);
+
+struct PackedProductState : ImplementationState, HasPackedWeights {
+  explicit PackedProductState(const PackedProductConfig& config) : product(config) {}
+  SharedPackedWeights ExportPacked() const override { return product.ExportPacked(); }
+  bool ImportPacked(const SharedPackedWeights& shared) override {
+    return product.ImportPacked(shared);
+  }
+
+  PackedProduct product;
+};
 
 // Implementation "onednn bf16": forward passes whose weights stay as they are
 // (Session::FixWeights), which it keeps rounded; others go as in the native implementation.

@@ -4,11 +4,9 @@
 #include <memory>
 
 #include "core/strings.h"
-#include "graph/has_packed_weights.h"
 #include "layers/arithmetic/inner_product.h"
 #include "layers/arithmetic/inner_product_implementations.h"
 #include "layers/int8_ranges.h"
-#include "math/int8_product.h"
 #include "math/scratch.h"
 
 namespace crema {
@@ -18,20 +16,13 @@ constexpr int64_t kFewestWeights = 1 << 12;  // that pay for rounding inputs
 
 const InnerProduct& LayerOf(const Layer& layer) { return static_cast<const InnerProduct&>(layer); }
 
-Int8ProductConfig ConfigOf(const OpDesc& query, bool bytes_in) {
-  const InnerProduct& layer = LayerOf(query.layer);
-  const Shape& x = query.context.inputs[0].shape;
-  const int axis = layer.Axis(x);
+PackedProductConfig ConfigOf(const OpDesc& query, bool bytes_in) {
+  PackedProductConfig config = PackedProductConfigOf(query, DType::kU8);
+  config.x = InputScale(query.layer, 0);
   // Of no rows nothing is computed, but oneDNN makes no primitive for them.
-  Int8ProductConfig config{.rows = std::max<int64_t>(1, x.count(0, axis)),
-                           .channels = x.count(axis),
-                           .outputs = layer.outputs(),
-                           .transposed = layer.transposed(),
-                           .x = InputScale(query.layer, 0),
-                           .bias = layer.has_bias(),
-                           .relu = layer.relu(),
-                           .threads = query.threads};
+  config.rows = std::max<int64_t>(1, config.rows);
   if (bytes_in) {
+    const Shape& x = query.context.inputs[0].shape;
     config.channels = x[1];
     config.height = x[2];
     config.width = x[3];
@@ -52,44 +43,30 @@ Support Supports(const OpDesc& query, bool bytes_in) {
     return Support::No(StrCat("is for ", kFewestWeights, " weights or more"));
   }
   try {
-    const Int8Product product(ConfigOf(query, bytes_in));
+    const PackedProduct product(ConfigOf(query, bytes_in));
   } catch (const Error& error) {
     return Support::No(error.what());
   }
   return {};
 }
 
-struct State final : ImplementationState, HasPackedWeights {
-  State(const OpDesc& query, bool takes_bytes)
-      : product(ConfigOf(query, takes_bytes)),
-        scale(InputScale(query.layer, 0)),
-        bytes_in(takes_bytes) {}
-  SharedPackedWeights ExportPacked() const override { return product.ExportPacked(); }
-  bool ImportPacked(const SharedPackedWeights& shared) override {
-    return product.ImportPacked(shared);
-  }
-
-  Int8Product product;
-  Int8Scale scale;
-  bool bytes_in;
-};
-
-void Forward(const Layer& layer, const ForwardArgs& args) {
+void Forward(const Layer& layer, const ForwardArgs& args, bool bytes_in) {
   if (args.outputs[0].count() == 0) return;
-  auto& state = *static_cast<State*>(args.implementation_state);
+  PackedProduct& product = static_cast<PackedProductState*>(args.implementation_state)->product;
   const void* x = args.inputs[0].raw();
   ScratchCutter cutter(args.scratch);
-  const auto own = static_cast<int64_t>(state.product.Scratch());
-  const std::span<std::byte> scratch(cutter.Take<std::byte>(own), state.product.Scratch());
-  if (!state.bytes_in) {
+  const auto own = static_cast<int64_t>(product.Scratch());
+  const std::span<std::byte> scratch(cutter.Take<std::byte>(own), product.Scratch());
+  if (!bytes_in) {
     const int64_t count = args.inputs[0].count();
     auto* bytes = cutter.Take<uint8_t>(count);
-    FloatsToInt8(args.context.threads(), count, args.inputs[0].data<float>(), state.scale, bytes);
+    FloatsToInt8(args.context.threads(), count, args.inputs[0].data<float>(), InputScale(layer, 0),
+                 bytes);
     x = bytes;
   }
   const float* bias = LayerOf(layer).has_bias() ? args.learned[1].data<float>() : nullptr;
-  state.product.Forward(x, args.learned[0].data<float>(), bias, args.outputs[0].data<float>(),
-                        args.weights_fixed, scratch);
+  product.Forward(x, args.learned[0].data<float>(), bias, args.outputs[0].data<float>(),
+                  args.weights_fixed, scratch);
 }
 
 class Int8InnerProduct final : public FunctionImplementation {
@@ -97,20 +74,22 @@ class Int8InnerProduct final : public FunctionImplementation {
   explicit Int8InnerProduct(bool bytes_in)
       : FunctionImplementation(
             {.name = bytes_in ? "int8, int8 input" : "int8",
-             .input_format = bytes_in ? MemoryFormat::kInt8 : MemoryFormat::kPlain},
-            {.forward = crema::Forward}),
+             .input_format = bytes_in ? MemoryFormat::kInt8 : MemoryFormat::kPlain}),
         bytes_in_(bytes_in) {}
 
   Needs NeedsOf(const OpDesc& op) const override {
     const int64_t bytes = bytes_in_ ? 0 : op.context.inputs[0].shape.count();
-    const Int8Product product(ConfigOf(op, bytes_in_));
+    const PackedProduct product(ConfigOf(op, bytes_in_));
     const auto own = static_cast<int64_t>(product.Scratch());
     return {.forward_scratch =
                 ScratchBytes<std::byte>(own) + ScratchBytes<uint8_t>(bytes) + kScratchSlack,
             .state_bytes = product.PackedBytes()};
   }
   std::unique_ptr<ImplementationState> MakeState(const OpDesc& op) const override {
-    return std::make_unique<State>(op, bytes_in_);
+    return std::make_unique<PackedProductState>(ConfigOf(op, bytes_in_));
+  }
+  void Forward(const Layer& layer, const ForwardArgs& args) const override {
+    crema::Forward(layer, args, bytes_in_);
   }
 
  private:

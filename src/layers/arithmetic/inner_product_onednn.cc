@@ -3,10 +3,9 @@
 // pass. Where it has to do so too it is slower (bench/layers_bench).
 #include <memory>
 
-#include "graph/has_packed_weights.h"
 #include "layers/arithmetic/inner_product.h"
+#include "layers/arithmetic/inner_product_implementations.h"
 #include "layers/blocked_input.h"
-#include "math/packed_product.h"
 
 namespace crema {
 namespace {
@@ -14,16 +13,7 @@ namespace {
 const InnerProduct& LayerOf(const Layer& layer) { return static_cast<const InnerProduct&>(layer); }
 
 PackedProductConfig ConfigOf(const OpDesc& query) {
-  const InnerProduct& layer = LayerOf(query.layer);
-  const Shape& input = query.context.inputs[0].shape;
-  const int axis = layer.Axis(input);
-  return {.rows = input.count(0, axis),
-          .outputs = layer.outputs(),
-          .inputs = input.count(axis),
-          .transposed = layer.transposed(),
-          .bias = layer.has_bias(),
-          .relu = layer.relu(),
-          .threads = query.threads};
+  return PackedProductConfigOf(query, DType::kF32);
 }
 
 Support Supports(const OpDesc& query) {
@@ -37,14 +27,8 @@ Support Supports(const OpDesc& query) {
   return {};
 }
 
-struct State final : ImplementationState, HasPackedWeights {
-  explicit State(const OpDesc& query) : product(ConfigOf(query)) {}
-  SharedPackedWeights ExportPacked() const override { return product.ExportPacked(); }
-  bool ImportPacked(const SharedPackedWeights& shared) override {
-    return product.ImportPacked(shared);
-  }
-
-  PackedProduct product;
+struct State final : PackedProductState {
+  explicit State(const OpDesc& query) : PackedProductState(ConfigOf(query)) {}
 };
 
 void Forward(const Layer& layer, const ForwardArgs& args) {
@@ -67,6 +51,20 @@ ImplementationPtr MakeImplementation() {
 }
 
 }  // namespace
+
+PackedProductConfig PackedProductConfigOf(const OpDesc& query, DType type) {
+  const InnerProduct& layer = LayerOf(query.layer);
+  const Shape& input = query.context.inputs[0].shape;
+  const int axis = layer.Axis(input);
+  return {.rows = input.count(0, axis),
+          .channels = input.count(axis),
+          .outputs = layer.outputs(),
+          .transposed = layer.transposed(),
+          .type = type,
+          .bias = layer.has_bias(),
+          .relu = layer.relu(),
+          .threads = query.threads};
+}
 
 std::vector<ImplementationPtr> OneDnnInnerProductImplementations() {
   return {MakeImplementation(), OnBlockedInput(MakeImplementation(), "onednn, blocked input")};

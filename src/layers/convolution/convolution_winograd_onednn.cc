@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "layers/normalization/group_normalize.h"
 #include "math/blocked_winograd.h"
 #include "math/image_ranges.h"
+#include "math/packed_weight_buffer.h"
 #include "math/scratch.h"
 
 namespace crema {
@@ -112,21 +114,10 @@ Needs NeedsOfPasses(const OpDesc& query) {
   return needs;
 }
 
-// Transformed filters and the bias that goes with them.
-struct Filters final : PackedWeights {
-  Filters(const PackedConvShape& of, size_t bytes)
-      : shape(of), values(Shape{static_cast<int64_t>((bytes + 63) / 64), 16}, DType::kF32) {}
-
-  // Which transformation it is goes by the extents.
-  bool Fits(const PackedConvShape& other) const {
-    return shape.h.in == other.h.in && shape.w.in == other.w.in && shape.h.pad == other.h.pad &&
-           shape.w.pad == other.w.pad;
-  }
-
-  const PackedConvShape shape;
-  Tensor values;
-  std::vector<float> bias;
-};
+// The transformation of filters depends on these.
+std::array<int64_t, 4> FilterKey(const PackedConvShape& shape) {
+  return {shape.h.in, shape.w.in, shape.h.pad, shape.w.pad};
+}
 
 class State final : public ImplementationState, public HasPackedWeights {
  public:
@@ -135,7 +126,8 @@ class State final : public ImplementationState, public HasPackedWeights {
         shape_(ShapeOf(g_)),
         passes_(query),
         keeps_(!query.backward),
-        epilogue_(query) {
+        epilogue_(query),
+        packed_(FilterKey(shape_), BlockedWinogradWeightBytes(shape_, WinogradPass::kForward)) {
     if (passes_.NeedsOther()) {
       other_.emplace(BlockedConfigOf(query, false));
       other_->Prepare();
@@ -146,15 +138,11 @@ class State final : public ImplementationState, public HasPackedWeights {
 
   SharedPackedWeights ExportPacked() const override {
     if (!passes_.forward) return other_->ExportPacked();
-    return transformed_ ? packed_ : nullptr;
+    return packed_.Export();
   }
   bool ImportPacked(const SharedPackedWeights& shared) override {
     if (!passes_.forward) return other_->ImportPacked(shared);
-    const auto filters = std::dynamic_pointer_cast<const Filters>(shared);
-    if (filters == nullptr || !keeps_ || !filters->Fits(shape_)) return false;
-    packed_ = std::const_pointer_cast<Filters>(filters);  // Forward leaves it as it is
-    bias_ = filters->bias;
-    return transformed_ = true;
+    return keeps_ && packed_.Import(shared);
   }
 
   void Forward(const ForwardArgs& args) {
@@ -167,19 +155,8 @@ class State final : public ImplementationState, public HasPackedWeights {
     }
     const int threads = args.context.threads();
     ScratchCutter cutter(args.scratch);
-    const bool transforms = !args.weights_fixed || !keeps_ || !transformed_;
-    // Not before, as they may be taken from another state; and not where others read.
-    if (keeps_ && transforms && packed_.use_count() != 1) packed_ = NewFilters();
-    auto* filters = keeps_ ? packed_->values.view().data<float>()
-                           : reinterpret_cast<float*>(cutter.Take<std::byte>(static_cast<int64_t>(
-                                 BlockedWinogradWeightBytes(shape_, WinogradPass::kForward))));
-    if (transforms) {
-      BlockedWinogradWeights(shape_, WinogradPass::kForward, threads, learned.weight,
-                             learned.factor, filters);
-      SetBias(learned);
-      if (keeps_) packed_->bias = bias_;
-    }
-    transformed_ = args.weights_fixed && keeps_;
+    const float* filters = Filters(learned, args, &cutter);
+    SetBias(learned);
     const bool biased = learned.bias != nullptr || learned.shift != nullptr;
     const size_t scratch = BlockedWinogradForwardScratch(shape_, g_.batch, threads);
     BlockedWinogradForward(shape_, g_.batch, threads, x, filters,
@@ -211,9 +188,18 @@ class State final : public ImplementationState, public HasPackedWeights {
   }
 
  private:
-  std::shared_ptr<Filters> NewFilters() const {
-    return std::make_shared<Filters>(shape_,
-                                     BlockedWinogradWeightBytes(shape_, WinogradPass::kForward));
+  const float* Filters(const ConvLearned& learned, const ForwardArgs& args, ScratchCutter* cutter) {
+    const auto transform = [&](std::byte* to) {
+      BlockedWinogradWeights(shape_, WinogradPass::kForward, args.context.threads(), learned.weight,
+                             learned.factor, reinterpret_cast<float*>(to));
+    };
+    if (keeps_) {
+      return reinterpret_cast<const float*>(packed_.Get(args.weights_fixed, transform));
+    }
+    auto* filters = cutter->Take<std::byte>(
+        static_cast<int64_t>(BlockedWinogradWeightBytes(shape_, WinogradPass::kForward)));
+    transform(filters);
+    return reinterpret_cast<const float*>(filters);
   }
 
   void SetBias(const ConvLearned& learned) {
@@ -268,9 +254,8 @@ class State final : public ImplementationState, public HasPackedWeights {
   const bool keeps_;  // transformed filters; else they are scratch
   ConvEpilogueNumbers epilogue_;
   std::optional<BlockedConv> other_;
-  std::shared_ptr<Filters> packed_;
+  PackedWeightBuffer<std::array<int64_t, 4>> packed_;  // transformed filters
   std::vector<float> bias_;
-  bool transformed_ = false;
 };
 
 // Of the mean of the passes, which oneDNN does where that is faster.

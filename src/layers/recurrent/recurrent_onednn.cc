@@ -25,8 +25,8 @@ PackedProductConfig InputConfig(const OpDesc& query) {
   const RecurrentLayer& layer = LayerOf(query.layer);
   const SequenceSize e = layer.SizesOf(query.context);
   return {.rows = e.rows(),
+          .channels = e.inputs,
           .outputs = layer.cell().gates * e.hidden,
-          .inputs = e.inputs,
           .add = true,
           .threads = query.threads};
 }
@@ -35,8 +35,8 @@ PackedProductConfig HiddenConfig(const OpDesc& query) {
   const RecurrentLayer& layer = LayerOf(query.layer);
   const SequenceSize e = layer.SizesOf(query.context);
   return {.rows = e.streams,
+          .channels = e.hidden,
           .outputs = layer.cell().gates * e.hidden,
-          .inputs = e.hidden,
           .add = true,
           .threads = query.threads};
 }
@@ -49,8 +49,8 @@ bool HasGradient(const OpDesc& query) {
 PackedProductConfig GradientConfig(const OpDesc& query) {
   const PackedProductConfig forward = HiddenConfig(query);
   return {.rows = forward.rows,
-          .outputs = forward.inputs,
-          .inputs = forward.outputs,
+          .channels = forward.outputs,
+          .outputs = forward.channels,
           .transposed = true,
           .threads = forward.threads};
 }

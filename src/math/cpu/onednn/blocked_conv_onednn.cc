@@ -5,21 +5,22 @@
 
 #include "core/bfloat16.h"
 #include "core/parallel_for.h"
-#include "core/tensor.h"
 #include "math/blocked_conv.h"
 #include "math/blocked_copy.h"
 #include "math/cpu/onednn/conv_descs.h"
 #include "math/cpu/onednn/own_weight_gradient.h"
 #include "math/cpu/onednn/pieces.h"
 #include "math/image_ranges.h"
+#include "math/packed_weight_buffer.h"
 
 namespace crema {
 
 using dnnl::memory;
-using onednn::Args;
 using onednn::MakeReorder;
+using onednn::MakeRunner;
 using onednn::Pieces;
 using onednn::Runner;
+using onednn::RunReorder;
 using onednn::ScratchOf;
 
 namespace {
@@ -34,25 +35,19 @@ onednn::ForwardDesc MakeForward(BlockedConvConfig config) {
 
 }  // namespace
 
-namespace {
-
-// Weights, then the bias where it is computed.
-struct PackedConv final : PackedWeights {
-  PackedConv(const memory::desc& of, bool is_affine, size_t bytes)
-      : desc(of),
-        affine(is_affine),
-        values(Shape{static_cast<int64_t>((bytes + 63) / 64), 16}, DType::kF32) {}
-
-  const memory::desc desc;
-  const bool affine;
-  Tensor values;
-};
-
-}  // namespace
-
 struct BlockedConv::Parts {
+  // What packed weights depend on besides the learned values.
+  struct Key {
+    memory::desc desc;
+    bool affine;
+    bool operator==(const Key&) const = default;
+  };
+
   explicit Parts(const BlockedConvConfig& c)
-      : config(c), plain_weight(onednn::PlainWeights(c.shape)), forward(MakeForward(c)) {
+      : config(c),
+        plain_weight(onednn::PlainWeights(c.shape)),
+        forward(MakeForward(c)),
+        packed({forward.weights_desc(), c.affine}, PackedBytes()) {
     if (!c.backward) return;
     const onednn::ForwardDesc hint = ByImage() ? onednn::MakeForwardDesc(c) : forward;
     to_weight = onednn::MakeToWeightDesc(c, hint);
@@ -68,7 +63,6 @@ struct BlockedConv::Parts {
     return ByImage() ? static_cast<size_t>(ParallelWorkers(config.threads, Runs(), 1)) : 1;
   }
   bool Repacks() const { return forward.weights_desc() != plain_weight; }
-  bool HasBias() const { return config.bias || config.affine; }
   size_t WeightBytes() const {
     return static_cast<size_t>(config.shape.WeightCount()) * sizeof(float);
   }
@@ -76,6 +70,7 @@ struct BlockedConv::Parts {
     return static_cast<size_t>(config.shape.out_channels) * sizeof(float);
   }
   size_t PackedWeightBytes() const { return (forward.weights_desc().get_size() + 63) / 64 * 64; }
+  // Weights, then the bias where it is computed.
   size_t RepackedBytes() const { return PackedWeightBytes() + ChannelBytes(); }
   // A plain input is rounded before it is multiplied.
   bool RoundsInput() const { return config.bfloat16 && config.plain_input; }
@@ -87,13 +82,9 @@ struct BlockedConv::Parts {
   size_t ElementSize() const { return config.bfloat16 ? sizeof(BFloat16) : sizeof(float); }
 
   void MakePrimitives();
-  Runner MakeForwardRunner() const;
-  std::shared_ptr<PackedConv> NewPacked() const {
-    return std::make_shared<PackedConv>(forward.weights_desc(), config.affine, PackedBytes());
-  }
-  void Pack(const ConvLearned& learned, Pieces* pieces);
-  void PackWeights(const ConvLearned& learned, float* to, Pieces* pieces);
-  void SetWeights(const ConvLearned& learned, const float* packed);
+  const std::byte* Packed(const ConvLearned& learned, bool keep, Pieces* pieces);
+  void Pack(const ConvLearned& learned, std::byte* to, Pieces* pieces);
+  void SetWeights(const ConvLearned& learned, const std::byte* packed);
   // Images [begin, end) of the runs.
   void RunForward(size_t worker, int64_t begin, int64_t end, const void* x, const void* added,
                   void* y);
@@ -110,54 +101,28 @@ struct BlockedConv::Parts {
   std::optional<onednn::ToWeightDesc> to_weight;
   std::optional<onednn::OwnWeightGradient> own_to_weight;  // instead
 
-  std::optional<dnnl::stream> stream;
   std::vector<Runner> run_forward;  // by worker
   Runner run_to_input, run_to_weight;
   Runner pack, pack_to_input, unpack;
-  std::shared_ptr<PackedConv> packed;  // null where nothing was kept
-  bool keeps = false;                  // they were packed to be kept
-  bool taken = false;                  // by another one, and are not set yet
+  PackedWeightBuffer<Key> packed;
 };
 
-Runner BlockedConv::Parts::MakeForwardRunner() const {
-  const auto memory_of = onednn::WithoutData;
-  Args args{{DNNL_ARG_SRC, memory_of(forward.src_desc())},
-            {DNNL_ARG_WEIGHTS, memory_of(forward.weights_desc())},
-            {DNNL_ARG_DST, memory_of(forward.dst_desc())},
-            {DNNL_ARG_SCRATCHPAD, memory_of(forward.scratchpad_desc())}};
-  if (HasBias()) args.emplace(DNNL_ARG_BIAS, memory_of(forward.bias_desc()));
-  if (config.sum) {
-    args.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(onednn::kSumOp) | DNNL_ARG_SRC_1,
-                 memory_of(forward.dst_desc()));
-  }
-  return {dnnl::convolution_forward(forward), std::move(args)};
-}
-
 void BlockedConv::Parts::MakePrimitives() {
-  stream.emplace(onednn::Cpu());
-  const auto memory_of = onednn::WithoutData;
   {
     // oneDNN keeps primitives by the number of threads of now: with another one than that of the
     // description it may give one whose scratch is larger than what was booked.
     const onednn::ThreadCount as_described(ByImage() ? 1 : config.threads);
-    for (size_t w = 0; w < Workers(); ++w) run_forward.push_back(MakeForwardRunner());
+    for (size_t w = 0; w < Workers(); ++w) {
+      run_forward.push_back(MakeRunner<dnnl::convolution_forward>(forward));
+    }
   }
   if (Repacks()) pack = MakeReorder(plain_weight, forward.weights_desc(), false);
   if (to_weight) {
-    Args back{{DNNL_ARG_SRC, memory_of(to_weight->src_desc())},
-              {DNNL_ARG_DIFF_DST, memory_of(to_weight->diff_dst_desc())},
-              {DNNL_ARG_DIFF_WEIGHTS, memory_of(to_weight->diff_weights_desc())},
-              {DNNL_ARG_SCRATCHPAD, memory_of(to_weight->scratchpad_desc())}};
-    if (HasBias()) back.emplace(DNNL_ARG_DIFF_BIAS, memory_of(to_weight->diff_bias_desc()));
-    run_to_weight = Runner(dnnl::convolution_backward_weights(*to_weight), std::move(back));
+    run_to_weight = MakeRunner<dnnl::convolution_backward_weights>(*to_weight);
     unpack = MakeReorder(to_weight->diff_weights_desc(), plain_weight, true);
   }
   if (to_input) {
-    Args back{{DNNL_ARG_DIFF_SRC, memory_of(to_input->diff_src_desc())},
-              {DNNL_ARG_DIFF_DST, memory_of(to_input->diff_dst_desc())},
-              {DNNL_ARG_WEIGHTS, memory_of(to_input->weights_desc())},
-              {DNNL_ARG_SCRATCHPAD, memory_of(to_input->scratchpad_desc())}};
-    run_to_input = Runner(dnnl::convolution_backward_data(*to_input), std::move(back));
+    run_to_input = MakeRunner<dnnl::convolution_backward_data>(*to_input);
     if (to_input->weights_desc() != plain_weight) {
       pack_to_input = MakeReorder(plain_weight, to_input->weights_desc(), false);
     }
@@ -165,13 +130,13 @@ void BlockedConv::Parts::MakePrimitives() {
 }
 
 // Weights times their factors, in the order of the primitive, and the bias that goes with them.
-void BlockedConv::Parts::PackWeights(const ConvLearned& learned, float* kept, Pieces* pieces) {
-  float* bias = kept + PackedWeightBytes() / sizeof(float);
+void BlockedConv::Parts::Pack(const ConvLearned& learned, std::byte* to, Pieces* pieces) {
+  auto* bias = reinterpret_cast<float*>(to + PackedWeightBytes());
   const float* weight = learned.weight;
   if (config.affine) {
     const int64_t outputs = config.shape.out_channels;
     const int64_t depth = config.shape.WeightCount() / outputs;
-    float* scaled = pack ? pieces->Take(WeightBytes()) : kept;
+    float* scaled = pack ? pieces->Take(WeightBytes()) : reinterpret_cast<float*>(to);
     ParallelFor(config.threads, outputs, 16, [&](int64_t begin, int64_t end, int) {
       for (int64_t o = begin; o < end; ++o) {
         const float factor = learned.factor[o];
@@ -181,43 +146,33 @@ void BlockedConv::Parts::PackWeights(const ConvLearned& learned, float* kept, Pi
     });
     weight = scaled;
   }
-  if (pack) {
-    pack.Set(DNNL_ARG_FROM, weight);
-    pack.Set(DNNL_ARG_TO, kept);
-    pack.Run(*stream);
-  }
+  if (pack) RunReorder(&pack, weight, to);
 }
 
-void BlockedConv::Parts::SetWeights(const ConvLearned& learned, const float* kept) {
-  const float* bias = kept + PackedWeightBytes() / sizeof(float);
+void BlockedConv::Parts::SetWeights(const ConvLearned& learned, const std::byte* packed_values) {
+  const void* weight = learned.weight;
+  const void* bias = learned.bias;
+  if (pack || config.affine) weight = packed_values;
+  if (config.affine) bias = packed_values + PackedWeightBytes();
   for (Runner& run : run_forward) {
-    run.Set(DNNL_ARG_WEIGHTS, pack || config.affine ? kept : learned.weight);
-    if (HasBias()) run.Set(DNNL_ARG_BIAS, config.affine ? bias : learned.bias);
+    run.Set(DNNL_ARG_WEIGHTS, weight);
+    run.Set(DNNL_ARG_BIAS, bias);
   }
 }
 
-void BlockedConv::Parts::Pack(const ConvLearned& learned, Pieces* pieces) {
-  // Not before, as it may be taken from another one; and not where others read.
-  if (PackedBytes() > 0 && packed.use_count() != 1) packed = NewPacked();
-  float* to = packed ? packed->values.view().data<float>() : pieces->Take(RepackedBytes());
-  PackWeights(learned, to, pieces);
-  SetWeights(learned, to);
+const std::byte* BlockedConv::Parts::Packed(const ConvLearned& learned, bool keep, Pieces* pieces) {
+  if (PackedBytes() > 0) {
+    return packed.Get(keep, [&](std::byte* to) { Pack(learned, to, pieces); });
+  }
+  auto* to = pieces->Take<std::byte>(RepackedBytes());
+  Pack(learned, to, pieces);
+  return to;
 }
 
-SharedPackedWeights BlockedConv::ExportPacked() const {
-  return parts_->keeps ? parts_->packed : nullptr;
-}
+SharedPackedWeights BlockedConv::ExportPacked() const { return parts_->packed.Export(); }
 
 bool BlockedConv::ImportPacked(const SharedPackedWeights& shared) {
-  Parts& p = *parts_;
-  const auto packed = std::dynamic_pointer_cast<const PackedConv>(shared);
-  if (packed == nullptr || p.PackedBytes() == 0 || packed->affine != p.config.affine ||
-      packed->desc != p.forward.weights_desc()) {
-    return false;
-  }
-  p.packed = std::const_pointer_cast<PackedConv>(packed);  // Pack leaves it as it is
-  p.keeps = p.taken = true;
-  return true;
+  return parts_->PackedBytes() > 0 && parts_->packed.Import(shared);
 }
 
 BlockedConv::BlockedConv(const BlockedConvConfig& config) {
@@ -268,7 +223,7 @@ size_t BlockedConv::Parts::ToWeightScratch() const {
 }
 
 void BlockedConv::Prepare() {
-  if (parts_->stream) return;
+  if (!parts_->run_forward.empty()) return;
   const onednn::ThreadCount threads(parts_->config.threads);
   onednn::Try("convolution", [&] { parts_->MakePrimitives(); });
 }
@@ -283,11 +238,7 @@ void BlockedConv::Forward(const void* x, const ConvLearned& learned, const void*
     run.Set(DNNL_ARG_SCRATCHPAD, pieces.Take<void>(ScratchOf(p.forward)));
   }
   onednn::Try("convolution", [&] {
-    const bool kept = keep_weights && p.keeps && p.PackedBytes() > 0;
-    if (!kept) p.Pack(learned, &pieces);
-    if (kept && p.taken) p.SetWeights(learned, p.packed->values.view().data<float>());
-    p.taken = false;
-    p.keeps = keep_weights;
+    p.SetWeights(learned, p.Packed(learned, keep_weights, &pieces));
     x = p.RoundInput(x, &pieces);
     if (!p.ByImage()) return p.RunForward(0, 0, 1, x, added, y);
     const onednn::ThreadCount one(1);
@@ -307,10 +258,10 @@ void BlockedConv::Parts::RunForward(size_t worker, int64_t begin, int64_t end, c
     run.Set(DNNL_ARG_SRC, static_cast<const std::byte*>(x) + i * x_image);
     run.Set(DNNL_ARG_DST, static_cast<std::byte*>(y) + i * y_step);
     if (config.sum) {
-      run.Set(DNNL_ARG_ATTR_MULTIPLE_POST_OP(onednn::kSumOp) | DNNL_ARG_SRC_1,
+      run.Set(onednn::BinaryArg(onednn::kSumOp),
               static_cast<const std::byte*>(added) + i * y_image);
     }
-    run.Run(*stream);
+    run.Run();
   }
 }
 
@@ -356,13 +307,9 @@ void BlockedConv::Parts::ToWeight(const BlockedConvGrads& grads, const void* dy,
   run_to_weight.Set(DNNL_ARG_SRC, RoundInput(grads.x, &pieces));
   run_to_weight.Set(DNNL_ARG_DIFF_DST, dy);
   run_to_weight.Set(DNNL_ARG_DIFF_WEIGHTS, gradient);
-  if (HasBias()) run_to_weight.Set(DNNL_ARG_DIFF_BIAS, bias);
-  run_to_weight.Run(*stream);
-  if (grads.dweight != nullptr) {
-    unpack.Set(DNNL_ARG_FROM, gradient);
-    unpack.Set(DNNL_ARG_TO, grads.dweight);
-    unpack.Run(*stream);
-  }
+  run_to_weight.Set(DNNL_ARG_DIFF_BIAS, bias);
+  run_to_weight.Run();
+  if (grads.dweight != nullptr) RunReorder(&unpack, gradient, grads.dweight);
   if (grads.dbias != nullptr) {
     for (int64_t o = 0; o < config.shape.out_channels; ++o) grads.dbias[o] += bias[o];
   }
@@ -373,15 +320,13 @@ void BlockedConv::Parts::ToInput(const BlockedConvGrads& grads, const void* dy, 
   const void* weight = grads.weight;
   if (pack_to_input) {
     auto* repacked = pieces.Take<void>(to_input->weights_desc().get_size());
-    pack_to_input.Set(DNNL_ARG_FROM, weight);
-    pack_to_input.Set(DNNL_ARG_TO, repacked);
-    pack_to_input.Run(*stream);
+    RunReorder(&pack_to_input, weight, repacked);
     weight = repacked;
   }
   run_to_input.Set(DNNL_ARG_WEIGHTS, weight);
   run_to_input.Set(DNNL_ARG_DIFF_DST, dy);
   run_to_input.Set(DNNL_ARG_DIFF_SRC, grads.dx);
-  run_to_input.Run(*stream);
+  run_to_input.Run();
 }
 
 void BlockedConv::Backward(const BlockedConvGrads& grads, std::span<std::byte> scratch) {

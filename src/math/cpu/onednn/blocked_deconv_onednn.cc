@@ -1,20 +1,20 @@
 #include <algorithm>
-#include <optional>
 
 #include "core/parallel_for.h"
-#include "core/tensor.h"
 #include "math/blocked_bias.h"
 #include "math/blocked_deconv.h"
 #include "math/cpu/onednn/conv_descs.h"
 #include "math/cpu/onednn/pieces.h"
+#include "math/packed_weight_buffer.h"
 
 namespace crema {
 
 using dnnl::memory;
-using onednn::Args;
 using onednn::MakeReorder;
+using onednn::MakeRunner;
 using onednn::Pieces;
 using onednn::Runner;
+using onednn::RunReorder;
 using onednn::ScratchOf;
 
 namespace {
@@ -34,7 +34,8 @@ struct BlockedDeconv::Parts {
         plain(onednn::PlainWeights(c.shape)),
         to_input(onednn::MakeForwardDesc(TransposedOf(c))),
         forward(onednn::MakeToInputDesc(TransposedOf(c), to_input)),
-        to_weight(onednn::MakeToWeightDesc(TransposedOf(c), to_input)) {}
+        to_weight(onednn::MakeToWeightDesc(TransposedOf(c), to_input)),
+        packed(forward.weights_desc(), PackedBytes()) {}
 
   // Weights that a solver changes are packed in each pass, into scratch.
   size_t RepackedBytes() const { return forward.weights_desc().get_size(); }
@@ -43,6 +44,7 @@ struct BlockedDeconv::Parts {
   size_t OutputBytes() const { return forward.diff_src_desc().get_size(); }
 
   void MakePrimitives();
+  const std::byte* Packed(const float* weight, bool keep, Pieces* pieces);
   void ToWeight(const ConvGrads& grads, const float* dy, Pieces pieces);
   void ToInput(const ConvGrads& grads, const float* dy, Pieces pieces);
 
@@ -52,38 +54,27 @@ struct BlockedDeconv::Parts {
   const onednn::ToInputDesc forward;
   const onednn::ToWeightDesc to_weight;
 
-  std::optional<dnnl::stream> stream;
   Runner run_forward, run_to_input, run_to_weight;
   Runner pack, pack_to_input, unpack;
-  Tensor packed;
-  bool keeps = false;  // `packed` was made to be kept
+  PackedWeightBuffer<memory::desc> packed;
 };
 
 void BlockedDeconv::Parts::MakePrimitives() {
-  stream.emplace(onednn::Cpu());
-  const auto memory_of = onednn::WithoutData;
-  run_forward = Runner(dnnl::convolution_backward_data(forward),
-                       {{DNNL_ARG_DIFF_SRC, memory_of(forward.diff_src_desc())},
-                        {DNNL_ARG_DIFF_DST, memory_of(forward.diff_dst_desc())},
-                        {DNNL_ARG_WEIGHTS, memory_of(forward.weights_desc())},
-                        {DNNL_ARG_SCRATCHPAD, memory_of(forward.scratchpad_desc())}});
+  run_forward = MakeRunner<dnnl::convolution_backward_data>(forward);
   pack = MakeReorder(plain, forward.weights_desc(), false);
-  if (PackedBytes() > 0) {
-    packed = Tensor(Shape{static_cast<int64_t>((PackedBytes() + 63) / 64), 16}, DType::kF32);
-  }
   if (!config.backward) return;
-  run_to_input = Runner(dnnl::convolution_forward(to_input),
-                        {{DNNL_ARG_SRC, memory_of(to_input.src_desc())},
-                         {DNNL_ARG_WEIGHTS, memory_of(to_input.weights_desc())},
-                         {DNNL_ARG_DST, memory_of(to_input.dst_desc())},
-                         {DNNL_ARG_SCRATCHPAD, memory_of(to_input.scratchpad_desc())}});
+  run_to_input = MakeRunner<dnnl::convolution_forward>(to_input);
   pack_to_input = MakeReorder(plain, to_input.weights_desc(), false);
-  run_to_weight = Runner(dnnl::convolution_backward_weights(to_weight),
-                         {{DNNL_ARG_SRC, memory_of(to_weight.src_desc())},
-                          {DNNL_ARG_DIFF_DST, memory_of(to_weight.diff_dst_desc())},
-                          {DNNL_ARG_DIFF_WEIGHTS, memory_of(to_weight.diff_weights_desc())},
-                          {DNNL_ARG_SCRATCHPAD, memory_of(to_weight.scratchpad_desc())}});
+  run_to_weight = MakeRunner<dnnl::convolution_backward_weights>(to_weight);
   unpack = MakeReorder(to_weight.diff_weights_desc(), plain, true);
+}
+
+const std::byte* BlockedDeconv::Parts::Packed(const float* weight, bool keep, Pieces* pieces) {
+  const auto pack_into = [&](std::byte* to) { RunReorder(&pack, weight, to); };
+  if (PackedBytes() > 0) return packed.Get(keep, pack_into);
+  auto* to = pieces->Take<std::byte>(RepackedBytes());
+  pack_into(to);
+  return to;
 }
 
 BlockedDeconv::BlockedDeconv(const BlockedDeconvConfig& config) {
@@ -130,20 +121,12 @@ void BlockedDeconv::Forward(const float* x, const float* weight, const float* bi
   Pieces pieces(scratch.data());
   auto* own = pieces.Take<void>(ScratchOf(p.forward));
   onednn::Try("deconvolution", [&] {
-    if (!p.stream) p.MakePrimitives();
-    const bool can_keep = p.PackedBytes() > 0;
-    auto* to = can_keep ? p.packed.view().data<float>() : pieces.Take(p.RepackedBytes());
-    if (!(can_keep && keep_weights && p.keeps)) {
-      p.pack.Set(DNNL_ARG_FROM, weight);
-      p.pack.Set(DNNL_ARG_TO, to);
-      p.pack.Run(*p.stream);
-    }
-    p.keeps = keep_weights;
-    p.run_forward.Set(DNNL_ARG_WEIGHTS, to);
+    if (!p.run_forward) p.MakePrimitives();
+    p.run_forward.Set(DNNL_ARG_WEIGHTS, p.Packed(weight, keep_weights, &pieces));
     p.run_forward.Set(DNNL_ARG_DIFF_DST, x);
     p.run_forward.Set(DNNL_ARG_DIFF_SRC, y);
     p.run_forward.Set(DNNL_ARG_SCRATCHPAD, own);
-    p.run_forward.Run(*p.stream);
+    p.run_forward.Run();
   });
   if (bias == nullptr && !p.config.relu.on) return;
   AddBlockedBiasRelu(p.config.threads, p.config.shape.batch, p.config.shape.in_channels, p.Pixels(),
@@ -156,22 +139,18 @@ void BlockedDeconv::Parts::ToWeight(const ConvGrads& grads, const float* dy, Pie
   run_to_weight.Set(DNNL_ARG_SRC, dy);
   run_to_weight.Set(DNNL_ARG_DIFF_DST, grads.x);
   run_to_weight.Set(DNNL_ARG_DIFF_WEIGHTS, gradient);
-  run_to_weight.Run(*stream);
-  unpack.Set(DNNL_ARG_FROM, gradient);
-  unpack.Set(DNNL_ARG_TO, grads.dweight);
-  unpack.Run(*stream);
+  run_to_weight.Run();
+  RunReorder(&unpack, gradient, grads.dweight);
 }
 
 void BlockedDeconv::Parts::ToInput(const ConvGrads& grads, const float* dy, Pieces pieces) {
   run_to_input.Set(DNNL_ARG_SCRATCHPAD, pieces.Take<void>(ScratchOf(to_input)));
   auto* repacked = pieces.Take(to_input.weights_desc().get_size());
-  pack_to_input.Set(DNNL_ARG_FROM, grads.weight);
-  pack_to_input.Set(DNNL_ARG_TO, repacked);
-  pack_to_input.Run(*stream);
+  RunReorder(&pack_to_input, grads.weight, repacked);
   run_to_input.Set(DNNL_ARG_WEIGHTS, repacked);
   run_to_input.Set(DNNL_ARG_SRC, dy);
   run_to_input.Set(DNNL_ARG_DST, grads.dx);
-  run_to_input.Run(*stream);
+  run_to_input.Run();
 }
 
 void BlockedDeconv::Backward(const ConvGrads& grads, std::span<std::byte> scratch) {
@@ -191,7 +170,7 @@ void BlockedDeconv::Backward(const ConvGrads& grads, std::span<std::byte> scratc
     dy = masked;
   }
   onednn::Try("gradient of a deconvolution", [&] {
-    if (!p.stream) p.MakePrimitives();
+    if (!p.run_forward) p.MakePrimitives();
     if (grads.dweight != nullptr) p.ToWeight(grads, dy, pieces);
     if (grads.dx != nullptr) p.ToInput(grads, dy, pieces);
   });

@@ -16,8 +16,14 @@ ToInputDesc MakeToInputDesc(const BlockedConvConfig& config, const ForwardDesc& 
 // The gradients of weights and bias.
 ToWeightDesc MakeToWeightDesc(const BlockedConvConfig& config, const ForwardDesc& forward);
 
-// As a caffemodel holds them: plain, with the groups as an axis of their own where there are some.
-dnnl::memory::desc PlainWeights(const BlockedConvShape& shape);
+// With the groups as an axis of their own where there are some.
+dnnl::memory::dims WeightDims(const BlockedConvShape& shape);
+// As a caffemodel holds them, row-major.
+dnnl::memory::desc PlainWeights(const BlockedConvShape& shape,
+                                dnnl::memory::data_type type = dnnl::memory::data_type::f32);
+
+// How far the last window reaches beyond the input; negative where it does not reach its end.
+int64_t PadAfter(const BlockedConvShape::Axis& axis);
 
 // The index of the addition among the operations behind a convolution.
 inline constexpr int kSumOp = 0;

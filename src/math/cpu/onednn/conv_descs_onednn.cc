@@ -8,11 +8,6 @@ using Dims = memory::dims;
 constexpr auto kF32 = memory::data_type::f32;
 constexpr auto kDirect = dnnl::algorithm::convolution_direct;
 
-Dims WeightDims(const BlockedConvShape& s) {
-  if (s.groups == 1) return {s.out_channels, s.in_channels, s.h.kernel, s.w.kernel};
-  return {s.groups, s.out_channels / s.groups, s.in_channels / s.groups, s.h.kernel, s.w.kernel};
-}
-
 // The blobs and extents of one convolution.
 struct Geometry {
   explicit Geometry(const BlockedConvConfig& c)
@@ -25,33 +20,22 @@ struct Geometry {
         strides{c.shape.h.stride, c.shape.w.stride},
         dilates{c.shape.h.dilation - 1, c.shape.w.dilation - 1},
         before{c.shape.h.pad, c.shape.w.pad},
-        behind{Behind(c.shape.h), Behind(c.shape.w)} {
+        after{PadAfter(c.shape.h), PadAfter(c.shape.w)} {
     // With factors the bias is made while running, and there always is one.
     if (c.bias || c.affine)
       bias = memory::desc({c.shape.out_channels}, kF32, memory::format_tag::x);
   }
 
-  // What the last window reaches beyond the input; negative where it does not reach its end.
-  static int64_t Behind(const BlockedConvShape::Axis& a) {
-    return (a.out - 1) * a.stride + (a.kernel - 1) * a.dilation + 1 - a.in - a.pad;
-  }
-
   memory::data_type type;
   memory::desc x, weight, weight_gradient, bias, y;
-  Dims strides, dilates, before, behind;
+  Dims strides, dilates, before, after;
 };
 
 dnnl::primitive_attr ForwardAttributes(const BlockedConvConfig& c, const memory::desc& y) {
   dnnl::primitive_attr attr = Attributes();
   dnnl::post_ops ops;
   if (c.sum) ops.append_binary(dnnl::algorithm::binary_add, y);
-  if (c.relu.on) {
-#if DNNL_VERSION_MAJOR >= 3
-    ops.append_eltwise(dnnl::algorithm::eltwise_relu, c.relu.slope, 0);
-#else
-    ops.append_eltwise(1, dnnl::algorithm::eltwise_relu, c.relu.slope, 0);
-#endif
-  }
+  if (c.relu.on) AppendEltwise(&ops, dnnl::algorithm::eltwise_relu, c.relu.slope);
   attr.set_post_ops(ops);
   return attr;
 }
@@ -65,10 +49,10 @@ ForwardDesc MakeForwardDesc(const BlockedConvConfig& c) {
   const dnnl::primitive_attr attr = ForwardAttributes(c, g.y);
 #if DNNL_VERSION_MAJOR >= 3
   return {Cpu(), kind,      kDirect,   g.x,      g.weight, g.bias,
-          g.y,   g.strides, g.dilates, g.before, g.behind, attr};
+          g.y,   g.strides, g.dilates, g.before, g.after,  attr};
 #else
   const dnnl::convolution_forward::desc desc(kind, kDirect, g.x, g.weight, g.bias, g.y, g.strides,
-                                             g.dilates, g.before, g.behind);
+                                             g.dilates, g.before, g.after);
   return {desc, attr, Cpu()};
 #endif
 }
@@ -76,11 +60,11 @@ ForwardDesc MakeForwardDesc(const BlockedConvConfig& c) {
 ToInputDesc MakeToInputDesc(const BlockedConvConfig& c, const ForwardDesc& forward) {
   const Geometry g(c);
 #if DNNL_VERSION_MAJOR >= 3
-  return {Cpu(),     kDirect,  g.x,      g.weight, g.y,         g.strides,
-          g.dilates, g.before, g.behind, forward,  Attributes()};
+  return {Cpu(),     kDirect,  g.x,     g.weight, g.y,         g.strides,
+          g.dilates, g.before, g.after, forward,  Attributes()};
 #else
   const dnnl::convolution_backward_data::desc desc(kDirect, g.x, g.weight, g.y, g.strides,
-                                                   g.dilates, g.before, g.behind);
+                                                   g.dilates, g.before, g.after);
   return {desc, Attributes(), Cpu(), forward};
 #endif
 }
@@ -89,16 +73,25 @@ ToWeightDesc MakeToWeightDesc(const BlockedConvConfig& c, const ForwardDesc& for
   const Geometry g(c);
 #if DNNL_VERSION_MAJOR >= 3
   return {Cpu(),     kDirect,   g.x,      g.weight_gradient, g.bias,  g.y,
-          g.strides, g.dilates, g.before, g.behind,          forward, Attributes()};
+          g.strides, g.dilates, g.before, g.after,           forward, Attributes()};
 #else
   const dnnl::convolution_backward_weights::desc desc(kDirect, g.x, g.weight_gradient, g.bias, g.y,
-                                                      g.strides, g.dilates, g.before, g.behind);
+                                                      g.strides, g.dilates, g.before, g.after);
   return {desc, Attributes(), Cpu(), forward};
 #endif
 }
 
-memory::desc PlainWeights(const BlockedConvShape& shape) {
-  return {WeightDims(shape), kF32,
+Dims WeightDims(const BlockedConvShape& s) {
+  if (s.groups == 1) return {s.out_channels, s.in_channels, s.h.kernel, s.w.kernel};
+  return {s.groups, s.out_channels / s.groups, s.in_channels / s.groups, s.h.kernel, s.w.kernel};
+}
+
+int64_t PadAfter(const BlockedConvShape::Axis& a) {
+  return (a.out - 1) * a.stride + (a.kernel - 1) * a.dilation + 1 - a.in - a.pad;
+}
+
+memory::desc PlainWeights(const BlockedConvShape& shape, memory::data_type type) {
+  return {WeightDims(shape), type,
           shape.groups == 1 ? memory::format_tag::oihw : memory::format_tag::goihw};
 }
 

@@ -7,8 +7,6 @@ namespace crema {
 namespace {
 
 using dnnl::memory;
-using onednn::Args;
-using onednn::Runner;
 using Desc = dnnl::matmul::primitive_desc;
 
 // oneDNN's fast code refuses matrices with gaps between their rows.
@@ -28,11 +26,7 @@ dnnl::primitive_attr AttributesOf(const DenseProductConfig& c) {
     attr.set_post_ops(ops);
     return attr;
   }
-#if DNNL_VERSION_MAJOR >= 3
-  ops.append_eltwise(dnnl::algorithm::eltwise_linear, c.scale, 0);
-#else
-  ops.append_eltwise(1, dnnl::algorithm::eltwise_linear, c.scale, 0);
-#endif
+  onednn::AppendEltwise(&ops, dnnl::algorithm::eltwise_linear, c.scale);
   attr.set_post_ops(ops);
   return attr;
 }
@@ -52,19 +46,11 @@ Desc MakeDesc(const DenseProductConfig& c) {
 
 struct DenseProduct::Parts {
   explicit Parts(const DenseProductConfig& c)
-      : threads(c.threads), desc(MakeDesc(c)), stream(onednn::Cpu()) {
-    const auto memory_of = onednn::WithoutData;
-    run =
-        Runner(dnnl::matmul(desc), Args{{DNNL_ARG_SRC, memory_of(desc.src_desc())},
-                                        {DNNL_ARG_WEIGHTS, memory_of(desc.weights_desc())},
-                                        {DNNL_ARG_DST, memory_of(desc.dst_desc())},
-                                        {DNNL_ARG_SCRATCHPAD, memory_of(desc.scratchpad_desc())}});
-  }
+      : threads(c.threads), desc(MakeDesc(c)), run(onednn::MakeRunner<dnnl::matmul>(desc)) {}
 
   const int threads;
   const Desc desc;
-  const dnnl::stream stream;
-  Runner run;
+  onednn::Runner run;
 };
 
 DenseProduct::DenseProduct(const DenseProductConfig& config) {
@@ -98,7 +84,7 @@ void DenseProduct::Run(const float* a, const float* b, float* c, std::byte* scra
     p.run.Set(DNNL_ARG_WEIGHTS, b);
     p.run.Set(DNNL_ARG_DST, c);
     p.run.Set(DNNL_ARG_SCRATCHPAD, scratch);
-    p.run.Run(p.stream);
+    p.run.Run();
   });
 }
 

@@ -1,9 +1,9 @@
+#include <optional>
+
 #include "math/cpu/onednn/map_runner.h"
 #include "math/lrn_primitive.h"
 
 namespace crema {
-
-using onednn::WithoutData;
 
 namespace {
 
@@ -56,22 +56,9 @@ struct LrnPrimitive::Parts {
     onednn::Try("LRN", [&] { backward.emplace(MakeBackwardDesc(c, forward.desc())); });
   }
 
-  void MakeBackward() {
-    stream.emplace(onednn::Cpu());
-    onednn::Args args{{DNNL_ARG_SRC, WithoutData(backward->src_desc())},
-                      {DNNL_ARG_DIFF_DST, WithoutData(backward->diff_dst_desc())},
-                      {DNNL_ARG_DIFF_SRC, WithoutData(backward->diff_src_desc())},
-                      {DNNL_ARG_SCRATCHPAD, WithoutData(backward->scratchpad_desc())}};
-    if (forward.WorkspaceBytes() > 0) {
-      args.emplace(DNNL_ARG_WORKSPACE, WithoutData(backward->workspace_desc()));
-    }
-    run_backward = onednn::Runner(dnnl::lrn_backward(*backward), std::move(args));
-  }
-
   const int threads;
   onednn::MapRunner<dnnl::lrn_forward> forward;
   std::optional<BackwardDesc> backward;
-  std::optional<dnnl::stream> stream;
   onednn::Runner run_backward;
 };
 
@@ -93,9 +80,10 @@ size_t LrnPrimitive::BackwardScratch() const {
 
 void LrnPrimitive::Prepare() {
   parts_->forward.Prepare();
-  if (!parts_->backward || parts_->stream) return;
-  const onednn::ThreadCount count(parts_->threads);
-  onednn::Try("LRN", [&] { parts_->MakeBackward(); });
+  Parts& p = *parts_;
+  if (!p.backward || p.run_backward) return;
+  const onednn::ThreadCount count(p.threads);
+  onednn::Try("LRN", [&] { p.run_backward = onednn::MakeRunner<dnnl::lrn_backward>(*p.backward); });
 }
 
 void LrnPrimitive::Forward(const float* x, float* y, void* workspace,
@@ -114,8 +102,8 @@ void LrnPrimitive::Backward(const float* x, const void* workspace, const float* 
     p.run_backward.Set(DNNL_ARG_DIFF_DST, dy);
     p.run_backward.Set(DNNL_ARG_DIFF_SRC, dx);
     p.run_backward.Set(DNNL_ARG_SCRATCHPAD, scratch.data());
-    if (WorkspaceBytes() > 0) p.run_backward.Set(DNNL_ARG_WORKSPACE, workspace);
-    p.run_backward.Run(*p.stream);
+    p.run_backward.Set(DNNL_ARG_WORKSPACE, workspace);
+    p.run_backward.Run();
   });
 }
 

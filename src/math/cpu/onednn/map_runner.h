@@ -1,9 +1,7 @@
 // Internal: a primitive that makes y of x, and a workspace where it has one.
 #pragma once
 
-#include <optional>
 #include <span>
-#include <utility>
 
 #include "math/cpu/onednn/pieces.h"
 
@@ -32,18 +30,9 @@ class MapRunner {
 
   // Makes the primitive, which the first call would do otherwise.
   void Prepare() {
-    if (stream_) return;
+    if (run_) return;
     const ThreadCount count(threads_);
-    Try(what_, [&] {
-      stream_.emplace(Cpu());
-      Args args{{DNNL_ARG_SRC, WithoutData(desc_.src_desc())},
-                {DNNL_ARG_DST, WithoutData(desc_.dst_desc())},
-                {DNNL_ARG_SCRATCHPAD, WithoutData(desc_.scratchpad_desc())}};
-      if (WorkspaceBytes() > 0) {
-        args.emplace(DNNL_ARG_WORKSPACE, WithoutData(desc_.workspace_desc()));
-      }
-      run_ = Runner(Primitive(desc_), std::move(args));
-    });
+    Try(what_, [&] { run_ = MakeRunner<Primitive>(desc_); });
   }
 
   // `workspace` may be null where nobody wants it.
@@ -55,11 +44,9 @@ class MapRunner {
       run_.Set(DNNL_ARG_SRC, x);
       run_.Set(DNNL_ARG_DST, y);
       run_.Set(DNNL_ARG_SCRATCHPAD, pieces.Take<void>(ScratchOf(desc_)));
-      if (WorkspaceBytes() > 0) {
-        void* unwanted = pieces.Take<void>(WorkspaceBytes());
-        run_.Set(DNNL_ARG_WORKSPACE, workspace == nullptr ? unwanted : workspace);
-      }
-      run_.Run(*stream_);
+      void* unwanted = pieces.Take<void>(WorkspaceBytes());
+      run_.Set(DNNL_ARG_WORKSPACE, workspace == nullptr ? unwanted : workspace);
+      run_.Run();
     });
   }
 
@@ -73,7 +60,6 @@ class MapRunner {
   const char* const what_;
   const int threads_;
   const Desc desc_;
-  std::optional<dnnl::stream> stream_;
   Runner run_;
 };
 

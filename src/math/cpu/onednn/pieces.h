@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <string_view>
-#include <utility>
 
 #include "math/cpu/onednn/primitives.h"
 
@@ -44,8 +43,13 @@ inline Runner MakeReorder(const dnnl::memory::desc& from, const dnnl::memory::de
     attr.set_post_ops(ops);
   }
   const dnnl::reorder::primitive_desc desc(Cpu(), from, Cpu(), to, attr);
-  Args args{{DNNL_ARG_FROM, WithoutData(from)}, {DNNL_ARG_TO, WithoutData(to)}};
-  return {dnnl::reorder(desc), std::move(args)};
+  return MakeRunner<dnnl::reorder>(desc);
+}
+
+inline void RunReorder(Runner* reorder, const void* from, void* to) {
+  reorder->Set(DNNL_ARG_FROM, from);
+  reorder->Set(DNNL_ARG_TO, to);
+  reorder->Run();
 }
 
 }  // namespace crema::onednn

@@ -6,11 +6,9 @@
 namespace crema {
 
 using dnnl::memory;
-using onednn::Args;
 using onednn::Pieces;
 using onednn::Runner;
 using onednn::ScratchOf;
-using onednn::WithoutData;
 
 namespace {
 
@@ -92,23 +90,12 @@ struct PoolPrimitive::Parts {
   const PoolPrimitiveConfig config;
   const ForwardDesc forward;
   std::optional<BackwardDesc> backward;
-  std::optional<dnnl::stream> stream;
   Runner run_forward, run_backward;
 };
 
 void PoolPrimitive::Parts::MakePrimitives() {
-  stream.emplace(onednn::Cpu());
-  Args args{{DNNL_ARG_SRC, WithoutData(forward.src_desc())},
-            {DNNL_ARG_DST, WithoutData(forward.dst_desc())},
-            {DNNL_ARG_SCRATCHPAD, WithoutData(forward.scratchpad_desc())}};
-  if (HasIndex()) args.emplace(DNNL_ARG_WORKSPACE, WithoutData(forward.workspace_desc()));
-  run_forward = Runner(dnnl::pooling_forward(forward), std::move(args));
-  if (!backward) return;
-  Args back{{DNNL_ARG_DIFF_SRC, WithoutData(backward->diff_src_desc())},
-            {DNNL_ARG_DIFF_DST, WithoutData(backward->diff_dst_desc())},
-            {DNNL_ARG_SCRATCHPAD, WithoutData(backward->scratchpad_desc())}};
-  if (HasIndex()) back.emplace(DNNL_ARG_WORKSPACE, WithoutData(backward->workspace_desc()));
-  run_backward = Runner(dnnl::pooling_backward(*backward), std::move(back));
+  run_forward = onednn::MakeRunner<dnnl::pooling_forward>(forward);
+  if (backward) run_backward = onednn::MakeRunner<dnnl::pooling_backward>(*backward);
 }
 
 PoolPrimitive::PoolPrimitive(const PoolPrimitiveConfig& config) {
@@ -142,7 +129,7 @@ size_t PoolPrimitive::BackwardScratch() const {
 }
 
 void PoolPrimitive::Prepare() {
-  if (parts_->stream) return;
+  if (parts_->run_forward) return;
   const onednn::ThreadCount threads(parts_->config.threads);
   onednn::Try("pooling", [&] { parts_->MakePrimitives(); });
 }
@@ -158,10 +145,8 @@ void PoolPrimitive::Forward(const void* x, void* y, void* index, std::span<std::
     p.run_forward.Set(DNNL_ARG_SRC, x);
     p.run_forward.Set(DNNL_ARG_DST, y);
     p.run_forward.Set(DNNL_ARG_SCRATCHPAD, own);
-    if (p.HasIndex()) {
-      p.run_forward.Set(DNNL_ARG_WORKSPACE, index == nullptr ? unwanted : index);
-    }
-    p.run_forward.Run(*p.stream);
+    p.run_forward.Set(DNNL_ARG_WORKSPACE, index == nullptr ? unwanted : index);
+    p.run_forward.Run();
   });
 }
 
@@ -175,8 +160,8 @@ void PoolPrimitive::Backward(const void* index, const void* dy, void* dx,
     p.run_backward.Set(DNNL_ARG_DIFF_DST, dy);
     p.run_backward.Set(DNNL_ARG_DIFF_SRC, dx);
     p.run_backward.Set(DNNL_ARG_SCRATCHPAD, scratch.data());
-    if (p.HasIndex()) p.run_backward.Set(DNNL_ARG_WORKSPACE, index);
-    p.run_backward.Run(*p.stream);
+    p.run_backward.Set(DNNL_ARG_WORKSPACE, index);
+    p.run_backward.Run();
   });
 }
 

@@ -20,8 +20,6 @@
 
 namespace crema::onednn {
 
-using Args = std::unordered_map<int, dnnl::memory>;
-
 inline const dnnl::engine& Cpu() {
   static const dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
   return cpu;
@@ -71,36 +69,71 @@ inline dnnl::primitive_attr Attributes() {
   return attr;
 }
 
-inline dnnl::memory WithoutData(const dnnl::memory::desc& desc) {
-  return dnnl::memory(desc, Cpu(), nullptr);
+inline void AppendEltwise(dnnl::post_ops* ops, dnnl::algorithm algorithm, float alpha) {
+#if DNNL_VERSION_MAJOR >= 3
+  ops->append_eltwise(algorithm, alpha, 0);
+#else
+  ops->append_eltwise(1, algorithm, alpha, 0);
+#endif
 }
 
-// A primitive with the arguments that it is run with, made once.
+// The second input of binary post-op `index`.
+constexpr int BinaryArg(int index) {
+  return DNNL_ARG_ATTR_MULTIPLE_POST_OP(index) | DNNL_ARG_SRC_1;
+}
+
+// A primitive with the arguments that it is run with, made once. Thread safety: one thread at a
+// time.
 class Runner {
  public:
   Runner() = default;
-  Runner(const dnnl::primitive& primitive, Args args)
-      : primitive_(primitive), args_(std::move(args)) {
+  Runner(const dnnl::primitive& primitive, const dnnl::primitive_desc_base& desc)
+      : primitive_(primitive), stream_(Cpu()) {
+    for (const int arg : {DNNL_ARG_SRC, DNNL_ARG_DST, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS,
+                          DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS,
+                          DNNL_ARG_DIFF_BIAS, DNNL_ARG_WORKSPACE, DNNL_ARG_SCRATCHPAD}) {
+      AddArg(arg, desc);
+    }
+    const dnnl::primitive_attr attr = desc.get_primitive_attr();
+    const dnnl::post_ops ops = attr.get_post_ops();  // refers to `attr`
+    for (int i = 0; i < ops.len(); ++i) {
+      if (ops.kind(i) == dnnl::primitive::kind::binary) AddArg(BinaryArg(i), desc);
+    }
     for (const auto& [arg, memory] : args_) list_.push_back({arg, memory.get()});
   }
 
   explicit operator bool() const { return !args_.empty(); }
+  // Does nothing where the primitive has no such argument (bias, scratch, workspace).
   void Set(int arg, const void* data) {
-    dnnl::memory& memory = args_.at(arg);
-    // Setting it may write zeros behind the last channel.
+    const auto found = args_.find(arg);
+    if (found == args_.end()) return;
+    dnnl::memory& memory = found->second;
+    // Setting it may write zeros after the last channel.
     if (memory.get_data_handle() != data) memory.set_data_handle(const_cast<void*>(data));
   }
   // The C++ function would make the list anew.
-  void Run(const dnnl::stream& stream) {
+  void Run() {
     const dnnl_status_t status = dnnl_primitive_execute(
-        primitive_.get(), stream.get(), static_cast<int>(list_.size()), list_.data());
+        primitive_.get(), stream_.get(), static_cast<int>(list_.size()), list_.data());
     if (status != dnnl_success) throw dnnl::error(status, "could not execute a primitive");
   }
 
  private:
+  void AddArg(int arg, const dnnl::primitive_desc_base& desc) {
+    const dnnl::memory::desc of = desc.query_md(dnnl::query::exec_arg_md, arg);
+    if (!of.is_zero()) args_.emplace(arg, dnnl::memory(of, Cpu(), nullptr));
+  }
+
   dnnl::primitive primitive_;
-  Args args_;  // owns what `list_` refers to
+  dnnl::stream stream_;
+  std::unordered_map<int, dnnl::memory> args_;  // owns what `list_` refers to
   std::vector<dnnl_exec_arg_t> list_;
 };
+
+// Makes a runner of a `Primitive`, such as dnnl::matmul.
+template <typename Primitive>
+Runner MakeRunner(const typename Primitive::primitive_desc& desc) {
+  return {Primitive(desc), desc};
+}
 
 }  // namespace crema::onednn
