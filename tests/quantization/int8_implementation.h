@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "crema.pb.h"
 #include "graph/registry.h"
 
 namespace crema::test {

@@ -226,8 +226,8 @@ void RegisterMultiBoxLoss(Registry& registry) {
       "xmin, ymin, xmax, ymax in units of the image, difficult"};
   type.output_docs = {"loss: scalar"};
   type.differences = {
-      "Each forward pass starts afresh; the fork keeps matches of earlier ones until Backward has "
-      "run.",
+      ("Each forward pass starts afresh; the fork keeps matches of earlier ones until Backward has "
+       "run."),
       ("LOGISTIC without mining: each prior has its own targets and background is a class like the "
        "others; the fork mixes up the targets of images."),
       "An object or prior without area matches nothing; the fork encodes infinite targets.",

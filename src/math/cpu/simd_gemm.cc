@@ -204,6 +204,7 @@ void RunSimdGemm(const BasicSimdGemm<T>& simd, bool ta, bool tb, int64_t m, int6
   }
 }
 
+// Types cannot be in parentheses. NOLINTBEGIN(bugprone-macro-parentheses)
 #define CREMA_INSTANTIATE(T)                                                                    \
   template void PackRows(const BasicSimdGemm<T>&, bool, int64_t, int64_t, T, const T*, int64_t, \
                          T*);                                                                   \
@@ -211,6 +212,7 @@ void RunSimdGemm(const BasicSimdGemm<T>& simd, bool ta, bool tb, int64_t m, int6
                             T*);                                                                \
   template void RunSimdGemm(const BasicSimdGemm<T>&, bool, bool, int64_t, int64_t, int64_t, T,  \
                             const T*, int64_t, const T*, int64_t, T, T*, int64_t);
+// NOLINTEND(bugprone-macro-parentheses)
 CREMA_INSTANTIATE(float)
 CREMA_INSTANTIATE(double)
 #undef CREMA_INSTANTIATE
