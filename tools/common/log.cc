@@ -25,6 +25,7 @@ namespace {
 
 // Never destroyed: code that runs at exit may log.
 LineWriter& Stderr() {
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
   static LineWriter& writer = *new LineWriter(STDERR_FILENO, [](int64_t lines) {
     const std::string message =
         StrCat(lines, " lines of the log were dropped: no reader took them");
