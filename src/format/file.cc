@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/folder.h"
 #include "core/strings.h"
 #include "format/temporary_file.h"
 
@@ -160,7 +161,7 @@ std::string DidYouMeanPath(const std::string& path) {
   std::vector<std::string> names;
   std::error_code error;
   for (fs::directory_iterator entry(FolderOf(whole.string()), error), end; !error && entry != end;
-       entry.increment(error)) {
+       Advance(entry, error)) {
     names.push_back(entry->path().filename().string());
     if (names.size() == kEnough) break;
   }

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/folder.h"
 #include "core/host_name.h"
 #include "core/strings.h"
 
@@ -105,7 +106,7 @@ void RemoveAbandoned(const std::string& path) {
   std::vector<fs::path> abandoned;
   std::error_code error;
   for (fs::directory_iterator entry(folder.empty() ? "." : folder, error), end;
-       !error && entry != end; entry.increment(error)) {
+       !error && entry != end; Advance(entry, error)) {
     std::error_code ignored;
     if (!name.empty() && NameOfAbandoned(entry->path().string()) == name &&
         entry->is_regular_file(ignored)) {

@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "core/folder.h"
 #include "core/host_name.h"
 #include "core/strings.h"
 #include "report/clock.h"
@@ -48,7 +49,7 @@ std::vector<NamedScalar> ScalarsOf(const std::string& group,
 bool HasGraph(const std::string& folder) {
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
+       Advance(entry, error)) {
     const bool is_event_file = entry->path().filename().string().starts_with(kEventPrefix);
     std::error_code ignored;
     if (is_event_file && entry->file_size(ignored) > 0 && !ignored) return true;
@@ -62,7 +63,7 @@ std::string NextEventFile(const std::string& folder) {
   auto seconds = static_cast<int64_t>(UnixTime());
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
+       Advance(entry, error)) {
     const std::string name = entry->path().filename().string();
     if (!name.starts_with(kEventPrefix)) continue;
     int64_t other = 0;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "core/folder.h"
 #include "core/strings.h"
 #include "format/temporary_file.h"
 #include "solvers/snapshot.h"
@@ -55,7 +56,7 @@ std::vector<std::string> NamesBeside(const std::string& prefix) {
   std::vector<std::string> names;
   std::error_code error;
   for (fs::directory_iterator entry(folder.empty() ? "." : folder, error), end;
-       !error && entry != end; entry.increment(error)) {
+       !error && entry != end; Advance(entry, error)) {
     std::string name = entry->path().filename().string();
     std::error_code ignored;
     if (name.starts_with(stem) && entry->is_regular_file(ignored)) names.push_back(std::move(name));

@@ -215,6 +215,25 @@ int RunReported(int argc, char** argv, const char* usage,
   }
 }
 
+// Ends the process with a clear error if an exception that reports a lack of memory leaves a
+// thread, a static initializer or a noexcept function. Allocates nothing.
+[[noreturn]] void EndOnUncaught() {
+  try {
+    if (std::current_exception()) throw;
+  } catch (const std::bad_alloc&) {
+    constexpr std::string_view kText = "error: out of memory\n";
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kText.data(), kText.size());
+    ::_exit(ExitCode(ErrorCode::kOutOfMemory));
+  } catch (...) {
+    // printed below
+  }
+  __gnu_cxx::__verbose_terminate_handler();
+  std::abort();
+}
+
+// Runs before the static initializers of this program: those of protobuf allocate.
+[[gnu::constructor(101)]] void CatchUncaught() { std::set_terminate(EndOnUncaught); }
+
 }  // namespace
 
 int CheckedThreads(int threads) {

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "core/folder.h"
 #include "core/strings.h"
 #include "format/data_file.h"
 #include "format/file.h"
@@ -22,7 +23,7 @@ bool IsFolder(const fs::path& path) {
 std::string YearsIn(const std::string& folder) {
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
+       Advance(entry, error)) {
     if (IsFolder(entry->path() / "Annotations")) {
       return StrCat(" (did you mean '", entry->path().string(), "'?)");
     }

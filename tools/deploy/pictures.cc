@@ -15,6 +15,7 @@
 #include "common/json.h"
 #include "common/lines.h"
 #include "common/log.h"
+#include "core/folder.h"
 #include "core/strings.h"
 #include "deploy/options.h"
 #include "format/file.h"
@@ -52,7 +53,7 @@ std::vector<std::string> InFolder(const std::string& folder) {
   std::vector<std::string> inside;
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
+       Advance(entry, error)) {
     const fs::path& path = entry->path();
     if (EndsIn(path, kImageEnds) || EndsIn(path, kVideoEnds)) inside.push_back(path.string());
   }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/folder.h"
 #include "core/strings.h"
 #include "data/records/data_set_folder.h"
 #include "format/file.h"
@@ -66,7 +67,7 @@ void Check(const leveldb::Status& status, const std::string& path, const char* d
 void RefusePipes(const std::string& path) {
   std::error_code error;
   for (std::filesystem::directory_iterator entry(path, error), end; !error && entry != end;
-       entry.increment(error)) {
+       Advance(entry, error)) {
     std::error_code gone;
     const auto status = entry->status(gone);
     if (gone || std::filesystem::is_regular_file(status) || std::filesystem::is_directory(status)) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/folder.h"
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "data/records/data_set_folder.h"
@@ -62,7 +63,7 @@ bool LooksLikeLevelDb(const std::string& path) {
 bool HoldsHdf5Files(const std::string& folder) {
   std::error_code error;
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
+       Advance(entry, error)) {
     const std::string extension = entry->path().extension().string();
     if (extension == ".h5" || extension == ".hdf5") return true;
   }

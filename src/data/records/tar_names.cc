@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "core/folder.h"
 #include "core/strings.h"
 #include "data/records/tar_shards.h"
 #include "format/file.h"
@@ -95,7 +96,7 @@ bool LooksLikeTarShards(const std::string& path) {
   if (!fs::exists(status)) return path.find('{') != std::string::npos;
   if (fs::is_directory(status)) {
     for (fs::directory_iterator entry(path, error), end; !error && entry != end;
-         entry.increment(error)) {
+         Advance(entry, error)) {
       if (entry->path().extension() == ".tar") return true;
     }
     return false;

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/folder.h"
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "data/records/data_set_folder.h"
@@ -59,7 +60,7 @@ std::vector<std::string> FindShards(const std::string& path) {
   if (!S_ISDIR(ExamineDataSet(path).st_mode)) return {path};
   std::vector<std::string> shards;
   for (fs::directory_iterator entry(path, error), end; !error && entry != end;
-       entry.increment(error)) {
+       Advance(entry, error)) {
     if (entry->path().extension() == ".tar") shards.push_back(entry->path().string());
   }
   if (error) {

@@ -18,6 +18,8 @@
 #include <system_error>
 #include <utility>
 
+#include "core/folder.h"
+
 namespace crema::server {
 namespace {
 
@@ -42,7 +44,7 @@ int64_t OpenDescriptors() {
   std::error_code error;
   int64_t count = 0;
   for (std::filesystem::directory_iterator it("/proc/self/fd", error), end; !error && it != end;
-       it.increment(error)) {
+       Advance(it, error)) {
     ++count;
   }
   return count;

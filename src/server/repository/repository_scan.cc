@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/folder.h"
 #include "core/strings.h"
 #include "server/protocol/names.h"
 
@@ -130,7 +131,7 @@ std::vector<fs::path> FoldersIn(const fs::path& folder) {
     std::error_code unseen;
     if (it->is_directory(unseen)) folders.push_back(it->path());
     if (unseen && !IsMissing(unseen)) error = unseen;  // a link to an inaccessible target
-    if (!error) it.increment(error);
+    if (!error) Advance(it, error);
   }
   if (error) {
     Fail(ErrorCode::kIoFailure, StrCat("the folder cannot be listed: ", error.message()),
