@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# The C++ in docs/adding_a_layer.md is compiled: every line of it stands in tests/examples/.
+# The C++ in the pages that show how to extend Crema is compiled: every line of it stands in
+# tests/examples/.
 set -euo pipefail
 . scripts/lint/files.sh
-doc=docs/adding_a_layer.md
-[ -f "$doc" ] || exit 0
 
-mapfile -t sources < <(list_files 'tests/examples/*.cc' 'tests/examples/*.h')
+mapfile -t sources < <(list_files 'tests/examples/*.cc' 'tests/examples/*.cu' 'tests/examples/*.h')
+mapfile -t docs < <(list_files docs/adding_a_layer.md 'docs/development/*.md')
 awk '
-  FILENAME != ARGV[ARGC - 1] { line = $0; gsub(/[ \t]+/, " ", line); known[line] = 1; next }
-  /^```cpp/ { code = 1; next }
+  FILENAME !~ /\.md$/ { line = $0; gsub(/[ \t]+/, " ", line); known[line] = 1; next }
+  /^```(cpp|cuda)/ { code = 1; next }
   /^```/ { code = 0; next }
   code {
     line = $0; gsub(/[ \t]+/, " ", line)
@@ -18,4 +18,4 @@ awk '
     }
   }
   END { exit failed }
-' "${sources[@]}" "$doc"
+' "${sources[@]}" "${docs[@]}"

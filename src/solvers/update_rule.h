@@ -60,6 +60,16 @@ struct UpdateRule {
   int64_t (*apply)(const UpdateArgs& args) = nullptr;
 };
 
+// Returns a row of the table of rules. `rest` has the fields that not all rules set.
+inline UpdateRule MakeRule(const char* name, int histories, decltype(UpdateRule::check) check,
+                           decltype(UpdateRule::apply) apply, UpdateRule rest) {
+  rest.name = name;
+  rest.histories = histories;
+  rest.check = check;
+  rest.apply = apply;
+  return rest;
+}
+
 // All of them, in the order in which they are listed to people.
 std::span<const UpdateRule> UpdateRules();
 // Null when there is none of that name.

@@ -1,11 +1,15 @@
-// The worked layer of docs/adding_a_layer.md. A built-in layer needs no header: the list declares
+// The layer of docs/adding_a_layer.md, and its implementation of
+// docs/development/add_an_implementation.md. A built-in layer needs no header: the list declares
 // it.
 #pragma once
 
+#include "graph/implementation.h"
 #include "graph/registry.h"
 
 namespace crema {
 
 void RegisterGain(Registry& registry);
+
+ImplementationPtr GainByChannel();
 
 }  // namespace crema

@@ -112,6 +112,30 @@ TEST_F(GainTest, PassesTheGenericChecker) {
   }
 }
 
+// The checker compares it with the native methods.
+TEST_F(GainTest, PassesTheGenericCheckerByChannel) {
+  registry_.AddImplementation("Gain", GainByChannel());
+  const LayerType& type = *registry_.Find("Gain");
+  ASSERT_EQ(type.implementations.front()->name, "by_channel");
+  for (const LayerSample& sample : type.samples) {
+    for (const std::string& failure : test::CheckLayerSample(type, sample)) {
+      ADD_FAILURE() << failure;
+    }
+  }
+}
+
+TEST_F(GainTest, IsRunByChannelInTraining) {
+  registry_.AddImplementation("Gain", GainByChannel());
+  const Implementation& implementation = *registry_.Find("Gain")->implementations.front();
+  const BlobSpec input{.shape = {2, 3, 4}};
+  const InferContext infer{.inputs = {&input, 1}, .output_count = 1};
+  const LayerInfo info = layer_->Infer(infer);
+  OpDesc op{.layer = *layer_, .context = infer, .info = info, .threads = 3, .backward = true};
+  EXPECT_TRUE(implementation.Supports(op).yes);
+  op.threads = 4;
+  EXPECT_EQ(implementation.Supports(op).reason, "has too few channels");
+}
+
 TEST_F(GainTest, RefusesABiasNamingTheField) {
   LayerParameter param = GainParam();
   param.mutable_scale_param()->set_bias_term(true);

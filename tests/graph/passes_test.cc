@@ -1,7 +1,6 @@
 // Each pass as a pair of nets: before and after.
 #include "graph/passes/passes.h"
 
-#include <google/protobuf/util/message_differencer.h>
 #include <gtest/gtest.h>
 
 #include "crema.pb.h"
@@ -10,23 +9,8 @@
 namespace crema {
 namespace {
 
-Graph GraphOf(const std::string& text) {
-  const NetFile file = ParseNet(text, "net.prototxt");
-  NetState state;
-  state.set_phase(TRAIN);
-  std::vector<Problem> warnings;
-  return BuildGraph(file.net, file.source, state, test::TestRegistry(), &warnings);
-}
-
-// Both printed, so that a difference can be read.
-void ExpectSameNet(const Graph& graph, const std::string& after) {
-  NetParameter got = ToNetParameter(graph);
-  NetParameter expected = ParseNet(after, "after.prototxt").net;
-  for (NetParameter* net : {&got, &expected}) {
-    for (LayerParameter& layer : *net->mutable_layer()) layer.clear_phase();
-  }
-  EXPECT_EQ(PrintText(got), PrintText(expected));
-}
+using test::ExpectSameNet;
+using test::GraphOf;
 
 constexpr const char* kData =
     "layer { name: \"data\" type: \"Input\" top: \"data\" input_param { shape { dim: 2 dim: 3 } } "

@@ -1,5 +1,7 @@
 #include "support/net.h"
 
+#include <gtest/gtest.h>
+
 #include "core/rng.h"
 #include "crema.pb.h"
 #include "support/gpu.h"
@@ -30,6 +32,21 @@ std::string PlanError(const std::string& text, Phase phase) {
     return error.what();
   }
   return "";
+}
+
+Graph GraphOf(const std::string& text) {
+  const NetFile file = ParseNet(text, "net.prototxt");
+  std::vector<Problem> warnings;
+  return BuildGraph(file.net, file.source, StateOf(file, TRAIN), TestRegistry(), &warnings);
+}
+
+void ExpectSameNet(const Graph& graph, const std::string& after) {
+  NetParameter got = ToNetParameter(graph);
+  NetParameter expected = ParseNet(after, "after.prototxt").net;
+  for (NetParameter* net : {&got, &expected}) {
+    for (LayerParameter& layer : *net->mutable_layer()) layer.clear_phase();
+  }
+  EXPECT_EQ(PrintText(got), PrintText(expected));
 }
 
 std::string PlanWarnings(const std::string& text, Phase phase) {

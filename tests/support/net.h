@@ -23,6 +23,12 @@ std::shared_ptr<const Plan> PlanText(const std::string& text, Phase phase = TRAI
 // The text of the error that planning ends with; empty when it succeeds.
 std::string PlanError(const std::string& text, Phase phase = TRAIN);
 
+// Returns the graph of a net written as text, in the phase TRAIN, before any pass.
+Graph GraphOf(const std::string& text);
+
+// Expects the graph to be that of the net `after`, apart from phases. Prints both.
+void ExpectSameNet(const Graph& graph, const std::string& after);
+
 // The warnings of planning, a line each.
 std::string PlanWarnings(const std::string& text, Phase phase = TRAIN);
 
