@@ -21,7 +21,7 @@
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "format/prototxt.h"
-#include "inspect/replace_sources.h"
+#include "graph/replace_sources.h"
 #include "quantization/quantize.h"
 #include "runtime/weights_files.h"
 

@@ -30,6 +30,8 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, required=True, help="build folder")
     parser.add_argument("--runner", type=pathlib.Path, help="default: BUILD/bin/compare_runner")
+    parser.add_argument("--before", type=pathlib.Path,
+                        help="compare_runner of an older build, to race against")
     parser.add_argument("--nets", type=_names(nets.NETS), default=list(nets.NETS))
     parser.add_argument("--modes", type=_names(("infer", "train")), default=["infer", "train"])
     parser.add_argument("--batches", type=_numbers, help="of inference; default: 1,8,32")
@@ -116,7 +118,8 @@ def descriptors_of(options):
 
 def check_build(peers, options):
     """Throws Refused if it lacks a file."""
-    for path in [runner_of(options), *([descriptors_of(options)] if peers else [])]:
+    before = [options.before] if options.before else []
+    for path in [runner_of(options), *before, *([descriptors_of(options)] if peers else [])]:
         if not path.is_file():
             raise Refused(f"there is no {path}; build with -DCREMA_BUILD_BENCH=ON, and give that "
                           "folder as --build")
@@ -146,6 +149,8 @@ def hold_race(track, peers, options, conditions):
             and track.precision in peer_list.PEERS[name].precisions]
     reference = track.set_up()
     everyone = [contestants.Crema(track), *(contestants.Peer(name, track) for name in able)]
+    if options.before:
+        everyone.insert(1, contestants.Crema(track, "crema_before", options.before))
     runners = race.hold(track, reference, everyone, options.turns, options.turn_seconds,
                         options.cold_starts)
     return [report.entry(track, runner, runners[0], conditions) for runner in runners]

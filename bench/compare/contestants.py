@@ -14,12 +14,12 @@ RACE_RATE = 1e-4
 
 
 class Crema:
-    """The runner of one course."""
+    """A compare_runner: that of the course, or that of another build under another name."""
 
-    name = "crema"
-
-    def __init__(self, course):
+    def __init__(self, course, name="crema", runner=None):
         self.course = course
+        self.name = name
+        self.runner = runner or course.runner
 
     def prepare(self):
         """Nothing to convert."""
@@ -28,7 +28,7 @@ class Crema:
         """checked: for comparing results, with large steps and without dropout."""
         course = self.course
         command = [
-            str(course.runner), f"mode={course.mode}", f"weights={course.weights}",
+            str(self.runner), f"mode={course.mode}", f"weights={course.weights}",
             f"model={course.model}", f"shapes={course.net.shapes(course.batch, course.mode)}",
             f"integers={course.net.bounds()}", f"threads={course.threads}",
             f"precision={precision or course.precision}",

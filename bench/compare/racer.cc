@@ -12,7 +12,7 @@
 #include "crema.pb.h"
 #include "format/caffemodel.h"
 #include "format/prototxt.h"
-#include "inspect/replace_sources.h"
+#include "graph/replace_sources.h"
 #include "runtime/weights_files.h"
 #include "solvers/solver.h"
 

@@ -28,7 +28,7 @@
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "format/prototxt.h"
-#include "inspect/replace_sources.h"
+#include "graph/replace_sources.h"
 #include "solvers/solver.h"
 
 DEFINE_string(model, "", "the net, a prototxt");

@@ -413,6 +413,15 @@ class CommandTest(unittest.TestCase):
             self.assertFalse(stale.exists())
             stale.touch()
 
+    def test_an_older_build_takes_turns_under_its_own_name(self):
+        done = self.compare(f"--before={self.folder}/none")
+        self.assertIn(f"no {self.folder}/none; build", done.stderr)
+        done = self.compare(f"--before={self.folder}/bin/compare_runner")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        entries = report.read_json(self.folder / "results/compare.json")
+        self.assertEqual([e["contestant"] for e in entries], ["crema", "crema_before"])
+        self.assertIn("times_crema", entries[1])
+
     def test_races_with_other_threads_are_added(self):
         self.compare("--add")
         done = self.compare("--add", "--threads=1")
