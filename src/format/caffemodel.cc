@@ -12,7 +12,6 @@
 #include "format/hdf5_format.h"
 #include "format/net_stream.h"
 #include "format/seal.h"
-#include "format/sealed_file.h"
 #include "format/sniff.h"
 #include "format/upgrade.h"
 #include "format/wire.h"

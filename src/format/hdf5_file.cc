@@ -11,7 +11,6 @@
 #include "crema.pb.h"
 #include "format/blob_proto.h"
 #include "format/file.h"
-#include "format/hdf5_probe.h"
 
 namespace crema {
 namespace {

@@ -9,7 +9,6 @@
 #include "format/file.h"
 #include "format/hdf5_format.h"
 #include "format/seal.h"
-#include "format/sealed_file.h"
 #include "format/sniff.h"
 #include "format/wire.h"
 

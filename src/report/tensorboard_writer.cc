@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "core/folder.h"
-#include "core/host_name.h"
+#include "core/machine_limits.h"
 #include "core/strings.h"
 #include "report/clock.h"
 #include "report/metrics_writer.h"

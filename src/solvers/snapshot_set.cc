@@ -9,7 +9,7 @@
 
 #include "core/folder.h"
 #include "core/strings.h"
-#include "format/temporary_file.h"
+#include "format/file.h"
 #include "solvers/snapshot.h"
 
 namespace crema {

@@ -6,7 +6,7 @@
 #include <regex>
 #include <string>
 
-#include "core/limited_allocator.h"
+#include "core/allocator.h"
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "runtime/evaluate.h"

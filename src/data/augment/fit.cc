@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "crema.pb.h"
-#include "data/image/resize.h"
+#include "data/image/image.h"
 
 namespace crema {
 namespace {

@@ -6,7 +6,7 @@
 #include "crema.pb.h"
 #include "data/augment/jitter.h"
 #include "data/augment/random_part.h"
-#include "data/image/resize.h"
+#include "data/image/image.h"
 
 namespace crema {
 

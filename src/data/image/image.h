@@ -67,4 +67,17 @@ void DecodeImage(std::string_view bytes, ColorMode mode, const std::string& name
 // first. Returns the fault of a JPEG or PNG file. Empty for a whole file or another format.
 std::string FindTruncation(std::string_view bytes);
 
+enum class Interpolation { kLinear, kArea, kNearest, kCubic, kLanczos4 };
+
+// Requires: height and width above 0. Throws kUnsupported without OpenCV.
+Image Resize(const Image& image, int height, int width, Interpolation how = Interpolation::kLinear);
+
+// `type` is an extension such as jpg or png. `quality` (1 to 100) is for JPEG and WebP; 0: the
+// library's default. Throws kInvalidArgument for an unsupported type, kUnsupported without OpenCV.
+// Thread safety: any number of threads.
+std::string EncodeImage(const Image& image, const std::string& type, int quality);
+
+// Like DecodeImage, for the formats of OpenCV. Requires: 1 to INT_MAX bytes, not truncated.
+void DecodeByOpenCv(std::string_view bytes, ColorMode mode, const std::string& name, Image* image);
+
 }  // namespace crema

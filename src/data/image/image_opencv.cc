@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "data/image/codecs_opencv.h"
-#include "data/image/decode_image.h"
+#include "data/image/image.h"
 #include "data/image/mat_opencv.h"
 
 namespace crema {

@@ -1,6 +1,6 @@
 #include <opencv2/imgproc.hpp>
 
-#include "data/image/resize.h"
+#include "data/image/image.h"
 
 namespace crema {
 

@@ -18,7 +18,6 @@
 #include "data/records/leveldb.h"
 #include "data/records/lmdb.h"
 #include "data/records/tar_shards.h"
-#include "data/records/tar_writer.h"
 
 namespace crema {
 namespace {
