@@ -8,7 +8,6 @@
 #include "crema.pb.h"
 #include "runtime/device_passes.h"
 #include "runtime/error_context.h"
-#include "runtime/layer_error_context.h"
 #include "runtime/layer_observer.h"
 #include "runtime/packed_weight_cache.h"
 #include "runtime/step_binder.h"

@@ -11,7 +11,7 @@
 #include "plan/layer_query.h"
 #include "plan/passes/memory_formats.h"
 #include "plan/tunes_engines.h"
-#include "runtime/layer_error_context.h"
+#include "runtime/error_context.h"
 
 namespace crema {
 namespace {

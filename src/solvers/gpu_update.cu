@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "runtime/captured_graph.h"
-#include "solvers/gpu_update.h"
+#include "solvers/device_update.h"
 #include "solvers/host_ring.h"
 #include "solvers/update_kernels.cuh"
 

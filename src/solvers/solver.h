@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "core/tensor.h"
 #include "crema.pb.h"
 #include "graph/registry.h"
 #include "runtime/session.h"
 #include "solvers/diagnose.h"
 #include "solvers/epochs.h"
-#include "solvers/iteration_start.h"
 #include "solvers/learning_rate.h"
 #include "solvers/loss_window.h"
 #include "solvers/metric_tracker.h"
@@ -29,6 +29,20 @@
 #include "solvers/updater.h"
 
 namespace crema {
+
+// Positions of data readers, number of the pass, and statistics, which forward passes change; the
+// weights are changed at the end of an iteration only. Thread safety: one thread.
+class IterationStart {
+ public:
+  // On a GPU the copies are queued. Allocates memory the first time.
+  void Take(const Session& session);
+  // Requires Take of the same session.
+  void PutBack(Session* session) const;
+
+ private:
+  PassMark mark_;
+  std::vector<Tensor> statistics_;  // by learned slot; empty: it is none
+};
 
 // With SolverOptions::ranks, all ranks call Solve and Step, each in a thread of its own; all other
 // calls that run the net are for one rank alone. Thread safety: one thread; several solvers may

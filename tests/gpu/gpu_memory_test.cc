@@ -11,7 +11,7 @@
 #include "crema.pb.h"
 #include "runtime/evaluate.h"
 #include "runtime/memory_fit.h"
-#include "solvers/gpu_update.h"
+#include "solvers/device_update.h"
 #include "support/gpu.h"
 #include "support/solver_runs.h"
 

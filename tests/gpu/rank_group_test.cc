@@ -9,7 +9,7 @@
 #include "core/device_memory.h"
 #include "core/error.h"
 #include "core/strings.h"
-#include "parallel/gpu_collective.h"
+#include "parallel/collective.h"
 #include "parallel/host_collective.h"
 #include "parallel/rendezvous.h"
 #include "runtime/gpu.h"

@@ -9,7 +9,6 @@
 #include "server/http/metadata_json.h"
 #include "server/http/openapi.h"
 #include "server/http/page.h"
-#include "server/protocol/index_json.h"
 #include "server/protocol/infer_json.h"
 #include "server/protocol/load_json.h"
 

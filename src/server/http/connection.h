@@ -21,7 +21,6 @@
 #include "server/http/head_parser.h"
 #include "server/http/http_server.h"
 #include "server/http/pending_answer.h"
-#include "server/http/response_writer.h"
 #include "server/http/time_limit.h"
 #include "server/protocol/names.h"
 

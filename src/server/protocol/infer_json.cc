@@ -9,10 +9,10 @@
 
 #include "core/json.h"
 #include "core/strings.h"
+#include "server/protocol/check_request.h"
 #include "server/protocol/classification.h"
 #include "server/protocol/datatype.h"
 #include "server/protocol/infer_sax.h"
-#include "server/protocol/shape_check.h"
 #include "server/request_error.h"
 
 namespace crema::server {

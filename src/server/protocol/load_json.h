@@ -13,4 +13,8 @@ void CheckLoadParameter(std::string_view name);
 // kBadRequest, also if the body is not a JSON object.
 void CheckLoadBody(std::string_view body);
 
+// Returns true if only ready models are requested: {"ready":true}. An empty body requests all.
+// Throws kBadRequest if the body is not a JSON object, or nested too deeply.
+bool AsksForReady(std::string_view body);
+
 }  // namespace crema::server
