@@ -13,7 +13,7 @@
 #include "format/caffemodel.h"
 #include "format/prototxt.h"
 #include "inspect/replace_sources.h"
-#include "runtime/weights_files.h"
+#include "runtime/weights.h"
 #include "solvers/solver.h"
 
 namespace crema::compare {

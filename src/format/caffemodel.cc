@@ -9,7 +9,6 @@
 #include "crema.pb.h"
 #include "format/blob_proto.h"
 #include "format/file.h"
-#include "format/hdf5_format.h"
 #include "format/net_stream.h"
 #include "format/seal.h"
 #include "format/sniff.h"

@@ -7,7 +7,6 @@
 #include "format/blob_proto.h"
 #include "format/caffemodel.h"
 #include "format/hdf5_file.h"
-#include "format/hdf5_format.h"
 
 namespace crema {
 namespace {

@@ -3,7 +3,6 @@
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "format/hdf5_file.h"
-#include "format/hdf5_format.h"
 #include "format/seal.h"
 #include "format/solver_state.h"
 #include "format/wire.h"

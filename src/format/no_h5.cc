@@ -4,7 +4,6 @@
 #include "core/error.h"
 #include "crema.pb.h"
 #include "format/caffemodel.h"
-#include "format/hdf5_format.h"
 #include "format/solver_state.h"
 
 namespace crema {

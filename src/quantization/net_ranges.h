@@ -7,7 +7,7 @@
 #include "crema.pb.h"
 #include "plan/plan.h"
 #include "quantization/quantize.h"
-#include "quantization/value_histogram.h"
+#include "quantization/range_rule.h"
 #include "runtime/layer_observer.h"
 
 namespace crema {

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "format/blob_proto.h"
+#include "format/caffemodel.h"
 #include "math/filler.h"
 #include "runtime/weights_matcher.h"
 
@@ -135,6 +137,107 @@ NetParameter Weights::Export(const Plan& plan) const {
     }
   }
   return net;
+}
+
+namespace {
+
+bool Has(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+void AddNew(const std::vector<std::string>& from, std::vector<std::string>* to) {
+  for (const std::string& name : from) {
+    if (!Has(*to, name)) to->push_back(name);
+  }
+}
+
+}  // namespace
+
+void MergeInto(LoadReport* all, const LoadReport& next) {
+  AddNew(next.loaded, &all->loaded);
+  AddNew(next.at_fillers, &all->at_fillers);
+  AddNew(next.not_in_net, &all->not_in_net);
+  const auto is_loaded = [&](const std::string& layer) { return Has(all->loaded, layer); };
+  std::erase_if(all->at_fillers, is_loaded);
+  all->reshaped.insert(all->reshaped.end(), next.reshaped.begin(), next.reshaped.end());
+  all->skipped.insert(all->skipped.end(), next.skipped.begin(), next.skipped.end());
+  all->renames.insert(all->renames.end(), next.renames.begin(), next.renames.end());
+  std::erase_if(all->renames,
+                [&](const LoadReport::Rename& rename) { return is_loaded(rename.layer); });
+  all->filled.insert(next.filled.begin(), next.filled.end());
+  all->learned = next.learned;
+}
+
+std::string DescribeLoad(const LoadReport& report, const std::string& file) {
+  std::string text = StrCat("weights from ", file, ":\n");
+  const auto list = [&](const char* what, const std::vector<std::string>& names) {
+    for (const std::string& name : names) text += StrCat("  ", what, "  ", name, "\n");
+  };
+  const auto list_notes = [&](const char* what, const std::vector<LoadReport::Note>& notes) {
+    for (const LoadReport::Note& note : notes) {
+      text += StrCat("  ", what, "  ", note.layer, ": ", note.text, "\n");
+    }
+  };
+  list("loaded    ", report.loaded);
+  list_notes("reshaped  ", report.reshaped);
+  list_notes("skipped   ", report.skipped);
+  list("at fillers", report.at_fillers);
+  list("not used  ", report.not_in_net);
+  return text;
+}
+
+std::string LoadWarning(const LoadReport& report, const std::string& files) {
+  const auto filled = static_cast<int>(report.filled.size());
+  if (2 * filled >= report.learned) return "";
+  std::string text = StrCat("only ", filled, " of the ", report.learned,
+                            " parameter blobs of the net came from ", files);
+  constexpr size_t kMost = 10;
+  for (size_t i = 0; i < std::min(report.renames.size(), kMost); ++i) {
+    const LoadReport::Rename& rename = report.renames[i];
+    text += StrCat("; rename '", rename.layer, "' to '", rename.layer_of_file, "'?",
+                   rename.fits ? "" : " (its shapes differ)");
+  }
+  if (report.renames.size() > kMost) text += "; and more";
+  return text;
+}
+
+namespace {
+
+void FailWhereMissing(const LoadReport& report, const std::string& files) {
+  std::vector<Problem> problems;
+  for (const std::string& layer : report.at_fillers) {
+    problems.push_back({ErrorCode::kInvalidArgument,
+                        {.file = files, .layer = layer},
+                        StrCat("none of the files has blobs for this layer",
+                               DidYouMean(layer, report.not_in_net))});
+  }
+  if (!problems.empty()) throw Error(std::move(problems));
+}
+
+}  // namespace
+
+LoadReport LoadFiles(const WeightsFiles& files, const Plan& plan, Weights* weights, LogSink* log) {
+  const bool is_single = files.paths.size() == 1;
+  LoadReport all;
+  for (const std::string& path : files.paths) {
+    const LoadReport report =
+        weights->Load(plan, ReadCaffemodel(path), path,
+                      is_single ? files.missing : MissingLayers::kKeep, files.on_mismatch);
+    const bool whole =
+        report.at_fillers.empty() && report.not_in_net.empty() && report.skipped.empty();
+    if (log != nullptr) {
+      log->Write(whole ? Severity::kInfo : Severity::kWarning, DescribeLoad(report, path));
+    }
+    MergeInto(&all, report);
+  }
+  weights->FillRest(plan);
+  const std::string names = Join(files.paths, ", ");
+  if (files.missing == MissingLayers::kError && files.on_mismatch != OnMismatch::kSkip) {
+    FailWhereMissing(all, names);
+  }
+  const std::string warning = files.paths.empty() ? "" : LoadWarning(all, names);
+  if (log != nullptr && !warning.empty()) log->Write(Severity::kWarning, warning);
+  return all;
 }
 
 }  // namespace crema

@@ -12,10 +12,10 @@
 #include "crema.pb.h"
 #include "format/solver_state.h"
 #include "format/stock_caffe.h"
-#include "runtime/weights_files.h"
+#include "runtime/weights.h"
 #include "solvers/run_memory.h"
 #include "solvers/run_rules.h"
-#include "solvers/state_check.h"
+#include "solvers/snapshot.h"
 #include "solvers/train_plan.h"
 
 namespace crema {

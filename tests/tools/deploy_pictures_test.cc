@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
-#include "data/image/class_colors.h"
+#include "data/image/draw_boxes.h"
 #include "data/image/image.h"
 #include "data/image/video_writer.h"
 #include "format/npy.h"

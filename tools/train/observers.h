@@ -9,8 +9,8 @@
 #include "report/pace.h"
 #include "report/run_recorder.h"
 #include "solvers/caffe_log.h"
-#include "solvers/observer_list.h"
 #include "solvers/solver.h"
+#include "solvers/training_observer.h"
 
 namespace crema::tools {
 

@@ -1,5 +1,6 @@
 #include "server/grpc/grpc_server.h"
 
+#include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/health_check_service_interface.h>
 
 #include <chrono>
@@ -9,7 +10,6 @@
 #include "format/file.h"
 #include "server/grpc/acceptor.h"
 #include "server/grpc/service.h"
-#include "server/grpc/unsupported.h"
 
 namespace crema::server {
 namespace {
@@ -20,6 +20,35 @@ std::shared_ptr<grpc::ServerCredentials> Credentials(const GrpcOptions& options)
   tls.pem_key_cert_pairs.push_back({ReadFile(options.tls_key), ReadFile(options.tls_cert)});
   return grpc::SslServerCredentials(tls);
 }
+
+// Deletes itself.
+class Refusal final : public grpc::ServerGenericBidiReactor {
+ public:
+  explicit Refusal(const grpc::Status& status) { Finish(status); }
+
+ private:
+  void OnDone() override { delete this; }
+};
+
+// Answers UNIMPLEMENTED with a message that names the method. Thread safety: any number of threads.
+class UnsupportedCalls final : public grpc::CallbackGenericService {
+ public:
+  explicit UnsupportedCalls(Service& service) : service_(service) {}
+
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext* context) override {
+    constexpr size_t kLongest = 128;
+    constexpr auto kCode = grpc::StatusCode::UNIMPLEMENTED;
+    service_.metrics.Answered("grpc", kCode);
+    return new Refusal(
+        {kCode, StrCat("this server has no method ", context->method().substr(0, kLongest),
+                       "; it has no streams, no shared memory, no log and trace "
+                       "settings")});
+  }
+
+ private:
+  Service& service_;
+};
 
 class CallbackServer final : public GrpcServer {
  public:

@@ -1,4 +1,4 @@
-// Checks a request against a model.
+// Checks a request against a model, and its shapes before memory is allocated.
 #pragma once
 
 #include <cstdint>

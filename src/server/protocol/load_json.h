@@ -1,4 +1,4 @@
-// Checks the parameters of a request to load a model.
+// Reads the bodies of requests to the model repository.
 #pragma once
 
 #include <string_view>
