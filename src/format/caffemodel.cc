@@ -21,9 +21,7 @@ namespace {
 constexpr const char* kExpected = "a weights file (caffemodel)";
 
 [[noreturn]] void FailFile(const std::string& path, std::string message) {
-  Where where;
-  where.file = path;
-  Fail(ErrorCode::kDataLoss, std::move(message), where);
+  Fail(ErrorCode::kDataLoss, std::move(message), {.file = path});
 }
 
 // Does not block on a pipe.

@@ -33,11 +33,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Where In(const std::string& path) {
-  Where where;
-  where.file = path;
-  return where;
-}
+Where In(const std::string& path) { return {.file = path}; }
 
 // Closes a file descriptor at the end of a scope.
 class Descriptor {

@@ -94,9 +94,8 @@ Hdf5Reader::Hdf5Reader(const std::string& path)
 }
 
 void Hdf5Reader::FailDamaged(const std::string& what) const {
-  Where where;
-  where.file = path_;
-  Fail(ErrorCode::kDataLoss, "is damaged or truncated: " + what + "; take another copy", where);
+  Fail(ErrorCode::kDataLoss, "is damaged or truncated: " + what + "; take another copy",
+       {.file = path_});
 }
 
 bool Hdf5Reader::Has(const std::string& name) const {
@@ -167,13 +166,11 @@ void Hdf5Reader::CheckSum() const {
   if (!expected_sum_) return;
   ReadRest("/", 1);
   if (sum_.Total() == *expected_sum_) return;
-  Where where;
-  where.file = path_;
   Fail(ErrorCode::kDataLoss,
        StrCat("its checksum does not fit: the file is damaged; take another copy or an earlier "
               "snapshot (if it was changed on purpose, delete its attribute '",
               kHdf5SumName, "')"),
-       where);
+       {.file = path_});
 }
 
 BlobProto Hdf5Reader::ReadArray(const std::string& dataset) const {

@@ -10,12 +10,10 @@ namespace crema {
 namespace {
 
 [[noreturn]] void FailWithout(const std::string& path) {
-  Where where;
-  where.file = path;
   Fail(ErrorCode::kUnsupported,
        "is an HDF5 file, and this build has no HDF5: build with -DCREMA_HDF5=ON, or use "
        "snapshot_format: BINARYPROTO",
-       where);
+       {.file = path});
 }
 
 }  // namespace

@@ -55,9 +55,8 @@ std::optional<SealValues> Decode(std::string_view start, std::string_view bytes)
 }
 
 [[noreturn]] void FailSeal(const std::string& path, const std::string& message) {
-  Where where;
-  where.file = path;
-  Fail(ErrorCode::kDataLoss, message + "; take another copy or an earlier snapshot", where);
+  Fail(ErrorCode::kDataLoss, message + "; take another copy or an earlier snapshot",
+       {.file = path});
 }
 
 // Returns true for a file that was truncated within its head.
@@ -131,12 +130,10 @@ template <typename Message>
 void WriteUnsealed(const Message& message, const std::string& path) {
   const uint64_t size = message.ByteSizeLong();
   if (size + 2 * kSealBytes > kMaxFileBytes) {
-    Where where;
-    where.file = path;
     Fail(ErrorCode::kUnsupported,
          StrCat("cannot be written: it would have ", size, " bytes, and such files end at 2 GiB; ",
                 "set snapshot_format: HDF5"),
-         where);
+         {.file = path});
   }
   std::string body;
   body.reserve(size);

@@ -319,9 +319,7 @@ bool IsSet(const SolverParameter& param, const std::string& name) {
 }
 
 Problem Warning(ErrorCode code, const std::string& field, std::string message) {
-  Where where;
-  where.field = field;
-  return {code, std::move(where), std::move(message)};
+  return {code, {.field = field}, std::move(message)};
 }
 
 std::set<std::string> FieldsOf(const LrPolicy& policy) {

@@ -51,9 +51,7 @@ double MomentumAt(const UpdateRule& rule, const SolverParameter& param, int64_t 
 }
 
 void FieldChecks::Report(const std::string& field, std::string message) {
-  Where where;
-  where.field = field;
-  problems_.push_back({ErrorCode::kInvalidArgument, std::move(where), std::move(message)});
+  problems_.push_back({ErrorCode::kInvalidArgument, {.field = field}, std::move(message)});
 }
 
 void FieldChecks::NotNegative(const std::string& field, double value) {
