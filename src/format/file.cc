@@ -158,6 +158,59 @@ bool IsAnotherOfItsKind(const std::string& name, const std::string& other) {
   return digits.size() == other_digits.size() && digits != other_digits;
 }
 
+namespace fs = std::filesystem;
+
+constexpr std::string_view kMark = ".tmp.";
+
+bool IsRunning(pid_t process) {
+  return process != ::getpid() && (::kill(process, 0) == 0 || errno != ESRCH);
+}
+
+// Returns false if unknown.
+bool IsADayOld(const std::string& path) {
+  std::error_code error;
+  const auto changed = fs::last_write_time(path, error);
+  return !error && fs::file_time_type::clock::now() - changed > std::chrono::hours(24);
+}
+
+// Returns false if unknown.
+bool IsBeingWritten(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (file < 0) return false;
+  const bool locked = ::flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(file);
+  return locked;
+}
+
+bool IsHex(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+// Parts of a temporary file's name.
+struct Temporary {
+  std::string_view name;  // name of the target; empty: not a temporary file
+  std::string_view host;  // empty: not given
+  pid_t process = 0;
+};
+
+Temporary ParseTemporary(std::string_view name) {
+  const size_t at = name.rfind(kMark);
+  if (at == std::string_view::npos) return {};
+  const std::string_view rest = name.substr(at + kMark.size());
+  const size_t dot = rest.rfind('.');
+  std::string_view digits = dot == std::string_view::npos ? rest : rest.substr(dot + 1);
+  const size_t random = digits.rfind('-');
+  if (random != std::string_view::npos && IsHex(digits.substr(random + 1))) {
+    digits = digits.substr(0, random);
+  }
+  Temporary parsed{.name = name.substr(0, at), .host = {}, .process = 0};
+  if (dot != std::string_view::npos) parsed.host = rest.substr(0, dot);
+  const auto [end, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), parsed.process);
+  const bool whole = error == std::errc() && end == digits.data() + digits.size();
+  return whole && parsed.process > 0 ? parsed : Temporary();
+}
+
 }  // namespace
 
 std::string DidYouMeanPath(const std::string& path) {
@@ -325,63 +378,6 @@ void WriteFileAtomically(const std::string& path, std::string_view bytes) {
   file.Write(bytes);
   file.Commit();
 }
-
-namespace {
-
-namespace fs = std::filesystem;
-
-constexpr std::string_view kMark = ".tmp.";
-
-bool IsRunning(pid_t process) {
-  return process != ::getpid() && (::kill(process, 0) == 0 || errno != ESRCH);
-}
-
-// Returns false if unknown.
-bool IsADayOld(const std::string& path) {
-  std::error_code error;
-  const auto changed = fs::last_write_time(path, error);
-  return !error && fs::file_time_type::clock::now() - changed > std::chrono::hours(24);
-}
-
-// Returns false if unknown.
-bool IsBeingWritten(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (file < 0) return false;
-  const bool locked = ::flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  ::close(file);
-  return locked;
-}
-
-bool IsHex(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
-// Parts of a temporary file's name.
-struct Temporary {
-  std::string_view name;  // name of the target; empty: not a temporary file
-  std::string_view host;  // empty: not given
-  pid_t process = 0;
-};
-
-Temporary ParseTemporary(std::string_view name) {
-  const size_t at = name.rfind(kMark);
-  if (at == std::string_view::npos) return {};
-  const std::string_view rest = name.substr(at + kMark.size());
-  const size_t dot = rest.rfind('.');
-  std::string_view digits = dot == std::string_view::npos ? rest : rest.substr(dot + 1);
-  const size_t random = digits.rfind('-');
-  if (random != std::string_view::npos && IsHex(digits.substr(random + 1))) {
-    digits = digits.substr(0, random);
-  }
-  Temporary parsed{.name = name.substr(0, at), .host = {}, .process = 0};
-  if (dot != std::string_view::npos) parsed.host = rest.substr(0, dot);
-  const auto [end, error] =
-      std::from_chars(digits.data(), digits.data() + digits.size(), parsed.process);
-  const bool whole = error == std::errc() && end == digits.data() + digits.size();
-  return whole && parsed.process > 0 ? parsed : Temporary();
-}
-
-}  // namespace
 
 std::string TemporaryPath(const std::string& path) {
   uint64_t random = 0;

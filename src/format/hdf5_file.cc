@@ -50,6 +50,13 @@ std::string_view ViewOf(const void* values, size_t bytes) {
 
 std::string_view UpToZero(std::string_view text) { return text.substr(0, text.find('\0')); }
 
+uint64_t ProbedBytes(const std::string& path) {
+  ReadFileStart(path, 1);  // throws with the reason if the file cannot be read
+  const uint64_t bytes = FileBytes(path);
+  ProbeHdf5(path);
+  return bytes;
+}
+
 }  // namespace
 
 Hdf5Id PropertiesWithoutTimes(hid_t list_class) {
@@ -71,17 +78,6 @@ Hdf5Session::~Hdf5Session() {
   H5Eset_auto2(H5E_DEFAULT, report_, report_data_);
   Hdf5Mutex().unlock();
 }
-
-namespace {
-
-uint64_t ProbedBytes(const std::string& path) {
-  ReadFileStart(path, 1);  // throws with the reason if the file cannot be read
-  const uint64_t bytes = FileBytes(path);
-  ProbeHdf5(path);
-  return bytes;
-}
-
-}  // namespace
 
 Hdf5Reader::Hdf5Reader(const std::string& path)
     : path_(path),

@@ -56,6 +56,12 @@ MessageWriter HistogramMessage(const Histogram& histogram) {
   return message;
 }
 
+std::string SummaryEvent(EventTime time, const MessageWriter& values) {
+  MessageWriter event = EventAt(time);
+  event.Message(event::kSummary, values);
+  return TfRecord(event.bytes());
+}
+
 }  // namespace
 
 uint32_t Crc32c(std::string_view bytes) {
@@ -110,9 +116,7 @@ std::string ScalarsEvent(EventTime time, std::span<const NamedScalar> scalars) {
     value.Float(summary::kSimpleValue, static_cast<float>(scalar.value));
     values.Message(summary::kValue, value);
   }
-  MessageWriter event = EventAt(time);
-  event.Message(event::kSummary, values);
-  return TfRecord(event.bytes());
+  return SummaryEvent(time, values);
 }
 
 std::string HistogramsEvent(EventTime time, std::span<const NamedHistogram> histograms) {
@@ -123,9 +127,7 @@ std::string HistogramsEvent(EventTime time, std::span<const NamedHistogram> hist
     value.Message(summary::kHistogram, HistogramMessage(named.histogram));
     values.Message(summary::kValue, value);
   }
-  MessageWriter event = EventAt(time);
-  event.Message(event::kSummary, values);
-  return TfRecord(event.bytes());
+  return SummaryEvent(time, values);
 }
 
 Histogram HistogramOf(std::span<const float> values, int buckets) {

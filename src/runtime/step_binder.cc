@@ -77,6 +77,15 @@ void CheckBackwardStrides(const PlannedLayer& layer, const LayerStep& step) {
               (AreDense(step.backward_outputs) && AreDense(step.output_grads)));
 }
 
+void Grow(std::span<const TensorView> wanted, Allocator& memory, std::vector<Tensor>* tensors) {
+  tensors->resize(wanted.size());
+  for (size_t o = 0; o < wanted.size(); ++o) {
+    Tensor& tensor = (*tensors)[o];
+    if (!tensor.view().empty() && tensor.view().bytes() >= wanted[o].bytes()) continue;
+    tensor = Tensor(wanted[o].shape(), wanted[o].dtype(), memory);
+  }
+}
+
 }  // namespace
 
 StepBinder::StepBinder(const Plan& plan, const ExecContext& context, SessionValues* values,
@@ -443,19 +452,6 @@ bool StepBinder::IsConcatInPlace(const PlannedLayer& layer) const {
   }
   return sub_views == inputs;
 }
-
-namespace {
-
-void Grow(std::span<const TensorView> wanted, Allocator& memory, std::vector<Tensor>* tensors) {
-  tensors->resize(wanted.size());
-  for (size_t o = 0; o < wanted.size(); ++o) {
-    Tensor& tensor = (*tensors)[o];
-    if (!tensor.view().empty() && tensor.view().bytes() >= wanted[o].bytes()) continue;
-    tensor = Tensor(wanted[o].shape(), wanted[o].dtype(), memory);
-  }
-}
-
-}  // namespace
 
 void SourceTransfer::Reserve(std::span<const TensorView> outputs) {
   DeviceQueue& queue = *context_.queue();

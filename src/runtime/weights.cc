@@ -45,6 +45,27 @@ void RunFiller(const Plan& plan, const LearnedSlot& slot, uint64_t seed, const T
   Fill(slot.filler, slot.shape, stream, to);
 }
 
+bool Has(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+void AddNew(const std::vector<std::string>& from, std::vector<std::string>* to) {
+  for (const std::string& name : from) {
+    if (!Has(*to, name)) to->push_back(name);
+  }
+}
+
+void FailWhereMissing(const LoadReport& report, const std::string& files) {
+  std::vector<Problem> problems;
+  for (const std::string& layer : report.at_fillers) {
+    problems.push_back({ErrorCode::kInvalidArgument,
+                        {.file = files, .layer = layer},
+                        StrCat("none of the files has blobs for this layer",
+                               DidYouMean(layer, report.not_in_net))});
+  }
+  if (!problems.empty()) throw Error(std::move(problems));
+}
+
 }  // namespace
 
 std::shared_ptr<Weights> Weights::MakeToLoad(const Plan& plan, uint64_t seed,
@@ -139,20 +160,6 @@ NetParameter Weights::Export(const Plan& plan) const {
   return net;
 }
 
-namespace {
-
-bool Has(const std::vector<std::string>& names, const std::string& name) {
-  return std::ranges::find(names, name) != names.end();
-}
-
-void AddNew(const std::vector<std::string>& from, std::vector<std::string>* to) {
-  for (const std::string& name : from) {
-    if (!Has(*to, name)) to->push_back(name);
-  }
-}
-
-}  // namespace
-
 void MergeInto(LoadReport* all, const LoadReport& next) {
   AddNew(next.loaded, &all->loaded);
   AddNew(next.at_fillers, &all->at_fillers);
@@ -200,21 +207,6 @@ std::string LoadWarning(const LoadReport& report, const std::string& files) {
   if (report.renames.size() > kMost) text += "; and more";
   return text;
 }
-
-namespace {
-
-void FailWhereMissing(const LoadReport& report, const std::string& files) {
-  std::vector<Problem> problems;
-  for (const std::string& layer : report.at_fillers) {
-    problems.push_back({ErrorCode::kInvalidArgument,
-                        {.file = files, .layer = layer},
-                        StrCat("none of the files has blobs for this layer",
-                               DidYouMean(layer, report.not_in_net))});
-  }
-  if (!problems.empty()) throw Error(std::move(problems));
-}
-
-}  // namespace
 
 LoadReport LoadFiles(const WeightsFiles& files, const Plan& plan, Weights* weights, LogSink* log) {
   const bool is_single = files.paths.size() == 1;

@@ -32,50 +32,6 @@ bool IsHdf5(const SolverParameter& param) {
   return param.snapshot_format() == SolverParameter::HDF5;
 }
 
-}  // namespace
-
-SnapshotPaths PathsOf(const SolverParameter& param, int64_t iteration) {
-  const std::string suffix = IsHdf5(param) ? ".h5" : "";
-  return PathsOfState(StrCat(param.snapshot_prefix(), "_iter_", iteration, ".solverstate", suffix));
-}
-
-SnapshotPaths PathsOfState(const std::string& state_path) {
-  constexpr std::string_view kState = ".solverstate";
-  const size_t at = state_path.rfind(kState);
-  CREMA_CHECK(at != std::string::npos);
-  const std::string stem = state_path.substr(0, at);
-  const std::string suffix = state_path.substr(at + kState.size());
-  return {stem + ".caffemodel" + suffix, state_path, stem + "_ema.caffemodel" + suffix};
-}
-
-std::string BestPath(const SolverParameter& param) {
-  return param.snapshot_prefix() + "_best.caffemodel" + (IsHdf5(param) ? ".h5" : "");
-}
-
-void ProbeSnapshotFolder(const std::string& prefix) {
-  const std::string probe = prefix + "_iter_0.tempfile";
-  try {
-    WriteFileAtomically(probe, "");
-  } catch (const Error& error) {
-    Fail(error.code(), StrCat("snapshots cannot be written with snapshot_prefix \"", prefix,
-                              "\": ", error.what()));
-  }
-  std::error_code ignored;
-  std::filesystem::remove(probe, ignored);
-}
-
-void WriteModel(const SolverParameter& param, const Plan& plan, const Weights& weights,
-                const std::string& path) {
-  const NetParameter model = weights.Export(plan);
-  if (IsHdf5(param)) {
-    WriteCaffemodelHdf5(model, path);
-  } else {
-    WriteCaffemodel(model, path);
-  }
-}
-
-namespace {
-
 // Models of a snapshot whose state is not written would never be removed: nothing names them. With
 // an older state of that iteration they stay.
 class ModelsInWriting {
@@ -95,34 +51,6 @@ class ModelsInWriting {
   std::string state_path_;
   std::vector<std::string> written_;
 };
-
-}  // namespace
-
-SnapshotPaths WriteSnapshot(const SolverParameter& param, const Plan& plan, const Weights& weights,
-                            const Weights* averaged, int64_t iteration, SolverState state) {
-  SnapshotPaths paths = PathsOf(param, iteration);
-  ModelsInWriting models(paths.state);
-  WriteModel(param, plan, weights, paths.model);
-  models.Add(paths.model);
-  state.set_learned_net(paths.model);
-  state.set_weights_crc32(ChecksumOf(plan, weights));
-  if (averaged == nullptr) {
-    paths.ema.clear();
-  } else {
-    WriteModel(param, plan, *averaged, paths.ema);
-    models.Add(paths.ema);
-    state.set_ema_net(paths.ema);
-    state.set_ema_crc32(ChecksumOf(plan, *averaged));
-  }
-  if (IsHdf5(param)) {
-    WriteSolverStateHdf5(state, paths.state);
-  } else {
-    WriteSolverState(state, paths.state);
-  }
-  return paths;
-}
-
-namespace {
 
 // Where the file is now. Folders of runs are copied and moved, and another run may be where this
 // one was: the file beside the state comes first, then that at the path as it was written.
@@ -145,28 +73,6 @@ void RefuseOther(const std::string& path, const std::string& state_path) {
               " is not the one that was saved with this state; it was replaced since"),
        {.file = state_path});
 }
-
-}  // namespace
-
-void LoadModelOfState(const SolverState& state, const std::string& state_path, const Plan& plan,
-                      Weights* weights) {
-  const std::string path = Locate(state.learned_net(), state_path);
-  weights->Load(plan, ReadCaffemodel(path), path, MissingLayers::kError);
-  if (state.has_weights_crc32() && state.weights_crc32() != ChecksumOf(plan, *weights)) {
-    RefuseOther(path, state_path);
-  }
-}
-
-void LoadAverageOfState(const SolverState& state, const std::string& state_path, const Plan& plan,
-                        Weights* averaged) {
-  const std::string path = Locate(state.ema_net(), state_path);
-  averaged->Load(plan, ReadCaffemodel(path), path, MissingLayers::kError);
-  if (state.has_ema_crc32() && state.ema_crc32() != ChecksumOf(plan, *averaged)) {
-    RefuseOther(path, state_path);
-  }
-}
-
-namespace {
 
 void CheckType(const SolverState& state, const std::string& path, const SolverParameter& param) {
   if (!state.has_solver_type() || state.solver_type() == param.type()) return;
@@ -232,6 +138,88 @@ void CheckDrops(const SolverState& state, const std::string& path, const SolverP
 }
 
 }  // namespace
+
+SnapshotPaths PathsOf(const SolverParameter& param, int64_t iteration) {
+  const std::string suffix = IsHdf5(param) ? ".h5" : "";
+  return PathsOfState(StrCat(param.snapshot_prefix(), "_iter_", iteration, ".solverstate", suffix));
+}
+
+SnapshotPaths PathsOfState(const std::string& state_path) {
+  constexpr std::string_view kState = ".solverstate";
+  const size_t at = state_path.rfind(kState);
+  CREMA_CHECK(at != std::string::npos);
+  const std::string stem = state_path.substr(0, at);
+  const std::string suffix = state_path.substr(at + kState.size());
+  return {stem + ".caffemodel" + suffix, state_path, stem + "_ema.caffemodel" + suffix};
+}
+
+std::string BestPath(const SolverParameter& param) {
+  return param.snapshot_prefix() + "_best.caffemodel" + (IsHdf5(param) ? ".h5" : "");
+}
+
+void ProbeSnapshotFolder(const std::string& prefix) {
+  const std::string probe = prefix + "_iter_0.tempfile";
+  try {
+    WriteFileAtomically(probe, "");
+  } catch (const Error& error) {
+    Fail(error.code(), StrCat("snapshots cannot be written with snapshot_prefix \"", prefix,
+                              "\": ", error.what()));
+  }
+  std::error_code ignored;
+  std::filesystem::remove(probe, ignored);
+}
+
+void WriteModel(const SolverParameter& param, const Plan& plan, const Weights& weights,
+                const std::string& path) {
+  const NetParameter model = weights.Export(plan);
+  if (IsHdf5(param)) {
+    WriteCaffemodelHdf5(model, path);
+  } else {
+    WriteCaffemodel(model, path);
+  }
+}
+
+SnapshotPaths WriteSnapshot(const SolverParameter& param, const Plan& plan, const Weights& weights,
+                            const Weights* averaged, int64_t iteration, SolverState state) {
+  SnapshotPaths paths = PathsOf(param, iteration);
+  ModelsInWriting models(paths.state);
+  WriteModel(param, plan, weights, paths.model);
+  models.Add(paths.model);
+  state.set_learned_net(paths.model);
+  state.set_weights_crc32(ChecksumOf(plan, weights));
+  if (averaged == nullptr) {
+    paths.ema.clear();
+  } else {
+    WriteModel(param, plan, *averaged, paths.ema);
+    models.Add(paths.ema);
+    state.set_ema_net(paths.ema);
+    state.set_ema_crc32(ChecksumOf(plan, *averaged));
+  }
+  if (IsHdf5(param)) {
+    WriteSolverStateHdf5(state, paths.state);
+  } else {
+    WriteSolverState(state, paths.state);
+  }
+  return paths;
+}
+
+void LoadModelOfState(const SolverState& state, const std::string& state_path, const Plan& plan,
+                      Weights* weights) {
+  const std::string path = Locate(state.learned_net(), state_path);
+  weights->Load(plan, ReadCaffemodel(path), path, MissingLayers::kError);
+  if (state.has_weights_crc32() && state.weights_crc32() != ChecksumOf(plan, *weights)) {
+    RefuseOther(path, state_path);
+  }
+}
+
+void LoadAverageOfState(const SolverState& state, const std::string& state_path, const Plan& plan,
+                        Weights* averaged) {
+  const std::string path = Locate(state.ema_net(), state_path);
+  averaged->Load(plan, ReadCaffemodel(path), path, MissingLayers::kError);
+  if (state.has_ema_crc32() && state.ema_crc32() != ChecksumOf(plan, *averaged)) {
+    RefuseOther(path, state_path);
+  }
+}
 
 void CheckState(const SolverState& state, const std::string& path, const SolverParameter& param,
                 uint64_t seed, LogSink* log) {

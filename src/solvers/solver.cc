@@ -76,6 +76,15 @@ void WarnWhereNothingIsLearned(const Plan& train, const Plan& test, size_t net, 
   }
 }
 
+void Copy(const Session& session, const TensorView& to, const ConstTensorView& from) {
+  DeviceQueue* const queue = session.context().queue();
+  if (!session.OnGpu()) {
+    std::memcpy(to.raw(), from.raw(), from.bytes());
+  } else {
+    LosingQueue(queue, [&] { queue->Copy(to.raw(), from.raw(), from.bytes()); });
+  }
+}
+
 }  // namespace
 
 Solver::Solver(RunConfig config, const Registry& registry, SolverOptions options)
@@ -254,19 +263,6 @@ void Solver::Restore(const std::string& path) {
                                param_.max_iter(), ": there is nothing left to train"));
   }
 }
-
-namespace {
-
-void Copy(const Session& session, const TensorView& to, const ConstTensorView& from) {
-  DeviceQueue* const queue = session.context().queue();
-  if (!session.OnGpu()) {
-    std::memcpy(to.raw(), from.raw(), from.bytes());
-  } else {
-    LosingQueue(queue, [&] { queue->Copy(to.raw(), from.raw(), from.bytes()); });
-  }
-}
-
-}  // namespace
 
 void IterationStart::Take(const Session& session) {
   mark_.Take(session);

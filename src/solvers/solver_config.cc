@@ -266,12 +266,6 @@ class Resolver {
   std::vector<Problem> problems_;
 };
 
-}  // namespace
-
-RunConfig MakeRunConfig(SolverFile solver) { return Resolver(std::move(solver)).Resolve(); }
-
-namespace {
-
 struct UnreadField {
   const char* name;
   const char* effect;  // what the run lacks without it
@@ -356,6 +350,8 @@ void WarnAboutFieldsOfOthers(const SolverParameter& param, const std::set<std::s
 }
 
 }  // namespace
+
+RunConfig MakeRunConfig(SolverFile solver) { return Resolver(std::move(solver)).Resolve(); }
 
 std::vector<Problem> WarnAboutUnreadFields(const SolverParameter& param) {
   std::vector<Problem> warnings;

@@ -17,6 +17,45 @@ std::string NameOf(const WindowFile& file, const LabelledWindow& window) {
                 ",", box.y2);
 }
 
+// One axis: an interval of the image, and how much clipping cut off at each end of the enlarged
+// window.
+struct Side {
+  int begin = 0;
+  int end = 0;  // inclusive
+  int before = 0;
+  int after = 0;
+  int Length() const { return end - begin + 1; }
+  int Whole() const { return Length() + before + after; }
+};
+
+Side Enlarge(double centre, double half, int size) {
+  constexpr double kFar = 1e9;  // outside of any image, and the sum of two fits an int
+  Side side{.begin = static_cast<int>(std::lround(std::max(centre - half, -kFar))),
+            .end = static_cast<int>(std::lround(std::min(centre + half, kFar)))};
+  side.before = std::max(0, -side.begin);
+  side.after = std::max(0, side.end - size + 1);
+  side.begin += side.before;
+  side.end -= side.after;
+  return side;
+}
+
+// Sample pixels: the length of the part, and the padding before it.
+struct Warped {
+  int length = 0;
+  int before = 0;
+};
+
+Warped Warp(const Side& side, int free_pixels, int size) {
+  const double scale = static_cast<double>(size) / side.Whole();
+  Warped warped{.length = static_cast<int>(std::lround(side.Length() * scale)),
+                .before = static_cast<int>(std::lround(free_pixels * scale))};
+  // Rounding may exceed the sample by one pixel, or reduce a part of one pixel to nothing.
+  warped.length = std::clamp(warped.length, 1, size);
+  warped.before = std::min(warped.before, size - 1);
+  warped.length = std::min(warped.length, size - warped.before);
+  return warped;
+}
+
 }  // namespace
 
 RandomStream WindowDraw::Stream(uint64_t ordinal) const {
@@ -124,49 +163,6 @@ void WindowDecoder::Decode(const Record& record, std::span<std::byte* const> pla
     if (places.size() > 1) *reinterpret_cast<T*>(places[1]) = static_cast<T>(window.label);
   });
 }
-
-namespace {
-
-// One axis: an interval of the image, and how much clipping cut off at each end of the enlarged
-// window.
-struct Side {
-  int begin = 0;
-  int end = 0;  // inclusive
-  int before = 0;
-  int after = 0;
-  int Length() const { return end - begin + 1; }
-  int Whole() const { return Length() + before + after; }
-};
-
-Side Enlarge(double centre, double half, int size) {
-  constexpr double kFar = 1e9;  // outside of any image, and the sum of two fits an int
-  Side side{.begin = static_cast<int>(std::lround(std::max(centre - half, -kFar))),
-            .end = static_cast<int>(std::lround(std::min(centre + half, kFar)))};
-  side.before = std::max(0, -side.begin);
-  side.after = std::max(0, side.end - size + 1);
-  side.begin += side.before;
-  side.end -= side.after;
-  return side;
-}
-
-// Sample pixels: the length of the part, and the padding before it.
-struct Warped {
-  int length = 0;
-  int before = 0;
-};
-
-Warped Warp(const Side& side, int free_pixels, int size) {
-  const double scale = static_cast<double>(size) / side.Whole();
-  Warped warped{.length = static_cast<int>(std::lround(side.Length() * scale)),
-                .before = static_cast<int>(std::lround(free_pixels * scale))};
-  // Rounding may exceed the sample by one pixel, or reduce a part of one pixel to nothing.
-  warped.length = std::clamp(warped.length, 1, size);
-  warped.before = std::min(warped.before, size - 1);
-  warped.length = std::min(warped.length, size - warped.before);
-  return warped;
-}
-
-}  // namespace
 
 WindowPlacement PlaceWindow(const PixelBox& window, int image_height, int image_width, bool mirror,
                             const WindowCropOptions& options) {

@@ -1,4 +1,4 @@
-// Decodes image files in memory to planes of bytes.
+// Images as planes of bytes: decodes and encodes image files in memory, and resizes images.
 #pragma once
 
 #include <cstdint>
@@ -67,6 +67,7 @@ void DecodeImage(std::string_view bytes, ColorMode mode, const std::string& name
 // first. Returns the fault of a JPEG or PNG file. Empty for a whole file or another format.
 std::string FindTruncation(std::string_view bytes);
 
+// In the order of ResizeParameter.Interp_mode.
 enum class Interpolation { kLinear, kArea, kNearest, kCubic, kLanczos4 };
 
 // Requires: height and width above 0. Throws kUnsupported without OpenCV.

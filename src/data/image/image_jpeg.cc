@@ -80,6 +80,31 @@ void ColorToGray(const uint8_t* bgr, int width, uint8_t* gray) {
   }
 }
 
+class TiffReader {
+ public:
+  explicit TiffReader(std::span<const uint8_t> bytes) : bytes_(bytes) {
+    big_endian_ = bytes.size() >= 2 && bytes[0] == 'M';
+  }
+
+  // Reads a little- or big-endian number of `count` bytes; 0 if out of range.
+  uint32_t Number(size_t at, size_t count) const {
+    if (at > bytes_.size() || bytes_.size() - at < count) return 0;
+    uint32_t number = 0;
+    for (size_t i = 0; i < count; ++i) {
+      number = number << 8 | bytes_[at + (big_endian_ ? i : count - 1 - i)];
+    }
+    return number;
+  }
+  bool IsTiff() const {
+    return bytes_.size() >= 8 && bytes_[0] == bytes_[1] && (bytes_[0] == 'I' || bytes_[0] == 'M') &&
+           Number(2, 2) == 42;
+  }
+
+ private:
+  std::span<const uint8_t> bytes_;
+  bool big_endian_ = false;
+};
+
 }  // namespace
 
 struct JpegFile::State {
@@ -275,35 +300,6 @@ void JpegFile::Decode(Image* image) {
     take_row(y, upright.pixels.data() + row * static_cast<size_t>(y));
   }
 }
-
-namespace {
-
-class TiffReader {
- public:
-  explicit TiffReader(std::span<const uint8_t> bytes) : bytes_(bytes) {
-    big_endian_ = bytes.size() >= 2 && bytes[0] == 'M';
-  }
-
-  // Reads a little- or big-endian number of `count` bytes; 0 if out of range.
-  uint32_t Number(size_t at, size_t count) const {
-    if (at > bytes_.size() || bytes_.size() - at < count) return 0;
-    uint32_t number = 0;
-    for (size_t i = 0; i < count; ++i) {
-      number = number << 8 | bytes_[at + (big_endian_ ? i : count - 1 - i)];
-    }
-    return number;
-  }
-  bool IsTiff() const {
-    return bytes_.size() >= 8 && bytes_[0] == bytes_[1] && (bytes_[0] == 'I' || bytes_[0] == 'M') &&
-           Number(2, 2) == 42;
-  }
-
- private:
-  std::span<const uint8_t> bytes_;
-  bool big_endian_ = false;
-};
-
-}  // namespace
 
 int FindOrientation(std::span<const uint8_t> tiff) {
   constexpr uint32_t kOrientationTag = 0x0112;

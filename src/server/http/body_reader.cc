@@ -15,6 +15,24 @@ constexpr size_t kFirstStep = size_t{64} << 10;
   Refuse(Cause::kTooLarge, StrCat("the body is longer than ", most, " bytes"));
 }
 
+[[noreturn]] void Bad(const char* message) { Refuse(Cause::kBadRequest, message); }
+
+uint64_t SizeOf(std::string_view line) {
+  for (const char c : line) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte < 0x20 && c != '\t') || byte == 0x7f) Bad("a control character beside a chunk");
+  }
+  const std::string_view digits = line.substr(0, line.find(';'));
+  uint64_t size = 0;
+  const char* const last = digits.data() + digits.size();
+  const auto [end, error] = std::from_chars(digits.data(), last, size, 16);
+  // from_chars accepts a sign.
+  if (digits.empty() || digits[0] == '-' || error != std::errc() || end != last) {
+    Bad("the size of a chunk is no number");
+  }
+  return size;
+}
+
 }  // namespace
 
 BodyReader::BodyReader(const HttpHead& head, size_t most, ByteBudget& budget)
@@ -62,28 +80,6 @@ void BodyReader::Refit(size_t needed) {
   leased_ = size;
   body_.reserve(size);
 }
-
-namespace {
-
-[[noreturn]] void Bad(const char* message) { Refuse(Cause::kBadRequest, message); }
-
-uint64_t SizeOf(std::string_view line) {
-  for (const char c : line) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte < 0x20 && c != '\t') || byte == 0x7f) Bad("a control character beside a chunk");
-  }
-  const std::string_view digits = line.substr(0, line.find(';'));
-  uint64_t size = 0;
-  const char* const last = digits.data() + digits.size();
-  const auto [end, error] = std::from_chars(digits.data(), last, size, 16);
-  // from_chars accepts a sign.
-  if (digits.empty() || digits[0] == '-' || error != std::errc() || end != last) {
-    Bad("the size of a chunk is no number");
-  }
-  return size;
-}
-
-}  // namespace
 
 ChunkDecoder::Step ChunkDecoder::TakeSize(std::string_view bytes) {
   const size_t end = bytes.substr(0, kMostLine + 2).find("\r\n");

@@ -30,30 +30,6 @@ class LoadHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, LoadH
   bool in_parameters_ = false;
 };
 
-}  // namespace
-
-void CheckLoadParameter(std::string_view name) {
-  if (name != "config" && name != "files" && !name.starts_with("file:")) return;
-  Refuse(Cause::kBadRequest,
-         "the parameters 'config' and 'file:PATH' are not supported: a model is loaded from its "
-         "folder in the repository only");
-}
-
-void CheckLoadBody(std::string_view body) {
-  if (body.empty()) return;
-  LoadHandler handler;
-  rapidjson::Reader reader;
-  rapidjson::MemoryStream stream(body.data(), body.size());
-  constexpr unsigned kFlags =
-      rapidjson::kParseIterativeFlag | rapidjson::kParseValidateEncodingFlag;
-  if (body.find('\0') != std::string_view::npos ||
-      reader.Parse<kFlags>(stream, handler).IsError()) {
-    Refuse(Cause::kBadRequest, "the body is not like {\"parameters\":{}}");
-  }
-}
-
-namespace {
-
 class IndexHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, IndexHandler> {
  public:
   bool ready() const { return ready_; }
@@ -78,19 +54,37 @@ class IndexHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Inde
   bool ready_ = false;
 };
 
-}  // namespace
-
-bool AsksForReady(std::string_view body) {
-  if (body.empty()) return false;
-  IndexHandler handler;
+template <typename Handler>
+void Parse(std::string_view body, const char* expected, Handler* handler) {
   rapidjson::Reader reader;
   rapidjson::MemoryStream stream(body.data(), body.size());
   constexpr unsigned kFlags =
       rapidjson::kParseIterativeFlag | rapidjson::kParseValidateEncodingFlag;
   if (body.find('\0') != std::string_view::npos ||
-      reader.Parse<kFlags>(stream, handler).IsError()) {
-    Refuse(Cause::kBadRequest, "the body is not like {\"ready\":true}");
+      reader.Parse<kFlags>(stream, *handler).IsError()) {
+    Refuse(Cause::kBadRequest, std::string("the body is not like ") + expected);
   }
+}
+
+}  // namespace
+
+void CheckLoadParameter(std::string_view name) {
+  if (name != "config" && name != "files" && !name.starts_with("file:")) return;
+  Refuse(Cause::kBadRequest,
+         "the parameters 'config' and 'file:PATH' are not supported: a model is loaded from its "
+         "folder in the repository only");
+}
+
+void CheckLoadBody(std::string_view body) {
+  if (body.empty()) return;
+  LoadHandler handler;
+  Parse(body, "{\"parameters\":{}}", &handler);
+}
+
+bool AsksForReady(std::string_view body) {
+  if (body.empty()) return false;
+  IndexHandler handler;
+  Parse(body, "{\"ready\":true}", &handler);
   return handler.ready();
 }
 
