@@ -10,9 +10,8 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "parallel/collective.h"
-#include "parallel/host_collective.h"
-#include "parallel/rendezvous.h"
 #include "runtime/gpu.h"
+#include "support/host_collective.h"
 
 namespace crema {
 namespace {
