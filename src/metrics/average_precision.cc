@@ -81,16 +81,8 @@ double AveragePrecision(std::vector<JudgedDetection> detections, int64_t objects
   std::ranges::stable_sort(detections, std::ranges::greater{}, &JudgedDetection::score);
   std::vector<CurvePoint> curve = Curve(detections, objects);
   if (rule != ApRule::kIntegral) TakeBestAtHigherRecall(&curve);
-  switch (rule) {
-    case ApRule::kVoc07:
-      return MeanAt(curve, Tenths());
-    case ApRule::kCoco:
-      return MeanAt(curve, Hundredths());
-    case ApRule::kVoc12:
-    case ApRule::kIntegral:
-      return AreaOf(curve);
-  }
-  return 0;
+  if (rule == ApRule::kVoc07) return MeanAt(curve, Tenths());
+  return rule == ApRule::kCoco ? MeanAt(curve, Hundredths()) : AreaOf(curve);
 }
 
 }  // namespace crema

@@ -118,29 +118,19 @@ void LimitWait(const grpc::CallbackServerContext& context, InferRequest* request
 }
 
 grpc::Status ToStatus(const RequestError& error) {
-  const auto code = [&] {
-    switch (error.cause()) {
-      case Cause::kUnauthorized:
-        return grpc::StatusCode::UNAUTHENTICATED;
-      case Cause::kForbidden:
-        return grpc::StatusCode::PERMISSION_DENIED;
-      case Cause::kNotFound:
-        return grpc::StatusCode::NOT_FOUND;
-      case Cause::kInternal:
-        return grpc::StatusCode::INTERNAL;
-      case Cause::kQueueFull:
-        return grpc::StatusCode::RESOURCE_EXHAUSTED;
-      case Cause::kQueueTimeout:
-        return grpc::StatusCode::DEADLINE_EXCEEDED;
-      case Cause::kCancelled:
-        return grpc::StatusCode::CANCELLED;
-      case Cause::kUnavailable:
-        return grpc::StatusCode::UNAVAILABLE;
-      default:
-        return grpc::StatusCode::INVALID_ARGUMENT;
-    }
-  };
-  return {code(), error.message()};
+  using Code = grpc::StatusCode;
+  constexpr std::pair<Cause, Code> kCodes[] = {{Cause::kUnauthorized, Code::UNAUTHENTICATED},
+                                               {Cause::kForbidden, Code::PERMISSION_DENIED},
+                                               {Cause::kNotFound, Code::NOT_FOUND},
+                                               {Cause::kInternal, Code::INTERNAL},
+                                               {Cause::kQueueFull, Code::RESOURCE_EXHAUSTED},
+                                               {Cause::kQueueTimeout, Code::DEADLINE_EXCEEDED},
+                                               {Cause::kCancelled, Code::CANCELLED},
+                                               {Cause::kUnavailable, Code::UNAVAILABLE}};
+  for (const auto& [cause, code] : kCodes) {
+    if (cause == error.cause()) return {code, error.message()};
+  }
+  return {Code::INVALID_ARGUMENT, error.message()};
 }
 
 // Answers on threads of gRPC; inference ends on threads of the model. Thread safety: any number of

@@ -103,16 +103,9 @@ ChunkDecoder::Step ChunkDecoder::TakeLineEnd(std::string_view bytes, State next)
 }
 
 ChunkDecoder::Step ChunkDecoder::Take(std::string_view bytes) {
-  switch (state_) {
-    case State::kSize:
-      return TakeSize(bytes);
-    case State::kEndOfData:
-      return TakeLineEnd(bytes, State::kSize);
-    case State::kEnd:
-      return TakeLineEnd(bytes, State::kDone);
-    default:
-      break;
-  }
+  if (state_ == State::kSize) return TakeSize(bytes);
+  if (state_ == State::kEndOfData) return TakeLineEnd(bytes, State::kSize);
+  if (state_ == State::kEnd) return TakeLineEnd(bytes, State::kDone);
   const auto taken = static_cast<size_t>(std::min<uint64_t>(left_, bytes.size()));
   left_ -= taken;
   if (left_ == 0) state_ = State::kEndOfData;
