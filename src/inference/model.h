@@ -16,7 +16,6 @@
 #include "inference/image_input.h"
 #include "plan/plan.h"
 #include "runtime/compute_device.h"
-#include "runtime/host_view.h"
 #include "runtime/session.h"
 #include "runtime/weights.h"
 

@@ -8,7 +8,7 @@
 #include "plan/plan.h"
 #include "quantization/quantize.h"
 #include "quantization/range_rule.h"
-#include "runtime/layer_observer.h"
+#include "runtime/session.h"
 
 namespace crema {
 

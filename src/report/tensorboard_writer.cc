@@ -20,7 +20,7 @@
 #include "report/clock.h"
 #include "report/message_writer.h"
 #include "report/metrics_writer.h"
-#include "runtime/host_view.h"
+#include "runtime/session.h"
 
 namespace crema {
 namespace {

@@ -11,7 +11,7 @@
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "format/blob_proto.h"
-#include "runtime/host_view.h"
+#include "runtime/session.h"
 
 namespace crema {
 namespace {

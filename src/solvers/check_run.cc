@@ -24,9 +24,8 @@
 #include "solvers/run_memory.h"
 #include "solvers/run_rules.h"
 #include "solvers/snapshot.h"
-#include "solvers/snapshot_space.h"
+#include "solvers/snapshot_set.h"
 #include "solvers/test_net.h"
-#include "solvers/train_plan.h"
 #include "solvers/update_rule.h"
 
 namespace crema {

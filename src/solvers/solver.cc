@@ -16,7 +16,6 @@
 #include "solvers/run_memory.h"
 #include "solvers/run_rules.h"
 #include "solvers/snapshot.h"
-#include "solvers/train_plan.h"
 
 namespace crema {
 namespace {
