@@ -1,4 +1,4 @@
-// What becomes of a gradient before the rule proper (UpdateArgs), and the two running means of Adam
+// Changes of a gradient before the rule proper (UpdateArgs), and the two running means of Adam
 // and of what grew from it; on both devices.
 #pragma once
 
