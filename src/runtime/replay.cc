@@ -39,7 +39,7 @@ Records ReadRecords(const NetParameter& recording) {
   return records;
 }
 
-// Whether gradients were recorded.
+// Returns true if gradients were recorded.
 bool HasDiff(const BlobProto& blob) { return blob.diff_size() > 0 || blob.double_diff_size() > 0; }
 
 // The net, with each Input layer in the recorded shape.

@@ -31,7 +31,7 @@ class SourceTransfer {
 
   explicit SourceTransfer(const ExecContext& context) : context_(context) {}
 
-  // Makes room for outputs of these extents; memory is only taken anew where it is too small.
+  // Makes room for outputs of these shapes; memory is only taken anew where it is too small.
   void Reserve(std::span<const TensorView> outputs);
   // `outputs` become memory of the host, free to be written: a place that is still being read is
   // waited for.

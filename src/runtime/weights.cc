@@ -115,7 +115,7 @@ class WeightsMatcher {
   const std::vector<std::pair<int, const BlobProto*>>& matches() const { return matches_; }
 
  private:
-  // What one layer of the file means for one of the net.
+  // Match of one layer of the file with one of the net.
   struct LayerMatch {
     std::vector<std::pair<int, const BlobProto*>> blobs;
     std::vector<std::string> mismatches;

@@ -50,7 +50,7 @@ struct LoadReport {
   int learned = 0;       // learned blobs of the net, shared ones once
 };
 
-// What several files did one after the other: later ones add and override.
+// Adds the report of a later file, which adds and overrides.
 void MergeInto(LoadReport* all, const LoadReport& next);
 
 // A table of what was loaded, a line a layer.

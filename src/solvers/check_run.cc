@@ -66,7 +66,7 @@ void GoBehind(const PassMark& bad, int64_t batch, Session* session) {
 
 bool IsAboutData(const Problem& problem) { return ExitCode(problem.code) == 3; }
 
-// What is wrong with batches, each problem once.
+// Problems of batches, each once.
 class BadBatches {
  public:
   // `begin` is what the first of the batches that have this problem is told with.
@@ -121,7 +121,7 @@ class BatchChecker {
   }
 
  private:
-  // False: what is behind this batch cannot be looked at.
+  // Returns false if what follows this batch cannot be looked at.
   bool Run(int64_t batch) {
     try {
       const double loss = session_.Forward();
@@ -158,7 +158,7 @@ class BatchChecker {
   PassMark mark_;
 };
 
-// The problems of the batches, one a batch and ten at most: what is behind a bad batch is looked at
+// The problems of the batches, one a batch and ten at most: what follows a bad batch is looked at
 // too. Those that several batches have are there once, with their number. Layers that `weights`
 // knows run with them, and change nothing. Fills batch, epoch, samples and loss of `checked`.
 // Throws what makes the net as a whole unable to run.

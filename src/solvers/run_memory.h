@@ -50,7 +50,7 @@ struct TrainPlan {
 TrainPlan HoldFrozenLayers(const SolverFile& solver, std::shared_ptr<const Plan> plan,
                            const Registry& registry, NetOfRun* train);
 
-// What is allowed and probably not meant.
+// Warns about what is allowed and probably not meant.
 std::vector<Problem> WarnAboutTraining(const Plan& plan);
 
 }  // namespace crema

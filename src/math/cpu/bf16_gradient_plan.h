@@ -76,7 +76,7 @@ struct Plan {
 
 inline constexpr int64_t kNowhere = -1;  // a place that holds zeros
 
-// Where the pixels of places [begin, begin + count) of a run lie: elements behind block 0 of image
+// Finds the pixels of places [begin, begin + count) of a run: elements after block 0 of image
 // 0, or kNowhere. `count` is at most plan.input_row, and plan.chunk for dy.
 void FindInputs(const Plan& plan, int64_t run, int64_t phase, int64_t begin, int64_t count,
                 int64_t* places);

@@ -38,7 +38,7 @@ struct Moments {
   }
 };
 
-// What the means, which start from 0, are short of: 1 - momentum^t and 1 - momentum2^t.
+// Factors that the means, which start from 0, lack: 1 - momentum^t and 1 - momentum2^t.
 struct BiasCorrection {
   double first;
   double second;
