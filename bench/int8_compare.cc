@@ -23,7 +23,7 @@
 #include "format/prototxt.h"
 #include "graph/replace_sources.h"
 #include "quantization/quantize.h"
-#include "runtime/weights_files.h"
+#include "runtime/weights.h"
 
 namespace crema {
 namespace {

@@ -29,7 +29,7 @@
 #include "profile/report.h"
 #include "runtime/gpu.h"
 #include "runtime/profiler.h"
-#include "runtime/weights_files.h"
+#include "runtime/weights.h"
 
 DEFINE_string(model, "", "the net, a prototxt");
 DEFINE_string(weights, "", "its parameters, a caffemodel; none: as its fillers make them");

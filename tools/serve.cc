@@ -2,7 +2,7 @@
 #include <cstdlib>
 
 #include "common/tool.h"
-#include "core/start_threads.h"
+#include "core/parallel_for.h"
 #include "serve/ender.h"
 #include "serve/options.h"
 #include "server/server.h"

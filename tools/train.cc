@@ -15,7 +15,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "crema.pb.h"
-#include "parallel/gpu_collective.h"
+#include "parallel/collective.h"
 #include "solvers/parallel_run.h"
 #include "solvers/resume.h"
 #include "solvers/solver.h"

@@ -12,8 +12,8 @@
 #include "crema.pb.h"
 #include "format/caffemodel.h"
 #include "format/prototxt.h"
-#include "graph/replace_sources.h"
-#include "runtime/weights_files.h"
+#include "inspect/replace_sources.h"
+#include "runtime/weights.h"
 #include "solvers/solver.h"
 
 namespace crema::compare {

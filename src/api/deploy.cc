@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "inference/best_classes.h"
+#include "inference/classifier.h"
 #include "inference/image_input.h"
 #include "inference/model.h"
 #include "runtime/gpu.h"

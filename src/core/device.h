@@ -14,6 +14,8 @@ struct Device {
   friend bool operator==(const Device&, const Device&) = default;
 };
 
-std::string ToString(const Device& device);  // "cpu", "cuda:0"
+inline std::string ToString(const Device& device) {  // "cpu", "cuda:0"
+  return device.type == DeviceType::kCpu ? "cpu" : "cuda:" + std::to_string(device.ordinal);
+}
 
 }  // namespace crema

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string_view>
+#include <type_traits>
 
 #include "core/error.h"
 
@@ -16,21 +17,13 @@ std::string_view ToString(DType dtype);
 template <typename T>
 struct DTypeOf;
 template <>
-struct DTypeOf<float> {
-  static constexpr DType value = DType::kF32;
-};
+struct DTypeOf<float> : std::integral_constant<DType, DType::kF32> {};
 template <>
-struct DTypeOf<double> {
-  static constexpr DType value = DType::kF64;
-};
+struct DTypeOf<double> : std::integral_constant<DType, DType::kF64> {};
 template <>
-struct DTypeOf<unsigned char> {
-  static constexpr DType value = DType::kU8;
-};
+struct DTypeOf<unsigned char> : std::integral_constant<DType, DType::kU8> {};
 template <>
-struct DTypeOf<int> {
-  static constexpr DType value = DType::kI32;
-};
+struct DTypeOf<int> : std::integral_constant<DType, DType::kI32> {};
 
 // Calls `body(T{})` with T = float or double, the only types with CPU kernels.
 template <typename Body>

@@ -1,4 +1,4 @@
-// Resources of this machine.
+// Resources and name of this machine.
 #pragma once
 
 #include <cstdint>
@@ -15,5 +15,8 @@ int64_t AvailableMemory(const std::string& root = "");
 int64_t TotalMemory();
 // Returns the name that the processor reports; otherwise "unknown processor".
 std::string ProcessorName();
+// Returns the host name, for file names that several machines may share: "host" if unknown;
+// contains no '/'. Thread safety: any thread.
+std::string HostName();
 
 }  // namespace crema

@@ -1,6 +1,14 @@
 #include "core/parallel_for.h"
 
-#include "core/start_threads.h"
+#include <chrono>
+#include <fstream>
+#include <latch>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/error.h"
+#include "core/strings.h"
 
 namespace crema {
 
@@ -17,5 +25,52 @@ void RequireTeam(int workers) {
 #else
 void RequireTeam(int) {}
 #endif
+
+namespace {
+
+// Returns 0 if unknown.
+int ThreadsOfProcess() {
+  std::ifstream file("/proc/self/status");
+  std::string word;
+  while (file >> word) {
+    int count = 0;
+    if (word == "Threads:" && file >> count) return count;
+  }
+  return 0;
+}
+
+// The system counts a thread for a moment after it was joined.
+void AwaitThreads(int most) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+  while (ThreadsOfProcess() > most && std::chrono::steady_clock::now() < end) {
+    std::this_thread::yield();
+  }
+}
+
+bool CanStart(int count) {
+  const int before = ThreadsOfProcess();
+  std::latch go(1);
+  std::vector<std::thread> threads;
+  bool started = true;
+  try {
+    for (int i = 0; i < count; ++i) threads.emplace_back([&go] { go.wait(); });
+  } catch (...) {  // out of threads or memory
+    started = false;
+  }
+  go.count_down();
+  for (std::thread& thread : threads) thread.join();
+  AwaitThreads(before);
+  return started;
+}
+
+}  // namespace
+
+void RequireThreads(int count) {
+  if (CanStart(count)) return;
+  Fail(ErrorCode::kOutOfMemory,
+       StrCat(count, count == 1 ? " thread" : " threads",
+              " could not be started: use fewer threads, or raise the limit of threads "
+              "(ulimit -u, pids.max of the control group) or of memory (ulimit -v)"));
+}
 
 }  // namespace crema

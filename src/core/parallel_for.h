@@ -1,4 +1,4 @@
-// Parallel loops.
+// Parallel loops and their threads.
 #pragma once
 
 #include <algorithm>
@@ -17,14 +17,19 @@ namespace crema {
 // any number of threads.
 void RequireTeam(int workers);
 
+// Returns the number of pieces that ParallelFor makes for these arguments.
+inline int ParallelWorkers(int threads, int64_t count, int64_t grain) {
+  const int64_t most = grain > 0 ? std::max<int64_t>(1, count / grain) : count;
+  return static_cast<int>(std::clamp<int64_t>(most, 1, std::max(1, threads)));
+}
+
 // Calls body(begin, end, worker) on `workers` consecutive pieces of [0, count), each on its own
 // thread. The partition depends on count, grain and threads only, so sums with one partial result
 // per worker are reproducible. `grain` is the least number of elements worth a thread. Rethrows the
 // first exception of a body. Throws like RequireTeam().
 template <typename Body>
 void ParallelFor(int threads, int64_t count, int64_t grain, Body&& body) {
-  const int64_t most = grain > 0 ? std::max<int64_t>(1, count / grain) : count;
-  const int workers = static_cast<int>(std::clamp<int64_t>(most, 1, std::max(1, threads)));
+  const int workers = ParallelWorkers(threads, count, grain);
   if (count <= 0) return;
   if (workers == 1) {
     body(int64_t{0}, count, 0);
@@ -52,10 +57,30 @@ void ParallelFor(int threads, int64_t count, int64_t grain, Body&& body) {
   if (failure) std::rethrow_exception(failure);
 }
 
-// Returns the number of pieces that ParallelFor makes for these arguments.
-inline int ParallelWorkers(int threads, int64_t count, int64_t grain) {
-  const int64_t most = grain > 0 ? std::max<int64_t>(1, count / grain) : count;
-  return static_cast<int>(std::clamp<int64_t>(most, 1, std::max(1, threads)));
+// For libraries that cannot report a failure: briefly starts `count` threads at the same time.
+// Throws kOutOfMemory with the limits to check if one cannot be started. Other threads may use up
+// the limit afterwards. Thread safety: any number of threads.
+void RequireThreads(int count);
+
+// Calls body(); within it, ParallelFor uses at most `most` threads, whatever the number of pieces.
+// The result depends on the pieces alone. Throws what the body throws. Requires: not nested.
+template <typename Body>
+void WithThreadLimit(int most, Body&& body) {
+#ifdef _OPENMP
+  std::exception_ptr failure;  // must not leave the construct
+#pragma omp teams num_teams(1) thread_limit(most)
+  {
+    try {
+      body();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+#else
+  static_cast<void>(most);
+  body();
+#endif
 }
 
 }  // namespace crema

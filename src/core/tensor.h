@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <span>
+#include <type_traits>
 
 #include "core/allocator.h"
 #include "core/device.h"
@@ -41,15 +42,26 @@ inline int64_t StoredBytes(const BlobSpec& spec) {
   return StoredCount(spec) * static_cast<int64_t>(SizeOf(StoredType(spec)));
 }
 
-// Read-only view of dense elements, row-major except for implementations that use another memory
-// format (the shape is N x C x H x W in each). A default view is empty(): the caller does not want
-// the tensor, or has no access to it. Implementations with strided_output may get a view whose
-// images (axis 0) are further apart than their size. Copies are cheap and do not allocate.
-class ConstTensorView {
+// View, read-only or not, of dense elements, row-major except for implementations that use another
+// memory format (the shape is N x C x H x W in each). A default view is empty(): the caller does
+// not want the tensor, or has no access to it. Implementations with strided_output may get a view
+// whose images (axis 0) are further apart than their size. Copies are cheap and do not allocate.
+template <bool kConst>
+class BasicTensorView {
  public:
-  ConstTensorView() = default;
-  ConstTensorView(const void* data, const Shape& shape, DType dtype, Device device = {})
+  template <typename T>
+  using Element = std::conditional_t<kConst, const T, T>;
+  using Memory = Element<void>;
+
+  BasicTensorView() = default;
+  BasicTensorView(Memory* data, const Shape& shape, DType dtype, Device device = {})
       : data_(data), shape_(shape), dtype_(dtype), device_(device) {}
+  template <bool kOther>
+  requires(kConst && !kOther)
+      BasicTensorView(const BasicTensorView<kOther>& other)  // NOLINT: widening
+      : BasicTensorView(other.raw(), other.shape(), other.dtype(), other.device()) {
+    image_stride_ = other.image_stride();
+  }
 
   bool empty() const { return data_ == nullptr; }
   const Shape& shape() const { return shape_; }
@@ -57,71 +69,32 @@ class ConstTensorView {
   Device device() const { return device_; }
   int64_t count() const { return shape_.count(); }
   size_t bytes() const { return static_cast<size_t>(count()) * SizeOf(dtype_); }
-  const void* raw() const { return data_; }
+  Memory* raw() const { return data_; }
   // Distance between images in elements; 0: dense.
   int64_t image_stride() const { return image_stride_; }
   void set_image_stride(int64_t elements) { image_stride_ = elements; }
 
   // Requires: T is the element type; `span`: only for dense views.
   template <typename T>
-  const T* data() const {
+  Element<T>* data() const {
     CREMA_CHECK(dtype_ == DTypeOf<T>::value);
-    return static_cast<const T*>(data_);
+    return static_cast<Element<T>*>(data_);
   }
   template <typename T>
-  std::span<const T> span() const {
+  std::span<Element<T>> span() const {
     CREMA_CHECK(image_stride_ == 0);
     return {data<T>(), static_cast<size_t>(count())};
   }
 
  private:
-  const void* data_ = nullptr;
+  Memory* data_ = nullptr;
   Shape shape_;
   DType dtype_ = DType::kF32;
   Device device_;
   int64_t image_stride_ = 0;
 };
-
-// Like ConstTensorView, for outputs of a layer.
-class TensorView {
- public:
-  TensorView() = default;
-  TensorView(void* data, const Shape& shape, DType dtype, Device device = {})
-      : data_(data), shape_(shape), dtype_(dtype), device_(device) {}
-  operator ConstTensorView() const {  // NOLINT: widening
-    ConstTensorView view(data_, shape_, dtype_, device_);
-    view.set_image_stride(image_stride_);
-    return view;
-  }
-
-  bool empty() const { return data_ == nullptr; }
-  const Shape& shape() const { return shape_; }
-  DType dtype() const { return dtype_; }
-  Device device() const { return device_; }
-  int64_t count() const { return shape_.count(); }
-  size_t bytes() const { return static_cast<size_t>(count()) * SizeOf(dtype_); }
-  void* raw() const { return data_; }
-  int64_t image_stride() const { return image_stride_; }
-  void set_image_stride(int64_t elements) { image_stride_ = elements; }
-
-  template <typename T>
-  T* data() const {
-    CREMA_CHECK(dtype_ == DTypeOf<T>::value);
-    return static_cast<T*>(data_);
-  }
-  template <typename T>
-  std::span<T> span() const {
-    CREMA_CHECK(image_stride_ == 0);
-    return {data<T>(), static_cast<size_t>(count())};
-  }
-
- private:
-  void* data_ = nullptr;
-  Shape shape_;
-  DType dtype_ = DType::kF32;
-  Device device_;
-  int64_t image_stride_ = 0;
-};
+using ConstTensorView = BasicTensorView<true>;
+using TensorView = BasicTensorView<false>;  // for outputs of a layer
 
 // Owns its memory; can be moved, but not copied. Zero-initialized.
 class Tensor {

@@ -24,16 +24,9 @@ RawArray RawData(const BlobProto& proto) { return {proto.raw_data(), proto.raw_d
 RawArray RawDiff(const BlobProto& proto) { return {proto.raw_diff(), proto.raw_diff_type()}; }
 
 size_t RawSize(const RawArray& raw) {
-  switch (raw.type) {
-    case FLOAT16:
-      return 2;
-    case FLOAT:
-      return 4;
-    case DOUBLE:
-      return 8;
-    default:
-      return 0;
-  }
+  if (raw.type == FLOAT16) return 2;
+  if (raw.type == FLOAT) return 4;
+  return raw.type == DOUBLE ? 8 : 0;
 }
 
 int64_t RawCount(const RawArray& raw) {

@@ -9,10 +9,8 @@
 #include "crema.pb.h"
 #include "format/blob_proto.h"
 #include "format/file.h"
-#include "format/hdf5_format.h"
 #include "format/net_stream.h"
 #include "format/seal.h"
-#include "format/sealed_file.h"
 #include "format/sniff.h"
 #include "format/upgrade.h"
 #include "format/wire.h"
@@ -23,9 +21,7 @@ namespace {
 constexpr const char* kExpected = "a weights file (caffemodel)";
 
 [[noreturn]] void FailFile(const std::string& path, std::string message) {
-  Where where;
-  where.file = path;
-  Fail(ErrorCode::kDataLoss, std::move(message), where);
+  Fail(ErrorCode::kDataLoss, std::move(message), {.file = path});
 }
 
 // Does not block on a pipe.

@@ -14,6 +14,9 @@ namespace crema {
 // kUnsupported for HDF5 in a build without it.
 NetParameter ReadCaffemodel(const std::string& path);
 
+// The same for HDF5 alone.
+NetParameter ReadHdf5Caffemodel(const std::string& path);
+
 // Reads a binary NetParameter, such as a recording, which need not have weights. Checks it for
 // damage and upgrades it.
 NetParameter ReadNetBinary(const std::string& path);

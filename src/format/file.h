@@ -1,6 +1,7 @@
-// Reads whole files with a size limit; writes files atomically.
+// Reads whole files with a size limit; maps files; writes files atomically.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -76,5 +77,44 @@ void WriteFileAtomically(const std::string& path, std::string_view bytes);
 
 // Throws kIoFailure: `path` cannot be written because of the errno value `error`.
 [[noreturn]] void FailWrite(const std::string& path, int error, uint64_t needed_bytes);
+
+// Temporary files of AtomicFile, including those of killed processes.
+//
+// Returns "<path>.tmp.<host>.<pid>-<random>", unpredictable and different each time.
+std::string TemporaryPath(const std::string& path);
+
+// Locks the file until the descriptor is closed, which marks it as being written for other
+// processes, also in other containers. Does nothing if the file system has no locks.
+void MarkAsBeingWritten(int descriptor);
+
+// Returns the name, without folder, of the target file if `path` is a temporary file of a process
+// that is gone; else empty. A locked file is being written. For processes elsewhere (network mount,
+// container), a day without a change counts as gone. Files with this process's number count as
+// abandoned, since containers may reuse it. Requires: this process is not writing the file. Also
+// accepts "<path>.tmp.<host>.<pid>" of earlier versions.
+std::string NameOfAbandoned(const std::string& path);
+
+// Removes abandoned temporary files of exactly this file. Ignores errors.
+void RemoveAbandoned(const std::string& path);
+
+// A regular file, mapped read-only: pages are loaded on first access and shared between processes.
+// If the file is written or truncated while mapped, its contents change or the process ends
+// (SIGBUS). Replace such files by renaming, as AtomicFile does. Thread safety: const.
+class MappedFile {
+ public:
+  // Throws like RandomFile; kIoFailure if mapping fails.
+  explicit MappedFile(const std::string& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string_view bytes() const { return {static_cast<const char*>(data_), size_}; }
+
+ private:
+  std::string path_;
+  void* data_ = nullptr;  // null: an empty file
+  size_t size_ = 0;
+};
 
 }  // namespace crema

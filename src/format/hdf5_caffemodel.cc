@@ -7,7 +7,6 @@
 #include "format/blob_proto.h"
 #include "format/caffemodel.h"
 #include "format/hdf5_file.h"
-#include "format/hdf5_format.h"
 
 namespace crema {
 namespace {
@@ -21,10 +20,8 @@ void CheckLayerNames(const NetParameter& net, const std::string& path) {
     if (layer.name().find('/') != std::string::npos) problem = "a layer name with '/'";
     if (!seen.insert(layer.name()).second) problem = "two layers of one name";
     if (problem.empty()) continue;
-    Where where;
-    where.file = path;
-    where.layer = layer.name();
-    Fail(ErrorCode::kInvalidArgument, "HDF5 cannot hold " + problem + kRemedy, where);
+    Fail(ErrorCode::kInvalidArgument, "HDF5 cannot hold " + problem + kRemedy,
+         {.file = path, .layer = layer.name()});
   }
 }
 
@@ -90,8 +87,6 @@ void ReadLayer(const Hdf5Reader& reader, LayerParameter* layer) {
 NetParameter ReadHdf5Caffemodel(const std::string& path) {
   const Hdf5Reader reader(path);
   if (!reader.Has("/data") || !reader.IsGroup("/data")) {
-    Where where;
-    where.file = path;
     const bool is_state = reader.Has("iter") && reader.Has("learned_net");
     Fail(ErrorCode::kDataLoss,
          is_state
@@ -99,7 +94,7 @@ NetParameter ReadHdf5Caffemodel(const std::string& path) {
                       "weights are in '",
                       reader.ReadString("learned_net"), "'")
              : "is an HDF5 file, but not of weights: it has no group 'data'",
-         where);
+         {.file = path});
   }
   NetParameter net;
   for (const std::string& name : reader.Names("/data")) {

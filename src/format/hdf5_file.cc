@@ -11,7 +11,6 @@
 #include "crema.pb.h"
 #include "format/blob_proto.h"
 #include "format/file.h"
-#include "format/hdf5_probe.h"
 
 namespace crema {
 namespace {
@@ -51,6 +50,13 @@ std::string_view ViewOf(const void* values, size_t bytes) {
 
 std::string_view UpToZero(std::string_view text) { return text.substr(0, text.find('\0')); }
 
+uint64_t ProbedBytes(const std::string& path) {
+  ReadFileStart(path, 1);  // throws with the reason if the file cannot be read
+  const uint64_t bytes = FileBytes(path);
+  ProbeHdf5(path);
+  return bytes;
+}
+
 }  // namespace
 
 Hdf5Id PropertiesWithoutTimes(hid_t list_class) {
@@ -73,17 +79,6 @@ Hdf5Session::~Hdf5Session() {
   Hdf5Mutex().unlock();
 }
 
-namespace {
-
-uint64_t ProbedBytes(const std::string& path) {
-  ReadFileStart(path, 1);  // throws with the reason if the file cannot be read
-  const uint64_t bytes = FileBytes(path);
-  ProbeHdf5(path);
-  return bytes;
-}
-
-}  // namespace
-
 Hdf5Reader::Hdf5Reader(const std::string& path)
     : path_(path),
       file_bytes_(ProbedBytes(path)),
@@ -95,9 +90,8 @@ Hdf5Reader::Hdf5Reader(const std::string& path)
 }
 
 void Hdf5Reader::FailDamaged(const std::string& what) const {
-  Where where;
-  where.file = path_;
-  Fail(ErrorCode::kDataLoss, "is damaged or truncated: " + what + "; take another copy", where);
+  Fail(ErrorCode::kDataLoss, "is damaged or truncated: " + what + "; take another copy",
+       {.file = path_});
 }
 
 bool Hdf5Reader::Has(const std::string& name) const {
@@ -168,13 +162,11 @@ void Hdf5Reader::CheckSum() const {
   if (!expected_sum_) return;
   ReadRest("/", 1);
   if (sum_.Total() == *expected_sum_) return;
-  Where where;
-  where.file = path_;
   Fail(ErrorCode::kDataLoss,
        StrCat("its checksum does not fit: the file is damaged; take another copy or an earlier "
               "snapshot (if it was changed on purpose, delete its attribute '",
               kHdf5SumName, "')"),
-       where);
+       {.file = path_});
 }
 
 BlobProto Hdf5Reader::ReadArray(const std::string& dataset) const {

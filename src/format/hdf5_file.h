@@ -123,4 +123,10 @@ class Hdf5Writer {
 void WriteHdf5Atomically(const std::string& path, uint64_t expected_bytes,
                          const std::function<void(Hdf5Writer&)>& fill);
 
+// Opens everything in the file in a child process first: release 1.10 of the library follows
+// damaged addresses and crashes. Throws kDataLoss if the child crashes or takes longer than 20 s.
+// Leaves other faults to the reader. Requires: the calling thread has no Hdf5Session. Thread
+// safety: any.
+void ProbeHdf5(const std::string& path);
+
 }  // namespace crema

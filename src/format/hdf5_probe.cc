@@ -1,5 +1,3 @@
-#include "format/hdf5_probe.h"
-
 #include <fcntl.h>
 #include <hdf5.h>
 #include <sys/wait.h>

@@ -3,7 +3,6 @@
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "format/hdf5_file.h"
-#include "format/hdf5_format.h"
 #include "format/seal.h"
 #include "format/solver_state.h"
 #include "format/wire.h"
@@ -40,14 +39,12 @@ SolverState ReadHdf5SolverState(const std::string& path) {
   const Hdf5Reader reader(path);
   for (const char* name : {"iter", "learned_net", "current_step", "history"}) {
     if (reader.Has(name)) continue;
-    Where where;
-    where.file = path;
     const bool is_model = reader.Has("data") && reader.IsGroup("data");
     Fail(ErrorCode::kDataLoss,
          is_model ? "is a weights file (caffemodel), not a solver state: give it with --weights, "
                     "and the .solverstate with --resume"
                   : StrCat("is an HDF5 file, but not a solver state: it has no '", name, "'"),
-         where);
+         {.file = path});
   }
   SolverState state;
   if (reader.Has(kOwn)) {

@@ -4,19 +4,16 @@
 #include "core/error.h"
 #include "crema.pb.h"
 #include "format/caffemodel.h"
-#include "format/hdf5_format.h"
 #include "format/solver_state.h"
 
 namespace crema {
 namespace {
 
 [[noreturn]] void FailWithout(const std::string& path) {
-  Where where;
-  where.file = path;
   Fail(ErrorCode::kUnsupported,
        "is an HDF5 file, and this build has no HDF5: build with -DCREMA_HDF5=ON, or use "
        "snapshot_format: BINARYPROTO",
-       where);
+       {.file = path});
 }
 
 }  // namespace

@@ -210,28 +210,10 @@ void CopyElements(const Header& header, const char* from, char* to) {
 }
 
 std::string_view Descr(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return "<f4";
-    case DType::kF64:
-      return "<f8";
-    case DType::kF16:
-      return "<f2";
-    case DType::kU8:
-      return "|u1";
-    case DType::kI32:
-      return "<i4";
-    case DType::kI64:
-      return "<i8";
-    case DType::kBF16:
-      break;
-  }
+  constexpr std::string_view kDescr[] = {"<f4", "<f8", "<f2", "", "|u1", "<i4", "<i8"};  // by DType
+  if (dtype != DType::kBF16) return kDescr[static_cast<size_t>(dtype)];
   Fail(ErrorCode::kUnsupported, "bfloat16 cannot be written as .npy; NumPy does not know it");
 }
-
-}  // namespace
-
-namespace {
 
 // Parses the header of a file of `size` bytes that begins with `bytes`. Returns the offset of the
 // values, too.

@@ -22,11 +22,7 @@ using google::protobuf::Message;
 
 constexpr size_t kMostReported = 100;
 
-Where In(const std::string& file) {
-  Where where;
-  where.file = file;
-  return where;
-}
+Where In(const std::string& file) { return {.file = file}; }
 
 [[noreturn]] void ThrowAll(std::vector<Problem> problems) {
   if (problems.size() > kMostReported) {

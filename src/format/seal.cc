@@ -7,6 +7,8 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "crema.pb.h"
+#include "format/file.h"
 
 namespace crema {
 namespace {
@@ -53,15 +55,43 @@ std::optional<SealValues> Decode(std::string_view start, std::string_view bytes)
 }
 
 [[noreturn]] void FailSeal(const std::string& path, const std::string& message) {
-  Where where;
-  where.file = path;
-  Fail(ErrorCode::kDataLoss, message + "; take another copy or an earlier snapshot", where);
+  Fail(ErrorCode::kDataLoss, message + "; take another copy or an earlier snapshot",
+       {.file = path});
 }
 
 // Returns true for a file that was truncated within its head.
 bool IsStartOfHead(std::string_view start, uint64_t file_size) {
   const size_t size = std::min(start.size(), kHeadStart.size());
   return size > 0 && file_size < kSealBytes && start.substr(0, size) == kHeadStart.substr(0, size);
+}
+
+template <typename Message>
+void WriteUnsealed(const Message& message, const std::string& path) {
+  const uint64_t size = message.ByteSizeLong();
+  if (size + 2 * kSealBytes > kMaxFileBytes) {
+    Fail(ErrorCode::kUnsupported,
+         StrCat("cannot be written: it would have ", size, " bytes, and such files end at 2 GiB; ",
+                "set snapshot_format: HDF5"),
+         {.file = path});
+  }
+  std::string body;
+  body.reserve(size);
+  message.AppendPartialToString(&body);
+  const SealParts seal = SealOf(body);
+  AtomicFile file(path, size + 2 * kSealBytes);
+  file.Write(seal.head);
+  file.Write(body);
+  file.Write(seal.tail);
+  file.Commit();
+}
+
+template <typename Message>
+void WriteAny(const Message& message, const std::string& path) {
+  if (!message.has_seal_head() && !message.has_seal_tail()) return WriteUnsealed(message, path);
+  Message copy = message;
+  copy.clear_seal_head();
+  copy.clear_seal_tail();
+  WriteUnsealed(copy, path);
 }
 
 }  // namespace
@@ -122,5 +152,8 @@ std::string_view Unseal(std::string_view bytes, const std::string& path) {
                                     bytes.substr(bytes.size() - end_size), bytes.size(), crc, path);
   return bytes.substr(body.begin, body.size);
 }
+
+void WriteSealed(const NetParameter& net, const std::string& path) { WriteAny(net, path); }
+void WriteSealed(const SolverState& state, const std::string& path) { WriteAny(state, path); }
 
 }  // namespace crema

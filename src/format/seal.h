@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "crema.pb.h"
+
 namespace crema {
 
 inline constexpr size_t kSealBytes = 17;  // size of the head, and of the tail
@@ -40,5 +42,10 @@ FileRange CheckSeals(std::string_view start, std::string_view end, uint64_t size
 
 // CRC-32 as in zlib; `running` is the sum of the preceding bytes.
 uint32_t Crc32(std::string_view bytes, uint32_t running = 0);
+
+// Seals and writes atomically. Drops seals in the message itself. Throws kUnsupported above 2 GiB,
+// kIoFailure.
+void WriteSealed(const NetParameter& net, const std::string& path);
+void WriteSealed(const SolverState& state, const std::string& path);
 
 }  // namespace crema

@@ -7,9 +7,7 @@
 #include "crema.pb.h"
 #include "format/blob_proto.h"
 #include "format/file.h"
-#include "format/hdf5_format.h"
 #include "format/seal.h"
-#include "format/sealed_file.h"
 #include "format/sniff.h"
 #include "format/wire.h"
 
@@ -19,9 +17,7 @@ namespace {
 constexpr const char* kExpected = "a solver state";
 
 [[noreturn]] void FailFile(const std::string& path, std::string message) {
-  Where where;
-  where.file = path;
-  Fail(ErrorCode::kDataLoss, std::move(message), where);
+  Fail(ErrorCode::kDataLoss, std::move(message), {.file = path});
 }
 
 void CheckState(const SolverState& state, bool is_sealed, const std::string& path) {

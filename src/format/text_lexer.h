@@ -3,6 +3,7 @@
 
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/message.h>
 
 #include <functional>
 #include <string>
@@ -69,5 +70,16 @@ class TextLexer final : private google::protobuf::io::ErrorCollector {
   Token current_;
   Token next_;
 };
+
+// Scalar values: "20", "-0.5", "MAX", "'a' 'b'".
+//
+// Reads a value into the singular field, or appends it to the repeated one. Reports and skips a
+// value that does not fit.
+void ReadScalar(TextLexer& lexer, const google::protobuf::FieldDescriptor& field,
+                google::protobuf::Message* message, const TextReporter& report);
+
+// Describes the values of a field for messages: "an integer from 0 to 4294967295", "a string in
+// quotes".
+std::string ExpectedValue(const google::protobuf::FieldDescriptor& field);
 
 }  // namespace crema

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/strings.h"
-#include "format/text_value.h"
+#include "format/text_lexer.h"
 
 namespace crema {
 namespace {

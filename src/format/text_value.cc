@@ -1,5 +1,3 @@
-#include "format/text_value.h"
-
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "format/text_lexer.h"
 
 namespace crema {
 namespace {

@@ -129,10 +129,9 @@ UpgradedFile ReadUpgraded(const std::string& path) {
   UpgradedFile file;
   const Content content = Sniff(ReadFileStart(path, size_t{1} << 16));
   if (content == Content::kHdf5) {
-    Where where;
-    where.file = path;
     Fail(ErrorCode::kUnsupported,
-         "is an HDF5 file: it holds names and values only, and there is nothing to upgrade", where);
+         "is an HDF5 file: it holds names and values only, and there is nothing to upgrade",
+         {.file = path});
   }
   if (content == Content::kBinary) {
     ReadBinary(path, &file);

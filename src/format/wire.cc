@@ -37,9 +37,7 @@ void CheckIsBinary(std::string_view bytes, const std::string& path, std::string_
   if (content == Content::kText && bytes.size() < 64 && start.empty()) return;
   std::string message = DescribeWrongContent(content, expected);
   if (content == Content::kText) message = DescribeWrongText(std::string(bytes), expected);
-  Where where;
-  where.file = path;
-  Fail(ErrorCode::kDataLoss, message, where);
+  Fail(ErrorCode::kDataLoss, message, {.file = path});
 }
 
 }  // namespace crema

@@ -1,6 +1,8 @@
-// Classifies images.
+// Classifies images, and finds the classes with the highest scores.
 #pragma once
 
+#include <cstddef>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -37,5 +39,14 @@ class Classifier {
   std::string output_;
   int64_t classes_ = 0;
 };
+
+struct Prediction {
+  int index = 0;
+  double score = 0;
+};
+
+// Returns the `most` best classes, best first; ties in index order, NaN last.
+std::vector<Prediction> BestFirst(std::span<const float> scores,
+                                  size_t most = std::numeric_limits<size_t>::max());
 
 }  // namespace crema

@@ -6,7 +6,6 @@
 #include "core/error.h"
 #include "format/file.h"
 #include "format/seal.h"
-#include "format/temporary_file.h"
 #include "inference/crema_file.h"
 #include "inference/crema_layout.h"
 

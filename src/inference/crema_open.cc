@@ -5,7 +5,7 @@
 
 #include "core/strings.h"
 #include "crema.pb.h"
-#include "format/mapped_file.h"
+#include "format/file.h"
 #include "inference/crema_file.h"
 #include "inference/deploy_net.h"
 #include "inference/model_parts.h"

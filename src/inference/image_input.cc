@@ -6,7 +6,7 @@
 #include "core/strings.h"
 #include "core/tensor.h"
 #include "crema.pb.h"
-#include "data/image/resize.h"
+#include "data/image/image.h"
 #include "format/blob_proto.h"
 #include "format/caffemodel.h"
 #include "graph/graph.h"

@@ -16,9 +16,8 @@
 #include "inference/image_input.h"
 #include "plan/plan.h"
 #include "runtime/compute_device.h"
-#include "runtime/host_view.h"
 #include "runtime/session.h"
-#include "runtime/weights_files.h"
+#include "runtime/weights.h"
 
 namespace crema {
 
@@ -85,7 +84,7 @@ class Model {
   std::unique_ptr<Parts> parts_;
 };
 
-struct RunningSession;  // inference/running_session.h
+struct RunningSession;  // inference/model_parts.h
 
 struct NamedTensor {
   std::string_view name;

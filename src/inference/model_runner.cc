@@ -7,7 +7,6 @@
 #include "crema.pb.h"
 #include "inference/model.h"
 #include "inference/model_parts.h"
-#include "inference/running_session.h"
 
 namespace crema {
 

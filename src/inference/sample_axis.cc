@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "crema.pb.h"
 #include "graph/infer.h"
-#include "inference/model_inputs.h"
+#include "inference/model_parts.h"
 
 namespace crema {
 namespace {

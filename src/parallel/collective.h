@@ -1,7 +1,9 @@
 // Collective operations of the devices of one run.
 #pragma once
 
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "core/exec_context.h"
 #include "core/tensor.h"
@@ -25,5 +27,10 @@ class Collective {
   // Announces that a rank has failed. Releases waiting ranks; results in progress are undefined.
   virtual void Abort() noexcept = 0;
 };
+
+// Rank r uses GPU gpus[r]; its contexts must be of that GPU. Throws kDeviceFailure if a GPU is
+// listed twice or cannot be connected with the others, NCCL cannot be loaded, or this build has no
+// CUDA.
+std::unique_ptr<Collective> MakeGpuCollective(const std::vector<int>& gpus);
 
 }  // namespace crema

@@ -7,7 +7,6 @@
 
 #include "crema.pb.h"
 #include "plan/plan.h"
-#include "runtime/layer_observer.h"
 #include "runtime/session.h"
 
 namespace crema {

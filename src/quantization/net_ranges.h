@@ -7,8 +7,8 @@
 #include "crema.pb.h"
 #include "plan/plan.h"
 #include "quantization/quantize.h"
-#include "quantization/value_histogram.h"
-#include "runtime/layer_observer.h"
+#include "quantization/range_rule.h"
+#include "runtime/session.h"
 
 namespace crema {
 

@@ -1,6 +1,8 @@
 #include "report/event_file.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "report/message_writer.h"
 
@@ -52,6 +54,12 @@ MessageWriter HistogramMessage(const Histogram& histogram) {
   message.PackedDoubles(6, histogram.limits);
   message.PackedDoubles(7, histogram.counts);
   return message;
+}
+
+std::string SummaryEvent(EventTime time, const MessageWriter& values) {
+  MessageWriter event = EventAt(time);
+  event.Message(event::kSummary, values);
+  return TfRecord(event.bytes());
 }
 
 }  // namespace
@@ -108,9 +116,7 @@ std::string ScalarsEvent(EventTime time, std::span<const NamedScalar> scalars) {
     value.Float(summary::kSimpleValue, static_cast<float>(scalar.value));
     values.Message(summary::kValue, value);
   }
-  MessageWriter event = EventAt(time);
-  event.Message(event::kSummary, values);
-  return TfRecord(event.bytes());
+  return SummaryEvent(time, values);
 }
 
 std::string HistogramsEvent(EventTime time, std::span<const NamedHistogram> histograms) {
@@ -121,9 +127,34 @@ std::string HistogramsEvent(EventTime time, std::span<const NamedHistogram> hist
     value.Message(summary::kHistogram, HistogramMessage(named.histogram));
     values.Message(summary::kValue, value);
   }
-  MessageWriter event = EventAt(time);
-  event.Message(event::kSummary, values);
-  return TfRecord(event.bytes());
+  return SummaryEvent(time, values);
+}
+
+Histogram HistogramOf(std::span<const float> values, int buckets) {
+  Histogram h;
+  for (const double x : values) {
+    if (!std::isfinite(x)) continue;
+    h.min = h.count == 0 ? x : std::min(h.min, x);
+    h.max = h.count == 0 ? x : std::max(h.max, x);
+    h.count += 1;
+    h.sum += x;
+    h.sum_squares += x * x;
+  }
+  const double width = (h.max - h.min) / buckets;
+  if (!(width > 0)) {
+    h.limits = {h.max};
+    h.counts = {h.count};
+    return h;
+  }
+  for (int i = 1; i < buckets; ++i) h.limits.push_back(h.min + i * width);
+  h.limits.push_back(h.max);
+  h.counts.assign(static_cast<size_t>(buckets), 0);
+  for (const double x : values) {
+    if (!std::isfinite(x)) continue;
+    const int i = std::clamp(static_cast<int>((x - h.min) / width), 0, buckets - 1);
+    h.counts[static_cast<size_t>(i)] += 1;
+  }
+  return h;
 }
 
 }  // namespace crema

@@ -5,8 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
-
-#include "report/histogram.h"
+#include <vector>
 
 namespace crema {
 
@@ -16,6 +15,21 @@ uint32_t MaskedCrc32c(std::string_view bytes);
 
 // Format: length (8 bytes), masked CRC of the length, data, masked CRC of the data.
 std::string TfRecord(std::string_view data);
+
+// Histogram of a blob's values.
+struct Histogram {
+  double min = 0;
+  double max = 0;
+  double count = 0;  // number of finite values; others are ignored
+  double sum = 0;
+  double sum_squares = 0;
+  std::vector<double> limits;  // upper limits, ascending
+  std::vector<double> counts;  // by limit
+};
+
+// Buckets of equal width from the smallest to the largest value; a single one if all are equal or
+// there are none.
+Histogram HistogramOf(std::span<const float> values, int buckets = 64);
 
 struct EventTime {
   double wall = 0;  // seconds since 1970

@@ -1,10 +1,11 @@
-// Throughput of a run, and its share of waiting.
+// Throughput of a run, and its share of waiting; a warning if that is large.
 #pragma once
 
 #include <cmath>
 #include <cstddef>
 #include <vector>
 
+#include "core/log.h"
 #include "solvers/training_observer.h"
 
 namespace crema {
@@ -59,6 +60,23 @@ class PaceWindow {
   size_t size_;
   size_t oldest_ = 0;
   std::vector<Pace> paces_;
+};
+
+// Warns once per run if waiting takes more than a fifth of the time of 100 consecutive iterations.
+// Thread safety: one thread.
+class WaitHint final : public TrainingObserver {
+ public:
+  explicit WaitHint(LogSink& log) : log_(log) {}
+
+  void OnIteration(const IterationReport& report) override;
+
+ private:
+  LogSink& log_;
+  PaceWindow window_{kIterations};
+  bool first_ = true;
+  bool said_ = false;
+
+  static constexpr size_t kIterations = 100;
 };
 
 }  // namespace crema

@@ -1,22 +1,60 @@
 #include "report/run_recorder.h"
 
-#include "report/run_description.h"
+#include <filesystem>
+#include <map>
+#include <system_error>
+
+#include "core/json.h"
+#include "core/strings.h"
+#include "crema.pb.h"
+#include "format/prototxt.h"
+#include "report/build_info.h"
+#include "report/clock.h"
 
 namespace crema {
 namespace {
 
-RunFacts FactsOf(const Solver& solver, const RecorderOptions& options) {
-  return {.command = options.command,
-          .seed = solver.seed(),
-          .threads = options.threads,
-          .iteration = solver.iteration()};
+// Returns run.json: one object on one line; docs/run_folder.md has its members.
+std::string RunJson(const Solver& solver, const RecorderOptions& options) {
+  const RunConfig& config = solver.config();
+  const BuildInfo build = ThisBuild();
+  std::vector<std::string> words;
+  for (const std::string& word : options.command) words.push_back(JsonString(word));
+  std::error_code ignored;
+  const std::string folder = std::filesystem::current_path(ignored).string();
+  return StrCat(
+      "{\"schema\":1,\"time\":", JsonString(UtcText(UnixTime())),
+      ",\"version\":", JsonString(build.version), ",\"revision\":", JsonString(build.revision),
+      ",\"compiler\":", JsonString(build.compiler), ",\"build_type\":", JsonString(build.type),
+      ",\"command\":[", Join(words, ","), "],\"working_folder\":", JsonString(folder),
+      ",\"net\":", JsonString(config.train.file.net.name()),
+      ",\"solver_type\":", JsonString(config.solver.solver.type()), ",\"seed\":", solver.seed(),
+      ",\"threads\":", options.threads, ",\"iteration\":", solver.iteration(),
+      ",\"max_iter\":", config.solver.solver.max_iter(), "}\n");
+}
+
+// Returns texts by file name: run.json, net.prototxt, solver.prototxt, and test_net_<i>.prototxt
+// for test nets with their own text.
+std::map<std::string, std::string> RunTexts(const Solver& solver, const RecorderOptions& options) {
+  const RunConfig& config = solver.config();
+  const SolverParameter& param = config.solver.solver;
+  std::map<std::string, std::string> texts = {
+      {"run.json", RunJson(solver, options)},
+      {"net.prototxt", PrintText(config.train.file.net)},
+      {"solver.prototxt", PrintText(param)},
+  };
+  const size_t own =
+      static_cast<size_t>(param.test_net_param_size()) + static_cast<size_t>(param.test_net_size());
+  for (size_t i = 0; i < own && i < config.tests.size(); ++i) {
+    texts[StrCat("test_net_", i, ".prototxt")] = PrintText(config.tests[i].file.net);
+  }
+  return texts;
 }
 
 }  // namespace
 
 RunRecorder::RunRecorder(Solver& solver, const RecorderOptions& options, LogSink& log)
-    : folder_(options.folder, options.start, RunTexts(solver.config(), FactsOf(solver, options)),
-              log),
+    : folder_(options.folder, options.start, RunTexts(solver, options), log),
       starts_(folder_, "starts.jsonl", [] { return std::string(); }),
       metrics_(folder_, solver.iteration(), options.interval),
       events_(folder_, solver.session(),

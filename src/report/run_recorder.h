@@ -9,8 +9,8 @@
 #include "report/metrics_writer.h"
 #include "report/run_folder.h"
 #include "report/tensorboard_writer.h"
-#include "solvers/observer_list.h"
 #include "solvers/solver.h"
+#include "solvers/training_observer.h"
 
 namespace crema {
 

@@ -48,4 +48,9 @@ class TensorboardWriter final : public TrainingObserver {
 // events.out.tfevents.<seconds>.<host>.<process>.
 std::string NextEventFile(const std::string& folder);
 
+// Returns a serialised GraphDef with one node per layer: its type, inputs and output shapes. Omits
+// inserted Splits. Replaces characters that TensorBoard does not allow in names by '_', and numbers
+// layers of equal names.
+std::string GraphDefOf(const Plan& plan);
+
 }  // namespace crema

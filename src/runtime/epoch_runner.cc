@@ -8,7 +8,7 @@
 #include "crema.pb.h"
 #include "graph/replace_sources.h"
 #include "plan/passes/upload_bytes.h"
-#include "runtime/forward_warnings.h"
+#include "runtime/session.h"
 
 namespace crema {
 namespace {

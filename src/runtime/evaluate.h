@@ -14,7 +14,6 @@
 #include "runtime/epoch_runner.h"
 #include "runtime/session.h"
 #include "runtime/weights.h"
-#include "runtime/weights_files.h"
 
 namespace crema {
 

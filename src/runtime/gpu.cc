@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #ifdef CREMA_HAVE_CUDA
-#include "core/limited_allocator.h"
+#include "core/allocator.h"
 #include "math/cuda/cuda_device.h"
 #endif
 

@@ -5,7 +5,7 @@
 #include "core/blob_types.h"
 #include "core/strings.h"
 #include "crema.pb.h"
-#include "runtime/host_view.h"
+#include "runtime/session.h"
 
 namespace crema {
 

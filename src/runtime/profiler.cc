@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/strings.h"
-#include "runtime/layer_observer.h"
+#include "runtime/session.h"
 
 namespace crema {
 namespace {

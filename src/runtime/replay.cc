@@ -2,17 +2,101 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <memory>
 #include <utility>
 
 #include "core/blob_types.h"
+#include "core/rng.h"
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "format/blob_proto.h"
-#include "runtime/host_view.h"
-#include "runtime/recorded_run.h"
+#include "runtime/session.h"
 
 namespace crema {
 namespace {
+
+// By name: "blob:conv1", "param:conv1:0", "loss".
+using Records = std::map<std::string, const BlobProto*>;
+
+struct RecordedRun {
+  std::shared_ptr<const Plan> plan;
+  std::shared_ptr<Weights> weights;
+  std::unique_ptr<Session> session;
+};
+
+// Into `recording`, which must live. Throws kDataLoss if it is none.
+Records ReadRecords(const NetParameter& recording) {
+  Records records;
+  for (const LayerParameter& layer : recording.layer()) {
+    const bool known = layer.name() == "loss" || layer.name().starts_with("blob:") ||
+                       layer.name().starts_with("param:");
+    if (known && layer.blobs_size() > 0) records[layer.name()] = &layer.blobs(0);
+  }
+  if (records.empty()) {
+    Fail(ErrorCode::kDataLoss, "this file is not a recording: it has no 'blob:...' records");
+  }
+  return records;
+}
+
+// Returns true if gradients were recorded.
+bool HasDiff(const BlobProto& blob) { return blob.diff_size() > 0 || blob.double_diff_size() > 0; }
+
+// The net, with each Input layer in the recorded shape.
+NetParameter WithRecordedShapes(const NetParameter& net, const Records& records) {
+  NetParameter shaped = net;
+  for (LayerParameter& layer : *shaped.mutable_layer()) {
+    if (layer.type() != "Input") continue;
+    std::vector<BlobShape> shapes;
+    for (const std::string& top : layer.top()) {
+      const auto found = records.find("blob:" + top);
+      if (found == records.end()) break;
+      BlobShape shape;
+      const Shape recorded = ShapeOf(*found->second);
+      for (int64_t dim : recorded.dims()) shape.add_dim(dim);
+      shapes.push_back(shape);
+    }
+    if (static_cast<int>(shapes.size()) != layer.top_size()) continue;
+    layer.mutable_input_param()->clear_shape();
+    for (const BlobShape& shape : shapes) *layer.mutable_input_param()->add_shape() = shape;
+  }
+  return shaped;
+}
+
+// Plans `shaped`, a form of `net`, with its weights or fillers that draw by `seed`.
+RecordedRun MakeRecordedRun(const ReplayNet& net, const NetParameter& shaped,
+                            const Registry& registry, const PlanOptions& options,
+                            ExecContext context, uint64_t seed) {
+  NetState state;
+  state.set_phase(TEST);
+  state.MergeFrom(net.net.net.state());
+  std::vector<Problem> warnings;
+  RecordedRun run;
+  run.plan = MakePlan(shaped, net.net.source, state, registry, options, &warnings);
+  run.weights = Weights::Make(*run.plan, seed);
+  if (net.weights != nullptr) {
+    run.weights->Load(*run.plan, *net.weights, net.weights_file, MissingLayers::kError);
+  }
+  run.session = std::make_unique<Session>(run.plan, run.weights, std::move(context));
+  return run;
+}
+
+// Tops of Input layers.
+std::vector<std::string> InputBlobs(const Plan& plan) {
+  std::vector<std::string> names;
+  for (const PlannedLayer& layer : plan.layers) {
+    if (layer.type->name != "Input") continue;
+    for (int v : layer.outputs) names.push_back(plan.values[static_cast<size_t>(v)].name);
+  }
+  return names;
+}
+
+// Recorded values into a view of the session, on whatever device that is.
+void SetTo(const BlobProto& blob, const TensorView& view, const Session& session) {
+  Tensor host(view.shape(), view.dtype());
+  CopyTo(blob, host.view());
+  session.Write(view, host.view().raw());
+}
 
 std::vector<double> ElementsOnHost(const ConstTensorView& view) {
   return DispatchBlob(view.dtype(), [&]<typename T>(T) {
@@ -209,6 +293,32 @@ class Comparer {
   ReplayResult result_;
 };
 
+BlobProto* AddRecord(const std::string& name, NetParameter* recording) {
+  LayerParameter* layer = recording->add_layer();
+  layer->set_name(name);
+  return layer->add_blobs();
+}
+
+void SetInputs(const Records* inputs, uint64_t seed, Session* session) {
+  for (const std::string& name : InputBlobs(session->plan())) {
+    const TensorView view = session->MutableData(name);
+    if (inputs != nullptr && inputs->contains("blob:" + name)) {
+      CopyTo(*inputs->at("blob:" + name), view);
+      continue;
+    }
+    const RandomStream stream(seed, HashName(name));
+    if (view.dtype() == DType::kU8) {
+      const std::span<uint8_t> bytes = view.span<uint8_t>();
+      for (size_t i = 0; i < bytes.size(); ++i) {
+        bytes[i] = static_cast<uint8_t>(stream.Below(i, 256));
+      }
+      continue;
+    }
+    const std::span<float> span = view.span<float>();
+    for (size_t i = 0; i < span.size(); ++i) span[i] = static_cast<float>(stream.Gaussian(i));
+  }
+}
+
 }  // namespace
 
 ReplayResult Replay(const ReplayNet& net, const NetParameter& recording, const Registry& registry,
@@ -239,6 +349,45 @@ ReplayResult Replay(const ReplayNet& net, const NetParameter& recording, const R
   }
   run.session->ReturnStatistics();
   return Comparer(records, run, options).Compare(loss);
+}
+
+NetParameter Record(const ReplayNet& net, const NetParameter* inputs, const Registry& registry,
+                    const RecordOptions& options) {
+  const Records records = inputs != nullptr ? ReadRecords(*inputs) : Records();
+  const NetParameter shaped = WithRecordedShapes(net.net.net, records);
+  const int threads = options.threads > 0 ? options.threads : AvailableProcessors();
+  PlanOptions plan_options = options.plan;
+  plan_options.threads = threads;
+  plan_options.backward = options.gradients;
+  plan_options.optimize = false;
+  RecordedRun run = MakeRecordedRun(net, shaped, registry, plan_options,
+                                    ExecContext(threads, options.seed), options.seed);
+  SetInputs(inputs != nullptr ? &records : nullptr, options.seed, run.session.get());
+  const double loss = run.session->Forward();
+  if (options.gradients) {
+    run.session->ZeroLearnedGradients();
+    run.session->Backward();
+  }
+  NetParameter recording;
+  recording.set_name(run.plan->name);
+  AddRecord("loss", &recording)->add_data(static_cast<float>(loss));
+  for (const PlannedValue& value : run.plan->values) {
+    if (run.plan->FindFirstValue(value.name) != &value - run.plan->values.data()) continue;
+    BlobProto* blob = AddRecord("blob:" + value.name, &recording);
+    CopyFrom(run.session->Data(value.name), blob);
+    const ConstTensorView gradient = run.session->Gradient(value.name);
+    if (!gradient.empty()) CopyDiffFrom(gradient, blob);
+  }
+  for (const PlannedLayer& layer : run.plan->layers) {
+    for (size_t i = 0; i < layer.learned.size(); ++i) {
+      const auto slot = static_cast<size_t>(layer.learned[i]);
+      BlobProto* blob = AddRecord(StrCat("param:", layer.name(), ":", i), &recording);
+      CopyFrom(std::as_const(*run.weights).blob(slot), blob);
+      const TensorView gradient = run.session->LearnedGradient(slot);
+      if (!gradient.empty()) CopyDiffFrom(gradient, blob);
+    }
+  }
+  return recording;
 }
 
 }  // namespace crema

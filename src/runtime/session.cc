@@ -1,15 +1,15 @@
 #include "runtime/session.h"
 
+#include <string>
 #include <utility>
 
 #include "core/bfloat16.h"
+#include "core/deferred_warnings.h"
 #include "core/device_memory.h"
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "runtime/device_passes.h"
 #include "runtime/error_context.h"
-#include "runtime/layer_error_context.h"
-#include "runtime/layer_observer.h"
 #include "runtime/packed_weight_cache.h"
 #include "runtime/step_binder.h"
 
@@ -48,6 +48,19 @@ void CallBackward(const PlannedLayer& layer, const LayerStep& step, const Backwa
     step.implementation->Backward(*layer.layer, args);
   } else {
     layer.layer->Backward(args);
+  }
+}
+
+void WriteWarnings(const Session& session, LogSink* log) {
+  if (log == nullptr) return;
+  const Plan& plan = session.plan();
+  for (size_t i = 0; i < plan.layers.size(); ++i) {
+    const auto* teller = dynamic_cast<const HasDeferredWarnings*>(session.state(i));
+    if (teller == nullptr) continue;
+    for (const std::string& text : teller->TakeWarnings()) {
+      log->Write(Severity::kWarning, StrCat("layer \"", plan.layers[i].name(), "\" (",
+                                            Phase_Name(plan.state.phase()), "): ", text));
+    }
   }
 }
 
@@ -371,6 +384,21 @@ void Session::RestoreState(const std::string& net, const SolverState& saved) {
       WithLayerContext(plan_->layers[i], [&] { steps_->step(i).state->Restore(layer); });
     }
   }
+}
+
+void QueueForwardAndWarn(Session* session, LogSink* log) {
+  try {
+    session->QueueForward();
+  } catch (...) {
+    WriteWarnings(*session, log);
+    throw;
+  }
+  WriteWarnings(*session, log);
+}
+
+double ForwardAndWarn(Session* session, LogSink* log) {
+  QueueForwardAndWarn(session, log);
+  return session->Loss();
 }
 
 }  // namespace crema

@@ -1,14 +1,18 @@
 // Runs a plan: its memory, its context and the state of its layers.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "core/exec_context.h"
+#include "core/log.h"
 #include "core/tensor.h"
 #include "crema.pb.h"
+#include "graph/layer.h"
 #include "plan/plan.h"
 #include "runtime/session_parameters.h"
 #include "runtime/session_values.h"
@@ -17,10 +21,28 @@
 namespace crema {
 
 class DevicePasses;
-class LayerObserver;
 class PackedWeightCache;
 class StepBinder;
 struct LayerStep;
+
+// Observes every layer that a session runs, to time it or to look at what it made.
+//
+// `layer` is an index into the plan. The arguments are those of the layer: blobs may share memory
+// with later ones, so values are to be looked at during the call. Layers that do not run (views,
+// splits) are not heard of. What is thrown ends the pass as if the layer had thrown it; when a
+// layer throws, its After... is not called.
+// Thread safety: called on the thread of the session.
+class LayerObserver {
+ public:
+  virtual ~LayerObserver() = default;
+  virtual void BeforeForward(size_t /*layer*/, const ForwardArgs&) {}
+  virtual void AfterForward(size_t /*layer*/, const ForwardArgs&) {}
+  virtual void BeforeBackward(size_t /*layer*/, const BackwardArgs&) {}
+  virtual void AfterBackward(size_t /*layer*/, const BackwardArgs&) {}
+  // A layer runs forward again in the backward pass (`recompute`).
+  virtual void BeforeRecompute(size_t /*layer*/, const ForwardArgs&) {}
+  virtual void AfterRecompute(size_t /*layer*/, const ForwardArgs&) {}
+};
 
 // Thread safety: one thread at a time. Any number of sessions may share a plan, and weights that
 // do not change meanwhile.
@@ -146,6 +168,35 @@ class Session {
   double loss_scale_ = 1;
   double loss_ = 0;                       // of the last pass on the CPU
   std::unique_ptr<DevicePasses> device_;  // null on the CPU; waits before the rest is freed
+};
+
+// Calls Session::QueueForward. What layers have to tell (HasDeferredWarnings: bad samples that were
+// passed over, a cache that is full) is written to `log` as warnings, also when the pass throws.
+// Null: it waits.
+void QueueForwardAndWarn(Session* session, LogSink* log);
+// The same, and the loss.
+double ForwardAndWarn(Session* session, LogSink* log);
+
+// A tensor of a session as the host can read it, whatever device the session is on.
+//
+// On the CPU the memory of the session; on a GPU a copy, made here. Must not outlive the session.
+class HostView {
+ public:
+  HostView(const Session& session, const ConstTensorView& of) : view_(of) {
+    if (!session.OnGpu() || of.empty()) return;
+    copy_ = Tensor(of.shape(), of.dtype());
+    session.Read(of, copy_.view().raw());
+    view_ = std::as_const(copy_).view();
+  }
+  HostView(const HostView&) = delete;
+  HostView& operator=(const HostView&) = delete;
+
+  const ConstTensorView& operator*() const { return view_; }
+  const ConstTensorView* operator->() const { return &view_; }
+
+ private:
+  Tensor copy_;
+  ConstTensorView view_;
 };
 
 }  // namespace crema

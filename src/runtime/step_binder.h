@@ -3,19 +3,54 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "core/device_queue.h"
 #include "core/exec_context.h"
 #include "core/tensor.h"
 #include "graph/registry.h"
 #include "plan/plan.h"
 #include "runtime/session_parameters.h"
 #include "runtime/session_values.h"
-#include "runtime/source_transfer.h"
 
 namespace crema {
+
+// Sends outputs of a source to a GPU while that still computes with the batch before.
+//
+// The host fills one of kPlaces page-locked places while the ones before are on their way. They
+// arrive in memory of their own, and the work of a pass copies them to where its layers read, so
+// that the next transfer need not wait for that pass. The context must outlive it. Thread safety:
+// one thread at a time.
+class SourceTransfer {
+ public:
+  static constexpr size_t kPlaces = 2;
+
+  explicit SourceTransfer(const ExecContext& context) : context_(context) {}
+
+  // Makes room for outputs of these shapes; memory is only taken anew where it is too small.
+  void Reserve(std::span<const TensorView> outputs);
+  // `outputs` become memory of the host, free to be written: a place that is still being read is
+  // waited for.
+  void Next(std::span<TensorView> outputs);
+  // Queues the way of `outputs`, those of the last Next, to `place_of(output)`. Does not wait.
+  void Send(std::span<const TensorView> outputs, const std::function<void*(size_t)>& place_of);
+
+ private:
+  struct Place {
+    std::vector<Tensor> outputs;
+    std::unique_ptr<DeviceEvent> sent;  // it may be written again
+  };
+
+  const ExecContext& context_;
+  Place places_[kPlaces];
+  size_t place_ = 0;  // that of the last Next
+  std::vector<Tensor> arrived_;
+  std::unique_ptr<DeviceEvent> taken_;  // arrived_ may be written again
+};
 
 // The state of one layer in a session and its arguments: views that are made once, and again when
 // shapes change or external buffers move.

@@ -1,14 +1,20 @@
 #include "runtime/weights.h"
 
 #include <algorithm>
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "format/blob_proto.h"
+#include "format/caffemodel.h"
 #include "math/filler.h"
-#include "runtime/weights_matcher.h"
 
 namespace crema {
 namespace {
@@ -42,6 +48,235 @@ void RunFiller(const Plan& plan, const LearnedSlot& slot, uint64_t seed, const T
   const RandomStream stream(seed, MixBits(layer.layer_id, static_cast<uint64_t>(slot.index)));
   Fill(slot.filler, slot.shape, stream, to);
 }
+
+bool Has(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+void AddNew(const std::vector<std::string>& from, std::vector<std::string>* to) {
+  for (const std::string& name : from) {
+    if (!Has(*to, name)) to->push_back(name);
+  }
+}
+
+void FailWhereMissing(const LoadReport& report, const std::string& files) {
+  std::vector<Problem> problems;
+  for (const std::string& layer : report.at_fillers) {
+    problems.push_back({ErrorCode::kInvalidArgument,
+                        {.file = files, .layer = layer},
+                        StrCat("none of the files has blobs for this layer",
+                               DidYouMean(layer, report.not_in_net))});
+  }
+  if (!problems.empty()) throw Error(std::move(problems));
+}
+
+// One pass over plan and file. Thread safety: one thread.
+class WeightsMatcher {
+ public:
+  // The arguments must outlive it.
+  WeightsMatcher(const Plan& plan, const NetParameter& model, const std::string& file,
+                 MissingLayers missing, OnMismatch on_mismatch)
+      : plan_(plan), file_(file), missing_(missing), on_mismatch_(on_mismatch) {
+    for (const LayerParameter& layer : model.layer()) {
+      const auto [found, added] = by_name_.emplace(layer.name(), &layer);
+      if (!added && layer.blobs_size() > 0) found->second = &layer;
+      if (layer.blobs_size() > 0) unused_.insert(layer.name());
+    }
+  }
+
+  // Throws with all problems; see Weights::Load. To be called once.
+  LoadReport Match() {
+    for (const PlannedLayer& layer : plan_.layers) {
+      if (!layer.learned.empty()) unused_.erase(layer.name());
+    }
+    std::set<std::string> taken;  // by suggestions
+    for (const PlannedLayer& layer : plan_.layers) {
+      if (layer.learned.empty()) continue;
+      const auto found = by_name_.find(layer.name());
+      if (found != by_name_.end()) {
+        MatchLayer(layer, *found->second);
+        continue;
+      }
+      report_.at_fillers.push_back(layer.name());
+      SuggestRename(layer, &taken);
+      if (missing_ == MissingLayers::kError && on_mismatch_ != OnMismatch::kSkip) {
+        ReportMissing(layer);
+      }
+    }
+    report_.not_in_net.assign(unused_.begin(), unused_.end());
+    for (size_t s = 0; s < plan_.learned.size(); ++s) {
+      report_.learned += plan_.learned[s].owner == static_cast<int>(s) ? 1 : 0;
+    }
+    if (!problems_.empty()) throw Error(std::move(problems_));
+    return std::move(report_);
+  }
+
+  // Learned slots and what is to be copied into them.
+  const std::vector<std::pair<int, const BlobProto*>>& matches() const { return matches_; }
+
+ private:
+  // Match of one layer of the file with one of the net.
+  struct LayerMatch {
+    std::vector<std::pair<int, const BlobProto*>> blobs;
+    std::vector<std::string> mismatches;
+    std::vector<std::string> reshaped;
+  };
+
+  void MatchLayer(const PlannedLayer& layer, const LayerParameter& source) {
+    LayerMatch match;
+    try {
+      match = MatchBlobs(layer, BlobsOf(layer, source));
+    } catch (const Error& error) {  // of adapt_blobs, or of a damaged shape
+      const Problem& problem = error.problems().front();
+      return Report(layer, problem.message, problem.code);
+    }
+    if (match.mismatches.empty()) {
+      report_.loaded.push_back(layer.name());
+      for (const std::string& text : match.reshaped)
+        report_.reshaped.push_back({layer.name(), text});
+      for (const auto& [slot, blob] : match.blobs) {
+        report_.filled.insert(plan_.learned[static_cast<size_t>(slot)].owner);
+      }
+      matches_.insert(matches_.end(), match.blobs.begin(), match.blobs.end());
+    } else if (on_mismatch_ == OnMismatch::kSkip) {
+      report_.skipped.push_back({layer.name(), Join(match.mismatches, "; ")});
+    } else {
+      for (const std::string& text : match.mismatches) {
+        Report(
+            layer,
+            text +
+                "; give the layer another name to train it from scratch, or make the net as it was "
+                "when the file was written");
+      }
+    }
+  }
+
+  LayerMatch MatchBlobs(const PlannedLayer& layer, std::span<const BlobProto* const> blobs) const {
+    LayerMatch match;
+    if (!HasRightCount(layer, blobs.size())) {
+      match.mismatches.push_back(StrCat("the file has ", blobs.size(),
+                                        " blobs for this layer, the net has ", layer.learned.size(),
+                                        " (", Roles(layer), ")"));
+      return match;
+    }
+    for (size_t i = 0; i < blobs.size(); ++i) {
+      MatchBlob(layer.learned[i], static_cast<int>(i), *blobs[i], &match);
+    }
+    return match;
+  }
+
+  void MatchBlob(int slot_index, int blob_index, const BlobProto& blob, LayerMatch* match) const {
+    const LearnedSlot& slot = plan_.learned[static_cast<size_t>(slot_index)];
+    const int64_t count = DataCount(blob);
+    // HDF5 files hold a shared blob once, with its owner.
+    if (slot.owner != slot_index && count == 0) return;
+    const Shape stored = ShapeOf(blob);
+    if (count != stored.count()) {
+      Fail(ErrorCode::kDataLoss, StrCat("blob ", blob_index, " (", slot.role, ") holds ", count,
+                                        " values, but needs ", stored.count()));
+    }
+    const std::string shapes =
+        StrCat("blob ", blob_index, " (", slot.role, ") is ", ToString(stored),
+               " in the file, but ", ToString(slot.shape), " in the net");
+    if (!ShapeMatches(blob, slot.shape)) {
+      if (on_mismatch_ != OnMismatch::kReshape || count != slot.shape.count()) {
+        match->mismatches.push_back(shapes);
+        return;
+      }
+      match->reshaped.push_back(shapes);
+    }
+    match->blobs.emplace_back(slot_index, &blob);
+  }
+
+  // The blobs of the file in the layout of this version.
+  std::vector<const BlobProto*> BlobsOf(const PlannedLayer& layer, const LayerParameter& source) {
+    std::vector<const BlobProto*> blobs;
+    if (!layer.type->adapt_blobs) {
+      for (const BlobProto& blob : source.blobs()) blobs.push_back(&blob);
+      return blobs;
+    }
+    std::vector<BlobProto>& adapted =
+        adapted_.emplace_back(source.blobs().begin(), source.blobs().end());
+    layer.type->adapt_blobs(source, layer.info, &adapted);
+    for (const BlobProto& blob : adapted) blobs.push_back(&blob);
+    return blobs;
+  }
+
+  // As many as the layer has; blobs that others own may be missing at the end.
+  bool HasRightCount(const PlannedLayer& layer, size_t count) const {
+    if (count > layer.learned.size()) return false;
+    return std::all_of(
+        layer.learned.begin() + static_cast<std::ptrdiff_t>(count), layer.learned.end(),
+        [&](int slot) { return plan_.learned[static_cast<size_t>(slot)].owner != slot; });
+  }
+
+  std::string Roles(const PlannedLayer& layer) const {
+    std::vector<std::string> roles;
+    for (int s : layer.learned) roles.push_back(plan_.learned[static_cast<size_t>(s)].role);
+    return Join(roles, ", ");
+  }
+
+  // An unused layer of the file: one of the same shapes and the most similar name, else the first
+  // of the same shapes, else one of a similar name.
+  void SuggestRename(const PlannedLayer& layer, std::set<std::string>* taken) {
+    std::vector<std::string> fitting;
+    std::vector<std::string> others;
+    for (const std::string& name : unused_) {
+      if (taken->contains(name)) continue;
+      (Fits(layer, *by_name_.at(name)) ? fitting : others).push_back(name);
+    }
+    const auto similar = [&](const std::vector<std::string>& names) {
+      const auto extends = std::ranges::find_if(names, [&](const std::string& name) {
+        return layer.name().starts_with(name) || name.starts_with(layer.name());
+      });
+      return extends != names.end() ? *extends : Nearest(layer.name(), names);
+    };
+    std::string found = similar(fitting);
+    if (found.empty() && !fitting.empty()) found = fitting.front();
+    const bool fits = !found.empty();
+    if (!fits) found = similar(others);
+    if (found.empty()) return;
+    taken->insert(found);
+    report_.renames.push_back({layer.name(), found, fits});
+  }
+
+  bool Fits(const PlannedLayer& layer, const LayerParameter& source) const {
+    if (static_cast<size_t>(source.blobs_size()) != layer.learned.size()) return false;
+    for (int i = 0; i < source.blobs_size(); ++i) {
+      const int slot = layer.learned[static_cast<size_t>(i)];
+      if (!ShapeMatches(source.blobs(i), plan_.learned[static_cast<size_t>(slot)].shape)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  void ReportMissing(const PlannedLayer& layer) {
+    const std::vector<std::string> names(unused_.begin(), unused_.end());
+    std::string hint = DidYouMean(layer.name(), names);
+    if (hint.empty() && !report_.renames.empty() && report_.renames.back().layer == layer.name()) {
+      hint = StrCat("; rename it to '", report_.renames.back().layer_of_file, "'?",
+                    report_.renames.back().fits ? "" : " (its shapes differ)");
+    }
+    Report(layer, "the file has no blobs for this layer" + hint);
+  }
+
+  void Report(const PlannedLayer& layer, std::string message,
+              ErrorCode code = ErrorCode::kInvalidArgument) {
+    problems_.push_back({code, {.file = file_, .layer = layer.name()}, std::move(message)});
+  }
+
+  const Plan& plan_;
+  const std::string& file_;
+  MissingLayers missing_;
+  OnMismatch on_mismatch_;
+  std::map<std::string, const LayerParameter*> by_name_;
+  std::set<std::string> unused_;
+  std::deque<std::vector<BlobProto>> adapted_;
+  std::vector<Problem> problems_;
+  std::vector<std::pair<int, const BlobProto*>> matches_;
+  LoadReport report_;
+};
 
 }  // namespace
 
@@ -135,6 +370,78 @@ NetParameter Weights::Export(const Plan& plan) const {
     }
   }
   return net;
+}
+
+void MergeInto(LoadReport* all, const LoadReport& next) {
+  AddNew(next.loaded, &all->loaded);
+  AddNew(next.at_fillers, &all->at_fillers);
+  AddNew(next.not_in_net, &all->not_in_net);
+  const auto is_loaded = [&](const std::string& layer) { return Has(all->loaded, layer); };
+  std::erase_if(all->at_fillers, is_loaded);
+  all->reshaped.insert(all->reshaped.end(), next.reshaped.begin(), next.reshaped.end());
+  all->skipped.insert(all->skipped.end(), next.skipped.begin(), next.skipped.end());
+  all->renames.insert(all->renames.end(), next.renames.begin(), next.renames.end());
+  std::erase_if(all->renames,
+                [&](const LoadReport::Rename& rename) { return is_loaded(rename.layer); });
+  all->filled.insert(next.filled.begin(), next.filled.end());
+  all->learned = next.learned;
+}
+
+std::string DescribeLoad(const LoadReport& report, const std::string& file) {
+  std::string text = StrCat("weights from ", file, ":\n");
+  const auto list = [&](const char* what, const std::vector<std::string>& names) {
+    for (const std::string& name : names) text += StrCat("  ", what, "  ", name, "\n");
+  };
+  const auto list_notes = [&](const char* what, const std::vector<LoadReport::Note>& notes) {
+    for (const LoadReport::Note& note : notes) {
+      text += StrCat("  ", what, "  ", note.layer, ": ", note.text, "\n");
+    }
+  };
+  list("loaded    ", report.loaded);
+  list_notes("reshaped  ", report.reshaped);
+  list_notes("skipped   ", report.skipped);
+  list("at fillers", report.at_fillers);
+  list("not used  ", report.not_in_net);
+  return text;
+}
+
+std::string LoadWarning(const LoadReport& report, const std::string& files) {
+  const auto filled = static_cast<int>(report.filled.size());
+  if (2 * filled >= report.learned) return "";
+  std::string text = StrCat("only ", filled, " of the ", report.learned,
+                            " parameter blobs of the net came from ", files);
+  constexpr size_t kMost = 10;
+  for (size_t i = 0; i < std::min(report.renames.size(), kMost); ++i) {
+    const LoadReport::Rename& rename = report.renames[i];
+    text += StrCat("; rename '", rename.layer, "' to '", rename.layer_of_file, "'?",
+                   rename.fits ? "" : " (its shapes differ)");
+  }
+  if (report.renames.size() > kMost) text += "; and more";
+  return text;
+}
+
+LoadReport LoadFiles(const WeightsFiles& files, const Plan& plan, Weights* weights, LogSink* log) {
+  const bool is_single = files.paths.size() == 1;
+  LoadReport all;
+  for (const std::string& path : files.paths) {
+    const LoadReport report =
+        weights->Load(plan, ReadCaffemodel(path), path,
+                      is_single ? files.missing : MissingLayers::kKeep, files.on_mismatch);
+    const bool whole =
+        report.at_fillers.empty() && report.not_in_net.empty() && report.skipped.empty();
+    if (log != nullptr) {
+      log->Write(whole ? Severity::kInfo : Severity::kWarning, DescribeLoad(report, path));
+    }
+    MergeInto(&all, report);
+  }
+  weights->FillRest(plan);
+  const std::string names = Join(files.paths, ", ");
+  if (files.missing == MissingLayers::kError && files.on_mismatch != OnMismatch::kSkip) {
+    FailWhereMissing(all, names);
+  }
+  const std::string warning = files.paths.empty() ? "" : LoadWarning(all, names);
+  if (log != nullptr && !warning.empty()) log->Write(Severity::kWarning, warning);
+  return all;
 }
 
 }  // namespace crema

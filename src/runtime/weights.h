@@ -4,13 +4,14 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "core/log.h"
 #include "core/tensor.h"
 #include "crema.pb.h"
 #include "plan/plan.h"
-#include "runtime/load_report.h"
 
 namespace crema {
 
@@ -25,6 +26,39 @@ enum class OnMismatch {
   kSkip,     // it keeps its values; so does, always, a layer that is missing
   kReshape,  // blobs of as many values are taken in their order; others are errors
 };
+
+// Reports which layers a file has filled.
+struct LoadReport {
+  struct Note {
+    std::string layer;
+    std::string text;
+  };
+  // A layer of the net that would find blobs in the file under another name.
+  struct Rename {
+    std::string layer;
+    std::string layer_of_file;
+    bool fits = false;  // the shapes are the same
+  };
+
+  std::vector<std::string> loaded;      // layers whose blobs came from the file
+  std::vector<Note> reshaped;           // of these, blobs taken under another shape
+  std::vector<Note> skipped;            // layers whose blobs in the file do not fit, and why
+  std::vector<std::string> at_fillers;  // layers with learned blobs that the file does not hold
+  std::vector<std::string> not_in_net;  // layers of the file that the net has no use for
+  std::vector<Rename> renames;
+  std::set<int> filled;  // learned slots (of owners) that came from the file
+  int learned = 0;       // learned blobs of the net, shared ones once
+};
+
+// Adds the report of a later file, which adds and overrides.
+void MergeInto(LoadReport* all, const LoadReport& next);
+
+// A table of what was loaded, a line a layer.
+std::string DescribeLoad(const LoadReport& report, const std::string& file);
+
+// A warning when less than half of the net's learned blobs was loaded, with what could be renamed;
+// empty otherwise.
+std::string LoadWarning(const LoadReport& report, const std::string& files);
 
 // Blobs by learned slot of a plan; slots that share have the same memory.
 // Thread safety: const ones, any number of threads; otherwise one thread.
@@ -64,5 +98,17 @@ class Weights {
   std::vector<bool> to_fill_;                              // by slot; those that own
   uint64_t seed_ = 0;                                      // of the fillers
 };
+
+// Weights files that a user names.
+struct WeightsFiles {
+  std::vector<std::string> paths;
+  OnMismatch on_mismatch = OnMismatch::kError;
+  MissingLayers missing = MissingLayers::kError;  // in all of the files together
+};
+
+// Loads the files in their order: later ones add and override; fillers do the rest of weights that
+// were made to be loaded. Writes a table for each file and warnings to `log`, unless it is null.
+// Throws what ReadCaffemodel and Weights::Load throw.
+LoadReport LoadFiles(const WeightsFiles& files, const Plan& plan, Weights* weights, LogSink* log);
 
 }  // namespace crema

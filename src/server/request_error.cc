@@ -1,5 +1,6 @@
 #include "server/request_error.h"
 
+#include <algorithm>
 #include <array>
 #include <new>
 #include <utility>
@@ -11,24 +12,25 @@ struct CauseRow {
   Cause cause;
   int http_status;
   std::string_view label;
+  std::string_view reason_phrase;
 };
 
 constexpr std::array<CauseRow, kCauses> kRows = {{
-    {Cause::kBadRequest, 400, "bad_request"},
-    {Cause::kUnauthorized, 401, "unauthorized"},
-    {Cause::kForbidden, 403, "forbidden"},
-    {Cause::kNotFound, 404, "not_found"},
-    {Cause::kMethodNotAllowed, 405, "method_not_allowed"},
-    {Cause::kSlowClient, 408, "slow_client"},
-    {Cause::kTooLarge, 413, "too_large"},
-    {Cause::kMediaType, 415, "media_type"},
-    {Cause::kExpectation, 417, "expectation"},
-    {Cause::kHeaderTooLarge, 431, "header_too_large"},
-    {Cause::kInternal, 500, "internal"},
-    {Cause::kQueueFull, 503, "queue_full"},
-    {Cause::kQueueTimeout, 504, "queue_timeout"},
-    {Cause::kUnavailable, 503, "unavailable"},
-    {Cause::kCancelled, 503, "cancelled"},
+    {Cause::kBadRequest, 400, "bad_request", "Bad Request"},
+    {Cause::kUnauthorized, 401, "unauthorized", "Unauthorized"},
+    {Cause::kForbidden, 403, "forbidden", "Forbidden"},
+    {Cause::kNotFound, 404, "not_found", "Not Found"},
+    {Cause::kMethodNotAllowed, 405, "method_not_allowed", "Method Not Allowed"},
+    {Cause::kSlowClient, 408, "slow_client", "Request Timeout"},
+    {Cause::kTooLarge, 413, "too_large", "Payload Too Large"},
+    {Cause::kMediaType, 415, "media_type", "Unsupported Media Type"},
+    {Cause::kExpectation, 417, "expectation", "Expectation Failed"},
+    {Cause::kHeaderTooLarge, 431, "header_too_large", "Request Header Fields Too Large"},
+    {Cause::kInternal, 500, "internal", "Internal Server Error"},
+    {Cause::kQueueFull, 503, "queue_full", "Service Unavailable"},
+    {Cause::kQueueTimeout, 504, "queue_timeout", "Gateway Timeout"},
+    {Cause::kUnavailable, 503, "unavailable", "Service Unavailable"},
+    {Cause::kCancelled, 503, "cancelled", "Service Unavailable"},
 }};
 
 const CauseRow& RowOf(Cause cause) {
@@ -51,38 +53,9 @@ int HttpStatus(Cause cause) { return RowOf(cause).http_status; }
 std::string_view Label(Cause cause) { return RowOf(cause).label; }
 
 std::string_view ReasonPhrase(int http_status) {
-  switch (http_status) {
-    case 200:
-      return "OK";
-    case 400:
-      return "Bad Request";
-    case 401:
-      return "Unauthorized";
-    case 403:
-      return "Forbidden";
-    case 404:
-      return "Not Found";
-    case 405:
-      return "Method Not Allowed";
-    case 408:
-      return "Request Timeout";
-    case 413:
-      return "Payload Too Large";
-    case 415:
-      return "Unsupported Media Type";
-    case 417:
-      return "Expectation Failed";
-    case 431:
-      return "Request Header Fields Too Large";
-    case 500:
-      return "Internal Server Error";
-    case 503:
-      return "Service Unavailable";
-    case 504:
-      return "Gateway Timeout";
-    default:
-      return "Unknown";
-  }
+  if (http_status == 200) return "OK";
+  const auto* const row = std::ranges::find(kRows, http_status, &CauseRow::http_status);
+  return row == kRows.end() ? "Unknown" : row->reason_phrase;
 }
 
 RequestError::RequestError(Cause cause, std::string message, std::string detail)

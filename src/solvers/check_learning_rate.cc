@@ -14,9 +14,7 @@ namespace {
 class Report {
  public:
   void Add(const std::string& field, std::string message) {
-    Where where;
-    where.field = field;
-    problems_.push_back({ErrorCode::kInvalidArgument, std::move(where), std::move(message)});
+    problems_.push_back({ErrorCode::kInvalidArgument, {.field = field}, std::move(message)});
   }
   std::vector<Problem> Take() { return std::move(problems_); }
 

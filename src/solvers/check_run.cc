@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -12,21 +14,169 @@
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "graph/replace_sources.h"
+#include "runtime/epoch_runner.h"
 #include "runtime/session.h"
-#include "solvers/check_data.h"
+#include "runtime/weights.h"
+#include "solvers/diagnose.h"
 #include "solvers/epochs.h"
 #include "solvers/freeze.h"
 #include "solvers/learning_rate.h"
 #include "solvers/run_memory.h"
 #include "solvers/run_rules.h"
 #include "solvers/snapshot.h"
-#include "solvers/snapshot_space.h"
+#include "solvers/snapshot_set.h"
 #include "solvers/test_net.h"
-#include "solvers/train_plan.h"
 #include "solvers/update_rule.h"
 
 namespace crema {
 namespace {
+
+struct DataCheck {
+  const NetOfRun& net;
+  const Registry& registry;
+  int threads = 1;
+  uint64_t seed = 1;
+  int64_t samples = 0;
+  std::function<void(const Session&)> on_open;  // once the sources are open; may be empty
+};
+
+constexpr size_t kMostProblems = 10;  // of one net
+// A net that breaks in every batch would be planned and run once more for each.
+constexpr int64_t kMostBadBatches = 100;
+
+// The shortest source; 0 when none has an end.
+int64_t ShortestEpoch(const Session& session) {
+  int64_t epoch = 0;
+  for (size_t i = 0; i < session.plan().layers.size(); ++i) {
+    const LayerSessionState* state = session.state(i);
+    const int64_t size = state == nullptr ? 0 : state->EpochSize();
+    if (size > 0 && (epoch == 0 || size < epoch)) epoch = size;
+  }
+  return epoch;
+}
+
+// Readers stay before a batch that they cannot read.
+void GoBehind(const PassMark& bad, int64_t batch, Session* session) {
+  SolverState readers = bad.readers();
+  for (LayerState& layer : *readers.mutable_layer_state()) {
+    if (layer.has_position()) layer.set_position(layer.position() + static_cast<uint64_t>(batch));
+  }
+  session->RestoreState("train", readers);
+}
+
+bool IsAboutData(const Problem& problem) { return ExitCode(problem.code) == 3; }
+
+// Problems of batches, each once.
+class BadBatches {
+ public:
+  // `begin` is what the first of the batches that have this problem is told with.
+  void Add(const Problem& problem, const std::string& begin = "") {
+    ++batches_;
+    for (Entry& entry : entries_) {
+      if (ToString(entry.problem) != ToString(problem)) continue;
+      ++entry.more;
+      return;
+    }
+    entries_.push_back({problem, begin});
+  }
+
+  bool IsFull() const { return entries_.size() >= kMostProblems || batches_ >= kMostBadBatches; }
+
+  std::vector<Problem> Report() const {
+    std::vector<Problem> problems;
+    for (const Entry& entry : entries_) {
+      Problem& told = problems.emplace_back(entry.problem);
+      told.message = entry.begin + told.message;
+      if (entry.more == 0) continue;
+      told.message +=
+          StrCat("; the same in ", entry.more, entry.more == 1 ? " more batch" : " more batches");
+    }
+    return problems;
+  }
+
+ private:
+  struct Entry {
+    Problem problem;
+    std::string begin;
+    int64_t more = 0;  // batches, besides the first
+  };
+
+  std::vector<Entry> entries_;
+  int64_t batches_ = 0;
+};
+
+// The session, its data, and what was found.
+class BatchChecker {
+ public:
+  BatchChecker(const DataCheck& check, const Weights& weights, Session* session,
+               CheckedNet* checked)
+      : check_(check), weights_(weights), session_(*session), checked_(*checked) {}
+
+  std::vector<Problem> Check(int64_t samples) {
+    for (int64_t done = 0; done < samples && !bad_.IsFull(); done += checked_.batch) {
+      mark_.Take(session_);
+      if (!Run(done / checked_.batch)) break;
+    }
+    return bad_.Report();
+  }
+
+ private:
+  // Returns false if what follows this batch cannot be looked at.
+  bool Run(int64_t batch) {
+    try {
+      const double loss = session_.Forward();
+      if (!std::isfinite(loss)) {
+        AddBroken(batch, loss);
+        return true;
+      }
+      if (checked_.samples == 0) checked_.loss = loss;
+      checked_.samples += checked_.batch;
+      return true;
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kInternal) throw;
+      bad_.Add(error.problems().front());
+      if (!IsAboutData(error.problems().front())) return false;
+      GoBehind(mark_, checked_.batch, &session_);
+      return true;
+    }
+  }
+
+  // Nothing was trained yet: neither a rate nor a snapshot has to do with it.
+  void AddBroken(int64_t batch, double loss) {
+    const BrokenPass pass =
+        DiagnosePass(check_.net, check_.registry, session_, weights_, mark_, /*iteration=*/0);
+    const std::string samples = pass.samples.empty() ? "" : StrCat(" (samples ", pass.samples, ")");
+    bad_.Add({ErrorCode::kDataLoss, {.layer = pass.layer}, pass.text},
+             StrCat("the loss of batch ", batch, samples, " is ", PrintNumber(loss), ". "));
+  }
+
+  const DataCheck& check_;
+  const Weights& weights_;
+  Session& session_;
+  CheckedNet& checked_;
+  BadBatches bad_;
+  PassMark mark_;
+};
+
+// The problems of the batches, one a batch and ten at most: what follows a bad batch is looked at
+// too. Those that several batches have are there once, with their number. Layers that `weights`
+// knows run with them, and change nothing. Fills batch, epoch, samples and loss of `checked`.
+// Throws what makes the net as a whole unable to run.
+std::vector<Problem> CheckData(const DataCheck& check, const Weights& weights,
+                               CheckedNet* checked) {
+  std::vector<Problem> warnings;  // planned before, and told then
+  const auto plan =
+      MakePlan(check.net.file.net, check.net.file.source, check.net.state, check.registry,
+               {.threads = check.threads, .backward = false}, &warnings);
+  const std::shared_ptr<const Weights> shared = Weights::ShareWith(*plan, weights, check.seed);
+  Session session(plan, shared, ExecContext(check.threads, check.seed));
+  checked->batch = FirstBatch(*plan);
+  checked->epoch = ShortestEpoch(session);
+  if (check.on_open) check.on_open(session);
+  int64_t samples = check.samples;
+  if (checked->epoch > 0) samples = std::min(samples, checked->epoch);
+  return BatchChecker(check, *shared, &session, checked).Check(samples);
+}
 
 // What LoadFiles writes to the log besides its tables.
 class WarningsToReport final : public LogSink {

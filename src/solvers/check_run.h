@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "graph/registry.h"
-#include "runtime/weights_files.h"
+#include "runtime/weights.h"
 #include "solvers/solver_config.h"
 
 namespace crema {

@@ -3,8 +3,8 @@
 #include <span>
 
 #include "core/strings.h"
-#include "runtime/host_view.h"
 #include "runtime/output_means.h"
+#include "runtime/session.h"
 
 namespace crema {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/log.h"
-#include "metrics/average_precision.h"
+#include "metrics/box_verdicts.h"
 #include "runtime/session.h"
 #include "solvers/training_observer.h"
 

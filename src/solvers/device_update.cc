@@ -2,7 +2,6 @@
 
 #include "core/error.h"
 #ifdef CREMA_HAVE_CUDA
-#include "solvers/gpu_update.h"
 #endif
 
 namespace crema {

@@ -13,7 +13,7 @@
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "runtime/error_context.h"
-#include "runtime/host_view.h"
+#include "runtime/session.h"
 
 namespace crema {
 namespace {

@@ -1,4 +1,4 @@
-// One update of all learned blobs in a few launches, whatever their number; see gpu_update.h.
+// One update of all learned blobs in a few launches, whatever their number; see device_update.h.
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "runtime/captured_graph.h"
-#include "solvers/gpu_update.h"
+#include "solvers/device_update.h"
 #include "solvers/host_ring.h"
 #include "solvers/update_kernels.cuh"
 

@@ -4,16 +4,33 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/error.h"
 #include "crema.pb.h"
 #include "plan/plan.h"
-#include "solvers/lr_policies.h"
 #include "solvers/metric_tracker.h"
 #include "solvers/training_observer.h"
 
 namespace crema {
+
+// One policy, without warm-up, ramp-up and floor: those are the same for all.
+// Thread safety: const.
+struct LrPolicy {
+  std::string name;
+  std::vector<std::string> needs;       // fields that must be set
+  std::vector<std::string> reads = {};  // and those that may be
+  // Requires: no problem of CheckLearningRate. `step` is current_step of the solver state.
+  double (*rate)(const SolverParameter& param, int64_t iteration, int* step) = nullptr;
+  bool reads_step = false;  // the rate depends on `step`, so on what was before
+  int (*most_steps)(const SolverParameter& param) = nullptr;  // null: no limit
+};
+
+// All of them, in the order in which they are listed to people.
+std::span<const LrPolicy> LrPolicies();
+// Null when there is none of that name.
+const LrPolicy* FindLrPolicy(const std::string& name);
 
 // The schedule of one run, in double; docs/learning_rate.md has every formula. At the start the
 // rate may rise to base_lr instead of following the policy, which counts these iterations all the

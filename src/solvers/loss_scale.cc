@@ -50,9 +50,7 @@ void LossScale::Restore(const SolverState& state, const std::string& path) {
 std::vector<Problem> CheckLossScale(const SolverParameter& param) {
   std::vector<Problem> problems;
   const auto report = [&](const char* field, std::string message) {
-    Where where;
-    where.field = field;
-    problems.push_back({ErrorCode::kInvalidArgument, where, std::move(message)});
+    problems.push_back({ErrorCode::kInvalidArgument, {.field = field}, std::move(message)});
   };
   const LossScaleParameter& scale = param.loss_scale();
   if (!IsScale(scale.initial())) {

@@ -1,11 +1,10 @@
-#include "solvers/lr_policies.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <numbers>
 
 #include "crema.pb.h"
+#include "solvers/learning_rate.h"
 
 namespace crema {
 namespace {

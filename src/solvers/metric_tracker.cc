@@ -18,9 +18,7 @@ namespace {
 constexpr const char* kLoss = "loss";
 
 [[noreturn]] void FailRule(const std::string& field, std::string message) {
-  Where where;
-  where.field = field;
-  Fail(ErrorCode::kInvalidArgument, std::move(message), where);
+  Fail(ErrorCode::kInvalidArgument, std::move(message), {.field = field});
 }
 
 std::vector<std::string> OutputsOf(const Plan& plan) {

@@ -34,7 +34,6 @@ class MetricTracker {
   int64_t best_iteration() const { return best_iteration_; }
   // What is compared: "test#0:accuracy" or "test#0:loss".
   std::string metric() const;
-  bool smaller_is_better() const { return smaller_is_better_; }
 
   void Save(SolverState* state) const;
   void Restore(const SolverState& state);

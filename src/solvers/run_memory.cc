@@ -1,6 +1,8 @@
 #include "solvers/run_memory.h"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/machine_limits.h"
 #include "core/strings.h"
@@ -9,7 +11,7 @@
 #include "plan/summary.h"
 #include "runtime/epoch_runner.h"
 #include "runtime/memory_fit.h"
-#include "solvers/train_plan.h"
+#include "solvers/freeze.h"
 #include "solvers/update_rule.h"
 
 namespace crema {
@@ -76,6 +78,31 @@ Error ExplainRunShortage(const Error& cause, const RunConfig& config, const Regi
                                  .plan_of = [&](int64_t batch) {
                                    return PlanWith(config.train, registry, train.options, batch);
                                  }});
+}
+
+std::shared_ptr<const Plan> PlanNetOfRun(const NetOfRun& net, const Registry& registry,
+                                         const PlanOptions& options,
+                                         std::vector<Problem>* warnings) {
+  const NetFile& file = net.file;
+  warnings->insert(warnings->end(), file.warnings.begin(), file.warnings.end());
+  return MakePlan(file.net, file.source, net.state, registry, options, warnings);
+}
+
+TrainPlan HoldFrozenLayers(const SolverFile& solver, std::shared_ptr<const Plan> plan,
+                           const Registry& registry, NetOfRun* train) {
+  if (solver.solver.freeze_size() == 0) return {.plan = std::move(plan), .frozen = {}};
+  TrainPlan held{.plan = nullptr, .frozen = FrozenLayers(solver, *plan)};
+  Freeze(held.frozen, *plan, &train->file.net);
+  std::vector<Problem> reported_before;
+  held.plan = PlanNetOfRun(*train, registry, plan->options, &reported_before);
+  return held;
+}
+
+std::vector<Problem> WarnAboutTraining(const Plan& plan) {
+  if (std::ranges::any_of(plan.layers, &PlannedLayer::backward)) return {};
+  return {{ErrorCode::kInvalidArgument,
+           {},
+           "this net learns nothing: no parameter blob with an lr_mult contributes to a loss"}};
 }
 
 }  // namespace crema

@@ -1,9 +1,11 @@
-// The memory that a training run takes; train and check share this.
+// The plan of the training net and the memory that the run takes; train and check share this.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/error.h"
 #include "crema.pb.h"
@@ -32,5 +34,23 @@ std::string Mebibytes(int64_t bytes);
 // and the largest batch that fits. `train` is the plan of its training net. Plans the nets again.
 Error ExplainRunShortage(const Error& cause, const RunConfig& config, const Registry& registry,
                          const Plan& train, int64_t free);
+
+// Adds the warnings of the text and of planning it. Throws Error with all problems of the net.
+std::shared_ptr<const Plan> PlanNetOfRun(const NetOfRun& net, const Registry& registry,
+                                         const PlanOptions& options,
+                                         std::vector<Problem>* warnings);
+
+struct TrainPlan {
+  std::shared_ptr<const Plan> plan;
+  std::vector<std::string> frozen;  // layers that `freeze` holds still, in order
+};
+
+// Writes `freeze` into the text of the training net and plans it again; `plan`, that of the text as
+// it was, when nothing is frozen. Throws as FrozenLayers does.
+TrainPlan HoldFrozenLayers(const SolverFile& solver, std::shared_ptr<const Plan> plan,
+                           const Registry& registry, NetOfRun* train);
+
+// Warns about what is allowed and probably not meant.
+std::vector<Problem> WarnAboutTraining(const Plan& plan);
 
 }  // namespace crema

@@ -2,6 +2,7 @@
 
 #include <zlib.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string_view>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "format/caffemodel.h"
 #include "format/file.h"
 #include "format/solver_state.h"
+#include "solvers/learning_rate.h"
 
 namespace crema {
 namespace {
@@ -28,6 +30,111 @@ uint32_t ChecksumOf(const Plan& plan, const Weights& weights) {
 
 bool IsHdf5(const SolverParameter& param) {
   return param.snapshot_format() == SolverParameter::HDF5;
+}
+
+// Models of a snapshot whose state is not written would never be removed: nothing names them. With
+// an older state of that iteration they stay.
+class ModelsInWriting {
+ public:
+  explicit ModelsInWriting(std::string state_path) : state_path_(std::move(state_path)) {}
+  ~ModelsInWriting() {
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(state_path_, ignored)) return;
+    for (const std::string& path : written_) std::filesystem::remove(path, ignored);
+  }
+  ModelsInWriting(const ModelsInWriting&) = delete;
+  ModelsInWriting& operator=(const ModelsInWriting&) = delete;
+
+  void Add(const std::string& path) { written_.push_back(path); }
+
+ private:
+  std::string state_path_;
+  std::vector<std::string> written_;
+};
+
+// Where the file is now. Folders of runs are copied and moved, and another run may be where this
+// one was: the file beside the state comes first, then that at the path as it was written.
+std::string Locate(const std::string& path, const std::string& state_path) {
+  namespace fs = std::filesystem;
+  if (path.empty())
+    Fail(ErrorCode::kDataLoss, "the state names no model file", {.file = state_path});
+  std::error_code ignored;
+  const fs::path beside = fs::path(state_path).parent_path() / fs::path(path).filename();
+  if (fs::is_regular_file(beside, ignored)) return beside.string();
+  if (fs::is_regular_file(path, ignored)) return path;
+  Fail(ErrorCode::kNotFound,
+       StrCat("the state needs the model ", beside.string(), ", which is not there, nor is ", path),
+       {.file = state_path});
+}
+
+void RefuseOther(const std::string& path, const std::string& state_path) {
+  Fail(ErrorCode::kDataLoss,
+       StrCat("the model ", path,
+              " is not the one that was saved with this state; it was replaced since"),
+       {.file = state_path});
+}
+
+void CheckType(const SolverState& state, const std::string& path, const SolverParameter& param) {
+  if (!state.has_solver_type() || state.solver_type() == param.type()) return;
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat("this state is of a ", state.solver_type(), " solver, but the solver file says ",
+              param.type(), "; resume with the same type, or start from the model with --weights"),
+       {.file = path});
+}
+
+void WarnAboutSeed(const SolverState& state, const SolverParameter& param, uint64_t seed,
+                   LogSink* log) {
+  if (!state.has_seed()) return;
+  if (state.seed() != seed) {
+    log->Write(Severity::kWarning,
+               StrCat("resuming with seed ", seed, ", but the run so far had ", state.seed(),
+                      ": random draws will differ from an uninterrupted run"));
+  } else if (param.random_seed() >= 0 &&
+             static_cast<uint64_t>(param.random_seed()) != state.seed()) {
+    log->Write(Severity::kWarning,
+               StrCat("the solver file says random_seed: ", param.random_seed(),
+                      ", but the run so far had ", state.seed(), "; it continues with that"));
+  }
+}
+
+// Returns false if the drops that the state counts are surely not of this schedule. A state does
+// not name its policy, but `plateau` leaves more in it than others, and `multistep` drops at known
+// iterations.
+bool HasDropsOfSchedule(const SolverParameter& param, const SolverState& state) {
+  const std::string& policy = param.lr_policy();
+  if (state.current_step() == 0 || (policy != "plateau" && policy != "multistep")) return true;
+  const bool of_plateau = state.has_minimum_loss() ||
+                          std::ranges::any_of(state.metric_state(), [](const MetricState& rule) {
+                            return rule.rule() == "plateau";
+                          });
+  if (policy == "plateau") return of_plateau;
+  const auto passed =
+      std::ranges::count_if(param.stepvalue(), [&](int value) { return value < state.iter(); });
+  return !of_plateau && state.current_step() <= passed;
+}
+
+void CheckDrops(const SolverState& state, const std::string& path, const SolverParameter& param,
+                LogSink* log) {
+  const int steps = state.current_step();
+  if (state.iter() < 0 || steps < 0) {
+    Fail(ErrorCode::kDataLoss,
+         StrCat("the state is damaged: iteration ", state.iter(), ", current_step ", steps),
+         {.file = path});
+  }
+  const int most = LearningRate(param).most_steps();
+  if (steps > most) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("the learning rate of the run so far dropped ", steps,
+                " times, but the solver file has only ", most,
+                " entries of stepvalue: the schedule was changed since. Put it back, or start from "
+                "the model with --weights"),
+         {.file = path});
+  }
+  if (!HasDropsOfSchedule(param, state)) {
+    log->Write(Severity::kWarning, StrCat("the learning rate of the run so far dropped ", steps,
+                                          " times by another lr_policy or other stepvalues; ",
+                                          param.lr_policy(), " counts these drops as its own"));
+  }
 }
 
 }  // namespace
@@ -72,30 +179,6 @@ void WriteModel(const SolverParameter& param, const Plan& plan, const Weights& w
   }
 }
 
-namespace {
-
-// Models of a snapshot whose state is not written would never be removed: nothing names them. With
-// an older state of that iteration they stay.
-class ModelsInWriting {
- public:
-  explicit ModelsInWriting(std::string state_path) : state_path_(std::move(state_path)) {}
-  ~ModelsInWriting() {
-    std::error_code ignored;
-    if (std::filesystem::is_regular_file(state_path_, ignored)) return;
-    for (const std::string& path : written_) std::filesystem::remove(path, ignored);
-  }
-  ModelsInWriting(const ModelsInWriting&) = delete;
-  ModelsInWriting& operator=(const ModelsInWriting&) = delete;
-
-  void Add(const std::string& path) { written_.push_back(path); }
-
- private:
-  std::string state_path_;
-  std::vector<std::string> written_;
-};
-
-}  // namespace
-
 SnapshotPaths WriteSnapshot(const SolverParameter& param, const Plan& plan, const Weights& weights,
                             const Weights* averaged, int64_t iteration, SolverState state) {
   SnapshotPaths paths = PathsOf(param, iteration);
@@ -120,32 +203,6 @@ SnapshotPaths WriteSnapshot(const SolverParameter& param, const Plan& plan, cons
   return paths;
 }
 
-namespace {
-
-// Where the file is now. Folders of runs are copied and moved, and another run may be where this
-// one was: the file beside the state comes first, then that at the path as it was written.
-std::string Locate(const std::string& path, const std::string& state_path) {
-  namespace fs = std::filesystem;
-  if (path.empty())
-    Fail(ErrorCode::kDataLoss, "the state names no model file", {.file = state_path});
-  std::error_code ignored;
-  const fs::path beside = fs::path(state_path).parent_path() / fs::path(path).filename();
-  if (fs::is_regular_file(beside, ignored)) return beside.string();
-  if (fs::is_regular_file(path, ignored)) return path;
-  Fail(ErrorCode::kNotFound,
-       StrCat("the state needs the model ", beside.string(), ", which is not there, nor is ", path),
-       {.file = state_path});
-}
-
-void RefuseOther(const std::string& path, const std::string& state_path) {
-  Fail(ErrorCode::kDataLoss,
-       StrCat("the model ", path,
-              " is not the one that was saved with this state; it was replaced since"),
-       {.file = state_path});
-}
-
-}  // namespace
-
 void LoadModelOfState(const SolverState& state, const std::string& state_path, const Plan& plan,
                       Weights* weights) {
   const std::string path = Locate(state.learned_net(), state_path);
@@ -162,6 +219,13 @@ void LoadAverageOfState(const SolverState& state, const std::string& state_path,
   if (state.has_ema_crc32() && state.ema_crc32() != ChecksumOf(plan, *averaged)) {
     RefuseOther(path, state_path);
   }
+}
+
+void CheckState(const SolverState& state, const std::string& path, const SolverParameter& param,
+                uint64_t seed, LogSink* log) {
+  CheckType(state, path, param);
+  WarnAboutSeed(state, param, seed, log);
+  CheckDrops(state, path, param, log);
 }
 
 }  // namespace crema

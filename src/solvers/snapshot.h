@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "core/log.h"
 #include "crema.pb.h"
 #include "plan/plan.h"
 #include "runtime/weights.h"
@@ -44,5 +45,11 @@ void LoadModelOfState(const SolverState& state, const std::string& state_path, c
 // The same for the averaged weights. Requires: the state names some.
 void LoadAverageOfState(const SolverState& state, const std::string& state_path, const Plan& plan,
                         Weights* averaged);
+
+// Checks the type, the seed and the schedule of a state (read from `path`) of a run with this
+// solver and seed; the update rule checks its histories. Logs warnings. Throws kInvalidArgument for
+// a state of another type or schedule, and kDataLoss for a damaged one.
+void CheckState(const SolverState& state, const std::string& path, const SolverParameter& param,
+                uint64_t seed, LogSink* log);
 
 }  // namespace crema

@@ -11,7 +11,6 @@
 #include "core/strings.h"
 #include "solvers/snapshot.h"
 #include "solvers/snapshot_set.h"
-#include "solvers/snapshot_space.h"
 
 namespace crema {
 namespace {

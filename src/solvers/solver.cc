@@ -2,19 +2,20 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <random>
 #include <utility>
 
+#include "core/device_queue.h"
 #include "core/rng.h"
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "format/solver_state.h"
 #include "format/stock_caffe.h"
-#include "runtime/weights_files.h"
+#include "runtime/weights.h"
 #include "solvers/run_memory.h"
 #include "solvers/run_rules.h"
-#include "solvers/state_check.h"
-#include "solvers/train_plan.h"
+#include "solvers/snapshot.h"
 
 namespace crema {
 namespace {
@@ -71,6 +72,15 @@ void WarnWhereNothingIsLearned(const Plan& train, const Plan& test, size_t net, 
     log->Write(Severity::kWarning,
                StrCat("test net #", net, ": layer \"", layer.name(),
                       "\" is not in the training net; it stays at its fillers"));
+  }
+}
+
+void Copy(const Session& session, const TensorView& to, const ConstTensorView& from) {
+  DeviceQueue* const queue = session.context().queue();
+  if (!session.OnGpu()) {
+    std::memcpy(to.raw(), from.raw(), from.bytes());
+  } else {
+    LosingQueue(queue, [&] { queue->Copy(to.raw(), from.raw(), from.bytes()); });
   }
 }
 
@@ -251,6 +261,30 @@ void Solver::Restore(const std::string& path) {
                         StrCat("the state is of iteration ", iteration_, ", and max_iter is ",
                                param_.max_iter(), ": there is nothing left to train"));
   }
+}
+
+void IterationStart::Take(const Session& session) {
+  mark_.Take(session);
+  const std::vector<LearnedSlot>& learned = session.plan().learned;
+  statistics_.resize(learned.size());
+  for (size_t s = 0; s < learned.size(); ++s) {
+    if (!learned[s].statistic || learned[s].owner != static_cast<int>(s)) continue;
+    const TensorView now = session.LearnedBlob(s);
+    Tensor& copy = statistics_[s];
+    if (copy.view().empty()) {
+      copy = Tensor(now.shape(), now.dtype(), session.context().allocator());
+    }
+    Copy(session, copy.view(), now);
+  }
+}
+
+void IterationStart::PutBack(Session* session) const {
+  for (size_t s = 0; s < statistics_.size(); ++s) {
+    const ConstTensorView before = statistics_[s].view();
+    if (!before.empty()) Copy(*session, session->LearnedBlob(s), before);
+  }
+  session->RestoreState("train", mark_.readers());
+  session->set_step(mark_.step());
 }
 
 }  // namespace crema

@@ -10,12 +10,17 @@
 #include <string>
 #include <vector>
 
+#include "core/log.h"
+#include "core/tensor.h"
 #include "crema.pb.h"
 #include "graph/registry.h"
+#include "parallel/rank_group.h"
+#include "plan/plan.h"
+#include "runtime/compute_device.h"
 #include "runtime/session.h"
+#include "solvers/device_update.h"
 #include "solvers/diagnose.h"
 #include "solvers/epochs.h"
-#include "solvers/iteration_start.h"
 #include "solvers/learning_rate.h"
 #include "solvers/loss_window.h"
 #include "solvers/metric_tracker.h"
@@ -23,12 +28,56 @@
 #include "solvers/ranked_run.h"
 #include "solvers/snapshot_keeper.h"
 #include "solvers/solver_config.h"
-#include "solvers/solver_options.h"
 #include "solvers/test_net.h"
 #include "solvers/time_limit.h"
+#include "solvers/training_observer.h"
 #include "solvers/updater.h"
 
 namespace crema {
+
+// A request to a run, polled between two iterations, two passes of one (iter_size) or two test
+// batches. A stop between two passes gives the iteration up: the run is then as before it.
+enum class Request { kNone, kSnapshot, kStop };
+
+struct SolverOptions {
+  int threads = 0;  // 0: all processors
+  // Computes the same bytes on any number of threads: all work is cut into kDeterministicPieces.
+  // The constructor names what cannot be deterministic in its error.
+  bool deterministic = false;
+  LogSink* log = nullptr;
+  TrainingObserver* observer = nullptr;
+  std::function<Request()> poll;  // empty: no requests
+  // Seed of the run; unset: random_seed of the solver, or a random one if that is negative. To
+  // resume bit for bit, give the seed of the state.
+  std::optional<uint64_t> seed;
+  ComputeDevice device = {};             // of all nets of the run
+  DeviceUpdateMaker device_update = {};  // updates weights on a GPU; empty: as built
+  // All ranks of a run on several devices (parallel_run.h), and the rank of this solver. Only rank
+  // 0 tests and writes snapshots. Must outlive the solver. Null: one device.
+  RankGroup* ranks = nullptr;
+  int rank = 0;
+  // The program that feeds batches (Input, MemoryData) gives the same one again and again: it is
+  // still available if it turns out later that it broke an iteration, so none waits for its loss.
+  bool same_batch = false;
+  // Options of all plans of the run, which sets threads, backward, deterministic and device itself.
+  PlanOptions plan = {};
+};
+
+inline constexpr int kDeterministicPieces = 16;
+
+// Positions of data readers, number of the pass, and statistics, which forward passes change; the
+// weights are changed at the end of an iteration only. Thread safety: one thread.
+class IterationStart {
+ public:
+  // On a GPU the copies are queued. Allocates memory the first time.
+  void Take(const Session& session);
+  // Requires Take of the same session.
+  void PutBack(Session* session) const;
+
+ private:
+  PassMark mark_;
+  std::vector<Tensor> statistics_;  // by learned slot; empty: it is none
+};
 
 // With SolverOptions::ranks, all ranks call Solve and Step, each in a thread of its own; all other
 // calls that run the net are for one rank alone. Thread safety: one thread; several solvers may

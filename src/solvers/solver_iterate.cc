@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/strings.h"
-#include "runtime/forward_warnings.h"
+#include "runtime/session.h"
 #include "solvers/solver.h"
 
 namespace crema {

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <utility>
 
+#include "core/parallel_for.h"
 #include "core/strings.h"
-#include "core/thread_limit.h"
 #include "solvers/solver.h"
 
 namespace crema {

@@ -6,8 +6,7 @@
 #include "core/blob_types.h"
 #include "core/strings.h"
 #include "crema.pb.h"
-#include "runtime/forward_warnings.h"
-#include "runtime/host_view.h"
+#include "runtime/session.h"
 #include "solvers/run_memory.h"
 
 namespace crema {

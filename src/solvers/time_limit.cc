@@ -18,13 +18,11 @@ constexpr std::array<Unit, 4> kUnits = {{{'d', 86400}, {'h', 3600}, {'m', 60}, {
 constexpr int64_t kMost = int64_t{3650} * 86400;
 
 [[noreturn]] void Refuse(const std::string& text) {
-  Where where;
-  where.field = "time_limit";
   Fail(ErrorCode::kInvalidArgument,
        StrCat("'", text,
               "' is not a time: write whole numbers with d, h, m and s in this order, such as "
               "\"90s\", \"45m\", \"2h30m\" or \"1d\"; at least one second, at most 3650d"),
-       where);
+       {.field = "time_limit"});
 }
 
 }  // namespace

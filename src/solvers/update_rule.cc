@@ -6,7 +6,6 @@
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "solvers/learning_rate.h"
-#include "solvers/rules/field_checks.h"
 
 namespace crema {
 
@@ -49,6 +48,31 @@ std::vector<Problem> WarnAboutUpdate(const SolverParameter& param) {
 double MomentumAt(const UpdateRule& rule, const SolverParameter& param, int64_t iteration) {
   const double momentum = param.has_momentum() ? double{param.momentum()} : rule.default_momentum;
   return rule.rate_in_history ? momentum * WarmupMomentumFactor(param, iteration) : momentum;
+}
+
+void FieldChecks::Report(const std::string& field, std::string message) {
+  problems_.push_back({ErrorCode::kInvalidArgument, {.field = field}, std::move(message)});
+}
+
+void FieldChecks::NotNegative(const std::string& field, double value) {
+  if (std::isfinite(value) && value >= 0) return;
+  Report(field, StrCat(field, " is ", value, "; use 0 or more"));
+}
+
+void FieldChecks::BelowOne(const std::string& field, double value) {
+  if (value >= 0 && value < 1) return;
+  Report(field, StrCat(field, " is ", value, "; use 0 or more and less than 1"));
+}
+
+void FieldChecks::Positive(const std::string& field, double value) {
+  if (std::isfinite(value) && value > 0) return;
+  Report(field, StrCat(field, " is ", value, "; use a number above 0"));
+}
+
+void FieldChecks::NoMomentum(const SolverParameter& param, const std::string& rule) {
+  if (param.momentum() == 0) return;
+  Report("momentum", StrCat("momentum is ", param.momentum(), ", but ", rule,
+                            " has none; leave it out or use 0"));
 }
 
 }  // namespace crema

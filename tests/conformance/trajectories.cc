@@ -14,7 +14,7 @@
 #include "crema.pb.h"
 #include "format/caffemodel.h"
 #include "format/prototxt.h"
-#include "solvers/gpu_update.h"
+#include "solvers/device_update.h"
 #include "solvers/solver.h"
 #include "support/gpu.h"
 #include "support/net.h"

@@ -11,7 +11,7 @@
 #include "graph/implementation.h"
 #include "implementations/implementation_agreement.h"
 #include "math/cuda/emulation.h"
-#include "runtime/host_view.h"
+#include "runtime/session.h"
 #include "support/gpu.h"
 
 namespace crema::test {

@@ -10,8 +10,8 @@
 
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "data/augment/canvas.h"
 #include "data/augment/jitter.h"
-#include "data/augment/random_part.h"
 #include "data/augment/warp.h"
 #include "data/expect_error.h"
 #include "data/transform/transformer.h"

@@ -15,7 +15,7 @@
 #include "crema.pb.h"
 #include "data/expect_error.h"
 #include "data/layer_runner.h"
-#include "data/pipeline/large_permutation.h"
+#include "data/pipeline/shuffle.h"
 #include "data/same_batches.h"
 #include "support/temp_dir.h"
 

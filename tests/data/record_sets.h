@@ -11,7 +11,7 @@
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "data/records/record_db.h"
-#include "data/records/tar_writer.h"
+#include "data/records/tar_shards.h"
 #include "support/temp_dir.h"
 
 namespace crema::testing {

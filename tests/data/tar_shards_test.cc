@@ -16,7 +16,6 @@
 #include "data/record_sets.h"
 #include "data/records/datum.h"
 #include "data/records/tar_archive.h"
-#include "data/records/tar_writer.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 

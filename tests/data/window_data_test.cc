@@ -7,7 +7,7 @@
 
 #include "core/strings.h"
 #include "crema.pb.h"
-#include "data/batches/window_crop.h"
+#include "data/batches/window_batches.h"
 #include "data/expect_error.h"
 #include "data/image_files.h"
 #include "data/layer_runner.h"

@@ -6,9 +6,8 @@
 
 #include <cerrno>
 
-#include "core/host_name.h"
+#include "core/machine_limits.h"
 #include "format/error_text.h"
-#include "format/temporary_file.h"
 #include "support/temp_dir.h"
 
 namespace crema {

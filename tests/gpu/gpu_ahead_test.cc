@@ -12,7 +12,7 @@
 
 #include "core/strings.h"
 #include "math/cuda/emulation.h"
-#include "solvers/gpu_update.h"
+#include "solvers/device_update.h"
 #include "solvers/resume.h"
 #include "support/gpu.h"
 #include "support/solver_runs.h"

@@ -7,7 +7,6 @@
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "format/caffemodel.h"
-#include "inference/best_classes.h"
 #include "inference/classifier.h"
 #include "runtime/evaluate.h"
 #include "runtime/profiler.h"

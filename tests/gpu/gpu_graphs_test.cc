@@ -11,8 +11,8 @@
 #include "format/prototxt.h"
 #include "math/cuda/emulation.h"
 #include "runtime/captured_graph.h"
-#include "runtime/host_view.h"
 #include "runtime/profiler.h"
+#include "runtime/session.h"
 #include "support/gpu.h"
 #include "support/net.h"
 

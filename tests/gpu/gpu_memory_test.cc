@@ -6,12 +6,12 @@
 #include <regex>
 #include <string>
 
-#include "core/limited_allocator.h"
+#include "core/allocator.h"
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "runtime/evaluate.h"
 #include "runtime/memory_fit.h"
-#include "solvers/gpu_update.h"
+#include "solvers/device_update.h"
 #include "support/gpu.h"
 #include "support/solver_runs.h"
 

@@ -8,7 +8,7 @@
 
 #include "core/strings.h"
 #include "data/batches/memory_feed.h"
-#include "solvers/gpu_update.h"
+#include "solvers/device_update.h"
 #include "solvers/lr_finder.h"
 #include "solvers/resume.h"
 #include "support/gpu.h"

@@ -1,6 +1,4 @@
 // Updates on a GPU, or where there is none on a stand-in, are those of the CPU, for every rule.
-#include "solvers/gpu_update.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,6 +8,7 @@
 #include "core/device_memory.h"
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "solvers/device_update.h"
 #include "solvers/rules/norms.h"
 #include "support/gpu.h"
 #include "support/update_call.h"

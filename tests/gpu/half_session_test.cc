@@ -9,7 +9,7 @@
 
 #include "core/rng.h"
 #include "crema.pb.h"
-#include "runtime/host_view.h"
+#include "runtime/session.h"
 #include "support/gpu.h"
 #include "support/net.h"
 #include "support/random_nets.h"

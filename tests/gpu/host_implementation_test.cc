@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "crema.pb.h"
-#include "runtime/host_view.h"
+#include "runtime/session.h"
 #include "support/gpu.h"
 #include "support/layer_case.h"
 #include "support/layer_run.h"

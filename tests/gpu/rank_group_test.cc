@@ -9,10 +9,9 @@
 #include "core/device_memory.h"
 #include "core/error.h"
 #include "core/strings.h"
-#include "parallel/gpu_collective.h"
-#include "parallel/host_collective.h"
-#include "parallel/rendezvous.h"
+#include "parallel/collective.h"
 #include "runtime/gpu.h"
+#include "support/host_collective.h"
 
 namespace crema {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "crema.pb.h"
-#include "data/image/encode_image.h"
+#include "data/image/image.h"
 #include "plan/plan_passes.h"
 
 namespace crema::test {

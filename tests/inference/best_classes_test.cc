@@ -1,8 +1,8 @@
-#include "inference/best_classes.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
+
+#include "inference/classifier.h"
 
 namespace crema {
 namespace {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "crema.pb.h"
-#include "metrics/average_precision.h"
 #include "metrics/box_verdicts.h"
 #include "metrics/confusion_matrix.h"
 #include "metrics/detection_scores.h"

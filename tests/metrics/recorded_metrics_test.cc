@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "crema.pb.h"
-#include "metrics/average_precision.h"
+#include "metrics/box_verdicts.h"
 #include "metrics/confusion_matrix.h"
 #include "metrics/detection_scores.h"
 #include "metrics/roc.h"

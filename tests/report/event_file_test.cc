@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "report/message_writer.h"
-#include "report/tensorboard_graph.h"
+#include "report/tensorboard_writer.h"
 #include "support/net.h"
 
 namespace crema {

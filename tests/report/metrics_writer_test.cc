@@ -11,7 +11,7 @@
 #include "core/strings.h"
 #include "format/file.h"
 #include "log_lines.h"
-#include "report/wait_hint.h"
+#include "report/pace.h"
 #include "support/temp_dir.h"
 
 namespace crema {

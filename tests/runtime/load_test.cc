@@ -4,7 +4,7 @@
 #include "crema.pb.h"
 #include "format/blob_proto.h"
 #include "format/caffemodel.h"
-#include "runtime/weights_files.h"
+#include "runtime/weights.h"
 #include "support/net.h"
 #include "support/temp_dir.h"
 

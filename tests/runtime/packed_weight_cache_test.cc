@@ -8,7 +8,7 @@
 #include <string>
 
 #include "crema.pb.h"
-#include "runtime/layer_observer.h"
+#include "runtime/session.h"
 #include "support/net.h"
 
 namespace crema {

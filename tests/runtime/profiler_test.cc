@@ -9,8 +9,8 @@
 
 #include "core/error.h"
 #include "crema.pb.h"
-#include "runtime/layer_observer.h"
 #include "runtime/roofline.h"
+#include "runtime/session.h"
 #include "support/net.h"
 
 namespace crema {

@@ -10,8 +10,8 @@
 #include "core/rng.h"
 #include "core/strings.h"
 #include "crema.pb.h"
-#include "runtime/layer_observer.h"
 #include "runtime/profiler.h"
+#include "runtime/session.h"
 #include "support/net.h"
 
 namespace crema {

@@ -7,7 +7,6 @@
 
 #include "core/strings.h"
 #include "server/protocol/classification.h"
-#include "server/protocol/index_json.h"
 #include "server/protocol/infer_json.h"
 #include "server/protocol/load_json.h"
 #include "server/protocol/names.h"

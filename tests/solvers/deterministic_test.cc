@@ -5,7 +5,6 @@
 
 #include "core/parallel_for.h"
 #include "core/strings.h"
-#include "core/thread_limit.h"
 #include "support/solver_runs.h"
 
 namespace crema {

@@ -1,8 +1,7 @@
-#include "solvers/observer_list.h"
-
 #include <gtest/gtest.h>
 
 #include "core/strings.h"
+#include "solvers/training_observer.h"
 
 namespace crema {
 namespace {

@@ -5,7 +5,7 @@
 #include <array>
 #include <thread>
 
-#include "parallel/host_collective.h"
+#include "support/host_collective.h"
 #include "support/solver_runs.h"
 #include "support/temp_dir.h"
 

@@ -7,7 +7,6 @@
 
 #include "core/strings.h"
 #include "solvers/snapshot_set.h"
-#include "solvers/snapshot_space.h"
 #include "support/solver_runs.h"
 
 namespace crema {

@@ -6,7 +6,6 @@
 #include "core/strings.h"
 #include "solvers/run_fields.h"
 #include "solvers/snapshot_set.h"
-#include "solvers/snapshot_space.h"
 #include "support/solver_runs.h"
 
 namespace crema {

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <filesystem>
 
-#include "core/host_name.h"
+#include "core/machine_limits.h"
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "format/solver_state.h"

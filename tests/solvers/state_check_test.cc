@@ -1,8 +1,7 @@
-#include "solvers/state_check.h"
-
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "solvers/snapshot.h"
 #include "support/solver_runs.h"
 
 namespace crema {

@@ -1,5 +1,3 @@
-#include "solvers/unread_fields.h"
-
 #include <gtest/gtest.h>
 
 #include "crema.pb.h"

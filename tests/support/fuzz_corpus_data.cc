@@ -1,7 +1,7 @@
 // Whole files of data sets.
 #include "core/strings.h"
 #include "core/tensor.h"
-#include "data/image/encode_image.h"
+#include "data/image/image.h"
 #include "data/records/record_db.h"
 #include "support/fuzz_corpus.h"
 #include "support/temp_dir.h"

@@ -7,7 +7,7 @@
 #include "core/rng.h"
 #include "core/strings.h"
 #include "data/batches/annotated_batches.h"
-#include "data/batches/window_crop.h"
+#include "data/batches/window_batches.h"
 #include "data/image/image_jpeg.h"
 #include "data/lists/image_list.h"
 #include "data/lists/window_file.h"

@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "core/strings.h"
-#include "parallel/gpu_collective.h"
-#include "parallel/host_collective.h"
+#include "parallel/collective.h"
 #include "runtime/gpu.h"
-#include "solvers/gpu_update.h"
+#include "solvers/device_update.h"
 #include "solvers/parallel_run.h"
 #include "solvers/resume.h"
 #include "support/gpu.h"
+#include "support/host_collective.h"
 #include "support/solver_runs.h"
 #include "support/temp_dir.h"
 

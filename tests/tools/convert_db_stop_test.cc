@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/host_name.h"
+#include "core/machine_limits.h"
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "data/record_sets.h"

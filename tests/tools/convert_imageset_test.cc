@@ -14,7 +14,6 @@
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "data/image/image.h"
-#include "data/image/resize.h"
 #include "support/temp_dir.h"
 #include "support/terminal.h"
 #include "tools/data_set.h"

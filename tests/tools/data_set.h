@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "crema.pb.h"
-#include "data/image/encode_image.h"
+#include "data/image/image.h"
 #include "data/records/record_db.h"
 #include "support/process.h"
 

@@ -8,9 +8,9 @@
 
 #include "core/error.h"
 #include "core/strings.h"
-#include "data/image/class_colors.h"
+#include "data/image/draw_boxes.h"
 #include "data/image/image.h"
-#include "data/image/video_writer.h"
+#include "data/image/video_opencv.h"
 #include "format/npy.h"
 #include "support/process.h"
 #include "tools/deploy_nets.h"

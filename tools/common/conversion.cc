@@ -13,7 +13,7 @@
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "data/records/datum.h"
-#include "format/temporary_file.h"
+#include "format/file.h"
 
 DEFINE_bool(resume, false, "continue a data set that an earlier command left unfinished");
 

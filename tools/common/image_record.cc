@@ -8,8 +8,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "crema.pb.h"
-#include "data/image/encode_image.h"
-#include "data/image/resize.h"
+#include "data/image/image.h"
 #include "format/data_file.h"
 
 namespace crema::tools {

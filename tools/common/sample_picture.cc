@@ -7,7 +7,7 @@
 
 #include "crema.pb.h"
 #include "data/transform/transformer.h"
-#include "runtime/host_view.h"
+#include "runtime/session.h"
 
 namespace crema::tools {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/weights_files.h"
+#include "runtime/weights.h"
 
 namespace crema::tools {
 

@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "crema.pb.h"
-#include "data/image/encode_image.h"
+#include "data/image/image.h"
 #include "data/records/datum.h"
 #include "data/records/hdf5_records.h"
 

@@ -9,7 +9,6 @@
 #include "deploy/answers.h"
 #include "deploy/drawings.h"
 #include "deploy/options.h"
-#include "inference/best_classes.h"
 #include "inference/classifier.h"
 
 DEFINE_int32(top, 5, "classify: number of classes to print, best first");

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "data/image/video_writer.h"
+#include "data/image/video_opencv.h"
 #include "deploy/pictures.h"
 
 namespace crema::tools {

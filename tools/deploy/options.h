@@ -11,7 +11,7 @@
 #include "format/prototxt.h"
 #include "inference/image_model.h"
 #include "inference/model.h"
-#include "runtime/weights_files.h"
+#include "runtime/weights.h"
 
 DECLARE_string(model);
 DECLARE_string(weights);

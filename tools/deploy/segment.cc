@@ -7,7 +7,6 @@
 #include "common/png.h"
 #include "common/tool.h"
 #include "core/strings.h"
-#include "data/image/class_colors.h"
 #include "data/image/draw_boxes.h"
 #include "deploy/actions.h"
 #include "deploy/answers.h"

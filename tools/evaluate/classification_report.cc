@@ -17,7 +17,7 @@
 #include "evaluate/worst_samples.h"
 #include "metrics/confusion_matrix.h"
 #include "metrics/roc.h"
-#include "runtime/host_view.h"
+#include "runtime/session.h"
 
 namespace crema::tools {
 namespace {

@@ -7,7 +7,7 @@
 #include "common/csv.h"
 #include "evaluate/task_report.h"
 #include "metrics/detection_scores.h"
-#include "runtime/host_view.h"
+#include "runtime/session.h"
 
 namespace crema::tools {
 namespace {

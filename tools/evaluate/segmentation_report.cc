@@ -7,7 +7,7 @@
 #include "crema.pb.h"
 #include "evaluate/task_report.h"
 #include "metrics/confusion_matrix.h"
-#include "runtime/host_view.h"
+#include "runtime/session.h"
 
 namespace crema::tools {
 namespace {

@@ -6,11 +6,11 @@
 #include "common/live_line.h"
 #include "core/log.h"
 #include "crema.pb.h"
+#include "report/pace.h"
 #include "report/run_recorder.h"
-#include "report/wait_hint.h"
 #include "solvers/caffe_log.h"
-#include "solvers/observer_list.h"
 #include "solvers/solver.h"
+#include "solvers/training_observer.h"
 
 namespace crema::tools {
 

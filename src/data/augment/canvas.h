@@ -1,7 +1,8 @@
-// Crops images and places them on larger canvases.
+// Crops images, at random rectangles too, and places them on larger canvases.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "crema.pb.h"
@@ -34,5 +35,16 @@ Box BoxOf(const PixelRect& part, int height, int width);
 // expand_param: draws a random larger canvas, or one as large as the image. `top` and `left` are
 // the position of the image on it.
 PixelRect DrawCanvas(const ExpansionParameter& param, int height, int width, Draws& draws);
+
+// Follows torchvision's RandomResizedCrop.get_params: draws area (uniform), aspect ratio
+// (log-uniform) and position. After ten failed tries, returns the largest centred part with an
+// allowed aspect ratio.
+PixelRect DrawResizedCrop(const AugmentParameter::ResizedCrop& param, int height, int width,
+                          Draws& draws);
+
+// Follows torchvision's RandomErasing.get_params: up to ten tries for a rectangle smaller than the
+// image in both directions, then nothing. Ignores `probability`.
+std::optional<PixelRect> DrawErased(const AugmentParameter::Erase& param, int height, int width,
+                                    Draws& draws);
 
 }  // namespace crema

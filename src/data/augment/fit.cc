@@ -6,27 +6,16 @@
 #include <vector>
 
 #include "crema.pb.h"
-#include "data/image/resize.h"
+#include "data/image/image.h"
 
 namespace crema {
 namespace {
 
 Interpolation DrawInterpolation(const ResizeParameter& param, Draws& draws) {
   if (param.interp_mode_size() == 0) return Interpolation::kLinear;
-  switch (param.interp_mode(
-      static_cast<int>(draws.Below(static_cast<uint32_t>(param.interp_mode_size()))))) {
-    case ResizeParameter::LINEAR:
-      return Interpolation::kLinear;
-    case ResizeParameter::AREA:
-      return Interpolation::kArea;
-    case ResizeParameter::NEAREST:
-      return Interpolation::kNearest;
-    case ResizeParameter::CUBIC:
-      return Interpolation::kCubic;
-    case ResizeParameter::LANCZOS4:
-      return Interpolation::kLanczos4;
-  }
-  return Interpolation::kLinear;
+  const uint32_t drawn = draws.Below(static_cast<uint32_t>(param.interp_mode_size()));
+  const int first = ResizeParameter::LINEAR;  // both lists have one order
+  return static_cast<Interpolation>(param.interp_mode(static_cast<int>(drawn)) - first);
 }
 
 // Index of the source pixel for `at`, which may lie outside of a line of n pixels. MIRRORED does

@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "crema.pb.h"
+#include "data/augment/canvas.h"
 #include "data/augment/jitter.h"
-#include "data/augment/random_part.h"
-#include "data/image/resize.h"
+#include "data/image/image.h"
 
 namespace crema {
 

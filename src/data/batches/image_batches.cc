@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/rng.h"
-#include "data/image/resize.h"
+#include "data/image/image.h"
 
 namespace crema {
 

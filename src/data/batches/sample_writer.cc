@@ -25,9 +25,7 @@ SampleWriter::SampleWriter(Options options, std::shared_ptr<const Transformer> t
 void SampleWriter::CheckShape(const Shape& image, const std::function<std::string()>& name) {
   if (image == last_image_) return;
   if (const auto misfit = transformer_->FindMisfit(image)) {
-    Where where;
-    where.field = misfit->field;
-    Fail(ErrorCode::kDataLoss, StrCat(name(), ": ", misfit->message), std::move(where));
+    Fail(ErrorCode::kDataLoss, StrCat(name(), ": ", misfit->message), {.field = misfit->field});
   }
   if (const Shape sample = transformer_->OutputShape(image); sample != options_.sample) {
     Fail(ErrorCode::kDataLoss,
@@ -144,12 +142,10 @@ void SampleWriter::WriteLabel(double label, const std::function<std::string()>& 
   const int64_t classes = options_.classes;
   if (classes > 0 &&
       !(label >= 0 && label < static_cast<double>(classes) && label == std::trunc(label))) {
-    Where where;
-    where.field = "transform_param.augment_param.classes";
     Fail(ErrorCode::kDataLoss,
          StrCat(name(), " has label ", label, ", but augment_param.classes is ", classes,
                 " (labels 0..", classes - 1, ")"),
-         std::move(where));
+         {.field = "transform_param.augment_param.classes"});
   }
   DispatchFloat(options_.label_dtype, [&]<typename T>(T) {
     T* values = reinterpret_cast<T*>(place);

@@ -14,7 +14,6 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "format/hdf5_file.h"
-#include "format/hdf5_probe.h"
 
 namespace crema {
 namespace {

@@ -10,7 +10,7 @@
 #include "core/dtype.h"
 #include "core/shape.h"
 #include "data/hdf5/hdf5_file.h"
-#include "data/pipeline/large_permutation.h"
+#include "data/pipeline/shuffle.h"
 
 namespace crema {
 

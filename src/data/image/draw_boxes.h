@@ -1,4 +1,4 @@
-// Draws boxes and bars with captions on a picture.
+// Draws boxes, bars with captions and class colors on a picture.
 #pragma once
 
 #include <array>
@@ -30,12 +30,24 @@ struct CaptionedBar {
   std::array<uint8_t, 3> color = {30, 100, 150};  // red, green, blue
 };
 
-// All functions require a BGR picture and throw kUnsupported without OpenCV.
+// These three require a BGR picture and throw kUnsupported without OpenCV.
 void DrawBoxes(std::span<const CaptionedBox> boxes, Image* picture);
 // Draws the bars from the upper left corner downwards, as many as fit.
 void DrawBars(std::span<const CaptionedBar> bars, Image* picture);
 // Returns the file, in the format of the extension of `path`. Throws kInvalidArgument for an
 // unsupported format.
 std::string EncodePicture(const Image& picture, const std::string& path);
+
+// Returns the red, green and blue of a class as Pascal VOC has them: 0 black, 1 dark red, 15 pink,
+// ... Distinct for the first 256 classes.
+std::array<uint8_t, 3> ClassColor(int index);
+
+// Blends class colors into a picture, half and half. Skips class 0, the background. `classes` has
+// one channel, one class per pixel; another size is scaled by nearest neighbour. Requires: a BGR
+// picture.
+void OverlayClasses(const Image& classes, Image* picture);
+
+// Resizes an image of one channel by nearest neighbour. Requires: no side is 0.
+Image ResizeClasses(const Image& classes, int height, int width);
 
 }  // namespace crema

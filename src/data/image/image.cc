@@ -5,7 +5,6 @@
 
 #include "core/error.h"
 #include "core/strings.h"
-#include "data/image/decode_image.h"
 #include "data/image/image_jpeg.h"
 #include "data/image/pixel_kernels.h"
 
@@ -117,5 +116,16 @@ void UnpackImage(const PackedImage& packed, Image* image) {
   SplitPixels(packed.pixels.data(), static_cast<ptrdiff_t>(plane), out, out + plane,
               out + 2 * plane);
 }
+
+// Replacements for builds without OpenCV.
+#ifndef CREMA_HAVE_OPENCV
+Image Resize(const Image&, int, int, Interpolation) {
+  Fail(ErrorCode::kUnsupported, "this build has no OpenCV, so images cannot be resized");
+}
+
+std::string EncodeImage(const Image&, const std::string&, int) {
+  Fail(ErrorCode::kUnsupported, "this build has no OpenCV, so image files cannot be written");
+}
+#endif
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// Decodes image files in memory to planes of bytes.
+// Images as planes of bytes: decodes and encodes image files in memory, and resizes images.
 #pragma once
 
 #include <cstdint>
@@ -66,5 +66,19 @@ void DecodeImage(std::string_view bytes, ColorMode mode, const std::string& name
 // Decoders silently fill the missing end of a truncated file with gray, so check the structure
 // first. Returns the fault of a JPEG or PNG file. Empty for a whole file or another format.
 std::string FindTruncation(std::string_view bytes);
+
+// In the order of ResizeParameter.Interp_mode.
+enum class Interpolation { kLinear, kArea, kNearest, kCubic, kLanczos4 };
+
+// Requires: height and width above 0. Throws kUnsupported without OpenCV.
+Image Resize(const Image& image, int height, int width, Interpolation how = Interpolation::kLinear);
+
+// `type` is an extension such as jpg or png. `quality` (1 to 100) is for JPEG and WebP; 0: the
+// library's default. Throws kInvalidArgument for an unsupported type, kUnsupported without OpenCV.
+// Thread safety: any number of threads.
+std::string EncodeImage(const Image& image, const std::string& type, int quality);
+
+// Like DecodeImage, for the formats of OpenCV. Requires: 1 to INT_MAX bytes, not truncated.
+void DecodeByOpenCv(std::string_view bytes, ColorMode mode, const std::string& name, Image* image);
 
 }  // namespace crema

@@ -3,14 +3,8 @@
 namespace crema {
 
 bool IsAboutSample(const Error& error) {
-  switch (error.code()) {
-    case ErrorCode::kDataLoss:
-    case ErrorCode::kIoFailure:
-    case ErrorCode::kNotFound:
-      return true;
-    default:
-      return false;
-  }
+  return error.code() == ErrorCode::kDataLoss || error.code() == ErrorCode::kIoFailure ||
+         error.code() == ErrorCode::kNotFound;
 }
 
 std::vector<size_t> ReplaceBadSamples(std::span<const uint8_t> bad, OnBadSample how) {

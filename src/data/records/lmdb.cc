@@ -9,7 +9,6 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "data/records/lmdb_file.h"
-#include "data/records/lmdb_walker.h"
 
 namespace crema {
 

@@ -19,7 +19,6 @@
 #include "data/records/data_set_folder.h"
 #include "data/records/lmdb.h"
 #include "data/records/lmdb_file.h"
-#include "data/records/lmdb_walker.h"
 #include "format/file.h"
 
 namespace crema {

@@ -18,7 +18,6 @@
 #include "data/records/leveldb.h"
 #include "data/records/lmdb.h"
 #include "data/records/tar_shards.h"
-#include "data/records/tar_writer.h"
 
 namespace crema {
 namespace {
@@ -92,13 +91,11 @@ void RefuseHdf5(const std::string& path) {
 
 #ifndef CREMA_HAVE_LEVELDB
 std::unique_ptr<RecordReader> OpenLevelDb(const std::string& path) {
-  Where where;
-  where.field = "data_param.backend";
   Fail(ErrorCode::kUnsupported,
        StrCat("'", path,
               "' is a LevelDB, and this program was built without it: build with "
               "CREMA_LEVELDB=ON, or convert the data set to LMDB and set `backend: LMDB`"),
-       std::move(where));
+       {.field = "data_param.backend"});
 }
 
 std::unique_ptr<RecordWriter> CreateLevelDb(const std::string& path) {

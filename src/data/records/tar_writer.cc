@@ -1,5 +1,3 @@
-#include "data/records/tar_writer.h"
-
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -13,6 +11,7 @@
 #include "data/records/data_set_folder.h"
 #include "data/records/datum.h"
 #include "data/records/tar_archive.h"
+#include "data/records/tar_shards.h"
 #include "format/file.h"
 
 namespace crema {

@@ -10,7 +10,7 @@
 #include <span>
 
 #include "core/parallel_for.h"
-#include "math/cpu/bf16_gradient_pack.h"
+#include "math/cpu/bf16_gradient_plan.h"
 #include "math/cpu/bf16_gradient_products.h"
 #include "math/scratch.h"
 

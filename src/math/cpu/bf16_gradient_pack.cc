@@ -1,6 +1,6 @@
-#include "math/cpu/bf16_gradient_pack.h"
-
 #include <algorithm>
+
+#include "math/cpu/bf16_gradient_plan.h"
 
 #if defined(__x86_64__)
 #if !defined(__clang__)

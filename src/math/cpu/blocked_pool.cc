@@ -136,38 +136,25 @@ template <int kBlock, typename T>
 
 // The versions for the processors, chosen by block: templates are not compiled for several of them.
 // bfloat16 comes in blocks of 16 only.
-CREMA_MULTIVERSION void MaxOf(int64_t block, const PoolWindow& w, int64_t oh, const float* x,
-                              float* y, uint8_t* index) {
-  block == 16 ? MaxRow<16>(w, oh, x, y, index) : MaxRow<8>(w, oh, x, y, index);
-}
-CREMA_MULTIVERSION void MaxOf(int64_t, const PoolWindow& w, int64_t oh, const BFloat16* x,
-                              BFloat16* y, uint8_t* index) {
-  MaxRow<16>(w, oh, x, y, index);
-}
-CREMA_MULTIVERSION void MaxBackwardOf(int64_t block, const PoolWindow& w, const uint8_t* index,
-                                      const float* dy, float* dx) {
-  block == 16 ? MaxBackwardPlane<16>(w, index, dy, dx) : MaxBackwardPlane<8>(w, index, dy, dx);
-}
-CREMA_MULTIVERSION void MaxBackwardOf(int64_t, const PoolWindow& w, const uint8_t* index,
-                                      const BFloat16* dy, float* dx) {
-  MaxBackwardPlane<16>(w, index, dy, dx);
-}
-CREMA_MULTIVERSION void MaxOf(int64_t block, const PoolWindow& w, int64_t oh, const float* x,
-                              float* y, int32_t* index) {
-  block == 16 ? MaxRow<16>(w, oh, x, y, index) : MaxRow<8>(w, oh, x, y, index);
-}
-CREMA_MULTIVERSION void MaxOf(int64_t, const PoolWindow& w, int64_t oh, const BFloat16* x,
-                              BFloat16* y, int32_t* index) {
-  MaxRow<16>(w, oh, x, y, index);
-}
-CREMA_MULTIVERSION void MaxBackwardOf(int64_t block, const PoolWindow& w, const int32_t* index,
-                                      const float* dy, float* dx) {
-  block == 16 ? MaxBackwardPlane<16>(w, index, dy, dx) : MaxBackwardPlane<8>(w, index, dy, dx);
-}
-CREMA_MULTIVERSION void MaxBackwardOf(int64_t, const PoolWindow& w, const int32_t* index,
-                                      const BFloat16* dy, float* dx) {
-  MaxBackwardPlane<16>(w, index, dy, dx);
-}
+#define CREMA_MAX_OF(Index)                                                                       \
+  CREMA_MULTIVERSION void MaxOf(int64_t block, const PoolWindow& w, int64_t oh, const float* x,   \
+                                float* y, Index* index) {                                         \
+    block == 16 ? MaxRow<16>(w, oh, x, y, index) : MaxRow<8>(w, oh, x, y, index);                 \
+  }                                                                                               \
+  CREMA_MULTIVERSION void MaxOf(int64_t, const PoolWindow& w, int64_t oh, const BFloat16* x,      \
+                                BFloat16* y, Index* index) {                                      \
+    MaxRow<16>(w, oh, x, y, index);                                                               \
+  }                                                                                               \
+  CREMA_MULTIVERSION void MaxBackwardOf(int64_t block, const PoolWindow& w, const Index* index,   \
+                                        const float* dy, float* dx) {                             \
+    block == 16 ? MaxBackwardPlane<16>(w, index, dy, dx) : MaxBackwardPlane<8>(w, index, dy, dx); \
+  }                                                                                               \
+  CREMA_MULTIVERSION void MaxBackwardOf(int64_t, const PoolWindow& w, const Index* index,         \
+                                        const BFloat16* dy, float* dx) {                          \
+    MaxBackwardPlane<16>(w, index, dy, dx);                                                       \
+  }
+CREMA_MAX_OF(uint8_t)
+CREMA_MAX_OF(int32_t)
 CREMA_MULTIVERSION void AverageOf(int64_t block, const PoolWindow& w, bool exclude_pad, int64_t oh,
                                   const float* x, float* y) {
   block == 16 ? AverageRow<16>(w, exclude_pad, oh, x, y) : AverageRow<8>(w, exclude_pad, oh, x, y);

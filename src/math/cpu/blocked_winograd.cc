@@ -2,7 +2,6 @@
 
 #include "core/memory_format.h"
 #include "core/parallel_for.h"
-#include "math/cpu/blocked_winograd_convolve.h"
 #include "math/cpu/blocked_winograd_plan.h"
 #include "math/cpu/blocked_winograd_products.h"
 #include "math/cpu/blocked_winograd_tiles.h"

@@ -1,5 +1,3 @@
-#include "math/cpu/blocked_winograd_convolve.h"
-
 #include "core/parallel_for.h"
 #include "math/cpu/blocked_winograd_plan.h"
 #include "math/cpu/blocked_winograd_products.h"

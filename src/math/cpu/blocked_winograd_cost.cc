@@ -1,7 +1,6 @@
 // When Winograd convolution pays. The constants are from bench/blocked_winograd_bench.cc, one core
 // at a time, on a processor with two 512-bit units and 2 MiB of second-level cache a core.
 #include "math/blocked_winograd.h"
-#include "math/cpu/blocked_winograd_gradient.h"
 #include "math/cpu/blocked_winograd_plan.h"
 
 namespace crema {

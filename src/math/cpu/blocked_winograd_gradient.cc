@@ -1,8 +1,7 @@
 // The gradient of the filters: G^T (sum over tiles of B^T x B times A dy A^T) G.
-#include "math/cpu/blocked_winograd_gradient.h"
-
 #include "core/parallel_for.h"
 #include "math/blocked_winograd.h"
+#include "math/cpu/blocked_winograd_plan.h"
 #include "math/cpu/blocked_winograd_products.h"
 #include "math/cpu/blocked_winograd_tiles.h"
 #include "math/scratch.h"

@@ -2,6 +2,10 @@
 // stays in the second-level cache.
 #pragma once
 
+#include <cstddef>
+#include <span>
+
+#include "math/blocked_winograd.h"
 #include "math/cpu/blocked_winograd_pass.h"
 #include "math/cpu/blocked_winograd_products.h"
 
@@ -41,5 +45,43 @@ inline int64_t FilterGroup(const Pass& p) {
   return p.ToBlocks() / kMaxVectors * FilterPair(p) +
          p.ToBlocks() % kMaxVectors * kPoints * FilterPoint(p, 1);
 }
+
+// How the work is cut, by the shape alone: sums are added up in the same order whatever the number
+// of threads. A slab is a rectangle of input and output channels, whose sums stay in the
+// second-level cache while it goes through a part of the tiles.
+struct GradientCut {
+  static constexpr int64_t kSlabBlocks = 4;
+  static constexpr int64_t kChunkTiles = 28;
+  static constexpr int64_t kLeastUnits = 4;  // of work, to be shared out to threads
+
+  GradientCut(const Pass& p, int64_t batch) : tiles(p.Tiles(batch)) {
+    from = std::min(kSlabBlocks, p.FromBlocks());
+    to = std::min(kSlabBlocks, p.ToBlocks());
+    from_slabs = DivideUp(p.FromBlocks(), from);
+    to_slabs = DivideUp(p.ToBlocks(), to);
+    const int64_t slabs = p.groups * from_slabs * to_slabs;
+    chunk = std::min(kChunkTiles, tiles);
+    parts = std::clamp<int64_t>(DivideUp(kLeastUnits, slabs), 1, DivideUp(tiles, chunk));
+  }
+
+  int64_t InputPoint() const { return OddLines(from * chunk * kLanes); }
+  int64_t OutputPoint() const { return OddLines(to * chunk * kLanes); }
+  int64_t SumRow() const { return to * kLanes; }
+  int64_t SumPoint() const { return OddLines(from * kLanes * SumRow()); }
+  int64_t Sums() const { return kPoints * SumPoint(); }
+  int64_t Transformed() const { return kPoints * (InputPoint() + OutputPoint()); }
+
+  int64_t tiles;     // of the batch
+  int64_t chunk;     // tiles that are transformed at a time
+  int64_t from, to;  // blocks of a slab
+  int64_t from_slabs, to_slabs;
+  int64_t parts;  // of the tiles
+};
+
+// One pass with transformed filters.
+size_t ConvolveScratch(const Pass& p, int64_t batch, int threads);
+void Convolve(const Pass& p, int64_t batch, int threads, const float* from,
+              const float* transformed, const WinogradEpilogue& epilogue, float* to,
+              std::span<std::byte> scratch);
 
 }  // namespace crema::blocked_winograd

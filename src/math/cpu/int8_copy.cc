@@ -83,49 +83,30 @@ inline void ScatterBlocks(const Part& part, int64_t block, const T* x, float ste
 }
 
 // The versions for the processors.
-CREMA_MULTIVERSION void PlanesOf(const Part& part, const float* x, float per_step, uint8_t* y) {
-  GatherPlanes(part, x, per_step, y);
-}
-CREMA_MULTIVERSION void PlanesOf(const Part& part, const float* x, float per_step, int8_t* y) {
-  GatherPlanes(part, x, per_step, y);
-}
-CREMA_MULTIVERSION void PlanesTo(const Part& part, const uint8_t* x, float step, float* y) {
-  ScatterPlanes(part, x, step, y);
-}
-CREMA_MULTIVERSION void PlanesTo(const Part& part, const int8_t* x, float step, float* y) {
-  ScatterPlanes(part, x, step, y);
-}
-CREMA_MULTIVERSION void PlanesTo(const Part& part, const float* x, float step, float* y) {
-  ScatterPlanes(part, x, step, y);
-}
-CREMA_MULTIVERSION void BlocksOf(const Part& part, int64_t block, const float* x, float per_step,
-                                 uint8_t* y) {
-  GatherBlocks(part, block, x, per_step, y);
-}
-CREMA_MULTIVERSION void BlocksOf(const Part& part, int64_t block, const float* x, float per_step,
-                                 int8_t* y) {
-  GatherBlocks(part, block, x, per_step, y);
-}
-CREMA_MULTIVERSION void BlocksTo(const Part& part, int64_t block, const uint8_t* x, float step,
-                                 float* y) {
-  ScatterBlocks(part, block, x, step, y);
-}
-CREMA_MULTIVERSION void BlocksTo(const Part& part, int64_t block, const int8_t* x, float step,
-                                 float* y) {
-  ScatterBlocks(part, block, x, step, y);
-}
-CREMA_MULTIVERSION void BlocksTo(const Part& part, int64_t block, const float* x, float step,
-                                 float* y) {
-  ScatterBlocks(part, block, x, step, y);
-}
-CREMA_MULTIVERSION void Nearest(const float* x, float per_step, uint8_t* y, int64_t begin,
-                                int64_t end) {
-  for (int64_t i = begin; i < end; ++i) y[i] = NearestByte<uint8_t>(x[i], per_step);
-}
-CREMA_MULTIVERSION void Nearest(const float* x, float per_step, int8_t* y, int64_t begin,
-                                int64_t end) {
-  for (int64_t i = begin; i < end; ++i) y[i] = NearestByte<int8_t>(x[i], per_step);
-}
+#define CREMA_PLANES_AND_BLOCKS_TO(T)                                                       \
+  CREMA_MULTIVERSION void PlanesTo(const Part& part, const T* x, float step, float* y) {    \
+    ScatterPlanes(part, x, step, y);                                                        \
+  }                                                                                         \
+  CREMA_MULTIVERSION void BlocksTo(const Part& part, int64_t block, const T* x, float step, \
+                                   float* y) {                                              \
+    ScatterBlocks(part, block, x, step, y);                                                 \
+  }
+#define CREMA_BYTES_OF(T)                                                                    \
+  CREMA_PLANES_AND_BLOCKS_TO(T)                                                              \
+  CREMA_MULTIVERSION void PlanesOf(const Part& part, const float* x, float per_step, T* y) { \
+    GatherPlanes(part, x, per_step, y);                                                      \
+  }                                                                                          \
+  CREMA_MULTIVERSION void BlocksOf(const Part& part, int64_t block, const float* x,          \
+                                   float per_step, T* y) {                                   \
+    GatherBlocks(part, block, x, per_step, y);                                               \
+  }                                                                                          \
+  CREMA_MULTIVERSION void Nearest(const float* x, float per_step, T* y, int64_t begin,       \
+                                  int64_t end) {                                             \
+    for (int64_t i = begin; i < end; ++i) y[i] = NearestByte<T>(x[i], per_step);             \
+  }
+CREMA_PLANES_AND_BLOCKS_TO(float)
+CREMA_BYTES_OF(uint8_t)
+CREMA_BYTES_OF(int8_t)
 
 // body(image, part): the pixels of all images, cut over the threads.
 template <typename Body>

@@ -93,30 +93,17 @@ CREMA_MULTIVERSION void MaxRowOf(const PoolWindow& w, int64_t channels, int64_t 
                                  int8_t* y) {
   MaxRow(w, channels, oh, x, y);
 }
-CREMA_MULTIVERSION void MeanRowOf(const PoolWindow& w, bool exclude_pad, int64_t channels,
-                                  int64_t oh, const uint8_t* x, Steps steps, uint8_t* y) {
-  MeanRow(w, exclude_pad, channels, oh, x, steps, y);
-}
-CREMA_MULTIVERSION void MeanRowOf(const PoolWindow& w, bool exclude_pad, int64_t channels,
-                                  int64_t oh, const uint8_t* x, Steps steps, int8_t* y) {
-  MeanRow(w, exclude_pad, channels, oh, x, steps, y);
-}
-CREMA_MULTIVERSION void MeanRowOf(const PoolWindow& w, bool exclude_pad, int64_t channels,
-                                  int64_t oh, const int8_t* x, Steps steps, uint8_t* y) {
-  MeanRow(w, exclude_pad, channels, oh, x, steps, y);
-}
-CREMA_MULTIVERSION void MeanRowOf(const PoolWindow& w, bool exclude_pad, int64_t channels,
-                                  int64_t oh, const int8_t* x, Steps steps, int8_t* y) {
-  MeanRow(w, exclude_pad, channels, oh, x, steps, y);
-}
-CREMA_MULTIVERSION void MeanRowOf(const PoolWindow& w, bool exclude_pad, int64_t channels,
-                                  int64_t oh, const uint8_t* x, Steps steps, float* y) {
-  MeanRow(w, exclude_pad, channels, oh, x, steps, y);
-}
-CREMA_MULTIVERSION void MeanRowOf(const PoolWindow& w, bool exclude_pad, int64_t channels,
-                                  int64_t oh, const int8_t* x, Steps steps, float* y) {
-  MeanRow(w, exclude_pad, channels, oh, x, steps, y);
-}
+#define CREMA_MEAN_ROW_OF(T, Out)                                                            \
+  CREMA_MULTIVERSION void MeanRowOf(const PoolWindow& w, bool exclude_pad, int64_t channels, \
+                                    int64_t oh, const T* x, Steps steps, Out* y) {           \
+    MeanRow(w, exclude_pad, channels, oh, x, steps, y);                                      \
+  }
+CREMA_MEAN_ROW_OF(uint8_t, uint8_t)
+CREMA_MEAN_ROW_OF(uint8_t, int8_t)
+CREMA_MEAN_ROW_OF(uint8_t, float)
+CREMA_MEAN_ROW_OF(int8_t, uint8_t)
+CREMA_MEAN_ROW_OF(int8_t, int8_t)
+CREMA_MEAN_ROW_OF(int8_t, float)
 
 // body(oh, x, y) for each row of windows of each image.
 template <typename T, typename Out, typename Body>

@@ -2,11 +2,17 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
+#include <cstring>
+#include <memory>
 #include <new>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "core/strings.h"
-#include "server/batching/batch_run.h"
+#include "server/model/executable.h"
+#include "server/protocol/infer_message.h"
 #include "server/request_error.h"
 
 namespace crema::server {
@@ -17,6 +23,118 @@ RequestError GivenUp() { return {Cause::kCancelled, "the client gave the request
 double Seconds(std::chrono::steady_clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
+
+bool IsAligned(std::string_view bytes) {
+  return reinterpret_cast<uintptr_t>(bytes.data()) % alignof(float) == 0;
+}
+
+// Copies `samples` samples from sample `first` on if the output counts samples; else all of it.
+OutputTensor CopyOutput(const BlobInfo& blob, const ConstTensorView& view, bool batches,
+                        int64_t first, int64_t samples, int64_t total) {
+  OutputTensor output;
+  output.name = blob.name;
+  const std::span<const float> values = view.span<float>();
+  if (!batches) {
+    output.shape = view.shape();
+    output.values.assign(values.begin(), values.end());
+    return output;
+  }
+  CREMA_CHECK(view.shape().axes() > 0 && view.shape()[0] == total);
+  output.shape = view.shape().With(0, samples);
+  const int64_t each = view.shape().count(1);
+  const auto begin = values.begin() + first * each;
+  output.values.assign(begin, begin + samples * each);
+  return output;
+}
+
+struct BatchMember {
+  const InferRequest* request = nullptr;
+  int64_t samples = 1;
+};
+
+// An executor with the memory to gather batches in. Thread safety: one thread.
+class BatchRun {
+ public:
+  explicit BatchRun(const Executable& model)
+      : model_(model.description()),
+        executor_(model.MakeExecutor()),
+        staging_(model.description().inputs.size()) {}
+
+  // Returns copies of the outputs that each member requested. Requires: members whose shapes differ
+  // only in the number of samples; a single member unless the model batches. Throws what the model
+  // throws.
+  std::vector<std::vector<OutputTensor>> Run(std::span<const BatchMember> members) {
+    int64_t total = 0;
+    for (const BatchMember& member : members) total += member.samples;
+    std::vector<NamedTensor> inputs;
+    for (size_t i = 0; i < model_.inputs.size(); ++i) {
+      inputs.push_back({model_.inputs[i].name, Gather(i, members, total)});
+    }
+    executor_->Run(inputs);
+
+    std::vector<std::vector<OutputTensor>> answers(members.size());
+    int64_t first = 0;
+    for (size_t m = 0; m < members.size(); ++m) {
+      const auto copy = [&](const BlobInfo& blob) {
+        answers[m].push_back(CopyOutput(blob, executor_->Output(blob.name), model_.batches, first,
+                                        members[m].samples, total));
+      };
+      if (members[m].request->outputs.empty()) {
+        for (const BlobInfo& blob : model_.outputs) copy(blob);
+      }
+      for (const RequestedOutput& wanted : members[m].request->outputs) {
+        copy(*std::ranges::find(model_.outputs, wanted.name, &BlobInfo::name));
+      }
+      first += members[m].samples;
+    }
+    return answers;
+  }
+
+  // Runs batches of 1, 2, 4 ... max_batch samples of zeros; only one sample if a shape is not fixed
+  // or the model does not batch.
+  void Warm(int64_t max_batch) {
+    const int64_t most = model_.batches ? max_batch : 1;
+    for (int64_t samples = 1; samples <= most; samples *= 2) {
+      InferRequest request;
+      for (const BlobInfo& blob : model_.inputs) {
+        std::vector<int64_t> dims = blob.shape;
+        if (model_.batches) dims[0] = samples;
+        // Any size is allowed, so the first request plans.
+        if (std::ranges::find(dims, -1) != dims.end()) return;
+        const Shape shape(dims);
+        InputTensor input;
+        input.name = blob.name;
+        input.shape = shape;
+        input.values.resize(static_cast<size_t>(shape.count()));
+        request.inputs.push_back(std::move(input));
+      }
+      const BatchMember member{&request, samples};
+      Run(std::span(&member, 1));
+    }
+  }
+
+ private:
+  ConstTensorView Gather(size_t input, std::span<const BatchMember> members, int64_t samples) {
+    const InputTensor& first = members[0].request->inputs[input];
+    if (members.size() == 1 && IsAligned(first.bytes())) {
+      return {first.bytes().data(), first.shape, DType::kF32};
+    }
+    const Shape shape = model_.batches ? first.shape.With(0, samples) : first.shape;
+    std::vector<float>& staging = staging_[input];
+    staging.resize(static_cast<size_t>(shape.count()));
+    auto* place = reinterpret_cast<std::byte*>(staging.data());
+    for (const BatchMember& member : members) {
+      const std::string_view bytes = member.request->inputs[input].bytes();
+      std::memcpy(place, bytes.data(), bytes.size());
+      place += bytes.size();
+    }
+    return {staging.data(), shape, DType::kF32};
+  }
+
+  const ModelDescription& model_;
+  std::unique_ptr<Executor> executor_;
+  std::vector<std::vector<float>> staging_;  // by input
+};
 
 }  // namespace
 

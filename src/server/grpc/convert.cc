@@ -5,9 +5,9 @@
 
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "server/protocol/check_request.h"
 #include "server/protocol/classification.h"
 #include "server/protocol/datatype.h"
-#include "server/protocol/shape_check.h"
 #include "server/request_error.h"
 
 namespace crema::server {

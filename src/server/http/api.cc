@@ -7,9 +7,7 @@
 #include "server/http/access_log.h"
 #include "server/http/classify.h"
 #include "server/http/metadata_json.h"
-#include "server/http/openapi.h"
-#include "server/http/page.h"
-#include "server/protocol/index_json.h"
+#include "server/http/routes.h"
 #include "server/protocol/infer_json.h"
 #include "server/protocol/load_json.h"
 

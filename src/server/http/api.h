@@ -59,4 +59,8 @@ class HttpApi final : public HttpHandler {
   WorkPool changes_;  // separate, since loading is slow and must not delay pictures
 };
 
+// GET /: returns a page for interactive use, without external resources, and with a policy that
+// forbids them. A picture dropped on it is sent to /v1/classify, and the classes are shown as bars.
+HttpResponse PageResponse();
+
 }  // namespace crema::server

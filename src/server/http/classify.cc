@@ -6,7 +6,7 @@
 #include "core/json.h"
 #include "core/strings.h"
 #include "data/image/image_jpeg.h"
-#include "inference/best_classes.h"
+#include "inference/classifier.h"
 #include "server/http/routes.h"
 #include "server/protocol/names.h"
 #include "server/request_error.h"

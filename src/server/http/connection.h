@@ -11,17 +11,22 @@
 #include <utility>
 
 // After <utility>, which Asio 1.74 uses without including it.
+#include <sys/socket.h>
+
 #include <boost/asio.hpp>
 #include <boost/asio/ssl.hpp>
 #include <boost/beast/core.hpp>
+#include <cstddef>
 
 #include "core/strings.h"
 #include "server/http/body_reader.h"
-#include "server/http/connection_context.h"
+#include "server/http/byte_budget.h"
 #include "server/http/head_parser.h"
 #include "server/http/http_server.h"
-#include "server/http/pending_answer.h"
-#include "server/http/response_writer.h"
+#include "server/http/idle_list.h"
+#include "server/http/local_requests.h"
+#include "server/http/message.h"
+#include "server/http/routes.h"
 #include "server/http/time_limit.h"
 #include "server/protocol/names.h"
 
@@ -30,6 +35,59 @@ namespace crema::server {
 namespace asio = boost::asio;
 namespace beast = boost::beast;
 using asio::ip::tcp;
+
+// State shared by all connections of a server.
+struct ConnectionContext {
+  ConnectionContext(const HttpOptions& http_options, HttpHandler& http_handler)
+      : options(http_options),
+        handler(http_handler),
+        buffered(http_options.limits.buffered_bytes) {}
+
+  // Throws RequestError for a head that is refused independent of the handler.
+  void Check(const HttpHead& head, bool guest) const {
+    if (options.only_local_pages) RefuseForeignPages(head);
+    if (guest && !AsksForHealth(head.method, head.path)) {
+      Refuse(Cause::kUnavailable, "too many connections are open");
+    }
+  }
+
+  const HttpOptions& options;
+  HttpHandler& handler;
+  ByteBudget buffered;
+  IdleList waiting;         // connections without a complete head
+  IdleList guests_waiting;  // the same for guests
+  std::atomic<size_t> open{0};
+  // Guests: connections above the limit, which may only ask for health
+  std::atomic<size_t> guests{0};
+  std::atomic<int> busy{0};  // connections with a request, or with an answer that may be incomplete
+  std::atomic<bool> draining{false};
+};
+
+// The read-ahead owns the connection. If no answer is given (out of memory), the destructor ends
+// it. Thread safety: one thread at a time; not that of the connection.
+template <typename Connection>
+class PendingAnswer {
+ public:
+  explicit PendingAnswer(std::shared_ptr<Connection> connection)
+      : connection_(std::move(connection)), socket_(connection_->native_socket()) {}
+  ~PendingAnswer() {
+    if (connection_ == nullptr) return;
+    connection_->Lose();
+    ::shutdown(socket_, SHUT_RDWR);  // wakes the read-ahead
+  }
+  PendingAnswer(const PendingAnswer&) = delete;
+  PendingAnswer& operator=(const PendingAnswer&) = delete;
+
+  // May be called once.
+  void Give(HttpResponse response) {
+    connection_->PostAnswer(std::move(response));
+    connection_.reset();
+  }
+
+ private:
+  std::shared_ptr<Connection> connection_;
+  const int socket_;  // stays open until the answer
+};
 
 // Handles requests in sequence; each step has its own time limit. Runs on the strand of the stream.
 template <typename Stream>

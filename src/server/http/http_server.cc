@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "server/http/connection.h"
-#include "server/security/secret_file.h"
+#include "server/security/tokens.h"
 
 namespace crema::server {
 namespace {

@@ -1,5 +1,3 @@
-#include "server/http/openapi.h"
-
 #include <map>
 #include <string_view>
 

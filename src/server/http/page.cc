@@ -1,8 +1,7 @@
-#include "server/http/page.h"
-
 #include <string_view>
 
 #include "core/strings.h"
+#include "server/http/api.h"
 #include "server/security/tokens.h"
 
 namespace crema::server {

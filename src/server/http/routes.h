@@ -55,4 +55,8 @@ bool AsksForHealth(std::string_view method, std::string_view path);
 // encoding.
 std::string_view QueryValue(std::string_view query, std::string_view key);
 
+// GET /openapi.json: returns a description of all routes in OpenAPI 3.0, generated from their
+// table.
+const std::string& OpenApiText();
+
 }  // namespace crema::server

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/strings.h"
-#include "inference/best_classes.h"
+#include "inference/classifier.h"
 
 namespace crema::server {
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <utility>
 
 #include "core/strings.h"
 #include "server/request_error.h"
@@ -9,23 +11,11 @@
 namespace crema::server {
 
 std::string_view DatatypeOf(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return "FP32";
-    case DType::kF64:
-      return "FP64";
-    case DType::kF16:
-      return "FP16";
-    case DType::kBF16:
-      return "BF16";
-    case DType::kU8:
-      return "UINT8";
-    case DType::kI32:
-      return "INT32";
-    case DType::kI64:
-      return "INT64";
-  }
-  return {};
+  constexpr std::pair<DType, std::string_view> kTypes[] = {
+      {DType::kF32, "FP32"}, {DType::kF64, "FP64"},  {DType::kF16, "FP16"}, {DType::kBF16, "BF16"},
+      {DType::kU8, "UINT8"}, {DType::kI32, "INT32"}, {DType::kI64, "INT64"}};
+  const auto* const found = std::ranges::find(kTypes, dtype, [](const auto& t) { return t.first; });
+  return found == std::end(kTypes) ? std::string_view() : found->second;
 }
 
 bool IsDatatype(std::string_view name) {

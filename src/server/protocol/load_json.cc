@@ -3,6 +3,8 @@
 #include <rapidjson/memorystream.h>
 #include <rapidjson/reader.h>
 
+#include <string>
+
 #include "server/request_error.h"
 
 namespace crema::server {
@@ -28,6 +30,42 @@ class LoadHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, LoadH
   bool in_parameters_ = false;
 };
 
+class IndexHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, IndexHandler> {
+ public:
+  bool ready() const { return ready_; }
+
+  bool Default() { return depth_ == 1 && key_ != "ready"; }
+  bool Bool(bool value) {
+    if (key_ == "ready") ready_ = value;
+    return depth_ == 1;
+  }
+  bool Key(const char* text, rapidjson::SizeType length, bool) {
+    key_.assign(text, length);
+    return true;
+  }
+  // A single flat object.
+  bool StartObject() { return ++depth_ == 1; }
+  bool EndObject(rapidjson::SizeType) { return true; }
+  bool StartArray() { return false; }
+
+ private:
+  std::string key_;
+  int depth_ = 0;
+  bool ready_ = false;
+};
+
+template <typename Handler>
+void Parse(std::string_view body, const char* expected, Handler* handler) {
+  rapidjson::Reader reader;
+  rapidjson::MemoryStream stream(body.data(), body.size());
+  constexpr unsigned kFlags =
+      rapidjson::kParseIterativeFlag | rapidjson::kParseValidateEncodingFlag;
+  if (body.find('\0') != std::string_view::npos ||
+      reader.Parse<kFlags>(stream, *handler).IsError()) {
+    Refuse(Cause::kBadRequest, std::string("the body is not like ") + expected);
+  }
+}
+
 }  // namespace
 
 void CheckLoadParameter(std::string_view name) {
@@ -40,14 +78,14 @@ void CheckLoadParameter(std::string_view name) {
 void CheckLoadBody(std::string_view body) {
   if (body.empty()) return;
   LoadHandler handler;
-  rapidjson::Reader reader;
-  rapidjson::MemoryStream stream(body.data(), body.size());
-  constexpr unsigned kFlags =
-      rapidjson::kParseIterativeFlag | rapidjson::kParseValidateEncodingFlag;
-  if (body.find('\0') != std::string_view::npos ||
-      reader.Parse<kFlags>(stream, handler).IsError()) {
-    Refuse(Cause::kBadRequest, "the body is not like {\"parameters\":{}}");
-  }
+  Parse(body, "{\"parameters\":{}}", &handler);
+}
+
+bool AsksForReady(std::string_view body) {
+  if (body.empty()) return false;
+  IndexHandler handler;
+  Parse(body, "{\"ready\":true}", &handler);
+  return handler.ready();
 }
 
 }  // namespace crema::server

@@ -11,15 +11,8 @@
 namespace crema::server {
 
 std::string_view ToString(VersionState state) {
-  switch (state) {
-    case VersionState::kLoading:
-      return "LOADING";
-    case VersionState::kReady:
-      return "READY";
-    case VersionState::kUnavailable:
-      return "UNAVAILABLE";
-  }
-  return {};
+  if (state == VersionState::kLoading) return "LOADING";
+  return state == VersionState::kReady ? "READY" : "UNAVAILABLE";
 }
 
 ModelTable::~ModelTable() = default;

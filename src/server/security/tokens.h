@@ -47,4 +47,8 @@ class SharedTokens {
   std::atomic<std::shared_ptr<const TokenSet>> tokens_{std::make_shared<const TokenSet>()};
 };
 
+// For files that hold tokens and keys: throws kInvalidArgument if any user may read or write the
+// file. Ignores a file that cannot be examined, which the reader will report.
+void RefuseOpenSecret(const std::string& path);
+
 }  // namespace crema::server

@@ -5,8 +5,8 @@
 #include <limits>
 #include <vector>
 
+#include "solvers/rules/gradient.h"
 #include "solvers/rules/layerwise_steps.h"
-#include "solvers/rules/moments.h"
 #include "solvers/rules/norms.h"
 #include "solvers/rules/update_pass.h"
 

@@ -2,10 +2,10 @@
 #include <vector>
 
 #include "crema.pb.h"
-#include "solvers/rules/field_checks.h"
 #include "solvers/rules/layerwise_steps.h"
 #include "solvers/rules/steps.h"
 #include "solvers/rules/update_pass.h"
+#include "solvers/update_rule.h"
 
 namespace crema {
 namespace {

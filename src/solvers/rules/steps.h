@@ -13,7 +13,6 @@
 
 #include "core/host_device.h"
 #include "solvers/rules/gradient.h"
-#include "solvers/rules/moments.h"
 #include "solvers/update_rule.h"
 
 namespace crema {

@@ -1,4 +1,4 @@
-#include "parallel/host_collective.h"
+#include "support/host_collective.h"
 
 #include "core/device_memory.h"
 #include "core/error.h"

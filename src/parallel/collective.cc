@@ -1,4 +1,4 @@
-#include "parallel/gpu_collective.h"
+#include "parallel/collective.h"
 
 #include "core/error.h"
 #ifdef CREMA_HAVE_CUDA

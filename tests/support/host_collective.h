@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "parallel/collective.h"
-#include "parallel/rendezvous.h"
+#include "parallel/rank_group.h"
 
 namespace crema {
 

@@ -1,4 +1,4 @@
-#include "report/wait_hint.h"
+#include "report/pace.h"
 
 #include <cmath>
 #include <utility>
