@@ -1,13 +1,13 @@
-// Internal to Winograd convolution in channel blocks: how the gradient of the filters is cut.
+// Internal to Winograd convolution in channel blocks: division of the filter gradient's work.
 #pragma once
 
 #include "math/cpu/blocked_winograd_pass.h"
 
 namespace crema::blocked_winograd {
 
-// How the work is cut, by the shape alone: sums are added up in the same order whatever the number
-// of threads. A slab is a rectangle of input and output channels, whose sums stay in the
-// second-level cache while it goes through a part of the tiles.
+// The division of the work, by the shape alone: sums are added in the same order for any number of
+// threads. A slab is a rectangle of input and output channels, whose sums stay in the second-level
+// cache while a part of the tiles is processed.
 struct GradientCut {
   static constexpr int64_t kSlabBlocks = 4;
   static constexpr int64_t kChunkTiles = 28;

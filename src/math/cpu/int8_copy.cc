@@ -9,11 +9,11 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 14;  // elements that pay for a thread
+constexpr int64_t kGrain = 1 << 14;  // elements worth a thread
 constexpr int64_t kTile = 64;        // pixels whose lines are in the cache at once
 constexpr int64_t kMostBlock = 16;
 
-// What is copied: pixels [begin, end) of one image.
+// Pixels [begin, end) of one image.
 struct Part {
   int64_t channels;
   int64_t pixels;
@@ -35,7 +35,7 @@ inline void GatherPlanes(const Part& part, const float* x, float per_step, T* y)
   }
 }
 
-// T is a byte, or float with a step of 1.
+// T is an int8 type, or float with a step of 1.
 template <typename T>
 inline void ScatterPlanes(const Part& part, const T* x, float step, float* y) {
   for (int64_t p = part.begin; p < part.end; p += kTile) {
@@ -82,7 +82,7 @@ inline void ScatterBlocks(const Part& part, int64_t block, const T* x, float ste
   }
 }
 
-// The versions for the processors.
+// Multiversioned instances.
 CREMA_MULTIVERSION void PlanesOf(const Part& part, const float* x, float per_step, uint8_t* y) {
   GatherPlanes(part, x, per_step, y);
 }
@@ -127,7 +127,7 @@ CREMA_MULTIVERSION void Nearest(const float* x, float per_step, int8_t* y, int64
   for (int64_t i = begin; i < end; ++i) y[i] = NearestByte<int8_t>(x[i], per_step);
 }
 
-// body(image, part): the pixels of all images, cut over the threads.
+// Calls body(image, part) for the pixels of all images, divided among the threads.
 template <typename Body>
 void ForParts(int threads, int64_t batch, int64_t channels, int64_t pixels, Body&& body) {
   const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, channels));
