@@ -14,10 +14,10 @@ namespace crema {
 namespace {
 
 constexpr size_t kMostProblems = 10;  // of one net
-// A net that breaks in every batch would be planned and run once more for each.
+// A net that fails in every batch would be planned and run once more for each.
 constexpr int64_t kMostBadBatches = 100;
 
-// The shortest source; 0 when none has an end.
+// Returns the size of the smallest source; 0 if all are endless.
 int64_t ShortestEpoch(const Session& session) {
   int64_t epoch = 0;
   for (size_t i = 0; i < session.plan().layers.size(); ++i) {
@@ -28,8 +28,8 @@ int64_t ShortestEpoch(const Session& session) {
   return epoch;
 }
 
-// Readers stay before a batch that they cannot read.
-void GoBehind(const PassMark& bad, int64_t batch, Session* session) {
+// Moves readers past a batch that they cannot read.
+void SkipBatch(const PassMark& bad, int64_t batch, Session* session) {
   SolverState readers = bad.readers();
   for (LayerState& layer : *readers.mutable_layer_state()) {
     if (layer.has_position()) layer.set_position(layer.position() + static_cast<uint64_t>(batch));
@@ -39,10 +39,10 @@ void GoBehind(const PassMark& bad, int64_t batch, Session* session) {
 
 bool IsAboutData(const Problem& problem) { return ExitCode(problem.code) == 3; }
 
-// What is wrong with batches, each problem once.
+// The problems of batches, each once.
 class BadBatches {
  public:
-  // `begin` is what the first of the batches that have this problem is told with.
+  // `begin` is put before the first message of this problem.
   void Add(const Problem& problem, const std::string& begin = "") {
     ++batches_;
     for (Entry& entry : entries_) {
@@ -78,7 +78,7 @@ class BadBatches {
   int64_t batches_ = 0;
 };
 
-// The session, its data, and what was found.
+// The session, its data, and the findings.
 class BatchChecker {
  public:
   BatchChecker(const DataCheck& check, const Weights& weights, Session* session,
@@ -94,7 +94,7 @@ class BatchChecker {
   }
 
  private:
-  // False: what is behind this batch cannot be looked at.
+  // Returns false if the data after this batch cannot be read.
   bool Run(int64_t batch) {
     try {
       const double loss = session_.Forward();
@@ -109,12 +109,12 @@ class BatchChecker {
       if (error.code() == ErrorCode::kInternal) throw;
       bad_.Add(error.problems().front());
       if (!IsAboutData(error.problems().front())) return false;
-      GoBehind(mark_, checked_.batch, &session_);
+      SkipBatch(mark_, checked_.batch, &session_);
       return true;
     }
   }
 
-  // Nothing was trained yet: neither a rate nor a snapshot has to do with it.
+  // Nothing was trained yet: neither rate nor snapshot matters.
   void AddBroken(int64_t batch, double loss) {
     const BrokenPass pass =
         DiagnosePass(check_.net, check_.registry, session_, weights_, mark_, /*iteration=*/0);
@@ -135,7 +135,7 @@ class BatchChecker {
 
 std::vector<Problem> CheckData(const DataCheck& check, const Weights& weights,
                                CheckedNet* checked) {
-  std::vector<Problem> warnings;  // planned before, and told then
+  std::vector<Problem> warnings;  // from planning, reported at the end
   const auto plan =
       MakePlan(check.net.file.net, check.net.file.source, check.net.state, check.registry,
                {.threads = check.threads, .backward = false}, &warnings);

@@ -1,5 +1,4 @@
-// Runs a net forward over some of its data, to see whether all of them can be read and are in
-// range.
+// Runs a net forward over some of its data, to check that they can be read and are in range.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +22,10 @@ struct DataCheck {
   std::function<void(const Session&)> on_open;  // once the sources are open; may be empty
 };
 
-// The problems of the batches, one a batch and ten at most: what is behind a bad batch is looked at
-// too. Those that several batches have are there once, with their number. Layers that `weights`
-// knows run with them, and change nothing. Fills batch, epoch, samples and loss of `checked`.
-// Throws what makes the net as a whole unable to run.
+// Returns the problems of the batches, at most ten: batches after a bad one are checked too. A
+// problem of several batches occurs once, with their number. Layers found in `weights` use them,
+// and nothing is changed. Fills batch, epoch, samples and loss of `checked`. Throws errors that
+// keep the net as a whole from running.
 std::vector<Problem> CheckData(const DataCheck& check, const Weights& weights, CheckedNet* checked);
 
 }  // namespace crema

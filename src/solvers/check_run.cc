@@ -28,7 +28,7 @@
 namespace crema {
 namespace {
 
-// What LoadFiles writes to the log besides its tables.
+// Collects the warnings of LoadFiles, without its tables.
 class WarningsToReport final : public LogSink {
  public:
   explicit WarningsToReport(CheckReport* report) : report_(report) {}
@@ -52,7 +52,7 @@ class RunChecker {
   CheckReport Check() {
     Add(solver_.warnings, &report_.warnings);
     std::unique_ptr<RunConfig> config = Configure();
-    if (config) CheckNets(config.get());  // says how long the run is, where it counts epochs
+    if (config) CheckNets(config.get());  // finds the length of the run if it counts epochs
     if (RatesAreKnown() && param_.has_max_iter()) CheckRates();
     CheckSnapshots();
     return std::move(report_);
@@ -63,7 +63,7 @@ class RunChecker {
     std::string role;
     NetOfRun* net;
     std::shared_ptr<const Plan> plan;
-    bool can_run = true;  // its data are there
+    bool can_run = true;  // its data are available
   };
 
   static void Add(const std::vector<Problem>& more, std::vector<Problem>* to) {
@@ -74,7 +74,7 @@ class RunChecker {
     }
   }
 
-  // Adds what `body` throws about the run to the report. False when it threw.
+  // Adds the errors of `body` about the run to the report. Returns false if it threw.
   template <typename Body>
   bool Collect(Body&& body) {
     try {
@@ -97,10 +97,10 @@ class RunChecker {
     return config;
   }
 
-  // A schedule can be computed when all of its fields are right.
+  // A schedule can be computed if all of its fields are valid.
   bool RatesAreKnown() const { return CheckLearningRate(param_).empty(); }
 
-  // The nets can be looked at although other fields are wrong.
+  // Returns the nets alone, which can be checked although other fields are wrong.
   SolverFile NetsOnly() const {
     static constexpr std::string_view kKept[] = {
         "net",      "net_param",      "train_net", "train_net_param", "train_state",
@@ -169,19 +169,20 @@ class RunChecker {
     for (const PlannedNet& net : nets) {
       if (net.role != "train") tests.push_back(net.plan.get());
     }
-    if (tests.size() < config.tests.size()) return;  // there is more wrong with them
+    if (tests.size() < config.tests.size()) return;  // tests have other errors
     std::optional<LearningRate> rate;
     if (RatesAreKnown()) rate.emplace(param_);
     Collect([&] { MakeRunRules(solver_, tests, rate ? &*rate : nullptr); });
   }
 
-  // Data that are not there hide what is wrong behind them. Null when there is nothing to plan.
+  // Plans the net without data, as missing data hide later problems. Returns null if there is
+  // nothing to plan.
   std::shared_ptr<const Plan> PlanWithoutData(const NetOfRun& net, const PlanOptions& options) {
     NetParameter text = net.file.net;
     try {
       ReplaceSources({}, &text);
     } catch (const Error&) {
-      return nullptr;  // the text does not say how large the images are
+      return nullptr;  // the text does not give the size of the images
     }
     std::vector<Problem> warnings;
     std::shared_ptr<const Plan> plan;
@@ -209,7 +210,7 @@ class RunChecker {
   void RunNets(const RunConfig& config, const std::vector<PlannedNet>& nets) {
     const bool any_runs = std::ranges::any_of(nets, &PlannedNet::can_run);
     if (!any_runs && options_.weights.paths.empty()) return;
-    const PlannedNet& first = nets.front();  // the training net, unless that is what is wrong
+    const PlannedNet& first = nets.front();  // the training net, unless it is the faulty one
     const uint64_t seed =
         param_.random_seed() < 0 ? 1 : static_cast<uint64_t>(param_.random_seed());
     const std::shared_ptr<Weights> weights = Weights::Make(*first.plan, seed);
@@ -233,7 +234,7 @@ class RunChecker {
     }
   }
 
-  // Epochs are counted where the source says how large they are.
+  // Counts epochs if the source has a known size.
   void CheckEnd(const RunConfig& config, const PlannedNet& net, const Session& session) {
     if (net.role == "train") {
       if (param_.iter_size() > 0) epochs_ = CountEpochs(session, &solver_);
@@ -267,7 +268,7 @@ class RunChecker {
     report_.snapshot_bytes = static_cast<int64_t>(need.once);
     if (!Collect([&] { ProbeSnapshotFolder(param_.snapshot_prefix()); })) return;
     const uint64_t free = FreeBytes(param_.snapshot_prefix());
-    if (free > uint64_t{INT64_MAX}) return;  // not known
+    if (free > uint64_t{INT64_MAX}) return;  // unknown
     report_.free_bytes = static_cast<int64_t>(free);
     if (need.all <= free) return;
     report_.problems.push_back(

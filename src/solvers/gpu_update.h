@@ -1,4 +1,4 @@
-// DeviceUpdate by kernels. Built with CUDA only, and into tests.
+// DeviceUpdate by kernels. Built with CUDA, and into tests.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace crema {
 
-// For blobs of f32. The context, of a GPU, must outlive it.
+// For f32 blobs. The context, of a GPU, must outlive it.
 std::unique_ptr<DeviceUpdate> MakeGpuUpdate(const ExecContext& context);
 
 }  // namespace crema

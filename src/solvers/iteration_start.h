@@ -1,4 +1,4 @@
-// Where an iteration of several passes began, for one that is given up.
+// The state at the start of an iteration of several passes, to restore if it is cancelled.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace crema {
 
-// Positions of data readers, number of the pass, and statistics, which forward passes change; the
-// weights are changed at the end of an iteration only. Thread safety: one thread.
+// Positions of data readers, number of the pass, and running statistics, which forward passes
+// change; the weights change at the end of an iteration only. Thread safety: one thread.
 class IterationStart {
  public:
   // On a GPU the copies are queued. Allocates memory the first time.
@@ -20,7 +20,7 @@ class IterationStart {
 
  private:
   PassMark mark_;
-  std::vector<Tensor> statistics_;  // by learned slot; empty: it is none
+  std::vector<Tensor> statistics_;  // by learned slot; empty if it is not a statistic
 };
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// Several observers of one run.
+// A list of observers of one run.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace crema {
 
-// Passes every event on, in the order in which observers were added. They must live as long as
-// events come. Thread safety: one thread; observers may be added between two events.
+// Forwards every event in the order in which observers were added. They must outlive the events.
+// Thread safety: one thread; observers may be added between two events.
 class ObserverList final : public TrainingObserver {
  public:
   void Add(TrainingObserver& observer) { observers_.push_back(&observer); }

@@ -1,4 +1,4 @@
-// The memory that a training run takes; train and check share this.
+// The memory requirements of a training run; train and check share this.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ int64_t TrainingBytes(const SolverParameter& solver, const Plan& plan);
 int64_t TestingBytes(const Plan& plan);
 
 // Returns kOutOfMemory and its remedy if `needed` bytes are more than `available`; nothing if
-// `available` is 0, which is not known.
+// `available` is 0 (unknown).
 std::optional<Problem> FindMemoryProblem(int64_t needed, int64_t available);
 
 // Throws that Problem for the memory that is available to this process, before it is allocated.

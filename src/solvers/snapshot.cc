@@ -74,8 +74,8 @@ void WriteModel(const SolverParameter& param, const Plan& plan, const Weights& w
 
 namespace {
 
-// Models of a snapshot whose state is not written would never be removed: nothing names them. With
-// an older state of that iteration they stay.
+// Removes models of a snapshot whose state is not written, since no state names them, unless an
+// older state of that iteration does.
 class ModelsInWriting {
  public:
   explicit ModelsInWriting(std::string state_path) : state_path_(std::move(state_path)) {}
@@ -122,8 +122,9 @@ SnapshotPaths WriteSnapshot(const SolverParameter& param, const Plan& plan, cons
 
 namespace {
 
-// Where the file is now. Folders of runs are copied and moved, and another run may be where this
-// one was: the file beside the state comes first, then that at the path as it was written.
+// Returns the current path of a file. Folders of runs are copied and moved, and another run may
+// have taken the old place: the file beside the state has precedence over the one at the recorded
+// path.
 std::string Locate(const std::string& path, const std::string& state_path) {
   namespace fs = std::filesystem;
   if (path.empty())

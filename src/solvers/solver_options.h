@@ -35,8 +35,8 @@ struct SolverOptions {
   // 0 tests and writes snapshots. Must outlive the solver. Null: one device.
   RankGroup* ranks = nullptr;
   int rank = 0;
-  // The program that feeds batches (Input, MemoryData) gives the same one again and again: it is
-  // still available if it turns out later that it broke an iteration, so none waits for its loss.
+  // The program that feeds batches (Input, MemoryData) repeats the same one: it is still available
+  // if it later turns out to have broken an iteration, so no iteration waits for its loss.
   bool same_batch = false;
   // Options of all plans of the run, which sets threads, backward, deterministic and device itself.
   PlanOptions plan = {};

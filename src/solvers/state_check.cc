@@ -31,9 +31,9 @@ void WarnAboutSeed(const SolverState& state, const SolverParameter& param, uint6
   }
 }
 
-// Returns false if the drops that the state counts are surely not of this schedule. A state does
-// not name its policy, but `plateau` leaves more in it than others, and `multistep` drops at known
-// iterations.
+// Returns false if the drops counted in the state certainly belong to another schedule. A state
+// does not name its policy, but `plateau` leaves more in it than others, and `multistep` drops at
+// known iterations.
 bool HasDropsOfSchedule(const SolverParameter& param, const SolverState& state) {
   const std::string& policy = param.lr_policy();
   if (state.current_step() == 0 || (policy != "plateau" && policy != "multistep")) return true;

@@ -1,4 +1,4 @@
-// What planning the training net is besides MakePlan; train and check share it.
+// Planning of the training net beyond MakePlan; train and check share it.
 #pragma once
 
 #include <memory>
@@ -19,15 +19,15 @@ std::shared_ptr<const Plan> PlanNetOfRun(const NetOfRun& net, const Registry& re
 
 struct TrainPlan {
   std::shared_ptr<const Plan> plan;
-  std::vector<std::string> frozen;  // layers that `freeze` holds still, in order
+  std::vector<std::string> frozen;  // layers that `freeze` names, in order
 };
 
-// Writes `freeze` into the text of the training net and plans it again; `plan`, that of the text as
-// it was, when nothing is frozen. Throws as FrozenLayers does.
+// Writes `freeze` into the text of the training net and plans it again; returns `plan`, that of the
+// original text, if nothing is frozen. Throws as FrozenLayers does.
 TrainPlan HoldFrozenLayers(const SolverFile& solver, std::shared_ptr<const Plan> plan,
                            const Registry& registry, NetOfRun* train);
 
-// What is allowed and probably not meant.
+// Returns warnings about probable mistakes.
 std::vector<Problem> WarnAboutTraining(const Plan& plan);
 
 }  // namespace crema

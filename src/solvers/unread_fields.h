@@ -1,4 +1,4 @@
-// Fields that a solver may have and its run does not follow.
+// Warns about fields of a solver that its run ignores.
 #pragma once
 
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace crema {
 
-// A warning for each field of a fork that this version does not follow, and each that the lr_policy
-// or the type of this solver does not read, where it is set to something else than its default;
-// where.field names it.
+// Returns a warning for each field of a fork that this version does not support, and each that the
+// lr_policy or the type of this solver does not read, if it is set to something other than its
+// default; where.field names it.
 std::vector<Problem> WarnAboutUnreadFields(const SolverParameter& param);
 
 }  // namespace crema

@@ -1,11 +1,11 @@
-// What becomes of a gradient before the rule proper (UpdateArgs), on both devices.
+// Preprocessing of a gradient before the rule proper (UpdateArgs), on both devices.
 #pragma once
 
 #include "core/host_device.h"
 
 namespace crema {
 
-// Where a rule has the weight decay: in the gradient, or apart from it.
+// The place of weight decay in a rule: in the gradient, or separate from it.
 enum class Decay { kInGradient, kDecoupled };
 
 template <typename T>

@@ -1,4 +1,4 @@
-// The two running means of Adam and of what grew from it.
+// The two running means of Adam and rules derived from it.
 #pragma once
 
 #include <cmath>
@@ -23,7 +23,7 @@ struct Moments {
   }
 };
 
-// What the means, which start from 0, are short of: 1 - momentum^t and 1 - momentum2^t.
+// The bias of the means, which start from 0: 1 - momentum^t and 1 - momentum2^t.
 struct BiasCorrection {
   double first;
   double second;

@@ -45,9 +45,9 @@ void CheckLars(const SolverParameter& param, FieldChecks* checks) {
   checks->Positive("trust_coefficient", param.trust_coefficient());
 }
 
-// `rest` has the fields that not all rules set.
-UpdateRule Row(const char* name, int histories, decltype(UpdateRule::check) check,
-               decltype(UpdateRule::apply) apply, UpdateRule rest) {
+// `rest` has the optional fields.
+UpdateRule MakeRule(const char* name, int histories, decltype(UpdateRule::check) check,
+                    decltype(UpdateRule::apply) apply, UpdateRule rest) {
   rest.name = name;
   rest.histories = histories;
   rest.check = check;
@@ -59,34 +59,35 @@ UpdateRule Row(const char* name, int histories, decltype(UpdateRule::check) chec
 
 std::span<const UpdateRule> UpdateRules() {
   static const std::vector<UpdateRule> rules = {
-      Row("SGD", 1, CheckSgd, UpdateByStep<SgdStep>, {.rate_in_history = true, .in_caffe = true}),
-      Row("Nesterov", 1, CheckSgd, UpdateByStep<NesterovStep>,
-          {.rate_in_history = true, .in_caffe = true}),
-      Row("AdaGrad", 1, CheckAdaGrad, UpdateByStep<AdaGradStep>,
-          {.squares = 1, .in_caffe = true, .reads = {"delta"}}),
-      Row("RMSProp", 1, CheckRmsProp, UpdateByStep<RmsPropStep>,
-          {.squares = 1, .in_caffe = true, .reads = {"rms_decay", "delta"}}),
-      Row("AdaDelta", 2, CheckAdaDelta, UpdateByStep<AdaDeltaStep>,
-          {.squares = 0b11, .in_caffe = true, .reads = {"delta"}}),
-      Row("Adam", 2, CheckAdam, UpdateByStep<AdamStep>,
-          {.squares = 0b10, .in_caffe = true, .reads = {"momentum2", "delta"}}),
-      Row("AdamW", 2, CheckAdam, UpdateByStep<AdamWStep>,
-          {.squares = 0b10,
-           .default_momentum = 0.9,
-           .takes_l1 = false,
-           .reads = {"momentum2", "delta"}}),
-      Row("LARS", 1, CheckLars, ApplyLars,
-          {.default_momentum = 0.9,
-           .rate_in_history = true,
-           .takes_l1 = false,
-           .reads = {"trust_coefficient"}}),
-      Row("LAMB", 2, CheckAdam, ApplyLamb,
-          {.squares = 0b10,
-           .default_momentum = 0.9,
-           .takes_l1 = false,
-           .reads = {"momentum2", "delta"}}),
-      Row("Lion", 1, CheckLion, UpdateByStep<LionStep>,
-          {.default_momentum = 0.9, .takes_l1 = false, .reads = {"momentum2"}})};
+      MakeRule("SGD", 1, CheckSgd, UpdateByStep<SgdStep>,
+               {.rate_in_history = true, .in_caffe = true}),
+      MakeRule("Nesterov", 1, CheckSgd, UpdateByStep<NesterovStep>,
+               {.rate_in_history = true, .in_caffe = true}),
+      MakeRule("AdaGrad", 1, CheckAdaGrad, UpdateByStep<AdaGradStep>,
+               {.squares = 1, .in_caffe = true, .reads = {"delta"}}),
+      MakeRule("RMSProp", 1, CheckRmsProp, UpdateByStep<RmsPropStep>,
+               {.squares = 1, .in_caffe = true, .reads = {"rms_decay", "delta"}}),
+      MakeRule("AdaDelta", 2, CheckAdaDelta, UpdateByStep<AdaDeltaStep>,
+               {.squares = 0b11, .in_caffe = true, .reads = {"delta"}}),
+      MakeRule("Adam", 2, CheckAdam, UpdateByStep<AdamStep>,
+               {.squares = 0b10, .in_caffe = true, .reads = {"momentum2", "delta"}}),
+      MakeRule("AdamW", 2, CheckAdam, UpdateByStep<AdamWStep>,
+               {.squares = 0b10,
+                .default_momentum = 0.9,
+                .takes_l1 = false,
+                .reads = {"momentum2", "delta"}}),
+      MakeRule("LARS", 1, CheckLars, ApplyLars,
+               {.default_momentum = 0.9,
+                .rate_in_history = true,
+                .takes_l1 = false,
+                .reads = {"trust_coefficient"}}),
+      MakeRule("LAMB", 2, CheckAdam, ApplyLamb,
+               {.squares = 0b10,
+                .default_momentum = 0.9,
+                .takes_l1 = false,
+                .reads = {"momentum2", "delta"}}),
+      MakeRule("Lion", 1, CheckLion, UpdateByStep<LionStep>,
+               {.default_momentum = 0.9, .takes_l1 = false, .reads = {"momentum2"}})};
   return rules;
 }
 
