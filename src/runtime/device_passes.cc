@@ -22,7 +22,7 @@ DevicePasses::DevicePasses(const Plan& plan, const ExecContext& context,
 DevicePasses::~DevicePasses() {
   try {
     queue_.Synchronize();
-  } catch (const Error&) {  // the device is lost, and an earlier call has said so
+  } catch (const Error&) {  // the device is lost, as an earlier call has reported
   }
 }
 

@@ -1,4 +1,4 @@
-// A forward pass whose data layers may have something for the log.
+// Forward passes that log the deferred warnings of data layers.
 #pragma once
 
 #include "core/log.h"
@@ -6,11 +6,10 @@
 
 namespace crema {
 
-// Session::QueueForward. What layers have to tell (HasDeferredWarnings: bad samples that were
-// passed over, a cache that is full) is written to `log` as warnings, also when the pass throws.
-// Null: it waits.
+// Calls Session::QueueForward, and logs the deferred warnings of layers (HasDeferredWarnings:
+// skipped bad samples, a full cache) to `log`, also if the pass throws. Null: they stay deferred.
 void QueueForwardAndWarn(Session* session, LogSink* log);
-// The same, and the loss.
+// The same, and returns the loss.
 double ForwardAndWarn(Session* session, LogSink* log);
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// A tensor of a session as the host can read it, whatever device the session is on.
+// A tensor of a session that the host can read, on any device.
 #pragma once
 
 #include <utility>
@@ -8,7 +8,8 @@
 
 namespace crema {
 
-// On the CPU the memory of the session; on a GPU a copy, made here. Must not outlive the session.
+// On the CPU the memory of the session; on a GPU a copy, made by the constructor. Must not outlive
+// the session.
 class HostView {
  public:
   HostView(const Session& session, const ConstTensorView& of) : view_(of) {

@@ -1,4 +1,4 @@
-// Errors of running layers say which layer; the layer itself need not.
+// Adds the name of the layer to errors of running layers.
 #pragma once
 
 #include <utility>

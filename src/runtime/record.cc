@@ -1,4 +1,4 @@
-// Record: runs a net once and keeps all that it computes.
+// Record: runs a net once and stores all that it computes.
 #include <algorithm>
 #include <utility>
 

@@ -1,4 +1,4 @@
-// What replaying and recording share: a recording by names, and a net that is set up to run it.
+// Shared by replaying and recording: access to a recording by names, and a net set up to run it.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@
 
 namespace crema {
 
-// By name: "blob:conv1", "param:conv1:0", "loss".
+// Maps names such as "blob:conv1", "param:conv1:0", "loss".
 using Records = std::map<std::string, const BlobProto*>;
 
-// Into `recording`, which must live. Throws kDataLoss if it is none.
+// Refers to `recording`, which must outlive the result. Throws kDataLoss for anything else.
 Records ReadRecords(const NetParameter& recording);
 
-// Whether gradients were recorded.
+// Returns true if gradients were recorded.
 bool HasDiff(const BlobProto& blob);
 
-// The net, with each Input layer in the recorded shape.
+// Returns the net with the recorded shape of each Input layer.
 NetParameter WithRecordedShapes(const NetParameter& net, const Records& records);
 
 struct RecordedRun {
@@ -30,15 +30,15 @@ struct RecordedRun {
   std::unique_ptr<Session> session;
 };
 
-// Plans `shaped`, a form of `net`, with its weights or fillers that draw by `seed`.
+// Plans `shaped`, a form of `net`, with its weights, or with fillers seeded by `seed`.
 RecordedRun MakeRecordedRun(const ReplayNet& net, const NetParameter& shaped,
                             const Registry& registry, const PlanOptions& options,
                             ExecContext context, uint64_t seed);
 
-// Tops of Input layers.
+// Returns the tops of Input layers.
 std::vector<std::string> InputBlobs(const Plan& plan);
 
-// Recorded values into a view of the session, on whatever device that is.
+// Copies recorded values to a view of the session, on any device.
 void SetTo(const BlobProto& blob, const TensorView& view, const Session& session);
 
 }  // namespace crema

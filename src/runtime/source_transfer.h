@@ -1,5 +1,4 @@
-// What a source makes on the host, on its way to a GPU while that still computes with the batch
-// before.
+// Transfers batches from a source on the host to a GPU while the GPU computes the previous batch.
 #pragma once
 
 #include <cstddef>
@@ -14,35 +13,34 @@
 
 namespace crema {
 
-// The host fills one of kPlaces page-locked places while the ones before are on their way. They
-// arrive in memory of their own, and the work of a pass copies them to where its layers read, so
-// that the next transfer need not wait for that pass. The context must outlive it. Thread safety:
-// one thread at a time.
+// The host fills one of kPlaces page-locked places while earlier ones are being transferred. They
+// arrive in separate device memory, and each pass copies them to the inputs of its layers, so that
+// the next transfer need not wait for that pass. The context must outlive it. Thread safety: one
+// thread at a time.
 class SourceTransfer {
  public:
   static constexpr size_t kPlaces = 2;
 
   explicit SourceTransfer(const ExecContext& context) : context_(context) {}
 
-  // Makes room for outputs of these extents; memory is only taken anew where it is too small.
+  // Makes room for outputs of these shapes; reallocates only if the memory is too small.
   void Reserve(std::span<const TensorView> outputs);
-  // `outputs` become memory of the host, free to be written: a place that is still being read is
-  // waited for.
+  // Sets `outputs` to host memory that may be written; waits if the place is still being read.
   void Next(std::span<TensorView> outputs);
-  // Queues the way of `outputs`, those of the last Next, to `place_of(output)`. Does not wait.
+  // Queues the copies of `outputs`, those of the last Next, to `place_of(output)`. Does not wait.
   void Send(std::span<const TensorView> outputs, const std::function<void*(size_t)>& place_of);
 
  private:
   struct Place {
     std::vector<Tensor> outputs;
-    std::unique_ptr<DeviceEvent> sent;  // it may be written again
+    std::unique_ptr<DeviceEvent> sent;  // then it may be written again
   };
 
   const ExecContext& context_;
   Place places_[kPlaces];
   size_t place_ = 0;  // that of the last Next
   std::vector<Tensor> arrived_;
-  std::unique_ptr<DeviceEvent> taken_;  // arrived_ may be written again
+  std::unique_ptr<DeviceEvent> taken_;  // then arrived_ may be written again
 };
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// The arguments of each layer of a session, for the shapes that its values have now.
+// The arguments of each layer of a session, for the current shapes of its values.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace crema {
 
-// The state of one layer in a session and its arguments: views that are made once, and again when
+// The state of one layer in a session and its arguments: views that are made once, and again if
 // shapes change or external buffers move.
 struct LayerStep {
   const LayerInfo* info = nullptr;      // of the plan, or own_info
@@ -25,11 +25,11 @@ struct LayerStep {
   const Implementation* implementation = nullptr;
   size_t forward_scratch = 0;  // bytes
   size_t backward_scratch = 0;
-  // SessionValues::version that the arguments were made for.
+  // The SessionValues::version of the arguments.
   uint64_t forward_version = 0;
   uint64_t recompute_version = 0;
   uint64_t backward_version = 0;
-  bool concat_in_place = false;  // the inputs lie where the output has them: nothing to do
+  bool concat_in_place = false;  // the inputs lie in the output: nothing to do
 
   std::vector<ConstTensorView> forward_inputs;
   std::vector<TensorView> forward_outputs;
@@ -38,7 +38,7 @@ struct LayerStep {
   std::vector<ConstTensorView> learned;
   std::vector<TensorView> statistics;
   std::vector<TensorView> saved;
-  // Of a layer that runs again in the backward pass.
+  // For a layer that runs again in the backward pass.
   std::vector<ConstTensorView> again_inputs;
   std::vector<TensorView> again_outputs;
   std::vector<TensorView> again_saved;
@@ -54,12 +54,12 @@ struct LayerStep {
 
   std::unique_ptr<LayerSessionState> state;
   std::unique_ptr<ImplementationState> implementation_state;
-  std::unique_ptr<SourceTransfer> transfer;  // of a source, which runs on the host of a GPU
-  Tensor inputs_away;  // copies of inputs that were placed in the output for other shapes
+  std::unique_ptr<SourceTransfer> transfer;  // of a source, which runs on the host
+  Tensor inputs_away;  // copies of inputs whose place in the output is for other shapes
 };
 
-// Makes the steps of all layers and keeps them in line with the values. Layers are indices into the
-// plan. All arguments must outlive it. Thread safety: one thread at a time.
+// Makes the steps of all layers and updates them when the values change. Layers are indices into
+// the plan. All arguments must outlive it. Thread safety: one thread at a time.
 class StepBinder {
  public:
   // Makes the states of layers and implementations and allocates scratch memory.

@@ -1,4 +1,4 @@
-// Which blob of a weights file goes where: the part of Weights::Load that only looks.
+// Matches parameters of a weights file to a net: the read-only part of Weights::Load.
 #pragma once
 
 #include <deque>
@@ -21,14 +21,14 @@ class WeightsMatcher {
   WeightsMatcher(const Plan& plan, const NetParameter& model, const std::string& file,
                  MissingLayers missing, OnMismatch on_mismatch);
 
-  // Throws with all problems; see Weights::Load. To be called once.
+  // Throws with all problems; see Weights::Load. Call once.
   LoadReport Match();
 
-  // Learned slots and what is to be copied into them.
+  // Returns learned slots and the blobs to copy into them.
   const std::vector<std::pair<int, const BlobProto*>>& matches() const { return matches_; }
 
  private:
-  // What one layer of the file means for one of the net.
+  // The effect of one layer of the file on one of the net.
   struct LayerMatch {
     std::vector<std::pair<int, const BlobProto*>> blobs;
     std::vector<std::string> mismatches;
