@@ -10,7 +10,7 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 14;  // elements that pay for a thread
+constexpr int64_t kGrain = 1 << 14;  // elements worth a thread
 
 class Gain final : public Layer {
  public:
