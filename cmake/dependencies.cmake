@@ -158,7 +158,7 @@ if(CREMA_HAVE_CUDA)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 endif()
 
-# Of cuDNN only the headers: it is loaded by name (math/cuda/cudnn.h).
+# Only the headers of cuDNN: it is loaded by name (math/cuda/cudnn.h).
 set(_found FALSE)
 if(NOT CREMA_CUDNN STREQUAL "OFF" AND CREMA_HAVE_CUDA)
   find_path(CUDNN_INCLUDE_DIR cudnn_graph.h HINTS ${CUDAToolkit_INCLUDE_DIRS})

@@ -114,7 +114,7 @@ RunConfig ConfigOf(const RunnerOptions& options) {
   return MakeRunConfig(std::move(file));
 }
 
-// Of three states of one net. Statistics are left out: they are much larger than updates.
+// Compares three states of one net. Statistics are left out: they are much larger than updates.
 double UpdateError(const NetParameter& before, const NetParameter& expected,
                    const NetParameter& got) {
   double difference = 0;

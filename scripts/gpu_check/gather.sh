@@ -11,7 +11,7 @@ for program in $("$here/run.sh" --programs); do
   cp "$build/bin/$program" "$folder/bin"
   strip "$folder/bin/$program"
 done
-# What every machine with a GPU has, or must have of its own kind.
+# Libraries that every machine with a GPU provides itself.
 missing=$(ldd "$folder"/bin/* | grep 'not found' | grep -vE 'libcuda|libcublas' || true)
 if [ -n "$missing" ]; then
   echo "error: $missing" >&2

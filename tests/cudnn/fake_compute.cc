@@ -1,4 +1,4 @@
-// What graphs of the stand-in of cuDNN give.
+// Computes the graphs of the fake cuDNN.
 #include <algorithm>
 #include <limits>
 #include <utility>

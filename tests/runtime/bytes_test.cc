@@ -58,7 +58,7 @@ TEST(Bytes, RecordingsHoldThemAsNumbers) {
   }
 }
 
-// A top that nobody reads is an output of the net.
+// A top without readers is an output of the net.
 TEST(Bytes, OutputsAreTheirValues) {
   const auto plan = test::PlanText(
       "layer { name: 'x' type: 'Input' top: 'x' pipeline_param { output: U8 } input_param { shape "

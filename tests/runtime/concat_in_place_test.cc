@@ -133,8 +133,8 @@ TEST_F(ConcatInPlace, ComputeWhatCopiesWould) {
   }
 }
 
-// Of several in a chain: the gradient of the output is kept as a whole until the last input has
-// read its range, which takes a little more than pieces would where nothing else is there.
+// In a chain of several, the whole gradient of the output is live until the last input has read its
+// range, which may take a little more memory than separate pieces.
 TEST_F(ConcatInPlace, TakeLessMemory) {
   std::string chain = Input(8) + Conv("stem", "x", 32, 3);
   std::string other, blob = "stem";
@@ -208,14 +208,14 @@ TEST_F(ConcatInPlace, StayApartWhereThatCannotBe) {
           "dropout_ratio: "
           "0.4 } }\n" +
           Concat("y", {"a", "b"}) + Loss("y"),
-      // Images one behind the other.
+      // Contiguous images.
       head + b + Concat("y", {"a", "b"}, "concat_param { axis: 0 }") + Loss("y"),
       // It is a loss.
       head +
           "layer { name: 'w' type: 'Pooling' bottom: 'stem' top: 'w' loss_weight: 0.01 "
           "pooling_param { kernel_size: 1 } }\n" +
           Concat("y", {"a", "w"}) + Loss("y"),
-      // What is computed again for the backward pass.
+      // Layers that are recomputed for the backward pass.
       head + Conv("b", "stem", 16, 3, "recompute: true") + Concat("y", {"a", "b"}) + Loss("y"),
       head + b + Concat("y", {"a", "b"}, "recompute: true") + Loss("y")};
   for (const std::string& text : nets) {

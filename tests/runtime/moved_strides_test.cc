@@ -1,4 +1,5 @@
-// What only strided convolutions read is computed where they read it, and the outputs stay.
+// Values that only strided convolutions read are computed only where they are read, with the same
+// outputs.
 #include <gtest/gtest.h>
 
 #include <memory>

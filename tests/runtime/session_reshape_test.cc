@@ -1,4 +1,4 @@
-// A session that was given other extents computes the very bits of a plan made for them.
+// A reshaped session computes the same bits as a plan made for the new shapes.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -252,7 +252,7 @@ class ForTwo final : public FunctionImplementation {
   }
 };
 
-// What fails after new extents were set must not pass for done with the former ones.
+// After an error with new shapes, results must not appear valid with the old ones.
 TEST(SessionReshapeErrors, FormerExtentsAreAsBeforeWhereNewOnesFail) {
   Registry registry = BuiltinRegistry();
   registry.AddImplementation("AbsVal", std::make_shared<ForTwo>());

@@ -196,7 +196,7 @@ TEST_P(CaffeState, OursOfAnotherTypeIsRefusedByName) {
   }
 }
 
-// Caffe: a restored history goes on moving a blob whose lr_mult is 0 where the rate is inside it.
+// Caffe: a restored history still moves a blob whose lr_mult is 0 if it contains the rate.
 TEST_P(CaffeState, RestoredMomentumMovesFrozenBlobsOnlyWhereCaffesDoes) {
   for (const UpdateRule& rule : UpdateRules()) {
     if (!rule.in_caffe) continue;

@@ -1,4 +1,4 @@
-// What is said of a run that is no longer finite.
+// Error messages of a run that is no longer finite.
 #include "solvers/diagnose.h"
 
 #include <gtest/gtest.h>

@@ -122,7 +122,7 @@ TEST_F(RunRules, ABestModelThatCouldNotBeWrittenIsNotTheBest) {
 }
 
 TEST_F(RunRules, OldSnapshotsGoAndNothingElse) {
-  // Of another run, of a later iteration, a model alone, the user's own files.
+  // Files of another run, of a later iteration, a model alone, the user's own files.
   for (const char* name : {"s_iter_2.caffemodel", "s_iter_x.solverstate", "s_iter_03.solverstate",
                            "other_iter_2.solverstate", "s_iter_999.solverstate",
                            "s_iter_999.caffemodel", "s_best.caffemodel"}) {

@@ -1,4 +1,4 @@
-// Which files of a folder belong to a run: those that it goes on from, removes, or leaves alone.
+// Which files of a folder belong to a run: those that it resumes from, removes, or ignores.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -287,7 +287,7 @@ TEST_F(SnapshotFiles, TemporaryFilesOfDeadRunsGoAtTheStart) {
   temp_.Write("a/" + tmp("s_iter_5.caffemodel", kNoProcess) + "-0123456789abcdef", "half");
   // Process numbers come again, in containers most of all.
   temp_.Write("a/" + tmp("s_iter_3.caffemodel", ::getpid()), "half");
-  // Of processes elsewhere, nobody knows whether they run.
+  // It is unknown whether processes of other machines run.
   for (const std::string before : {"", "elsewhere.example."}) {
     const std::string old = StrCat("a/s_iter_4.caffemodel.tmp.", before, kNoProcess);
     temp_.Write(old, "half");

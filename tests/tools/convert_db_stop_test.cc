@@ -144,7 +144,7 @@ TEST_F(ConvertDbStopped, KilledTarIsNotSaidToGoOn) {
   EXPECT_FALSE(fs::exists(File("out.unfinished")));
 }
 
-// The incomplete archive has another name, so that nobody takes it for data.
+// The incomplete archive has another name, so that it is not mistaken for data.
 TEST_F(ConvertDbStopped, WhatIsLeftOfAKilledArchiveGoes) {
   const auto halves = [&] {
     int count = 0;
