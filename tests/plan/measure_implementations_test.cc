@@ -1,4 +1,4 @@
-// What an ImplementationTimer is asked, and what a plan makes of its answers.
+// The queries to an ImplementationTimer, and plans by its results.
 #include "plan/measure_implementations.h"
 
 #include <gtest/gtest.h>

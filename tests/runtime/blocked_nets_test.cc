@@ -105,7 +105,7 @@ TEST(BlockedNets, EachPassAloneOnOrOffChangesNothing) {
   }
 }
 
-// What three iterations leave: losses, gradients, and running means and variances.
+// The results of three iterations: losses, gradients, and running means and variances.
 std::vector<std::vector<float>> Iterate(const std::string& text, const PlanOptions& options) {
   const auto plan = PlanText(text, TRAIN, options);
   const std::shared_ptr<Weights> weights = Weights::Make(*plan, 3);
@@ -167,14 +167,14 @@ layer { name: 'loss' type: 'Reduction' bottom: 'b' top: 'loss' loss_weight: 0.01
       EXPECT_EQ(Iterate(text, {.threads = threads}), blocked) << "not the same bytes again";
     }
   }
-  // What runs again for the backward pass is left alone, and computes the same.
+  // Recomputed layers are not fused, and compute the same.
   std::string again = head + bodies[0] + tail;
   again.replace(again.find("type: 'Scale'"), 0, "recompute: true ");
   EXPECT_EQ(FusedOf(again), 0);
   ExpectNear(Iterate(again, {.optimize = false}), Iterate(again, {}), 2e-3, again);
 }
 
-// Where no convolution stands in front of it that would take it into its weights.
+// Without a preceding convolution that would fuse it into its weights.
 TEST(BlockedNets, BatchNormTakesScaleAndReluAlongWithStoredStatistics) {
   const std::string head = R"(
 layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 3 dim: 16 dim: 24 dim: 22 } } }

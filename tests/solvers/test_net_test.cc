@@ -149,7 +149,7 @@ layer { name: "some" type: "Filter" bottom: "label" bottom: "sel" top: "some"
 }
 
 TEST_F(TestOfARun, AnOutputWhoseSizeChangesIsLeftOutByName) {
-  // Of 0..4 none passes, of 5..9 four do.
+  // None of 0..4 passes, four of 5..9 do.
   for (const char* batches : {"", " test_iter: 2"}) {
     Recorder recorder;
     ASSERT_EQ(Solve(FilterNet(temp_.path(), 5), StrCat("max_iter: 2 test_interval: 1", batches),
