@@ -97,7 +97,7 @@ std::vector<int64_t> CountsOfFused(const Plan& plan) {
 }
 
 // The first BatchNorm of a block with a projection runs before there is what the sum adds to it.
-TEST_F(ChannelsLast, ResNet50sNormsTakeSumsAlong) {
+TEST_F(ChannelsLast, ResNet50sNormsFuseSums) {
   for (const Precision precision : {FP32, TF32, BF16, FP16}) {
     const auto train = PlanModel("resnet50/train_val.prototxt", TRAIN, {.precision = precision});
     // 118 layers: 53 Scale, 16 Eltwise, 49 ReLU, which is all of them.
@@ -170,7 +170,7 @@ TEST_F(ChannelsLast, RandomNetsLearnTheSame) {
 
 // BatchNorm, fused with the Scale and the ReLU after it, computes statistics of interleaved
 // channels.
-TEST_F(ChannelsLast, NormsTakeWhatIsBehindThemAlong) {
+TEST_F(ChannelsLast, NormsFuseLaterLayers) {
   const std::string net = R"(
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 3 dim: 3 dim: 14 dim: 9 } } }
 layer { name: "c1" type: "Convolution" bottom: "x" top: "c1"
@@ -229,7 +229,7 @@ layer { name: "loss" type: "Reduction" bottom: "c" top: "loss" loss_weight: 0.01
 )";
 }
 
-TEST_F(ChannelsLast, NormsTakeSumsAlong) {
+TEST_F(ChannelsLast, NormsFuseSums) {
   const Learnt expected = Learn(PlanText(Blocks(), TRAIN), 1);
   // bf16 has three bits less than f16.
   for (const auto& [precision, tolerance] : {std::pair{TF32, 0.001}, {FP16, 0.03}, {BF16, 0.2}}) {

@@ -48,7 +48,7 @@ TEST_F(CudnnChoice, EachGpuIsAskedForItself) {
   }
 }
 
-TEST_F(CudnnChoice, WhatIsRefusedGoesWithoutFusionOrCudnn) {
+TEST_F(CudnnChoice, RefusedLayersRunWithoutFusionOrCudnn) {
   FakeRules().refuse = [](const std::vector<std::string>& operations) {
     return operations.size() > 1 ? "nothing behind sums" : "";
   };

@@ -293,7 +293,7 @@ TEST_F(CudnnImplementations, AreLaunchedAgainWithTheirPass) {
 }
 
 // Layers planned with fusion run without it if cuDNN lacks it for other shapes.
-TEST_F(CudnnImplementations, OtherExtentsNeedNoFusion) {
+TEST_F(CudnnImplementations, OtherShapesNeedNoFusion) {
   const std::string net = R"(
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 3 dim: 8 dim: 12 dim: 10 } } }
 layer { name: "c1" type: "Convolution" bottom: "x" top: "c1"

@@ -213,7 +213,7 @@ TEST_F(BatchNormFuser, RandomNetsLearnTheSameInSinglePrecision) {
 }
 
 // A batch that is smaller, and of which cuDNN has engines for nothing but plain convolutions.
-TEST_F(BatchNormFuser, OwnCodeStandsInForOtherExtents) {
+TEST_F(BatchNormFuser, OwnCodeComputesOtherShapes) {
   const Shape smaller{2, 16, 9, 11};
   const Learnt expected = Learn(PlanWith(Bottleneck(), false), 1, smaller);
   ExpectSame(expected, Learn(PlanWith(Bottleneck(), true), 1, smaller), 0.01);
@@ -347,7 +347,7 @@ TEST_F(BatchNormFuser, ConstantChannelsBecomeTheirShift) {
   }
 }
 
-TEST_F(BatchNormFuser, OfResNet50AllNormsTakeSumsAndTheConvolutionsBehindReluNormalise) {
+TEST_F(BatchNormFuser, InResNet50AllNormsTakeSumsAndConvolutionsAfterReluNormalise) {
   NetFile file = ReadNet(StrCat(CREMA_SOURCE_DIR, "/models/resnet50/train_val.prototxt"));
   ReplaceSources({.given = {}, .batch = 2}, &file.net);
   const auto plan_with = [&](bool fuses) {

@@ -188,7 +188,7 @@ TEST_F(TrainingFusions, ForwardGivesTheStatisticsOfWhatItStores) {
 }
 
 // Padding is zero after the ReLU, for any shift.
-TEST_F(TrainingFusions, ForwardReadsWhatIsNormalized) {
+TEST_F(TrainingFusions, ForwardReadsNormalizedInput) {
   for (const Window& window : kWindows) CheckForward(window, true, false);
 }
 
@@ -196,7 +196,7 @@ TEST_F(TrainingFusions, ForwardDoesBoth) {
   for (const Window& window : kWindows) CheckForward(window, true, true);
 }
 
-TEST_F(TrainingFusions, GradientsOfWeightsReadWhatIsNormalized) {
+TEST_F(TrainingFusions, GradientsOfWeightsReadNormalizedInput) {
   for (const Window& window : kWindows) {
     CudnnConvSpec spec = SpecOf(ConvPass::kToWeights, window);
     spec.normalized = true;

@@ -70,7 +70,7 @@ std::shared_ptr<const Plan> PlanForGpu(bool allow_cpu_layers) {
 }
 
 // Its output shape is known only at run time; later layers are on the GPU again.
-TEST(HostImplementation, LayersMayTellTheirExtents) {
+TEST(HostImplementation, LayersMayReportTheirShapes) {
   const auto plan = PlanForGpu(true);
   Session session(plan, Weights::Make(*plan, 3), GpuContext(3));
   std::vector<float> x(12);

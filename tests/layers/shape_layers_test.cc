@@ -172,7 +172,7 @@ TEST(FilterTest, ASelectorThatIsNoNumberIsRefused) {
 }
 
 // Layers after a Filter get the remaining items, whose number changes from pass to pass.
-TEST(FilterTest, LayersBehindFollowTheNumberOfItems) {
+TEST(FilterTest, LaterLayersFollowTheNumberOfItems) {
   const auto plan = PlanText(R"(
       force_backward: true
       layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 2 } } }

@@ -64,7 +64,7 @@ TEST(Pooling, CeilModeOffMeansFloor) {
             (Values{4}));
 }
 
-TEST(Pooling, WithPaddingALastWindowBehindTheImageIsDropped) {
+TEST(Pooling, WithPaddingALastWindowAfterTheImageIsDropped) {
   // 3 wide, kernel 2, stride 2, pad 1: ceil(3 / 2) + 1 = 3, but window 2 starts at 3, in the
   // padding after the image: (3 - 1) * 2 >= 3 + 1, so it is dropped. The others cover columns {0}
   // and {1, 2}.

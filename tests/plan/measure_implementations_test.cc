@@ -147,7 +147,7 @@ TEST_F(MeasuredPlan, FormatsThatAreHardlyFasterAreNotWorthIt) {
   EXPECT_EQ(Named(*Make(), "b").implementation->output_format, MemoryFormat::kPlain);
 }
 
-TEST_F(MeasuredPlan, WhatIsNotMeasuredIsEstimated) {
+TEST_F(MeasuredPlan, UnmeasuredLayersAreEstimated) {
   const std::string measured = DescribePlan(*Make());
   timer_ = nullptr;
   EXPECT_EQ(measured, DescribePlan(*Make()));

@@ -131,7 +131,7 @@ int FusedOf(const std::string& text, Phase phase = TRAIN, const PlanOptions& opt
       plan->layers, [](const PlannedLayer& layer) { return layer.fused_into >= 0; }));
 }
 
-TEST(BlockedNets, BatchNormTakesScaleAndReluAlongInTraining) {
+TEST(BlockedNets, BatchNormFusesScaleAndReluInTraining) {
   const std::string head = R"(
 layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 3 dim: 16 dim: 24 dim: 22 } } }
 layer { name: 'a' type: 'Convolution' bottom: 'x' top: 'a' convolution_param { num_output: 32
@@ -175,7 +175,7 @@ layer { name: 'loss' type: 'Reduction' bottom: 'b' top: 'loss' loss_weight: 0.01
 }
 
 // Without a preceding convolution that would fuse it into its weights.
-TEST(BlockedNets, BatchNormTakesScaleAndReluAlongWithStoredStatistics) {
+TEST(BlockedNets, BatchNormFusesScaleAndReluWithStoredStatistics) {
   const std::string head = R"(
 layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 3 dim: 16 dim: 24 dim: 22 } } }
 layer { name: 'a' type: 'Convolution' bottom: 'x' top: 'a' convolution_param { num_output: 32

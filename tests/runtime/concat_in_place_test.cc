@@ -226,7 +226,7 @@ TEST_F(ConcatInPlace, StayApartWhereThatCannotBe) {
   EXPECT_FALSE(Joins(Inception(4), "y", {.passes = {.memory_formats = false}}));
 }
 
-TEST_F(ConcatInPlace, WithLayersBehindInPlace) {
+TEST_F(ConcatInPlace, WithInPlaceLayersAfterIt) {
   const std::string text =
       Input(4) + Conv("stem", "x", 32, 3) + Conv("a", "stem", 16, 1) + Conv("b", "stem", 32, 3) +
       Relu("b") + Concat("y", {"a", "b"}) + Relu("y") +
@@ -272,7 +272,7 @@ TEST_F(ConcatInPlace, RandomNets) {
   EXPECT_GT(joined, 30);
 }
 
-TEST_F(ConcatInPlace, SessionsTurnToOtherExtentsAndBack) {
+TEST_F(ConcatInPlace, SessionsTurnToOtherShapesAndBack) {
   const std::vector<Shape> shapes = {{6, 16, 9, 9},  {2, 16, 9, 9}, {1, 16, 9, 9}, {3, 16, 7, 6},
                                      {24, 16, 4, 4}, {5, 16, 9, 9}, {6, 16, 9, 9}};
   for (const bool backward : {true, false}) {

@@ -110,7 +110,7 @@ TEST(JoinedInputs, StayApartWhereThatCannotBe) {
   EXPECT_FALSE(two.Joins("c"));
 }
 
-TEST(JoinedInputs, SessionsTurnToOtherExtentsAndBack) {
+TEST(JoinedInputs, SessionsTurnToOtherShapesAndBack) {
   const std::string text =
       Input(1, 16) + Conv("a", 16) + Conv("b", 32) + Concat("c", "a", "b") + Pool("p", "c");
   Net net(text);

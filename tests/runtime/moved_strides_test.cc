@@ -139,7 +139,7 @@ INSTANTIATE_TEST_SUITE_P(Implementations, MovedStrides,
                                          Implementations{"bfloat16", true, BF16, 0.03}),
                          [](const auto& p) { return std::string(p.param.name); });
 
-TEST(MovedStridesOf, OtherExtentsFollowExtents) {
+TEST(MovedStridesOf, OtherShapesFollowShapes) {
   for (uint32_t seed = 100; seed < 120; ++seed) {
     const std::string text = StridedNet(seed).Make(2);
     const Implementations implementations = {"native", false, FP32, 1e-6};

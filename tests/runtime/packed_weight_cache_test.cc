@@ -110,7 +110,7 @@ TEST_P(PackedWeightCacheOf, SessionsOfOnePlanHaveTheSameMemory) {
   EXPECT_EQ(late.Run(), expected);
 }
 
-TEST_P(PackedWeightCacheOf, OtherExtentsTakeWhatFits) {
+TEST_P(PackedWeightCacheOf, OtherShapesTakeWhatFits) {
   Running four(precision, 4, weights);
   four.Run();
   four.session.SharePacked(&pool);

@@ -264,7 +264,7 @@ TEST(Recompute, TheProfileShowsIt) {
   EXPECT_EQ(again, (std::set<std::string>{"bn", "scale", "drop", "act"}));
 }
 
-TEST(Recompute, FollowsExtentsThatChange) {
+TEST(Recompute, FollowsChangesOfShapes) {
   const auto run = [](const std::string& text) {
     const auto plan = PlanText(text);
     Session session(plan, Weights::Make(*plan, 1), ExecContext(1));

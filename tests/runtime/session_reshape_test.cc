@@ -236,7 +236,7 @@ TEST(SessionReshapeErrors, InputsThatDoNotFitTogetherAreMendedByReshapingAgain) 
   ExpectSameBits(RunNet(&session, net), before);
 }
 
-TEST(SessionReshapeErrors, LearnedBlobsKeepTheirShapes) {
+TEST(SessionReshapeErrors, ParametersKeepTheirShapes) {
   Session session = MakeSession(Nets()[9].Text(true), 1);
   session.Reshape("x", Shape{8, 3, 12, 12});
   const std::string error = ErrorOf([&] { session.Forward(); });
@@ -253,7 +253,7 @@ class ForTwo final : public FunctionImplementation {
 };
 
 // After an error with new shapes, results must not appear valid with the old ones.
-TEST(SessionReshapeErrors, FormerExtentsAreAsBeforeWhereNewOnesFail) {
+TEST(SessionReshapeErrors, OldShapesStillWorkIfNewOnesFail) {
   Registry registry = BuiltinRegistry();
   registry.AddImplementation("AbsVal", std::make_shared<ForTwo>());
   const NetFile file = ParseNet(

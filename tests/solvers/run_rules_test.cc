@@ -68,7 +68,7 @@ TEST_F(RunRules, EarlyStopSaysThatTestsWereNeverNumbers) {
   EXPECT_EQ(recorder_.log.find(said, at + 1), std::string::npos) << recorder_.log;
 }
 
-TEST_F(RunRules, RulesThatNoTestReachesAreToldSo) {
+TEST_F(RunRules, RulesWithoutTestsAreWarnedAbout) {
   Make("max_iter: 3 test_interval: 5 early_stop { } snapshot_best { }");
   for (const char* rule : {"early_stop", "snapshot_best"}) {
     EXPECT_NE(recorder_.log.find(
@@ -170,7 +170,7 @@ TEST_F(RunRules, KeepingOneKeepsTheNewest) {
   EXPECT_EQ(Files(), (std::vector<std::string>{"s_iter_6.caffemodel", "s_iter_6.solverstate"}));
 }
 
-TEST_F(RunRules, SnapshotThatCannotBeWrittenIsToldAndTheRunGoesOn) {
+TEST_F(RunRules, AFailedSnapshotIsReportedAndTheRunContinues) {
   const std::string away = temp_.File("away");
   fs::create_directory(away);
   const std::string rest = StrCat("max_iter: 6 snapshot: 2 test_interval: 1 snapshot_best { }");

@@ -145,7 +145,7 @@ TEST_F(ConvertDbStopped, KilledTarIsNotSaidToGoOn) {
 }
 
 // The incomplete archive has another name, so that it is not mistaken for data.
-TEST_F(ConvertDbStopped, WhatIsLeftOfAKilledArchiveGoes) {
+TEST_F(ConvertDbStopped, RemainsOfAKilledArchiveAreRemoved) {
   const auto halves = [&] {
     int count = 0;
     for (const auto& entry : fs::directory_iterator(temp_.path())) {
