@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# gather.sh BUILD FOLDER: all that run.sh needs, but CUDA's libraries and the C library, into FOLDER.
+# gather.sh BUILD FOLDER: copies all that run.sh needs, except for CUDA's libraries and the C
+# library, to FOLDER.
 set -euo pipefail
 build=$1
 folder=$2

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The C++ in docs/adding_a_layer.md is compiled: every line of it stands in tests/examples/.
+# Checks that every line of the C++ in docs/adding_a_layer.md is in tests/examples/, which is
+# compiled.
 set -euo pipefail
 . scripts/lint/files.sh
 doc=docs/adding_a_layer.md
