@@ -1,5 +1,6 @@
 // Steps of the rules whose rate has a factor for each blob that depends on norms: LARS and LAMB.
 // steps.h explains steps and the letters of the formulas; norms are of one blob.
+#pragma once
 
 #include <cmath>
 #include <cstddef>
