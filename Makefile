@@ -1,4 +1,4 @@
-# A front: every target calls CMake or a script; the build description is CMakeLists.txt.
+# A front end: every target calls CMake or a script; the build description is CMakeLists.txt.
 #
 #   make demo             set up, build, train LeNet on drawn digits, evaluate, classify
 #   make test             set up, build, run the tests

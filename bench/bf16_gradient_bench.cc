@@ -46,7 +46,7 @@ void MultiplyAdds(int64_t, float*) {}
 constexpr int64_t kProductsOfRound = 0;
 #endif
 
-// Of one thread.
+// Returns the peak of one thread.
 double PeakGflops() {
   constexpr int64_t kRounds = 1 << 20;
   static const double peak = [] {

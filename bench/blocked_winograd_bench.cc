@@ -115,7 +115,7 @@ void WinogradWeightGradient(benchmark::State& state) {
   });
 }
 
-// What training with new filters in each step adds.
+// The additional work of training, which has new filters in each step.
 void WinogradFilters(benchmark::State& state) {
   Case c(state);
   Floats filters = Transformed(c, WinogradPass::kForward);
@@ -212,7 +212,7 @@ void OneDnnDataGradient(benchmark::State& state) {
   Run(state, c, [&] { direct.Execute(primitive, operands); });
 }
 
-// Without the way back to the plain layout, which Winograd's includes.
+// Without the conversion back to the plain layout, which Winograd's includes.
 void OneDnnWeightGradient(benchmark::State& state) {
   Case c(state);
   Direct direct(c);

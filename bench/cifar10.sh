@@ -45,7 +45,7 @@ awk -F, 'BEGIN { print "iteration,accuracy,loss" }
   $1 == "test" && $11 == "accuracy" { accuracy = $13 }
   $1 == "test" && $11 == "loss" { print $2 "," accuracy "," $13 }
 ' "$work/run/metrics.csv" >"$curves/$model.csv"
-# What the run does while it trains, whatever else the machine does now and then.
+# The median rate, which occasional other load does not change.
 rate=$(awk -F, '$1 == "train" && $8 > 0 { print $8 }' "$work/run/metrics.csv" | sort -g |
   awk '{ rate[NR] = $1 } END { printf "%.0f", rate[int((NR + 1) / 2)] }')
 accuracy=$(tail -n 1 "$curves/$model.csv" | cut -d, -f2)

@@ -192,7 +192,7 @@ void CompareJpeg(const std::vector<std::string>& files) {
   Compare(title, samples, fully, count, "images/s", CLOCK_THREAD_CPUTIME_ID);
 }
 
-// (c) Raw records to samples. What it is held against copies as many floats.
+// (c) Raw records to samples, compared with copying as many floats.
 void CompareRaw(const std::string& work) {
   constexpr size_t kRecords = 500;
   constexpr int kSide = 256;

@@ -216,7 +216,7 @@ class Comparison {
     }
   }
 
-  // On the images behind those of the calibration, where there are some.
+  // Uses the images after those of the calibration, if there are any.
   void Judge(Session* floats, Session* bytes) {
     const int64_t batch = InputShape()[0];
     int64_t first = Whole("calibrate") / batch;

@@ -184,7 +184,7 @@ void StoredNormOneDnn(benchmark::State& state) { BatchNormOneDnn(state, true); }
 void BatchNormOwn(benchmark::State& state) { BatchNormOwn(state, false); }
 void BatchNormOneDnn(benchmark::State& state) { BatchNormOneDnn(state, false); }
 
-// Of two blobs of 1024 x 14 x 14, in batches of 4.
+// Two blobs of 1024 x 14 x 14, in batches of 4.
 constexpr int64_t kEltwiseCount = 4 * 1024 * 14 * 14;
 void EltwiseOwn(benchmark::State& state, EltwiseParameter::EltwiseOp operation) {
   static const Registry registry = BuiltinRegistry();

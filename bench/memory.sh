@@ -42,7 +42,7 @@ row() { # net, what, predicted bytes, measured KiB
     printf "| %s | %s | %.1f | %.1f | %+.1f %% |\n", net, what, p, m, 100 * (p - m) / m }'
 }
 
-# A Data layer of 64 images of 3 x 224 x 224, read ahead; the net behind it is small.
+# A Data layer of 64 images of 3 x 224 x 224, read ahead; the rest of the net is small.
 data_net() {
   mkdir -p "$work/images"
   for i in $(seq 0 15); do

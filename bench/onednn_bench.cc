@@ -1,7 +1,7 @@
-// Layers that have, or could have, a row by oneDNN: our native code and oneDNN's primitive with the
-// formats that it likes best, its weights packed before. Arguments are extents, the last one is the
-// number of threads. Best run with --benchmark_enable_random_interleaving
-// --benchmark_repetitions=5 --benchmark_report_aggregates_only.
+// Layers that have, or could have, a oneDNN implementation: native code and oneDNN's primitive with
+// its preferred layouts, its weights packed before. Arguments are sizes, the last one is the number
+// of threads. Best run with --benchmark_enable_random_interleaving --benchmark_repetitions=5
+// --benchmark_report_aggregates_only.
 #include <benchmark/benchmark.h>
 #include <google/protobuf/text_format.h>
 

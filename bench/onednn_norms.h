@@ -66,7 +66,7 @@ inline Call BatchNormCall(bool stored, int64_t batch, int64_t channels, int64_t 
            {DNNL_ARG_VARIANCE, Filled(numbers, 0.5F)}}};
 }
 
-// Of two blobs, element by element.
+// An elementwise call with two blobs.
 inline Call BinaryCall(dnnl::algorithm algorithm, int64_t count) {
   const memory::desc x = F32({count}, Tag::a);
   const auto desc = Describe<dnnl::binary>(algorithm, x, x, x);

@@ -1,5 +1,5 @@
-// What running a layer costs besides its work: chains of layers on four numbers. Arguments: layers,
-// threads. The counter is seconds a layer; training has a forward and a backward pass.
+// Measures the overhead of running a layer: chains of layers on four numbers. Arguments: layers,
+// threads. The counter is seconds per layer; training has a forward and a backward pass.
 #include <benchmark/benchmark.h>
 
 #include "core/strings.h"

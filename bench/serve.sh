@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What `serve` adds to a model: requests per second and latency over loopback, beside the same model
+# Measures the overhead of `serve`: requests per second and latency over loopback, beside the same model
 # called in process (`deploy bench`) in the same rounds. Needs wrk and python3.
 # Usage: bench/serve.sh MODEL.crema [ROUNDS [SECONDS]]   (BIN=build/bin)
 # Prints Markdown; one sample a request, over HTTP in the binary-tensor extension and over gRPC

@@ -11,7 +11,7 @@ if(CREMA_OPENMP)
   find_package(OpenMP REQUIRED COMPONENTS CXX)
 endif()
 
-# Sets CREMA_HAVE_<name>; `found` says whether the search succeeded.
+# Sets CREMA_HAVE_<name>; `found` is the result of the search.
 macro(crema_decide name found)
   set(CREMA_HAVE_${name} FALSE)
   if(${found})
@@ -32,7 +32,7 @@ set(_found FALSE)
 if(NOT CREMA_JPEG STREQUAL "OFF")
   find_package(JPEG QUIET)
   if(JPEG_FOUND)
-    # Other libraries of that name decode neither parts of images nor to blue, green, red.
+    # Other libraries of that name decode neither parts of images nor to BGR.
     include(CheckCXXSourceCompiles)
     set(CMAKE_REQUIRED_LIBRARIES JPEG::JPEG)
     check_cxx_source_compiles("#include <cstdio>
@@ -91,7 +91,7 @@ crema_decide(ZIP "${_found}")
 
 set(_found FALSE)
 if(NOT CREMA_ONEDNN STREQUAL "OFF")
-  # Not find_package(dnnl): Debian's insists on OpenCL, which we do not use.
+  # Not find_package(dnnl): Debian's requires OpenCL, which Crema does not use.
   find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp)
   find_library(DNNL_LIBRARY dnnl)
   if(DNNL_INCLUDE_DIR AND DNNL_LIBRARY)
@@ -124,7 +124,7 @@ if(NOT CREMA_GRPC STREQUAL "OFF" AND CREMA_HAVE_SERVER)
 endif()
 crema_decide(GRPC "${_found}")
 
-# A toolkit alone is often a leftover: GPU code takes a third of the build, and nothing would run it.
+# A toolkit alone is often a remnant: GPU code takes a third of the build, and could not run.
 set(_found FALSE)
 set(_driver FALSE)
 if(EXISTS /proc/driver/nvidia/version OR EXISTS /usr/lib/wsl/lib/libcuda.so.1)
@@ -148,7 +148,7 @@ if(CREMA_HAVE_CUDA)
     set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 90-virtual)
   endif()
   enable_language(CUDA)
-  # CMake up to 3.25 does not know that nvcc can do C++20.
+  # CMake up to 3.25 does not know that nvcc supports C++20.
   foreach(_kind STANDARD EXTENSION)
     if(NOT CMAKE_CUDA20_${_kind}_COMPILE_OPTION)
       set(CMAKE_CUDA20_${_kind}_COMPILE_OPTION -std=c++20)
@@ -158,7 +158,7 @@ if(CREMA_HAVE_CUDA)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 endif()
 
-# Of cuDNN only the headers: it is loaded by name (math/cuda/cudnn.h).
+# Only the headers of cuDNN: it is loaded by name (math/cuda/cudnn.h).
 set(_found FALSE)
 if(NOT CREMA_CUDNN STREQUAL "OFF" AND CREMA_HAVE_CUDA)
   find_path(CUDNN_INCLUDE_DIR cudnn_graph.h HINTS ${CUDAToolkit_INCLUDE_DIRS})

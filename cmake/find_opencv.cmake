@@ -1,7 +1,7 @@
 # Finds the OpenCV libraries that Crema uses, as targets opencv_core and so on. Not
-# find_package(OpenCV): its file comes with a package that holds every module of OpenCV.
-# Sets OpenCV_FOUND, OpenCV_INCLUDE_DIRS, and OpenCV_VIDEOIO_FOUND for the module that may be
-# missing. Installed, since programs that link Crema need it too.
+# find_package(OpenCV): its file is in a package that requires every module of OpenCV. Sets
+# OpenCV_FOUND, OpenCV_INCLUDE_DIRS, and OpenCV_VIDEOIO_FOUND for the optional module. Installed,
+# since programs that link Crema need it too.
 find_path(OpenCV_INCLUDE_DIRS opencv2/imgcodecs.hpp PATH_SUFFIXES opencv4)
 find_path(OpenCV_VIDEOIO_INCLUDE_DIRS opencv2/videoio.hpp PATH_SUFFIXES opencv4)
 set(OpenCV_FOUND FALSE)

@@ -1,19 +1,18 @@
-# An interface target with the compiler settings of all our own code.
+# An interface target with the compiler settings of all sources of Crema.
 add_library(crema_flags INTERFACE)
 target_compile_options(crema_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wno-unknown-pragmas -Werror>
   $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall -Werror=all-warnings --extended-lambda
                              --expt-relaxed-constexpr>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release")
-  # Release is -O3, and there g++ 12 sees overflows in its own std::string (PR 105329, PR 105651).
+  # Release is -O3, where g++ 12 reports false overflows in std::string (PR 105329, PR 105651).
   target_compile_options(crema_flags INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds -Wno-maybe-uninitialized -Wno-restrict
                               -Wno-stringop-overflow -Wno-stringop-overread>)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CREMA_SANITIZE)
-  # With the address sanitizer g++ 12 takes the state machine of std::regex for uninitialised
-  # (PR 105562), with that of threads it sees overflows as above, and says of the fences of Asio that
-  # they are not seen.
+  # With the address sanitizer g++ 12 reports uninitialised values in std::regex (PR 105562); with
+  # the thread sanitizer it reports overflows as above, and unsupported fences in Asio.
   target_compile_options(crema_flags INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized -Wno-array-bounds -Wno-restrict
                               -Wno-stringop-overflow -Wno-tsan>)
@@ -26,7 +25,7 @@ if(CREMA_SANITIZE)
   target_compile_options(crema_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${_sanitize}>)
   target_compile_definitions(crema_flags INTERFACE CREMA_SANITIZED)
   target_link_options(crema_flags INTERFACE -fsanitize=${CREMA_SANITIZE})
-  # The sanitizers call dlopen in our place, and look where the program says for everybody.
+  # The sanitizers intercept dlopen, so the run path of the program must apply to all libraries.
   target_link_options(crema_flags INTERFACE LINKER:--disable-new-dtags)
 endif()
 
@@ -47,7 +46,7 @@ if(NOT CREMA_LINKER STREQUAL "default")
   endforeach()
 endif()
 
-# A second build of the same sources, in any folder, takes the objects of the first.
+# With ccache a second build of the same sources, in any folder, reuses the objects of the first.
 if(CREMA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(CREMA_CCACHE_PROGRAM ccache)
   if(CREMA_CCACHE_PROGRAM)

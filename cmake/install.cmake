@@ -1,4 +1,4 @@
-# What `make install` puts where:
+# The files that `make install` installs:
 #   include/crema/           headers (sources say #include "core/error.h", so this is the include path)
 #   lib/                     libcrema.a, libcrema_proto.a, cmake/Crema/, pkgconfig/crema.pc;
 #                            libcrema_images.so, libcrema_video.so: loaded when they are needed
@@ -9,7 +9,7 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-# The flags target stays at home, but programs that use the library need the OpenMP runtime too.
+# The flags target is not installed, but programs that use the library need the OpenMP runtime too.
 if(CREMA_OPENMP)
   target_link_libraries(crema PRIVATE OpenMP::OpenMP_CXX)
 endif()
@@ -32,7 +32,8 @@ install(FILES ${PROJECT_SOURCE_DIR}/proto/crema.proto ${PROJECT_SOURCE_DIR}/prot
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/models DESTINATION ${_share}
         FILES_MATCHING PATTERN *.prototxt PATTERN README.md)
 
-# The front command lies beside the others in the build folder and one up from them when installed.
+# The front command is in the same folder as the others in the build, and one folder above them when
+# installed.
 configure_file(${PROJECT_SOURCE_DIR}/tools/crema.sh ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/crema @ONLY)
 install(PROGRAMS ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/crema DESTINATION ${CMAKE_INSTALL_BINDIR})
 if(CREMA_COMMANDS)
@@ -49,7 +50,7 @@ install(FILES ${PROJECT_BINARY_DIR}/CremaConfig.cmake ${PROJECT_BINARY_DIR}/Crem
               ${PROJECT_SOURCE_DIR}/cmake/find_leveldb.cmake
         DESTINATION ${_package})
 
-# The library that runs models, a package of its own: who uses it needs none of what Crema is built of.
+# The library that runs models, a package of its own: its users need none of Crema's dependencies.
 install(TARGETS crema_deploy EXPORT CremaDeployTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/include/crema/deploy.h ${PROJECT_SOURCE_DIR}/include/crema/crema.h
         DESTINATION ${_include})
@@ -63,14 +64,14 @@ write_basic_package_version_file(
 install(FILES ${PROJECT_BINARY_DIR}/CremaDeployConfig.cmake
               ${PROJECT_BINARY_DIR}/CremaDeployConfigVersion.cmake DESTINATION ${_deploy_package})
 
-# For pkg-config: what has a .pc of its own is required, the rest is named. Only a static library
-# exists, so nothing is private.
+# For pkg-config: libraries with a .pc file are required, the others are named. Only a static
+# library exists, so nothing is private.
 set(CREMA_PC_LIBS "-llmdb -lpthread")
 if(CREMA_OPENMP)
   string(APPEND CREMA_PC_LIBS " ${OpenMP_CXX_FLAGS}")
 endif()
 if(CREMA_HAVE_OPENCV)
-  # Not opencv4.pc: it names every module of OpenCV, installed or not.
+  # Not opencv4.pc: it names every module of OpenCV, even missing ones.
   string(APPEND CREMA_PC_LIBS " -lopencv_imgproc -lopencv_core -l${CMAKE_DL_LIBS} -Wl,-rpath,\${libdir}")
 endif()
 if(CREMA_HAVE_JPEG)
@@ -93,7 +94,7 @@ if(CREMA_HAVE_CUDA)
   string(APPEND CREMA_PC_LIBS
          " -L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -ldl -lrt")
 endif()
-# From the folder of crema.pc back to the prefix, wherever that ends up.
+# From the folder of crema.pc to the prefix, for any installation folder.
 string(REGEX REPLACE "[^/]+" ".." CREMA_PC_PREFIX "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 configure_file(${PROJECT_SOURCE_DIR}/cmake/crema.pc.in ${PROJECT_BINARY_DIR}/crema.pc @ONLY)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/crema_deploy.pc.in ${PROJECT_BINARY_DIR}/crema_deploy.pc @ONLY)

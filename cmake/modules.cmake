@@ -1,5 +1,5 @@
-# Where programs find libcrema_<name>.so (core/module.h): in the build folder, and installed, from
-# libexec/crema/, beside libcrema.a.
+# The folders of libcrema_<name>.so (core/module.h): in the build folder, and when installed,
+# relative to libexec/crema/, beside libcrema.a.
 include(GNUInstallDirs)
 set(CREMA_MODULE_DIR ${CMAKE_BINARY_DIR}/lib)
 file(RELATIVE_PATH _to_lib /${CMAKE_INSTALL_LIBEXECDIR}/crema /${CMAKE_INSTALL_LIBDIR})

@@ -1,4 +1,4 @@
-# AUTO takes what is found, ON insists on it, OFF leaves it out.
+# AUTO uses what is found, ON requires it, OFF leaves it out.
 function(crema_option name text)
   set(CREMA_${name} AUTO CACHE STRING "${text}: AUTO, ON or OFF")
   set_property(CACHE CREMA_${name} PROPERTY STRINGS AUTO ON OFF)

@@ -1,5 +1,5 @@
-# Precompiled headers: most sources read the generated schema, which is most of what there is to
-# parse. Included after all folders, since it speaks of their targets.
+# Precompiled headers: most sources include the generated schema, which is most of their parsing.
+# Included after all folders, since it refers to their targets.
 if(NOT CREMA_HAVE_PCH)
   return()
 endif()

@@ -18,7 +18,7 @@ run() {
   "$@"
 }
 
-# A database is made under another name first: one with the final name is whole.
+# A database is first made under another name: one with the final name is complete.
 make_database() {  # name, count, seed, further flags
   local target=$out/$1 recipe="count=$2 seed=$3"
   if [ -d "$target" ] && [ "$(cat "$target.recipe" 2>/dev/null)" = "$recipe" ]; then

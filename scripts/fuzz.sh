@@ -18,7 +18,7 @@ fi
 status=0
 for target in ${FUZZ_TARGETS:-prototxt solver caffemodel solverstate hdf5 datum image annotated tar lmdb list windows hdf5rows modelfile $server}; do
   echo "fuzz: $target, $seconds s"
-  # The HDF5 library leaks on its own error paths; what is lost there is not ours to mend.
+  # The HDF5 library leaks on its own error paths, which Crema cannot fix.
   leaks=1
   [[ "$target" == hdf5* ]] && leaks=0
   ASAN_OPTIONS="detect_leaks=$leaks" "$build/bin/fuzz_$target" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=3000 \

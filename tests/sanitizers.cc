@@ -1,5 +1,5 @@
-// What the sanitizers are told about libraries that are not instrumented; in every test program and
-// command of a sanitized build.
+// Sanitizer options for libraries that are not instrumented; in every test program and command of a
+// sanitized build.
 
 // Here, as the sanitizers look for them by name. NOLINTBEGIN
 extern "C" const char* __lsan_default_suppressions();
@@ -17,7 +17,7 @@ const char* __tsan_default_suppressions() {
          "deadlock:libgdal\nrace:tzset_internal\n";
 }
 
-// Some tests try what may wait for ever in a child of theirs, which starts threads. `serve` ends at
-// once while it loads: its threads end with the process.
+// Some tests try calls that may hang in a child process, which starts threads. `serve` exits
+// immediately while it loads: its threads end with the process.
 const char* __tsan_default_options() { return "die_after_fork=0:report_thread_leaks=0"; }
 // NOLINTEND

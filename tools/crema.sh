@@ -102,7 +102,7 @@ case ${1:-help} in
     ;;
 esac
 
-# What to read at the end, below the list.
+# The error comes after the list, where it is read.
 near=$(nearest "$1")
 usage >&2
 echo "crema: unknown command '$1'${near:+ (did you mean '$near'?)}" >&2

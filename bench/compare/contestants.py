@@ -6,9 +6,9 @@ import process
 
 HERE = pathlib.Path(__file__).resolve().parent
 
-# Learning rate of the steps whose results are compared: changes of weights must stand out from the
-# rounding of the weights, but the loss must not jump to where Caffe's and ours end (the logarithm of
-# the smallest float) and PyTorch's goes on, as CaffeNet's did with 0.01.
+# Learning rate of the steps whose results are compared: changes of weights must exceed the rounding
+# of the weights, but the loss must not reach the value where Caffe and Crema saturate (the
+# logarithm of the smallest float) and PyTorch does not, as CaffeNet's did with 0.01.
 CHECKED_RATE = 0.001
 RACE_RATE = 1e-4
 

@@ -12,7 +12,7 @@
 #include "crema.pb.h"
 #include "format/caffemodel.h"
 #include "format/prototxt.h"
-#include "inspect/replace_sources.h"
+#include "graph/replace_sources.h"
 #include "runtime/weights.h"
 #include "solvers/solver.h"
 
@@ -114,7 +114,7 @@ RunConfig ConfigOf(const RunnerOptions& options) {
   return MakeRunConfig(std::move(file));
 }
 
-// Of three states of one net. Statistics are left out: they are much larger than updates.
+// Compares three states of one net. Statistics are left out: they are much larger than updates.
 double UpdateError(const NetParameter& before, const NetParameter& expected,
                    const NetParameter& got) {
   double difference = 0;

@@ -1,4 +1,4 @@
-// What compare_runner runs and times.
+// Runs and times nets for compare_runner.
 #pragma once
 
 #include <memory>

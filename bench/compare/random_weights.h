@@ -1,4 +1,4 @@
-// Weights for nets that nobody has trained.
+// Weights for untrained nets.
 #pragma once
 
 #include <map>
@@ -11,8 +11,8 @@
 
 namespace crema::compare {
 
-// Fillers with which values keep their size through any number of layers and every learned blob
-// changes the outputs, so that a fault in any layer shows there.
+// Sets fillers with which values keep their magnitude through any number of layers, and every
+// parameter changes the outputs, so that an error in any layer is visible there.
 void SetFillers(NetParameter* net);
 
 // Fills the weights of a net (its TRAIN phase) and takes running means and variances from one pass

@@ -12,7 +12,7 @@ namespace crema::compare {
 // Values of the Input layers of a plan, the same in each process: drawn by the blob's name.
 class RunnerInputs {
  public:
-  // Normal values; whole numbers below the first extent of `integers` where it names the blob.
+  // Draws normal values; for blobs in `integers` whole numbers below the given bound.
   RunnerInputs(const Plan& plan, const std::map<std::string, Shape>& integers);
 
   // A pass may reuse the memory of its inputs, so that each pass begins with this.

@@ -1,4 +1,4 @@
-// What compare_runner is asked to do: KEY=VALUE arguments.
+// Options of compare_runner: KEY=VALUE arguments.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes a virtual environment with the peers of bench/compare. Usage: bench/compare/setup.sh FOLDER
-# FOLDER lies outside the source tree; 6 GB. What cannot be installed is left out, and compare.py
+# FOLDER lies outside the source tree; 6 GB. Packages that cannot be installed are skipped, and compare.py
 # leaves those peers out then. One build without GPU is enough: TORCH_INDEX may name an index with
 # such builds of torch.
 set -euo pipefail

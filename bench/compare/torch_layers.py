@@ -113,8 +113,8 @@ def _pooling(layer, _):
     ceil = param.round_mode == param.CEIL
     if maximum:
         return nn.MaxPool2d(*window, pad, ceil_mode=ceil)
-    # Caffe's mean counts padding, but not what lies beyond it. Not all who read ONNX know that
-    # difference, so without padding they are told to count nothing but the image.
+    # Caffe's mean counts padding, but not cells beyond it. Some readers of ONNX do not support that
+    # difference, so without padding only the image is counted.
     return nn.AvgPool2d(*window, pad, ceil_mode=ceil, count_include_pad=any(pad))
 
 

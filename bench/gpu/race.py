@@ -25,7 +25,7 @@ SKIPPED = 77
 COMPILING = 45
 # Crema once more, with these passes.
 WITHOUT = "-fuse_batch_norm"
-# What `devices` calls the rate of products that a precision is held against.
+# The name in `devices` of the peak rate that a precision is compared with.
 RATES = {"fp32": "f32_gflops", "tf32": "tf32_gflops", "bf16": "bf16_gflops", "fp16": "bf16_gflops"}
 
 
@@ -104,7 +104,7 @@ class Course:
         line = report.Line(race)
         contestants = {}
         try:
-            # What cuDNN's fusions of FP16 are worth.
+            # Measures the gain of cuDNN's fusions in FP16.
             fuses = race.mode == "train" and race.precision == "fp16"
             own = ["crema", WITHOUT] if fuses else ["crema"]
             for name in [*own, *self.args.variants.split(",")]:
@@ -143,7 +143,7 @@ class Course:
             import torch_side
             made = torch_side.Torch(net, race, model.read_text(), name, self.args.device)
         try:
-            # What is compiled, measured, allocated or captured with the first passes.
+            # The first passes compile, measure, allocate and capture.
             made.passes(3, True)
             if name == "crema":
                 self.note_state(made, line)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# gather.sh BUILD FOLDER: all that run.sh needs, but CUDA's libraries and the C library, into FOLDER.
+# gather.sh BUILD FOLDER: copies all that run.sh needs, except for CUDA's libraries and the C
+# library, to FOLDER.
 set -euo pipefail
 build=$1
 folder=$2
@@ -11,7 +12,7 @@ for program in $("$here/run.sh" --programs); do
   cp "$build/bin/$program" "$folder/bin"
   strip "$folder/bin/$program"
 done
-# What every machine with a GPU has, or must have of its own kind.
+# Libraries that every machine with a GPU provides itself.
 missing=$(ldd "$folder"/bin/* | grep 'not found' | grep -vE 'libcuda|libcublas' || true)
 if [ -n "$missing" ]; then
   echo "error: $missing" >&2

@@ -7,7 +7,7 @@ set -uo pipefail
 
 # name | turn | processes | seconds at most | what its output must have, so that nothing passes that did nothing | command
 # Checks of one turn run side by side. Several processes share the tests of one program (gtest's shards).
-# What libraries try and do without is no error of ours: memcheck is for memory.
+# Failed API calls of libraries that they handle are ignored: memcheck checks memory.
 checks() {
   local memcheck="compute-sanitizer --tool memcheck --report-api-errors no --error-exitcode 9"
   local racecheck="compute-sanitizer --tool racecheck --error-exitcode 9"

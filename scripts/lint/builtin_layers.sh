@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The built-in lists and the files of src/layers say the same: a layer that is written and not listed
-# would silently not exist. (One that is listed and not written does not link.)
+# Checks that the built-in lists agree with the files of src/layers: a layer that is not listed
+# would silently not exist. (One that is listed and missing does not link.)
 set -euo pipefail
 export LC_ALL=C  # comm and sort must agree
 . scripts/lint/files.sh

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Every call of CUDA's runtime and libraries has its status looked at: it stands in a Check...(),
-# its result is kept, compared or returned, or it is one that cleans up or cannot fail. Exceptions
-# stand in allowed_calls.txt as "file: call" with a reason above. Kernels are launched in launch.cuh
-# only, which checks.
+# Checks that the status of every call of CUDA's runtime and libraries is used: it is an argument of
+# a Check...(), or is stored, compared or returned, unless the call cleans up or cannot fail.
+# Exceptions are in allowed_calls.txt as "file: call" after the reason. Kernels are launched in
+# launch.cuh only, which checks.
 set -euo pipefail
 . scripts/lint/files.sh
 allowed=scripts/lint/allowed_calls.txt
 
-# file:line:call of each call that nobody looks at.
+# Prints file:line:call of each call whose status is ignored.
 unchecked() {
   strip_comments "$1" | awk -v file="$1" '
     function judge(    rest, call) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# clang-tidy with .clang-tidy over src/ and tools/. A file whose preprocessed text, checks and tool
-# are those of a run that passed is not looked at again. LINT_SHARE: see files.sh.
+# Runs clang-tidy with .clang-tidy over src/ and tools/. Skips a file if its preprocessed text, the
+# checks and the tool are those of an earlier run that passed. LINT_SHARE: see files.sh.
 set -euo pipefail
 . scripts/lint/files.sh
 . scripts/lint/compile_database.sh

@@ -16,8 +16,8 @@ prepare_lint_build() {
   mv "$lint_build.log" "$lint_build/configure.log"
   declarations_only "$lint_build/proto/crema.pb.h"
 }
-# Half of the generated schema is bodies of accessors, which nothing that is only read needs. Cuts
-# them where protoc brackets them by two pairs of #ifdef __GNUC__; other layouts stay as they are.
+# Half of the generated schema is bodies of accessors, which read-only checks do not need. Cuts them
+# where protoc encloses them by two pairs of #ifdef __GNUC__; other layouts are not changed.
 declarations_only() {
   awk '
     { line[NR] = $0 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A file has one topic; no topic needs more than 800 lines.
+# Checks that no file has more than 800 lines.
 set -euo pipefail
 . scripts/lint/files.sh
 

@@ -1,4 +1,5 @@
-# Sourced by the checks. Our files that match the given git patterns, in a checkout or outside one.
+# Sourced by the checks. Lists Crema's files that match the given git patterns, in a checkout or
+# outside one.
 list_files() {
   local file
   { git ls-files --cached --others --exclude-standard -- "$@" 2>/dev/null || list_unversioned "$@"; } |
@@ -14,8 +15,8 @@ list_unversioned() {
   done
 }
 
-# Prints the lines of standard input that belong to share k of n, as LINT_SHARE=k/n says (k from
-# 0); all when it is unset. A line is in the same share wherever it stands.
+# Prints the lines of standard input that belong to share k of n, by LINT_SHARE=k/n (k from 0); all
+# if it is unset. The share of a line does not depend on its position.
 share_of_lint() {
   local line
   if [ -z "${LINT_SHARE:-}" ]; then cat; return; fi
@@ -26,8 +27,8 @@ share_of_lint() {
   done
 }
 
-# A C++ file without comments and with empty strings; line numbers stay. (Raw strings that hold a
-# quote are beyond it.)
+# Prints a C++ file without comments and with empty strings; line numbers stay. (Raw strings that
+# contain a quote are not supported.)
 strip_comments() {
   awk '
     {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What every header keeps to: one guard style, no names forced upon others, no build-dependent text.
+# Rules for headers: one guard style, no using directives, no build-dependent text.
 set -euo pipefail
 . scripts/lint/files.sh
 

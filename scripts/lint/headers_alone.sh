@@ -19,7 +19,7 @@ export -f check_header
 # Folders of the libraries and of the generated schema, as the build has them.
 vendor_paths=$(grep -o -e '-isystem [^ "]*' "$lint_build/compile_commands.json" | sort -u | tr '\n' ' ')
 export vendor_paths
-# Where the libraries of the server are missing, it is not in the build.
+# If the libraries of the server are missing, it is not in the build.
 skip='^$'
 grep -q '/src/server/' "$lint_build/compile_commands.json" || skip='^(src|tests)/server/|^tools/serve/'
 grep -q 'inference.pb' "$lint_build/compile_commands.json" || skip="$skip|^src/server/grpc/convert"

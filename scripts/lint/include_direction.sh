@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Arrows between folders run one way, and vendor headers stay in their corners.
+# Checks the direction of includes between folders, and the folders that may include vendor headers.
 set -euo pipefail
 . scripts/lint/files.sh
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# No hidden state: two nets in two threads share nothing. Static variables and thread_local ones must
-# be const; exceptions stand in allowed_statics.txt as "file: text of the line" with a reason above.
-# (Namespace-scope variables are found by clang-tidy.)
+# No hidden state: two nets in two threads share nothing. Static variables and thread_local ones
+# must be const; exceptions are in allowed_statics.txt as "file: text of the line" after the reason.
+# (clang-tidy finds namespace-scope variables.)
 set -euo pipefail
 . scripts/lint/files.sh
 allowed=scripts/lint/allowed_statics.txt

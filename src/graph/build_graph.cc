@@ -1,4 +1,4 @@
-// NetParameter -> Graph: phase rules, layer types, names.
+// Builds a Graph from a NetParameter: phase rules, layer types, names.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -37,7 +37,7 @@ class Builder {
 
  private:
   struct Produced {
-    int value = -1;  // -1: its layer is broken, so stay quiet about those who read it
+    int value = -1;  // -1: its layer is broken, so later errors about it are suppressed
     std::string layer;
     std::string path;
   };
@@ -93,7 +93,7 @@ class Builder {
     }
   }
 
-  // Caffe makes the tops of a loss layer that has none. Here the loss gets the name of its layer.
+  // Caffe adds the missing tops of a loss layer. Here the loss has the name of its layer.
   void AddAutomaticTop(const LayerType& type, LayerParameter* param) {
     if (type.default_loss_weight == 0 || param->top_size() > 0) return;
     std::string top = param->name();
@@ -143,7 +143,7 @@ class Builder {
            StrCat("no layer before this one produces bottom '", blob, "'", hint));
   }
 
-  // The name of a layer that produces it, wherever it stands; empty when none does.
+  // Returns the name of a layer that produces it, at any position; empty if none does.
   std::string ProducedLater(const std::string& blob) const {
     for (const LayerParameter& layer : net_.layer()) {
       if (std::ranges::find(layer.top(), blob) != layer.top().end()) return layer.name();
@@ -195,7 +195,7 @@ class Builder {
     }
   }
 
-  // The same, one level down.
+  // The same for the fields of messages.
   void WarnAboutUnreadFields(const LayerParameter& param, const LayerType& type) {
     for (const std::string& path : type.unread_fields) {
       const size_t dot = path.find('.');
@@ -272,7 +272,7 @@ class Builder {
   Graph graph_;
   std::vector<Problem> problems_;
   std::map<std::string, Produced> produced_;
-  std::map<std::string, std::string> excluded_;  // blob -> layer left out
+  std::map<std::string, std::string> excluded_;  // blob -> excluded layer
   std::string path_;                             // of the current layer
   std::string layer_name_;                       // of the current layer
 };

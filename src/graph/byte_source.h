@@ -1,4 +1,4 @@
-// Sources whose images can go up to a GPU as the bytes that they are.
+// Sources whose images can be uploaded to a GPU as bytes.
 #pragma once
 
 #include <memory>
@@ -9,25 +9,25 @@
 
 namespace crema {
 
-// A source in two parts, which together make what it makes, bit for bit.
+// A source split into two parts, which together compute the same bits.
 struct ByteParts {
-  // The same layer, of the same parameters, whose output 0 is bytes (u8, batch x H x W x C),
-  // cropped but neither mirrored nor changed otherwise.
+  // The same layer, with the same parameters, whose output 0 is bytes (u8, batch x H x W x C),
+  // cropped but not mirrored or otherwise changed.
   std::unique_ptr<const Layer> source;
-  // It has one more output, behind the others: u8, batch x kPlacementBytes
+  // True if it has one more output, after the others: u8, batch x kPlacementBytes
   // (data/transform/placement_bytes.h).
   bool places = false;
-  // Of the layer that makes output 0 of it, from the bytes and, where there are any, placements:
-  // all but its name, bottoms and tops.
+  // The layer that computes output 0 of the source from the bytes and the placements, if any: all
+  // but its name, bottoms and tops.
   LayerParameter numbers;
 };
 
-// A layer that is one of these may be planned so. Thread safety: const.
+// A layer that derives from this can be planned in two parts. Thread safety: const.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
-  // Why its images leave as numbers; empty: there is no reason, and Part may be called. Throws what
-  // Infer throws where that cannot be known, or a mean image cannot be read.
+  // Returns why its images cannot be uploaded as bytes; empty: Part may be called. Throws the
+  // errors of Infer if that is unknown, or if a mean image cannot be read.
   virtual std::string WhyNoBytes(Phase phase) const = 0;
   virtual ByteParts Part() const = 0;
 };

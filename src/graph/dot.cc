@@ -36,7 +36,7 @@ uint32_t First(const google::protobuf::RepeatedField<uint32_t>& list, uint32_t o
   return one_axis > 0 ? one_axis : fallback;
 }
 
-// "3x3 / 2, 64 outputs": what a reader wants to know of a layer at a glance.
+// Returns the main parameters of a layer: "3x3 / 2, 64 outputs".
 std::string Brief(const LayerParameter& layer) {
   if (layer.has_convolution_param()) {
     const ConvolutionParameter& p = layer.convolution_param();
@@ -89,7 +89,7 @@ class Drawer {
  private:
   static size_t Index(int i) { return static_cast<size_t>(i); }
 
-  // Which box a layer is drawn in: that of its input where it works in place.
+  // Assigns a layer to a box: that of its input if it works in place.
   void Assign(size_t n) {
     const Node& node = graph_.nodes[n];
     const bool in_place = node.inputs.size() == 1 && node.outputs.size() == 1 &&
@@ -119,7 +119,7 @@ class Drawer {
                     v, " [label=\"", Label(v), "\"];\n");
   }
 
-  // The shape, and the name where it is not that of the layer.
+  // Returns the shape, and the name if it differs from that of the layer.
   std::string Label(int v) const {
     const Value& value = ValueOf(v);
     const Node& producer = graph_.nodes[Index(value.producer)];

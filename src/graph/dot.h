@@ -1,4 +1,4 @@
-// A net as a picture.
+// Draws a net.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace crema {
 
-// The graph in Graphviz's language: a box a layer, coloured by family, with its parameters in
-// short; layers that work in place are lines of the box before them; shapes stand on the arrows.
-// `infos` is what InferShapes says of it. Requires: a graph without inserted Splits.
+// Returns the graph in Graphviz's language: one box for each layer, coloured by family, with its
+// main parameters; in-place layers are lines in the box of their input; arrows have the shapes.
+// `infos` is the result of InferShapes. Requires: a graph without inserted Splits.
 std::string ToDot(const Graph& graph, const std::vector<LayerInfo>& infos);
 
 }  // namespace crema

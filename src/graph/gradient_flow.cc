@@ -36,7 +36,7 @@ class Flow {
     return IsFloatType(producer.outputs[static_cast<size_t>(of.output)].dtype);
   }
 
-  // From a source, or numbers made of bytes of one.
+  // True for values from a source, or converted from its bytes.
   bool IsData(const Value& value) const {
     const std::vector<int>& inputs = graph_.nodes[static_cast<size_t>(value.producer)].inputs;
     return std::ranges::none_of(inputs, [this](int v) { return HoldsNumbers(v); });
@@ -105,7 +105,7 @@ class Flow {
       if (!of.backward || !of.to_input[i] || !IsForbidden(n, i)) continue;
       const Value& value = graph_.values[static_cast<size_t>(node.inputs[i])];
       if (IsData(value) || !HoldsNumbers(node.inputs[i])) {
-        of.to_input[i] = false;  // data: nobody wants this gradient
+        of.to_input[i] = false;  // data: this gradient is unused
         continue;
       }
       Fail(ErrorCode::kInvalidArgument,
@@ -116,7 +116,7 @@ class Flow {
     }
   }
 
-  // A layer whose backward would compute nothing does not run it.
+  // Skips the backward of a layer that would compute nothing.
   void DropIdle(size_t n) {
     GradientFlow::OfNode& of = flow_.nodes[n];
     const auto any = [](const std::vector<bool>& flags) {
@@ -133,7 +133,7 @@ class Flow {
   GradientFlow flow_;
   std::vector<bool> needed_;      // by value: upstream wants its gradient
   std::vector<bool> under_loss_;  // by value: some loss depends on it
-  std::vector<bool> skipped_;     // by value: its reader gives it no gradient
+  std::vector<bool> skipped_;     // by value: its reader computes no gradient for it
 };
 
 }  // namespace

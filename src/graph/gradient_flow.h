@@ -1,4 +1,4 @@
-// Which layers run backward, and which gradients they compute.
+// Decides which layers run backward, and which gradients they compute.
 #pragma once
 
 #include <vector>
@@ -11,18 +11,18 @@ struct GradientFlow {
   struct OfNode {
     bool backward = false;         // runs backward at all
     std::vector<bool> to_input;    // gradient of input i is computed
-    std::vector<bool> to_learned;  // gradient of learned blob i is computed
+    std::vector<bool> to_learned;  // gradient of parameter i is computed
   };
   std::vector<OfNode> nodes;
 };
 
-// The rules of Caffe's Net: needs come from learned blobs with lr_mult != 0 and flow forward;
+// Follows the rules of Caffe's Net: needs come from parameters with lr_mult != 0 and flow forward;
 // propagate_down replaces them; layers that no weighted value depends on are left out;
-// force_backward asks for everything but forbidden inputs. Throws kInvalidArgument where a gradient
-// would have to flow into an input that takes none (a label that depends on learned blobs).
+// force_backward requests all gradients except for forbidden inputs. Throws kInvalidArgument if a
+// gradient would have to flow into an input that takes none (a label that depends on parameters).
 GradientFlow ComputeGradientFlow(const Graph& graph, const std::vector<LayerInfo>& infos);
 
-// No backward pass at all.
+// Returns a flow without a backward pass.
 GradientFlow NoGradients(const Graph& graph);
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// The net as a value: nodes in order and the values between them, names resolved (SSA).
+// The net as nodes in order and the values between them, with names resolved (SSA).
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace crema {
 
-// What one node produces. Layers that work "in place" make a new value of the same name.
+// An output of a node. A layer that works "in place" makes a new value of the same name.
 struct Value {
   std::string name;
   int producer = -1;         // node
@@ -33,7 +33,7 @@ struct Node {
   const std::string& name() const { return layer->param().name(); }
 };
 
-// Editable by passes; one thread. Requires: nodes are in an order in which they can run.
+// Passes may edit it; one thread. Requires: nodes are in an order in which they can run.
 struct Graph {
   std::string name;
   NetState state;
@@ -42,28 +42,28 @@ struct Graph {
   std::vector<Value> values;
   SourceMap source;
 
-  // Position of a field of a node, for messages.
+  // Returns the position of a field of a node, for messages.
   Where Locate(const Node& node, const std::string& field) const;
-  // Values that nobody reads, ordered by name as Caffe orders its net outputs.
+  // Returns values without readers, ordered by name as Caffe orders its net outputs.
   std::vector<int> Outputs() const;
   // Recomputes producer, output and readers of all values, and drops values without producer.
   void Reindex();
 };
 
-// Whether the rules of a layer admit it under this state. Throws when it has both include and
-// exclude rules.
+// Returns true if the include and exclude rules of a layer admit it under this state. Throws if it
+// has both.
 bool IsIncluded(const LayerParameter& layer, const NetState& state);
 
-// Far beyond any net that was ever written; planning takes a few seconds then.
+// Far beyond any real net; planning takes a few seconds then.
 inline constexpr int kMaxLayers = 100'000;
 
 // Builds the graph of an upgraded net for one state: drops layers by their rules, makes and
-// validates each layer, resolves names. Throws Error with all problems found. Warnings (fields
-// without effect) are appended.
+// validates each layer, resolves names. Throws Error with all problems found. Appends warnings
+// (fields without effect).
 Graph BuildGraph(const NetParameter& net, const SourceMap& source, const NetState& state,
                  const Registry& registry, std::vector<Problem>* warnings);
 
-// The graph as text again; what BuildGraph would read.
+// Returns the net of the graph, which BuildGraph would accept.
 NetParameter ToNetParameter(const Graph& graph);
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// Implementations of layers, and how they are asked about an operation.
+// Implementations of layers, and queries about operations.
 #pragma once
 
 #include <memory>
@@ -15,10 +15,10 @@
 
 namespace crema {
 
-// Facts about the processor that estimates of time depend on. Unset ones are measured on this
-// machine when they are needed first; tests of planning give them.
+// Properties of the processor that time estimates depend on. Unset ones are measured on this
+// machine at the first use; tests of planning set them.
 struct ProcessorFacts {
-  // Speed of a convolution on bfloat16 in units of that in f32; 0: it cannot be run.
+  // Speed of a convolution on bfloat16 relative to f32; 0: not supported.
   std::optional<double> bfloat16_speedup = {};
 };
 
@@ -30,10 +30,10 @@ struct OpDesc {
   const LayerInfo& info;
   int threads = 1;
   bool backward = false;              // a backward pass may follow
-  bool to_input = false;              // which makes gradients of inputs
-  bool deterministic = false;         // the same bits are wanted on any number of threads
+  bool to_input = false;              // it computes gradients of inputs
+  bool deterministic = false;         // requires the same bits for any number of threads
   Precision precision = Precision{};  // FP32; the lowest that this layer may compute in
-  // Following layers to compute too, in order (PlannedLayer::fused).
+  // Following layers that it computes too, in order (PlannedLayer::fused).
   std::span<const Layer* const> fused = {};
   // Elements from one image of output 0 to the next, and of its gradient; 0: dense.
   int64_t output_stride = 0;
@@ -41,11 +41,12 @@ struct OpDesc {
   NormFusion norm_fusion = {};
   ProcessorFacts processor = {};
 
-  // Returns the same about other inputs, or another result of Infer.
+  // Returns the same query about other inputs, or another result of Infer.
   OpDesc With(const InferContext& other_context, const LayerInfo& other_info) const;
 };
 
-// "Yes", or why not. Plans keep the reason; `summary --plan` and `profile --json` print it.
+// "Yes", or the reason why not. Plans store the reason; `summary --plan` and `profile --json` print
+// it.
 struct Support {
   bool yes = true;
   std::string reason;
@@ -56,10 +57,10 @@ struct Support {
 struct Needs {
   size_t forward_scratch = 0;
   size_t backward_scratch = 0;  // 0 without a backward pass
-  size_t state_bytes = 0;       // that its state holds
+  size_t state_bytes = 0;       // of its state
 };
 
-// Facts about an implementation that no operation changes.
+// Facts about an implementation that do not depend on an operation.
 struct ImplementationFacts {
   std::string name;  // "native", "cuda", "im2col_batch"
   DeviceType device = DeviceType::kCpu;
@@ -68,11 +69,11 @@ struct ImplementationFacts {
   // other than kPlain must support every batch size, height and width.
   MemoryFormat input_format = MemoryFormat::kPlain;
   MemoryFormat output_format = MemoryFormat::kPlain;
-  // Can write output 0 and read its gradient as sub-views of a larger blob, with images
+  // Supports sub-views of a larger blob as output 0 and its gradient, with images
   // OpDesc::output_stride elements apart (TensorView::image_stride()), for every batch size.
   bool strided_output = false;
-  // Can do OpDesc::norm_fusion, as the convolution or as the BatchNorm, for every shape that it
-  // supports at all.
+  // Supports OpDesc::norm_fusion, as the convolution or as the BatchNorm, for every shape that it
+  // supports otherwise.
   NormRole norm_role = NormRole::kNone;
 };
 
@@ -83,19 +84,19 @@ class Implementation : public ImplementationFacts {
   Implementation(const Implementation&) = delete;
   Implementation& operator=(const Implementation&) = delete;
 
-  // Returns whether it can do `op`, with all that is fused into it. Refuses what the facts and
-  // CanFuse do not declare; the reason is empty if it is CanFuse that refuses.
+  // Returns whether it supports `op`, with all fused layers. Refuses what the facts and CanFuse do
+  // not declare; the reason is empty if CanFuse refuses.
   Support Supports(const OpDesc& op) const;
   // Returns whether it can compute `op.fused` too. Extra inputs of these layers come after those of
   // the layer, their learned blobs and the gradients of these after its own.
   virtual bool CanFuse(const OpDesc& /*op*/) const { return false; }
-  // Returns whether a plan may ask it for `op.output_stride` or `op.norm_fusion`, which its facts
-  // declare. Called with the planned shapes; declines what is not profitable.
+  // Returns whether a plan may use `op.output_stride` or `op.norm_fusion`, which its facts declare.
+  // Called with the planned shapes; declines if it is not profitable.
   virtual Support Accepts(const OpDesc& /*op*/) const { return {}; }
   // Estimates the seconds of one forward pass, to compare with the cost of reorders. Nothing: the
-  // cost of reading the inputs and writing the outputs.
+  // planner uses the cost of reading the inputs and writing the outputs.
   virtual std::optional<double> Seconds(const OpDesc& /*op*/) const { return {}; }
-  // Returns `op.info` with what this implementation saves and its backward reads.
+  // Returns `op.info` with the tensors that this implementation saves and its backward reads.
   virtual LayerInfo Info(const OpDesc& op) const { return op.info; }
   virtual Needs NeedsOf(const OpDesc& /*op*/) const { return {}; }
   // Returns null if it has no state for this operation.
@@ -107,7 +108,7 @@ class Implementation : public ImplementationFacts {
   explicit Implementation(ImplementationFacts facts) : ImplementationFacts(std::move(facts)) {}
 
  private:
-  // Returns whether it can do the layer of `op`.
+  // Returns whether it supports the layer of `op`.
   virtual Support SupportsLayer(const OpDesc& /*op*/) const { return {}; }
 };
 
@@ -116,9 +117,8 @@ using ImplementationPtr = std::shared_ptr<const Implementation>;
 // Name of the plain implementation, which Registry::Add appends for the CPU.
 inline constexpr std::string_view kNativeImplementation = "native";
 
-// Functions that make up a simple implementation. Null `forward` and `backward` are the methods of
-// the layer, with the scratch that these need; the other null ones are the defaults of
-// Implementation.
+// Functions of a simple implementation. Null `forward` and `backward` mean the methods of the
+// layer, with their scratch; the other null ones are the defaults of Implementation.
 struct ImplementationFunctions {
   Support (*supports)(const OpDesc&) = nullptr;
   void (*forward)(const Layer&, const ForwardArgs&) = nullptr;
@@ -148,7 +148,7 @@ class FunctionImplementation : public Implementation {
   const ImplementationFunctions functions_;
 };
 
-// Adds a state, made as State(op).
+// Adds a state, made by State(op).
 template <typename State>
 class StatefulImplementation : public FunctionImplementation {
  public:
@@ -158,15 +158,16 @@ class StatefulImplementation : public FunctionImplementation {
   }
 };
 
-// Returns a `Base`: a FunctionImplementation or a class derived from it.
+// Returns a `Base`: a FunctionImplementation or a derived class.
 template <typename Base = FunctionImplementation>
 ImplementationPtr MakeSimpleImplementation(ImplementationFacts facts,
                                            const ImplementationFunctions& functions) {
   return std::make_shared<Base>(std::move(facts), functions);
 }
 
-// Forwards to another implementation all that a derived class does not override, under facts of its
-// own. Supports what `checks`, asked in order, and that implementation support; null checks agree.
+// Forwards everything that a derived class does not override to another implementation, but has its
+// own facts. Supports what all `checks`, called in order, and that implementation support; null
+// checks agree.
 class ImplementationAdapter : public Implementation {
  public:
   using Check = Support (*)(const OpDesc&);

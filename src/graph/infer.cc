@@ -11,14 +11,14 @@
 namespace crema {
 namespace {
 
-// Nobody wrote the Split layers that are put in where a value has several readers.
+// Skips a Split, which the user did not write: passes insert it for values with several readers.
 const Value& BeforeSplit(const Graph& graph, const Value& value) {
   const Node& producer = graph.nodes[static_cast<size_t>(value.producer)];
   const bool inserted = producer.source_path.empty() && producer.type->name == "Split";
   return inserted ? graph.values[static_cast<size_t>(producer.inputs[0])] : value;
 }
 
-// Nor the layer that makes numbers of the bytes of a source (passes/upload_bytes.h): that source.
+// Skips a layer that converts the bytes of a source (passes/upload_bytes.h): returns the source.
 const Node& WrittenProducer(const Graph& graph, const Value& value) {
   const Node& producer = graph.nodes[static_cast<size_t>(value.producer)];
   if (!producer.source_path.empty() || producer.type->name != "PixelsToFloat") return producer;
@@ -41,7 +41,7 @@ std::string DescribeInputs(const Graph& graph, const Node& node,
   return text;
 }
 
-// What a layer holds that takes other elements than it is given, and what to put between.
+// Returns the problem of an input with the wrong element type, and the layer to insert.
 std::optional<Problem> FindWrongType(const Graph& graph, const Node& node,
                                      const std::vector<BlobSpec>& inputs, DType net) {
   for (size_t i = 0; i < inputs.size(); ++i) {

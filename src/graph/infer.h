@@ -1,4 +1,4 @@
-// Shapes of a whole graph.
+// Infers the shapes of a whole graph.
 #pragma once
 
 #include <vector>
@@ -13,8 +13,8 @@ struct InferOptions {
   int world = 1;
 };
 
-// The answer of each node's Infer, in order. Throws Error with all problems found; problems about
-// inputs say what each input is and which layer, at which line, produces it.
+// Returns the result of each node's Infer, in order. Throws Error with all problems found; problems
+// about inputs name each input with the layer and line that produces it.
 std::vector<LayerInfo> InferShapes(const Graph& graph, const InferOptions& options);
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// Layers that take inputs of other element types than the net's.
+// Layers whose inputs may have other element types than the net's.
 #pragma once
 
 #include <cstddef>
@@ -7,13 +7,13 @@
 
 namespace crema {
 
-// A layer that is one of these says itself what its inputs may be; all others take only elements of
-// the net's type, which planning checks before it asks Infer. Thread safety: const.
+// A layer that derives from this declares the types of its inputs; all others accept only the net's
+// type, which planning checks before it calls Infer. Thread safety: const.
 class InputTypes {
  public:
   virtual ~InputTypes() = default;
-  // The element type that input `index` must have, where what is there has `given`: `given` itself
-  // when that will do. `net` is the type of the net.
+  // Returns the element type that input `index` must have if its value has `given`: `given` itself
+  // if that is accepted. `net` is the type of the net.
   virtual DType InputType(size_t index, DType given, DType net) const = 0;
 };
 
@@ -23,7 +23,7 @@ inline DType InputTypeOf(const Layer& layer, size_t index, DType given, DType ne
   return types == nullptr ? net : types->InputType(index, given, net);
 }
 
-// A layer that does not look at the elements of its inputs. Base of Split and the like.
+// A layer that does not read the elements of its inputs. Base of Split and the like.
 class AnyInputType : public InputTypes {
  public:
   DType InputType(size_t, DType given, DType) const override { return given; }

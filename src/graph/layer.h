@@ -27,12 +27,12 @@ class Filler {
   std::shared_ptr<const FillerParameter> param_;
 };
 
-// A blob that is learned and stored in a caffemodel.
+// A parameter, stored in a caffemodel.
 struct LearnedBlob {
   std::string role;  // "weight", "bias"
   Shape shape;
   Filler filler = {};
-  // Running statistics: set by Forward and not by a solver. No gradient, lr_mult 0.
+  // Running statistics: set by Forward, not by a solver. No gradient, lr_mult 0.
   bool statistic = false;
 };
 
@@ -46,17 +46,17 @@ struct InferContext {
   int world = 1;
 };
 
-// The elements of the inputs that an element of an output depends on. A layer of one kind is of
-// those before it, too. The kinds say nothing of parameters.
+// The set of input elements that an output element depends on. Each kind includes those before it.
+// Parameters do not matter.
 enum class Reach : uint8_t {
   kAll,  // any
   // Those of the same sample. Axis 0 of all inputs and outputs is the batch, and all samples are
-  // computed alike.
+  // computed in the same way.
   kSample,
-  // Those at the same index on every axis: all have one shape. All elements of a channel (axis 1)
-  // are computed alike.
+  // Those at the same index on every axis: inputs and outputs have one shape. All elements of a
+  // channel (axis 1) are computed in the same way.
   kPlace,
-  kElement,  // the same, and all elements are computed alike
+  kElement,  // the same, and all elements are computed in the same way
 };
 
 // Returns the reach of a layer that mixes the elements of this axis and of those after it.
@@ -143,8 +143,8 @@ struct ForwardArgs {
   std::span<const ConstTensorView> learned;
   std::span<const TensorView> saved;  // empty views when no backward pass will follow
   std::span<std::byte> scratch;       // as the implementation required; contents undefined
-  LayerSessionState* state;           // null when MakeState gave none
-  // Running statistics to update, by learned blob, in the memory of `learned`. Empty views: not a
+  LayerSessionState* state;           // null if MakeState returned none
+  // Running statistics to update, by parameter, in the memory of `learned`. Empty views: not a
   // statistic, or the weights of this session must not change.
   std::span<const TensorView> statistics = {};
   // By output, as planned. A layer with dynamic_outputs writes the shapes that it used, with at
@@ -167,19 +167,19 @@ struct BackwardArgs {
   std::span<const ConstTensorView> inputs;
   std::span<const ConstTensorView> outputs;
   std::span<const ConstTensorView> output_grads;
-  std::span<const TensorView> input_grads;  // empty view: not wanted. Overwritten, not added to
+  std::span<const TensorView> input_grads;  // empty view: not needed. Overwritten, not added to
   std::span<const ConstTensorView> learned;
-  std::span<const TensorView> learned_grads;  // empty view: not wanted. Added to
+  std::span<const TensorView> learned_grads;  // empty view: not needed. Added to
   std::span<const ConstTensorView> saved;
   std::span<std::byte> scratch;
   LayerSessionState* state;
   ImplementationState* implementation_state = nullptr;
 };
 
-// One layer of one net: parameters and maths, no tensors, no state. Made by its LayerType from a
-// LayerParameter, which it validates in its constructor (throwing Error with where.field set to the
-// path of the field below the layer, e.g. "relu_param.negative_slope").
-// Thread safety: const after construction; any number of sessions and threads.
+// One layer of one net: parameters and maths, no tensors, no state. Its LayerType makes it from a
+// LayerParameter, which the constructor validates (throwing Error with where.field set to the path
+// of the field below the layer, e.g. "relu_param.negative_slope"). Thread safety: const after
+// construction; any number of sessions and threads.
 class Layer {
  public:
   explicit Layer(const LayerParameter& param);
@@ -189,13 +189,13 @@ class Layer {
 
   const LayerParameter& param() const { return *param_; }
 
-  // Shapes and needs for these inputs. Throws kInvalidArgument when they do not fit. Called while
-  // planning, and by a session when the extents of inputs change; everything but extents must then
-  // stay as it was.
+  // Returns shapes and needs for these inputs. Throws kInvalidArgument if they do not fit. Called
+  // during planning, and by a session when the shapes of inputs change; then only sizes may differ
+  // from the earlier result.
   virtual LayerInfo Infer(const InferContext& context) const = 0;
 
-  // The plain native CPU implementation, for f32 and f64: the fallback and the oracle of all other
-  // implementations. Backward is called only when some gradient is wanted.
+  // The plain native CPU implementation, for f32 and f64: the fallback and the reference of all
+  // other implementations. Backward is called only if some gradient is needed.
   virtual void Forward(const ForwardArgs& args) const = 0;
   virtual void Backward(const BackwardArgs& args) const;  // default: throws kUnsupported
 

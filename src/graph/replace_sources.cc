@@ -13,7 +13,7 @@
 namespace crema {
 namespace {
 
-// What the text of a data layer says about its tops; 0: nothing.
+// The tops of a data layer, as far as its text tells; 0: unknown.
 struct Source {
   std::string path;
   int64_t batch = 0;
@@ -78,7 +78,7 @@ Shape WithBatch(const Shape& shape, int64_t batch) {
 }
 
 void BecomeInput(const SourceShapes& shapes, Source source, LayerParameter* layer) {
-  // Labels are as many as the images that are given.
+  // There is one label for each given image.
   const auto first = shapes.given.find(layer->top_size() > 0 ? layer->top(0) : "");
   if (first != shapes.given.end() && first->second.axes() > 0) source.batch = first->second[0];
   LayerParameter input;
@@ -97,7 +97,7 @@ void BecomeInput(const SourceShapes& shapes, Source source, LayerParameter* laye
                             ? given->second
                             : WithBatch(ShapeOfTop(*layer, t, source), shapes.batch);
     BlobShape* text = input.mutable_input_param()->add_shape();
-    for (int64_t extent : shape.dims()) text->add_dim(extent);
+    for (int64_t size : shape.dims()) text->add_dim(size);
   }
   *layer = std::move(input);
 }
@@ -109,7 +109,7 @@ void SetBatch(const SourceShapes& shapes, LayerParameter* layer) {
       if (shapes.batch > 0 && shape->dim_size() > 0) shape->set_dim(0, shapes.batch);
       if (s >= layer->top_size() || !shapes.given.contains(layer->top(s))) continue;
       shape->clear_dim();
-      for (int64_t extent : shapes.given.at(layer->top(s)).dims()) shape->add_dim(extent);
+      for (int64_t size : shapes.given.at(layer->top(s)).dims()) shape->add_dim(size);
     }
   } else if (shapes.batch > 0) {
     SetBatchSize(static_cast<uint32_t>(shapes.batch), layer);

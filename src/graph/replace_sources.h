@@ -1,4 +1,4 @@
-// Looking at a net whose data is not here.
+// Replaces missing data sources, so that a net can be examined without its data.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +11,23 @@
 namespace crema {
 
 struct SourceShapes {
-  std::map<std::string, Shape> given;  // by blob; replaces the source whether it is there or not
+  std::map<std::string, Shape> given;  // by blob; replaces the source even if it exists
   int64_t batch = 0;                   // 0: as written
 };
 
-// Turns data layers whose source does not exist (and those with given shapes) into Input layers of
-// the same name, tops and phase rules. What is not given is read off the text: batch_size and
-// crop_size (or new_height and new_width), 3 channels, or 1 where the text asks for gray; the
-// second top holds one label an item. With `batch`, the first extent of data and Input layers
-// becomes that. Throws kInvalidArgument, naming the blob, where the text does not say how large the
-// images are.
+// Replaces data layers whose source does not exist (and those with given shapes) by Input layers of
+// the same name, tops and phase rules. Other shapes follow from the text: batch_size and crop_size
+// (or new_height and new_width), 3 channels, or 1 if the text requests gray; the second top has one
+// label for each item. `batch` sets axis 0 of data and Input layers. Throws kInvalidArgument,
+// naming the blob, if the text does not give the size of the images.
 void ReplaceSources(const SourceShapes& shapes, NetParameter* net);
 
-// Batches that a data layer has ready or in work ahead of the net, also where ReplaceSources has
-// made it an input; 0: it reads none ahead.
+// Returns the batches that a data layer reads ahead, including those in progress, also after
+// ReplaceSources has made it an input; 0: none.
 uint32_t ReadAheadDepth(const LayerParameter& layer);
 
-// Samples a batch of a layer that reads a data set, in whichever message it has; others keep
-// theirs.
+// Sets the batch size of a layer that reads a data set, in the message that has it; other layers do
+// not change.
 void SetBatchSize(uint32_t batch, LayerParameter* layer);
 
 }  // namespace crema

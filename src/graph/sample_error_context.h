@@ -1,4 +1,4 @@
-// How running layers name a sample in their messages.
+// The name of a sample in messages of running layers.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace crema {
 
-// "sample 5 of the batch". A layer that also sets Where::sample to that index has these words
-// replaced by the name of the sample, where its source has one (runtime/error_context.h).
+// Returns "sample 5 of the batch". If the layer also sets Where::sample to that index, these words
+// are replaced by the name of the sample, if its source has one (runtime/error_context.h).
 inline std::string SampleErrorContext(int64_t index) {
   return StrCat("sample ", index, " of the batch");
 }

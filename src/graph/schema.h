@@ -1,4 +1,4 @@
-// Names of crema.proto for headers that need no more: crema.pb.h has 100,000 lines.
+// Forward declarations of crema.proto, for headers that need no more: crema.pb.h has 100,000 lines.
 #pragma once
 
 namespace crema {

@@ -21,7 +21,7 @@ class ChannelAffine {
   // Forward.
   virtual void ReadChannelAffine(std::span<const ConstTensorView> learned, std::span<double> factor,
                                  std::span<double> shift) const = 0;
-  // Returns the number of learned blobs that the layer has.
+  // Returns the number of parameters of the layer.
   virtual size_t AffineBlobs() const = 0;
 };
 

@@ -68,10 +68,10 @@ struct HalfState final : ImplementationState, TunesEngines {
   explicit HalfState(const LayerInfo& info) {
     for (const LearnedBlob& blob : info.learned) rounds.push_back(!blob.statistic);
   }
-  std::vector<bool> rounds;  // indexed by learned blob; statistics are not rounded
+  std::vector<bool> rounds;  // by parameter; statistics are not rounded
   std::vector<ConstTensorView> learned;
   std::vector<TensorView> learned_grads;
-  std::vector<Tensor> kept;  // rounded fixed weights, indexed by learned blob
+  std::vector<Tensor> kept;                                // rounded fixed weights, by parameter
   std::unique_ptr<ImplementationState> of_implementation;  // null if it has none
 };
 

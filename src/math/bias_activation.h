@@ -1,4 +1,4 @@
-// Adding a bias and applying a leaky ReLU in one pass, and the way back.
+// Adds a bias and applies a leaky ReLU in one pass, and the gradients of both.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Normalisation of channels by their mean and variance on blocked blobs of whole blocks
-// (core/memory_format.h), with a ReLU behind it, in as few passes over memory as there can be.
-// Source: Ioffe and Szegedy, "Batch Normalization", 2015.
+// Batch normalisation of blocked blobs of whole blocks (core/memory_format.h), with an optional
+// ReLU after it, in as few passes over memory as possible. Source: Ioffe and Szegedy, "Batch
+// Normalization", 2015.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace crema {
 
-// N x C x pixels. Bits do not depend on the number of threads.
+// N x C x pixels. Results do not depend on the number of threads.
 struct ChannelBlocks {
   int64_t batch = 0;
   int64_t channels = 0;
@@ -19,14 +19,14 @@ struct ChannelBlocks {
   int64_t Count() const { return batch * channels * pixels; }
 };
 
-// T below, the type of x, y and their gradients, is float or BFloat16; all sums are of floats in
-// doubles. Thread safety: any, with scratch of its own.
+// T below, the type of x, y and their gradients, is float or BFloat16; sums are doubles. Thread
+// safety: any, with scratch of its own.
 
-// Doubles of scratch for the sums below.
+// Returns the doubles of scratch for the sums below.
 int64_t ChannelSumsScratch(const ChannelBlocks& blocks);
 
-// One reading of x. The variance divides by the number of values. Sums are taken of the differences
-// from one value of the channel, so that a large mean costs no digits. Requires values.
+// Reads x once. The variance divides by the number of values. Sums are of the differences from one
+// value of the channel, so that a large mean costs no precision. Requires at least one value.
 template <typename T>
 void ChannelMoments(int threads, const ChannelBlocks& blocks, const T* x, double* mean,
                     double* variance, double* scratch);
@@ -36,9 +36,9 @@ template <typename T>
 void NormalizeChannels(int threads, const ChannelBlocks& blocks, const T* x, const float* center,
                        const float* factor, const float* shift, FusedRelu relu, T* y);
 
-// What the way back reads: d is dy, or with a ReLU what that lets through. Where it does is
-// computed anew from x, as NormalizeChannels did: that is faster than reading y, which need not be
-// kept.
+// Inputs of the backward pass: d is dy, or with a ReLU the part of dy that passes it. The ReLU's
+// mask is recomputed from x as in NormalizeChannels: that is faster than reading y, which need not
+// be kept.
 template <typename T>
 struct NormalizedGradsOf {
   const T* x = nullptr;

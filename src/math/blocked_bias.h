@@ -1,4 +1,4 @@
-// Biases of channels on blocked blobs (core/memory_format.h), and the way back.
+// Biases of channels on blocked blobs (core/memory_format.h), and their gradients.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace crema {
 
-// y = relu(y + bias) for batch x channels x pixels; `bias` may be null. What fills up the last
-// block stays 0. Bits do not depend on the number of threads. Thread safety: any.
+// y = relu(y + bias) for batch x channels x pixels; `bias` may be null. The padding of the last
+// block stays 0. Results do not depend on the number of threads. Thread safety: any.
 void AddBlockedBiasRelu(int threads, int64_t batch, int64_t channels, int64_t pixels,
                         const float* bias, FusedRelu relu, float* y);
 // sums[c] += the sum of channel c of x. T is float or BFloat16.

@@ -1,6 +1,6 @@
 // Convolution on blocked blobs (core/memory_format.h), by oneDNN, in single precision or with x, y
-// and their gradients in bfloat16; sums are in single precision in both.
-// Only there when the build has oneDNN (CREMA_HAVE_ONEDNN).
+// and their gradients in bfloat16; sums are in single precision in both. Only in builds with oneDNN
+// (CREMA_HAVE_ONEDNN).
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ struct BlockedConvShape {
 struct BlockedConvConfig {
   BlockedConvShape shape;
   bool plain_input = false;  // x is N x C x H x W, row-major, and float
-  // Blocked blobs hold bfloat16, what is added too; weights are rounded to it.
+  // Blocked blobs, including the added one, hold bfloat16; weights are rounded to it.
   bool bfloat16 = false;
   bool bias = false;
   bool affine = false;  // ConvLearned::factor and shift are given
@@ -39,8 +39,8 @@ struct BlockedConvConfig {
   bool backward = false;
   bool backward_to_input = false;
   // Elements from one image of y to the next in Forward, each of whole blocks of channels; 0:
-  // dense. oneDNN has its reference only for such a y, so images are computed one by one, each by
-  // one thread.
+  // dense. For such a y oneDNN has only its reference code, so images are computed one by one, each
+  // by one thread.
   int64_t y_stride = 0;
   int threads = 1;
 };
@@ -53,7 +53,7 @@ struct ConvLearned {
   const float* shift = nullptr;
 };
 
-// What the backward pass reads and writes; dx and dy are of the types of x and y.
+// Inputs and outputs of the backward pass; dx and dy have the types of x and y.
 struct BlockedConvGrads {
   const void* x = nullptr;  // may be null where dweight is
   const void* y = nullptr;  // read where a ReLU is fused
@@ -69,28 +69,30 @@ struct BlockedConvGrads {
 // Thread safety: one thread at a time, on at most `threads` threads.
 class BlockedConv {
  public:
-  // Throws kUnsupported where oneDNN has nothing for it.
+  // Throws kUnsupported if oneDNN has no implementation.
   explicit BlockedConv(const BlockedConvConfig& config);
   ~BlockedConv();
   BlockedConv(const BlockedConv&) = delete;
   BlockedConv& operator=(const BlockedConv&) = delete;
 
-  // Whether oneDNN has no more than its reference for one of the passes, which takes hundreds of
-  // times longer.
+  // Returns true if oneDNN has only its reference code for one of the passes, which takes hundreds
+  // of times longer.
   bool IsReference() const;
-  // Bytes that the calls below need as scratch, and that this keeps for packed weights.
+  // Bytes of scratch for the calls below, and of the packed weights that this object keeps.
   size_t ForwardScratch() const;
   size_t BackwardScratch() const;
   size_t PackedBytes() const;
 
-  // Makes what running needs; Forward and Backward call it when it was not.
+  // Creates the primitives; otherwise the first Forward or Backward does.
   void Prepare();
-  // What Forward keeps of the weights, null before it does; and the same of another one, for the
-  // same learned values, instead of its own: false where it is in another order.
+  // ExportPacked returns the packed weights that Forward keeps, null before. ImportPacked uses
+  // those of another object for the same parameters instead; it returns false if their layout
+  // differs.
   SharedPackedWeights ExportPacked() const;
   bool ImportPacked(const SharedPackedWeights& shared);
 
-  // `keep_weights`: learned values are those of the call before, if that said so too.
+  // `keep_weights`: the parameters have not changed since the previous call, which had keep_weights
+  // too.
   void Forward(const void* x, const ConvLearned& learned, const void* added, void* y,
                bool keep_weights, std::span<std::byte> scratch);
   // Requires: neither affine nor sum; no dx of a plain input with bfloat16.

@@ -1,4 +1,4 @@
-// Between the plain and the blocked format (core/memory_format.h).
+// Converts between the plain and the blocked layout (core/memory_format.h).
 #pragma once
 
 #include <cstdint>
@@ -7,18 +7,18 @@
 
 namespace crema {
 
-// x: batch x channels x pixels, row-major. y: batch x blocks x pixels x ChannelBlock(); channels
-// that fill up the last block become 0. Requires: ChannelBlock() > 0. Thread safety: any.
-// T, what is blocked, is float or BFloat16.
+// x: batch x channels x pixels, row-major. y: batch x blocks x pixels x ChannelBlock(); the padding
+// channels of the last block become 0. Requires: ChannelBlock() > 0. Thread safety: any. T, the
+// element type of the blocked blob, is float or BFloat16.
 template <typename T>
 void PlainToBlocked(int threads, int64_t batch, int64_t channels, int64_t pixels, const float* x,
                     T* y);
-// The way back.
+// The inverse of PlainToBlocked.
 template <typename T>
 void BlockedToPlain(int threads, int64_t batch, int64_t channels, int64_t pixels, const T* x,
                     float* y);
 
-// The same order in the other type. Thread safety: any.
+// Convert the element type; the layout stays. Thread safety: any.
 void RoundAll(int threads, int64_t count, const float* x, BFloat16* y);
 void WidenAll(int threads, int64_t count, const BFloat16* x, float* y);
 

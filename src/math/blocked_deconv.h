@@ -1,5 +1,5 @@
-// Deconvolution in single precision on blocked blobs (core/memory_format.h), by oneDNN's way back
-// of a convolution. Only there when the build has oneDNN (CREMA_HAVE_ONEDNN).
+// Deconvolution in single precision on blocked blobs (core/memory_format.h), by oneDNN's backward
+// pass of a convolution. Only in builds with oneDNN (CREMA_HAVE_ONEDNN).
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 namespace crema {
 
 struct BlockedDeconvConfig {
-  // Of the convolution from y to x: its input is the output here.
+  // The shape of the convolution from y to x: its input is the output here.
   BlockedConvShape shape;
   bool bias = false;
   FusedRelu relu;
@@ -23,24 +23,24 @@ struct BlockedDeconvConfig {
 // Thread safety: one thread at a time, on at most `threads` threads.
 class BlockedDeconv {
  public:
-  // Throws kUnsupported where oneDNN has nothing for it.
+  // Throws kUnsupported if oneDNN has no implementation.
   explicit BlockedDeconv(const BlockedDeconvConfig& config);
   ~BlockedDeconv();
   BlockedDeconv(const BlockedDeconv&) = delete;
   BlockedDeconv& operator=(const BlockedDeconv&) = delete;
 
-  // Whether oneDNN has no more than its slow reference for one of the passes.
+  // Returns true if oneDNN has only its slow reference code for one of the passes.
   bool IsReference() const;
-  // Bytes that the calls below need as scratch, and that this keeps for packed weights.
+  // Bytes of scratch for the calls below, and of the packed weights that this object keeps.
   size_t ForwardScratch() const;
   size_t BackwardScratch() const;
   size_t PackedBytes() const;
 
-  // y = relu(transposed convolution of x + bias). `keep_weights`: learned values are those of the
-  // call before, if that said so too.
+  // y = relu(transposed convolution of x + bias). `keep_weights`: the parameters have not changed
+  // since the previous call, which had keep_weights too.
   void Forward(const float* x, const float* weight, const float* bias, float* y, bool keep_weights,
                std::span<std::byte> scratch);
-  // `grads` in the words of the deconvolution.
+  // In `grads`, x and y are the input and the output of the deconvolution.
   void Backward(const ConvGrads& grads, std::span<std::byte> scratch);
 
  private:

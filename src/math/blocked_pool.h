@@ -10,13 +10,13 @@
 
 namespace crema {
 
-// Batch x blocks of channels, and how those of y and dy lie; all else is dense.
+// Batch x blocks of channels, and the image stride of y and dy; all else is dense.
 struct BlockedPoolPlanes {
-  BlockedPoolPlanes(int64_t all) : count(all) {}  // NOLINT: all are dense then
+  BlockedPoolPlanes(int64_t all) : count(all) {}  // NOLINT: dense
   BlockedPoolPlanes(int64_t batch, int64_t blocks, int64_t image_stride)
       : count(batch * blocks), image(blocks), stride(image_stride) {}
 
-  // Elements before a plane of y, of `size` each.
+  // Returns the offset of a plane of y, of `size` elements.
   int64_t OutputBefore(int64_t plane, int64_t size) const {
     return stride == 0 ? plane * size : plane / image * stride + plane % image * size;
   }
@@ -26,20 +26,22 @@ struct BlockedPoolPlanes {
   int64_t stride = 0;  // elements from one image to the next; 0: dense
 };
 
-// For all of these: T, the type of the elements, is float or BFloat16; work is cut over `threads`
-// threads, and bits do not depend on them. Index is uint8_t or int32_t. Thread safety: any.
+// For all functions below: T, the type of the elements, is float or BFloat16; work is divided among
+// `threads` threads, and results do not depend on their number. Index is uint8_t or int32_t. Thread
+// safety: any.
 
 // `index` may be null.
 template <typename T, typename Index>
 void BlockedMaxPool(int threads, const PoolWindow& window, const BlockedPoolPlanes& planes,
                     const T* x, T* y, Index* index);
-// Scratch of BFloat16 for the functions below, where sums are taken; float needs none.
+// Returns the BFloat16 elements of scratch for the functions below, where sums are taken; float
+// needs none.
 size_t BlockedPoolBackwardScratch(int threads, const PoolWindow& window);
 template <typename T, typename Index>
 void BlockedMaxPoolBackward(int threads, const PoolWindow& window, const BlockedPoolPlanes& planes,
                             const Index* index, const T* dy, T* dx, std::span<std::byte> scratch);
 
-// Requires windows that are not empty.
+// Requires that no window is empty.
 template <typename T>
 void BlockedAveragePool(int threads, const PoolWindow& window, bool exclude_pad,
                         const BlockedPoolPlanes& planes, const T* x, T* y);

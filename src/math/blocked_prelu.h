@@ -1,4 +1,4 @@
-// PReLU on blocked blobs (core/memory_format.h); what fills up the last block stays 0.
+// PReLU on blocked blobs (core/memory_format.h); the padding of the last block stays 0.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ struct PReluBlocks {
   bool shared = false;  // one slope for all channels
 };
 
-// For all of these: work is cut over `threads` threads, bits do not depend on them. Thread safety:
-// any.
+// For all functions below: work is divided among `threads` threads, and results do not depend on
+// their number. Thread safety: any.
 
 // y = x > 0 ? x : slope * x. y may be x.
 void BlockedPRelu(int threads, const PReluBlocks& blocks, const float* x, float* y);

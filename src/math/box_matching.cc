@@ -13,7 +13,8 @@ struct Pair {
 
 double Rank(const Pair& pair) { return MatchRank(pair.overlap); }
 
-// All pairs that may match, the best first. Of equal ones the first box comes first, as in Caffe.
+// Returns all pairs that may match, best first. Equal pairs are in the order of their boxes, as in
+// Caffe.
 std::vector<Pair> RankedPairs(std::span<const Box> boxes, std::span<const Box> objects,
                               BoxMatches* matches) {
   std::vector<Pair> pairs;

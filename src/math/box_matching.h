@@ -1,4 +1,4 @@
-// Which box stands for which object.
+// Matches boxes to objects.
 #pragma once
 
 #include <cmath>
@@ -14,11 +14,11 @@ inline constexpr int64_t kUnmatched = -1;
 inline constexpr int64_t kIgnoredBox = -2;
 
 constexpr double kLeastMatchOverlap = 1e-6;
-// Priors on a grid often overlap an object equally but for rounding; what is nearer counts as
-// equal.
+// Priors on a grid often overlap an object equally except for rounding; smaller differences count
+// as equal.
 constexpr double kEqualOverlaps = 1e-6;
 
-// Of two pairs the one of larger rank matches first.
+// The pair with the larger rank matches first.
 CREMA_HOST_DEVICE inline double MatchRank(double overlap) {
   return std::round(overlap / kEqualOverlaps);
 }
@@ -34,10 +34,10 @@ struct BoxMatches {
   std::vector<double> overlap;  // by box: the largest with any object
 };
 
-// First each object gets a box of its own: again and again the pair that overlaps most, among the
-// boxes and objects still free, as long as it overlaps by more than 1e-6; of pairs that are equal
-// up to 1e-6, the first box. Then, per_prediction, every free box gets the object that it overlaps
-// most, if by overlap_threshold or more. Boxes and objects without area match nothing.
+// First each object gets a box of its own: repeatedly the pair that overlaps most, among the boxes
+// and objects still free, if it overlaps by more than 1e-6; of pairs that are equal up to 1e-6, the
+// first box. Then, with per_prediction, every free box gets the object that it overlaps most, if by
+// overlap_threshold or more. Boxes and objects without area match nothing.
 BoxMatches MatchBoxes(std::span<const Box> boxes, std::span<const Box> objects,
                       const MatchRule& rule);
 

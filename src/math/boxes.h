@@ -1,5 +1,6 @@
-// Upright boxes: areas, overlaps, and how a box is written relative to a prior. Of GPUs too, which
-// round as the CPU does (but for exponentials and logarithms), so that ties are the same there.
+// Axis-aligned boxes: areas, overlaps, and their encoding relative to a prior. GPUs use this code
+// too and round as the CPU does (except for exponentials and logarithms), so that ties are resolved
+// alike.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 
 namespace crema {
 
-// Corners. A box whose maximum does not lie behind its minimum has no area.
+// Corners. A box has no area unless its maximum is greater than its minimum on both axes.
 struct Box {
   double xmin = 0;
   double ymin = 0;
@@ -22,7 +23,7 @@ struct Box {
   CREMA_HOST_DEVICE double height() const { return ymax - ymin; }
 };
 
-// How large [a, b] is: b - a (kContinuous), or b - a + 1, both pixels counted (kPixels).
+// The length of [a, b]: b - a (kContinuous), or b - a + 1, both pixels counted (kPixels).
 enum class BoxUnits { kContinuous, kPixels };
 
 enum class BoxCode {
@@ -33,7 +34,7 @@ enum class BoxCode {
 
 using BoxOffsets = std::array<double, 4>;
 
-// A product that is rounded before anything is added to it: GPUs would fuse both.
+// A product that is rounded before something is added to it: GPUs would fuse both operations.
 CREMA_HOST_DEVICE inline double RoundedProduct(double a, double b) {
 #ifdef __CUDA_ARCH__
   return __dmul_rn(a, b);
@@ -50,14 +51,14 @@ CREMA_HOST_DEVICE inline BoxOffsets BoxCorners(const Box& box) {
   return {box.xmin, box.ymin, box.xmax, box.ymax};
 }
 
-// 0 for a box that is the wrong way round.
+// Returns 0 if a maximum is below its minimum.
 CREMA_HOST_DEVICE inline double Area(const Box& box, BoxUnits units = BoxUnits::kContinuous) {
   const double width = BoxSide(box.xmin, box.xmax, units);
   const double height = BoxSide(box.ymin, box.ymax, units);
   return width < 0 || height < 0 ? 0 : RoundedProduct(width, height);
 }
 
-// The common area; 0 for boxes that do not meet.
+// Returns the common area; 0 for disjoint boxes.
 CREMA_HOST_DEVICE inline double Intersection(const Box& a, const Box& b,
                                              BoxUnits units = BoxUnits::kContinuous) {
   if (b.xmin > a.xmax || b.xmax < a.xmin || b.ymin > a.ymax || b.ymax < a.ymin) return 0;
@@ -66,7 +67,7 @@ CREMA_HOST_DEVICE inline double Intersection(const Box& a, const Box& b,
               units);
 }
 
-// Intersection over union, in 0..1; 0 for boxes without area. NaN where a corner is NaN.
+// Returns intersection over union, in 0..1; 0 for boxes without area. NaN if a corner is NaN.
 CREMA_HOST_DEVICE inline double Overlap(const Box& a, const Box& b,
                                         BoxUnits units = BoxUnits::kContinuous) {
   const double common = Intersection(a, b, units);
@@ -74,17 +75,15 @@ CREMA_HOST_DEVICE inline double Overlap(const Box& a, const Box& b,
   return common / (Area(a, units) + Area(b, units) - common);
 }
 
-// Both sides are longer than 0.
 CREMA_HOST_DEVICE inline bool HasArea(const Box& box) {
   return box.xmax > box.xmin && box.ymax > box.ymin;
 }
 
-// Lies within [0, 1] x [0, 1].
 CREMA_HOST_DEVICE inline bool InUnitSquare(const Box& box) {
   return box.xmin >= 0 && box.ymin >= 0 && box.xmax <= 1 && box.ymax <= 1;
 }
 
-// Every coordinate limited to [0, width] or [0, height].
+// Limits every coordinate to [0, width] or [0, height].
 CREMA_HOST_DEVICE inline Box Clip(const Box& box, double width, double height) {
   return {std::clamp(box.xmin, 0.0, width), std::clamp(box.ymin, 0.0, height),
           std::clamp(box.xmax, 0.0, width), std::clamp(box.ymax, 0.0, height)};
@@ -95,8 +94,8 @@ CREMA_HOST_DEVICE inline Box Scale(const Box& box, double sx, double sy) {
   return {box.xmin * sx, box.ymin * sy, box.xmax * sx, box.ymax * sy};
 }
 
-// `box` relative to `prior`, divided by `variance`. kCenterSize and kCornerSize require a prior,
-// and kCenterSize a box, with area.
+// Encodes `box` relative to `prior`, divided by `variance`. kCenterSize and kCornerSize require a
+// prior with area; kCenterSize also requires a box with area.
 CREMA_HOST_DEVICE inline BoxOffsets Encode(BoxCode code, const Box& box, const Box& prior,
                                            const BoxOffsets& variance) {
   BoxOffsets offsets{};

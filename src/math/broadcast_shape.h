@@ -1,11 +1,11 @@
-// How small tensors lie over large ones; see math/broadcast.h.
+// The broadcast of small tensors along a large one; see math/broadcast.h.
 #pragma once
 
 #include <cstdint>
 
 namespace crema {
 
-// A large tensor seen so, and small ones of `middle` elements.
+// A large tensor as (outer, middle, inner); small tensors have `middle` elements.
 struct BroadcastShape {
   int64_t outer = 1;
   int64_t middle = 1;

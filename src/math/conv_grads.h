@@ -1,4 +1,4 @@
-// What the backward pass of a convolution in single precision reads and writes.
+// Inputs and outputs of the backward pass of a convolution in single precision.
 #pragma once
 
 namespace crema {

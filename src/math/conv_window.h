@@ -1,4 +1,4 @@
-// How a filter slides over an input with any number of spatial axes.
+// The filter window of a convolution with any number of spatial axes.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ struct ConvWindow {
   int64_t OutSize() const { return Product(out); }
   int64_t KernelSize() const { return Product(kernel); }
 
-  // Columns are the image itself: every kernel is 1, every step 1, no padding.
+  // The column matrix is the image itself: every kernel is 1, every stride 1, no padding.
   bool IsPointwise() const {
     for (size_t i = 0; i < static_cast<size_t>(axes); ++i) {
       if (kernel[i] != 1 || stride[i] != 1 || pad[i] != 0) return false;
@@ -32,9 +32,9 @@ struct ConvWindow {
   }
 
  private:
-  int64_t Product(const Sizes& extents) const {
+  int64_t Product(const Sizes& sizes) const {
     int64_t product = 1;
-    for (int i = 0; i < axes; ++i) product *= extents[static_cast<size_t>(i)];
+    for (int i = 0; i < axes; ++i) product *= sizes[static_cast<size_t>(i)];
     return product;
   }
 };

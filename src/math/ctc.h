@@ -1,5 +1,5 @@
-// Connectionist temporal classification (Graves, Fernandez, Gomez, Schmidhuber 2006): how probable
-// a label sequence is, over all ways to spread it over time.
+// Connectionist temporal classification (Graves, Fernandez, Gomez, Schmidhuber 2006): the
+// probability of a label sequence, summed over all its alignments in time.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +18,17 @@ struct CtcSequence {
   int64_t blank = 0;
 };
 
-// The fewest steps that can hold the labels: one for each, and a blank between equal neighbours.
+// Returns the fewest steps that can hold the labels: one for each, and a blank between equal
+// neighbours.
 template <typename T>
 int64_t CtcFewestSteps(std::span<const T> labels);
 
-// How many doubles CtcLoss needs for up to that many steps and labels.
+// Returns the doubles that CtcLoss needs for up to that many steps and labels.
 int64_t CtcScratch(int64_t steps, int64_t labels);
 
-// -ln P(labels), after a softmax over the classes of each step; infinity where no path is possible.
-// `gradient` is null, or is written for all steps, laid out as the logits; its values mean nothing
-// where the result is not finite. Forward-backward in log space.
+// Returns -ln P(labels), after a softmax over the classes of each step; infinity if no alignment is
+// possible. `gradient` is null, or is written for all steps, laid out as the logits; its values are
+// unspecified if the result is not finite. Forward-backward in log space.
 template <typename T>
 double CtcLoss(const CtcSequence<T>& sequence, T* gradient, double* scratch);
 

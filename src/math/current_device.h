@@ -1,12 +1,12 @@
-// The GPU that libraries are asked about.
+// The current GPU of the calling thread.
 #pragma once
 
 #include "core/device.h"
 
 namespace crema {
 
-// Makes a GPU the one of this thread, as the runtime of CUDA has it; nothing for the CPU, and where
-// there is no such GPU. Queues of a GPU (DeviceQueue) do that by themselves.
+// Makes a GPU the current CUDA device of this thread; does nothing for the CPU or a GPU that does
+// not exist. The queues of a GPU (DeviceQueue) do it themselves.
 void SetCurrentDevice(const Device& device);
 
 }  // namespace crema

@@ -1,5 +1,5 @@
-// Products of matrices that both change from pass to pass, in single precision by oneDNN. Only
-// there when the build has oneDNN (CREMA_HAVE_ONEDNN).
+// Matrix products in single precision by oneDNN, for operands that both change from pass to pass.
+// Only in builds with oneDNN (CREMA_HAVE_ONEDNN).
 #pragma once
 
 #include <cstddef>
@@ -17,22 +17,22 @@ struct DenseProductConfig {
   bool transpose_a = false;  // A is given as k x m
   bool transpose_b = false;  // B is given as n x k
   float scale = 1;
-  bool add = false;  // to what C holds; scale is 1 then
+  bool add = false;  // to the contents of C; scale is 1 then
   int threads = 1;
 };
 
-// Thread safety: one thread at a time, on at most `threads` threads. Inside of a ParallelFor body
+// Thread safety: one thread at a time, on at most `threads` threads. Inside a ParallelFor body use
 // one with threads = 1.
 class DenseProduct {
  public:
-  // Requires m, n, k > 0. Throws kUnsupported where oneDNN has nothing for it.
+  // Requires m, n, k > 0. Throws kUnsupported if oneDNN has no implementation.
   explicit DenseProduct(const DenseProductConfig& config);
   ~DenseProduct();
   DenseProduct(DenseProduct&&) noexcept;
   DenseProduct& operator=(DenseProduct&&) noexcept;
 
-  // Whether it is oneDNN's fastest code, made for these extents, and not a general one that takes
-  // as long as Gemm.
+  // Returns true if oneDNN uses its fastest code, compiled for this shape, and not a general one
+  // that takes as long as Gemm.
   static bool IsFast(const DenseProductConfig& config);
 
   size_t Scratch() const;  // bytes that Run needs, on a cache line

@@ -1,4 +1,4 @@
-// Convolution in single precision where each output channel sees one input channel, with one or two
+// Convolution in single precision where each output channel has one input channel, with one or two
 // spatial axes.
 #pragma once
 
@@ -12,17 +12,17 @@
 
 namespace crema {
 
-// One plane, padded and taken apart by the residues of its rows and columns modulo the strides
+// One plane, padded and split by the residues of its rows and columns modulo the strides
 // ("phases"): there the inputs of neighbouring outputs are neighbours, whatever the stride, and one
-// tap of the filter for a whole plane of outputs is one run of memory. The runs are as long as the
-// rows of a phase; what lies between the outputs of two rows is computed and left out.
+// filter element for a whole plane of outputs reads one contiguous run. The runs are as long as the
+// rows of a phase; the elements between the outputs of two rows are computed and discarded.
 struct DepthwiseShape {
-  // Requires: window.axes is 1 or 2; no stride is larger than what the kernel covers.
+  // Requires: window.axes is 1 or 2; no stride is larger than the dilated kernel.
   DepthwiseShape(const ConvWindow& window, int64_t in_channels, int64_t out_channels);
 
   struct Axis {
     int64_t in = 1, out = 1, kernel = 1, stride = 1, pad = 0, dilation = 1;
-    int64_t phase = 1;  // extent of a phase
+    int64_t phase = 1;  // size of a phase
   } h, w;
   int64_t channels;
   int64_t multiplier;  // outputs of a channel
@@ -32,7 +32,7 @@ struct DepthwiseShape {
   int64_t OutPlane() const { return h.out * w.out; }
   int64_t Phases() const { return h.stride * w.stride * h.phase * w.phase; }  // elements
   int64_t Run() const { return (h.out - 1) * w.phase + w.out; }
-  // Where a tap's run begins.
+  // Returns the offset of the run of a filter element.
   int64_t Offset(int64_t tap) const;
 };
 

@@ -1,5 +1,5 @@
-// exp, sigmoid, tanh and erfc for loops: the compiler can do many at a time, which it cannot with
-// the functions of the standard library. In f64 they are those.
+// exp, sigmoid, tanh and erfc that the compiler can vectorise, which it cannot do with the
+// functions of the standard library. In f64 they are the standard ones.
 #pragma once
 
 #include <bit>
@@ -12,14 +12,14 @@
 namespace crema {
 
 // e^x = series * 2^power for x from -86.6 to 88.72: power = round(x / ln 2), and the Taylor series
-// of e^r for the rest, |r| <= ln 2 / 2. Of NaN the series is one.
+// of e^r for the remainder, |r| <= ln 2 / 2. For NaN the series is NaN.
 struct ExpParts {
   float series;
   int32_t power;
 };
 CREMA_HOST_DEVICE inline ExpParts SplitExp(float x) {
   constexpr float kLog2E = 1.44269504F;
-  constexpr float kLn2High = 0x1.62e4p-1F, kLn2Low = 0x1.7f7d1cp-20F;  // k times the first is exact
+  constexpr float kLn2High = 0x1.62e4p-1F, kLn2Low = 0x1.7f7d1cp-20F;  // k times kLn2High is exact
   constexpr float kRound = 0x1.8p23F;  // adding it leaves the nearest integer in the last bits
   const float shifted = x * kLog2E + kRound;
   const float k = shifted - kRound;
@@ -39,7 +39,7 @@ CREMA_HOST_DEVICE inline ExpParts SplitExp(float x) {
 CREMA_HOST_DEVICE inline float FastExp(float x) {
   constexpr float kLow = -86.6F, kHigh = 88.72F;
   const ExpParts parts = SplitExp(x < kLow ? kLow : (x > kHigh ? kHigh : x));
-  // In two factors, as 2^128 is no number.
+  // In two factors, as 2^128 is not a float.
   const float scale = std::bit_cast<float>((parts.power + 126) << 23);
   const float result = parts.series * scale * 2;
   if (x < kLow) return 0;
@@ -63,8 +63,8 @@ CREMA_HOST_DEVICE inline float FastTanh(float x) {
 CREMA_HOST_DEVICE inline double FastTanh(double x) { return std::tanh(x); }
 
 // The relative error grows from 4 units in the last place at 0 to 40 at 9, where x^2 has lost as
-// much. erfc(x) e^(x^2) / t is a polynomial in t = 1 / (1 + x / 2), fitted for 0 <= x <= 10 to a
-// relative error of 5e-8; for x < 0, erfc(x) = 2 - erfc(-x).
+// much precision. erfc(x) e^(x^2) / t is a polynomial in t = 1 / (1 + x / 2), fitted for 0 <= x <=
+// 10 to a relative error of 5e-8; for x < 0, erfc(x) = 2 - erfc(-x).
 CREMA_HOST_DEVICE inline float FastErfc(float x) {
   const float sign = x < 0 ? -1.0F : 1.0F;
   const float size = sign * x;

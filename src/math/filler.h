@@ -1,4 +1,4 @@
-// First values of learned blobs: constant, uniform, gaussian, positive_unitball, xavier, msra,
+// Initial values of parameters: constant, uniform, gaussian, positive_unitball, xavier, msra,
 // bilinear.
 #pragma once
 
@@ -10,13 +10,13 @@
 
 namespace crema {
 
-// Throws kInvalidArgument when the filler is unknown or cannot fill a blob of this shape.
+// Throws kInvalidArgument if the filler is unknown or cannot fill a blob of this shape.
 // `where.field` is the path of the filler itself, e.g. "inner_product_param.weight_filler".
 void ValidateFiller(const FillerParameter& filler, const Shape& shape, const Where& where = {});
 
 // Writes the f32 or f64 tensor `out` on the CPU. Element i is a function of the filler, the shape,
-// the stream and i: the number of threads makes no difference.
-// Requires: out has as many elements as shape. Throws as ValidateFiller does.
+// the stream and i: it does not depend on the number of threads. Requires: out has as many elements
+// as shape. Throws as ValidateFiller does.
 void Fill(const FillerParameter& filler, const Shape& shape, const RandomStream& stream,
           const TensorView& out, int threads = 1);
 

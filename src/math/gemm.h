@@ -7,7 +7,7 @@ namespace crema {
 
 // C = alpha * op(A) * op(B) + beta * C, all row-major. op(A) is m x k, op(B) is k x n; `lda` is the
 // distance in elements between rows of A as stored (k, or m when transposed), and so on. The work
-// is cut over `threads` threads; the result depends on the thread count only through rounding.
+// is divided among `threads` threads; the result depends on their number only through rounding.
 // Inside a ParallelFor body pass threads = 1. T is float or double. Thread safety: any.
 template <typename T>
 void Gemm(int threads, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, T alpha,

@@ -1,4 +1,4 @@
-// Convolution as a matrix product: the patches of an image as columns, and back.
+// Convolution as a matrix product: converts the patches of an image to columns, and back.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace crema {
 template <typename T>
 void Im2col(const ConvWindow& window, int64_t channels, const T* image, T* columns);
 
-// The transpose: image[...] = the sum of all columns that were taken from it. Overwrites `image`.
+// The transpose: image[...] = the sum of all column elements that came from it. Overwrites `image`.
 template <typename T>
 void Col2im(const ConvWindow& window, int64_t channels, const T* columns, T* image);
 

@@ -1,4 +1,4 @@
-// Images that are ranges of larger ones, so that they lie further apart than they are large.
+// Batches of images that are sub-views of larger ones, with gaps between the images.
 #pragma once
 
 #include <algorithm>
@@ -15,9 +15,8 @@ struct ImageRanges {
   int64_t stride = 0;  // elements from one image to the next; 0: dense
 };
 
-// Brings the gradient dy of a batch of images, of `size` elements each, together in dense memory:
-// what a ReLU whose output is y lets through of it, or all where there is none. T is float or
-// BFloat16. Thread safety: any.
+// Copies the gradient dy of a batch of images, of `size` elements each, to dense memory, masked by
+// a ReLU with output y if there is one. T is float or BFloat16. Thread safety: any.
 template <typename T>
 void GatherMasked(int threads, int64_t images, int64_t size, const FusedRelu& relu,
                   const ImageRanges<T>& y, const ImageRanges<T>& dy, T* masked) {

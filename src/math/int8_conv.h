@@ -1,5 +1,5 @@
-// Convolution on blobs of bytes (MemoryFormat::kInt8) by oneDNN: bytes times bytes, summed exactly
-// in 32 bits. Only there when the build has oneDNN (CREMA_HAVE_ONEDNN).
+// Convolution on int8 blobs (MemoryFormat::kInt8) by oneDNN, with exact sums in 32 bits. Only in
+// builds with oneDNN (CREMA_HAVE_ONEDNN).
 #pragma once
 
 #include <cstddef>
@@ -15,22 +15,23 @@ namespace crema {
 struct Int8ConvConfig {
   BlockedConvShape shape;
   Int8Scale x;
-  // Bytes of this scale; otherwise y is float and N x H x W x C.
+  // y has int8 elements of this scale; otherwise it is float and N x H x W x C.
   bool bytes_out = false;
   Int8Scale y;
   bool bias = false;
   bool affine = false;  // ConvLearned::factor and shift are given
-  bool sum = false;     // bytes of scale `added` are added before the ReLU; for bytes_out
+  bool sum = false;     // int8 elements of scale `added` are added before the ReLU; for bytes_out
   Int8Scale added;
   FusedRelu relu;
   int threads = 1;
 };
 
-// y = relu((weight * x + bias) * factor + shift + added), weights by QuantizeRows for each output
-// channel. Thread safety: one thread at a time, on at most `threads` threads.
+// y = relu((weight * x + bias) * factor + shift + added), with the weights quantized by
+// QuantizeRows for each output channel. Thread safety: one thread at a time, on at most `threads`
+// threads.
 class Int8Conv {
  public:
-  // Throws kUnsupported where oneDNN has nothing for it.
+  // Throws kUnsupported if oneDNN has no implementation.
   explicit Int8Conv(const Int8ConvConfig& config);
   ~Int8Conv();
   Int8Conv(const Int8Conv&) = delete;
@@ -38,15 +39,16 @@ class Int8Conv {
 
   bool IsReference() const;
   size_t Scratch() const;
-  size_t PackedBytes() const;  // packed weights and numbers by channel
+  size_t PackedBytes() const;  // packed weights and values per channel
 
   void Prepare();
-  // `keep_weights`: learned values are those of the call before, if that said so too.
+  // `keep_weights`: the parameters have not changed since the previous call, which had keep_weights
+  // too.
   void Forward(const void* x, const ConvLearned& learned, const void* added, void* y,
                bool keep_weights, std::span<std::byte> scratch);
 
-  // What is kept of the weights, null before that; and the same of another one, for the same
-  // weights, instead of its own: false where that does not fit.
+  // ExportPacked returns the packed weights, null before Forward. ImportPacked uses those of
+  // another object for the same weights instead; it returns false if they do not fit.
   SharedPackedWeights ExportPacked() const;
   bool ImportPacked(const SharedPackedWeights& shared);
 

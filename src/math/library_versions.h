@@ -1,11 +1,11 @@
-// The libraries that kernels are made of.
+// The versions of the math libraries.
 #pragma once
 
 #include <string>
 
 namespace crema {
 
-// "oneDNN 2.6.3", as far as this build has them, or "none"; on one line.
+// Returns e.g. "oneDNN 2.6.3" for the libraries in this build, or "none"; on one line.
 std::string LibraryVersions();
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// Sums of numbers that are given by their logarithms.
+// Sums of numbers given by their logarithms.
 #pragma once
 
 #include <cmath>

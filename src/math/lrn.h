@@ -10,8 +10,7 @@ struct LrnShape {
   int64_t channels = 0;
   int64_t height = 0;
   int64_t width = 0;
-  // For LrnWithin, the spatial extents where there are not two of them; height * width is their
-  // product then.
+  // For LrnWithin: the spatial axes if there are not two; height * width is their product then.
   std::span<const int64_t> spatial = {};
   int64_t Plane() const { return height * width; }
 };
@@ -23,7 +22,7 @@ struct LrnParam {
   double k = 1;
 };
 
-// Doubles of scratch that the functions below need.
+// Return the doubles of scratch that the functions below need.
 int64_t LrnAcrossScratch(const LrnShape& shape);
 int64_t LrnWithinScratch(const LrnShape& shape);
 
@@ -37,7 +36,7 @@ void LrnAcrossBackward(const LrnShape& shape, const LrnParam& param, const T* x,
                        const T* dy, T* dx, double* scratch);
 
 // Over size x size neighbouring pixels of the same channel: scale = 1 + alpha / size^2 * sum of
-// x^2; with d spatial axes size^d in place of size^2.
+// x^2; with d spatial axes size^d instead of size^2.
 template <typename T>
 void LrnWithin(const LrnShape& shape, const LrnParam& param, const T* x, T* scale, T* y,
                double* scratch);

@@ -1,4 +1,4 @@
-// Internal to LRN: scale^-beta, where the usual exponents need no std::pow.
+// Internal to LRN: scale^-beta, without std::pow for the usual exponents.
 #pragma once
 
 #include <cmath>

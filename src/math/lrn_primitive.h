@@ -1,5 +1,5 @@
-// Local response normalisation over channels of blocked blobs by oneDNN. Only there when the build
-// has oneDNN (CREMA_HAVE_ONEDNN).
+// Local response normalisation over channels of blocked blobs by oneDNN. Only in builds with oneDNN
+// (CREMA_HAVE_ONEDNN).
 #pragma once
 
 #include <cstddef>
@@ -22,21 +22,21 @@ struct LrnPrimitiveConfig {
 // Thread safety: one thread at a time, on at most `threads` threads.
 class LrnPrimitive {
  public:
-  // Throws kUnsupported where oneDNN has nothing for it.
+  // Throws kUnsupported if oneDNN has no implementation.
   explicit LrnPrimitive(const LrnPrimitiveConfig& config);
   ~LrnPrimitive();
   LrnPrimitive(const LrnPrimitive&) = delete;
   LrnPrimitive& operator=(const LrnPrimitive&) = delete;
 
-  // Something of it would be done by oneDNN's slow reference code.
+  // Returns true if oneDNN has only its slow reference code for one of the passes.
   bool IsReference() const;
-  // Bytes that Forward leaves for Backward; 0 without `backward`.
+  // Bytes that Forward writes for Backward; 0 without `backward`.
   size_t WorkspaceBytes() const;
   size_t ForwardScratch() const;
   size_t BackwardScratch() const;
-  // Makes the primitives, which the first call would do otherwise.
+  // Creates the primitives; otherwise the first call does.
   void Prepare();
-  // `workspace` may be null where nobody wants it.
+  // `workspace` may be null if Backward is not called.
   void Forward(const float* x, float* y, void* workspace, std::span<std::byte> scratch);
   // Requires `backward`.
   void Backward(const float* x, const void* workspace, const float* dy, float* dx,

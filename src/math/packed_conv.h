@@ -1,6 +1,5 @@
 // Convolution in single precision with one or two spatial axes, as products of packed panels: the
-// patches of 32 pixels are laid out just before they are multiplied, so no column matrix is
-// written.
+// patches of 32 pixels are packed just before they are multiplied, so no column matrix is written.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +12,7 @@
 
 namespace crema {
 
-// Sizes of one image and one filter bank; a missing axis has extent 1.
+// Sizes of one image and one filter bank; a missing axis has size 1.
 struct PackedConvShape {
   // Requires: window.axes is at most 2.
   PackedConvShape(const ConvWindow& window, int64_t groups, int64_t in_channels,
@@ -24,7 +23,7 @@ struct PackedConvShape {
   int64_t outputs;   // of a group
   struct Axis {
     int64_t in = 1, out = 1, kernel = 1, stride = 1, pad = 0, dilation = 1;
-    int64_t reach = 1;  // inputs that outputs see, padding included
+    int64_t reach = 1;  // input pixels that the windows cover, padding included
   } h, w;
 
   int64_t Pixels() const { return h.out * w.out; }
@@ -32,7 +31,7 @@ struct PackedConvShape {
   int64_t InImage() const { return groups * channels * h.in * w.in; }
   int64_t OutImage() const { return groups * outputs * Pixels(); }
   int64_t WeightCount() const { return groups * outputs * Depth(); }
-  // The patches are read from a copy of the image with its padding, unless it is the same.
+  // Patches are read from a padded copy of the image, unless it would equal the image.
   bool NeedsCopy() const { return h.pad != 0 || w.pad != 0 || h.reach != h.in || w.reach != w.in; }
   int64_t ViewImage() const { return groups * channels * h.reach * w.reach; }
   bool IsPointwise() const {
@@ -40,7 +39,7 @@ struct PackedConvShape {
   }
 };
 
-// Whether this processor has the vector units for it; the functions below require it.
+// Returns true if this processor has the vector units; the functions below require them.
 bool HavePackedConv();
 
 // y = relu(weight * x + bias); `bias` may be null. Thread safety: any, with scratch of its own.

@@ -1,5 +1,5 @@
 // The product of an InnerProduct layer, or of a step of a recurrent one, by oneDNN, with packed
-// weights. Only there when the build has oneDNN (CREMA_HAVE_ONEDNN).
+// weights. Only in builds with oneDNN (CREMA_HAVE_ONEDNN).
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 
 namespace crema {
 
-// Y (rows x outputs) = relu(X W^T + bias), or with `add` what it was and that. X is rows x
-// `channels` x `height` x `width`, and W has the columns in that order.
+// Y (rows x outputs) = relu(X W^T + bias), or with `add` Y += X W^T. X is rows x `channels` x
+// `height` x `width`, and W has its columns in that order.
 struct PackedProductConfig {
   int64_t rows = 0;
   int64_t channels = 0;
@@ -23,8 +23,8 @@ struct PackedProductConfig {
   int64_t width = 1;
   int64_t outputs = 0;
   bool transposed = false;  // W is given as inputs x outputs
-  // Type of both factors. kF32: sums are in single precision. kBF16: X and W are rounded, sums are
-  // in single precision. kU8: X is bytes of scale `x`, W is rounded to bytes, sums are exact.
+  // Type of both factors. kF32: sums in single precision. kBF16: X and W are rounded, sums in
+  // single precision. kU8: X is uint8 of scale `x`, W is quantized to int8, sums are exact.
   DType type = DType::kF32;
   Int8Scale x = {};
   bool bias = false;
@@ -38,28 +38,28 @@ struct PackedProductConfig {
 // Thread safety: one thread at a time, on at most `threads` threads.
 class PackedProduct {
  public:
-  // Requires a row and more. Throws kUnsupported where oneDNN has nothing for it.
+  // Requires at least one row. Throws kUnsupported if oneDNN has no implementation.
   explicit PackedProduct(const PackedProductConfig& config);
   ~PackedProduct();
   PackedProduct(const PackedProduct&) = delete;
   PackedProduct& operator=(const PackedProduct&) = delete;
 
-  // Bytes that a call needs as scratch, and that this keeps for packed weights.
+  // Bytes of scratch of a call, and of the packed weights that this object keeps.
   size_t Scratch() const;
   size_t PackedBytes() const;
 
-  // `x` is float, or bytes for kU8. `bias` is read where the configuration has one. `keep_weights`:
-  // weights are those of the call before, if that said so too.
+  // `x` is float, or bytes for kU8. `bias` is read if the configuration has one. `keep_weights`:
+  // the weights have not changed since the previous call, which had keep_weights too.
   void Forward(const void* x, const float* weight, const float* bias, float* y, bool keep_weights,
                std::span<std::byte> scratch);
 
   // Returns the packed weights that Forward keeps; null: none.
   SharedPackedWeights ExportPacked() const;
-  // Uses those of another product for the same weights instead of its own; false where it would
-  // pack them otherwise.
+  // Uses those of another product for the same weights instead of its own; returns false if their
+  // layout differs.
   bool ImportPacked(const SharedPackedWeights& shared);
 
-  // The next call packs its weights, even if the one before was to keep them.
+  // The next call packs the weights even if the previous call had keep_weights.
   void ForgetWeights();
 
  private:

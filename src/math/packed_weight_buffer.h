@@ -10,8 +10,8 @@
 
 namespace crema {
 
-// Packed weights of one implementation state, which other states may read. The same weights packed
-// for equal keys are interchangeable. Key has operator==. Thread safety: one thread at a time.
+// Packed weights of one layer state, which other states may read. The same weights packed for equal
+// keys are interchangeable. Key has operator==. Thread safety: one thread at a time.
 template <typename Key>
 class PackedWeightBuffer {
  public:
@@ -24,7 +24,7 @@ class PackedWeightBuffer {
   const std::byte* Get(bool keep, const PackInto& pack) {
     if (!keep || !keeps_) {
       keeps_ = false;
-      // Others may read what was exported or imported.
+      // Others may read exported or imported weights.
       if (written_ == nullptr || written_.use_count() > 2) {
         current_ = written_ = std::make_shared<Values>(key_, bytes_);
       }
@@ -60,7 +60,7 @@ class PackedWeightBuffer {
   const Key key_;
   const size_t bytes_;
   std::shared_ptr<const Values> current_;
-  std::shared_ptr<Values> written_;  // null, or `current_` where this buffer packed it
+  std::shared_ptr<Values> written_;  // null, or `current_` if this buffer packed it
   bool keeps_ = false;
 };
 

@@ -1,12 +1,12 @@
-// What rows have made of weights that stay as they are.
+// Weights reordered or transformed for one implementation.
 #pragma once
 
 #include <memory>
 
 namespace crema {
 
-// Weights in the order or the transformation that some code likes, which each derives for itself.
-// Immutable once it was handed out. Thread safety: any number of threads.
+// Weights reordered or transformed for one implementation, which derives a class. Immutable once
+// shared. Thread safety: any number of threads.
 class PackedWeights {
  public:
   virtual ~PackedWeights() = default;

@@ -1,4 +1,4 @@
-// Pooling of planes: what a window of one plane gives, and the way back.
+// Pooling of planes, and its gradients.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct PoolAxis {
     const int64_t end = Start(o) + kernel;
     return end < in ? end : in;
   }
-  // Cells that AVE divides by: padding counts, cells beyond it do not.
+  // The cells that AVE divides by: padding counts, cells beyond it do not.
   CREMA_HOST_DEVICE int64_t Padded(int64_t o) const {
     const int64_t end = Start(o) + kernel;
     return (end < in + pad ? end : in + pad) - Start(o);
@@ -36,18 +36,18 @@ struct PoolWindow {
   int64_t OutSize() const { return h.out * w.out; }
 };
 
-// Where in its window a maximum was: kernel row * kernel width + kernel column. Index is uint8_t
-// where windows are small enough, else int32_t; the largest uint8_t, or -1, stands for "nowhere": a
+// The position of a maximum in its window: kernel row * kernel width + kernel column. Index is
+// uint8_t if windows are small enough, else int32_t; the largest uint8_t, or -1, means "none": a
 // window without a value above -FLT_MAX.
 constexpr int64_t kMaxSmallWindow = 255;
 template <typename Index>
 constexpr Index kNoIndex = static_cast<Index>(-1);
 
-// For all of these: `planes` planes one after the other; T is float or double, Index is uint8_t or
+// For all functions below: `planes` contiguous planes; T is float or double, Index is uint8_t or
 // int32_t. Thread safety: any.
 
-// y = the first largest value of each window, -FLT_MAX where there is none; NaN is never larger.
-// `index` may be null; `position`, which may be null too, is the place in the plane, or -1.
+// y = the first largest value of each window, -FLT_MAX if there is none; NaN is never larger.
+// `index` may be null; `position`, which may be null too, is the position in the plane, or -1.
 template <typename T, typename Index>
 void MaxPool(const PoolWindow& window, int64_t planes, const T* x, T* y, Index* index);
 template <typename T, typename Index>
@@ -56,19 +56,19 @@ template <typename T, typename Index>
 void MaxPoolBackward(const PoolWindow& window, int64_t planes, const Index* index, const T* dy,
                      T* dx);
 
-// Requires windows that are not empty. `exclude_pad`: divide by the cells inside the image.
+// Requires that no window is empty. `exclude_pad`: divide by the cells inside the image.
 template <typename T>
 void AveragePool(const PoolWindow& window, bool exclude_pad, int64_t planes, const T* x, T* y);
 template <typename T>
 void AveragePoolBackward(const PoolWindow& window, bool exclude_pad, int64_t planes, const T* dy,
                          T* dx);
 
-// Draws one value of each window with a chance in proportion to it (0 where all are 0); element
-// first_element + i of `random` serves output i. Requires pad 0 and values of 0 or more.
+// Draws one value of each window with a probability proportional to it (0 if all are 0); output i
+// uses element first_element + i of `random`. Requires pad 0 and values of 0 or more.
 template <typename T, typename Index>
 void StochasticPool(const PoolWindow& window, int64_t planes, const RandomStream& random,
                     int64_t first_element, const T* x, T* y, Index* index);
-// The mean of each window, weighted by the values themselves; 0 where their sum is not above 0.
+// The mean of each window, weighted by the values themselves; 0 unless their sum is above 0.
 template <typename T>
 void WeightedPool(const PoolWindow& window, int64_t planes, const T* x, T* y);
 template <typename T>

@@ -1,5 +1,5 @@
-// Pooling over any number of axes: what pool.h does for planes, in plain loops. Indices are places
-// in the block of cells, -1 for "nowhere".
+// Pooling over any number of axes: the functions of pool.h in plain loops. Indices are positions in
+// the block of cells, -1 for "none".
 #pragma once
 
 #include <array>
@@ -17,12 +17,12 @@ struct PoolWindowNd {
 
   int64_t InSize() const;
   int64_t OutSize() const;
-  // With one axis or two: the same as a window in a plane. Requires size <= 2.
+  // The same window in a plane, for one axis or two. Requires size <= 2.
   PoolWindow Plane() const;
 };
 
-// For all of these: `blocks` blocks of InSize() cells one after the other; T is float or double.
-// What they give is said in pool.h. Thread safety: any.
+// For all functions below: `blocks` contiguous blocks of InSize() cells; T is float or double.
+// Results are as in pool.h. Thread safety: any.
 template <typename T>
 void MaxPoolNd(const PoolWindowNd& window, int64_t blocks, const T* x, T* y, int32_t* index);
 template <typename T>

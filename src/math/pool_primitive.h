@@ -1,4 +1,4 @@
-// Pooling of blocked blobs by oneDNN. Only there when the build has oneDNN (CREMA_HAVE_ONEDNN).
+// Pooling of blocked blobs by oneDNN. Only in builds with oneDNN (CREMA_HAVE_ONEDNN).
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace crema {
 struct PoolPrimitiveConfig {
   enum class Rule : uint8_t {
     kMax,             // the first largest
-    kMeanOfWindow,    // divided by kernel height * kernel width, whatever lies outside
+    kMeanOfWindow,    // divided by kernel height * kernel width, padding included
     kMeanInsideImage  // divided by the cells inside the image
   };
 
@@ -24,33 +24,33 @@ struct PoolPrimitiveConfig {
   Rule rule = Rule::kMax;
   bool backward = false;
   int threads = 1;
-  bool halves = false;  // blobs are of bfloat16, and not of f32
+  bool halves = false;  // blobs are of bfloat16, not f32
 };
 
 // Thread safety: one thread at a time, on at most `threads` threads.
 class PoolPrimitive {
  public:
-  // Throws kUnsupported where oneDNN has nothing for it.
+  // Throws kUnsupported if oneDNN has no implementation.
   explicit PoolPrimitive(const PoolPrimitiveConfig& config);
   ~PoolPrimitive();
   PoolPrimitive(const PoolPrimitive&) = delete;
   PoolPrimitive& operator=(const PoolPrimitive&) = delete;
 
-  // Something of it would be done by oneDNN's slow reference code.
+  // Returns true if oneDNN has only its slow reference code for one of the passes.
   bool IsReference() const;
-  // Bytes of the places of the maxima in their windows, kernel row * kernel width + kernel column,
-  // in the order of y: of one byte or of four each. 0 for means, and without `backward`.
+  // Bytes for the positions of the maxima in their windows, kernel row * kernel width + kernel
+  // column, in the order of y, of one or four bytes each. 0 for means, and without `backward`.
   size_t IndexBytes() const;
   int64_t Images() const;
   size_t ForwardScratch() const;
   size_t BackwardScratch() const;
-  // Makes the primitives, which the first call would do otherwise.
+  // Creates the primitives; otherwise the first call does.
   void Prepare();
 
-  // A window without a value above -FLT_MAX has its maximum, -FLT_MAX, at place 0. `index`: see
+  // A window without a value above -FLT_MAX has its maximum, -FLT_MAX, at position 0. `index`: see
   // IndexBytes; null: not wanted.
   void Forward(const void* x, void* y, void* index, std::span<std::byte> scratch);
-  // Requires `backward`; `index` is what Forward gave.
+  // Requires `backward`; `index` is what Forward wrote.
   void Backward(const void* index, const void* dy, void* dx, std::span<std::byte> scratch);
 
  private:

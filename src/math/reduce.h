@@ -10,9 +10,9 @@
 
 namespace crema {
 
-// The sum of body(begin, end) over consecutive pieces of [0, count). Where the pieces are cut
-// depends on count and grain only, and they are added in order. `grain` is the least number of
-// elements that pays for a piece.
+// Returns the sum of body(begin, end) over consecutive pieces of [0, count). The pieces depend on
+// count and grain only, and their sums are added in order. `grain` is the least number of elements
+// worth a piece.
 template <typename Body>
 double OrderedSum(int threads, int64_t count, int64_t grain, Body&& body) {
   constexpr int64_t kMaxPieces = 64;

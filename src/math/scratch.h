@@ -1,4 +1,4 @@
-// Cuts one booked block of scratch memory into typed pieces.
+// Divides one reserved block of scratch memory into typed pieces.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace crema {
 
-// Book with ScratchBytes once a piece plus kScratchSlack once; then take the same pieces. Pieces
-// are aligned to a cache line. Thread safety: one thread at a time.
+// To reserve, add ScratchBytes of each piece and kScratchSlack once; then take the same pieces.
+// Pieces are aligned to a cache line. Thread safety: one thread at a time.
 class ScratchCutter {
  public:
   explicit ScratchCutter(std::span<std::byte> memory) : memory_(memory) {
@@ -27,7 +27,7 @@ class ScratchCutter {
     return piece;
   }
 
-  // What is left, for others to cut.
+  // Returns the memory that is left.
   std::span<std::byte> Rest() const { return memory_.subspan(std::min(used_, memory_.size())); }
 
   template <typename T>

@@ -13,10 +13,10 @@ struct SoftmaxSize {
 
 // y = exp(x - max x) / sum. y may be x.
 template <typename T>
-void SoftmaxForward(int threads, const SoftmaxSize& extent, const T* x, T* y);
+void SoftmaxForward(int threads, const SoftmaxSize& size, const T* x, T* y);
 
 // dx = y * (dy - sum dy * y). dx may be dy.
 template <typename T>
-void SoftmaxBackward(int threads, const SoftmaxSize& extent, const T* y, const T* dy, T* dx);
+void SoftmaxBackward(int threads, const SoftmaxSize& size, const T* y, const T* dy, T* dx);
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// Softmax of rows by oneDNN. Only there when the build has oneDNN (CREMA_HAVE_ONEDNN).
+// Softmax of rows by oneDNN. Only in builds with oneDNN (CREMA_HAVE_ONEDNN).
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,18 @@ namespace crema {
 // Thread safety: one thread at a time, on at most `threads` threads.
 class SoftmaxPrimitive {
  public:
-  // Throws kUnsupported where oneDNN has nothing for it.
+  // Throws kUnsupported if oneDNN has no implementation.
   SoftmaxPrimitive(int64_t rows, int64_t classes, int threads);
   ~SoftmaxPrimitive();
   SoftmaxPrimitive(const SoftmaxPrimitive&) = delete;
   SoftmaxPrimitive& operator=(const SoftmaxPrimitive&) = delete;
 
-  // It would be done by oneDNN's slow reference code.
+  // Returns true if oneDNN has only its slow reference code.
   bool IsReference() const;
   size_t Scratch() const;  // bytes
-  // Makes the primitive, which the first call would do otherwise.
+  // Creates the primitive; otherwise the first Forward does.
   void Prepare();
-  // y may be x. A row with NaN or with +infinity is NaN as a whole.
+  // y may be x. A row with a NaN or +infinity becomes all NaN.
   void Forward(const float* x, float* y, std::span<std::byte> scratch);
 
  private:

@@ -1,10 +1,10 @@
-// One binary for every x86-64: hot loops are compiled several times, and the CPU picks at load
-// time.
+// One binary for every x86-64 processor: hot loops are compiled for several levels, and one is
+// chosen when the program is loaded.
 #pragma once
 
-// Put before a function with a hot loop. Everything that it calls in the loop must be inlined into
-// it. Sanitizers run before the resolvers are ready, so there one version remains. Levels (from GCC
-// 12 on) and not models of processors: a model is only found by its name, so that all newer ones
+// Put before a function with a hot loop. Everything that the loop calls must be inlined into it.
+// Sanitizers start before the resolvers can run, so their builds have one version. Uses levels
+// (from GCC 12 on) and not processor models: a model is matched by its name only, so newer ones
 // would get the slowest version.
 #if defined(__x86_64__) && defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && \
     !defined(CREMA_SANITIZED)

@@ -10,7 +10,7 @@ bool IsHostSource(const PlannedLayer& layer) {
          layer.type->name != "Input";  // a program sets its outputs
 }
 
-size_t FirstLayerBehindSources(const Plan& plan) {
+size_t FirstLayerAfterSources(const Plan& plan) {
   size_t first = 0;
   for (size_t i = 0; i < plan.layers.size(); ++i) {
     if (IsHostSource(plan.layers[i])) first = i + 1;
@@ -20,7 +20,7 @@ size_t FirstLayerBehindSources(const Plan& plan) {
 
 // Host work of a pass is not repeated when a captured graph is launched.
 std::string WhyNoGraphCapture(const Plan& plan) {
-  for (size_t i = FirstLayerBehindSources(plan); i < plan.layers.size(); ++i) {
+  for (size_t i = FirstLayerAfterSources(plan); i < plan.layers.size(); ++i) {
     const PlannedLayer& layer = plan.layers[i];
     const char* reason = layer.implementation == &HostImplementation() ? "runs on the CPU"
                          : layer.info.dynamic_outputs ? "chooses its shape as it runs"

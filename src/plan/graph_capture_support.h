@@ -13,7 +13,7 @@ bool IsHostSource(const PlannedLayer& layer);
 
 // Returns the index of the layer after the last host source, or 0 without one. Passes do the same
 // work each time from this layer on.
-size_t FirstLayerBehindSources(const Plan& plan);
+size_t FirstLayerAfterSources(const Plan& plan);
 
 // Returns the reason why passes of this plan are queued layer by layer ("layer ..."), or an empty
 // string if the plan contains none. A layer may add another reason at run time

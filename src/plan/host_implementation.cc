@@ -104,8 +104,8 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
                  .statistics = statistics,
                  .output_shapes = args.output_shapes});
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const bool told = i < args.output_shapes.size();
-    const Shape& shape = told ? args.output_shapes[i] : outputs[i].shape();
+    const bool given = i < args.output_shapes.size();
+    const Shape& shape = given ? args.output_shapes[i] : outputs[i].shape();
     copies.Return({outputs[i].raw(), shape, outputs[i].dtype()}, args.outputs[i]);
   }
   copies.ReturnAll(saved, args.saved);

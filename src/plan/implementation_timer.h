@@ -34,7 +34,7 @@ class ImplementationTimer {
   }
 
   // Called after all layers of a plan were measured. Measurements can be stored now.
-  virtual void Keep() {}
+  virtual void Save() {}
 };
 
 }  // namespace crema

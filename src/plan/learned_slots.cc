@@ -121,9 +121,9 @@ class Assigner {
   void RequireFinite(size_t n, size_t i, const char* field, float value) {
     if (std::isfinite(value)) return;
     // Omits the sign of a NaN, which has no meaning.
-    const std::string told = std::isnan(value) ? "nan" : StrCat(value);
+    const std::string text = std::isnan(value) ? "nan" : StrCat(value);
     Report(n, StrCat("param[", i, "].", field),
-           StrCat(field, " is ", told, ", not a finite number"));
+           StrCat(field, " is ", text, ", not a finite number"));
   }
 
   struct Owner {
@@ -154,7 +154,7 @@ class Assigner {
 
   void Merge(size_t n, const std::string& field, bool given, float value, bool* owner_given,
              float* owner_value, const std::string& first_layer) {
-    if (!given || !std::isfinite(value) || !std::isfinite(*owner_value)) return;  // told before
+    if (!given || !std::isfinite(value) || !std::isfinite(*owner_value)) return;  // reported before
     if (*owner_given && *owner_value != value) {
       Report(n, field,
              StrCat("is ", value, ", but layer \"", first_layer, "\", which shares the blob, says ",

@@ -91,7 +91,7 @@ class Measurer {
         order, [](const auto* a, const auto* b) { return a->second.total() > b->second.total(); });
     ImplementationTimes times;
     for (const auto* job : order) Ask(job->first, job->second, &times);
-    options_.implementation_timer->Keep();
+    options_.implementation_timer->Save();
     return times;
   }
 

@@ -77,7 +77,7 @@ struct PlannedLayer {
   bool recompute = false;
   std::vector<int> runs_again;   // layers to run again before this backward, in order
   std::vector<bool> to_input;    // gradient needed, by input
-  std::vector<bool> to_learned;  // gradient needed, by learned blob
+  std::vector<bool> to_learned;  // gradient needed, by parameter
   std::vector<ArenaSlot> saved;  // of the run that backward follows
   int64_t forward_scratch = 0;   // bytes
   int64_t backward_scratch = 0;
@@ -105,7 +105,7 @@ inline bool WantsInputGradient(const PlannedLayer& layer) {
          std::find(layer.to_input.begin(), layer.to_input.end(), true) != layer.to_input.end();
 }
 
-// A learned blob of one layer. Blobs that share a name have one owner.
+// A parameter of one layer. Parameters that share a name have one owner.
 struct LearnedSlot {
   int layer = -1;
   int index = 0;  // among the blobs of its layer

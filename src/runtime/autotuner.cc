@@ -16,7 +16,7 @@
 namespace crema {
 namespace {
 
-// What times depend on besides the layer, on one line.
+// Returns everything besides the layer that times depend on, on one line.
 std::string MachineText(const std::string& build) {
   std::string text = StrCat(ProcessorName(), ", vectors of ", ChannelBlock(), "; ", build, "; ",
                             LibraryVersions(), "; ");
@@ -32,7 +32,7 @@ std::string Seconds(double seconds) {
   return text;
 }
 
-// What engines count as that cannot be had: the file has finite times only.
+// The time of engines that are not available: the file has finite times only.
 constexpr double kNever = 1e9;
 
 std::vector<std::string> NamesOf(std::span<const Implementation* const> implementations) {
@@ -42,7 +42,7 @@ std::vector<std::string> NamesOf(std::span<const Implementation* const> implemen
   return names;
 }
 
-// In the order of `names`; empty unless all are there.
+// Returns the times in the order of `names`; empty unless all are known.
 std::vector<double> TimesOf(const KnownTimes& times, std::span<const std::string> names) {
   std::vector<double> seconds;
   for (const std::string& name : names) {
@@ -66,7 +66,7 @@ Autotuner::Autotuner(AutotuneOptions options, TimeImplementationsFunction time_i
 Autotuner::~Autotuner() {
   if (fresh_.empty()) return;
   try {
-    Keep();
+    Save();
   } catch (...) {  // the next run measures again
   }
 }
@@ -135,7 +135,7 @@ std::vector<double> Autotuner::TimeWithinBound(const TimeAll& time_all) {
   return seconds;
 }
 
-void Autotuner::Keep() {
+void Autotuner::Save() {
   const std::lock_guard lock(mutex_);
   if (!options_.folder.empty() && !fresh_.empty()) {
     try {

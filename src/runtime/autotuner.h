@@ -1,4 +1,4 @@
-// Measures implementations within a bound of time, and keeps what it measured.
+// Measures implementations within a time limit, and stores the results.
 #pragma once
 
 #include <chrono>
@@ -15,40 +15,40 @@
 namespace crema {
 
 struct AutotuneOptions {
-  double seconds = 0;  // at most this long for all plans together, but for a pass that was begun
-  std::string folder = {};  // for the file of times; empty: they are not kept
-  std::string build = {};   // of Crema: times of other builds are not used
+  double seconds = 0;       // limit for all plans together; a pass in progress may exceed it
+  std::string folder = {};  // for the file of times; empty: they are not stored
+  std::string build = {};   // of Crema: times of other builds are ignored
   LogSink* log = nullptr;   // null: silent
 };
 
-// Asks the file of times first, so that what was measured once decides ever after: with that file a
-// second run makes the same plans and computes the same bits. A layer whose turn did not come
-// within the bound is kept as such; it is measured when a later run has a larger bound. Trouble
-// with the file is a warning, said once, and no reason not to measure. Thread safety: any number of
-// threads, one measures at a time.
+// Reads the file of times first, so that the first measurement stays decisive: with that file a
+// second run makes the same plans and computes the same bits. A layer that was not measured within
+// the limit is recorded as such; it is measured when a later run has a larger limit. Errors of the
+// file are logged once as a warning, and measuring continues. Thread safety: any number of threads,
+// one measures at a time.
 class Autotuner final : public ImplementationTimer {
  public:
   using Clock = std::chrono::steady_clock;
   using TimeImplementationsFunction = std::function<std::vector<double>(
       const OpDesc&, std::span<const Implementation* const>, Clock::time_point)>;
 
-  // `time_implementations` is TimeImplementations (runtime/implementation_bench.h), or what a test
-  // puts there.
+  // `time_implementations` is TimeImplementations (runtime/implementation_bench.h), or replaced by
+  // tests.
   explicit Autotuner(AutotuneOptions options,
                      TimeImplementationsFunction time_implementations = {});
-  // Keeps what first passes measured after the last plan.
+  // Saves what first passes measured after the last plan.
   ~Autotuner() override;
   Autotuner(const Autotuner&) = delete;
   Autotuner& operator=(const Autotuner&) = delete;
 
   std::vector<double> Measure(const std::string& layer, const OpDesc& query,
                               std::span<const Implementation* const> implementations) override;
-  // The same of engines, by the text of their work instead of this machine's: whoever asks names
-  // the GPU. Those that cannot be had count as the slowest.
+  // The same for engines, by the text of their work instead of this machine's: the caller names the
+  // GPU. Engines that are not available count as the slowest.
   std::vector<double> MeasureEngines(const std::string& work, std::span<const std::string> engines,
                                      const std::function<double(size_t)>& measure) override;
-  // Writes the file, where there is something new, and logs what was done since the last call.
-  void Keep() override;
+  // Writes the file if there are new times, and logs what was done since the last call.
+  void Save() override;
 
  private:
   struct Counts {
@@ -78,7 +78,7 @@ class Autotuner final : public ImplementationTimer {
   bool warned_ = false;
 };
 
-// $XDG_CACHE_HOME/crema, or .cache/crema in the home folder; empty where neither is known.
+// Returns $XDG_CACHE_HOME/crema, or .cache/crema in the home folder; empty if neither is known.
 std::string AutotuneFolder();
 
 }  // namespace crema

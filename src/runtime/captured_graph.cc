@@ -23,7 +23,7 @@ void CapturedGraph::Run(DeviceQueue* queue, const uint64_t& version,
     try {
       graph_ = queue->Capture(body);
     } catch (const Error& error) {
-      // A graph takes memory that the same work, queued anew, does without.
+      // A graph needs memory that queuing the work again does not.
       const bool goes_without =
           error.code() == ErrorCode::kUnsupported || error.code() == ErrorCode::kOutOfMemory;
       if (!goes_without) throw;

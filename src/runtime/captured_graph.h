@@ -1,4 +1,4 @@
-// A part of a pass that is queued as one where it can be: a graph of the device (CUDA graph).
+// A part of a pass that is captured as a device graph (CUDA graph) if possible.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +10,21 @@
 
 namespace crema {
 
-// The first run with the same `version`, which `body` may still change, is as `body` is, since what
-// is made when it is first needed (handles of libraries, values made of weights) is made then; the
-// second keeps the work, and later ones launch it. So what changes between runs of one version must
-// be read from memory of the device, and what `body` does on the host must not matter. Thread
-// safety: one thread at a time.
+// The first run with a `version`, which `body` may still change, just calls `body`, since first-use
+// initialisation (library handles, values derived from weights) happens then; the second captures
+// the graph, and later ones launch it. So values that change between runs of one version must be
+// read from device memory, and host work of `body` is not repeated. Thread safety: one thread at a
+// time.
 class CapturedGraph {
  public:
   void Run(DeviceQueue* queue, const uint64_t& version, const std::function<void()>& body);
-  // Queued anew from now on until it is kept again.
+  // Discards the graph; a later run captures it again.
   void Forget();
-  // Never kept from now on. The first reason stays.
+  // Disables capture from now on. The first reason stays.
   void Refuse(const std::string& reason);
 
   bool captured() const { return graph_ != nullptr; }
-  const std::string& reason() const { return reason_; }  // why it is never kept; empty: it may be
+  const std::string& reason() const { return reason_; }  // of Refuse
 
  private:
   std::unique_ptr<DeviceGraph> graph_;

@@ -14,7 +14,7 @@ DevicePasses::DevicePasses(const Plan& plan, const ExecContext& context,
       values_(values),
       queue_(*context.queue()),
       memory_(Shape{sizeof(Pass) / sizeof(double)}, DType::kF64, context.allocator()),
-      first_captured_(FirstLayerBehindSources(plan)) {
+      first_captured_(FirstLayerAfterSources(plan)) {
   queue_.SetStepPlace(&pass()->step);
   if (const std::string reason = WhyNoGraphCapture(plan); !reason.empty()) Refuse(reason);
 }
@@ -22,7 +22,7 @@ DevicePasses::DevicePasses(const Plan& plan, const ExecContext& context,
 DevicePasses::~DevicePasses() {
   try {
     queue_.Synchronize();
-  } catch (const Error&) {  // the device is lost, and an earlier call has said so
+  } catch (const Error&) {  // the device is lost, as an earlier call has reported
   }
 }
 

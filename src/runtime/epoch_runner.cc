@@ -19,7 +19,7 @@ int64_t BatchOf(const Plan& plan, const PlannedLayer& layer) {
   return shape.axes() > 0 ? shape[0] : 0;
 }
 
-// Of an output, which is there in every plan of the same net.
+// Returns the shape of an output, which exists in every plan of the same net.
 const Shape& ShapeOf(const Plan& plan, const std::string& blob) {
   const auto found = std::ranges::find_if(
       plan.outputs, [&](int v) { return plan.values[static_cast<size_t>(v)].name == blob; });
@@ -27,7 +27,7 @@ const Shape& ShapeOf(const Plan& plan, const std::string& blob) {
   return plan.values[static_cast<size_t>(*found)].spec.shape;
 }
 
-// What a data layer gives and nobody reads (a label) is no result.
+// An unused output of a data layer (a label) is not a result.
 bool IsResult(const Plan& plan, int v) {
   const PlannedValue& value = plan.values[static_cast<size_t>(v)];
   const PlannedLayer& producer = plan.layers[static_cast<size_t>(value.producer)];
@@ -85,10 +85,10 @@ Evaluation EpochRunner::RunEpoch() {
   return Finish();
 }
 
-// An output has one row a sample when its first axis is as long as the batch, also in a net of
-// smaller batches; without one to ask, a blob of one axis may as well be one number a class.
+// An output has one row for each sample if its first axis is as long as the batch, also in a net of
+// smaller batches. Without such a net, a blob of one axis may be one number for each class instead.
 void EpochRunner::Start(int64_t batch, const Plan* smaller) {
-  session_->TakeWeights();  // which may have changed since it was made
+  session_->TakeWeights();  // they may have changed since construction
   result_ = {};
   const Plan& plan = session_->plan();
   std::vector<int> results;
@@ -120,7 +120,8 @@ bool EpochRunner::HasRowOfNumbers(int64_t batch) const {
          });
 }
 
-// Only to ask it; a net whose text holds its batch size elsewhere too cannot be planned.
+// Returns a plan for comparison; null if the net cannot be planned, because its text has the batch
+// size elsewhere too.
 const Plan* EpochRunner::TrySmaller() {
   try {
     return &Smaller(1)->plan();
@@ -130,7 +131,7 @@ const Plan* EpochRunner::TrySmaller() {
   }
 }
 
-// The same net planned for fewer samples.
+// Returns the same net planned for fewer samples.
 Session* EpochRunner::Smaller(int64_t samples) {
   if (rest_ == nullptr || rest_samples_ != samples) {
     NetParameter net = net_;
@@ -143,7 +144,7 @@ Session* EpochRunner::Smaller(int64_t samples) {
   return rest_.get();
 }
 
-// Reads on where the session is.
+// Runs the last samples from the current position.
 void EpochRunner::RunRest(int64_t rest) {
   SolverState position;
   session_->SaveState("rest", &position);

@@ -18,7 +18,7 @@ namespace crema {
 struct Evaluation {
   std::vector<EvaluatedOutput> outputs;  // means, weighted by samples
   std::vector<std::string> left_out;     // outputs whose size changes from batch to batch
-  double loss = 0;                       // total loss, likewise
+  double loss = 0;                       // total loss, the same
   int64_t samples = 0;
   int64_t batches = 0;
 };
@@ -29,10 +29,10 @@ struct DataEpoch {
   int64_t batch = 0;
 };
 
-// Samples of the first layer that has no inputs; at least 1.
+// Returns the samples of the first layer that has no inputs; at least 1.
 int64_t FirstBatch(const Plan& plan);
-// Of the layers that read a data set with an end; they must agree on what one pass is. Throws
-// kInvalidArgument when they do not, or there are none; `advice` ends the message: "say how many
+// Returns the pass over the finite data sets of the layers, which must agree on it. Throws
+// kInvalidArgument if they do not, or there are none; `advice` ends the message: "say how many
 // batches with --iterations".
 DataEpoch EpochOf(const Session& session, const std::string& advice);
 
@@ -40,21 +40,21 @@ DataEpoch EpochOf(const Session& session, const std::string& advice);
 class EpochRunner {
  public:
   struct Options {
-    // The same net, whose batches have other sizes, over the same weights.
+    // Opens the same net with other batch sizes over the same weights.
     std::function<std::unique_ptr<Session>(const NetParameter&)> open;
     // Called after each batch with the number of its samples; may be empty.
     std::function<void(const Session&, int64_t)> on_batch;
     std::string advice;      // see EpochOf
-    LogSink* log = nullptr;  // hears what data layers have to tell; may be null
+    LogSink* log = nullptr;  // receives warnings of data layers; may be null
   };
   // `net` is the text of the session; both must outlive this.
   EpochRunner(const NetParameter& net, Session* session, Options options)
       : net_(net), session_(session), options_(std::move(options)) {}
 
-  // So many whole batches, from where the source stands.
+  // Runs that many whole batches, from the current position of the source.
   Evaluation RunBatches(int64_t batches);
-  // Every sample of the source exactly once, from where it stands; the last batch is as small as it
-  // must be. The session for that is kept for the next time.
+  // Runs every sample of the source exactly once, from the current position; the last batch may be
+  // smaller. Its session is reused by later calls.
   Evaluation RunEpoch();
 
  private:

@@ -15,7 +15,7 @@ int64_t Rows(const Plan& plan, int value) {
   return shape.axes() > 0 ? shape[0] : 0;
 }
 
-// Any source whose batch has that many samples: labels and images may come from two of them.
+// Uses any source with that batch size: labels and images may come from two of them.
 std::string NameOfAnySource(const Session& session, int64_t rows, int64_t index) {
   const std::vector<PlannedLayer>& layers = session.plan().layers;
   for (size_t i = 0; i < layers.size(); ++i) {
@@ -28,7 +28,7 @@ std::string NameOfAnySource(const Session& session, int64_t rows, int64_t index)
   return {};
 }
 
-// The input of the layer that the problem is about comes first.
+// Returns the inputs, beginning with the one that the problem names.
 std::vector<int> InputsInOrder(const PlannedLayer& layer, const std::string& blob) {
   std::vector<int> first;
   std::vector<int> others;

@@ -13,13 +13,13 @@
 
 namespace crema {
 
-// What the data set calls sample `index` of the batch that lies in `value` (an index into the
-// plan): the source is the one that the value comes from, through layers that keep the extent of
-// axis 0. Empty when there is no such source, or it has no names.
+// Returns the data set's name of sample `index` of the batch in `value` (an index into the plan).
+// The source is found through layers that keep the size of axis 0. Empty if there is no such
+// source, or it has no names.
 std::string FindSampleName(const Session& session, int value, int64_t index);
 
-// The error of a layer (an index into the plan) of this session, where SampleErrorContext is
-// replaced by the name of the sample that Where::sample says.
+// Returns the error of a layer (an index into the plan) of this session, with SampleErrorContext
+// replaced by the name of sample Where::sample.
 Error AddSampleNames(const Session& session, size_t layer, const Error& error);
 
 // Calls `body` and adds the layer's name to problems that name none.

@@ -65,7 +65,7 @@ class Evaluator {
     *weights =
         shared == nullptr ? Weights::MakeToLoad(*plan, 1) : Weights::ShareWith(*plan, *shared, 1);
     auto session = MakeSession(net, plan, *weights);
-    session->FixWeights();  // they are loaded before the first pass
+    session->FixWeights();  // the weights are loaded before the first pass
     return session;
   }
 

@@ -23,19 +23,19 @@ struct EvaluationOptions {
   int level = 0;                    // NetState
   std::vector<std::string> stages;  // NetState
   LogSink* log = nullptr;
-  // Called after each batch with the number of its samples, for those who want more than means.
+  // Called after each batch with the number of its samples, for callers that need more than means.
   std::function<void(const Session&, int64_t)> on_batch = {};
-  bool keep_blobs = false;  // every blob can be looked at in on_batch
+  bool keep_blobs = false;  // keeps every blob readable in on_batch
   ComputeDevice device = {};
-  PlanOptions plan = {};  // threads, backward, optimize and device follow from what is above
+  PlanOptions plan = {};  // threads, backward, optimize and device are set from the fields above
 };
 
 // Evaluates the TEST phase of a net with the weights of a caffemodel. Without `iterations` the last
-// batch is as small as it must be. Throws kInvalidArgument when the net has no source with an end
-// and `iterations` is not given, or when a learned layer is missing in the file.
+// batch may be smaller. Throws kInvalidArgument if `iterations` is not given and the net has no
+// finite source, or if the parameters of a layer are missing in the file.
 Evaluation Evaluate(const NetFile& net, const NetParameter& model, const std::string& model_path,
                     const Registry& registry, const EvaluationOptions& options);
-// The same with the weights of files.
+// The same with several weights files.
 Evaluation Evaluate(const NetFile& net, const WeightsFiles& weights, const Registry& registry,
                     const EvaluationOptions& options);
 

@@ -27,7 +27,7 @@ struct GpuMemory {
   LimitedAllocator limited;
 };
 
-// A function of a library that may be there; null where it is not. It stays loaded.
+// Returns a function of an optional library; null if it is missing. The library stays loaded.
 void* SymbolIfThere(const char* file, const char* symbol) {
   void* library = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
   return library == nullptr ? nullptr : dlsym(library, symbol);

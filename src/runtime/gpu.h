@@ -1,4 +1,4 @@
-// The GPUs of this machine, as far as this build can use them.
+// The GPUs of this machine that this build can use.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,21 @@
 
 namespace crema {
 
-// Why no GPU can be used: this build has no CUDA, there is no driver, ...; empty when one can.
+// Returns why no GPU can be used: this build has no CUDA, there is no driver, ...; empty if one
+// can.
 std::string WhyNoGpu();
-// Whether plans for GPUs can be made, also where there is none.
+// Returns true if plans for GPUs can be made, also without a GPU.
 bool BuiltWithCuda();
-// Those that can be used, numbered from 0.
+// Returns the number of usable GPUs, numbered from 0.
 int GpuCount();
 
-// Throws kDeviceFailure, with the reason, where there is no GPU of that number. `limit`: bytes that
-// contexts of it allocate at most together; 0: what is free. `graphs`: whether sessions may queue
-// passes as CUDA graphs.
+// Throws kDeviceFailure, with the reason, if there is no such GPU. `limit`: bytes that its contexts
+// may allocate together; 0: what is free. `graphs`: sessions may queue passes as CUDA graphs.
 ComputeDevice OpenGpu(int ordinal, int64_t limit = 0, bool graphs = true);
 GpuInfo InfoOfGpu(int ordinal);
 GpuRates MeasureGpuRates(int ordinal);
 
-// Name and version of what code for GPUs is made of; "not found" where a library is not there.
+// Returns names and versions of the GPU libraries; "not found" for a missing one.
 std::vector<std::pair<std::string, std::string>> GpuLibraries();
 
 }  // namespace crema

@@ -15,34 +15,34 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Runs of each implementation that count: at least so many, and more as long as that takes less
-// than kEnough.
+// Counted runs of each implementation: at least this many, and more while they take less than
+// kEnough.
 constexpr int kFewestRuns = 3;
 constexpr int kMostRuns = 8;
 constexpr std::chrono::duration<double> kEnough(0.05);
-constexpr int kMostRounds = 16;  // with those that others disturbed
-// Times that others may take the processor away in a second of a run that counts; a program that
-// computes beside this one does so hundreds of times.
+constexpr int kMostRounds = 16;  // including disturbed ones
+// Context switches per second at which a run still counts; a program that computes at the same time
+// causes hundreds.
 constexpr double kMostSwitches = 40;
-constexpr int64_t kCacheBytes = int64_t{32} << 20;  // more than what a core of today has for itself
+constexpr int64_t kCacheBytes = int64_t{32} << 20;  // more than the cache of a current core
 
 bool At(const std::vector<bool>& flags, size_t i) { return i < flags.size() && flags[i]; }
 
-// Memory of a blob, whatever its format: views of it are made by hand.
+// Memory of a blob of any layout, whose views are made manually.
 class Blob {
  public:
   explicit Blob(const BlobSpec& spec)
       : spec_(spec), memory_(Shape{std::max<int64_t>(StoredCount(spec), 1)}, StoredType(spec)) {}
 
   TensorView view() { return {memory_.view().raw(), spec_.shape, StoredType(spec_)}; }
-  // Brings it into the cache.
+  // Loads it into the cache.
   void Touch() {
     constexpr size_t kLine = 64;
     const auto* bytes = static_cast<const volatile std::byte*>(memory_.view().raw());
     for (size_t i = 0; i < memory_.view().bytes(); i += kLine) static_cast<void>(bytes[i]);
   }
 
-  // With values around 1: no denormals, no infinities, and variances are positive.
+  // Fills it with values around 1: no denormals, no infinities, and variances are positive.
   void Fill(uint64_t seed) {
     const RandomStream stream(seed, 1);
     const int64_t count = memory_.shape().count();
@@ -69,7 +69,7 @@ Blobs BlobsOf(std::span<const BlobSpec> specs, uint64_t seed) {
   return blobs;
 }
 
-// The same in a format.
+// The same in a layout.
 Blobs BlobsIn(MemoryFormat format, std::span<const BlobSpec> specs, uint64_t seed) {
   std::vector<BlobSpec> formatted(specs.begin(), specs.end());
   for (BlobSpec& spec : formatted) spec.format = format;
@@ -213,7 +213,7 @@ class ImplementationRun {
   std::unique_ptr<LayerSessionState> state_;
 };
 
-// How often others took the processor from a thread of this process.
+// Returns the number of involuntary context switches of this process.
 int64_t Switches() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -243,7 +243,7 @@ std::vector<double> TimeInTurns(const OpDesc& query,
   std::vector<std::unique_ptr<ImplementationRun>> runs;
   for (const Implementation* implementation : implementations) {
     runs.push_back(std::make_unique<ImplementationRun>(query, *implementation));
-    runs.back()->Forward();  // makes what is made once
+    runs.back()->Forward();  // creates one-time resources
     if (query.backward) runs.back()->Backward();
     if (Clock::now() > deadline) return {};
   }
@@ -283,7 +283,7 @@ std::vector<double> TimeImplementations(const OpDesc& query,
   try {
     return TimeInTurns(query, implementations, deadline, disturbed);
   } catch (const Error&) {
-    return {};  // what is wrong is said when the net runs
+    return {};  // errors are reported when the net runs
   }
 }
 

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A change of what is measured, or of how it is written, makes it another version.
+// To be incremented when the measurement or the file format changes.
 constexpr std::string_view kHeader = "crema implementation times, version 1";
 constexpr std::string_view kBeyond = "not measured within";
 constexpr uint64_t kMostBytes = uint64_t{16} << 20;  // thousands of nets; then it starts anew
@@ -29,7 +29,7 @@ constexpr uint64_t kMostBytes = uint64_t{16} << 20;  // thousands of nets; then 
   Fail(ErrorCode::kDataLoss, StrCat("this is no whole file of implementation times: ", what));
 }
 
-// Enough digits to read the same number back.
+// Prints enough digits to read the same number back.
 std::string PrintSeconds(double seconds) {
   char text[32];
   std::snprintf(text, sizeof(text), "%.9g", seconds);
@@ -67,13 +67,13 @@ void ParseLine(const std::string& line, KnownLayers* layers) {
   (*layers)[fields[0]] = std::move(times);
 }
 
-// Holds a lock on a file beside the one that is written.
+// Holds a lock on a file beside the times file.
 class FolderLock {
  public:
   explicit FolderLock(const std::string& path)
       : descriptor_(::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644)) {
     if (descriptor_ < 0) FailWrite(path, errno, 0);
-    // Where a file system has no locks, the worst is that times of another process are lost.
+    // On file systems without locks, times of another process may be lost.
     static_cast<void>(::flock(descriptor_, LOCK_EX));
   }
   ~FolderLock() { ::close(descriptor_); }
@@ -106,7 +106,7 @@ KnownLayers ParseImplementationTimes(std::string_view text) {
   const std::string_view body = text.substr(0, last + 1);
   std::vector<std::string> lines = Split(body, '\n');
   if (lines.size() < 2 || lines[0] != kHeader) FailText("it does not begin as one");
-  const size_t count = lines.size() - 2;  // without the first, and nothing behind the last line end
+  const size_t count = lines.size() - 2;  // without the first line and the empty end
   if (text.substr(last + 1) != EndLine(count, body)) FailText("its checksum is wrong");
   KnownLayers layers;
   for (size_t i = 1; i <= count; ++i) ParseLine(lines[i], &layers);
@@ -143,7 +143,7 @@ void ImplementationTimesFile::Add(const KnownLayers& layers) const {
   try {
     all = Read();
   } catch (const Error&) {
-    all.clear();  // who read it before has said so
+    all.clear();  // an earlier read has reported it
   }
   MergeImplementationTimes(layers, &all);
   WriteFileAtomically(path(), PrintImplementationTimes(all));

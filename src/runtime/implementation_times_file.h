@@ -1,4 +1,4 @@
-// Times of implementations, kept on disk from run to run.
+// Times of implementations, stored on disk between runs.
 #pragma once
 
 #include <map>
@@ -7,18 +7,18 @@
 
 namespace crema {
 
-// What is known of one layer on one machine.
+// The measurements of one layer on one machine.
 struct KnownTimes {
   std::map<std::string, double> seconds;  // by implementation; empty: it was not measured
-  // Where it was not: the bound on measuring (seconds) that was spent before its turn came.
+  // If it was not measured: the time limit (seconds) that was used up before its turn.
   double beyond = 0;
 };
 
 // By machine and layer, each text on one line.
 using KnownLayers = std::map<std::string, KnownTimes>;
 
-// The text of the file: a line that says the version, one for each layer, and one with their number
-// and checksum at the end.
+// Returns the text of the file: a version line, one line for each layer, and a last line with their
+// number and checksum.
 std::string PrintImplementationTimes(const KnownLayers& layers);
 // Throws kDataLoss for anything that PrintImplementationTimes does not write.
 KnownLayers ParseImplementationTimes(std::string_view text);
@@ -32,10 +32,11 @@ class ImplementationTimesFile {
   explicit ImplementationTimesFile(std::string folder) : folder_(std::move(folder)) {}
 
   std::string path() const { return folder_ + "/implementation_times"; }
-  // Empty where there is no file. Throws kDataLoss for a damaged or foreign one and kIoFailure.
+  // Returns nothing if there is no file. Throws kDataLoss for a damaged or foreign one, and
+  // kIoFailure.
   KnownLayers Read() const;
-  // Makes the folder where it is missing. What others have written meanwhile stays and counts: what
-  // was measured first is used ever after. A damaged file is replaced. Throws kIoFailure.
+  // Creates the folder if it is missing. Entries that other processes have written meanwhile take
+  // precedence: the first measurement is final. Replaces a damaged file. Throws kIoFailure.
   void Add(const KnownLayers& layers) const;
 
  private:

@@ -19,7 +19,7 @@ std::string Mebibytes(int64_t bytes) {
   return text;
 }
 
-// Where batches arrive on a GPU (SourceTransfer).
+// Returns the bytes of the staging memory of batches on a GPU (SourceTransfer).
 int64_t ArrivalBytes(const Plan& plan) {
   if (plan.options.device.type == DeviceType::kCpu) return 0;
   int64_t bytes = 0;
@@ -48,7 +48,7 @@ struct FullestPass {
   int64_t bytes;
 };
 
-// Where most of the arena is live.
+// Finds the pass where the largest part of the arena is live.
 FullestPass FindFullest(const Plan& plan) {
   Plan copy = plan;
   const std::vector<int64_t> live = LiveBytes(FindLifetimes(&copy));
@@ -59,20 +59,20 @@ FullestPass FindFullest(const Plan& plan) {
   const auto name = [&](int i) { return plan.layers[static_cast<size_t>(i)].name(); };
   if (step < layers) return {name(step), "forward", *most};
   const Timeline timeline(copy);
-  int at = layers - 1;  // runs backward first; what it has run again comes just before it
+  int at = layers - 1;  // the first in backward; its recomputed layers run just before it
   while (at > 0 && timeline.Backward(at) < step) --at;
   return {name(at), "backward", *most};
 }
 
-// Memory that is taken besides what is planned: tables of the update, and what the driver rounds
-// up.
+// Memory beyond the plan: tables of the update, and rounding by the driver.
 constexpr int64_t kSlack = int64_t{1} << 20;
 
 bool Fits(const MemoryShortage& shortage, int64_t batch) {
   return SessionBytes(*shortage.plan_of(batch)) + shortage.others + kSlack <= shortage.free;
 }
 
-// 0: none; nothing where the net cannot be planned with other batches (DummyData has its own).
+// Returns 0 if none fits; nothing if the net cannot be planned with other batches (DummyData sets
+// its own).
 std::optional<int64_t> LargestBatch(const MemoryShortage& shortage) {
   try {
     if (shortage.batch > 1 && FirstBatch(*shortage.plan_of(1)) != 1) return std::nullopt;

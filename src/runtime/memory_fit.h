@@ -1,4 +1,4 @@
-// What a plan takes of the memory of a device, and which batch would fit.
+// The device memory that a plan needs, and the batch that would fit.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +11,28 @@
 
 namespace crema {
 
-// Bytes that a session of this plan allocates on a GPU: values, scratch, weights with what rows
-// make of them in the first pass, gradients.
+// Returns the bytes that a session of this plan allocates on a GPU: values, scratch, weights with
+// their packed forms from the first pass, gradients.
 int64_t SessionBytes(const Plan& plan);
 
-// Of weights that an optimiser changes, and of all, without those that are shared twice.
+// Return the bytes of the parameters that a solver changes, and of all; shared ones count once.
 int64_t GradientBytes(const Plan& plan);
 int64_t WeightBytes(const Plan& plan);
 
-// A net whose session found no room.
+// A net whose session did not fit.
 struct MemoryShortage {
   const Plan& plan;
   std::string what;       // "training"
-  int64_t others = 0;     // bytes that are needed besides its session, whatever its batch
-  std::string of_others;  // what for
-  int64_t free = 0;       // before anything was allocated
+  int64_t others = 0;     // bytes that are needed besides its session, for any batch
+  std::string of_others;  // their purpose
+  int64_t free = 0;       // before any allocation
   int64_t batch = 0;      // samples of the plan
-  // The same net with another batch size; may throw.
+  // Plans the same net with another batch size; may throw.
   std::function<std::shared_ptr<const Plan>(int64_t batch)> plan_of;
 };
 
-// kOutOfMemory: `cause`, what was needed and what for, the layer in whose pass most is live, what
-// was free, and the largest smaller batch that fits. Plans the net some times.
+// Returns kOutOfMemory: `cause`, the needed bytes and their purpose, the layer in whose pass most
+// is live, the free bytes, and the largest smaller batch that fits. Plans the net several times.
 Error ExplainShortage(const Error& cause, const MemoryShortage& shortage);
 
 }  // namespace crema

@@ -36,7 +36,7 @@ void OutputMeans::Add(const Session& session, int64_t samples) {
 
 void OutputMeans::AddTo(Output* output, const ConstTensorView& blob, int64_t samples) {
   const auto count = static_cast<size_t>(blob.count());
-  // The first batch says how many elements there are; a plan only knows how many at most.
+  // The first batch determines the number of elements; a plan has only their maximum.
   const size_t rows = output->per_sample ? static_cast<size_t>(samples) : 1;
   if (output->weight == 0) output->sums.assign(count / rows, 0);
   const bool whole = !output->per_sample || blob.shape()[0] == samples;

@@ -17,20 +17,20 @@ struct EvaluatedOutput {
   double loss_weight = 0;
 };
 
-// Whether this output of a plan holds the rows of a DetectionEvaluate layer, which are no scores
-// but verdicts on boxes, as many as there are: what they come to is a matter of all batches.
+// Returns true if this output holds the rows of a DetectionEvaluate layer: they are not scores but
+// verdicts on boxes, in any number, which are evaluated over all batches.
 bool HoldsVerdicts(const Plan& plan, int output);
 
-// One sum for each element of each output. A blob whose size changes from batch to batch has no
-// such elements: it is left out, by name. Thread safety: one thread.
+// One sum for each element of each output. A blob whose size changes from batch to batch is
+// omitted, by name. Thread safety: one thread.
 class OutputMeans {
  public:
-  // Whether the first axis of a blob is the batch and is averaged over too.
+  // Returns true if the first axis of a blob is the batch and is averaged over too.
   using PerSample = std::function<bool(const PlannedValue&)>;
 
-  // Sums over these outputs of a plan from now on, less those that hold verdicts.
+  // Starts sums over these outputs of a plan, except for those that hold verdicts.
   void Start(const Plan& plan, const std::vector<int>& outputs, const PerSample& per_sample);
-  // A batch of `samples`, which is also its weight.
+  // Adds a batch of `samples`, which is also its weight.
   void Add(const Session& session, int64_t samples);
   std::vector<EvaluatedOutput> Means() const;
   std::vector<std::string> LeftOut() const;
@@ -40,7 +40,7 @@ class OutputMeans {
     std::string blob;
     double loss_weight = 0;
     bool per_sample = false;
-    bool changes = false;  // its size
+    bool changes = false;  // its size changes
     double weight = 0;     // so far
     std::vector<double> sums;
   };
@@ -49,7 +49,7 @@ class OutputMeans {
   std::vector<Output> outputs_;
 };
 
-// What to say of an output that is left out.
+// Returns a message about an omitted output.
 std::string DescribeLeftOut(const std::string& blob);
 
 }  // namespace crema

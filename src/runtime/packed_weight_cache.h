@@ -1,4 +1,4 @@
-// What the sessions over one set of fixed weights have made of them.
+// Packed weights, shared by sessions over the same fixed weights.
 #pragma once
 
 #include <map>
@@ -11,10 +11,11 @@
 
 namespace crema {
 
-// Holds nothing alive: what no session uses any more is gone. Thread safety: any number of threads.
+// Keeps weak references: entries end with the last session that uses them. Thread safety: any
+// number of threads.
 class PackedWeightCache {
  public:
-  // `state` uses what is there for `key` if it can; else others may use what it has.
+  // Lets `state` use the packed weights of `key` if it can; else others may use its own.
   void Share(const std::string& key, HasPackedWeights* state);
 
  private:

@@ -24,22 +24,22 @@ int64_t BytesOf(const ForwardArgs& args) {
   return BytesOf(args.inputs) + BytesOf(args.outputs) + BytesOf(args.learned) + BytesOf(args.saved);
 }
 
-// Learned gradients are added to: read and written.
+// Gradients of parameters are added to: read and written.
 int64_t BytesOf(const BackwardArgs& args) {
   return BytesOf(args.inputs) + BytesOf(args.outputs) + BytesOf(args.output_grads) +
          BytesOf(args.input_grads) + BytesOf(args.learned) + 2 * BytesOf(args.learned_grads) +
          BytesOf(args.saved);
 }
 
-// Each gradient that is wanted costs the products of a forward pass: one for the learned blobs, one
-// for the input (for each input where nothing is learned, as in MatMul).
+// Each requested gradient needs the products of a forward pass: one for the parameters, one for the
+// input (one for each input without parameters, as in MatMul).
 int64_t BackwardMacs(const PlannedLayer& layer) {
   const auto inputs = std::ranges::count(layer.to_input, true);
   if (layer.to_learned.empty()) return inputs * layer.info.macs;
   return ((inputs > 0 ? 1 : 0) + (layer.to_learned[0] ? 1 : 0)) * layer.info.macs;
 }
 
-// The first extent of what the first source makes.
+// Returns the batch size of the first source.
 int64_t BatchOf(const Plan& plan) {
   for (const PlannedLayer& layer : plan.layers) {
     if (!layer.inputs.empty() || layer.outputs.empty()) continue;
@@ -70,7 +70,8 @@ int64_t Nanoseconds(Clock::duration time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
 }
 
-// When a GPU came to each mark of an iteration, by its own clock: nothing waits in between.
+// Times at which a GPU reached each mark of an iteration, by its own clock, without waiting in
+// between.
 class EventTimes {
  public:
   EventTimes(DeviceQueue& queue, size_t marks) : queue_(queue), start_(queue.MakeEvent(true)) {
@@ -78,7 +79,7 @@ class EventTimes {
     spans_.reserve(marks);
   }
 
-  // `now` is when the iteration begins. Waits.
+  // Starts an iteration at `now`. Waits.
   void Begin(int64_t now) {
     queue_.Synchronize();
     began_ = now;
@@ -117,7 +118,7 @@ class EventTimes {
   int64_t began_ = 0;
 };
 
-// Keeps when each layer ran, in memory that is there before the first pass.
+// Records the times of each layer, in memory reserved before the first pass.
 class Recorder final : public LayerObserver {
  public:
   Recorder(const Session& session, const ProfileOptions& options)
@@ -137,7 +138,7 @@ class Recorder final : public LayerObserver {
       if (layer.recompute) layers_[i].recompute.runs.reserve(runs);
     }
     if (!session.OnGpu()) return;
-    const size_t spans = 3 * layers_.size() + 2;  // of layers, and both passes
+    const size_t spans = 3 * layers_.size() + 2;  // for the layers and both passes
     events_ = std::make_unique<EventTimes>(*session.context().queue(), 2 * spans);
   }
 
@@ -151,7 +152,7 @@ class Recorder final : public LayerObserver {
   void BeforeForward(size_t, const ForwardArgs&) override { layer_begin_ = Begin(); }
   void AfterForward(size_t layer, const ForwardArgs& args) override {
     End(layer_begin_, &layers_[layer].forward);
-    // An Input hands over what is there.
+    // An Input copies nothing.
     const bool moves = plan_.layers[layer].type->name != "Input";
     layers_[layer].forward.bytes = moves ? BytesOf(args) : 0;
   }
@@ -168,7 +169,7 @@ class Recorder final : public LayerObserver {
 
   struct Mark {
     HeapUse heap;
-    int64_t time = 0;  // on a GPU a mark
+    int64_t time = 0;  // on a GPU the index of a mark
   };
   Mark Begin() const { return {.heap = Heap(), .time = Now()}; }
   void End(const Mark& begin, PassProfile* pass) const {
@@ -197,7 +198,7 @@ class Recorder final : public LayerObserver {
   std::unique_ptr<EventTimes> events_;  // on a GPU
 };
 
-// The session has the observer while this lives, also when a layer throws.
+// Sets the observer of the session during its lifetime, also if a layer throws.
 class Observed {
  public:
   Observed(Session* session, LayerObserver* observer) : session_(session) {
@@ -255,7 +256,7 @@ void Time(Session* session, int64_t passes, Recorder* recorder, Profile* profile
   }
 }
 
-// Sums of the layers, and statistics of everything.
+// Computes the sums of the layers, and all statistics.
 void Complete(Profile* profile) {
   std::erase_if(profile->layers, [](const LayerProfile& layer) {
     return layer.forward.runs.empty() && layer.backward.runs.empty();
@@ -276,7 +277,7 @@ void Complete(Profile* profile) {
   FillStatistics(&profile->backward);
 }
 
-// Both passes as one: as if the second had followed at once.
+// Combines both passes as if the second had followed immediately.
 PassProfile Joined(const PassProfile& forward, const PassProfile& backward) {
   PassProfile both = forward;
   both.total = 0;

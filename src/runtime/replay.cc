@@ -145,7 +145,7 @@ class Comparer {
     return plan_.layers[static_cast<size_t>(plan_.values[static_cast<size_t>(v)].producer)];
   }
 
-  // Of the net as it was written, before passes.
+  // Returns true for blobs of the original net, before passes.
   bool IsBlobOfNet(const std::string& name) const {
     return std::ranges::any_of(plan_.written.layer(), [&](const LayerParameter& layer) {
       return std::ranges::find(layer.top(), name) != layer.top().end();
@@ -201,7 +201,7 @@ class Comparer {
     }
   }
 
-  // In the order in which backward computes them, so that the first misfit is the cause.
+  // In the order of the backward pass, so that the first difference is the cause.
   void CompareGradients() {
     std::vector<std::pair<int, std::string>> blobs = RecordedBlobs(false);
     std::ranges::reverse(blobs);
@@ -243,7 +243,7 @@ class Comparer {
     }
   }
 
-  // Returns whether they are equal. The old form of a blob has four extents always.
+  // Returns true if they are equal. The old form of a blob always has four axes.
   bool CompareShape(const std::string& what, const std::string& layer, const Shape& got,
                     const BlobProto& record) {
     if (!record.has_shape() || got == ShapeOf(record)) return true;
@@ -268,7 +268,7 @@ class Comparer {
       finite = false;
     } else {
       for (size_t i = 0; i < got.size(); ++i) {
-        // Equal infinities and equal NaNs fit.
+        // Equal infinities and equal NaNs match.
         if (got[i] == expected[i] || (std::isnan(got[i]) && std::isnan(expected[i]))) {
           if (std::isfinite(expected[i])) largest = std::max(largest, std::abs(expected[i]));
           continue;

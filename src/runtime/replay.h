@@ -14,29 +14,29 @@
 namespace crema {
 
 struct ReplayOptions {
-  // A blob b fits its recording g when max|b - g| <= atol + rtol * max|g|.
+  // A blob b matches its recording g if max|b - g| <= atol + rtol * max|g|.
   double rtol = 1e-4;
   double atol = 1e-5;
-  bool optimize = false;  // plan as for production: only what survives is compared
+  bool optimize = false;  // plan as for production: only blobs that survive are compared
   int threads = 0;
-  PlanOptions plan = {};  // threads, device, backward and optimize follow from the rest
+  PlanOptions plan = {};  // threads, device, backward and optimize are set from the other fields
   ComputeDevice device = {};
 };
 
-// One compared thing.
+// The result of one comparison.
 struct ReplayLine {
   std::string what;         // "blob:conv1", "diff:conv1", "param:conv1:0", "loss"
-  std::string layer;        // which layer makes it
+  std::string layer;        // the layer that computes it
   double max_absolute = 0;  // largest |b - g|
   double max_relative = 0;  // that, divided by max|g|
   bool fits = false;
-  // Why it does not fit, where that is not the values: "shape 2x3, recorded 3x2".
+  // The reason of a mismatch other than values: "shape 2x3, recorded 3x2".
   std::string note = {};
 };
 
 struct ReplayResult {
-  std::vector<ReplayLine> lines;          // in running order; ends with the first that does not fit
-  std::vector<std::string> not_compared;  // recorded, but not to be seen in this plan
+  std::vector<ReplayLine> lines;          // in running order; ends with the first mismatch
+  std::vector<std::string> not_compared;  // recorded, but not available in this plan
   bool fits = true;
 };
 
@@ -47,9 +47,9 @@ struct ReplayNet {
   std::string weights_file;
 };
 
-// Sets the recorded inputs (an Input layer takes the recorded shape), runs forward and, where the
-// recording has gradients, backward, and compares. Recordings are described in docs/recordings.md.
-// Throws Error when the net does not plan, or the recording is not one or is of another net.
+// Sets the recorded inputs (an Input layer gets the recorded shape), runs forward and, if the
+// recording has gradients, backward, and compares. docs/recordings.md describes recordings. Throws
+// Error if the net cannot be planned, or for anything but a recording of this net.
 ReplayResult Replay(const ReplayNet& net, const NetParameter& recording, const Registry& registry,
                     const ReplayOptions& options);
 
@@ -60,8 +60,8 @@ struct RecordOptions {
   PlanOptions plan = {};  // threads, backward and optimize are set by Record
 };
 
-// Runs the net once, inputs drawn from a normal distribution or taken from `inputs` (a recording,
-// may be null), and records all blobs, parameters, the loss, and all gradients where asked.
+// Runs the net once, with inputs from a normal distribution or from `inputs` (a recording, may be
+// null), and records all blobs, parameters, the loss, and on request all gradients.
 NetParameter Record(const ReplayNet& net, const NetParameter* inputs, const Registry& registry,
                     const RecordOptions& options);
 

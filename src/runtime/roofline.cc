@@ -10,7 +10,7 @@
 namespace crema {
 namespace {
 
-// The best of as many runs as fit in the time, in `work` a second.
+// Returns the best rate of the runs that fit the time, in `work` per second.
 template <typename Body>
 double BestRate(double work, Body&& body) {
   using Clock = std::chrono::steady_clock;

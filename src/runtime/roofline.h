@@ -1,4 +1,4 @@
-// What this machine can do at best, to compare layers with.
+// The peak rates of this machine, for comparison with layers.
 #pragma once
 
 namespace crema {
@@ -8,10 +8,11 @@ struct Roofline {
   double gbs = 0;     // 1e9 bytes a second to and from memory
 };
 
-// The best rate of our own matrix product on matrices that fit the cache; about 0.25 seconds.
+// Measures the best rate of Crema's matrix product on matrices that fit the cache; about 0.25
+// seconds.
 double MeasurePeakGflops(int threads);
-// The best rate of a = b + s * c on arrays far larger than the cache, bytes read and written; about
-// 0.25 seconds and 192 MiB. Throws kOutOfMemory.
+// Measures the best rate of a = b + s * c on arrays far larger than the cache, bytes read and
+// written; about 0.25 seconds and 192 MiB. Throws kOutOfMemory.
 double MeasurePeakGbs(int threads);
 
 }  // namespace crema

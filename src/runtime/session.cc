@@ -25,7 +25,7 @@ ExecContext ContextFor(const Plan& plan, ExecContext context) {
   return context;
 }
 
-// Packed weights are the same in all sessions for the same layers and implementation.
+// Returns a key: packed weights are the same in all sessions for equal layers and implementations.
 std::string PackedKey(const Plan& plan, const PlannedLayer& layer,
                       const Implementation& implementation) {
   std::string key = StrCat(layer.name(), "\n", implementation.name);
@@ -70,7 +70,7 @@ Session::Session(std::shared_ptr<const Plan> plan, std::shared_ptr<const Weights
                  ExecContext context)
     : Session(std::move(plan), std::move(weights), nullptr, std::move(context)) {}
 
-// Two parameters share the weights: none may be moved.
+// Two parameters share the weights: none may be moved from.
 Session::Session(std::shared_ptr<const Plan> plan,
                  std::shared_ptr<Weights> weights,  // NOLINT(performance-unnecessary-value-param)
                  ExecContext context)
@@ -147,7 +147,7 @@ ForwardArgs Session::ForwardArgsOf(const PlannedLayer& layer, LayerStep* step) {
           .weights_fixed = weights_fixed_};
 }
 
-// The inputs lie in the output, but not where it has them with the current shapes.
+// Copies inputs that were placed in the output, but not at their position for the current shapes.
 void Session::CopyInputsAway(const PlannedLayer& layer, LayerStep* step) {
   const PlannedValue& output = plan_->values[static_cast<size_t>(layer.outputs[0])];
   if (step->inputs_away.shape().axes() == 0) {
@@ -269,7 +269,8 @@ void Session::BackwardLayer(size_t index) {
   RunBackward(index, step);
 }
 
-// The step of the context is still that of the last Forward, so random layers draw the same.
+// The step of the context is still that of the last Forward, so random layers draw the same
+// numbers.
 void Session::Recompute(size_t index) {
   const PlannedLayer& layer = plan_->layers[index];
   LayerStep& step = steps_->RecomputeStep(index);

@@ -58,9 +58,9 @@ class Session {
   // Waits for queued work.
   ~Session();
 
-  // Changes the shape of an input of the net, at once for MutableData and from the next Forward on
-  // for the layers: at most as many elements as planned. Plans nothing anew. That Forward infers
-  // the shapes of later layers again, and throws kInvalidArgument if one of them needs more memory
+  // Changes the shape of an input of the net: for MutableData now, for the layers at the next
+  // Forward. It may have at most as many elements as planned. Does not plan again. The next Forward
+  // infers the shapes of later layers, and throws kInvalidArgument if one of them needs more memory
   // than planned.
   void Reshape(const std::string& input, const Shape& shape);
 
@@ -102,8 +102,8 @@ class Session {
   // Returns all of them in their order, with padding. Requires a plan of f32.
   std::span<float> LearnedGradientMemory() { return parameters_.GradientMemory(); }
 
-  // On a GPU all views above are of device memory. These copy between a view of the session and as
-  // many bytes of host memory, on any device, and wait.
+  // On a GPU all views above are of device memory. These copy between a view of the session and
+  // host memory of the same size, on any device, and wait.
   void Write(const TensorView& to, const void* from) const;
   void Read(const ConstTensorView& from, void* to) const;
   // On a GPU a session works on a copy of the weights. TakeWeights copies them again after they

@@ -42,7 +42,7 @@ bool SessionValues::IsSubView(int v, const Shape& shape) const {
          shape.With(0, planned[0]) == planned;
 }
 
-// The memory is as large as planned, so that it fits all later shapes.
+// The memory has the planned size, so that it fits all later shapes.
 void SessionValues::AllocateOwnMemory(int v) {
   const PlannedValue& value = Planned(v);
   const auto group = static_cast<size_t>(value.sub_view_of);
@@ -78,7 +78,7 @@ TensorView SessionValues::SubView(int v, const ArenaSlot& slot, const BlobSpec& 
             context_.device()};
   }
   TensorView view = View(slot, spec);
-  // One image alone is dense.
+  // A single image is dense.
   if (spec.shape[0] > 1) {
     view.set_image_stride(slot.image_stride / static_cast<int64_t>(SizeOf(view.dtype())));
   }

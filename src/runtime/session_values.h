@@ -1,4 +1,4 @@
-// The values of a plan in one session: their memory, and the shapes that they have now.
+// The values of a plan in one session: their memory and current shapes.
 #pragma once
 
 #include <cstddef>
@@ -40,9 +40,9 @@ class SessionValues {
   TensorView Data(int value) const { return Data(value, Spec(value)); }
   TensorView Data(int value, const BlobSpec& spec) const;
   TensorView Gradient(int value) const;
-  // Returns the data that the backward pass reads: after recomputation they may lie elsewhere.
+  // Returns the data that the backward pass reads: recomputation may have moved them.
   TensorView LateData(int value) const;
-  // Returns a view of any place that the plan gives out.
+  // Returns a view of any slot of the plan.
   TensorView View(const ArenaSlot& slot, const BlobSpec& spec) const;
 
   // Sets the address of the external buffer of a value. Views made before keep the old one.

@@ -16,7 +16,7 @@
 namespace crema {
 namespace {
 
-constexpr uint64_t kUnbound = ~uint64_t{0};  // a version that never is
+constexpr uint64_t kUnbound = ~uint64_t{0};  // never a valid version
 
 bool At(const std::vector<bool>& flags, size_t i) { return i < flags.size() && flags[i]; }
 
@@ -53,7 +53,7 @@ void CheckAdded(const PlannedLayer& layer, const Shape& added, const Shape& outp
                     " and ", ToString(added)));
 }
 
-// Only such implementations see tensors that are not dense: output 0 and its gradient.
+// Only such implementations support tensors that are not dense: output 0 and its gradient.
 bool TakesStrides(const PlannedLayer& layer, const LayerStep& step) {
   return step.implementation != nullptr && step.implementation->strided_output &&
          layer.outputs.size() == 1;
@@ -126,7 +126,7 @@ LayerStep& StepBinder::ForwardStep(size_t index) {
   if (layer.inputs.empty()) {
     BindForward(layer, &step);
   } else if (!same) {
-    // If that throws halfway, the next pass infers again, whichever shapes it has.
+    // If inference throws halfway, the next pass infers again for any shapes.
     std::ranges::fill(step.forward_inputs, ConstTensorView());
     WithLayerContext(layer, [&] { InferAgain(layer, &step); });
   }
@@ -161,7 +161,7 @@ void StepBinder::BindForward(const PlannedLayer& layer, LayerStep* step) {
   try {
     step->concat_in_place = IsConcatInPlace(layer);
   } catch (...) {
-    // So that the next pass looks again, and finds the same.
+    // So that the next pass compares again, and finds no change.
     std::ranges::fill(step->forward_inputs, ConstTensorView());
     throw;
   }
@@ -177,8 +177,8 @@ void StepBinder::BindOutputs(const PlannedLayer& layer, LayerStep* step) {
   step->forward_outputs.clear();
   step->output_shapes.clear();
   step->external.assign(layer.info.external_output.empty() ? 0 : layer.outputs.size(), nullptr);
-  // A source has the shapes that Session::Reshape gave it, but one that chooses them may grow
-  // again.
+  // A source has the shapes that Session::Reshape set, unless it chooses them itself and they may
+  // grow again.
   const bool reshaped = layer.inputs.empty() && !step->info->dynamic_outputs;
   for (size_t o = 0; o < layer.outputs.size(); ++o) {
     const int v = layer.outputs[o];
@@ -254,7 +254,7 @@ void StepBinder::BindOutputGradients(const PlannedLayer& layer, LayerStep* step)
   for (int v : layer.outputs) {
     const PlannedValue& value = Planned(v);
     const bool seeded = !value.gradient_written;
-    const bool split = seeded && layer.info.share && value.loss_weight == 0;  // adds what is there
+    const bool split = seeded && layer.info.share && value.loss_weight == 0;  // adds to it
     if (split || !value.has_gradient) {
       step->output_grads.emplace_back();
       continue;
@@ -357,7 +357,7 @@ void StepBinder::InferAgain(const PlannedLayer& layer, LayerStep* step) {
   BindForward(layer, step);
 }
 
-// Throws unless all tensors fit where they were planned. Saved tensors keep their planned layout.
+// Throws unless all tensors fit their planned memory. Saved tensors keep their planned layout.
 void StepBinder::CheckPlanned(const PlannedLayer& layer, LayerInfo* info) const {
   const LayerInfo& planned = layer.info;
   CREMA_CHECK(info->outputs.size() == planned.outputs.size() &&
@@ -401,8 +401,8 @@ void StepBinder::MakeImplementationState(const PlannedLayer& layer, LayerStep* s
   }
 }
 
-// Takes the implementation of the plan if it can compute these shapes, else another one that takes
-// the same layouts.
+// Uses the planned implementation if it can compute these shapes, else another one for the same
+// layouts.
 void StepBinder::ChooseImplementation(const PlannedLayer& layer, const OpDesc& query,
                                       LayerStep* step) {
   const Implementation* implementation = layer.implementation;
@@ -433,7 +433,7 @@ int64_t StepBinder::OutputStride(const PlannedLayer& layer) const {
   return values_.Data(layer.outputs[0]).image_stride();
 }
 
-// Returns true if the inputs lie where the output has them, with the current shapes.
+// Returns true if the inputs lie at their places in the output, for the current shapes.
 bool StepBinder::IsConcatInPlace(const PlannedLayer& layer) const {
   if (layer.concat_in_place) {
     return std::ranges::all_of(layer.inputs,
@@ -448,7 +448,7 @@ bool StepBinder::IsConcatInPlace(const PlannedLayer& layer) const {
   if ((sub_views != 0 || copies_into_range) && sub_views != inputs) {
     FailInputs(*layer.layer,
                "the channels of some of its inputs differ from the plan; plan a net of "
-               "these extents");
+               "these sizes");
   }
   return sub_views == inputs;
 }

@@ -316,7 +316,7 @@ std::shared_ptr<Weights> Weights::Make(const Plan& plan, uint64_t seed, Allocato
 
 std::shared_ptr<Weights> Weights::ShareWith(const Plan& plan, const Weights& other, uint64_t seed) {
   auto weights = MakeToLoad(plan, seed);
-  // Of blobs with several owners' names, some may be taken from `other` and some not.
+  // Parameters that several layers own may have some owners in `other` and some not.
   const bool several = std::ranges::any_of(plan.learned, [&](const LearnedSlot& slot) {
     return &slot != &plan.learned[static_cast<size_t>(slot.owner)];
   });
@@ -326,7 +326,7 @@ std::shared_ptr<Weights> Weights::ShareWith(const Plan& plan, const Weights& oth
     const LearnedSlot& slot = plan.learned[s];
     const auto found = other.by_key_.find(KeyOf(plan, slot));
     if (found == other.by_key_.end()) continue;
-    // A blob that the owner shares PERMISSIVEly may have another shape here.
+    // A parameter that is shared PERMISSIVEly may have another shape here.
     const bool fits = slot.owner == static_cast<int>(s)
                           ? found->second->shape() == slot.shape
                           : found->second->shape().count() == slot.shape.count();

@@ -1,4 +1,4 @@
-// A run in the wording of Caffe's log, which existing log parsers read.
+// Logs a run in the wording of Caffe's log, which existing log parsers read.
 #pragma once
 
 #include <chrono>
@@ -34,7 +34,7 @@ class CaffeLog final : public TrainingObserver {
   std::chrono::steady_clock::time_point last_time_;
 };
 
-// "accuracy = 0.98", with " (* 1 = 0.3 loss)" behind weighted ones.
+// Returns "accuracy = 0.98", with " (* 1 = 0.3 loss)" after weighted outputs.
 std::string DescribeOutput(const OutputValue& output);
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// What CheckLearningRate, WarnAboutLearningRate and CheckSchedule find.
+// Implements CheckLearningRate, WarnAboutLearningRate and CheckSchedule.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -43,7 +43,7 @@ class Checker {
 
  private:
   void CheckNumbers() {
-    // Caffe takes a negative one, and climbs.
+    // Caffe accepts a negative rate, and ascends.
     NotNegative("base_lr", param_.base_lr());
     Finite("gamma", param_.gamma());
     Finite("power", param_.power());
@@ -87,7 +87,8 @@ class Checker {
       return;
     }
     for (const std::string& field : policy->needs) {
-      // A missing base_lr is reported for any policy, max_iter by whoever knows the run's length.
+      // A missing base_lr is reported for any policy, a missing max_iter where the run's length is
+      // known.
       if (field != "base_lr" && field != "max_iter" && !IsSet(param_, field)) Missing(field);
     }
     if (Needs(*policy, "gamma")) NotNegative("gamma", param_.gamma());
@@ -142,7 +143,7 @@ class Checker {
     if (param_.has_plateau()) CheckPlateauOnTests();
   }
 
-  // What can be said without the nets; MetricTracker says the rest.
+  // Checks what needs no nets; MetricTracker checks the rest.
   void CheckPlateauOnTests() {
     if (param_.plateau().patience() < 1) {
       report_.Add("plateau.patience",
@@ -201,7 +202,7 @@ class Checker {
   Report report_;
 };
 
-// With as many drops as the rate can come to at most.
+// Returns the parameters after the largest number of drops.
 double AfterAllDrops(SolverParameter param) {
   param.clear_warmup_iter();
   param.clear_rampup_interval();

@@ -43,7 +43,7 @@ void DetectionPrecision::Add(const Session& session) {
     for (size_t at = 0; at + kColumns <= rows.size(); at += kColumns) {
       const float* row = &rows[at];
       OfClass& scores = output.classes[static_cast<int64_t>(row[1])];
-      if (row[0] < 0) {  // how many objects of the class the batch has
+      if (row[0] < 0) {  // the number of objects of the class in the batch
         scores.objects += static_cast<int64_t>(row[2]);
       } else {
         scores.detections.push_back({double{row[2]}, VerdictOf(row)});

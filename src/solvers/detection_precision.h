@@ -1,4 +1,4 @@
-// Mean average precision of the tests of a net that finds boxes, as SSD's solver computes it.
+// Mean average precision of detection tests, as SSD's solver computes it.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,20 @@
 
 namespace crema {
 
-// Of the field ap_version: 11point, MaxIntegral or Integral.
+// Parses the field ap_version: 11point, MaxIntegral or Integral.
 std::optional<ApRule> FindApRule(const std::string& ap_version);
-inline constexpr const char* kApRules = "11point, MaxIntegral or Integral";  // that it knows
+inline constexpr const char* kApRules = "11point, MaxIntegral or Integral";  // accepted values
 
 // Thread safety: one thread.
 class DetectionPrecision {
  public:
   DetectionPrecision(const Plan& plan, ApRule rule);
 
-  // A test begins.
+  // Call before each test.
   void Start();
   void Add(const Session& session);
-  // One value an output: the mean over the classes. A class without objects counts 0, as in SSD.
-  // The value of each class goes to `log` where it is not null.
+  // Returns one value for each output: the mean over the classes. A class without objects counts 0,
+  // as in SSD. Logs the value of each class unless `log` is null.
   std::vector<OutputValue> Means(LogSink* log) const;
 
  private:

@@ -1,5 +1,5 @@
-// What a run on a GPU keeps count of there, so that the host need not wait for each iteration to
-// know what the next one is to do.
+// The state of a run that a GPU updates itself, so that the host need not wait after each
+// iteration.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct ScaleState {
   int64_t good = 0;     // updates since it changed
   int64_t skipped = 0;  // updates, in the whole run
 
-  // See LossScale::Judge.
+  // As LossScale::Judge.
   CREMA_HOST_DEVICE bool Judge(bool finite, int64_t growth_interval) {
     if (!finite) {
       scale /= 2;
@@ -34,10 +34,10 @@ struct ScaleState {
   CREMA_HOST_DEVICE bool IsSpent() const { return scale < kSmallest; }
 };
 
-// Why nothing is updated any more, until the host has said what the user is to know.
+// The reason why updates have stopped, until the host has reported it.
 enum class RunEnd : int64_t { kNone, kLoss, kUpdate, kScale };
 
-// At the end of an iteration it tells of that iteration.
+// The state at the end of an iteration.
 struct DeviceRun {
   double loss = 0;    // of its passes, summed
   double tried = 1;   // the loss scale of its gradients
@@ -46,7 +46,7 @@ struct DeviceRun {
   RunEnd end = RunEnd::kNone;
   int64_t pass = 0;     // kLoss: of the iteration, the first whose loss was not finite
   double bad_loss = 0;  // of that pass
-  int64_t blob = -1;    // kUpdate: the first that then held a number that is not finite
+  int64_t blob = -1;    // kUpdate: the first blob with a number that is not finite
 
   CREMA_HOST_DEVICE bool Updates() const { return skips == 0 && end == RunEnd::kNone; }
 };

@@ -55,7 +55,7 @@ void DeviceState::ReturnWeights() {
   for (size_t s = 0; average_ != nullptr && s < averages_.size(); ++s) {
     if (Owns(s)) session_->Read(averages_[s], average_->weights().blob(s).raw());
   }
-  weights_changed_ = false;  // not before: a GPU that is lost returns nothing
+  weights_changed_ = false;  // not earlier: a lost GPU returns nothing
 }
 
 void DeviceState::ReturnHistory() {

@@ -1,5 +1,5 @@
-// What a run on a GPU keeps there besides its session: histories and averages of the weights. Those
-// of the host are where files are read from and written to.
+// The state of a run on a GPU besides its session: histories and averages of the weights. Files are
+// read to and written from the copies in host memory.
 #pragma once
 
 #include <cstdint>
@@ -18,35 +18,37 @@ namespace crema {
 // Thread safety: one thread.
 class DeviceState {
  public:
-  // `average` may be null; `history` is that of the host, by learned slot. All must outlive this.
+  // `average` may be null; `history` is in host memory, by learned slot. All must outlive this.
   DeviceState(Session* session, WeightAverage* average,
               const std::vector<std::vector<TensorView>>& history, const DeviceUpdateMaker& maker);
 
-  // Weights, averages and history become those of the host.
+  // Copies weights, averages and history from the host.
   void TakeAll();
   void TakeAverage();
-  // Back to the host, where they may have changed since. TakeAll and these wait for the queue.
+  // Copy to the host if they may have changed. TakeAll and these wait for the queue.
   void ReturnWeights();  // and averages
   void ReturnHistory();
 
   TensorView weights(size_t slot) const { return session_->LearnedBlob(slot); }
   std::span<const TensorView> history(size_t slot) const { return history_[slot]; }
 
-  // See DeviceUpdate::Apply; blob i of `args` is of learned slot slots[i], the same in each update.
+  // See DeviceUpdate::Apply; blob i of `args` belongs to learned slot slots[i], the same in each
+  // update.
   void Update(const UpdateRule& rule, const UpdateArgs& args, double clip_norm,
               int64_t growth_interval, const std::vector<size_t>& slots);
-  // See DeviceUpdate. Also for a loss scale, which the session then takes from there.
+  // See DeviceUpdate. `scale`, unless null, is a loss scale, which the session then reads there.
   void Begin(const ScaleState* scale);
   void EndIteration() { update_->EndIteration(); }
   std::optional<DeviceRun> TakeOutcome(bool wait) { return update_->TakeOutcome(wait); }
   void MoveAverage();
-  // A pass that is of no iteration changes statistics.
+  // Records that a pass outside of an iteration changed statistics.
   void NoteStatistics() { weights_changed_ = true; }
-  // Pass `pass` of an iteration has been queued: it changes statistics, and has a loss.
+  // Records that pass `pass` of an iteration has been queued: it changes statistics, and has a
+  // loss.
   void NotePass(int64_t pass);
-  // Weights were changed by another than Update.
+  // Records that something other than Update changed weights.
   void NoteChange() { weights_changed_ = true; }
-  // Of the update that ended a run: the slot of its blob `blob`, and its gradients by slot.
+  // For the update that ended a run: the slot of its blob `blob`, and its gradients by slot.
   size_t SlotOf(int64_t blob) const { return slots_.at(static_cast<size_t>(blob)); }
   std::vector<GradientReport> BrokenGradients();
 
@@ -58,8 +60,8 @@ class DeviceState {
   const std::vector<std::vector<TensorView>>& host_history_;
   std::unique_ptr<DeviceUpdate> update_;
   std::vector<Tensor> memory_;
-  std::vector<std::vector<TensorView>> history_;  // by learned slot, as that of the host
-  std::vector<TensorView> averages_;              // by learned slot, of those that own
+  std::vector<std::vector<TensorView>> history_;  // by learned slot, as in host memory
+  std::vector<TensorView> averages_;              // by learned slot, if it owns its parameter
   std::vector<AveragedBlob> averaged_;
   std::vector<size_t> slots_;  // of the blobs of updates
   bool weights_changed_ = false;

@@ -18,9 +18,9 @@
 namespace crema {
 namespace {
 
-// Data beyond this overflow in a few layers, and are never meant.
+// Data beyond this overflow in a few layers, and are never intended.
 constexpr double kAbsurdData = 1e12;
-// Learned values that no filler gives and no training needs.
+// Parameters that no filler produces and no training needs.
 constexpr double kAbsurdWeight = 1e6;
 
 constexpr char kLowerRate[] = "lower base_lr, begin with warmup_iter, or set clip_gradients";
@@ -47,8 +47,8 @@ Extremes Look(const ConstTensorView& view) {
   return extremes;
 }
 
-// Rows along axis 0 that hold a value which is not finite, or at least as large as `limit`.
-std::vector<int64_t> BrokenImplementations(const ConstTensorView& view, double limit) {
+// Returns the rows along axis 0 with a value that is not finite, or at least `limit` in magnitude.
+std::vector<int64_t> BrokenRows(const ConstTensorView& view, double limit) {
   std::vector<int64_t> rows;
   if (view.shape().axes() == 0 || view.count() == 0) return rows;
   const auto each = static_cast<size_t>(view.count() / view.shape()[0]);
@@ -56,7 +56,7 @@ std::vector<int64_t> BrokenImplementations(const ConstTensorView& view, double l
     const std::span<const T> values = view.span<T>();
     for (int64_t row = 0; row < view.shape()[0]; ++row) {
       const auto part = values.subspan(static_cast<size_t>(row) * each, each);
-      // Not the other way round: NaN counts.
+      // Written so that NaN is not fine.
       const auto fine = [&](T x) { return std::abs(static_cast<double>(x)) < limit; };
       if (!std::ranges::all_of(part, fine)) rows.push_back(row);
     }
@@ -64,7 +64,7 @@ std::vector<int64_t> BrokenImplementations(const ConstTensorView& view, double l
   return rows;
 }
 
-// The pass once more, and the session that it is a copy of.
+// The replayed pass, and the session that it copies.
 struct Sessions {
   const Session& again;
   const Session& original;
@@ -79,11 +79,11 @@ std::string NameOf(const Sessions& sessions, int value, int64_t row) {
   return name.empty() ? StrCat(row, " of the batch") : StrCat("'", name, "'");
 }
 
-// " in sample 'x', 'y', 'z' and 4 more"; " in all samples"; nothing where rows are no samples.
+// Returns " in sample 'x', 'y', 'z' and 4 more", " in all samples", or "" if rows are not samples.
 std::string DescribeRows(const Sessions& sessions, int value, double limit) {
   constexpr size_t kNamed = 3;
   const ConstTensorView view = sessions.again.DataOf(value);
-  const std::vector<int64_t> rows = BrokenImplementations(view, limit);
+  const std::vector<int64_t> rows = BrokenRows(view, limit);
   if (rows.empty() || view.shape().axes() == 1 || view.shape()[0] == 1) {
     return rows.size() == 1 ? StrCat(", in sample ", NameOf(sessions, value, rows[0])) : "";
   }
@@ -97,7 +97,7 @@ std::string DescribeRows(const Sessions& sessions, int value, double limit) {
   return text;
 }
 
-// "'a' to 'b'"; nothing where they have no names.
+// Returns "'a' to 'b'", or "" without names.
 std::string DescribeBatch(const Session& session) {
   for (const PlannedLayer& layer : session.plan().layers) {
     if (!layer.inputs.empty() || layer.outputs.empty()) continue;
@@ -122,7 +122,7 @@ std::string DescribeBroken(const Extremes& extremes, int64_t count) {
   return StrCat(PrintNumber(extremes.first), " in ", extremes.broken, " of ", count, " values");
 }
 
-// Looks at one pass of a session that keeps every blob.
+// Examines one pass of a session that keeps every blob.
 class Inquiry {
  public:
   Inquiry(const Sessions& sessions, const Weights& weights, int64_t iteration)
@@ -131,18 +131,18 @@ class Inquiry {
         weights_(weights),
         iteration_(iteration) {}
 
-  // Nothing when all is finite.
+  // Returns nothing if all is finite.
   std::optional<Finding> Find() const {
     if (auto weights = FindWeights()) return weights;
     if (auto data = FindData()) return data;
     return FindLayer();
   }
 
-  // Before anything has run.
+  // Call before anything has run.
   std::optional<Finding> FindWeights() const {
     for (size_t s = 0; s < plan_.learned.size(); ++s) {
       const LearnedSlot& slot = plan_.learned[s];
-      // The pass itself brought its NaN into the running means; they are no cause.
+      // The pass itself may have written NaN to the running means; they are not the cause.
       if (slot.statistic || slot.owner != static_cast<int>(s)) continue;
       const ConstTensorView blob = weights_.blob(s);
       const Extremes extremes = Look(blob);
@@ -203,7 +203,7 @@ class Inquiry {
     return std::nullopt;
   }
 
-  // Weights that grew without end overflow here or in a layer below.
+  // Weights that diverged overflow here or in an earlier layer.
   std::string Blame(size_t at, const std::string& what) const {
     double input = 0;
     for (const int v : plan_.layers[at].inputs) {
@@ -229,7 +229,7 @@ class Inquiry {
                   input, ", weights up to ", weight, ")", DescribeStatisticsAt(at));
   }
 
-  // Means and variances of a file can be broken too.
+  // The means and variances of a file can be broken too.
   std::string DescribeStatisticsAt(size_t at) const {
     for (const int s : plan_.layers[at].learned) {
       const LearnedSlot& slot = plan_.learned[static_cast<size_t>(s)];
@@ -259,8 +259,8 @@ Error MakeError(const DivergedRun& run, const std::string& what, const Finding& 
                               " (learning rate ", run.rate, "). ", finding.text, ". ", snapshot)});
 }
 
-// The plan of the net with every blob kept, where such layers do not run.
-// `like` is the plan of the run, which says whose share of the data it is.
+// Plans the net with every blob kept, without such layers. `like` is the plan of the run, which
+// determines the share of the data.
 std::shared_ptr<const Plan> PlanToLookAt(const NetOfRun& net, const Registry& registry, int threads,
                                          const Plan& like) {
   std::vector<Problem> warnings;
@@ -278,9 +278,8 @@ std::shared_ptr<const Plan> PlanToLookAt(const NetOfRun& net, const Registry& re
   return changed;
 }
 
-// What a program gave still lies in the session: the memory of sources is never used for anything
-// else.
-void CopyHandedOver(const Session& from, Session* to) {
+// Copies data that the program fed: the memory of sources is not reused, so they are still there.
+void CopyFedData(const Session& from, Session* to) {
   for (const PlannedLayer& layer : to->plan().layers) {
     if (!layer.type->traits.fed_by_program) continue;
     for (const std::string& top : layer.layer->param().top()) {
@@ -300,7 +299,7 @@ Finding Replay(const NetOfRun& net, const Registry& registry, const Session& ses
   const auto plan = PlanToLookAt(net, registry, threads, session.plan());
   const std::shared_ptr<const Weights> shared = Weights::ShareWith(*plan, weights, seed);
   Session again(plan, shared, ExecContext(threads, seed));
-  // A session that has run on since has other samples.
+  // A session that has continued since has other samples.
   const bool there = session.step() == mark.step() + 1;
   const Session& named = there ? session : again;
   const Inquiry inquiry({again, named}, *shared, iteration);
@@ -309,10 +308,10 @@ Finding Replay(const NetOfRun& net, const Registry& registry, const Session& ses
       finding.samples = DescribeBatch(named);
     return finding;
   };
-  if (auto finding = inquiry.FindWeights()) {  // it may not run
+  if (auto finding = inquiry.FindWeights()) {  // checked first, as it may not run
     return there ? with_samples(*std::move(finding)) : *std::move(finding);
   }
-  CopyHandedOver(session, &again);
+  CopyFedData(session, &again);
   again.set_step(mark.step());
   again.RestoreState("train", mark.readers());
   const double loss = again.Forward();

@@ -24,7 +24,7 @@ WeightAverage::WeightAverage(std::shared_ptr<const Plan> plan, double decay, uin
 void WeightAverage::Reset(const Weights& weights) { CopyWeights(*plan_, weights, average_.get()); }
 
 void WeightAverage::Update(const ExecContext& context, const Weights& weights) {
-  constexpr int64_t kGrain = 1 << 15;  // elements that pay for a thread
+  constexpr int64_t kGrain = 1 << 15;  // elements worth a thread
   for (size_t s = 0; s < plan_->learned.size(); ++s) {
     const LearnedSlot& slot = plan_->learned[s];
     if (slot.owner != static_cast<int>(s)) continue;
@@ -36,7 +36,7 @@ void WeightAverage::Update(const ExecContext& context, const Weights& weights) {
     const std::span<float> to = average_->blob(s).span<float>();
     const auto count = static_cast<int64_t>(from.size());
     ParallelFor(context.threads(), count, kGrain, [&](int64_t begin, int64_t end, int) {
-      // In this form an average that is the weight stays exactly that.
+      // In this form an average that equals the weight stays exactly equal.
       for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
         to[i] += step_ * (from[i] - to[i]);
       }

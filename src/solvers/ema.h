@@ -14,7 +14,7 @@ namespace crema {
 // copied: they are averages already. Thread safety: one thread.
 class WeightAverage {
  public:
-  // Allocates; its values are those of the fillers until Reset.
+  // Allocates; the values are those of the fillers until Reset.
   WeightAverage(std::shared_ptr<const Plan> plan, double decay, uint64_t seed);
 
   // Starts from these weights.
@@ -31,7 +31,7 @@ class WeightAverage {
   std::shared_ptr<Weights> average_;
 };
 
-// Copies every blob. Both are of one plan.
+// Copies every blob. Both belong to the same plan.
 void CopyWeights(const Plan& plan, const Weights& from, Weights* to);
 
 }  // namespace crema

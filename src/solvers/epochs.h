@@ -17,11 +17,11 @@ class Epochs {
       : samples_(samples), per_iteration_(samples_per_iteration) {}
 
   bool known() const { return samples_ > 0; }
-  // Passes after so many iterations; 0 when they are not known.
+  // Returns the passes after so many iterations; 0 if unknown.
   double After(int64_t iterations) const;
-  // Iterations until `epochs` passes are over. Requires: known.
+  // Returns the iterations that complete `epochs` passes. Requires: known.
   int64_t IterationsOf(int64_t epochs) const;
-  // After exactly so many iterations a multiple of `every` passes came to its end; also at 0.
+  // Returns true if a multiple of `every` passes ends after exactly so many iterations; also at 0.
   bool EndsAt(int64_t iterations, int64_t every) const;
 
  private:
@@ -31,16 +31,16 @@ class Epochs {
   int64_t per_iteration_ = 0;
 };
 
-// Of the data layers of a training net. Not known where no source has an end, or where they do not
-// agree on what a pass is.
+// Returns the epochs of a training net. Unknown if all sources are endless, or if data layers
+// disagree on the size of a pass.
 Epochs EpochsOf(const Session& train, int iter_size);
-// The same; throws kInvalidArgument that names `field`, which counts in epochs, where not known.
+// The same; throws kInvalidArgument that names `field`, which counts in epochs, if unknown.
 Epochs RequireEpochs(const Session& train, int iter_size, const char* field);
 
-// Those that the fields of a solver count in, and not known where none does; train and check share
-// this. Sets max_iter where max_epoch is: policies that know the end of the run want it before the
-// first iteration. Throws kInvalidArgument, with the place of the field, where the data have no end
-// or the iterations cannot be counted.
+// Returns the epochs that fields of a solver count in, unknown if none does; train and check share
+// this. Sets max_iter if max_epoch is set: policies that depend on the end of the run need it
+// before the first iteration. Throws kInvalidArgument, with the position of the field, if the data
+// are endless or the iterations cannot be counted.
 Epochs CountEpochs(const Session& train, SolverFile* solver);
 
 }  // namespace crema

@@ -19,7 +19,7 @@ std::vector<std::string> LearningLayers(const Plan& plan) {
   return names;
 }
 
-// Of the blobs that these layers share with others.
+// Returns the names of the parameters that these layers share with others.
 std::set<std::string> SharedNames(const std::set<std::string>& layers, const Plan& plan) {
   std::set<std::string> names;
   for (const LearnedSlot& slot : plan.learned) {
@@ -31,7 +31,7 @@ std::set<std::string> SharedNames(const std::set<std::string>& layers, const Pla
 
 constexpr size_t kLongestPattern = 1000;
 
-// Takes time and memory that are linear in the length of a name, whatever the pattern.
+// Matching takes time and memory linear in the length of a name, for any pattern.
 RE2::Options Quiet() {
   RE2::Options options;
   options.set_log_errors(false);
@@ -97,7 +97,7 @@ void Freeze(const std::vector<std::string>& layers, const Plan& plan, NetParamet
   const std::set<std::string> frozen(layers.begin(), layers.end());
   const std::set<std::string> shared = SharedNames(frozen, plan);
   for (LayerParameter& layer : *net->mutable_layer()) {
-    // Layers of other phases may have the name of one that is trained.
+    // Layers of other phases may have the name of a trained layer.
     const auto planned = std::ranges::find(plan.layers, layer.name(), &PlannedLayer::name);
     if (planned != plan.layers.end() && frozen.contains(layer.name())) {
       while (layer.param_size() < static_cast<int>(planned->learned.size())) layer.add_param();

@@ -1,4 +1,4 @@
-// freeze: layers that keep their weights.
+// freeze: layers whose weights do not change.
 #pragma once
 
 #include <string>
@@ -15,13 +15,14 @@ namespace crema {
 // field ("freeze[1]").
 std::vector<Problem> CheckFreeze(const SolverParameter& param);
 
-// The layers of a plan with learned blobs whose whole name matches one of the patterns, in order.
-// Throws kInvalidArgument, with the place in the solver's text, for patterns that match none.
+// Returns the layers of a plan with parameters whose whole name matches one of the patterns, in
+// order. Throws kInvalidArgument, with the position in the solver's text, for patterns that match
+// none.
 std::vector<std::string> FrozenLayers(const SolverFile& solver, const Plan& plan);
 
-// Writes into the text what keeps these layers still: lr_mult and decay_mult 0 for all their blobs
-// and those of layers that share them, and stored statistics for BatchNorm, which then neither uses
-// nor gathers those of the batch. `plan` is the net as it was before.
+// Changes the text of the net to freeze these layers: lr_mult and decay_mult 0 for all their
+// parameters and those of layers that share them, and use_global_stats for BatchNorm, which then
+// neither uses nor updates batch statistics. `plan` is the plan of the unchanged net.
 void Freeze(const std::vector<std::string>& layers, const Plan& plan, NetParameter* net);
 
 }  // namespace crema

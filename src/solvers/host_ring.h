@@ -1,4 +1,4 @@
-// Page-locked memory in which the host and a GPU that is behind it hand things to each other.
+// Page-locked memory through which the host and a GPU exchange data asynchronously.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace crema {
 
-// Places for `T`s that are used in turn. One is used again when the work that was recorded behind
-// its last use is done, which is waited for. The queue must outlive it. Thread safety: one thread.
+// A ring of places for `T`s. A place is reused when the work recorded after its last use is
+// complete, which is waited for. The queue must outlive it. Thread safety: one thread.
 template <typename T>
 class HostRing {
  public:
@@ -22,13 +22,13 @@ class HostRing {
   ~HostRing() {
     try {
       Clear();
-    } catch (const Error&) {  // the device is lost, and does nothing with it any more
+    } catch (const Error&) {  // a lost device no longer uses the memory
     }
   }
   HostRing(const HostRing&) = delete;
   HostRing& operator=(const HostRing&) = delete;
 
-  // Each place is `count` Ts from now on. Waits for the work of all.
+  // Makes each place `count` Ts. Waits for the work of all.
   void Reserve(size_t count) {
     Clear();
     const auto doubles = (count * sizeof(T) + sizeof(double) - 1) / sizeof(double);
@@ -36,7 +36,7 @@ class HostRing {
     memory_ = Tensor(Shape{static_cast<int64_t>(doubles * events_.size())}, DType::kF64,
                      queue_.HostMemory());
   }
-  // The next place, to be written; Record follows when the work that uses it was queued.
+  // Returns the next place, to be written; call Record after queuing the work that uses it.
   T* Next() {
     const size_t at = (taken_ + there_) % events_.size();
     CREMA_CHECK(there_ < events_.size());
@@ -47,8 +47,8 @@ class HostRing {
     events_[(taken_ + there_) % events_.size()]->Record(DeviceStream::kCompute);
     ++there_;
   }
-  // The first that was recorded and not taken, if its work is done; `wait`: then it is. Null: none.
-  // It may be read until the next call of Next.
+  // Returns the oldest recorded place that was not taken, if its work is complete or, with `wait`,
+  // when it is. Null: none. It may be read until the next call of Next.
   const T* Take(bool wait) {
     if (there_ == 0) return nullptr;
     DeviceEvent& event = *events_[taken_];
@@ -60,12 +60,12 @@ class HostRing {
     Drop();
     return place;
   }
-  // Takes the first without a look at it.
+  // Takes the oldest without reading it.
   void Drop() {
     taken_ = (taken_ + 1) % events_.size();
     --there_;
   }
-  // Forgets all of them, when their work is done.
+  // Discards all places, when their work is complete.
   void Clear() {
     for (const auto& event : events_) {
       if (!event->Passed()) event->Wait();
@@ -83,7 +83,7 @@ class HostRing {
   std::vector<std::unique_ptr<DeviceEvent>> events_;
   Tensor memory_;
   size_t stride_ = 0;
-  size_t taken_ = 0;  // the place of the first
+  size_t taken_ = 0;  // the place of the oldest
   size_t there_ = 0;
 };
 

@@ -8,7 +8,7 @@
 namespace crema {
 namespace {
 
-// Only where the field is set: 0, its default, would be a floor too.
+// Only if the field is set: 0, its default, would be a floor too.
 double Floored(const SolverParameter& param, double rate) {
   return param.has_min_lr() ? std::max<double>(rate, param.min_lr()) : rate;
 }
@@ -44,7 +44,8 @@ bool LearningRate::IsRising(int64_t iteration) const {
   return iteration < std::max(param_.warmup_iter(), param_.rampup_interval());
 }
 
-// In single precision, in the order of SSD's solver, so that it drops where SSD drops.
+// In single precision, with the operations of SSD's solver, so that it drops at the same
+// iterations.
 bool LearningRate::ObserveLoss(int64_t iteration, double smoothed_loss) {
   if (!FollowsLoss() || IsRising(iteration)) return false;
   const auto loss = static_cast<float>(smoothed_loss);
@@ -100,7 +101,7 @@ int LearningRate::most_steps() const {
 double WarmupMomentumFactor(const SolverParameter& param, int64_t iteration) {
   if (iteration <= 0 || iteration >= param.warmup_iter()) return 1;
   const double before = WarmUp(param, iteration - 1);
-  return before == 0 ? 1 : WarmUp(param, iteration) / before;  // from 0: the history holds nothing
+  return before == 0 ? 1 : WarmUp(param, iteration) / before;  // from 0: the history is zero
 }
 
 }  // namespace crema

@@ -33,43 +33,43 @@ std::span<const LrPolicy> LrPolicies();
 const LrPolicy* FindLrPolicy(const std::string& name);
 
 // The schedule of one run, in double; docs/learning_rate.md has every formula. At the start the
-// rate may rise to base_lr instead of following the policy, which counts these iterations all the
-// same:
+// rate may rise to base_lr instead of following the policy, whose count of iterations includes
+// these:
 //   warmup_iter, as IntelCaffe      start + (base_lr - start) * iteration / warmup_iter
 //   rampup_interval, as NVCaffe     start + (base_lr - start) * (iteration / rampup_interval)^2
-// No rate is below min_lr where that is set. A copy goes on from the same point on its own.
-// Thread safety: one thread.
+// No rate is below min_lr if that is set. A copy continues independently. Thread safety: one
+// thread.
 class LearningRate {
  public:
-  // Requires: CheckLearningRate found no problem, and max_iter is set where the policy needs it:
-  // for max_epoch, to the iterations that the epochs have.
+  // Requires: CheckLearningRate found no problem, and max_iter is set if the policy needs it; with
+  // max_epoch, to the number of iterations of the epochs.
   explicit LearningRate(const SolverParameter& param);
 
-  // The rate of this iteration. Advances current_step of `multistep` by at most one, as Caffe does:
-  // call it once an iteration, after ObserveLoss and ObserveTests.
+  // Returns the rate of this iteration. Advances current_step of `multistep` by at most one, as
+  // Caffe does: call it once for each iteration, after ObserveLoss and ObserveTests.
   double At(int64_t iteration);
 
-  // `plateau` with plateau_winsize: the smoothed training loss of this iteration. True: the rate
-  // drops from this iteration on. Other policies do not look at it.
+  // For `plateau` with plateau_winsize: the smoothed training loss of this iteration. Returns true
+  // if the rate drops from this iteration on. Other policies ignore it.
   bool ObserveLoss(int64_t iteration, double smoothed_loss);
-  // Whether it does so at all.
+  // Returns true if the policy uses the loss.
   bool FollowsLoss() const { return param_.lr_policy() == "plateau" && !wants_metric(); }
 
   // `plateau` on a test: BindTests must be called before the first round of tests and before
   // Restore, ObserveTests after each round.
   bool wants_metric() const { return param_.lr_policy() == "plateau" && param_.has_plateau(); }
-  // The plans of all test nets, in order. Throws as MetricTracker does.
+  // Takes the plans of all test nets, in order. Throws as MetricTracker does.
   void BindTests(std::span<const Plan* const> tests);
-  // The reports of all test nets, in order. True: the rate drops from this iteration on. Rounds
-  // while the rate still rises do not count as waiting. Other policies do not look at it.
+  // Takes the reports of all test nets, in order. Returns true if the rate drops from this
+  // iteration on. Tests during warm-up do not count towards the patience. Other policies ignore it.
   bool ObserveTests(int64_t iteration, std::span<const TestReport> reports);
 
   void Save(SolverState* state) const;
-  // current_step of the state must be in 0..most_steps().
+  // Requires: current_step of the state is in 0..most_steps().
   void Restore(const SolverState& state);
 
   int current_step() const { return current_step_; }
-  // Largest current_step that the policy comes to.
+  // Returns the largest current_step that the policy can reach.
   int most_steps() const;
 
  private:
@@ -83,21 +83,21 @@ class LearningRate {
   std::optional<MetricTracker> tests_;  // plateau on a test
 };
 
-// What momentum is multiplied by, in rules whose history holds the rate (SGD, Nesterov): the rate
-// over that of the iteration before, while warmup_iter lasts, as in IntelCaffe. Otherwise 1.
+// Returns the factor of momentum in rules whose history contains the rate (SGD, Nesterov): the rate
+// over that of the previous iteration, during warmup_iter, as in IntelCaffe. Otherwise 1.
 double WarmupMomentumFactor(const SolverParameter& param, int64_t iteration);
 
-// What is wrong with the fields of the policy; where.field names the field of the solver. Empty:
+// Returns the problems of the policy's fields; where.field names the field of the solver. Empty:
 // the schedule can be computed.
 std::vector<Problem> CheckLearningRate(const SolverParameter& param);
 
-// What is allowed and probably not meant, such as a warm-up longer than the run. Requires: no
+// Returns warnings about probable mistakes, such as a warm-up longer than the run. Requires: no
 // problem of CheckLearningRate.
 std::vector<Problem> WarnAboutLearningRate(const SolverParameter& param);
 
-// Whether every rate of 0..max_iter is finite and not negative; of longer runs than 10^7
-// iterations, so many samples. `plateau` is taken with all drops of plateau_winsize and with none.
-// Nothing to say about a run whose max_iter is not set. Requires: no problem of CheckLearningRate.
+// Checks that every rate of 0..max_iter is finite and not negative; of runs longer than 10^7
+// iterations, that many samples. For `plateau` it checks all drops of plateau_winsize and none.
+// Returns nothing if max_iter is not set. Requires: no problem of CheckLearningRate.
 std::vector<Problem> CheckSchedule(const SolverParameter& param);
 
 }  // namespace crema

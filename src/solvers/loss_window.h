@@ -8,8 +8,8 @@
 
 namespace crema {
 
-// The mean of all losses until `size` of them are there, then of the last `size`. They are kept as
-// a snapshot holds them, so that a resumed run has the same means to the last bit.
+// The mean of the last `size` losses, or of all if there are fewer. They are stored as in a
+// snapshot, so that a resumed run has the same means bit for bit.
 class LossWindow {
  public:
   explicit LossWindow(int size) : size_(static_cast<size_t>(size)) {}

@@ -23,8 +23,8 @@ void RefuseOutputs(const Plan& plan) {
   }
 }
 
-// Says when a loss, averaged with falling weights, is four times its best. The first few losses are
-// no average yet.
+// Detects when an exponentially averaged loss is four times its best. The first few losses do not
+// count: their average is too short.
 class Divergence {
  public:
   bool Add(double loss) {
@@ -70,10 +70,10 @@ void Search(const LrFinderOptions& options, Solver* solver, LrFinding* finding) 
   }
 }
 
-// Points on each side that a smoothed loss is made of.
+// Returns the number of points on each side that enter a smoothed loss.
 int64_t SmoothingReach(int64_t count) { return std::max<int64_t>(2, count / 20); }
 
-// Weights fall linearly to both sides; at the ends there are fewer.
+// Weights decrease linearly to both sides; at the ends there are fewer.
 double Smooth(const std::vector<LrFinding::Point>& points, int64_t middle, int64_t reach) {
   const auto count = static_cast<int64_t>(points.size());
   const int64_t most = std::min({reach, middle, count - 1 - middle});
@@ -117,7 +117,7 @@ void JudgeLosses(LrFinding* finding) {
   for (int64_t i = 0; i < count; ++i) {
     points[static_cast<size_t>(i)].smoothed = Smooth(points, i, reach);
   }
-  // Losses at the ends are hardly smoothed: what they do may be noise.
+  // Losses at the ends are hardly smoothed: their changes may be noise.
   const auto lowest = std::ranges::min_element(points.begin() + reach, points.end() - reach, {},
                                                &LrFinding::Point::smoothed);
   finding->lowest = static_cast<size_t>(lowest - points.begin());

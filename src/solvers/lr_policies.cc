@@ -13,13 +13,13 @@ double Dropped(const SolverParameter& param, int drops) {
   return param.base_lr() * std::pow(static_cast<double>(param.gamma()), drops);
 }
 
-// Share of the run that is over, 0..1; a run of no length is over.
+// Returns the completed share of the run, 0..1; a run of length 0 is complete.
 double Progress(const SolverParameter& param, int64_t iteration) {
   if (iteration >= param.max_iter()) return 1;
   return static_cast<double>(iteration) / param.max_iter();
 }
 
-// From `begin` to `end` as `share` goes from 0 to 1.
+// Moves from `begin` to `end` as `share` goes from 0 to 1.
 double Anneal(OneCycleParameter::Anneal shape, double begin, double end, double share) {
   if (shape == OneCycleParameter::LINEAR) return begin + (end - begin) * share;
   return end + (begin - end) / 2 * (1 + std::cos(std::numbers::pi * share));
@@ -47,7 +47,7 @@ double Multistep(const SolverParameter& param, int64_t iteration, int* step) {
   return Dropped(param, *step);
 }
 
-// NVCaffe's, which is Caffe's where min_lr is 0. Caffe's is NaN beyond max_iter.
+// NVCaffe's formula, which equals Caffe's if min_lr is 0. Caffe's is NaN beyond max_iter.
 double Poly(const SolverParameter& param, int64_t iteration, int*) {
   const double left = 1 - Progress(param, iteration);
   const double power = param.power();

@@ -32,7 +32,7 @@ std::string Lower(std::string text) {
   return text;
 }
 
-// Splits "test#1:accuracy"; without a net it is the first.
+// Splits "test#1:accuracy"; without a net it means the first.
 size_t TakeNet(std::string* metric) {
   constexpr std::string_view kPrefix = "test#";
   const size_t colon = metric->find(':');
@@ -79,7 +79,7 @@ void MetricTracker::ChooseMetric(std::span<const Plan* const> tests) {
   const std::vector<std::string> outputs = OutputsOf(*tests[net_]);
   if (metric.empty()) metric = std::ranges::count(outputs, "accuracy") == 1 ? "accuracy" : kLoss;
   blob_ = metric;
-  // A blob of that name is meant; without one, the total loss.
+  // The name of a blob; if there is none, the total loss.
   if (metric == kLoss && std::ranges::find(outputs, kLoss) == outputs.end()) {
     blob_.clear();
     return;
@@ -111,7 +111,7 @@ double MetricTracker::ValueOf(std::span<const TestReport> reports) const {
   const TestReport& report = reports[net_];
   if (blob_.empty()) return report.loss;
   const auto found = std::ranges::find(report.outputs, blob_, &OutputValue::blob);
-  // Left out: its size changed.
+  // Omitted, as its size changed.
   if (found == report.outputs.end()) return std::numeric_limits<double>::quiet_NaN();
   return found->value;
 }

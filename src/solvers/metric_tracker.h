@@ -1,4 +1,4 @@
-// Which test of a run is the best so far, by one number of it (MetricRule in crema.proto).
+// Tracks the best test of a run by one metric (MetricRule in crema.proto).
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,24 @@ namespace crema {
 // Thread safety: one thread.
 class MetricTracker {
  public:
-  // `field` is that of the rule in the solver: "early_stop". `tests` are the plans of the test
-  // nets. Throws kInvalidArgument (where.field set) when they do not compute the metric, when it is
-  // more than one number, or for a patience or min_delta out of range.
+  // `field` names the rule in the solver: "early_stop". `tests` are the plans of the test nets.
+  // Throws kInvalidArgument (where.field set) if they do not compute the metric, if it is more than
+  // one number, or for a patience or min_delta out of range.
   MetricTracker(std::string field, const MetricRule& rule, std::span<const Plan* const> tests);
 
-  // The reports of all test nets, in order, after one round of tests. True: better than every round
-  // before by min_delta. NaN is never better.
+  // Takes the reports of all test nets, in order, after one round of tests. Returns true if it is
+  // better than every earlier round by min_delta. NaN is never better.
   bool Update(int64_t iteration, std::span<const TestReport> reports);
 
   // Rounds since the best one, or since ResetWait.
   int waited() const { return waited_; }
-  // As many rounds as `patience` were no better.
+  // Returns true after `patience` rounds that were no better.
   bool OutOfPatience() const { return waited_ >= rule_.patience(); }
   void ResetWait() { waited_ = 0; }
 
   std::optional<double> best() const { return best_; }
   int64_t best_iteration() const { return best_iteration_; }
-  // What is compared: "test#0:accuracy" or "test#0:loss".
+  // Returns the compared metric: "test#0:accuracy" or "test#0:loss".
   std::string metric() const;
 
   void Save(SolverState* state) const;

@@ -11,8 +11,8 @@
 
 namespace crema {
 
-// Of a rank above 0: what it says while it is made, rank 0 has said; later only what is wrong with
-// its own data or device.
+// The log of a rank above 0: suppresses messages during construction, as rank 0 logs the same;
+// later passes on those about its own data or device.
 class ParallelRun::RankLog final : public LogSink {
  public:
   RankLog(LogSink* to, std::string name) : to_(to), name_(std::move(name)) {}
@@ -41,7 +41,7 @@ void RefuseFiles(const Plan& plan) {
   }
 }
 
-// What rank 0 alone has: tests with their rules, averages, snapshots.
+// Removes what rank 0 alone has: tests with their rules, averages, snapshots.
 RunConfig WithoutTests(RunConfig config) {
   config.tests.clear();
   config.test_iterations.clear();
@@ -113,7 +113,7 @@ void ParallelRun::Run(Solver* first, const std::function<void(Solver&)>& body) {
   try {
     for (int rank = 1; rank < ranks_.size(); ++rank) threads.emplace_back(run, rank);
     run(0);
-  } catch (...) {  // a thread could not be made
+  } catch (...) {  // a thread could not be started
     ranks_.Fail(0, std::current_exception());
   }
   for (std::thread& thread : threads) thread.join();

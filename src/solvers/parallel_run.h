@@ -13,31 +13,32 @@
 
 namespace crema {
 
-// On each device a solver in a thread of its own, which reads the samples whose number in the
-// data's order is its rank modulo the number of devices. Gradients are summed over the devices and
-// divided by their number, so that all weights stay the same, as those of one device with so many
-// times the batch size. Rank 0 is an ordinary solver that tests, writes snapshots and tells the
-// outside; the others do as it does. Thread safety: one thread, which is that of rank 0.
+// On each device a solver in its own thread reads the samples whose number in the data's order is
+// its rank modulo the number of devices. Gradients are summed over the devices and divided by their
+// number, so that all weights stay the same, and equal those of one device with a batch so many
+// times as large. Rank 0 is an ordinary solver that tests, writes snapshots and reports; the others
+// follow it. Thread safety: one thread, which is that of rank 0.
 class ParallelRun {
  public:
-  // Rank r computes on devices[r]; `collective` is of as many. Requires two devices or more.
+  // Rank r computes on devices[r]; `collective` has as many ranks. Requires two devices or more.
   ParallelRun(std::vector<ComputeDevice> devices, std::unique_ptr<Collective> collective);
   ~ParallelRun();
 
-  // Of rank 0: these on its device, in this run. This must outlive solvers made with them.
+  // Returns `options` of rank 0 on its device in this run. This must outlive solvers made with
+  // them.
   SolverOptions OptionsOfFirst(SolverOptions options);
-  // Makes the solvers of the other ranks. `config` and `options` are what that of rank 0 was made
-  // of; `state_path` is what it was restored from, empty: nothing. Weights that it has loaded go to
-  // all when they run. Throws what makes and restores solvers, with the device where memory or the
+  // Makes the solvers of the other ranks. `config` and `options` are those of rank 0; `state_path`
+  // is the state that it was restored from, or empty. Its loaded weights are copied to all when
+  // they run. Throws the errors of construction and restoring, with the device if memory or the
   // device is at fault, and kUnsupported for layers that write files while they train.
   void MakeOthers(const Solver& first, const RunConfig& config, const Registry& registry,
                   const SolverOptions& options, const std::string& state_path);
 
   // Calls `body` with the solvers of all ranks, each in its thread, and returns when all have
-  // ended. It must call the same of them in each, such as Solve. Throws what the rank threw that
-  // failed first; the run is of no use then.
+  // ended. It must make the same calls in each, such as Solve. Throws the first error of a rank;
+  // the run cannot continue then.
   void Run(Solver* first, const std::function<void(Solver&)>& body);
-  // Of a rank above 0; for tests.
+  // Returns the solver of a rank above 0; for tests.
   Solver& other(int rank) { return *others_.at(static_cast<size_t>(rank) - 1); }
 
  private:

@@ -1,4 +1,4 @@
-// Iterations whose work a GPU has in its queue.
+// Iterations in the queue of a GPU.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace crema {
 
-// An iteration whose outcome the host does not know yet.
+// An iteration whose outcome the host does not have yet.
 struct QueuedIteration {
   IterationReport report;
   bool reported = false;        // to observers
@@ -20,8 +20,8 @@ struct QueuedIteration {
   double loss = 0;              // the mean over all ranks, if the losses are known at once
 };
 
-// The iterations in the order in which they were queued. Places are used again, so that their
-// memory is. Thread safety: one thread.
+// The iterations in the order in which they were queued. Entries and their memory are reused.
+// Thread safety: one thread.
 class QueuedIterations {
  public:
   bool empty() const { return count_ == 0; }

@@ -33,7 +33,8 @@ int RanksOf(const SolverState& state) {
   return ranks;
 }
 
-// Returns the positions of each of `now` ranks after each of `before` was where rank 0 was.
+// Divides the positions evenly: returns those of `now` ranks after each of `before` ranks was where
+// rank 0 was.
 SolverState Dealt(const SolverState& state, int before, int now) {
   SolverState dealt;
   for (const LayerState& layer : state.layer_state()) {
@@ -64,9 +65,10 @@ void RankedRun::CopyFromFirst(int64_t iteration, const Session& train,
   AwaitOthersQueued();
 }
 
-// A call that waits for this GPU, as one that frees its memory or copies to memory that is not
-// page-locked, may hold locks of the driver meanwhile. So none is made before all ranks have queued
-// what this one waits for: NCCL allocates while it connects GPUs for the first time.
+// A call that waits for this GPU, such as one that frees GPU memory or copies to memory that is not
+// page-locked, may hold locks of the driver. NCCL allocates while it connects GPUs for the first
+// time, so no such call is made before all ranks have queued the collective that this one waits
+// for.
 void RankedRun::AwaitOthersQueued() const { group_->Exchange(rank_, {}); }
 
 double RankedRun::Mean(double loss) const {

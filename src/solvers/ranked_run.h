@@ -23,7 +23,7 @@ class RankedRun {
   int count() const { return group_ == nullptr ? 1 : group_->size(); }
   bool several() const { return group_ != nullptr; }
   bool is_first() const { return rank_ == 0; }
-  // Returns `step`, a number of forward passes, such that no other rank draws the same random
+  // Returns `step`, a number of forward passes, changed so that each rank draws other random
   // numbers.
   uint64_t StepOf(uint64_t step) const;
 
@@ -39,11 +39,11 @@ class RankedRun {
   // Throws kCancelled if any rank has failed.
   void ThrowIfFailed() const;
 
-  // Positions of data readers. Rank 0 knows those of the others as of the last GatherPositions.
+  // Exchanges the positions of data readers: rank 0 then knows those of all ranks.
   void GatherPositions(const Session& train);
   void SavePositions(const Session& train, SolverState* state) const;
-  // Continues where this rank was. If the run had another number of ranks, warns, and deals the
-  // samples that all have read evenly.
+  // Restores the positions of this rank. If the run had another number of ranks, warns, and
+  // distributes the samples evenly.
   void RestorePositions(const SolverState& state, Session* train, LogSink* log) const;
 
  private:

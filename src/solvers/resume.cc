@@ -17,13 +17,13 @@ void TakeSeed(const std::string& state_path, SolverOptions* options) {
   if (state.has_seed() && !options->seed) options->seed = state.seed();
 }
 
-// Of the files, not of what they are to be used for.
+// Returns true for errors of the files, not of their use.
 bool IsDamage(const Error& error) {
   return error.code() == ErrorCode::kDataLoss || error.code() == ErrorCode::kNotFound ||
          error.code() == ErrorCode::kIoFailure;
 }
 
-// A run from the beginning would write over what may still be saved.
+// A run from the beginning would overwrite what may still be recovered.
 [[noreturn]] void FailWithoutWholeOne(const std::string& prefix,
                                       const std::vector<std::string>& refused) {
   constexpr size_t kShown = 5;

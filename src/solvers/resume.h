@@ -1,4 +1,4 @@
-// Solvers that go on from snapshots.
+// Makes solvers that resume from snapshots.
 #pragma once
 
 #include <memory>
@@ -10,21 +10,20 @@
 
 namespace crema {
 
-// A solver with the seed of the state (unless the options have one), restored from it. Throws what
-// reading it, the constructor and Restore throw.
+// Makes a solver with the seed of the state (unless the options have one) and restores it. Throws
+// the errors of reading the state, the constructor and Restore.
 std::unique_ptr<Solver> ResumeFrom(const std::string& state_path, RunConfig config,
                                    const Registry& registry, SolverOptions options);
 
 struct Resumed {
   std::unique_ptr<Solver> solver;
-  std::string state;  // empty: there was none to go on from, training begins
+  std::string state;  // empty: there was no snapshot, training begins
 };
 
-// Restored from the newest snapshot beside snapshot_prefix (the highest iteration) whose files are
-// whole: state, model and averaged weights, by their checksums. A newer one that is not is named in
-// a warning. Throws kDataLoss where there are snapshots and none of them can be used,
-// kInvalidArgument for a snapshot of another net, solver type or schedule, and where there is no
-// snapshot_prefix.
+// Resumes from the newest snapshot beside snapshot_prefix (the highest iteration) whose files are
+// intact: state, model and averaged weights, by their checksums. Newer damaged ones are named in
+// warnings. Throws kDataLoss if there are snapshots but none is usable, and kInvalidArgument for a
+// snapshot of another net, solver type or schedule, and without snapshot_prefix.
 Resumed ResumeNewest(const RunConfig& config, const Registry& registry,
                      const SolverOptions& options);
 

@@ -1,4 +1,4 @@
-// The rules of a run that look at its tests; train and check share this.
+// The rules of a run that depend on its tests; train and check share this.
 #pragma once
 
 #include <optional>
@@ -18,14 +18,14 @@ struct RunRules {
   std::optional<MetricTracker> early;  // early_stop
 };
 
-// `tests` are the plans of all test nets, in order. Binds `rate` to them, where it looks at tests;
-// null: there is none. Throws Error with the problems of all rules, each with its place in the
-// solver's text.
+// `tests` are the plans of all test nets, in order. Binds `rate` to them if it depends on tests;
+// may be null. Throws Error with the problems of all rules, each with its position in the solver's
+// text.
 RunRules MakeRunRules(const SolverFile& solver, std::span<const Plan* const> tests,
                       LearningRate* rate);
 
-// A warning for each rule of a run with test nets that ends before the first test after it began:
-// those are what rules decide on.
+// Returns a warning for each rule of a run with test nets that ends before its first test after the
+// start: rules decide by those tests.
 std::vector<Problem> WarnAboutIdleRules(const SolverFile& solver, const Epochs& epochs);
 
 }  // namespace crema

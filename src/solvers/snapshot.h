@@ -1,5 +1,5 @@
 // The files of a snapshot: <prefix>_iter_N.caffemodel and .solverstate, or both with .h5, and
-// _ema.caffemodel where averaged weights belong to it.
+// _ema.caffemodel with averaged weights.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@ struct SnapshotPaths {
 };
 
 SnapshotPaths PathsOf(const SolverParameter& param, int64_t iteration);
-// The files that belong to the state of this name.
+// Returns the files that belong to the state of this name.
 SnapshotPaths PathsOfState(const std::string& state_path);
-// Where snapshot_best writes: <prefix>_best.caffemodel, or with .h5.
+// Returns the path of snapshot_best: <prefix>_best.caffemodel, or with .h5.
 std::string BestPath(const SolverParameter& param);
 
-// Throws kIoFailure or kNotFound unless files can be made beside the prefix.
+// Throws kIoFailure or kNotFound unless files can be created beside the prefix.
 void ProbeSnapshotFolder(const std::string& prefix);
 
 // Writes weights alone, atomically, in the format of the solver's snapshots.
@@ -32,14 +32,14 @@ void WriteModel(const SolverParameter& param, const Plan& plan, const Weights& w
                 const std::string& path);
 
 // Writes the model (and the averaged weights, unless null), then the state that names them, each
-// atomically. Completes `state` with the paths and the checksums of the weights. When one cannot be
-// written, those before it go again, unless there is a state of this iteration.
+// atomically. Completes `state` with the paths and the checksums of the weights. If one cannot be
+// written, the earlier ones are removed, unless there is a state of this iteration.
 SnapshotPaths WriteSnapshot(const SolverParameter& param, const Plan& plan, const Weights& weights,
                             const Weights* averaged, int64_t iteration, SolverState state);
 
-// Reads the model that `state` (read from `state_path`) names into the weights: beside the state
-// file, or at its path when there is none. Throws kDataLoss when it is not the model that was saved
-// with this state.
+// Reads the model that `state` (read from `state_path`) names into the weights: from beside the
+// state file, or else from its recorded path. Throws kDataLoss if it is not the model that was
+// saved with this state.
 void LoadModelOfState(const SolverState& state, const std::string& state_path, const Plan& plan,
                       Weights* weights);
 // The same for the averaged weights. Requires: the state names some.

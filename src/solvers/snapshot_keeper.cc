@@ -15,7 +15,7 @@
 namespace crema {
 namespace {
 
-// A snapshot of NaN would be the newest, and worth nothing.
+// A snapshot with NaN would be the newest, and useless.
 void RefuseBrokenWeights(const RunWeights& run, int64_t iteration) {
   for (size_t s = 0; s < run.plan.learned.size(); ++s) {
     const std::span<const float> values = run.weights.blob(s).span<float>();
@@ -102,7 +102,7 @@ void SnapshotKeeper::Write(const RunWeights& run, int64_t iteration, SolverState
 void SnapshotKeeper::TryWrite(int64_t iteration, const std::function<void()>& write) {
   if (last_ == iteration) return;
   if (!options_.writes) {
-    last_ = iteration;  // that of rank 0, for messages
+    last_ = iteration;  // set by rank 0, for messages
     return;
   }
   try {

@@ -21,7 +21,7 @@ struct RunWeights {
   const Weights& weights;
   const Weights* averaged;  // null without ema_decay
 
-  // Those that tests and the best model use.
+  // Returns the weights that tests and the best model use.
   const Weights& tested() const { return averaged != nullptr ? *averaged : weights; }
 };
 
@@ -30,7 +30,7 @@ class SnapshotKeeper {
  public:
   struct Options {
     bool writes = true;         // false: another rank writes the snapshots of this run
-    bool may_be_asked = false;  // by a signal
+    bool may_be_asked = false;  // a signal can request snapshots
     LogSink* log;
     TrainingObserver* observer;
   };
@@ -40,15 +40,15 @@ class SnapshotKeeper {
 
   bool has_prefix() const { return !param_.snapshot_prefix().empty(); }
   bool CanWrite() const { return options_.writes && has_prefix(); }
-  // Returns true if this run writes files without being asked.
+  // Returns true if this run writes files without a request.
   bool IsPlanned() const;
   bool IsDue(int64_t iteration, const Epochs& epochs) const;
-  // Checks that files can be made. Throws kIoFailure or kNotFound if snapshots are planned; else it
-  // warns, as a run that is never asked for one needs no files.
+  // Checks that files can be created. If snapshots are planned, throws kIoFailure or kNotFound;
+  // otherwise warns, as a run without requests needs no files.
   void CheckFolder() const;
-  // Removes what killed runs have left behind, checks that the disk has enough space, as
-  // CheckFolder does, and warns about the snapshots of another run. `histories` is that of the
-  // update rule; `resumed` is true if this run continues one.
+  // Removes files that killed runs have left, checks that the disk has enough space, as CheckFolder
+  // does, and warns about the snapshots of another run. `histories` is that of the update rule;
+  // `resumed` is true if this run continues one.
   void Prepare(const Plan& plan, int histories, const Epochs& epochs, int64_t iteration,
                bool resumed) const;
 

@@ -24,7 +24,7 @@ namespace crema {
 namespace fs = std::filesystem;
 namespace {
 
-// What follows "<stem>_iter_" in the name of a file: N, and the rest.
+// The part of a file name after "<stem>_iter_": N, and the rest.
 struct Numbered {
   int64_t iteration = 0;
   std::string_view rest;
@@ -39,7 +39,7 @@ std::optional<Numbered> NumberedName(std::string_view name, std::string_view ste
   int64_t iteration = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), iteration);
   if (error != std::errc() || iteration < 0) return std::nullopt;
-  // "007" is not a name that we write.
+  // Crema does not write names such as "007".
   const auto digits = static_cast<size_t>(end - name.data());
   if (digits != std::to_string(iteration).size()) return std::nullopt;
   name.remove_prefix(digits);
@@ -52,12 +52,13 @@ bool IsState(const Numbered& name) {
 
 std::string StemOf(const std::string& prefix) { return fs::path(prefix).filename().string(); }
 
-// The path of the file of this name in the folder of the prefix.
+// Returns the path of the file of this name in the folder of the prefix.
 std::string Beside(const std::string& prefix, const std::string& name) {
   return (fs::path(prefix).parent_path() / name).string();
 }
 
-// Names of the files (no folders, pipes, devices) beside the prefix that begin as it does.
+// Returns the names of the files (no folders, pipes, devices) beside the prefix that begin as it
+// does.
 std::vector<std::string> NamesBeside(const std::string& prefix) {
   const fs::path folder = fs::path(prefix).parent_path();
   const std::string stem = StemOf(prefix);
@@ -72,7 +73,7 @@ std::vector<std::string> NamesBeside(const std::string& prefix) {
   return names;
 }
 
-// Whether a run of this prefix writes files of this name.
+// Returns true if a run of this prefix writes files of this name.
 bool IsOfRun(std::string_view name, std::string_view stem) {
   constexpr std::array<std::string_view, 7> kEnds = {
       ".solverstate",    ".solverstate.h5",    ".caffemodel", ".caffemodel.h5",
@@ -89,7 +90,8 @@ void WarnOfRemoval(const std::string& path, const std::error_code& error, LogSin
             StrCat("snapshot_keep: cannot remove '", path, "': ", error.message()));
 }
 
-// False, with a warning: it cannot be removed. What is no file, or not there, is left alone.
+// Returns false, with a warning, if the file cannot be removed. Ignores missing files and
+// non-files.
 bool RemoveFile(const std::string& path, LogSink& log) {
   std::error_code error;
   if (!fs::is_regular_file(path, error)) return true;
@@ -98,14 +100,14 @@ bool RemoveFile(const std::string& path, LogSink& log) {
   return !error;
 }
 
-// A state goes under this name first, so that whoever is killed here leaves no state that lacks its
-// model; and last, so that by it the next removal finds what this one left.
+// A state is first renamed to this, so that a killed process leaves no state without its model, and
+// removed last, so that the next removal finds and completes the work.
 constexpr const char* kRemoved = ".removed";
 
-// False: something could not be removed.
+// Returns false if something could not be removed.
 bool FinishRemoval(const std::string& state, LogSink& log) {
   std::error_code ignored;
-  if (!fs::exists(state, ignored)) {  // else it was written again since, and the model is its own
+  if (!fs::exists(state, ignored)) {  // a new state of that name owns the model
     const SnapshotPaths paths = PathsOfState(state);
     if (!RemoveFile(paths.ema, log) || !RemoveFile(paths.model, log)) return false;
   }

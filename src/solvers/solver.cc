@@ -174,7 +174,7 @@ void Solver::PlanTestNets(const PlanOptions& options) {
                          .log = options_.log,
                          .precision = FindApRule(param_.ap_version()).value_or(ApRule::kIntegral),
                          .log_classes = param_.show_per_class_result()}));
-    // The one file of both nets was warned about before.
+    // If both nets are in one file, it was warned about before.
     if (!param_.has_net() && !param_.has_net_param()) Warn(warnings, options_.log);
     WarnWhereNothingIsLearned(*train_plan_, tests_.back()->plan(), i, options_.log);
   }

@@ -19,7 +19,7 @@
 namespace crema {
 namespace {
 
-// Some layer is there for TEST only.
+// Returns true if some layer is in the TEST phase only.
 bool HasTestPhase(const NetParameter& net) {
   const auto names = [](const auto& rules, Phase phase) {
     return std::ranges::any_of(
@@ -105,7 +105,7 @@ class Resolver {
 
   bool WantsTests() const { return param_.test_interval() > 0 || param_.test_interval_epoch() > 0; }
 
-  // How long a run is, what it keeps, what it changes.
+  // Checks the fields for length, snapshots and changes of a run.
   void CheckRun() {
     for (const Problem& p : CheckFreeze(param_)) Report(p.where.field, p.message, p.code);
     AtLeast("max_epoch", param_.max_epoch(), 0);
@@ -166,7 +166,7 @@ class Resolver {
                             "train_net_param");
   }
 
-  // A net written inside the solver, in its field `path`.
+  // Returns a net written inside the solver, in its field `path`.
   NetFile Embedded(const NetParameter& net, const std::string& path) const {
     NetFile file;
     file.net = net;
@@ -212,8 +212,8 @@ class Resolver {
     }
   }
 
-  // Without test_iter every test net sees all of its data. The one net of a run is its own test net
-  // when it says what its TEST phase is.
+  // Without test_iter every test net uses all of its data. The single net of a run is its own test
+  // net if it declares a TEST phase.
   int CountWholeTests(int explicit_nets, bool generic) {
     if (explicit_nets > 0 || !generic || !WantsTests()) return explicit_nets;
     if (HasTestPhase(config_.train.file.net)) return 1;

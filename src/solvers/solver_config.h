@@ -1,4 +1,4 @@
-// From a solver text to the nets of a run.
+// Reads the nets of a run from a solver text.
 #pragma once
 
 #include <string>

@@ -113,7 +113,7 @@ double Solver::WaitedSeconds() const {
   return seconds;
 }
 
-// Where no field counts in them, when they are first told.
+// Used if no field counts in epochs, when they are first reported.
 void Solver::CountEpochsOnce() {
   if (epochs_counted_) return;
   epochs_ = EpochsOf(*train_, param_.iter_size());
@@ -129,7 +129,7 @@ void Solver::Report(double loss, double rate) {
   Deliver(loss, &report);
 }
 
-// But for what the GPU tells later.
+// Without the values that the GPU reports later.
 IterationReport Solver::ReportOf(double rate) {
   CountEpochsOnce();
   IterationReport report{.iteration = iteration_,
@@ -217,8 +217,8 @@ bool Solver::Judge(const std::vector<TestReport>& reports) {
   return true;
 }
 
-// A best model that could not be written is not the best: the next test that is better than the
-// file writes it again.
+// A best model that could not be written does not count: the next test that is better than the file
+// writes it again.
 void Solver::UpdateBest(const std::vector<TestReport>& reports) {
   const MetricTracker before = *best_;
   if (!best_->Update(iteration_, reports)) return;

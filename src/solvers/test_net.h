@@ -20,11 +20,11 @@
 
 namespace crema {
 
-// Every element of every output of a net, in the order of their names.
+// Returns every element of every output of a net, in the order of their names.
 std::vector<OutputValue> OutputsOf(const Session& session);
 
-// Throws kInvalidArgument when test net `index`, which is to see every sample once, reads a source
-// that has no end; train and check share this.
+// Throws kInvalidArgument if test net `index`, which must use every sample once, reads an endless
+// source; train and check share this.
 void RefuseTestWithoutEnd(const NetOfRun& net, const Session& session, size_t index);
 
 // Thread safety: one thread.
@@ -40,25 +40,25 @@ class TestNet {
     std::vector<Problem>* warnings = nullptr;
     LogSink* log = nullptr;  // may be null
     ApRule precision = ApRule::kIntegral;
-    bool log_classes = false;  // the average precision of each
+    bool log_classes = false;  // the average precision of each class
   };
-  // Plans and allocates; layers that `trained` has are shared with it. `net`, `registry` and
-  // `trained` must outlive this. Throws Error with all problems of the net.
+  // Plans and allocates; parameters in `trained` are shared. `net`, `registry` and `trained` must
+  // outlive this. Throws Error with all problems of the net.
   TestNet(const NetOfRun& net, const Registry& registry, const Weights& trained, Options options);
 
-  // Throws kInvalidArgument when there is to be one pass over a source that has no end.
+  // Throws kInvalidArgument for one pass over an endless source.
   void RefuseSourceWithoutEnd() const;
 
-  // One test, of the weights as `trained` has them now; `after_batch` is called after each batch
-  // and may throw to end it. Means over `batches` as Caffe computes them, going on in the source
-  // where the test before ended; or over all samples, each with the same weight, from the start of
-  // the source. Random draws depend on the iteration, so that a resumed run sees the same. Outputs
-  // whose size changes from batch to batch are left out, with one warning each; those of
-  // DetectionEvaluate are one mean average precision.
+  // Runs one test with the current weights of `trained`; `after_batch` is called after each batch
+  // and may throw to end it. Returns means over `batches` as Caffe computes them, continuing in the
+  // source where the previous test ended; or over all samples, each with the same weight, from the
+  // start of the source. Random draws depend on the iteration, so that a resumed run repeats them.
+  // Outputs whose size changes from batch to batch are omitted, with one warning each; those of
+  // DetectionEvaluate become one mean average precision.
   TestReport Run(int64_t iteration, const std::function<void()>& after_batch);
 
   const Plan& plan() const { return session_->plan(); }
-  // Where the data readers stand, for snapshots.
+  // Saves the positions of the data readers.
   void Save(SolverState* state) const { session_->SaveState(name_, state); }
   void Restore(const SolverState& state) { session_->RestoreState(name_, state); }
 
@@ -79,7 +79,7 @@ class TestNet {
   std::unique_ptr<Session> session_;
   SolverState start_;  // of the data readers, as opened
   DetectionPrecision detection_;
-  std::set<std::string> told_;  // outputs that are left out
+  std::set<std::string> told_;  // omitted outputs that were warned about
   std::function<void()> after_batch_;
   std::unique_ptr<EpochRunner> epoch_;
 };

@@ -1,4 +1,4 @@
-// time_limit: wall-clock time that a run may take.
+// time_limit: the wall-clock limit of a run.
 #pragma once
 
 #include <chrono>
@@ -6,11 +6,11 @@
 
 namespace crema {
 
-// "90s", "45m", "2h30m", "1d": whole numbers with units in falling order, each once. Throws
-// kInvalidArgument for anything else, and for 0 or more than 3650 days.
+// Parses "90s", "45m", "2h30m", "1d": whole numbers with units in descending order, each once.
+// Throws kInvalidArgument for anything else, and for 0 or more than 3650 days.
 std::chrono::seconds ParseTimeLimit(const std::string& text);
 
-// Runs on the monotonic clock: setting the time of day changes nothing.
+// Uses the monotonic clock, so setting the time of day changes nothing.
 class Deadline {
  public:
   Deadline() = default;  // never

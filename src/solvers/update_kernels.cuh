@@ -1,5 +1,5 @@
-// The kernels of an update on a GPU, a team a chunk of a blob (update_tables.cuh). What a rule does
-// with one weight is its step (rules/steps.h), the same as on the CPU. Sums are taken by chunk and
+// The kernels of an update on a GPU, one team for each chunk of a blob (update_tables.cuh). The
+// step of a rule (rules/steps.h) updates one weight, as on the CPU. Sums are computed by chunk and
 // then over chunks in a fixed order.
 #pragma once
 
@@ -35,12 +35,12 @@ struct UpdatePlaces {
   SumPair* sums;            // by chunk
   double* ratios;           // by blob
   float* scale;             // of gradients
-  int32_t* broken;          // by chunk: whether it then has a number that is not finite
+  int32_t* broken;          // by chunk: 1 if it then has a number that is not finite
   GradientReport* reports;  // by blob
   DeviceRun* run;
 };
 
-// How raw gradients become those of the rule, but for the decay.
+// Converts raw gradients to those of the rule, without the decay.
 struct GradientChange {
   const float* scale;
   float limit;
@@ -52,9 +52,9 @@ CREMA_HOST_DEVICE inline float GradientOf(const UpdatedBlob& blob, int64_t at, f
   return blob.gradient == nullptr ? 0.0F : Clamp(scale * blob.gradient[at], limit);
 }
 
-// Blobs of the same rate and decay share a step. Groups beyond kMost take another launch. Kernels
-// read them from memory of the GPU: they change from one iteration to the next, and launches that
-// were kept do not.
+// Blobs of the same rate and decay share a step. Groups beyond kMost use another launch. Kernels
+// read the groups from GPU memory: they change from one iteration to the next, while captured
+// launches do not.
 template <typename Step>
 struct StepGroups {
   static constexpr int kMost = 16;
@@ -97,7 +97,7 @@ static void UpdateWeights(const CudaQueue& queue, const UpdatePlaces& places,
              const UpdateChunk chunk = places.chunks[index];
              const UpdatedBlob blob = places.blobs[chunk.blob];
              const int group = blob.group - steps->first;
-             if (group < 0 || group >= steps->count) return;  // of another launch
+             if (group < 0 || group >= steps->count) return;  // belongs to another launch
              Step step = steps->groups[group].step;
              if (rated) {
                step.rate =
@@ -105,7 +105,7 @@ static void UpdateWeights(const CudaQueue& queue, const UpdatePlaces& places,
              }
              const float decay = kDecayed ? static_cast<float>(steps->groups[group].decay) : 0.0F;
              const float scale = *change.scale;
-             // Each element belongs to one thread, so that the reduction may write it.
+             // One thread owns each element, so that the reduction may write it.
              const int broken = team.Reduce<int>(
                  chunk.count, 0,
                  [&](int any, int64_t i) {
@@ -138,8 +138,8 @@ CREMA_HOST_DEVICE inline GradientReport ReportOn(int64_t at, float g) {
   return {1, at, static_cast<double>(g), 0};
 }
 
-// Ends a run whose weights are broken, and looks at the gradients while they are those of this
-// update. That takes long, once.
+// Ends a run whose weights are broken, and examines the gradients while they are still those of
+// this update. This is slow, and happens once.
 static void JudgeWeights(const CudaQueue& queue, const UpdatePlaces& places) {
   ForTeams(queue, "JudgeWeights", 1, [=] CREMA_HOST_DEVICE(const Team& team, int64_t) {
     if (!places.run->Updates()) return;
@@ -194,15 +194,15 @@ static void SquareGradients(const CudaQueue& queue, const UpdatePlaces& places) 
            });
 }
 
-// What an update begins with.
+// The inputs of BeginUpdate.
 struct UpdateBegin {
   double scale;             // of gradients without a loss scale
-  double clip_norm;         // of those, too; below 0: none
+  double clip_norm;         // of those, too; negative: none
   int64_t growth_interval;  // 0: the loss scale is not judged
 };
 
 // Judges the loss scale (squares of finite numbers are finite in double, and so is their sum), and
-// writes the factor of all gradients: less where their norm is above that of clipping.
+// writes the factor of all gradients: smaller if their norm exceeds the clipping norm.
 static void BeginUpdate(const CudaQueue& queue, const UpdatePlaces& places,
                         const UpdateBegin& begin) {
   const bool sums = begin.clip_norm >= 0 || begin.growth_interval > 0;
@@ -226,7 +226,7 @@ static void BeginUpdate(const CudaQueue& queue, const UpdatePlaces& places,
   });
 }
 
-// The two sums of a chunk over its elements; pair(i) may write element i.
+// Returns the two sums of a chunk over its elements; pair(i) may write element i.
 template <typename Pair>
 CREMA_HOST_DEVICE inline SumPair SumChunk(const Team& team, const UpdateChunk& chunk,
                                           const Pair& pair) {
@@ -274,7 +274,7 @@ static void FindLarsRatios(const CudaQueue& queue, const UpdatePlaces& places,
            });
 }
 
-// The first pass of LAMB: the means go on.
+// The first pass of LAMB: updates the means, and computes the ratios.
 static void FindLambRatios(const CudaQueue& queue, const UpdatePlaces& places,
                            const StepGroups<LambStep<float>>* steps, const GradientChange& change,
                            const Moments<float>* moments) {

@@ -1,5 +1,5 @@
-// The blobs of an update as kernels see them: tables in the memory of the GPU. Blobs are cut into
-// chunks, so that one launch, a team a chunk, does all blobs of a net.
+// Tables of the blobs of an update in GPU memory. Blobs are divided into chunks, so that one
+// launch, one team for each chunk, updates all blobs of a net.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace crema {
 
-// Memory of a GPU for `count` rows.
+// GPU memory for `count` rows.
 template <typename Row>
 class DeviceRows {
  public:
@@ -27,11 +27,11 @@ class DeviceRows {
   Tensor memory_;
 };
 
-// Rows that the host fills. They hardly ever change, so that an update uploads nothing.
+// A table that the host fills. Its rows hardly ever change, so usually nothing is uploaded.
 template <typename Row>
 class DeviceTable {
  public:
-  // True: they were other rows before.
+  // Returns true if the rows have changed.
   bool Set(const ExecContext& context, const std::vector<Row>& rows) {
     if (rows == rows_) return false;
     if (rows.size() != rows_.size()) memory_.Allocate(context, rows.size());
@@ -47,7 +47,7 @@ class DeviceTable {
   DeviceRows<Row> memory_;
 };
 
-// Elements of one blob.
+// A range of elements of one blob.
 struct UpdateChunk {
   int64_t begin;
   int32_t count;
@@ -55,7 +55,7 @@ struct UpdateChunk {
   friend bool operator==(const UpdateChunk&, const UpdateChunk&) = default;
 };
 
-// Enough that small nets keep a GPU busy, and few enough to count them.
+// Small enough that small nets keep a GPU busy, and large enough to limit the number of chunks.
 constexpr int64_t kChunkElements = 1 << 13;
 
 // `count_of(b)` is the number of elements of blob b.

@@ -103,8 +103,8 @@ double Updater::GradientScale(double loss_scale) {
 }
 
 // Returns true if neither gradient nor decay moves this blob. Its history is zero unless it was
-// restored, and even then moves a blob that is not learned only if the rate is part of it. Caffe
-// updates the history of such blobs, which changes no weight.
+// restored, and even then moves a frozen blob only if the rate is part of it. Caffe updates the
+// history of such blobs, which changes no weight.
 bool Updater::StandsStill(size_t slot) {
   const LearnedSlot& learned = Slot(slot);
   if (!train_.LearnedGradient(slot).empty()) return false;
@@ -127,8 +127,8 @@ void Updater::FindBlobsToUpdate(double rate) {
   }
 }
 
-// Makes the arguments for gradients without a loss scale. They are sums over ranks, as if of a loss
-// so many times as large.
+// Makes the arguments for gradients without a loss scale. They are sums over ranks, as if the loss
+// were multiplied by the number of ranks.
 UpdateArgs Updater::Args(double rate, int64_t iteration) {
   FindBlobsToUpdate(rate);
   const double limit = param_.clip_gradient_value();
@@ -291,7 +291,7 @@ void Updater::RestoreHistory(const SolverState& state, const std::string& path,
   }
   for (size_t i = 0; i < targets.size(); ++i) {
     CopyTo(state.history(static_cast<int>(i)), targets[i]);
-    // Momentum of a run in which the layer was learned would move it on.
+    // Momentum from a run in which the layer was trained would move it.
     if (std::ranges::find(frozen, layers[i]) != frozen.end()) {
       std::ranges::fill(targets[i].span<float>(), 0.0F);
     }

@@ -19,7 +19,7 @@
 namespace crema {
 
 // The weights, the histories of the update rule, the average of the weights (ema_decay) and the
-// loss scale. On a GPU they are there, and in host memory as of the last call that says so.
+// loss scale. On a GPU they are in its memory, and copied to host memory by the calls that say so.
 // Thread safety: one thread.
 class Updater {
  public:
@@ -27,7 +27,7 @@ class Updater {
 
   struct Options {
     uint64_t seed = 1;              // of the fillers of the average, until it starts
-    int ranks = 1;                  // gradients are sums over so many
+    int ranks = 1;                  // gradients are sums over that many
     DeviceUpdateMaker device = {};  // empty: as built
     LogSink* log = nullptr;         // must not be null
   };
@@ -54,11 +54,11 @@ class Updater {
   std::optional<DeviceRun> TakeOutcome(bool wait);
   // Follows the loss scale of that outcome. Throws kDiverged if the scale is spent.
   void FollowScale(const DeviceRun& outcome, int64_t iteration);
-  // Starts the queue of outcomes anew.
+  // Restarts the queue of outcomes.
   void BeginDevice();
 
   // Moves the average after an update. StartAverage sets it to the weights unless it has started:
-  // it begins with the weights that training begins with, wherever they came from.
+  // it starts from the initial weights of training, however they were loaded.
   void MoveAverage();
   void StartAverage();
 
@@ -85,7 +85,7 @@ class Updater {
   void Restore(const SolverState& state, const std::string& path,
                const std::vector<std::string>& frozen);
 
-  // All that updates change but the average.
+  // A copy of everything that updates change, except the average.
   struct Copy {
     std::vector<Tensor> blobs;
     std::optional<LossScale> scale;

@@ -97,7 +97,7 @@ std::vector<int64_t> CountsOfFused(const Plan& plan) {
 }
 
 // The first BatchNorm of a block with a projection runs before there is what the sum adds to it.
-TEST_F(ChannelsLast, ResNet50sNormsTakeSumsAlong) {
+TEST_F(ChannelsLast, ResNet50sNormsFuseSums) {
   for (const Precision precision : {FP32, TF32, BF16, FP16}) {
     const auto train = PlanModel("resnet50/train_val.prototxt", TRAIN, {.precision = precision});
     // 118 layers: 53 Scale, 16 Eltwise, 49 ReLU, which is all of them.
@@ -148,8 +148,8 @@ bool IsOfGraphs(const PlannedLayer& layer) {
          !layer.implementation->name.starts_with("cudnn");
 }
 
-// What the CPU's rows learn in f32, but for rounding to 11 bits: of all blobs and weights, or with
-// TF32 where InnerProduct multiplies (the stand-in of cuDNN does not round so).
+// The results of the CPU implementations in f32, except for rounding to 11 bits: of all blobs and
+// weights, or with TF32 where InnerProduct multiplies (the fake cuDNN does not round so).
 TEST_F(ChannelsLast, RandomNetsLearnTheSame) {
   for (const auto& [precision, tolerance] : {std::pair{FP16, 0.03}, {TF32, 0.004}}) {
     int with = 0;
@@ -168,9 +168,9 @@ TEST_F(ChannelsLast, RandomNetsLearnTheSame) {
   }
 }
 
-// BatchNorm, with the Scale and the ReLU behind it in one, takes the statistics of channels that
-// lie side by side.
-TEST_F(ChannelsLast, NormsTakeWhatIsBehindThemAlong) {
+// BatchNorm, fused with the Scale and the ReLU after it, computes statistics of interleaved
+// channels.
+TEST_F(ChannelsLast, NormsFuseLaterLayers) {
   const std::string net = R"(
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 3 dim: 3 dim: 14 dim: 9 } } }
 layer { name: "c1" type: "Convolution" bottom: "x" top: "c1"
@@ -229,7 +229,7 @@ layer { name: "loss" type: "Reduction" bottom: "c" top: "loss" loss_weight: 0.01
 )";
 }
 
-TEST_F(ChannelsLast, NormsTakeSumsAlong) {
+TEST_F(ChannelsLast, NormsFuseSums) {
   const Learnt expected = Learn(PlanText(Blocks(), TRAIN), 1);
   // bf16 has three bits less than f16.
   for (const auto& [precision, tolerance] : {std::pair{TF32, 0.001}, {FP16, 0.03}, {BF16, 0.2}}) {
@@ -248,7 +248,7 @@ TEST_F(ChannelsLast, NormsTakeSumsAlong) {
   }
 }
 
-// Smaller extents go by the same rows.
+// Smaller shapes use the same implementations.
 TEST_F(ChannelsLast, BatchesMayBeSmallerThanPlanned) {
   const std::string net = R"(
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 16 dim: 24 dim: 20 } } }
@@ -274,7 +274,8 @@ layer { name: "j" type: "Concat" bottom: "c2" bottom: "p1" top: "j" }
     ASSERT_EQ(part.size(), whole.size() / 4 * static_cast<size_t>(batch));
     EXPECT_TRUE(std::ranges::equal(part, std::span(whole).first(part.size())));
   }
-  // Where cuDNN refuses one, own code does it, on the same blobs but for the order of sums.
+  // If cuDNN refuses a convolution, Crema's code computes it, on the same blobs except for the
+  // order of sums.
   FakeRules().refuse = [](const auto&) { return "not today"; };
   FakeCounts().runs.clear();
   session.Reshape("x", {2, 16, 24, 20});
@@ -286,7 +287,7 @@ layer { name: "j" type: "Concat" bottom: "c2" bottom: "p1" top: "j" }
   ExpectNear({{same.begin(), same.end()}}, {part}, 0.01, "by own code");
 }
 
-// Convolutions one behind the other: casts in front of and behind them pay.
+// A chain of convolutions: casts before and after them pay.
 std::string Chain(const std::string& bottom, const std::string& name) {
   std::string text, last = bottom;
   for (int i = 0; i < 4; ++i) {
@@ -299,7 +300,7 @@ std::string Chain(const std::string& bottom, const std::string& name) {
   return text;
 }
 
-// What a Slice moves to both an Embed and a convolution stays f32.
+// Values that a Slice passes to both an Embed and a convolution stay f32.
 TEST_F(ChannelsLast, IdsAreNotRounded) {
   const std::string net = R"(
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 32 dim: 64 dim: 64 } } }
@@ -352,7 +353,7 @@ TEST_F(ChannelsLast, InnerProductsTakeOnePixelAsItIs) {
   ExpectNear(single.gradients, halves.gradients, 0.02, "gradient");
 }
 
-// One image: what Concat joins in NCHW lies one behind the other, in channels last it does not.
+// For one image, the inputs of Concat are contiguous in NCHW, but not in channels last.
 TEST_F(ChannelsLast, ConcatOfOneImageIsNotJoined) {
   std::string net =
       "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 16 dim: 32 dim: "

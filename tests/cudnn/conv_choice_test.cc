@@ -1,4 +1,4 @@
-// What is asked of cuDNN, and which of its engines compute.
+// Queries to cuDNN, and the choice of its engines.
 #include <algorithm>
 
 #include "core/error.h"
@@ -48,7 +48,7 @@ TEST_F(CudnnChoice, EachGpuIsAskedForItself) {
   }
 }
 
-TEST_F(CudnnChoice, WhatIsRefusedGoesWithoutFusionOrCudnn) {
+TEST_F(CudnnChoice, RefusedLayersRunWithoutFusionOrCudnn) {
   FakeRules().refuse = [](const std::vector<std::string>& operations) {
     return operations.size() > 1 ? "nothing behind sums" : "";
   };
@@ -123,7 +123,7 @@ TEST_F(CudnnChoice, EnginesComputeInThePrecisionThatWasAskedForAndRepeatTheirBit
                          {.number = 3, .notes = {CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS}},
                          {.number = 4, .notes = {CUDNN_NUMERICAL_NOTE_TENSOR_CORE}},
                          {.number = 5}};
-  // Halves pay where several layers have them, one behind the other.
+  // Half precision pays for several layers in sequence.
   std::string net =
       "layer { name: 'x' type: 'Input' top: 'c0' input_param { shape { dim: 2 dim: 16 dim: 16 "
       "dim: 16 } } }";

@@ -238,7 +238,7 @@ TEST_F(CudnnImplementations, FoldWhatScalesChannels) {
   }
 }
 
-// What was made of weights before they were fixed may be of other ones.
+// Weights that were packed before they were fixed may be outdated.
 TEST_F(CudnnImplementations, FoldTheWeightsThatWereFixed) {
   const auto plan = PlanOn(R"(
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 9 dim: 9 } } }
@@ -292,8 +292,8 @@ TEST_F(CudnnImplementations, AreLaunchedAgainWithTheirPass) {
   EXPECT_GT(kept.replays, 0);
 }
 
-// What was planned with fusion goes on without where cuDNN has none for other extents.
-TEST_F(CudnnImplementations, OtherExtentsNeedNoFusion) {
+// Layers planned with fusion run without it if cuDNN lacks it for other shapes.
+TEST_F(CudnnImplementations, OtherShapesNeedNoFusion) {
   const std::string net = R"(
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 3 dim: 8 dim: 12 dim: 10 } } }
 layer { name: "c1" type: "Convolution" bottom: "x" top: "c1"

@@ -1,4 +1,4 @@
-// What graphs of the stand-in of cuDNN give.
+// Computes the graphs of the fake cuDNN.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -69,7 +69,7 @@ class Computation {
 
   void Write(Numbers numbers, const FakeDescriptor& tensor) {
     if (IsVirtual(tensor)) {
-      // Of f32 as much as ours are: what is there is in registers.
+      // f32 virtual tensors are as precise as memory, as intermediate values are in registers.
       if (TypeOf(tensor) != CUDNN_DATA_FLOAT) {
         for (double& value : numbers.values) value = Rounded(TypeOf(tensor), value);
       }

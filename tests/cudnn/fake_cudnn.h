@@ -1,6 +1,6 @@
-// A stand-in of cuDNN's backend API that needs no GPU: it keeps descriptors, refuses what lacks an
-// attribute or has it in another type or number, and computes convolutions and what is behind them
-// plainly, from extents and strides.
+// A fake of cuDNN's backend API that needs no GPU: it stores descriptors, rejects those that lack
+// an attribute or have it with another type or count, and computes convolutions and their epilogues
+// in plain loops, from sizes and strides.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ struct FakeCudnnRules {
   bool training_in_any_type = false;
 };
 
-// What was done with it.
+// Counters of calls.
 struct FakeCudnnCounts {
   int descriptors = 0;  // that live
   int handles = 0;

@@ -26,7 +26,7 @@ struct FakeDescriptor {
   cudnnBackendDescriptorType_t type = CUDNN_BACKEND_TENSOR_DESCRIPTOR;
   bool finalized = false;
   std::map<int, FakeAttribute> attributes;
-  // Of engines, their configurations and plans.
+  // For engines, their configurations and plans.
   FakeEngine engine;
   const FakeDescriptor* graph = nullptr;
 
@@ -59,7 +59,7 @@ inline bool IsVirtual(const FakeDescriptor& tensor) {
   return tensor.Has(CUDNN_ATTR_TENSOR_IS_VIRTUAL) &&
          tensor.ValueOf<bool>(CUDNN_ATTR_TENSOR_IS_VIRTUAL);
 }
-// Of an operation of that kind.
+// Returns the mode of a pointwise operation.
 inline cudnnPointwiseMode_t ModeOf(const FakeDescriptor& operation) {
   return operation.DescriptorOf(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR)
       .ValueOf<cudnnPointwiseMode_t>(CUDNN_ATTR_POINTWISE_MODE);
@@ -68,7 +68,7 @@ inline cudnnPointwiseMode_t ModeOf(const FakeDescriptor& operation) {
 // Names of the operations of a graph, in order.
 std::vector<std::string> FakeOperations(const FakeDescriptor& graph);
 
-// What is wrong with a descriptor that is to be finalized; empty: nothing.
+// Returns the fault of a descriptor that is to be finalized, or empty.
 std::string FakeFault(const FakeDescriptor& descriptor);
 
 // Why there are no engines for a graph; empty: there are.

@@ -1,4 +1,4 @@
-// What the stand-in of cuDNN demands of descriptors.
+// The requirements of the fake cuDNN on descriptors.
 #include <algorithm>
 
 #include "core/strings.h"
@@ -124,7 +124,7 @@ std::string WindowFault(const FakeDescriptor& window) {
   return "";
 }
 
-// x, w, y of a convolution: extents fit the window.
+// Checks x, w, y of a convolution: sizes must fit the window.
 std::string SizesFault(const FakeDescriptor& window, const FakeDescriptor& x,
                        const FakeDescriptor& w, const FakeDescriptor& y) {
   const auto xs = SizesOf(x), ws = SizesOf(w), ys = SizesOf(y);

@@ -58,7 +58,7 @@ struct Numbers {
 
   int64_t count() const { return CountOf(extents); }
   double& operator[](int64_t index) { return values[static_cast<size_t>(index)]; }
-  // Of a place of a tensor that it is extended to.
+  // Returns the element for a place of a tensor that it is broadcast to.
   double& At(const Sizes& place) {
     int64_t index = 0;
     for (size_t a = 0; a < extents.size(); ++a) {

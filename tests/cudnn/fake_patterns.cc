@@ -1,5 +1,5 @@
-// What the stand-in of cuDNN demands of graphs of training, as cuDNN 9.19 was seen to
-// (real_fusions_test.cc). Beside these, any graph has engines.
+// The requirements of the fake cuDNN on graphs of training, as observed with cuDNN 9.19
+// (real_fusions_test.cc). All other graphs have engines.
 #include <algorithm>
 #include <cstddef>
 
@@ -66,8 +66,8 @@ bool HasEngines(const Names& names) {
   return std::ranges::find(patterns, names) != patterns.end();
 }
 
-// Of the one convolution of a graph: what it reads besides filters, if anything, and the tensors on
-// both its sides.
+// The single convolution of a graph: its other inputs besides filters, and the tensors before and
+// after it.
 struct Convolution {
   std::vector<const FakeDescriptor*> reads;
   const FakeDescriptor *x, *w, *y;
@@ -112,7 +112,7 @@ std::string ConvolutionFault(const Convolution& convolution) {
   return in % 8 == 0 && out % 8 == 0 ? "" : "channels of x and y are multiples of 8";
 }
 
-// Of a tensor with memory, `type` being that of the filters.
+// Checks a tensor with memory; `type` is that of the filters.
 std::string MemoryFault(const FakeDescriptor& tensor, cudnnDataType_t type) {
   if (tensor.ValueOf<int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT) % 16 != 0) {
     return "getPtrAlignment() % 16 != 0";
@@ -123,7 +123,7 @@ std::string MemoryFault(const FakeDescriptor& tensor, cudnnDataType_t type) {
   return TypeOf(tensor) == type || of_channels ? "" : "blobs of other types than filters";
 }
 
-// All tensors with memory, and factors of what is normalized in front of a convolution.
+// Checks all tensors with memory, and the factors of a normalized input of a convolution.
 std::string TensorsFault(const Operations& operations, cudnnDataType_t type) {
   const bool to_input = NameOf(*operations[0]) == "to input";
   for (const FakeDescriptor* operation : operations) {

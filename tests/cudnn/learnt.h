@@ -1,4 +1,4 @@
-// What a net with an input "x" has learned from it, on the CPU or on the stand-in of a GPU.
+// The parameters that a net with an input "x" has learned, on the CPU or on the emulated GPU.
 #pragma once
 
 #include <cstdint>

@@ -93,7 +93,7 @@ double Distance(const std::vector<std::vector<float>>& expected,
   return std::sqrt(sum / static_cast<double>(expected.size()));
 }
 
-// Of layers that give and take: "a>" gives sums, ">a" takes sums, "a>>" and ">>a" factors.
+// Marks the roles of layers: "a>" emits sums, ">a" uses sums, "a>>" and ">>a" factors.
 Names FusedNormsOf(const Plan& plan) {
   Names names;
   for (const PlannedLayer& layer : plan.layers) {
@@ -116,7 +116,7 @@ TEST_F(BatchNormFuser, NetsLearnAsWithout) {
   ExpectSame(expected, Learn(with, 1));
 }
 
-// What the stand-in, as cuDNN 9.19, refuses, other versions may have.
+// Other versions may support fusions that the fake, like cuDNN 9.19, refuses.
 TEST_F(BatchNormFuser, OtherTypesToo) {
   FakeRules().training_in_any_type = true;
   const Learnt expected = Learn(PlanText(Bottleneck(), TRAIN), 1);
@@ -127,8 +127,8 @@ TEST_F(BatchNormFuser, OtherTypesToo) {
   }
 }
 
-// Convolutions of blobs that others may read too, with a BatchNorm behind most, and behind that any
-// of Scale, sum and ReLU, in place or not.
+// Chains of convolutions, some with several consumers, most with a BatchNorm after them, followed
+// by any of Scale, sum and ReLU, in place or not.
 class ChainMaker {
  public:
   explicit ChainMaker(uint64_t seed) : random_(seed, HashName("handed")) {}
@@ -137,7 +137,7 @@ class ChainMaker {
     text_ = Input(2, 16, 10);
     blobs_ = {"x"};
     for (int i = 0; i < 5; ++i) Block(StrCat("c", i));
-    // Of what is normalised the sum of squares is constant.
+    // The sum of squares of a normalised blob is constant.
     return text_ + Convolution("last", blobs_.back(), 8) + Loss("last");
   }
 
@@ -213,7 +213,7 @@ TEST_F(BatchNormFuser, RandomNetsLearnTheSameInSinglePrecision) {
 }
 
 // A batch that is smaller, and of which cuDNN has engines for nothing but plain convolutions.
-TEST_F(BatchNormFuser, OwnCodeStandsInForOtherExtents) {
+TEST_F(BatchNormFuser, OwnCodeComputesOtherShapes) {
   const Shape smaller{2, 16, 9, 11};
   const Learnt expected = Learn(PlanWith(Bottleneck(), false), 1, smaller);
   ExpectSame(expected, Learn(PlanWith(Bottleneck(), true), 1, smaller), 0.01);
@@ -330,7 +330,7 @@ TEST_F(BatchNormFuser, SmallVariancesAreMeasured) {
   }
 }
 
-// Where nothing is to be normalised, nothing may come of an offset that has to be rounded.
+// If nothing is normalised, the rounding of an offset must have no effect.
 TEST_F(BatchNormFuser, ConstantChannelsBecomeTheirShift) {
   const std::string net = Input(4, 16, 40) + Convolution("a", "x", 32, "kernel_size: 1") +
                           Norm("a", "a") + Convolution("b", "ar", 8, "kernel_size: 1") + Loss("b");
@@ -347,7 +347,7 @@ TEST_F(BatchNormFuser, ConstantChannelsBecomeTheirShift) {
   }
 }
 
-TEST_F(BatchNormFuser, OfResNet50AllNormsTakeSumsAndTheConvolutionsBehindReluNormalise) {
+TEST_F(BatchNormFuser, InResNet50AllNormsTakeSumsAndConvolutionsAfterReluNormalise) {
   NetFile file = ReadNet(StrCat(CREMA_SOURCE_DIR, "/models/resnet50/train_val.prototxt"));
   ReplaceSources({.given = {}, .batch = 2}, &file.net);
   const auto plan_with = [&](bool fuses) {

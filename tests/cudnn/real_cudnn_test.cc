@@ -146,7 +146,7 @@ TEST_F(RealCudnn, TransposesNchwForTensorCores) {
     for (const ConvPass pass : {ConvPass::kForward, ConvPass::kToInput, ConvPass::kToWeights}) {
       spec.pass = pass;
       spec.channels_last = false;
-      // Of f32 the forward pass may turn one of the two.
+      // In f32 the forward pass may convert one of the two.
       const bool one = dtype == DType::kF32 && pass == ConvPass::kForward;
       EXPECT_GE(workspace(), one ? blobs / 2 : blobs) << Describe(spec);
       spec.channels_last = true;

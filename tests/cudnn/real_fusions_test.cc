@@ -1,5 +1,5 @@
-// What cuDNN can do in training beside convolutions: the answers are in docs/development/gpu.md.
-// Without a driver only engines that it has ready can be had; those that it compiles need one.
+// Fusions of cuDNN for training; docs/development/gpu.md has the results. Without a driver only
+// precompiled engines are available; those that are compiled at run time need one.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,7 +29,7 @@ CudnnConvSpec SpecOf(int64_t in, int64_t out, const CudnnConvSpec::Axis& axis) {
   return spec;
 }
 
-// Of ResNet-50: all shapes of its kernels but the first.
+// All kernel shapes of ResNet-50 except the first.
 std::vector<CudnnConvSpec> Shapes() {
   return {SpecOf(64, 64, {56, 56, 3, 1, 1, 1}),   SpecOf(128, 128, {56, 28, 3, 2, 1, 1}),
           SpecOf(512, 512, {7, 7, 3, 1, 1, 1}),   SpecOf(64, 256, {56, 56, 1, 1, 0, 1}),
@@ -96,7 +96,7 @@ TEST_F(RealFusions, OfBackwardPassesAreMissingForBFloat16) {
   }
 }
 
-// What the stand-in demands is what engines that are ready do.
+// The fake requires what precompiled engines require.
 TEST_F(RealFusions, AreMissingInOtherShapes) {
   if (CudaDeviceCount() > 0) GTEST_SKIP() << "with a driver cuDNN may compile more";
   if (TheLibrary().library.version() / 100 != 919) GTEST_SKIP() << "another cuDNN may have them";

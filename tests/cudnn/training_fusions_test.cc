@@ -1,5 +1,5 @@
-// Convolutions with what training has beside them: sums for a BatchNorm behind, a BatchNorm with
-// ReLU in front, its gradient. cuDNN is a stand-in; numbers are those of plain loops.
+// Fusions of convolutions in training: sums for a following BatchNorm, a preceding BatchNorm with
+// ReLU, its gradient. cuDNN is a fake; numbers are compared with plain loops.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -187,8 +187,8 @@ TEST_F(TrainingFusions, ForwardGivesTheStatisticsOfWhatItStores) {
   for (const Window& window : kWindows) CheckForward(window, false, true);
 }
 
-// Padding is of zeros behind the ReLU, whatever the shift is.
-TEST_F(TrainingFusions, ForwardReadsWhatIsNormalized) {
+// Padding is zero after the ReLU, for any shift.
+TEST_F(TrainingFusions, ForwardReadsNormalizedInput) {
   for (const Window& window : kWindows) CheckForward(window, true, false);
 }
 
@@ -196,7 +196,7 @@ TEST_F(TrainingFusions, ForwardDoesBoth) {
   for (const Window& window : kWindows) CheckForward(window, true, true);
 }
 
-TEST_F(TrainingFusions, GradientsOfWeightsReadWhatIsNormalized) {
+TEST_F(TrainingFusions, GradientsOfWeightsReadNormalizedInput) {
   for (const Window& window : kWindows) {
     CudnnConvSpec spec = SpecOf(ConvPass::kToWeights, window);
     spec.normalized = true;
@@ -219,7 +219,7 @@ TEST_F(TrainingFusions, GradientsOfWeightsReadWhatIsNormalized) {
   }
 }
 
-// What a BatchNorm has and gives, by channel.
+// Inputs and outputs of a BatchNorm, by channel.
 struct Norm {
   Numbers x, mean = Draw(kIn, 13), inverse = Draw(kIn, 14), scale = Draw(kIn, 15);
   Numbers shift = Draw(kIn, 16);

@@ -60,8 +60,8 @@ inline std::vector<std::string> SamplesFrom(LayerRunner* runner, uint64_t positi
   return NextSamples(runner, batches);
 }
 
-// Where a run may be resumed. The replacement of a bad sample depends on its batch, so such runs
-// are resumed between batches, as from snapshots.
+// The positions at which a run may be resumed. The replacement of a bad sample depends on its
+// batch, so such runs are resumed between batches, as from snapshots.
 enum class Resume { kAtAnySample, kBetweenBatches };
 
 // `layer` is its text without pipeline_param; `pipeline` contains its fields except `threads`.

@@ -10,7 +10,7 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 14;  // elements that pay for a thread
+constexpr int64_t kGrain = 1 << 14;  // elements worth a thread
 
 class Gain final : public Layer {
  public:
@@ -60,7 +60,7 @@ class Gain final : public Layer {
     return one;
   }
 
-  // y = g[c] * x, cut over threads by row: the elements behind one index of the axis.
+  // y = g[c] * x, divided among threads by row: the elements of one index of the axis.
   template <typename T>
   void Multiply(int threads, ConstTensorView from, const T* gain, TensorView to) const {
     const int axis = Axis(from.shape());
@@ -77,8 +77,8 @@ class Gain final : public Layer {
                 });
   }
 
-  // Adds: gradients of learned blobs gather over the batches of one update (iter_size). One thread,
-  // so that the order of the sum, and with it the result, is always the same.
+  // Adds: gradients of parameters accumulate over the batches of one update (iter_size). One
+  // thread, so that the order of the sum, and with it the result, is always the same.
   template <typename T>
   void AddGainGradient(ConstTensorView input, ConstTensorView output_grad, TensorView sum) const {
     const int axis = Axis(input.shape());

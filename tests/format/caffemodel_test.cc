@@ -247,7 +247,7 @@ TEST(CaffemodelHdf5, NamesThatHdf5CannotHoldAreRefused) {
   EXPECT_EQ(folder.FileCount(), 0u);
 }
 
-TEST(CaffemodelHdf5, ModelsAndStatesAreToldApart) {
+TEST(CaffemodelHdf5, ModelsAndStatesAreDistinguished) {
   const TempDir folder;
   SolverState state;
   state.set_iter(5);

@@ -72,7 +72,7 @@ TEST(AtomicFile, TwoWritersOfOnePathDoNotMeet) {
 }
 
 // As seen from another container, in which this process has no number.
-TEST(AtomicFile, OnlyWhatNobodyWritesIsAbandoned) {
+TEST(AtomicFile, OnlyFilesWithoutAWriterAreAbandoned) {
   const TempDir folder;
   const std::string path = folder.File("f");
   AtomicFile file(path);

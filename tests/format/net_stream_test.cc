@@ -77,7 +77,7 @@ TEST(NetStream, TruncationNamesTheLayerOfEveryFormat) {
   EXPECT_TRUE(Contains(Stream(folder.Write("f", "\xA2\x06")).damage, "before the first layer"));
 }
 
-TEST(NetStream, WhatIsNoMessageIsDamage) {
+TEST(NetStream, InvalidMessagesAreDamage) {
   const TempDir folder;
   for (const std::string& bytes : {
            std::string("\x0B\x0C"),                // a group

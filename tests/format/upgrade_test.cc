@@ -248,7 +248,7 @@ TEST(UpgradeV0, EveryFieldOnEveryTypeMovesOrIsWarnedOf) {
   EXPECT_EQ(moved, 42 + 4 * 12);  // four go with every type
 }
 
-TEST(UpgradeV0, WhatIsDroppedIsWarnedOf) {
+TEST(UpgradeV0, DroppedFieldsAreWarnedAbout) {
   const NetFile file = ParseNet(
       "state { level: 1 }\nlayers { layer { name: 'r' type: 'relu'\n alpha: 2 } top: 'r' }", "n");
   ASSERT_EQ(file.warnings.size(), 2u);

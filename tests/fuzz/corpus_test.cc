@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(Corpus, Broken,
                                          "windows", "hdf5rows", "modelfile"),
                          [](const auto& param) { return param.param; });
 
-// What fuzzing found, before it was mended: <target>-<what it was>.
+// Findings of fuzzing that were fixed: <target>-<problem>.
 TEST(Corpus, FoundFilesBreakNothing) {
   size_t count = 0;
   for (const auto& entry :

@@ -1,5 +1,5 @@
-// The most bytes that `new` had handed out at one time. Always 0 under sanitizers, which bring an
-// allocator of their own.
+// The peak of the bytes allocated by `new`. Always 0 under sanitizers, which have their own
+// allocator.
 #pragma once
 
 #include <cstdint>

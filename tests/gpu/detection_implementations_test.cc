@@ -343,7 +343,7 @@ TEST(DetectionImplementations, DetectionOutputWritesFiles) {
             "first 0.5 0 0 100 100\nsecond 0.75 10 0 20 10\n");
 }
 
-// A body cannot throw, and nobody waits for a loss.
+// A kernel body cannot throw, and this pass does not wait for a loss.
 TEST(DetectionImplementations, AWrongObjectMakesTheLossNaN) {
   const LayerType& type = *LayersWithGpuImplementations().Find("MultiBoxLoss");
   Draw draw(3);

@@ -1,4 +1,4 @@
-// BatchNorm on a GPU, or on a stand-in, with the layers behind it in one: as each by itself.
+// BatchNorm on a GPU or its emulation, with following layers fused: results as for separate layers.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,5 +1,4 @@
-// Nets with a BatchNorm "bn" on a GPU, or on a stand-in: with the layers behind it in one, and each
-// by itself.
+// Nets with a BatchNorm "bn" on a GPU or its emulation: with following layers fused, and separate.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -91,7 +90,7 @@ inline void ExpectClose(const std::vector<std::vector<float>>& a,
   for (size_t k = 0; k < a.size(); ++k) {
     std::vector<float> apart = a[k];
     for (size_t i = 0; i < apart.size(); ++i) apart[i] -= b[k][i];
-    // A bias in front of BatchNorm has a gradient of 0, which is rounding only.
+    // A bias before BatchNorm has a gradient of 0, except for rounding.
     EXPECT_LE(Norm2(apart), tolerance * (Norm2(a[k]) + 0.02 * whole)) << k << ' ' << net;
   }
 }

@@ -1,4 +1,4 @@
-// BatchNorm on a GPU, or on a stand-in, with a sum behind it in one: as each layer by itself.
+// BatchNorm on a GPU or its emulation, with a following sum fused: results as for separate layers.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -72,7 +72,7 @@ std::vector<Case> Cases(int64_t batch, int64_t extent) {
        "r", "x", 3},
       // z is what BatchNorm reads too.
       {"", kScale + Sum("c s") + kRelu, "r", "c", 3},
-      // Nobody wants the gradient of z. In 16 bits it is converted behind BatchNorm.
+      // The gradient of z is not needed. In 16 bits it is converted after BatchNorm.
       {given, kScale + Sum("z s") + kRelu, "r", "x", 3, false},
       {made, kScale + Sum("s z", "propagate_down: true propagate_down: false") + kRelu, "r", "x",
        3},
@@ -125,7 +125,8 @@ TEST(GpuFusedSum, LeavesWhatItCannotDo) {
                       Layer("f", "Flatten", "p") + kNorm,
                   Layer("e", "Bias", "bn f", "bias_param { axis: 0 }")),
             Names());
-  // Stored statistics, a sum behind the ReLU, and one of which x has no part in the gradient.
+  // Stored statistics, a sum after the ReLU, and one in which x does not contribute to the
+  // gradient.
   EXPECT_EQ(fused(Layer("bn", "BatchNorm", "c", "batch_norm_param { use_global_stats: true }"),
                   kScale + Sum("s z")),
             Names());

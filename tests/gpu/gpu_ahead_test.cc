@@ -1,6 +1,5 @@
-// What a host asks of a GPU that works behind it: when it waits, what it takes from the heap, in
-// which order transfers and passes come, and what work that is launched again computes. On the
-// stand-in, which tells (QueueTrace).
+// Asynchronous work of a GPU: when the host waits, its heap allocations, the order of transfers and
+// passes, and the results of captured graphs. On the emulated GPU, which records a QueueTrace.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -54,7 +53,7 @@ class GpuAhead : public ::testing::Test {
                   " } base_lr: 0.01 random_seed: 5 snapshot_after_train: false snapshot_prefix: '",
                   temp_.File("s"), "' ", fields);
   }
-  // All queues of the run tell `trace`.
+  // All queues of the run record in `trace`.
   std::unique_ptr<Solver> Make(QueueTrace* trace, const std::string& fields) {
     return MakeOf(trace, Text(fields));
   }
@@ -161,7 +160,7 @@ layer { name: "loss" type: "Reduction" bottom: "ip" top: "loss" loss_weight: 1
   EXPECT_EQ(weights[0], weights[1]);
 }
 
-// What changes from one iteration to the next must not be frozen in what is launched again.
+// Values that change between iterations must not be fixed in captured graphs.
 TEST_F(GpuAhead, WorkThatIsLaunchedAgainComputesWhatItWouldAnew) {
   const std::string all =
       "max_iter: 14 test_interval: 5 test_initialization: false display: 3 average_loss: 2 ";

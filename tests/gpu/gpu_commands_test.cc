@@ -1,4 +1,5 @@
-// What commands call, on a GPU or a stand-in and on the CPU: evaluate, deploy, profile.
+// The library calls of commands, on a GPU or its emulation and on the CPU: evaluate, deploy,
+// profile.
 #include <gtest/gtest.h>
 
 #include <cmath>

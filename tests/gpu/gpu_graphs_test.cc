@@ -1,4 +1,4 @@
-// Sessions that launch passes as a whole: when they do, why not, and that extents may change.
+// Sessions that capture passes as graphs: when they do, why not, and changes of shapes.
 #include <gtest/gtest.h>
 
 #include <memory>

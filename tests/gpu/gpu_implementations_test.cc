@@ -1,4 +1,4 @@
-// Which layers have GPU code. What it computes is compared by layers_test (every sample) and
+// The layers that have GPU code. Its results are compared by layers_test (every sample) and
 // implementations_test (random cases).
 #include <gtest/gtest.h>
 

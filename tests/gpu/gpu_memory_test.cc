@@ -1,4 +1,4 @@
-// What is said where a GPU, or a stand-in with bounded memory, has too little of it.
+// Errors when a GPU, or its emulation with bounded memory, has too little memory.
 #include <gtest/gtest.h>
 
 #include <functional>

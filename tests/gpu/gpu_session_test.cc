@@ -79,7 +79,7 @@ TEST(GpuSession, LearnsAsTheCpuDoes) {
   }
 }
 
-// What they read lies on the host first.
+// They read to host memory first.
 TEST(GpuSession, SourcesRunOnTheHost) {
   ExpectSame(R"(
 layer { name: "d" type: "DummyData" top: "d" top: "label"

@@ -52,8 +52,8 @@ class GpuSolver : public ::testing::Test {
     test::WriteRecords(temp_.File("test"), 7);
   }
 
-  // Statistics, random draws, and a test net whose last batch is smaller. No bias in front of
-  // BatchNorm: its gradient is nothing but rounding, which some rules make as large as any other.
+  // Statistics, random draws, and a test net whose last batch is smaller. No bias before BatchNorm:
+  // its gradient is nothing but rounding, which some rules make as large as any other.
   std::string Text(const std::string& fields) const {
     std::string net = test::RegressionNet(temp_.path(), 4, 3);
     net.insert(net.find("num_output: 6"), "bias_term: false ");
@@ -172,7 +172,7 @@ TEST_F(GpuSolver, SkipsUpdatesThatOverflowAsTheCpuDoes) {
   ASSERT_NO_FATAL_FAILURE(ExpectNear(runs[0].averages, runs[1].averages, 1e-4, "averages"));
 }
 
-// What is loaded in between replaces weights and nothing else.
+// Loading in between replaces only weights.
 TEST_F(GpuSolver, LoadingWeightsKeepsTheHistory) {
   const std::string fields =
       "type: 'SGD' momentum: 0.9 lr_policy: 'fixed' max_iter: 6 snapshot: 2 ";
@@ -243,7 +243,7 @@ constexpr const char* kFedNet =
     "inner_product_param { num_output: 2 weight_filler { type: 'xavier' } } } "
     "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'y' bottom: 'label' }";
 
-// What is said when training on these data diverges.
+// Returns the error when training on these data diverges.
 std::string DivergenceOf(On where, const std::vector<float>& data, const std::string& fields) {
   Recorder recorder;
   const std::vector<float> labels = {0, 1, 1, 0};

@@ -209,7 +209,7 @@ TEST(GpuUpdate, NamesTheFirstBlobThatIsNotFinite) {
   }
 }
 
-// Weights and gradients stay as they are, so that what went wrong can be told.
+// Weights and gradients do not change, so that the cause can be found.
 TEST(GpuUpdate, NothingIsUpdatedAfterTheEnd) {
   const UpdateRule& rule = *FindUpdateRule("SGD");
   const ExecContext context = GpuContext(1);

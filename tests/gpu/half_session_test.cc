@@ -100,7 +100,7 @@ TEST(HalfSession, LearnsAsInSinglePrecision) {
     EXPECT_NE(single.losses[i], halves.losses[i]);
     EXPECT_NEAR(single.losses[i], halves.losses[i], 0.02 * single.losses[i]);
   }
-  // The bias in front of BatchNorm (1) has no gradient but what rounding leaves.
+  // The bias before BatchNorm (1) has no gradient except for rounding.
   for (size_t s = 0; s < single.gradients.size(); ++s) {
     if (s == 1) continue;
     EXPECT_LT(Distance(single.gradients[s], halves.gradients[s]), 0.05) << s;
@@ -160,7 +160,7 @@ layer { name: "conv" type: "Convolution" bottom: "x" top: "conv"
 }
 
 TEST(HalfSession, ALayerMayAskForAnother) {
-  // Larger images: casts take longer than they save in front of and behind small blobs.
+  // Larger images: casts before and after small blobs take longer than they save.
   std::string text = kNet;
   text.replace(text.find("dim: 12 dim: 12"), 15, "dim: 96 dim: 96");
   text.insert(text.find("  convolution_param { num_output: 8 kernel_size: 3 pad: 1 "

@@ -21,7 +21,7 @@
 namespace crema::test {
 namespace {
 
-// Whether there was something to compare.
+// Returns true if there was something to compare.
 bool ExpectSameBits(const LayerType& type, const LayerSample& sample, bool backward) {
   const LayerCase layer_case(type, sample, DType::kF32);
   const LayerInfo& info = layer_case.info();
@@ -69,8 +69,8 @@ std::shared_ptr<const Plan> PlanForGpu(bool allow_cpu_layers) {
                   &warnings);
 }
 
-// Its extents show only while it runs; layers behind are on the GPU again.
-TEST(HostImplementation, LayersMayTellTheirExtents) {
+// Its output shape is known only at run time; later layers are on the GPU again.
+TEST(HostImplementation, LayersMayReportTheirShapes) {
   const auto plan = PlanForGpu(true);
   Session session(plan, Weights::Make(*plan, 3), GpuContext(3));
   std::vector<float> x(12);

@@ -1,4 +1,4 @@
-// What NCCL is told, by functions in its place: no GPU is needed.
+// The calls to NCCL, recorded by replaced functions: no GPU is needed.
 #if defined(CREMA_HAVE_CUDA) && __has_include(<nccl.h>)
 #include "math/cuda/nccl.h"
 
@@ -22,7 +22,7 @@
 namespace crema {
 namespace {
 
-// What was called, in order, and what the next calls answer.
+// The recorded calls, in order, and the results of the next ones.
 struct Calls {
   std::mutex mutex;
   std::condition_variable changed;

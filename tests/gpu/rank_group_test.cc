@@ -1,4 +1,4 @@
-// Ranks tell each other what they know, and none waits for one that has failed.
+// Ranks exchange data, and none waits for one that has failed.
 #include "parallel/rank_group.h"
 
 #include <gtest/gtest.h>
@@ -67,7 +67,7 @@ TEST(RankGroup, ReleasesAllWhenOneFails) {
   }
 }
 
-// Counts how often it is told to abort.
+// Counts the calls of Abort.
 class CountingCollective final : public Collective {
  public:
   explicit CountingCollective(int* aborts) : aborts_(aborts) {}

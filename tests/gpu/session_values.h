@@ -1,4 +1,4 @@
-// What sessions hold, wherever they compute.
+// Values and gradients of sessions on any device.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@ inline std::vector<float> Values(const Session& session, const ConstTensorView& 
   return values;
 }
 
-// Of one backward pass from zero: those of learned blobs that have a gradient, appended.
+// Appends the gradients of one backward pass from zero, of the parameters that have one.
 inline void AppendGradients(Session* session, std::vector<std::vector<float>>* gradients) {
   session->ZeroLearnedGradients();
   session->Backward();

@@ -1,4 +1,4 @@
-// What goes wrong on one of several GPUs: all skip the update, or all end with that error.
+// Failures of one of several GPUs: all skip the update, or all end with that error.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -106,7 +106,7 @@ TEST_F(SeveralGpus, AreReleasedWhenOneDies) {
                    GpuOptions(&recorder_), "", std::make_unique<DyingCollective>(3));
   const std::string message = MessageOf(run, ErrorCode::kDeviceFailure);
   EXPECT_EQ(message, "GPU 0: the GPU has died");  // stand-ins are all GPU 0
-  // What was whole before stays, and nothing is written after.
+  // Earlier intact snapshots stay, and nothing is written afterwards.
   EXPECT_EQ(recorder_.snapshots,
             (std::vector{temp_.File("s_iter_1.solverstate"), temp_.File("s_iter_2.solverstate")}));
 }

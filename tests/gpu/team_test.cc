@@ -1,4 +1,4 @@
-// What teams compute where they are a thread of the CPU.
+// Teams on the CPU, which are one thread.
 #include "math/cuda/team.h"
 
 #include <gtest/gtest.h>

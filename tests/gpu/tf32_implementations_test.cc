@@ -18,7 +18,7 @@
 namespace crema::test {
 namespace {
 
-// Of an element, relative to the largest: products of up to 2^-10 that are off, summed.
+// Error of an element, relative to the largest: a sum of products with errors up to 2^-10.
 constexpr double kTolerance = 0x1p-7;
 
 const Implementation* SameInTf32(const LayerType& type, const Implementation& implementation) {

@@ -34,7 +34,7 @@ inline const BlobSpec& SpecOf(const Plan& plan, int value) {
   return plan.values[static_cast<size_t>(value)].spec;
 }
 
-// Whether the images of the first layer go up as bytes.
+// Returns true if the images of the first layer are uploaded as bytes.
 inline bool Uploads(const Plan& plan) {
   const PlannedLayer* floats = FindType(plan, "PixelsToFloat");
   return floats != nullptr && floats->inputs[0] == plan.layers[0].outputs[0];

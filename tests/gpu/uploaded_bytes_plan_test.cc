@@ -97,7 +97,7 @@ TEST_F(UploadedBytesPlan, ErrorsAreThoseOfTheCpu) {
   EXPECT_NE(error.find("switch that off (--passes=-upload_bytes)"), std::string::npos) << error;
 }
 
-// What only planning writes, given by hand: of CPU and GPU the same.
+// Layers that usually only planning inserts, written by hand: CPU and GPU agree.
 TEST_F(UploadedBytesPlan, PlacementsAreReadByBothDevices) {
   const std::string net = StrCat(
       "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 4 dim: 6 dim: 3 "

@@ -68,7 +68,7 @@ TEST_F(UploadedBytes, ShuffledCachedAndAugmentedToo) {
     ASSERT_NO_FATAL_FAILURE(
         ExpectSameBatches(DataNet(set, crop, "pipeline_param { " + pipeline + " }"), TRAIN));
   }
-  // What is erased becomes the mean.
+  // Erased pixels become the mean.
   for (const std::string augment : {"erase { probability: 0.7 }", "brightness: 0.5 hue: 0.1"}) {
     ASSERT_NO_FATAL_FAILURE(
         ExpectSameBatches(DataNet(set, crop + "augment_param { " + augment + " }"), TRAIN));
@@ -131,7 +131,7 @@ TEST_F(UploadedBytes, GoesOnWhereItStood) {
   }
 }
 
-// The first learned blob after a pass over `text`.
+// Compares the gradient of the first parameter after a pass over `text`.
 void ExpectSameGradient(const std::string& text) {
   std::vector<std::vector<float>> gradients;
   for (const PlanOptions& options : {OnCpu(), OnGpu()}) {
@@ -162,7 +162,7 @@ TEST_F(UploadedBytes, GradientsAreThoseOfTheCpu) {
   ExpectSameGradient("force_backward: true " + data + product("data") +
                      "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' "
                      "top: 'loss' }");
-  // Images are data, of which nobody wants a gradient, whatever is written.
+  // Images are data, which get no gradient in any case.
   ExpectSameGradient(
       data +
       "layer { name: 'x' type: 'DummyData' top: 'x' dummy_data_param { shape { dim: 3 dim: 4 } "
@@ -185,7 +185,7 @@ TEST_F(UploadedBytes, ImageFilesToo) {
   for (const std::string type : {"jpg", "png"}) {
     std::string lines;
     for (int n = 0; n < kRecords; ++n) {
-      // Of several sizes.
+      // Images of several sizes.
       const std::string file = File(40 + n, 52 - n, n, type);
       lines += temp_.Write(StrCat(n, ".", type), file) + StrCat(" ", n, "\n");
     }

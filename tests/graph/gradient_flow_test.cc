@@ -43,7 +43,7 @@ TEST(GradientFlow, FrozenLayersInFrontAreSkipped) {
   EXPECT_TRUE(LayerOf(*plan, "b").backward);
 }
 
-TEST(GradientFlow, PropagateDownFalseCutsWhatIsBehind) {
+TEST(GradientFlow, PropagateDownFalseCutsEarlierLayers) {
   const auto plan =
       PlanText(kHead + Ip("a", "x") + Ip("b", "a", "propagate_down: false ") + Loss("b"));
   EXPECT_FALSE(LayerOf(*plan, "a").backward);
@@ -64,7 +64,7 @@ TEST(GradientFlow, ForceBackwardReachesTheInputs) {
   EXPECT_TRUE(LayerOf(*plan, "loss").to_input[1]);
 }
 
-TEST(GradientFlow, LabelsThatDependOnLearnedBlobsAreRefused) {
+TEST(GradientFlow, LabelsThatDependOnParametersAreRefused) {
   const std::string error = test::PlanError(std::string(kHead) + Ip("a", "x") +
                                             "layer { name: \"r\" type: \"Reduction\" bottom: \"a\" "
                                             "top: \"r\" reduction_param { axis: 1 } }\n"

@@ -1,4 +1,4 @@
-// Blobs of bytes: who may read them, and what planning makes of them.
+// Blobs of bytes: the layers that accept them, and errors of planning.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -51,7 +51,7 @@ TEST(InputTypes, OtherLayersRefuseBytesAndSayWhatToDo) {
     ExpectContains(error, advice);
     ExpectContains(error, "layer \"conv1\"");
   }
-  // One that is not the first input, and behind the Split of several readers.
+  // An input that is not the first, after the Split of several readers.
   const std::string second =
       PlanError(kBytes + Floats() +
                 "layer { name: 'sum' type: 'Concat' bottom: 'floats' bottom: 'data' top: 'sum' }");

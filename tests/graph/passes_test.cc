@@ -84,7 +84,7 @@ TEST(FuseRelu, LeavesOthersAlone) {
           kIp +
           "}\nlayer { name: \"r\" type: \"ReLU\" bottom: \"ip\" top: \"r\" }\n"
           "layer { name: \"t\" type: \"TanH\" bottom: \"ip\" top: \"t\" }\n",
-      // A negative slope: the sign of the output does not tell the sign of the input.
+      // A negative slope: the sign of the output does not determine the sign of the input.
       std::string("layer { name: \"ip\" type: \"InnerProduct\" bottom: \"data\" top: \"ip\" ") +
           kIp +
           "}\nlayer { name: \"r\" type: \"ReLU\" bottom: \"ip\" top: \"r\" relu_param { "

@@ -23,7 +23,7 @@ Counts& Global() {
   return counts;
 }
 
-// What the opaque types hold here. Column-major: element (i, j) lies at i + j * stride.
+// The contents of the opaque types. Column-major: element (i, j) is at i + j * stride.
 struct Layout {
   cudaDataType type;
   int64_t rows, columns, stride;
@@ -155,13 +155,13 @@ DType TypeOf(cudaDataType type) {
   return type == CUDA_R_16BF ? DType::kBF16 : DType::kF32;
 }
 
-// As units for TF32 may take it: what lies behind 10 bits is cut off.
+// Rounds as TF32 units may: cuts off after 10 bits of mantissa.
 double InTf32(double value) {
   const auto bits = std::bit_cast<uint32_t>(static_cast<float>(value));
   return std::bit_cast<float>(bits & ~0x1FFFU);
 }
 
-// What an algorithm does to its workspace, and where operands may lie.
+// Checks the workspace of an algorithm and the alignment of its operands.
 bool MayRun(const Algorithm& algorithm, std::vector<const void*> operands, void* workspace,
             size_t bytes) {
   if (algorithm.workspace > bytes) return false;

@@ -12,7 +12,7 @@ const CublasLtLibrary& CublasLtOfTests();
 // Handles and descriptors that were made and not destroyed.
 int LivingCublasLtObjects();
 
-// Whether there is an algorithm for what is asked; for the next questions.
+// Sets whether later queries find an algorithm.
 void LetCublasLtFindAlgorithms(bool found);
 
 }  // namespace crema::test

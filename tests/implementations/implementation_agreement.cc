@@ -21,14 +21,14 @@ double ImplementationFactor(const std::string& implementation) {
   // F(4,3): its transforms multiply by up to 8 and sum with alternating signs. Lavin, Gray: Fast
   // Algorithms for Convolutional Neural Networks, 2016.
   if (implementation.starts_with("winograd")) return 8;
-  // What is multiplied was rounded to 8 bits instead of 24.
+  // Factors were rounded to 8 bits instead of 24.
   if (implementation.find("bf16") != std::string::npos) return 0x1p16;
   if (implementation.starts_with("cudnn")) return 8;  // some of its engines do so too
   return 1;
 }
 
-// Rounding of n additions of terms of random signs grows with the square root of n, relative to
-// sums that do too. Of the largest error in 500 cases it is about twice as much.
+// The rounding of n additions of terms with random signs grows with the square root of n, relative
+// to sums that do too. This is about twice the largest error in 500 cases.
 double Tolerance(const Values& expected, int64_t terms, double amplification) {
   const double root = std::sqrt(static_cast<double>(terms));
   double largest = kTypicalTerm * root;
@@ -162,7 +162,7 @@ class Comparison {
   }
 
   bool IsAtKink(double factor) {
-    if (!case_.relu_behind) return false;
+    if (!case_.relu_after) return false;
     const Values& y = Reference().outputs[0];
     const double bound = Tolerance(y, case_.forward_terms, factor);
     return std::ranges::any_of(y, [&](double v) { return std::abs(v) <= bound; });

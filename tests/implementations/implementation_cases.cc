@@ -30,7 +30,7 @@ ImplementationCase CaseOf(std::string prototxt, Dims shape) {
   return result;
 }
 
-// Filters, and the extents of the blob that they slide over.
+// Filters, and the sizes of the blob that they slide over.
 struct Filters {
   int64_t in = 1, out = 1, group = 1;
   int64_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0;
@@ -81,7 +81,7 @@ ImplementationCase ConvolutionOf(const Filters& f, const Dims& x, bool relu) {
   result.forward_terms = f.in / f.group * window;
   result.input_terms = f.out / f.group * window;
   result.learned_terms = x[0] * x[2] * x[3];
-  result.relu_behind = relu;
+  result.relu_after = relu;
   return result;
 }
 
@@ -125,7 +125,7 @@ ImplementationCase Deconvolution(const LayerType&, Draw& draw) {
   result.input_terms = f.out / f.group * window;
   // Those of the bias: one an output pixel.
   result.learned_terms = x[0] * (x[2] * f.stride_h + f.ReachH()) * (x[3] * f.stride_w + f.ReachW());
-  result.relu_behind = relu;
+  result.relu_after = relu;
   return result;
 }
 
@@ -147,7 +147,7 @@ ImplementationCase InnerProduct(const LayerType&, Draw& draw) {
   result.forward_terms = columns;
   result.input_terms = outputs;
   result.learned_terms = rows;
-  result.relu_behind = relu;
+  result.relu_after = relu;
   return result;
 }
 
@@ -243,8 +243,7 @@ ImplementationCase PRelu(const LayerType&, Draw& draw) {
 
 ImplementationCase Reorder(const LayerType&, Draw& draw) { return CaseOf("", DrawImage(draw)); }
 
-// The parameters of some sample of the type on images of any extents: for layers that do the same
-// to each element.
+// The parameters of some sample of the type on images of any size: for elementwise layers.
 ImplementationCase OfSamples(const LayerType& type, Draw& draw) {
   const int64_t last = static_cast<int64_t>(type.samples.size()) - 1;
   ImplementationCase result{.sample = type.samples[static_cast<size_t>(draw.Int(0, last))]};
@@ -260,8 +259,7 @@ ImplementationCase OfExponentials(const LayerType& type, Draw& draw) {
   return result;
 }
 
-// Of classes that lie side by side in most cases, and of so many that no implementation finds them
-// too few.
+// Contiguous classes in most cases, and so many that every implementation accepts them.
 ImplementationCase Softmax(const LayerType&, Draw& draw) {
   const int64_t classes = draw.Int(1, 700);
   const int64_t apart = draw.Chance(20) ? draw.Int(2, 5) : 1;

@@ -1,4 +1,4 @@
-// Random cases of the layer types that have more than native code: extents odd and even, batches of
+// Random cases of the layer types that have more than native code: odd and even sizes, batches of
 // one, channels that fill whole blocks and that do not, windows, groups, and the other parameters.
 #pragma once
 
@@ -23,7 +23,7 @@ class Draw {
     return words.begin()[Int(0, static_cast<int64_t>(words.size()) - 1)];
   }
   int64_t Batch() { return Chance(50) ? 1 : Int(2, 4); }
-  // Of whole blocks in two of three; 16 where this processor has no blocks.
+  // Returns whole blocks in two of three cases; 16 if this processor has no blocks.
   int64_t Channels();
 
  private:
@@ -37,12 +37,13 @@ struct ImplementationCase {
   int64_t forward_terms = 1;
   int64_t input_terms = 1;
   int64_t learned_terms = 1;
-  // How much larger an error of rounding may become by what is done to it.
+  // Factor by which the computation may amplify rounding errors.
   double amplification = 1;
-  // A power of 2 on learned values, which are drawn from -1 to 1.
+  // Factor, a power of 2, of parameter values, which are drawn from -1 to 1.
   double learned_factor = 1;
-  // A ReLU follows the sums: where an output is 0 but for rounding, gradients tell nothing.
-  bool relu_behind = false;
+  // A ReLU follows the sums: where an output is 0 except for rounding, gradients cannot be
+  // compared.
+  bool relu_after = false;
 };
 
 using Generator = ImplementationCase (*)(const LayerType& type, Draw& draw);

@@ -270,7 +270,7 @@ NetRun RunNet(Precision precision) {
   Session session(plan, Weights::Make(*plan, 3), GpuContext(3));
   NetRun run;
   run.implementations = ImplementationsOf(*plan);
-  // The last ones are of extents whose passes may be launched as one.
+  // The last ones have shapes whose passes may run as graphs.
   for (const int64_t batch : {4, 2, 4, 4, 4}) {
     session.Reshape("x", {batch, 3, 9, 9});
     FillInput(&session, "x", 5 + run.losses.size());
@@ -282,7 +282,8 @@ NetRun RunNet(Precision precision) {
   return run;
 }
 
-// Losses and gradients of passes of the same extents, which are kept and launched again.
+// Returns losses and gradients of passes with the same shapes, which are captured and launched
+// again.
 std::vector<float> RunPasses(QueueTrace* trace) {
   const auto plan = PlanText(kNet, TRAIN, {.device = {DeviceType::kCuda, 0}});
   Session session(plan, Weights::Make(*plan, 3), EmulatedGpuContext(trace, 3));
@@ -331,7 +332,7 @@ TEST(LibraryImplementationsOfNets, GiveWhatNativeImplementationsGive) {
   }
   EXPECT_EQ(single.implementations.at("ip"), "cublaslt");
   EXPECT_EQ(tf32.implementations.at("ip2"), "cublaslt tf32");
-  // Numbers are about 1: rounding of f32, and of 10 bits behind the point.
+  // Numbers are about 1: rounding of f32, and of 10 bits of mantissa.
   EXPECT_LT(LargestDifference(native, single), 2e-6);
   for (const NetRun* rounded : {&native_tf32, &tf32}) {
     EXPECT_GT(LargestDifference(native, *rounded), 1e-6);

@@ -1,4 +1,5 @@
-// What rows by oneDNN refuse, and that data that are no numbers come out of them as from our own.
+// Cases that oneDNN implementations refuse, and NaN and infinity, which they treat as native code
+// does.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -64,7 +64,7 @@ ImplementationCase RecurrentCase(const LayerType& type, Draw& draw) {
   result.forward_terms = inputs + size;
   result.input_terms = 4 * size;
   result.learned_terms = steps * streams;
-  // With larger weights what is rounded in a step would grow in those behind.
+  // With larger weights the rounding error of a step would grow in later steps.
   result.learned_factor = 0x1p-4;
   result.amplification = 4;
   return result;

@@ -1,4 +1,4 @@
-// What a user of the installed library writes: plans a net and prints its layers.
+// A program of a user of the installed library: plans a net and prints its layers.
 #include <cstdio>
 
 #include "format/prototxt.h"

@@ -19,7 +19,7 @@ RunResult Call(const std::string& type, const LayerCall& call) {
   return CallLayer(*TestRegistry().Find(type), call);
 }
 
-// What `run` throws; empty: nothing.
+// Returns the message that `run` throws, or empty.
 template <typename Run>
 std::string ErrorOf(Run&& run) {
   try {
@@ -30,7 +30,7 @@ std::string ErrorOf(Run&& run) {
   return "";
 }
 
-// A layer with learned blobs of these values.
+// Runs a layer with these parameter values.
 RunResult CallLearned(const std::string& type, const LayerSample& sample,
                       const CaseValues& values) {
   const LayerCase layer_case(*TestRegistry().Find(type), sample, DType::kF32);

@@ -27,7 +27,8 @@ TEST(AttentionPowers, TimesFactorsAreTheSoftmax) {
       for (int k = 0; k < keys; ++k) {
         const double expected = std::exp(double{x[at(k)]}) / sum;
         const double got = double{p[at(k)]} * double{factors[static_cast<size_t>(q)]};
-        // What exp is taken of is up to 40, so that it is rounded by 2^-19; and the rest by units.
+        // The arguments of exp are up to 40, so they are rounded by 2^-19; other values by units in
+        // the last place.
         EXPECT_NEAR(got, expected, (0x1p-19 + 0x1p-21) * expected) << keys << " keys, key " << k;
       }
     }

@@ -24,7 +24,7 @@ Path Collapse(const Path& path, int blank) {
   return labels;
 }
 
-// The next path in counting order; false behind the last one.
+// Advances to the next path in counting order; returns false after the last one.
 bool Advance(Path* path, int classes) {
   for (int& step : *path) {
     if (++step < classes) return true;

@@ -1,5 +1,5 @@
-// Windows that reach far beyond the data are legal; sizes that only a text can ask for must neither
-// overflow, nor take the machine's memory, nor run for ever.
+// Windows that reach far beyond the data are legal; sizes that no real net has must neither
+// overflow, nor exhaust the machine's memory, nor run forever.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -153,7 +153,7 @@ TEST(LrnNd, WithinALineAndAVolume) {
   const std::string text =
       "lrn_param { norm_region: WITHIN_CHANNEL local_size: 3 alpha: 3 beta: 1 k: 9 }";
   ExpectNear(PoolRun("LRN", text, line).outputs[0], {1 / 6.0, 2 / 15.0, 3 / 14.0});
-  // One axis after the other is of extent 1: the same sums, another divisor.
+  // One axis after the other has size 1: the same sums, another divisor.
   const std::string volume =
       "lrn_param { norm_region: WITHIN_CHANNEL local_size: 3 alpha: 27 beta: 1 }";
   for (const std::vector<int64_t>& shape :

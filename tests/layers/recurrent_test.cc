@@ -22,7 +22,7 @@ constexpr int64_t kSteps = 6, kStreams = 3, kFeatures = 2, kStatics = 2, kHidden
 
 double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-// Blobs of one direction, in the order of the caffemodel; `has_static` shifts those behind.
+// Blobs of one direction, in the order of the caffemodel; `has_static` shifts the later ones.
 struct Naive {
   std::string type;
   bool reset_after = true;

@@ -43,7 +43,7 @@ TEST(ReshapeTest, ShapesAreCaffes) {
   EXPECT_EQ(shape("axis: 1 num_axes: 2 shape { dim: 0 dim: 2 dim: -1 }"), Shape({2, 3, 2, 2, 5}));
   EXPECT_EQ(shape("axis: -1 shape { dim: 1 }"), Shape({2, 3, 4, 5, 1}));
   EXPECT_EQ(shape("axis: -2 num_axes: 0 shape { dim: 1 }"), Shape({2, 3, 4, 1, 5}));
-  // The copied extent may be one that is not replaced.
+  // The copied size may be of an axis that is not replaced.
   EXPECT_EQ(shape("axis: 1 num_axes: 2 shape { dim: -1 dim: 0 dim: 1 }"), Shape({2, 3, 4, 1, 5}));
 }
 
@@ -171,8 +171,8 @@ TEST(FilterTest, ASelectorThatIsNoNumberIsRefused) {
   EXPECT_THROW(Call("Filter", call), Error);
 }
 
-// Layers behind a Filter get as many items as are left, from one pass to the next.
-TEST(FilterTest, LayersBehindFollowTheNumberOfItems) {
+// Layers after a Filter get the remaining items, whose number changes from pass to pass.
+TEST(FilterTest, LaterLayersFollowTheNumberOfItems) {
   const auto plan = PlanText(R"(
       force_backward: true
       layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 2 } } }

@@ -49,7 +49,7 @@ struct Blocks {
 Blocks InputsOf(const BlockedConvShape& s) { return {s.batch, s.in_channels, s.h.in, s.w.in}; }
 Blocks OutputsOf(const BlockedConvShape& s) { return {s.batch, s.out_channels, s.h.out, s.w.out}; }
 
-// Zeros behind the last channel.
+// Zeros after the last channel.
 Blob Random(const Blocks& blocks, uint64_t stream, float scale = 1) {
   const RandomStream random(9, stream);
   Blob values(static_cast<size_t>(blocks.Count()), BFloat16(0.0F));
@@ -158,8 +158,8 @@ BlockedConvShape RandomShape(uint64_t number) {
   return s;
 }
 
-// Whether this build has code for tiles: on other processors and systems, and with compilers that
-// do not know them, there is none.
+// Returns true if this build has code for tiles: other processors, systems and older compilers have
+// none.
 bool CanRunTiles() {
   if (HasBF16Unit(BF16Unit::kTiles)) return true;
   // Without permission it executes some of these instructions and faults at others.
@@ -175,7 +175,7 @@ struct Unit {
   bool (*there)();
 };
 void PrintTo(const Unit& unit, std::ostream* out) { *out << unit.name; }
-// What packs is code for AVX-512 for all of them.
+// Packing is AVX-512 code for all of them.
 constexpr Unit kUnits[] = {{"Vectors", RunVectors, [] { return HasBF16Unit(BF16Unit::kVectors); }},
                            {"Tiles", RunTiles, CanRunTiles},
                            {"StandIn", kStandIn, [] { return ChannelBlock() == 16; }}};

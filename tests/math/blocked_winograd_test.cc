@@ -88,7 +88,7 @@ struct Blocks {
     ForAll([&](size_t to, size_t from) { plain[to] = packed[from]; });
     return plain;
   }
-  // What fills the last block up.
+  // Checks the padding of the last block.
   void ExpectZeros(const Floats& packed, const std::string& what) const {
     for (int64_t n = 0; n < batch; ++n) {
       for (int64_t c = channels; c % 16 != 0; ++c) {

@@ -57,7 +57,7 @@ bool Has(const std::string& text, const std::string& part) {
 // 100,000 values: the mean of n draws is off by more than 4 deviations / sqrt(n) once in 16,000.
 const Shape kLarge{100, 50, 4, 5};
 
-TEST(FillerTest, ConstantIsZeroUnlessTold) {
+TEST(FillerTest, ConstantIsZeroByDefault) {
   EXPECT_EQ(Filled({}, {2, 2}), std::vector<double>(4, 0.0));
   FillerParameter filler;
   filler.set_value(2.5F);

@@ -73,7 +73,7 @@ TEST(Lrn, AgreesWithItsDefinition) {
   }
 }
 
-TEST(Lrn, ALargeValueLeavesNothingBehindWhenItLeavesTheWindow) {
+TEST(Lrn, ALargeValueLeavesNoErrorWhenItLeavesTheWindow) {
   // Running sums in single precision would keep an error of about 1e9 * 1e-7 after channel 0.
   const LrnShape shape{8, 1, 1};
   const LrnParam param{.size = 3, .alpha = 3, .beta = 0.75, .k = 1};

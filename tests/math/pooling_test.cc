@@ -64,9 +64,10 @@ TEST(Pooling, CeilModeOffMeansFloor) {
             (Values{4}));
 }
 
-TEST(Pooling, WithPaddingALastWindowBehindTheImageIsDropped) {
+TEST(Pooling, WithPaddingALastWindowAfterTheImageIsDropped) {
   // 3 wide, kernel 2, stride 2, pad 1: ceil(3 / 2) + 1 = 3, but window 2 starts at 3, in the
-  // padding behind: (3 - 1) * 2 >= 3 + 1, so it goes. The others cover columns {0} and {1, 2}.
+  // padding after the image: (3 - 1) * 2 >= 3 + 1, so it is dropped. The others cover columns {0}
+  // and {1, 2}.
   const RunResult result = Pool("kernel_size: 2 stride: 2 pad: 1", Counting(3, 3));
   EXPECT_EQ(result.outputs[0], (Values{0, 2, 6, 8}));
 }

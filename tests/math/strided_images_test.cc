@@ -28,7 +28,7 @@ std::vector<float> Draw(int64_t count, uint64_t seed) {
   return values;
 }
 
-// A batch of images of `size` elements, `stride` elements apart, `before` others in front of each.
+// A batch of images of `size` elements, `stride` elements apart, with `before` others before each.
 struct Ranges {
   int64_t images, size, before, stride;
 

@@ -175,7 +175,7 @@ TEST_P(Zoo, DeployNetRuns) {
   }
 }
 
-// What no placement can do with less is what is live at one time.
+// The largest live set is a lower bound of every placement.
 TEST_P(Zoo, ActivationsTakeLittleMoreThanTheLargestLiveSet) {
   const auto expect = [](Plan plan) {
     const int64_t bound = LargestLiveSet(FindLifetimes(&plan));

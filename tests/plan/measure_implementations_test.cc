@@ -1,4 +1,4 @@
-// What an ImplementationTimer is asked, and what a plan makes of its answers.
+// The queries to an ImplementationTimer, and plans by its results.
 #include "plan/measure_implementations.h"
 
 #include <gtest/gtest.h>
@@ -33,12 +33,12 @@ class FakeTimer final : public ImplementationTimer {
     }
     return answer;
   }
-  void Keep() override { ++kept; }
+  void Save() override { ++saved; }
 
   std::map<std::string, double> seconds;
   std::vector<std::string> asked;
   std::vector<bool> backward;
-  int kept = 0;
+  int saved = 0;
 };
 
 std::string Conv(const std::string& name, const std::string& bottom, int kernel,
@@ -85,7 +85,7 @@ TEST_F(MeasuredPlan, EqualLayersAreAskedAboutOnceTheLargestFirst) {
   ASSERT_EQ(timer_->asked.size(), 2U);
   EXPECT_NE(timer_->asked[0].find("kernel_size: 3"), std::string::npos) << timer_->asked[0];
   EXPECT_NE(timer_->asked[1].find("kernel_size: 1"), std::string::npos) << timer_->asked[1];
-  EXPECT_EQ(timer_->kept, 1);
+  EXPECT_EQ(timer_->saved, 1);
 }
 
 TEST_F(MeasuredPlan, TheTextHoldsWhatTimeDependsOn) {
@@ -147,7 +147,7 @@ TEST_F(MeasuredPlan, FormatsThatAreHardlyFasterAreNotWorthIt) {
   EXPECT_EQ(Named(*Make(), "b").implementation->output_format, MemoryFormat::kPlain);
 }
 
-TEST_F(MeasuredPlan, WhatIsNotMeasuredIsEstimated) {
+TEST_F(MeasuredPlan, UnmeasuredLayersAreEstimated) {
   const std::string measured = DescribePlan(*Make());
   timer_ = nullptr;
   EXPECT_EQ(measured, DescribePlan(*Make()));

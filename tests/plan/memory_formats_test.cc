@@ -66,7 +66,7 @@ TEST(HalfFormats, IdsAreNotRoundedOnTheirWay) {
       "}\n" +
       Layer("Concat", "j", "sb sa", "concat_param { axis: 0 }") + Layer("Permute", "q", "j", swap) +
       Layer("Embed", "e", "q", "embed_param { num_output: 2 input_dim: 5000 }") +
-      // What a convolution made may be moved as it is.
+      // The output of a convolution may be moved in its layout.
       Conv("c", "x", 64) + Layer("Permute", "r", "c", swap) + Layer("Permute", "t", "r", swap) +
       Conv("d", "t", 64);
   PlanOptions options{.device = {DeviceType::kCuda, 0}, .backward = false};

@@ -21,7 +21,7 @@ void ExpectNoOverlap(const std::vector<BufferRequest>& requests, const Placement
   }
 }
 
-TEST(PlaceBuffers, ReusesWhatIsDead) {
+TEST(PlaceBuffers, ReusesDeadMemory) {
   const std::vector<BufferRequest> chain = {{1024, 0, 1}, {1024, 1, 2}, {1024, 2, 3}, {1024, 3, 4}};
   const Placement placement = PlaceBuffers(chain);
   ExpectNoOverlap(chain, placement);

@@ -115,7 +115,7 @@ TEST_F(Passes, WithoutShareMemoryEachBlobHasItsOwn) {
   EXPECT_EQ(FactsOf("-share_memory"), all_);
 }
 
-TEST_F(Passes, WithoutOptimizedRowsAllIsNative) {
+TEST_F(Passes, WithoutOptimizedImplementationsAllIsNative) {
   const Facts facts = FactsOf("-optimized_implementations");
   EXPECT_FALSE(facts.fast_implementations);
   EXPECT_FALSE(facts.blocked);

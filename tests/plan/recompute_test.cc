@@ -160,7 +160,7 @@ TEST(Recompute, LayersThatCannotRunAgainAreErrorsThatNameThem) {
   EXPECT_NE(bias.find("shares statistics"), std::string::npos) << bias;
 }
 
-// Whether two places of the arena have bytes in common.
+// Returns true if two slots of the arena overlap.
 bool Overlap(const ArenaSlot& a, const ArenaSlot& b) {
   return a.offset >= 0 && b.offset >= 0 && a.offset < b.offset + b.bytes &&
          b.offset < a.offset + a.bytes;

@@ -221,7 +221,7 @@ TEST_F(Int8Implementations, ChannelsAreJoined) {
   EXPECT_NE(RunInt8Implementation(c, 5).refused.find("one range"), std::string::npos);
 }
 
-TEST_F(Int8Implementations, LayersThatNobodyFusesGoByFloats) {
+TEST_F(Int8Implementations, LayersThatAreNotFusedUseFloats) {
   const std::vector<Shape> one = {{2, 5, 4, 3}}, two = {{2, 5, 4, 3}, {2, 5, 4, 3}};
   for (const auto& [type, inputs] : std::vector<std::pair<std::string, std::vector<Shape>>>{
            {"ReLU", one}, {"Scale", one}, {"Eltwise", two}}) {

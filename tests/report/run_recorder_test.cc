@@ -142,7 +142,7 @@ TEST(RunRecorder, AResumedRunGoesOnInItsFolder) {
   EXPECT_TRUE(log.warnings.empty());
 }
 
-TEST(EventFileName, SortsBehindThoseThatAreThere) {
+TEST(EventFileName, SortsAfterExistingFiles) {
   const TempDir temp;
   temp.Write("events.out.tfevents.9900000000.host.1", "");  // from a clock that was set back since
   EXPECT_TRUE(NextEventFile(temp.path()).starts_with("events.out.tfevents.9900000001."));

@@ -119,7 +119,7 @@ layer { name: "attention" type: "Attention" bottom: "rnn" top: "y" }
 layer { name: "loss" type: "Reduction" bottom: "y" top: "loss" loss_weight: 1 }
 )";
 
-TEST(Allocation, NoneBetweenChangesOfTheExtents) {
+TEST(Allocation, NoneBetweenChangesOfShapes) {
   const auto plan = test::PlanText(kSequences, TRAIN, {.threads = 2});
   Session session(plan, Weights::Make(*plan, 1), ExecContext(2, 1));
   for (const Shape& shape : {Shape{6, 4}, Shape{3, 2}, Shape{6, 4}}) {

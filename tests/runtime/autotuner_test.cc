@@ -188,7 +188,7 @@ TEST_F(Autotune, WithoutAFolderItMeasuresAndWarnsOnce) {
   EXPECT_NE(log_.warnings[0].find("not saved"), std::string::npos) << log_.warnings[0];
 }
 
-// What a plan of real times computes is what any other plan computes.
+// A plan by measured times computes the same as any other plan.
 TEST_F(Autotune, RealTimesMakePlansThatLearnTheSame) {
   int empty = 0;
   const auto time_implementations = [&](const OpDesc& query,

@@ -233,7 +233,7 @@ TEST_F(BFloat16Nets, MultiplyByFixedWeightsThatWereRounded) {
   }
 }
 
-TEST_F(BFloat16Nets, KeepLearnedBlobsInSinglePrecision) {
+TEST_F(BFloat16Nets, KeepParametersInSinglePrecision) {
   const auto plan = PlanText(std::string(kNet) + kLoss, TRAIN, {.precision = BF16});
   const std::shared_ptr<Weights> weights = Weights::Make(*plan, 3);
   Session session(plan, weights, ExecContext(1, 3));

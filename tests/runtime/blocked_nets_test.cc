@@ -105,7 +105,7 @@ TEST(BlockedNets, EachPassAloneOnOrOffChangesNothing) {
   }
 }
 
-// What three iterations leave: losses, gradients, and running means and variances.
+// The results of three iterations: losses, gradients, and running means and variances.
 std::vector<std::vector<float>> Iterate(const std::string& text, const PlanOptions& options) {
   const auto plan = PlanText(text, TRAIN, options);
   const std::shared_ptr<Weights> weights = Weights::Make(*plan, 3);
@@ -131,7 +131,7 @@ int FusedOf(const std::string& text, Phase phase = TRAIN, const PlanOptions& opt
       plan->layers, [](const PlannedLayer& layer) { return layer.fused_into >= 0; }));
 }
 
-TEST(BlockedNets, BatchNormTakesScaleAndReluAlongInTraining) {
+TEST(BlockedNets, BatchNormFusesScaleAndReluInTraining) {
   const std::string head = R"(
 layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 3 dim: 16 dim: 24 dim: 22 } } }
 layer { name: 'a' type: 'Convolution' bottom: 'x' top: 'a' convolution_param { num_output: 32
@@ -167,15 +167,15 @@ layer { name: 'loss' type: 'Reduction' bottom: 'b' top: 'loss' loss_weight: 0.01
       EXPECT_EQ(Iterate(text, {.threads = threads}), blocked) << "not the same bytes again";
     }
   }
-  // What runs again for the backward pass is left alone, and computes the same.
+  // Recomputed layers are not fused, and compute the same.
   std::string again = head + bodies[0] + tail;
   again.replace(again.find("type: 'Scale'"), 0, "recompute: true ");
   EXPECT_EQ(FusedOf(again), 0);
   ExpectNear(Iterate(again, {.optimize = false}), Iterate(again, {}), 2e-3, again);
 }
 
-// Where no convolution stands in front of it that would take it into its weights.
-TEST(BlockedNets, BatchNormTakesScaleAndReluAlongWithStoredStatistics) {
+// Without a preceding convolution that would fuse it into its weights.
+TEST(BlockedNets, BatchNormFusesScaleAndReluWithStoredStatistics) {
   const std::string head = R"(
 layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 3 dim: 16 dim: 24 dim: 22 } } }
 layer { name: 'a' type: 'Convolution' bottom: 'x' top: 'a' convolution_param { num_output: 32

@@ -123,7 +123,7 @@ TEST(BlockedReshape, RoomForChannelsThatFillBlocksUpIsLookedAt) {
   EXPECT_NE(ErrorAfter(NetOfConcats(), true, "z", Shape{1, 1, 25, 40}), "");
 }
 
-TEST(BlockedReshape, FusedSumsWantEqualExtents) {
+TEST(BlockedReshape, FusedSumsRequireEqualShapes) {
   const std::string text = Input("x", {2, 64, 8, 8}) + Input("z", {2, 64, 8, 8}) +
                            Conv("w", "z", 64) + Conv("y", "x", 64) + Layer("Eltwise", "e", "y w");
   for (const Shape& shape : {Shape{2, 64, 4, 4}, Shape{1, 64, 8, 8}}) {

@@ -58,7 +58,7 @@ TEST(Bytes, RecordingsHoldThemAsNumbers) {
   }
 }
 
-// A top that nobody reads is an output of the net.
+// A top without readers is an output of the net.
 TEST(Bytes, OutputsAreTheirValues) {
   const auto plan = test::PlanText(
       "layer { name: 'x' type: 'Input' top: 'x' pipeline_param { output: U8 } input_param { shape "
@@ -72,7 +72,7 @@ TEST(Bytes, OutputsAreTheirValues) {
   EXPECT_EQ(values[1].value, 200);
 }
 
-TEST(Bytes, ProgramsThatHandOverNumbersRefuseThem) {
+TEST(Bytes, ProgramsThatFeedNumbersRefuseThem) {
   const NetFile net = ParseNet(
       "layer { name: 'x' type: 'Input' top: 'x' pipeline_param { output: U8 } input_param { shape "
       "{ dim: 1 dim: 4 dim: 5 dim: 3 } } }"

@@ -133,8 +133,8 @@ TEST_F(ConcatInPlace, ComputeWhatCopiesWould) {
   }
 }
 
-// Of several in a chain: the gradient of the output is kept as a whole until the last input has
-// read its range, which takes a little more than pieces would where nothing else is there.
+// In a chain of several, the whole gradient of the output is live until the last input has read its
+// range, which may take a little more memory than separate pieces.
 TEST_F(ConcatInPlace, TakeLessMemory) {
   std::string chain = Input(8) + Conv("stem", "x", 32, 3);
   std::string other, blob = "stem";
@@ -208,14 +208,14 @@ TEST_F(ConcatInPlace, StayApartWhereThatCannotBe) {
           "dropout_ratio: "
           "0.4 } }\n" +
           Concat("y", {"a", "b"}) + Loss("y"),
-      // Images one behind the other.
+      // Contiguous images.
       head + b + Concat("y", {"a", "b"}, "concat_param { axis: 0 }") + Loss("y"),
       // It is a loss.
       head +
           "layer { name: 'w' type: 'Pooling' bottom: 'stem' top: 'w' loss_weight: 0.01 "
           "pooling_param { kernel_size: 1 } }\n" +
           Concat("y", {"a", "w"}) + Loss("y"),
-      // What is computed again for the backward pass.
+      // Layers that are recomputed for the backward pass.
       head + Conv("b", "stem", 16, 3, "recompute: true") + Concat("y", {"a", "b"}) + Loss("y"),
       head + b + Concat("y", {"a", "b"}, "recompute: true") + Loss("y")};
   for (const std::string& text : nets) {
@@ -226,7 +226,7 @@ TEST_F(ConcatInPlace, StayApartWhereThatCannotBe) {
   EXPECT_FALSE(Joins(Inception(4), "y", {.passes = {.memory_formats = false}}));
 }
 
-TEST_F(ConcatInPlace, WithLayersBehindInPlace) {
+TEST_F(ConcatInPlace, WithInPlaceLayersAfterIt) {
   const std::string text =
       Input(4) + Conv("stem", "x", 32, 3) + Conv("a", "stem", 16, 1) + Conv("b", "stem", 32, 3) +
       Relu("b") + Concat("y", {"a", "b"}) + Relu("y") +
@@ -272,7 +272,7 @@ TEST_F(ConcatInPlace, RandomNets) {
   EXPECT_GT(joined, 30);
 }
 
-TEST_F(ConcatInPlace, SessionsTurnToOtherExtentsAndBack) {
+TEST_F(ConcatInPlace, SessionsTurnToOtherShapesAndBack) {
   const std::vector<Shape> shapes = {{6, 16, 9, 9},  {2, 16, 9, 9}, {1, 16, 9, 9}, {3, 16, 7, 6},
                                      {24, 16, 4, 4}, {5, 16, 9, 9}, {6, 16, 9, 9}};
   for (const bool backward : {true, false}) {

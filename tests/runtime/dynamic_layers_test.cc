@@ -57,7 +57,7 @@ class KeepPositive final : public Layer {
   }
 };
 
-// Adds the sum of its input to a learned blob; the output is the input plus that blob.
+// Adds the sum of its input to a parameter; the output is the input plus that parameter.
 class Summing final : public Layer {
  public:
   using Layer::Layer;

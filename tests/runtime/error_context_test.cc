@@ -97,7 +97,7 @@ TEST_F(ErrorContext, AnotherSourceOfAsManySamplesHasTheName) {
       "label 3 at sample 'k0' but");
 }
 
-TEST_F(ErrorContext, WithoutANameTheIndexIsTold) {
+TEST_F(ErrorContext, WithoutANameTheIndexIsGiven) {
   const std::string dummy =
       "layer { name: 'd' type: 'DummyData' top: 'data' top: 'label' dummy_data_param { "
       "shape { dim: 4 dim: 2 } shape { dim: 4 } data_filler { type: 'constant' } "

@@ -1,4 +1,4 @@
-// Session::FixWeights: rows may keep what they make of weights, but of those that are fixed.
+// Session::FixWeights: implementations may cache packed weights, but only of fixed weights.
 #include <gtest/gtest.h>
 
 #include <memory>

@@ -43,7 +43,7 @@ TEST(ImplementationTimesFile, ReadsWhatItWrote) {
   EXPECT_TRUE(ParseImplementationTimes(PrintImplementationTimes({})).empty());
 }
 
-TEST(ImplementationTimesFile, RefusesWhatIsNotWhole) {
+TEST(ImplementationTimesFile, RefusesIncompleteFiles) {
   const std::string text = PrintImplementationTimes(SomeLayers());
   for (size_t length = 0; length < text.size(); ++length) {
     EXPECT_EQ(CodeOf(text.substr(0, length)), ErrorCode::kDataLoss) << length;
@@ -95,7 +95,7 @@ TEST(ImplementationTimesFile, WritersAtOnceLoseNothing) {
   EXPECT_EQ(temp.FileCount(), 2U);  // the lock and the file, nothing temporary
 }
 
-TEST(ImplementationTimesFile, ADamagedFileIsToldAndReplaced) {
+TEST(ImplementationTimesFile, ADamagedFileIsReportedAndReplaced) {
   const test::TempDir temp;
   temp.Write("implementation_times", "crema implementation times, version 0\nend 0 0\n");
   const ImplementationTimesFile file(temp.path());

@@ -55,7 +55,7 @@ inline std::string Inception(int batch) {
          Pool("d", "stem", "MAX") + Concat("y", {"a", "b", "c", "d"}) + Loss("y");
 }
 
-// Inceptions one behind the other, of what may stand in them.
+// Makes sequences of inception modules with various contents.
 class InceptionMaker {
  public:
   explicit InceptionMaker(uint32_t seed) : random_(seed) {}

@@ -98,9 +98,9 @@ TEST(JoinedInputs, StayApartWhereThatCannotBe) {
       Net(Input(2, 16) + Conv("a", 16) + Conv("b", 16) + Concat("c", "a", "b")).Joins("c"));
   // One of them twice.
   EXPECT_FALSE(Net(Input(1, 16) + Conv("a", 16) + Concat("c", "a", "a")).Joins("c"));
-  // What is set from outside keeps its place.
+  // Values that are set from outside are not moved.
   EXPECT_FALSE(Net(Input(1, 16) + Conv("a", 16) + Concat("c", "x", "a")).Joins("c"));
-  // Read again behind it.
+  // Read again by a later layer.
   EXPECT_FALSE(Net(Input(1, 16) + Conv("a", 16) + Conv("b", 16) + Concat("c", "a", "b") +
                    Pool("pc", "c") + Pool("pa", "a"))
                    .Joins("c"));
@@ -110,7 +110,7 @@ TEST(JoinedInputs, StayApartWhereThatCannotBe) {
   EXPECT_FALSE(two.Joins("c"));
 }
 
-TEST(JoinedInputs, SessionsTurnToOtherExtentsAndBack) {
+TEST(JoinedInputs, SessionsTurnToOtherShapesAndBack) {
   const std::string text =
       Input(1, 16) + Conv("a", 16) + Conv("b", 32) + Concat("c", "a", "b") + Pool("p", "c");
   Net net(text);

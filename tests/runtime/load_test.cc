@@ -181,7 +181,7 @@ TEST(Load, AdaptBlobsIsAskedFirst) {
   const auto weights = Weights::Make(*plan, 1);
   weights->Load(*plan, model, "m", MissingLayers::kError);
   EXPECT_EQ(ValuesOf(std::as_const(*weights).blob(0))[5], original.layer(1).blobs(0).data(5));
-  // What fits is taken as it is, and what the hook throws has file and layer.
+  // Fitting blobs are loaded unchanged, and errors of the hook name file and layer.
   weights->Load(*plan, original, "m", MissingLayers::kError);
   layer->set_name("broken");
   const auto broken = plan_of("broken");

@@ -1,4 +1,5 @@
-// What only strided convolutions read is computed where they read it, and the outputs stay.
+// Values that only strided convolutions read are computed only where they are read, with the same
+// outputs.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -138,7 +139,7 @@ INSTANTIATE_TEST_SUITE_P(Implementations, MovedStrides,
                                          Implementations{"bfloat16", true, BF16, 0.03}),
                          [](const auto& p) { return std::string(p.param.name); });
 
-TEST(MovedStridesOf, OtherExtentsFollowExtents) {
+TEST(MovedStridesOf, OtherShapesFollowShapes) {
   for (uint32_t seed = 100; seed < 120; ++seed) {
     const std::string text = StridedNet(seed).Make(2);
     const Implementations implementations = {"native", false, FP32, 1e-6};

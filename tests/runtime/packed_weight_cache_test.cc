@@ -95,7 +95,7 @@ TEST_P(PackedWeightCacheOf, SessionsOfOnePlanHaveTheSameMemory) {
   first->session.SharePacked(&pool);
   Running early(precision, 4, weights);  // before its first pass
   early.session.SharePacked(&pool);
-  Running late(precision, 4, weights);  // behind it
+  Running late(precision, 4, weights);  // after it
   EXPECT_EQ(late.Run(), expected);
   EXPECT_NE(late.keepers.kept, first->keepers.kept);
   late.session.SharePacked(&pool);
@@ -110,7 +110,7 @@ TEST_P(PackedWeightCacheOf, SessionsOfOnePlanHaveTheSameMemory) {
   EXPECT_EQ(late.Run(), expected);
 }
 
-TEST_P(PackedWeightCacheOf, OtherExtentsTakeWhatFits) {
+TEST_P(PackedWeightCacheOf, OtherShapesTakeWhatFits) {
   Running four(precision, 4, weights);
   four.Run();
   four.session.SharePacked(&pool);

@@ -1,4 +1,4 @@
-// What a profile holds; how long things take is not tested.
+// The contents of a profile; times are not tested.
 #include "runtime/profiler.h"
 
 #include <gtest/gtest.h>
@@ -131,7 +131,7 @@ TEST(Profiler, RefusesWhatCannotBeTimed) {
   }
 }
 
-// Writes down what it hears, and throws after a layer when told to.
+// Records events, and throws after a layer on request.
 class Listener final : public LayerObserver {
  public:
   void BeforeForward(size_t layer, const ForwardArgs&) override { Note("f", layer); }

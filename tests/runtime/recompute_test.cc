@@ -264,7 +264,7 @@ TEST(Recompute, TheProfileShowsIt) {
   EXPECT_EQ(again, (std::set<std::string>{"bn", "scale", "drop", "act"}));
 }
 
-TEST(Recompute, FollowsExtentsThatChange) {
+TEST(Recompute, FollowsChangesOfShapes) {
   const auto run = [](const std::string& text) {
     const auto plan = PlanText(text);
     Session session(plan, Weights::Make(*plan, 1), ExecContext(1));
@@ -282,7 +282,7 @@ TEST(Recompute, FollowsExtentsThatChange) {
   EXPECT_EQ(run(kChain), run(Without(kChain)));
 }
 
-// What is set from outside or is an output of the net can be read after both passes.
+// Inputs and outputs of the net can be read after both passes.
 TEST(Recompute, OutputsOfTheNetStay) {
   const std::string text = std::string(kChain) + R"(
 layer { name: "side" type: "Power" bottom: "conv2" top: "side" recompute: true

@@ -1,4 +1,4 @@
-// A session that was given other extents computes the very bits of a plan made for them.
+// A reshaped session computes the same bits as a plan made for the new shapes.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -236,7 +236,7 @@ TEST(SessionReshapeErrors, InputsThatDoNotFitTogetherAreMendedByReshapingAgain) 
   ExpectSameBits(RunNet(&session, net), before);
 }
 
-TEST(SessionReshapeErrors, LearnedBlobsKeepTheirShapes) {
+TEST(SessionReshapeErrors, ParametersKeepTheirShapes) {
   Session session = MakeSession(Nets()[9].Text(true), 1);
   session.Reshape("x", Shape{8, 3, 12, 12});
   const std::string error = ErrorOf([&] { session.Forward(); });
@@ -252,8 +252,8 @@ class ForTwo final : public FunctionImplementation {
   }
 };
 
-// What fails after new extents were set must not pass for done with the former ones.
-TEST(SessionReshapeErrors, FormerExtentsAreAsBeforeWhereNewOnesFail) {
+// After an error with new shapes, results must not appear valid with the old ones.
+TEST(SessionReshapeErrors, OldShapesStillWorkIfNewOnesFail) {
   Registry registry = BuiltinRegistry();
   registry.AddImplementation("AbsVal", std::make_shared<ForTwo>());
   const NetFile file = ParseNet(

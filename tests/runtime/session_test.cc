@@ -136,7 +136,7 @@ TEST(Session, ManySessionsOverOnePlanAndOneSetOfWeights) {
   EXPECT_NE(losses[0], 0);
 }
 
-// y is read by TanH's backward, so the ReLU behind it must not overwrite it.
+// y is read by TanH's backward, so the ReLU after it must not overwrite it.
 TEST(Session, InPlaceIsRefusedWhereBackwardStillReads) {
   const std::string net = R"(
 force_backward: true

@@ -1,4 +1,4 @@
-// Whether Caffe 1.0 could read what we write: parsed with our schema cut down to Caffe's.
+// Checks that Caffe 1.0 can read Crema's files, by parsing them with a schema cut down to Caffe's.
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/descriptor.pb.h>
 #include <google/protobuf/dynamic_message.h>

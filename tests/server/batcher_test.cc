@@ -123,7 +123,7 @@ TEST(Batcher, WaitsForMatesAsLongAsItMay) {
   EXPECT_EQ(model->runs(), (std::vector<int64_t>{2}));
 }
 
-TEST(Batcher, GoesAloneWhenNobodyComes) {
+TEST(Batcher, RunsAloneWithoutOtherRequests) {
   const auto model = std::make_shared<const FakeModel>();
   Batcher batcher(model, {.max_batch = 4, .max_delay_us = 20000});
   model->Forget();

@@ -49,7 +49,7 @@ struct HeldServer {
 // The server notices the closed socket with some delay.
 void AwaitHeard() { std::this_thread::sleep_for(std::chrono::milliseconds(200)); }
 
-TEST(GoneClients, WhatWaitsForNobodyIsNotComputed) {
+TEST(GoneClients, RequestsOfGoneClientsAreNotComputed) {
   for (const char* fields : {"", "Connection: close\r\n"}) {
     HeldServer held;
     {
@@ -70,7 +70,7 @@ TEST(GoneClients, WhatWaitsForNobodyIsNotComputed) {
   }
 }
 
-TEST(GoneClients, OneWhoseRequestIsBeingComputedHarmsNobody) {
+TEST(GoneClients, OneWhoseRequestIsBeingComputedDoesNotDisturbOthers) {
   HeldServer held;
   held.first.reset();
   AwaitHeard();

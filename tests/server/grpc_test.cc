@@ -195,7 +195,7 @@ TEST_F(Grpc, AsksForTokens) {
             StatusCode::UNAUTHENTICATED);
 }
 
-TEST_F(Grpc, WhatIsCancelledOrTooLateIsNotComputed) {
+TEST_F(Grpc, CancelledOrLateCallsAreNotComputed) {
   FakeModelOptions fake;
   fake.gate = std::make_shared<Gate>();
   Start(WithGrpc(), fake);
@@ -333,7 +333,7 @@ TEST_F(Grpc, MethodsThatAreNotThereAreNamed) {
   }
 }
 
-TEST_F(Grpc, AModelThatNobodyKnowsIsNotReady) {
+TEST_F(Grpc, AnUnknownModelIsNotReady) {
   Start();
   const auto ask = [&](const std::string& name, inference::ModelReadyResponse* answer) {
     grpc::ClientContext context;

@@ -235,7 +235,7 @@ TEST(Http, AsksForTokens) {
   EXPECT_EQ(Post(open.port(), "/v2/repository/models/m/load", "").status, 403);
 }
 
-TEST(Http, SlowClientsAreToldSoAndCut) {
+TEST(Http, SlowClientsGetAnErrorAndAreCut) {
   ServerOptions options = TestOptions();
   options.http.idle = options.http.head = options.http.body = 50ms;
   const RunningServer running(options);
@@ -251,7 +251,7 @@ TEST(Http, SlowClientsAreToldSoAndCut) {
   EXPECT_TRUE(body.IsClosed());
 }
 
-TEST(Http, DrainingIsNotReadyAndEndsWhatIsUnderWay) {
+TEST(Http, DrainingIsNotReadyAndCompletesRequestsInProgress) {
   BusyServer busy;
   RunningServer& running = busy.running;
   SocketClient open(running.port());
@@ -283,7 +283,7 @@ TEST(Http, DrainingGivesUpWhenItsTimeIsOver) {
 // Clients that keep asking get 200, 503, or a refused connection. Linux resets a connection whose
 // handshake completes while the listener closes (after the last accept), so the last one of each
 // client may break; no other may.
-TEST(Http, DrainingUnderLoadCutsNobodyOff) {
+TEST(Http, DrainingUnderLoadCutsNoRequestOff) {
   RunningServer running;
   const std::string request = GoodInferRequest();
   std::vector<std::thread> clients;

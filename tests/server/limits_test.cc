@@ -36,7 +36,7 @@ TEST(Limits, ATrailerDoesNotEndTheServer) {
   EXPECT_EQ(Get(running.port(), "/v2/health/live").status, 200);
 }
 
-TEST(Limits, WhatIsNotSentTakesNothingFromOthers) {
+TEST(Limits, UnsentBodiesTakeNothingFromOthers) {
   ServerOptions options = TestOptions();
   options.http.limits.buffered_bytes = size_t{1} << 18;
   options.http.limits.body_bytes = size_t{1} << 20;

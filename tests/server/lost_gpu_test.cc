@@ -53,7 +53,7 @@ InferOutcome Ask(Batcher* batcher, const Tensor& data) {
   return answered.get_future().get();
 }
 
-TEST(LostGpu, IsToldToItsRequestAndTheNextGetsAnotherSession) {
+TEST(LostGpu, FailsItsRequestAndTheNextGetsAnotherSession) {
   const Tensor data = Drawn({1, 3, 12, 12}, 5);
   ModelRunner runner(ModelOf(kSmallNet));
   const std::vector<float> expected = Answer(&runner, data);

@@ -128,7 +128,7 @@ TEST(InferReply, SaysFloatsShortAndExactly) {
   EXPECT_FALSE(body.header_length.has_value());
 }
 
-TEST(InferReply, PutsBinaryOutputsBehindTheJson) {
+TEST(InferReply, PutsBinaryOutputsAfterTheJson) {
   InferRequest request;
   request.outputs = {{"y", true, 0}, {"z", false, 0}};
   const InferReply reply{"m", 1, {{"y", Shape{2}, {1, 2}}, {"z", Shape{1}, {3}}}};

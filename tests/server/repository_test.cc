@@ -17,7 +17,7 @@ TEST_F(RepositoryTest, ServesTheNewestVersion) {
   EXPECT_EQ(Refusal(0, "other"), Cause::kNotFound);
 }
 
-TEST_F(RepositoryTest, KeepsAsManyVersionsAsItIsTold) {
+TEST_F(RepositoryTest, KeepsTheConfiguredNumberOfVersions) {
   for (const char* version : {"1", "2", "3"}) Write("m", version, version);
   RepositoryOptions options;
   options.keep_versions = 2;

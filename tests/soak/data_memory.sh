@@ -1,7 +1,7 @@
 #!/bin/sh
 # A million small batches through the data path: the resident memory of `train` at 100,000 and at
-# 1,000,000 must be the same, but for a mebibyte. Bad samples are among them, so that skipping and
-# its log are looked at as well.
+# 1,000,000 must be the same, within a mebibyte. Some samples are bad, so that skipping and its log
+# are covered.
 # Usage: data_memory.sh BIN_FOLDER [BATCHES]
 set -eu
 bin=$(cd "$1" && pwd)

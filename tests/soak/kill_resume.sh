@@ -46,7 +46,7 @@ SOLVER
 
 train() { "$bin/train" --solver="$1" --quiet --threads=1 --resume="$2"; }
 
-# A file is whole when a run can start from it; max_iter is behind us, so nothing is trained.
+# A file is intact if a run can start from it; max_iter has passed, so nothing is trained.
 check() {
   solver "$1" 0 unused |
     sed 's/snapshot: 5//; s/snapshot_best { }/snapshot_after_train: false/' >check.prototxt

@@ -52,7 +52,7 @@ int Count(const std::string& text, const std::string& part) {
   return count;
 }
 
-TEST_F(BadSamplesOfARun, AreToldInItsLogByNetNameAndReason) {
+TEST_F(BadSamplesOfARun, AreLoggedByNetNameAndReason) {
   Recorder recorder;
   MakeSolver(SolverText("on_bad_sample: SKIP") + "test_iter: 2", OptionsFor(&recorder))->Solve();
   const std::string name = StrCat("'", temp_.File("2.ppm"), "' (line 3 of '", list_, "')");
@@ -63,7 +63,7 @@ TEST_F(BadSamplesOfARun, AreToldInItsLogByNetNameAndReason) {
   EXPECT_EQ(Count(recorder.log, "(TEST): bad sample"), 3);   // tests at 0, 2 and 4
 }
 
-TEST_F(BadSamplesOfARun, AreToldInTestsOfOneEpoch) {
+TEST_F(BadSamplesOfARun, AreReportedInTestsOfOneEpoch) {
   Recorder recorder;
   MakeSolver(SolverText("on_bad_sample: REPEAT"), OptionsFor(&recorder))->Solve();
   EXPECT_EQ(Count(recorder.log, "(TEST): bad sample"), 3);

@@ -135,7 +135,7 @@ TEST_P(CaffeState, ResumedIsUninterruptedForEveryType) {
   }
 }
 
-TEST_P(CaffeState, OfAnotherTypeIsToldByTheNumberOfBlobs) {
+TEST_P(CaffeState, OfAnotherTypeIsDetectedByTheNumberOfBlobs) {
   const auto solver = Make("SGD");
   EXPECT_NE(
       RestoreError("SGD", HandMade(*solver, "Adam"))
@@ -153,7 +153,7 @@ TEST_P(CaffeState, OfAnotherTypeIsToldByTheNumberOfBlobs) {
             std::string::npos);
 }
 
-TEST_P(CaffeState, OfAnotherTypeIsToldBySigns) {
+TEST_P(CaffeState, OfAnotherTypeIsDetectedBySigns) {
   const auto solver = Make("SGD");
   SolverState state = HandMade(*solver, "SGD");
   state.mutable_history(1)->set_data(2, -0.5F);
@@ -196,7 +196,7 @@ TEST_P(CaffeState, OursOfAnotherTypeIsRefusedByName) {
   }
 }
 
-// Caffe: a restored history goes on moving a blob whose lr_mult is 0 where the rate is inside it.
+// Caffe: a restored history still moves a blob whose lr_mult is 0 if it contains the rate.
 TEST_P(CaffeState, RestoredMomentumMovesFrozenBlobsOnlyWhereCaffesDoes) {
   for (const UpdateRule& rule : UpdateRules()) {
     if (!rule.in_caffe) continue;

@@ -1,4 +1,4 @@
-// What is said about the fields of lr_policy, and where.
+// Problems of the fields of lr_policy, and their positions.
 #include <gtest/gtest.h>
 
 #include "core/strings.h"

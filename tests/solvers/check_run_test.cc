@@ -1,4 +1,4 @@
-// What the command check cannot be made to show.
+// Cases that cannot be tested through the command check.
 #include "solvers/check_run.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What is said of a run that is no longer finite.
+// Error messages of a run that is no longer finite.
 #include "solvers/diagnose.h"
 
 #include <gtest/gtest.h>
@@ -159,7 +159,7 @@ TEST(Diagnose, ALayerThatComputesWhatIsNotFiniteIsNamed) {
                   "in sample 'key2'", "its inputs up to 4"});
 }
 
-TEST(Diagnose, WithoutBadSamplesTheBatchIsTold) {
+TEST(Diagnose, WithoutBadSamplesTheBatchIsNamed) {
   TempDir temp;
   const auto solver = MakeSolver(DataNet(WriteSet(temp, {1, 2, 3, 4}), 2), "base_lr: 0.1");
   ASSERT_TRUE(solver->Step(1));
@@ -203,7 +203,7 @@ TEST(Diagnose, TheFirstGradientThatIsNotFiniteIsNamed) {
                         "in 1 of 24 values"});
 }
 
-TEST(Diagnose, GradientsAreToldWithoutTheLossScale) {
+TEST(Diagnose, GradientsAreReportedWithoutTheLossScale) {
   const auto solver = MakeSolver(kToy, "base_lr: 0.5");
   solver->session().Forward();
   solver->session().Backward();

@@ -89,7 +89,7 @@ TEST(LearningRate, CosineGoesFromBaseToFloor) {
 }
 
 TEST(LearningRate, MultifixedTakesTheStageThatHasNotEnded) {
-  // A stage lasts to its stageiter, included; the last one goes on.
+  // A stage ends after its stageiter; the last one continues.
   ExpectRates(
       "lr_policy: \"multifixed\" stagelr: 0.5 stagelr: 0.25 stagelr: 0.125 "
       "stageiter: 1 stageiter: 2 stageiter: 4",

@@ -38,7 +38,7 @@ void WriteNoise(const std::string& path) {
   writer.Close();
 }
 
-// Everything that a step could leave behind: a reader, random masks, running means, momentum.
+// A net with all state that a step could change: a reader, random masks, running means, momentum.
 constexpr const char* kNet = R"(
 layer { name: "data" type: "Data" top: "data" top: "label" transform_param { scale: 0.004 mirror: true }
   data_param { source: "SOURCE" batch_size: 4 backend: LMDB } }

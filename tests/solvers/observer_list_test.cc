@@ -40,7 +40,7 @@ TEST(ObserverList, PassesEveryEventToAllInTheirOrder) {
   Listener c("c", &heard);
   ObserverList list;
   EXPECT_TRUE(list.empty());
-  list.OnEnd(false);  // nobody listens
+  list.OnEnd(false);  // without observers
   list.Add(a);
   list.Add(b);
   list.Add(c);

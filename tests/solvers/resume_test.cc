@@ -1,4 +1,4 @@
-// A run that was interrupted and goes on ends with the same bytes as one that was not.
+// An interrupted and resumed run ends with the same bytes as an uninterrupted one.
 #include "solvers/resume.h"
 
 #include <gtest/gtest.h>
@@ -250,7 +250,7 @@ TEST_F(Resume, AverageStartsFromTheWeightsOfAStateWithout) {
   EXPECT_EQ(ValuesOf(*solver->averaged_weights()), ValuesOf(solver->weights()));
 }
 
-// Every layer that reads data goes on with the sample at which the snapshot was taken.
+// Every layer that reads data resumes at the sample of the snapshot.
 class ResumeOfSource : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {

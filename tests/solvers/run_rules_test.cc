@@ -67,7 +67,7 @@ TEST_F(RunRules, EarlyStopSaysThatTestsWereNeverNumbers) {
   EXPECT_EQ(recorder_.log.find(said, at + 1), std::string::npos) << recorder_.log;
 }
 
-TEST_F(RunRules, RulesThatNoTestReachesAreToldSo) {
+TEST_F(RunRules, RulesWithoutTestsAreWarnedAbout) {
   Make("max_iter: 3 test_interval: 5 early_stop { } snapshot_best { }");
   for (const char* rule : {"early_stop", "snapshot_best"}) {
     EXPECT_NE(recorder_.log.find(
@@ -121,7 +121,7 @@ TEST_F(RunRules, ABestModelThatCouldNotBeWrittenIsNotTheBest) {
 }
 
 TEST_F(RunRules, OldSnapshotsGoAndNothingElse) {
-  // Of another run, of a later iteration, a model alone, the user's own files.
+  // Files of another run, of a later iteration, a model alone, the user's own files.
   for (const char* name : {"s_iter_2.caffemodel", "s_iter_x.solverstate", "s_iter_03.solverstate",
                            "other_iter_2.solverstate", "s_iter_999.solverstate",
                            "s_iter_999.caffemodel", "s_best.caffemodel"}) {
@@ -169,7 +169,7 @@ TEST_F(RunRules, KeepingOneKeepsTheNewest) {
   EXPECT_EQ(Files(), (std::vector<std::string>{"s_iter_6.caffemodel", "s_iter_6.solverstate"}));
 }
 
-TEST_F(RunRules, SnapshotThatCannotBeWrittenIsToldAndTheRunGoesOn) {
+TEST_F(RunRules, AFailedSnapshotIsReportedAndTheRunContinues) {
   const std::string away = temp_.File("away");
   fs::create_directory(away);
   const std::string rest = StrCat("max_iter: 6 snapshot: 2 test_interval: 1 snapshot_best { }");

@@ -1,4 +1,4 @@
-// Which files of a folder belong to a run: those that it goes on from, removes, or leaves alone.
+// Which files of a folder belong to a run: those that it resumes from, removes, or ignores.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -108,7 +108,7 @@ TEST_F(SnapshotFiles, WhereNoneCanBeUsedNothingIsWrittenOver) {
   EXPECT_EQ(ExitCode(ErrorCode::kDataLoss), 3);
 }
 
-TEST_F(SnapshotFiles, WhatIsNoFileIsNoSnapshot) {
+TEST_F(SnapshotFiles, OnlyFilesAreSnapshots) {
   Solve(Fixed("max_iter: 4 snapshot: 2"));
   fs::create_directory(temp_.File("a/s_iter_40.solverstate"));
   ASSERT_EQ(::mkfifo(temp_.File("a/s_iter_41.solverstate").c_str(), 0600), 0);
@@ -132,7 +132,7 @@ TEST_F(SnapshotFiles, AChangedScheduleIsAnErrorNotDamage) {
             temp_.File("a/s_iter_2.solverstate"));
 }
 
-TEST_F(SnapshotFiles, DropsOfAnotherScheduleAreToldWhereTheyShow) {
+TEST_F(SnapshotFiles, DropsOfAnotherScheduleAreReportedIfDetectable) {
   const std::string step = Text("lr_policy: 'step' stepsize: 1 random_seed: 5 max_iter: 3");
   const std::string plateau =
       Text("lr_policy: 'plateau' plateau_winsize: 1 random_seed: 5 max_iter: 3");
@@ -164,7 +164,7 @@ TEST_F(SnapshotFiles, DropsOfAnotherScheduleAreToldWhereTheyShow) {
   ExpectNoLog("another lr_policy");
 }
 
-TEST_F(SnapshotFiles, AFreshRunBesideOthersSnapshotsIsToldSo) {
+TEST_F(SnapshotFiles, AFreshRunBesideOthersSnapshotsIsWarned) {
   Solve(Fixed("max_iter: 4 snapshot: 2"));
   ExpectNoLog("would resume from");
   Newest(Fixed("max_iter: 6")).solver->Solve();
@@ -173,7 +173,7 @@ TEST_F(SnapshotFiles, AFreshRunBesideOthersSnapshotsIsToldSo) {
   ExpectLog("--resume=auto would resume from " + temp_.File("a/s_iter_6.solverstate"));
 }
 
-TEST_F(SnapshotFiles, AnotherSeedInTheSolverFileIsToldAndThatOfTheStateIsKept) {
+TEST_F(SnapshotFiles, AnotherSeedInTheSolverFileIsReportedAndThatOfTheStateIsKept) {
   Solve(Fixed("max_iter: 2"));
   const Resumed run = Newest(Text("lr_policy: 'fixed' random_seed: 6 max_iter: 2"));
   EXPECT_EQ(run.solver->seed(), 5U);
@@ -211,7 +211,7 @@ TEST_F(SnapshotFiles, ARunWithoutSnapshotsStartsWhereNoneCanBeWrittenAndSaysSo) 
       Error);
 }
 
-TEST_F(SnapshotFiles, FailedSnapshotLeavesNoModelBehind) {
+TEST_F(SnapshotFiles, FailedSnapshotLeavesNoModel) {
   fs::create_directory(temp_.File("a/s_iter_2.solverstate"));
   fs::create_directory(temp_.File("a/s_iter_4_ema.caffemodel"));
   Solve(Fixed("max_iter: 6 snapshot: 2 ema_decay: 0.9"));
@@ -287,7 +287,7 @@ TEST_F(SnapshotFiles, TemporaryFilesOfDeadRunsGoAtTheStart) {
   temp_.Write("a/" + tmp("s_iter_5.caffemodel", kNoProcess) + "-0123456789abcdef", "half");
   // Process numbers come again, in containers most of all.
   temp_.Write("a/" + tmp("s_iter_3.caffemodel", ::getpid()), "half");
-  // Of processes elsewhere, nobody knows whether they run.
+  // It is unknown whether processes of other machines run.
   for (const std::string before : {"", "elsewhere.example."}) {
     const std::string old = StrCat("a/s_iter_4.caffemodel.tmp.", before, kNoProcess);
     temp_.Write(old, "half");

@@ -157,7 +157,7 @@ TEST(Solver, ResumingIsBitForBit) {
     EXPECT_EQ(resumed->iteration(), 7);
     resumed->Solve();
     EXPECT_EQ(WeightsOf(*resumed), WeightsOf(*whole)) << suffix;
-    // The window of the displayed loss goes on too (it is saved as float).
+    // The window of the displayed loss resumes too (it is saved as float).
     EXPECT_NEAR(resumed_losses.values.at(7), whole_losses.values.at(7), 1e-5);
   }
 }

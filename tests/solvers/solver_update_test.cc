@@ -62,7 +62,7 @@ double NormOfGradients(Solver& solver) {
   return std::sqrt(sum);
 }
 
-// One iteration of a solver is the rule, applied to the gradients it leaves behind.
+// One iteration of a solver is the rule, applied to the gradients of that iteration.
 void ExpectRule(const UpdateRule& rule, const std::string& fields, double rate, double decay,
                 double scale, double limit = std::numeric_limits<double>::infinity()) {
   SCOPED_TRACE(rule.name);

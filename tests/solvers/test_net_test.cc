@@ -22,7 +22,7 @@ using test::TempDir;
 constexpr const char* kPolicy = " base_lr: 1e-6 lr_policy: 'fixed' random_seed: 1 ";
 constexpr const char* kNoFiles = " snapshot_after_train: false ";
 
-// A mean of labels tells which samples were seen, and how they were weighted.
+// The mean of the labels shows which samples were used, and with which weights.
 std::string LabelNet(const std::string& folder, int batch) {
   return StrCat("layer { name: 'data' type: 'Data' top: 'data' top: 'label' data_param { source: '",
                 folder, "/test' batch_size: ", batch, " backend: LMDB } } ", R"(
@@ -149,7 +149,7 @@ layer { name: "some" type: "Filter" bottom: "label" bottom: "sel" top: "some"
 }
 
 TEST_F(TestOfARun, AnOutputWhoseSizeChangesIsLeftOutByName) {
-  // Of 0..4 none passes, of 5..9 four do.
+  // None of 0..4 passes, four of 5..9 do.
   for (const char* batches : {"", " test_iter: 2"}) {
     Recorder recorder;
     ASSERT_EQ(Solve(FilterNet(temp_.path(), 5), StrCat("max_iter: 2 test_interval: 1", batches),
@@ -210,8 +210,8 @@ layer { name: "pixel" type: "Reduction" bottom: "flat" top: "pixel" include { ph
 class DetectionTestOfARun : public TestOfARun {
  protected:
   void SetUp() override {
-    // Image, label, score, box; image, label, instance, box, difficult. Of label 1 both objects are
-    // found, behind a wrong box; that of label 2 is not.
+    // Image, label, score, box; image, label, instance, box, difficult. Both objects of label 1 are
+    // found, after a wrong box; that of label 2 is not.
     WriteRows(temp_.File("found"), 7,
               {{0, 1, 0.9F, 0, 0, 1, 1, -1, -1, 0, 0, 0, 0, 0},
                {0, 1, 0.95F, 5, 5, 6, 6, 0, 1, 0.5F, 0, 0, 1, 1}});

@@ -22,7 +22,7 @@ double Norm(const Values& values) {
 
 double SignOf(double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
 
-// What a formula sees: one blob, g with decay in it, and `plain` without.
+// The inputs of a formula: one blob, g with decay in it, and `plain` without.
 struct Call {
   Values& w;
   const Values& g;

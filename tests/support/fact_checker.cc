@@ -16,7 +16,7 @@ namespace crema::test {
 namespace {
 
 constexpr int64_t kBatch = 3;
-// Of the largest value, in f64: a loop may add in another order at another place.
+// Relative to the largest value, in f64: the order of additions may depend on the position.
 constexpr double kTolerance = 1e-9;
 
 using Blobs = std::vector<Values>;
@@ -140,7 +140,7 @@ class FactChecker {
     return true;
   }
 
-  // Whether no sample of the type shows that outputs depend on inputs.
+  // Returns true if no sample of the type shows that outputs depend on inputs.
   bool IsConstantType() const {
     return std::ranges::all_of(type_.samples, [&](const LayerSample& sample) {
       FactChecker other(type_, sample);
@@ -167,7 +167,7 @@ class FactChecker {
     }
   }
 
-  // Of one channel, or of a copy, these look the same.
+  // With one channel or one copy these are indistinguishable.
   bool IsAccident(Reach shown, Reach claimed) const {
     const Shape& shape = ShapeOf(0);
     if (shown == Reach::kElement && claimed == Reach::kPlace) {
@@ -185,8 +185,8 @@ class FactChecker {
     return samples ? Reach::kSample : Reach::kAll;
   }
 
-  // Whether each sample of the outputs follows its sample of the inputs to another place of the
-  // batch, between other samples.
+  // Returns true if each sample of the outputs follows its sample of the inputs to another position
+  // of the batch, between other samples.
   bool KeepsSamples(const std::vector<bool>& shared) const {
     const auto begins_with = [](const Shape& shape, int64_t extent) {
       return shape.axes() > 0 && shape[0] == extent;
@@ -219,7 +219,7 @@ class FactChecker {
     return true;
   }
 
-  // Whether its elements do, and not its shape alone.
+  // Returns true if the elements of the input matter, not its shape alone.
   bool Matters(size_t input) const {
     Blobs inputs = values_.inputs;
     inputs[input] = others_[0][input];
@@ -241,8 +241,8 @@ class FactChecker {
     return true;
   }
 
-  // Whether each element of the outputs follows its elements of the inputs to another place, in its
-  // channel or anywhere, between other elements.
+  // Returns true if each element of the outputs follows its elements of the inputs to another
+  // position, in its channel or anywhere, between other elements.
   bool KeepsElements(const std::vector<bool>& shared, bool in_channel) const {
     const Shape& shape = ShapeOf(0);
     const auto count = static_cast<size_t>(shape.count());

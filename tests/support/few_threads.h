@@ -9,8 +9,8 @@
 
 namespace crema::test {
 
-// Calls make() with 0, 1, 2 ... threads that may live, until it returns; before that it must throw
-// std::system_error, `least` times or more. What it has started must be joined then, or the process
+// Calls make() with a limit of 0, 1, 2 ... threads, until it returns; before that it must throw
+// std::system_error at least `least` times. Its threads must be joined by then, or the process
 // ends.
 template <typename Make>
 void ExpectThreadErrors(int least, Make&& make) {

@@ -138,8 +138,7 @@ std::string RawDatum() {
   return datum.SerializeAsString();
 }
 
-// The smallest image file there is that OpenCV reads, as an encoded Datum. Of no use without
-// OpenCV.
+// Returns the smallest image file that OpenCV reads, as an encoded Datum. Useless without OpenCV.
 [[maybe_unused]] std::string EncodedDatum() {
   Datum datum;
   datum.set_encoded(true);

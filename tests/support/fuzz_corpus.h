@@ -22,8 +22,8 @@ void AddWholeModelFile(std::vector<CorpusFile>* files);
 // Whole files, accepted by their targets.
 std::vector<CorpusFile> WholeFiles();
 
-// Truncated at every field of the wire format and every line of a text, bits flipped, extents huge,
-// negative or overflowing, deep nesting, loops among blob names, far too many layers.
+// Truncated at every field of the wire format and every line of a text, bits flipped, sizes huge,
+// negative or overflowing, deep nesting, cycles of blob names, far too many layers.
 std::vector<CorpusFile> BrokenFiles();
 
 }  // namespace crema::test

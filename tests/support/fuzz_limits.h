@@ -1,4 +1,4 @@
-// What the targets for libFuzzer share. For tests/support/fuzz_targets*.cc.
+// Shared by the targets for libFuzzer. For tests/support/fuzz_targets*.cc.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace crema::test {
 
-// Nets that are larger are looked at, but not run.
+// Larger nets are examined, but not run.
 constexpr int64_t kMostRunBytes = 8 << 20;
 constexpr int64_t kMostRunMacs = 10'000'000;
 
@@ -24,7 +24,7 @@ std::string ErrorOf(Body&& body) {
   return {};
 }
 
-// Whether a pass takes little time and memory, but for learned blobs.
+// Returns true if a pass takes little time and memory, without parameters.
 inline bool IsQuick(const Plan& plan) {
   int64_t macs = 0;
   for (const PlannedLayer& layer : plan.layers) {

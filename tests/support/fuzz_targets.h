@@ -1,4 +1,4 @@
-// What a stranger's file goes through, for libFuzzer and for the corpus of broken files.
+// The ways in which Crema reads untrusted files, for libFuzzer and for the corpus of broken files.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace crema::test {
 
-// What reading a file may allocate with new at most, whatever is in it: live bytes above those at
-// the start. Tensors of nets that planning accepts come on top of it. The factor is that of
-// "layer{}": seven bytes make a LayerParameter with places for a hundred messages.
+// Returns the bytes that reading a file may allocate at most, for any contents: live bytes above
+// those at the start. Tensors of nets that planning accepts are additional. The factor is that of
+// "layer{}": seven bytes make a LayerParameter with fields for a hundred messages.
 constexpr int64_t MostBytesFor(size_t file_bytes) {
   return (int64_t{64} << 20) + 256 * static_cast<int64_t>(file_bytes);
 }
@@ -36,7 +36,7 @@ std::string TryAnnotated(std::string_view bytes);
 std::string TryTar(std::string_view bytes);
 // The data file of an LMDB: all its records read, in order and by number. The error is the first.
 std::string TryLmdb(std::string_view bytes);
-// A list of image files behind a byte whose first bit is set for CSV; the next two are the number
+// A list of image files after a byte whose first bit selects CSV; the next two bits are the number
 // of labels.
 std::string TryList(std::string_view bytes);
 // A window file, and where its windows go.

@@ -28,7 +28,7 @@ namespace {
 constexpr ColorMode kModes[] = {ColorMode::kAsStored, ColorMode::kColor, ColorMode::kGray};
 constexpr int64_t kMostPixels = int64_t{1} << 22;  // of images that are looked at closely
 
-// What holds for all files, whatever is in them.
+// Checks a property that holds for all files.
 void Require(bool condition, const char* what) {
   if (!condition) throw std::logic_error(what);
 }
@@ -38,8 +38,8 @@ void Require(bool condition, const char* what) {
 }
 
 #ifdef CREMA_HAVE_JPEG
-// A part at a place drawn from the bytes. What lies below it is not looked at, so it may be there
-// where the whole image is not; where both are there, they are the same.
+// Decodes a part at a position drawn from the bytes. The rest is not decoded, so a part may be
+// valid where the whole image is not; if both are, they are equal.
 void TryPart(std::string_view bytes, ColorMode mode) {
   const Shape shape = JpegFile(bytes, mode, "jpeg").shape();
   if (shape.count() > kMostPixels) return;

@@ -21,7 +21,7 @@ void Put(T value, size_t at, std::string* bytes) {
   std::memcpy(bytes->data() + at, &value, sizeof(value));
 }
 
-// So that what is behind the checksum is reached.
+// Adds a valid checksum, so that the data after it are parsed.
 std::string Sealed(std::string bytes) {
   using namespace crema_layout;  // NOLINT: a test
   bytes.resize(std::max(bytes.size(), kHeaderAt));

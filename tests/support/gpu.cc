@@ -58,7 +58,7 @@ bool HasF16OnGpu() {
 
 namespace {
 
-// Where a GPU is what is to be checked, the stand-in must not pass for one.
+// If a GPU must be tested, the emulation must not pass for one.
 void RefuseStandInIfGpuIsRequired() {
   if (std::getenv("CREMA_REQUIRE_GPU") == nullptr) return;
   Fail(ErrorCode::kDeviceFailure, "CREMA_REQUIRE_GPU is set, and there is no GPU");

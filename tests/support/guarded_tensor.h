@@ -15,7 +15,7 @@ class GuardedBuffer {
  public:
   explicit GuardedBuffer(size_t bytes);
   std::span<std::byte> bytes() { return {data() + start_, size_}; }
-  bool Intact() const;  // nobody wrote to the guards
+  bool Intact() const;  // the guards are unchanged
 
  private:
   std::byte* data() { return static_cast<std::byte*>(storage_.view().raw()); }
@@ -35,16 +35,16 @@ class GuardedTensor {
 
   TensorView view() const { return view_; }
   bool Intact() const { return buffer_.Intact(); }
-  // Both row-major, whatever the format, and not for i32; a value that u8 cannot hold must not
-  // come. What fills up blocks is set to 0.
+  // Both row-major, for any layout, and not for i32; values must fit u8. The padding of blocks is
+  // set to 0.
   void Set(std::span<const double> values);
   std::vector<double> Values() const;
   // From now on only the first elements count. Requires: no more than there are.
   void Shrink(const Shape& shape);
   std::vector<std::byte> Bytes() const;
-  // Whether an element still has the bytes it was made with.
+  // Returns true if an element still has its initial bytes.
   bool HasUnwritten() const;
-  // Whether what fills up blocks is 0.
+  // Returns true if the padding of blocks is 0.
   bool FillIsZero() const;
 
  private:

@@ -28,7 +28,7 @@ class LayerCase {
   const Layer& layer() const { return *layer_; }
   const InferContext& infer_context() const { return context_; }
   const LayerInfo& info() const { return info_; }
-  // Whether input i may receive a gradient.
+  // Returns true if input i may receive a gradient.
   bool Differentiable(size_t input) const;
 
  private:
@@ -40,7 +40,7 @@ class LayerCase {
   LayerInfo info_;
 };
 
-// What a case is fed; f32 can hold each value.
+// The values of a case; f32 can represent each.
 struct CaseValues {
   std::vector<Values> inputs;
   std::vector<Values> learned;

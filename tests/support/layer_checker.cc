@@ -48,7 +48,7 @@ bool StoresHalves(const Implementation& implementation) {
   return HoldsHalves(implementation.input_format) || HoldsHalves(implementation.output_format);
 }
 
-// What is kept of blobs that are stored so; a kink or a maximum is then the same for all rows.
+// Rounds the values to the stored type; kinks and maxima are then the same for all implementations.
 CaseValues Rounded(CaseValues values) {
   for (auto* blobs : {&values.inputs, &values.output_grads}) {
     for (Values& blob : *blobs) {
@@ -199,7 +199,7 @@ void SampleChecker::CheckGradients(const LayerCase& wide, const CaseValues& valu
   }
 }
 
-// Not everything is wanted: an input that is data, a learned blob that is frozen.
+// Not every gradient is needed: some inputs are data, some parameters are frozen.
 void SampleChecker::CheckSingleGradients(const LayerCase& narrow, const CaseValues& values,
                                          const RunResult& all) {
   const bool learns = !narrow.info().learned.empty();
@@ -301,7 +301,7 @@ void SampleChecker::CheckHalves(const LayerCase& wide, DType dtype, double toler
     const RunResult again = Run(narrow, values, {.implementation = implementation.get()}, how);
     Compare(other, again, 0, how + " run again");
     RoundTo(dtype, &exact.outputs);  // -FLT_MAX of an empty window becomes infinite
-    // What is added to is rounded as well: compared are the sums.
+    // The initial value is rounded as well: the sums are compared.
     for (RunResult* result : {&exact, &other}) {
       for (Values& added : result->learned_grads) {
         if (!added.empty()) added.push_back(kMostKnownGradient);

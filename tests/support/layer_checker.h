@@ -12,11 +12,10 @@
 
 namespace crema::test {
 
-// Runs one sample directly against the Layer interface and says what is wrong; nothing: all is
-// well. Checked are
-// - the numeric gradient in f64, for inputs and learned blobs, under a random weighting of outputs;
-// - that gradients of learned blobs are added to, those of inputs overwritten, also one at a time;
-// - bounds of every buffer, and that what is read is not changed;
+// Runs one sample directly against the Layer interface and returns its faults. Checks
+// - the numeric gradient in f64, for inputs and parameters, under a random weighting of outputs;
+// - that gradients of parameters are added to, those of inputs overwritten, also one at a time;
+// - bounds of every buffer, and that inputs are not changed;
 // - that backward reads only what Infer declared;
 // - f32 against f64, in place against out of place, with and without saving for backward;
 // - one thread against three, a run against its repetition, two threads sharing the layer;

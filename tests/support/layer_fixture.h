@@ -1,4 +1,4 @@
-// Runs a built-in layer on given numbers, for tests with hand-computed values.
+// Runs a built-in layer on given numbers, for tests with manually computed values.
 #pragma once
 
 #include <memory>

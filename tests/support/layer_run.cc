@@ -21,7 +21,7 @@ bool At(const std::vector<bool>& flags, size_t index) {
 // Looks empty; unlike a default view, reading it as floats throws instead of crashing.
 ConstTensorView Undeclared(const Shape& shape) { return {nullptr, shape, DType::kU8}; }
 
-// What gradients of learned blobs hold before they are added to.
+// The initial values of parameter gradients.
 double KnownGradient(size_t index) { return 0.5 + static_cast<double>(index % 4); }
 
 ExecContext ContextFor(const RunOptions& options) {
@@ -230,7 +230,7 @@ void Workspace::Forward() {
   }
 }
 
-// What a layer with dynamic outputs said.
+// Applies the output shapes that a layer with dynamic outputs has set.
 void Workspace::TakeShapes(const std::vector<Shape>& shapes) {
   for (size_t i = 0; i < shapes.size(); ++i) {
     if (shapes[i] == output_views_[i].shape()) continue;

@@ -9,22 +9,21 @@
 
 namespace crema::test {
 
-// Gradients of learned blobs hold up to this much before a run adds to them.
+// The largest initial value of parameter gradients, before a run adds to them.
 inline constexpr double kMostKnownGradient = 3.5;
 
 struct RunOptions {
   int threads = 1;
   bool backward = false;
-  bool save = true;       // false: Forward is told that no backward pass follows
+  bool save = true;       // false: Forward runs without a backward pass
   bool in_place = false;  // output 0 lies on input 0, and their gradients too
   // Whose gradients are wanted: of all inputs, of none, or of the one with this index.
   int only_input = kAllInputs;
   bool learned_grads = true;
   const Implementation* implementation = nullptr;  // null: the native methods
-  // Forward is told that weights stay as they are, and runs twice: the second time it may use what
-  // the first has made of them.
+  // Weights are fixed, and Forward runs twice: the second run may use cached packed weights.
   bool weights_fixed = false;
-  // Of the blobs of native methods (LayerInfo::any_format).
+  // The layout of the blobs of native methods (LayerInfo::any_format).
   MemoryFormat format = MemoryFormat::kPlain;
 
   static constexpr int kAllInputs = -1;

@@ -29,7 +29,7 @@ class Pipe {
   void CloseReader() { Close(&ends_[0]); }
   void CloseWriter() { Close(&ends_[1]); }
 
-  // What is written until `ends_with` was, until there is no writer, or for `most`.
+  // Returns the output until `ends_with` has appeared, all writers have closed, or after `most`.
   std::string Read(std::chrono::milliseconds most, const std::string& ends_with = "") const {
     const auto end = std::chrono::steady_clock::now() + most;
     std::string text;

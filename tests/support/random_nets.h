@@ -118,7 +118,8 @@ inline void ExpectNear(const std::vector<std::vector<float>>& a,
                        const std::vector<std::vector<float>>& b, double tolerance,
                        const std::string& what) {
   ASSERT_EQ(a.size(), b.size()) << what;
-  // Of all, as a gradient may be nothing but rounding: that of a bias in front of BatchNorm.
+  // Relative to the largest of all, as a gradient may be nothing but rounding: that of a bias
+  // before BatchNorm.
   double largest = 0;
   for (const std::vector<float>& values : a) {
     for (float value : values) largest = std::max(largest, std::abs(double{value}));

@@ -12,7 +12,7 @@
 
 namespace crema::test {
 
-// What a run tells, kept.
+// Records the reports of a run.
 class Recorder : public TrainingObserver, public LogSink {
  public:
   struct Best {

@@ -7,8 +7,8 @@
 
 namespace crema::test {
 
-// What bytes look like on a screen. Knows what our commands use: \r, \n, ESC [ K (clear to the end
-// of the line); anything else that is not text is kept in `unknown`.
+// Interprets bytes as a screen. Supports the codes that the commands use: \r, \n, ESC [ K (clear to
+// the end of the line); anything else that is not text is stored in `unknown`.
 class Screen {
  public:
   explicit Screen(size_t columns) : columns_(columns) {}

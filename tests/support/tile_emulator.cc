@@ -54,12 +54,12 @@ struct Instruction {
     if (rm == kNoIndex) {
       const uint8_t sib = code[length++];
       const int index = (sib >> 3 & 7) + high_index;
-      // Without a base it is an address of 32 bits, which nobody makes here.
+      // Without a base it is an address of 32 bits, which compilers do not emit here.
       known = mode != 0 || (sib & 7) != 5;
       has_stride = true;
       base = registers[kRegisters[(sib & 7) + high_base]];
       if (index != kNoIndex) stride = registers[kRegisters[index]] << (sib >> 6);
-    } else if (rm == 5 && mode == 0) {  // behind the instruction
+    } else if (rm == 5 && mode == 0) {  // after the instruction
       length += 4;
       address = reinterpret_cast<int64_t>(code) + length + Read<int32_t>(code + 5);
       return;

@@ -64,7 +64,7 @@ const TileUnit::Tile& TileUnit::Configured(int tile) const {
   return const_cast<TileUnit*>(this)->Configured(tile);
 }
 
-// Rows behind those of the tile, and bytes behind those of a row, become zeros.
+// Rows after those of the tile, and bytes after those of a row, become zeros.
 void TileUnit::Load(int tile, const void* memory, int64_t row_bytes) {
   Tile& t = Configured(tile);
   t.row = {};

@@ -1,4 +1,4 @@
-// One update rule on blobs made by hand.
+// One update rule on hand-written blobs.
 #pragma once
 
 #include <cstdint>

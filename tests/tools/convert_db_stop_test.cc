@@ -144,8 +144,8 @@ TEST_F(ConvertDbStopped, KilledTarIsNotSaidToGoOn) {
   EXPECT_FALSE(fs::exists(File("out.unfinished")));
 }
 
-// The incomplete archive has another name, so that nobody takes it for data.
-TEST_F(ConvertDbStopped, WhatIsLeftOfAKilledArchiveGoes) {
+// The incomplete archive has another name, so that it is not mistaken for data.
+TEST_F(ConvertDbStopped, RemainsOfAKilledArchiveAreRemoved) {
   const auto halves = [&] {
     int count = 0;
     for (const auto& entry : fs::directory_iterator(temp_.path())) {

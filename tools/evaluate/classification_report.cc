@@ -185,7 +185,7 @@ class ClassificationReport final : public TaskReport {
   std::vector<float> row_;
   int64_t predicted_ = 0;
   double label_loss_ = 0;
-  // Of all samples.
+  // The scores of all samples.
   std::vector<float> scores_;
   std::vector<int32_t> labels_;
   bool scores_dropped_ = false;

@@ -101,7 +101,7 @@ class Chart {
   shown() { return this.chart.series.filter(series => !hidden.has(series.run)); }
   usable(value) { return value !== null && (!this.log || value > 0); }
 
-  // What the styles of lines mean; colors are runs.
+  // A legend for the line styles; colors are runs.
   drawKey() {
     const key = this.figure.querySelector('.key');
     const told = new Set();

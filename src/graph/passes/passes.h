@@ -1,4 +1,4 @@
-// Rewrites of the graph. Each is one file and leaves what the net computes as it was.
+// Rewrites of the graph. Each is one file and does not change what the net computes.
 #pragma once
 
 #include <map>
@@ -9,23 +9,23 @@
 
 namespace crema {
 
-// Makes fan-out visible: a value with several readers gets a Split node, named as Caffe names it
-// (`<blob>_<layer>_<top>_split`), so that afterwards every value has one reader at most. A value
-// with a loss weight of its own counts that as a use. Needed by backward, so it cannot be switched
-// off; requires the type "Split" in the registry.
+// Makes fan-out explicit: a value with several readers gets a Split node, named as Caffe names it
+// (`<blob>_<layer>_<top>_split`), so that afterwards every value has at most one reader. A loss
+// weight counts as a reader. Backward requires this pass, so it cannot be disabled; the type
+// "Split" must be in the registry.
 void InsertSplits(Graph* graph, const Registry& registry);
 
-// Convolution or InnerProduct followed by a ReLU that alone reads it becomes one node with
-// fused_relu_param: one pass over the output less. Only for slopes >= 0, where the sign of the
-// output tells the sign of the input. Leaves layers that are `pinned` (PlanOptions) alone.
+// Fuses a ReLU into a Convolution or InnerProduct whose sole consumer it is, as fused_relu_param:
+// this saves one pass over the output. Only for slopes >= 0, where the sign of the output
+// determines the sign of the input. Does not change `pinned` layers (PlanOptions).
 void FuseRelu(const std::map<std::string, std::string>& pinned, Graph* graph);
 
-// Where all that read a value are convolutions of one pixel with the same stride, nothing between
-// the places that they read is needed: the convolutions that make the value take the stride over,
-// through layers that work place by place (activations, sums, BatchNorm with its statistics), and
-// what else goes into these is picked from by a Pooling of one place, `<blob>_for_<layer>`. For
-// graphs without a backward pass, which would have to spread gradients. Throws what InferShapes
-// throws: what does not fit as it is written may fit afterwards.
+// If all consumers of a value are 1x1 convolutions with the same stride, the elements between those
+// that they read are not needed. The producing convolutions take over the stride, through layers
+// that work on each position separately (activations, sums, BatchNorm with stored statistics), and
+// other inputs of these are subsampled by a 1x1 Pooling, `<blob>_for_<layer>`. Requires a graph
+// without a backward pass, which would have to spread gradients. Throws the errors of InferShapes:
+// an invalid net may become valid by this pass.
 void MoveStrides(Graph* graph, const Registry& registry, const InferOptions& options = {});
 
 }  // namespace crema

@@ -26,7 +26,7 @@ inline CoveredAxes AxesOfBias(const Layer& layer) {
   return {bias.axis(), bias.num_axes(), "bias_param.axis", "bias_param.num_axes"};
 }
 
-// Returns the shape of the learned blob over `x`, for one bottom: axes [axis, axis + num_axes), to
+// Returns the shape of the parameter over `x`, for one bottom: axes [axis, axis + num_axes), to
 // the end for -1, a scalar for 0. Throws, naming the field that does not fit.
 Shape CoveredShape(const Layer& layer, const Shape& x, const CoveredAxes& covered);
 

@@ -152,9 +152,7 @@ void RegisterBatchReindex(Registry& registry) {
   type.input_docs = {"x: N x ..., any number of axes from 1",
                      "index: M whole numbers 0..N-1; receives no gradient"};
   type.output_docs = {"y: M x ..., the other axes as those of x"};
-  type.differences = {
-      "An index that is not a whole number is an error; Caffe cuts off what is "
-      "behind the point."};
+  type.differences = {"An index that is not a whole number is an error; Caffe truncates it."};
   type.inputs = {2, 2};
   type.make = [](const LayerParameter& p) { return std::make_unique<const BatchReindex>(p); };
   const auto index = [](int64_t count, double most) {

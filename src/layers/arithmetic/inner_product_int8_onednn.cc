@@ -19,7 +19,7 @@ const InnerProduct& LayerOf(const Layer& layer) { return static_cast<const Inner
 PackedProductConfig ConfigOf(const OpDesc& query, bool bytes_in) {
   PackedProductConfig config = PackedProductConfigOf(query, DType::kU8);
   config.x = InputScale(query.layer, 0);
-  // Of no rows nothing is computed, but oneDNN makes no primitive for them.
+  // oneDNN makes no primitive for 0 rows, for which nothing is computed.
   config.rows = std::max<int64_t>(1, config.rows);
   if (bytes_in) {
     const Shape& x = query.context.inputs[0].shape;

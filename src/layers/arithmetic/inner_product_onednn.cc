@@ -1,6 +1,6 @@
-// Implementations of InnerProduct by oneDNN, for forward passes: with weights that were packed
-// before it multiplies few rows several times as fast as our own products, which pack them in each
-// pass. Where it has to do so too it is slower (bench/layers_bench).
+// Implementations of InnerProduct by oneDNN, for forward passes: with weights that are already
+// packed it multiplies few rows several times as fast as Crema's products, which pack them in each
+// pass. If it has to pack in each pass too, it is slower (bench/layers_bench).
 #include <memory>
 
 #include "layers/arithmetic/inner_product.h"

@@ -1,4 +1,4 @@
-// Parameter: y = a learned blob. Its gradient is that of y.
+// Parameter: y = a parameter. Its gradient is that of y.
 #include <memory>
 #include <vector>
 

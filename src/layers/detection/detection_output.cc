@@ -271,7 +271,7 @@ void RegisterDetectionOutput(Registry& registry) {
   type.input_docs = {
       "loc: N x 4 P L, the offsets of P priors; L is 1, or the classes if share_location is false",
       "conf: N x P K, the probabilities of K classes for each prior (after Softmax and Flatten)",
-      "priors: 1 x 2 x 4 P, of PriorBox", "image: looked at by no one; for `visualize`"};
+      "priors: 1 x 2 x 4 P, of PriorBox", "image: unused; for `visualize`"};
   type.output_docs = {
       "detections: 1 x 1 x D x 7, rows image, label, score, xmin, ymin, xmax, ymax; D changes from "
       "batch to batch. Without a detection: N rows of -1 after the index of the image"};

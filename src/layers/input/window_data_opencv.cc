@@ -217,8 +217,8 @@ void RegisterWindowData(Registry& registry) {
       "errors; Caffe fails inside OpenCV, or reads past the image.",
       "fg_fraction 0 or 1 needs windows of one kind only.",
       "Images with one channel in the file are read as grey; Caffe always reads three.",
-      "The order of the draws is a function of seed and layer, so that a resumed run goes on with "
-      "the same windows."};
+      "The order of the draws is a function of seed and layer, so that a resumed run continues "
+      "with the same windows."};
   type.param_fields = {"window_data_param", "transform_param", "pipeline_param"};
   type.unread_fields = {"window_data_param.mean_file", "window_data_param.crop_size",
                         "window_data_param.mirror",    "transform_param.scale",

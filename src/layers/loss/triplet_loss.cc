@@ -147,8 +147,7 @@ void RegisterTripletLoss(Registry& registry) {
   type.name = "TripletLoss";
   type.category = "loss";
   type.summary =
-      "Asks that a feature is nearer to one of its own kind than to one of another (FaceNet, "
-      "2015).";
+      "Pulls a feature nearer to one of its own class than to one of another (FaceNet, 2015).";
   type.formula =
       "loss = sum_n max(0, D(a_n, p_n) - D(a_n, q_n) + margin) / N; D(x, y) = |x - y|^2, or |x - "
       "y| "

@@ -154,7 +154,7 @@ void RegisterSPP(Registry& registry) {
   type.input_docs = {"x: N x C x H x W"};
   type.output_docs = {"y: N x (C * sum of 4^i over the levels); N x C x 1 x 1 for one level"};
   type.differences = {"STOCHASTIC runs on the CPU too.",
-                      "Sizes that Caffe's own check of padding refuses are refused here as well."};
+                      "Sizes that Caffe's check of padding rejects are rejected here as well."};
   type.param_fields = {"spp_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const SPP>(p); };
   type.samples = Samples();

@@ -64,7 +64,7 @@ class RecurrentLayer : public Layer {
   SequenceSize SizesOf(const InferContext& context) const;
   // Throws kInvalidArgument: a batch with another number of streams continues `before` streams.
   [[noreturn]] void FailOtherStreams(int64_t streams, int64_t before) const;
-  // Returns the index of the first learned blob of a direction; `blobs` is their total number.
+  // Returns the index of the first parameter of a direction; `blobs` is their total number.
   size_t FirstBlob(size_t blobs, int direction) const;
   const RecurrentCell& cell() const { return cell_; }
   // Fills the members shared by the forward and backward pass.

@@ -1,7 +1,7 @@
 // Implementation "onednn" of RNN, LSTM and GRU: the native layer with the products of steps by
-// oneDNN. The weights of the hidden state are packed once a pass, or once for all, where Gemm packs
-// them in each step. oneDNN's own sequences would all begin at the first step, and leave nothing
-// behind for backward passes of ours.
+// oneDNN. The weights of the hidden state are packed once for each pass, or once if they are fixed;
+// Gemm packs them in each step. oneDNN's own sequences all begin at the first step, and keep
+// nothing for Crema's backward passes.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -41,7 +41,7 @@ PackedProductConfig HiddenConfig(const OpDesc& query) {
           .threads = query.threads};
 }
 
-// Of GRU it is not one product.
+// For GRU the gradient is not a single product.
 bool HasGradient(const OpDesc& query) {
   return query.backward && LayerOf(query.layer).cell().gates != 3;
 }
@@ -127,7 +127,7 @@ struct State final : ImplementationState {
   std::vector<std::unique_ptr<Products>> products;  // by direction
 };
 
-// Where the blobs of a direction lie.
+// Returns the arguments of one direction.
 template <typename Args>
 ForwardPass<float> PassOf(const RecurrentLayer& layer, const Args& args, size_t direction) {
   ForwardPass<float> pass;

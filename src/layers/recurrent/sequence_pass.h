@@ -20,7 +20,7 @@ struct SequenceSize {
   int64_t state() const { return streams * hidden; }
 };
 
-// The learned blobs of one direction, in the order of the caffemodel.
+// The parameters of one direction, in the order of the caffemodel.
 enum class RecurrentBlob : size_t { kInput, kBias, kStatic, kHidden, kExtra, kExtraBias };
 constexpr size_t kRecurrentBlobs = 6;
 constexpr size_t kMostStates = 2;  // h, and c of the LSTM

@@ -202,7 +202,7 @@ void RegisterUpsample(Registry& registry) {
   type.differences = {
       "Both meanings of the name; the number of bottoms decides which.",
       "With a mask, scale is 2 if unset, as in SegNet; without, it is 1, as in the YOLO ports.",
-      "Where the mask names a place twice, the last value counts, as in SegNet; the gradient goes "
+      "If the mask names a position twice, the last value counts, as in SegNet; the gradient goes "
       "to that value only, in SegNet to all.",
       "A mask that is not a place of the output is an error; SegNet may write outside."};
   type.param_fields = {"upsample_param"};

@@ -30,7 +30,7 @@ template <typename T>
   return sum;
 }
 
-// The cells of a window as rows that lie apart; one row where it spans the whole width.
+// The cells of a window as separate rows; one row if it spans the whole width.
 struct Cells {
   int64_t first;  // in the plane
   int64_t rows;

@@ -1,4 +1,4 @@
-// The products of the gradient of weights by AMX.
+// The products of the weight gradient by AMX.
 #include "math/cpu/bf16_gradient_driver.h"
 #include "math/cpu/tile_products.h"
 
@@ -17,7 +17,7 @@ namespace crema::bf16_gradient {
 
 namespace {
 
-// The intrinsics take numbers of tiles as they are written, no constants of templates.
+// The intrinsics require tile numbers as literals, not as template constants.
 struct AmxTiles {
   [[gnu::always_inline]] static void Configure(const TileConfig& config) {
     _tile_loadconfig(&config);
@@ -26,7 +26,7 @@ struct AmxTiles {
 
   template <int kTile>
   [[gnu::always_inline]] static void Load(const void* memory, int64_t row_bytes) {
-    // What was written before must be in memory: to GCC the instruction reads nothing there.
+    // Earlier writes must be in memory: GCC does not know that the instruction reads it.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if constexpr (kTile == SumTile(0, 0)) _tile_loadd(0, memory, row_bytes);
     if constexpr (kTile == SumTile(0, 1)) _tile_loadd(1, memory, row_bytes);
@@ -56,7 +56,7 @@ struct AmxTiles {
   }
 };
 
-// From Intel's manual: CPUID.(7,0).EDX, and the parts of the state that Linux saves.
+// From Intel's manual: CPUID.(7,0).EDX, and the bits of the state that Linux saves.
 constexpr unsigned kAmxBF16 = 1U << 22, kAmxTile = 1U << 24, kSavesState = 1U << 27;
 constexpr unsigned kTileState = 3U << 17;
 
@@ -66,7 +66,7 @@ unsigned SavedState() {
   return low;
 }
 
-// Linux gives the 8 KiB of tiles to processes that ask (5.16 and later).
+// Linux gives the 8 KiB of tiles to processes that request them (5.16 and later).
 bool AskForTiles() {
   constexpr int kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
   constexpr int kTileData = 18;               // XFEATURE_XTILEDATA

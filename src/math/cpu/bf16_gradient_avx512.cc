@@ -1,5 +1,5 @@
-// The products of the gradient of weights by AVX512-BF16: a pair of places of one channel, in all
-// elements of a vector, with that of 16 outputs.
+// The products of the weight gradient by AVX512-BF16: a pair of places of one channel, broadcast to
+// all elements of a vector, times that of 16 outputs.
 #include <cstring>
 
 #include "math/cpu/bf16_gradient_driver.h"
@@ -16,7 +16,8 @@ namespace {
 
 #define CREMA_AVX512_BF16 [[gnu::target("avx512f,avx512bw,avx512bf16")]]
 
-// Channels at a time: so many sums that none waits for the one before, and all stay in registers.
+// Processes so many channels at a time that no sum waits for the previous one, and all stay in
+// registers.
 template <int kColumns>
 constexpr int kRowsAtATime = kLanes / kColumns;
 

@@ -1,8 +1,8 @@
-// Internal to the gradient of weights in bfloat16: the loops around the products. A template, as
-// the units of processors differ in their products only, and tests put a stand-in in their place.
+// Internal to the gradient of weights in bfloat16: the loops around the products. A template over
+// the products, which differ by processor unit and which tests replace by a stand-in.
 //
-// Products has Multiply(rows, columns, operands), a constructor that makes the unit of the calling
-// thread ready and a destructor that gives it back.
+// Products has Multiply(rows, columns, operands), a constructor that sets up the unit of the
+// calling thread and a destructor that releases it.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace crema::bf16_gradient {
 
-// What a thread has for itself.
+// The scratch of one thread.
 struct WorkerScratch {
   WorkerScratch(const Plan& p, ScratchCutter* cutter)
       : places(cutter->Take<int64_t>(p.input_row)),
@@ -45,7 +45,7 @@ class GradientWorker {
             to, std::min(p_.to, p_.to_blocks - to)};
   }
 
-  // sums = those of one part of the chunks.
+  // Computes the sums of one part of the chunks.
   void Sum(const Products& products, const Slab& slab, int64_t part, const WorkerScratch& scratch,
            float* sums) const {
     std::fill_n(sums, p_.Sums(), 0.0F);
@@ -123,7 +123,7 @@ inline size_t GradientScratch(const Plan& p, int threads) {
          static_cast<size_t>(threads) * WorkerScratch::Bytes(p) + kScratchSlack;
 }
 
-// As BF16WeightGradient, which says what is required.
+// As BF16WeightGradient, with the same requirements.
 template <typename Products>
 void RunGradient(const BlockedConvShape& shape, int threads, const BFloat16* x, const BFloat16* dy,
                  float* dweight, std::span<std::byte> scratch) {

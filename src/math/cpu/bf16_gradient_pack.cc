@@ -4,7 +4,7 @@
 
 #if defined(__x86_64__)
 #if !defined(__clang__)
-// GCC 12 takes what its own intrinsics leave undefined for a mistake (PR 105593).
+// GCC 12 warns about values that its own intrinsics leave undefined (PR 105593).
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
@@ -14,7 +14,7 @@
 namespace crema::bf16_gradient {
 namespace {
 
-// Walks through the lines of a run: visit(image, line, first, count, index of the first place).
+// Visits the lines of a run: visit(image, line, first, count, index of the first place).
 template <typename Visit>
 void ForLines(const Plan& p, int64_t run, int64_t begin, int64_t count, Visit&& visit) {
   const bool whole = p.h.reach == 0;  // a run of all images
@@ -27,7 +27,7 @@ void ForLines(const Plan& p, int64_t run, int64_t begin, int64_t count, Visit&& 
   }
 }
 
-bool IsInside(int64_t coordinate, int64_t extent) { return coordinate >= 0 && coordinate < extent; }
+bool IsInside(int64_t coordinate, int64_t size) { return coordinate >= 0 && coordinate < size; }
 
 int64_t BlocksOf(int64_t channels) { return DivideUp(channels, kLanes); }
 
@@ -83,7 +83,7 @@ CREMA_AVX512_WORDS [[gnu::always_inline]] inline __m512i SideBySide(const BFloat
   return _mm512_inserti64x4(_mm512_castsi256_si512(first), second, 1);
 }
 
-// In each quarter of the 8 registers: rows of 8 words to columns.
+// Transposes 8 words in each quarter of the 8 registers.
 CREMA_AVX512_WORDS [[gnu::always_inline]] inline void TransposeQuarters(__m512i (&r)[8]) {
   __m512i a[8], b[8];
 #pragma GCC unroll 4
@@ -105,7 +105,7 @@ CREMA_AVX512_WORDS [[gnu::always_inline]] inline void TransposeQuarters(__m512i 
   }
 }
 
-// Pixels i and i + 16 of eight, side by side.
+// Loads pixels i and i + 16 of eight, side by side.
 CREMA_AVX512_WORDS [[gnu::always_inline]] inline void LoadPixels(const BFloat16* block,
                                                                  const int64_t* places,
                                                                  __m512i (&r)[8]) {
@@ -166,7 +166,7 @@ namespace {
 
 // One tile by filter place, `step` elements apart; to[output * row + input * filter + place].
 struct FinishedTile {
-  int64_t inputs, outputs;  // that there are
+  int64_t inputs, outputs;  // that exist
   int64_t filter, step;
   const float* sums;
   float* to;
@@ -187,8 +187,8 @@ void AddTile(const FinishedTile& t) {
 
 #if defined(__x86_64__)
 
-// The rows as one sequence whose halves are interleaved: to[2 * i], to[2 * i + 1] are rows i and
-// i + 8 of which elements alternate.
+// Interleaves the halves of the rows: to[2 * i] and to[2 * i + 1] are rows i and i + 8 with
+// alternating elements.
 [[gnu::target("avx512f"), gnu::always_inline]] inline void Interleave(const __m512 (&from)[kLanes],
                                                                       __m512 (&to)[kLanes]) {
   const __m512i low = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
@@ -201,12 +201,12 @@ void AddTile(const FinishedTile& t) {
   }
 }
 
-// A whole tile of filters with one place.
+// Adds a whole tile of filters with one place.
 [[gnu::target("avx512f")]] void AddPointTile(const float* sums, float* to, int64_t row) {
   __m512 a[kLanes], b[kLanes];
 #pragma GCC unroll 16
   for (int i = 0; i < kLanes; ++i) a[i] = _mm512_loadu_ps(sums + i * kLanes);
-  // Rows i and i + 8 alternate, four times: every element moves to where its column is a row.
+  // Interleaving rows i and i + 8 four times transposes the tile.
   for (int stage = 0; stage < 2; ++stage) {
     Interleave(a, b);
     Interleave(b, a);

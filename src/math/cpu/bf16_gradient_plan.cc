@@ -5,15 +5,15 @@
 namespace crema::bf16_gradient {
 namespace {
 
-constexpr int64_t kMostPlaces = 256;  // of a chunk: both operands of a product in the first cache
+constexpr int64_t kMostPlaces = 256;  // of a chunk: both operands fit the first-level cache
 constexpr int64_t kSlabTiles = 256;   // 1 KiB of sums each
-constexpr int64_t kLeastUnits = 8;    // of work, to be shared out to threads
+constexpr int64_t kLeastUnits = 8;    // of work, to be divided among threads
 constexpr int64_t kLine = 32;         // elements of a cache line
 
-// An odd number of cache lines: channels shall not share the places of the cache.
+// Returns an odd number of cache lines, so that channels do not fall into the same cache sets.
 int64_t OddLines(int64_t elements) { return (DivideUp(elements, kLine) | 1) * kLine; }
 
-// Half as many blocks, but whole pairs of them, as products take two.
+// Returns half as many blocks, rounded to whole pairs, as products take two.
 int64_t Halved(int64_t blocks) { return RoundUp(DivideUp(blocks, 2), 2); }
 
 }  // namespace
@@ -30,7 +30,7 @@ Taps::Taps(const BlockedConvShape::Axis& a) : axis(a) {
 }
 
 int64_t Taps::Pitch() const {
-  const int64_t seen = axis.out + reach;  // places of a line that windows look at
+  const int64_t seen = axis.out + reach;  // places of a line that windows read
   int64_t pitch = axis.out;
   for (const int64_t offset : offsets) {
     const int64_t padding = DivideUp(std::max<int64_t>(0, axis.pad - offset), axis.stride);
@@ -50,7 +50,7 @@ Plan::Plan(const BlockedConvShape& s)
       to_blocks(DivideUp(Outputs(), kLanes)),
       from(from_blocks),
       to(to_blocks) {
-  // Windows of one line never see the next image.
+  // Windows of one line never reach the next image.
   const bool whole = h.reach == 0;
   runs = whole ? 1 : s.batch;
   const int64_t lines = (whole ? s.batch : 1) * s.h.out;

@@ -1,9 +1,10 @@
-// Internal to the gradient of weights in bfloat16: how the places of images lie in a row, so that
-// each place of a filter is a shift of that row, and how the work is cut.
+// Internal to the gradient of weights in bfloat16: arranges the pixels of images in one sequence of
+// places, so that each place of a filter is a shift of that sequence, and divides the work.
 //
-// The row of dy has `pitch` places a line: its pixels, then zeros. In that of x the padding behind
-// a line is that in front of the next. With strides x is one row for each remainder (phase) of the
-// places that windows look at. The sum for a filter place is then one of products of two ranges.
+// The sequence of dy has `pitch` places for each image row: its pixels, then zeros. In that of x
+// the padding after a row is also the padding before the next. With strides, x has one sequence for
+// each remainder (phase) of the positions that windows read. The sum for a filter place is then a
+// dot product of two ranges.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +16,21 @@
 namespace crema::bf16_gradient {
 
 inline constexpr int64_t kLanes = 16;   // channels of a block
-inline constexpr int64_t kPlaces = 32;  // that are packed at a time, and of a tile
+inline constexpr int64_t kPlaces = 32;  // packed at a time, and of a tile
 inline constexpr int64_t kTile = kLanes * kLanes;
 
 inline int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline int64_t RoundUp(int64_t a, int64_t to) { return DivideUp(a, to) * to; }
 
-// Where the places of a filter look along one axis.
+// The positions that the places of a filter read along one axis.
 struct Taps {
   explicit Taps(const BlockedConvShape::Axis& axis);
 
-  // The coordinate in x that place `at` of a phase holds; may lie outside.
+  // The coordinate in x of place `at` of a phase; may be outside the image.
   int64_t InputAt(int64_t of_phase, int64_t at) const {
     return at * axis.stride + offsets[static_cast<size_t>(of_phase)] - axis.pad;
   }
-  // Places of a line such that no window sees a pixel of the next one.
+  // Returns the places of a row such that no window reaches a pixel of the next one.
   int64_t Pitch() const;
 
   const BlockedConvShape::Axis axis;
@@ -39,9 +40,9 @@ struct Taps {
   int64_t reach = 0;             // the largest shift
 };
 
-// How the work is cut, by the shape alone: sums are added up in the same order whatever the number
-// of threads. A slab is a rectangle of input and output channels, whose sums stay in the
-// second-level cache while it goes through a part of the chunks.
+// The division of the work, by the shape alone: sums are added in the same order for any number of
+// threads. A slab is a rectangle of input and output channels, whose sums stay in the second-level
+// cache while a part of the chunks is processed.
 struct Plan {
   explicit Plan(const BlockedConvShape& shape);
 

@@ -1,4 +1,4 @@
-// Internal to the gradient of weights in bfloat16: what units of processors multiply.
+// Internal to the gradient of weights in bfloat16: the products by processor unit.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 namespace crema::bf16_gradient {
 
 // For rows x columns blocks (1 or 2 each): sums[channel][output] += the sum over places of the
-// input's channel times the gradient of the output. Behind `places` there are zeros in the
-// gradients, and finite inputs, up to the next multiple of 32.
+// input's channel times the gradient of the output. After `places`, up to the next multiple of 32,
+// gradients are zero and inputs finite.
 struct ProductOperands {
   int64_t places;
   const BFloat16* inputs;  // [block][channel][place], at any place
@@ -30,9 +30,9 @@ void VectorGradient(const BlockedConvShape& shape, int threads, const BFloat16* 
                     const BFloat16* dy, float* dweight, std::span<std::byte> scratch);
 void TileGradient(const BlockedConvShape& shape, int threads, const BFloat16* x, const BFloat16* dy,
                   float* dweight, std::span<std::byte> scratch);
-// Whether the processor has AMX for bfloat16 and Linux saves its state.
+// Returns true if the processor has AMX for bfloat16 and Linux saves its state.
 bool ProcessorHasTiles();
-// The same, and Linux lets this process use it.
+// Returns true if, in addition, Linux lets this process use it.
 bool HasTiles();
 
 }  // namespace crema::bf16_gradient

@@ -17,10 +17,10 @@ bool IsBF16GradientShape(const BlockedConvShape& s) {
   return s.groups == 1 || whole;
 }
 
-// What is multiplied of padding, and what packing adds to that, in the time of all other products.
+// Compares the products with padding, plus the cost of packing, to the time of all other products.
 // The constants are from bf16_gradient_bench, with vectors of a processor that multiplies bfloat16
-// twice as fast as single precision. oneDNN's products are as fast. Where few places are summed up
-// what it does behind them counts, which takes ours a third of the time. Nobody has measured tiles.
+// twice as fast as single precision. oneDNN's products are as fast; with few places per sum, its
+// work after the products matters, which takes ours a third of the time. Tiles are not measured.
 bool BF16GradientPays(BF16Unit unit, const BlockedConvShape& shape) {
   constexpr double kPacking = 0.15;  // of a block, in products of one with another
   constexpr double kMost = 1.06, kMostOfFew = 1.25, kMostByTiles = 2;

@@ -62,7 +62,7 @@ void Mask(int64_t count, double slope, const double* y, const double* dy, double
   MaskLoop(count, slope, y, dy, masked);
 }
 
-// Many running sums, so that the additions do not wait for each other.
+// Uses many running sums, so that additions do not wait for each other.
 template <typename T>
 inline T SumLoop(int64_t count, const T* x) {
   constexpr int kLanes = 64;

@@ -12,7 +12,7 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 13;  // elements that pay for a thread
+constexpr int64_t kGrain = 1 << 13;  // elements worth a thread
 constexpr size_t kMostLanes = 16;
 constexpr int64_t kChunk = 64;  // pixels that are summed in single precision
 
@@ -28,7 +28,7 @@ void ForPlanes(int threads, const ChannelBlocks& b, Body&& body) {
   });
 }
 
-// Two sums a channel, of one plane.
+// Computes two sums for each channel of one plane.
 template <int kBlock, typename Terms>
 [[gnu::always_inline]] inline void SumTerms(int64_t pixels, double* first, double* second,
                                             Terms&& terms) {
@@ -62,7 +62,7 @@ template <int kBlock, typename T>
                    });
 }
 
-// (x - center) * factor + shift: forward and backward must agree on its sign.
+// Returns (x - center) * factor + shift: forward and backward must agree on its sign.
 template <int kBlock>
 struct Affine {
   using Floats = typename Lanes<kBlock>::Floats;
@@ -75,7 +75,7 @@ struct Affine {
   Floats c, f, s;
 };
 
-// d of one pixel.
+// Returns d of one pixel.
 template <int kBlock>
 struct ReluMask {
   using Floats = typename Lanes<kBlock>::Floats;
@@ -150,7 +150,7 @@ template <int kBlock, typename T>
   }
 }
 
-// One version a processor, each for both sizes of block; bfloat16 comes in blocks of 16 only.
+// One version for each processor level, and for both block sizes; bfloat16 has blocks of 16 only.
 CREMA_MULTIVERSION void Moments(int64_t block, int64_t pixels, const float* x, const float* origin,
                                 double* first, double* second) {
   block == 16 ? MomentsPlane<16>(pixels, x, origin, first, second)
@@ -192,7 +192,7 @@ CREMA_MULTIVERSION void ToInput(int64_t, const NormalizedGradsOf<BFloat16>& g, i
   ToInputPlane<16>(g, pixels, start, channel, factor, offset, slope, dx);
 }
 
-// The two sums of the planes, one behind the other in `partial`, become those of the channels.
+// Adds the two sums of each plane, adjacent in `partial`, to those of the channels.
 void AddImages(const ChannelBlocks& b, const double* partial, double* first, double* second) {
   const int64_t block = ChannelBlock();
   std::fill_n(first, b.channels, 0.0);
@@ -217,7 +217,7 @@ template <typename T>
 void ChannelMoments(int threads, const ChannelBlocks& b, const T* x, double* mean, double* variance,
                     double* scratch) {
   const int64_t block = ChannelBlock();
-  // The first value of each channel, in the first image.
+  // Returns the first value of each channel, in the first image.
   const auto origin = [&](int64_t channel) { return x + channel * b.pixels; };
   ForPlanes(threads, b, [&](int64_t plane, int64_t channel) {
     double* sums = scratch + plane * 2 * block;

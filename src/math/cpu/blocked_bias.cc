@@ -10,7 +10,7 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 10;  // pixels of a block that pay for a thread
+constexpr int64_t kGrain = 1 << 10;  // pixels of a block worth a thread
 constexpr int64_t kMostLanes = 16;
 constexpr int64_t kRun = 64;  // pixels that are added in single precision
 

@@ -10,10 +10,10 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 12;  // pixels of a block that pay for a thread
+constexpr int64_t kGrain = 1 << 12;  // pixels of a block worth a thread
 constexpr int64_t kTile = 16;        // pixels whose lines are in the cache at once
 
-// Pixels [begin, end) of one block: `used` planes become vectors of kBlock channels.
+// Interleaves pixels [begin, end) of one block: `used` planes become vectors of kBlock channels.
 template <int kBlock, typename T>
 inline void Gather(int64_t pixels, int64_t used, const float* x, T* y, int64_t begin, int64_t end) {
   for (int64_t p = begin; p < end; p += kTile) {
@@ -43,7 +43,7 @@ inline void Scatter(int64_t pixels, int64_t used, const T* x, float* y, int64_t 
   }
 }
 
-// The versions for the processors, by block; bfloat16 comes in blocks of 16 only.
+// Multiversioned instances, by block size; bfloat16 has blocks of 16 only.
 CREMA_MULTIVERSION void GatherOf(int64_t block, int64_t pixels, int64_t used, const float* x,
                                  float* y, int64_t begin, int64_t end) {
   block == 16 ? Gather<16>(pixels, used, x, y, begin, end)
@@ -69,7 +69,7 @@ CREMA_MULTIVERSION void Convert(const BFloat16* x, float* y, int64_t begin, int6
   for (int64_t i = begin; i < end; ++i) y[i] = x[i];
 }
 
-// body(image, block, begin, end): all pixels of all blocks, cut over the threads.
+// Calls body(image, block, begin, end) for all pixels of all blocks, divided among the threads.
 template <typename Body>
 void ForBlocks(int threads, int64_t batch, int64_t blocks, int64_t pixels, Body&& body) {
   ParallelFor(threads, batch * blocks * pixels, kGrain, [&](int64_t begin, int64_t end, int) {

@@ -1,6 +1,6 @@
-// A few pixels at a time: the channels of one lie in memory of their own, one behind the other and
-// with zeros around them, so that windows are sums of shifted vectors. Several pixels, as vectors
-// that were only just stored cannot be loaded shifted without a wait.
+// Processes a few pixels at a time: the channels of each are copied to scratch, contiguous and with
+// zeros around them, so that windows are sums of shifted vectors. Several pixels, because a shifted
+// load of a vector that was just stored would stall.
 #include "math/blocked_lrn.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kGap = 16;  // zeros between pixels: more than half a window, and whole vectors
 static_assert(kMostBlockedLrn / 2 <= kGap);
 constexpr int64_t kMostPixels = 16, kMostFloats = 2048;  // of a tile, so that it stays in the cache
-constexpr int64_t kGrain = 1 << 12;                      // elements that pay for a thread
+constexpr int64_t kGrain = 1 << 12;                      // elements worth a thread
 
 int64_t PixelsAtOnce(int64_t channels) {
   return std::clamp<int64_t>(kMostFloats / (channels + kGap), 1, kMostPixels);
@@ -46,8 +46,8 @@ struct Tile {
   float* power;
 };
 
-// sums = base + factor * the sum of the window, of all that lies between the first and the last
-// gap; what comes out in the gaps is not read.
+// sums = base + factor * the sum of the window, from the first to the last gap; values in the gaps
+// are not read.
 template <int kHalf>
 [[gnu::always_inline]] inline void WindowSumsOf(int64_t begin, int64_t end, float base,
                                                 float factor, const float* values, float* sums) {
@@ -68,7 +68,7 @@ template <int kHalf>
   }
 }
 
-// body(element of the image, element of the tile) for each block of `count` pixels.
+// Calls body(element of the image, element of the tile) for each block of `count` pixels.
 template <int kBlock, typename Body>
 [[gnu::always_inline]] inline void ForBlocks(const Blocks& b, int64_t pixel, int64_t count,
                                              const Tile& tile, Body&& body) {
@@ -77,8 +77,8 @@ template <int kBlock, typename Body>
   }
 }
 
-// power = scale^-beta with scale = k + alpha / size * the sum of x^2 over the window, for what lies
-// between the first and the last gap.
+// power = scale^-beta with scale = k + alpha / size * the sum of x^2 over the window, from the
+// first to the last gap.
 template <int kBlock, typename T>
 [[gnu::always_inline]] inline void ScalePower(const Blocks& b, const LrnParam& p, int64_t pixel,
                                               int64_t count, const T* x, const Tile& t) {
@@ -135,7 +135,7 @@ template <int kBlock, typename T>
   });
 }
 
-// The versions for the processors, by block; bfloat16 comes in blocks of 16 only.
+// Multiversioned instances, by block size; bfloat16 has blocks of 16 only.
 CREMA_MULTIVERSION void Forward(const Blocks& b, const LrnParam& p, int64_t pixel, int64_t count,
                                 const float* x, float* y, const Tile& tile) {
   b.block == 16 ? ForwardTile<16>(b, p, pixel, count, x, y, tile)
@@ -156,7 +156,7 @@ CREMA_MULTIVERSION void Backward(const Blocks& b, const LrnParam& p, int64_t pix
   BackwardTile<16>(b, p, pixel, count, x, dy, dx, tile);
 }
 
-// body(first element of the image, first pixel, pixels, tile)
+// Calls body(first element of the image, first pixel, pixels, tile).
 template <typename Body>
 void ForTiles(int threads, int64_t batch, const Blocks& b, float* scratch, Body&& body) {
   const int64_t pixels = PixelsAtOnce(b.channels), tiles = (b.pixels + pixels - 1) / pixels;

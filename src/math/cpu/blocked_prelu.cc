@@ -10,7 +10,7 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 14;  // elements that pay for a thread
+constexpr int64_t kGrain = 1 << 14;  // elements worth a thread
 constexpr int64_t kMostLanes = 16;
 constexpr int64_t kRun = 256;  // pixels that are added in single precision
 
@@ -18,7 +18,7 @@ int64_t BlocksOf(const PReluBlocks& b) {
   return (b.channels + ChannelBlock() - 1) / ChannelBlock();
 }
 
-// The slopes of one block; 0 behind the last channel.
+// The slopes of one block; 0 after the last channel.
 struct Slopes {
   Slopes(const PReluBlocks& b, int64_t block) {
     const int64_t lanes = ChannelBlock();
@@ -30,7 +30,7 @@ struct Slopes {
   float lane[kMostLanes] = {};
 };
 
-// z bent by the sign of x, pixel by pixel.
+// Multiplies z by the slope where x <= 0, pixel by pixel.
 template <int kLanes>
 [[gnu::always_inline]] inline void Bend(const Slopes& slopes, const float* x, const float* z,
                                         float* y, int64_t pixels) {
@@ -109,7 +109,7 @@ void BlockedPReluToSlope(int threads, const PReluBlocks& b, const float* x, cons
   const int64_t lanes = ChannelBlock();
   const int64_t blocks = BlocksOf(b);
   const auto add = lanes == 16 ? AddNegative16 : AddNegative8;
-  // Of one block, over the batch; lanes behind the last channel are 0.
+  // Sums one block over the batch; lanes after the last channel are 0.
   const auto sum_block = [&](int64_t block, double* sums) {
     for (int64_t n = 0; n < b.batch; ++n) {
       const int64_t at = (n * blocks + block) * b.pixels * lanes;

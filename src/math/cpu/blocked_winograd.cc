@@ -18,11 +18,10 @@ Pass PassOf(const PackedConvShape& s, WinogradPass pass) {
 
 struct Filters {
   const float* weight;  // of one group
-  const float* factor;  // null, or one an output channel of the convolution
+  const float* factor;  // null, or one for each output channel of the convolution
   bool flipped;
 
-  // What output channels [first, first + kLanes) of a pass are multiplied by, from one of its
-  // inputs.
+  // Sets the factors of output channels [first, first + kLanes) of a pass for one of its inputs.
   void SetFactors(const Pass& p, int64_t from, int64_t first, float* factors) const {
     for (int64_t l = 0; l < kLanes; ++l) {
       const int64_t output = flipped ? from : first + l;
@@ -32,7 +31,7 @@ struct Filters {
   }
 };
 
-// The filters of one pair of output blocks, all points.
+// Transforms the filters of one pair of output blocks, all points.
 void TransformPair(const Pass& p, const Filters& filters, int64_t block, float* to) {
   const int64_t end = std::min(block + kMaxVectors, p.ToBlocks());
   const int64_t width = (end - block) * kLanes;
@@ -45,7 +44,7 @@ void TransformPair(const Pass& p, const Filters& filters, int64_t block, float* 
       const int64_t first = b * kLanes;
       float* block_factors = factors[b - block];
       if (c == 0 || filters.flipped) filters.SetFactors(p, c, first, block_factors);
-      // Beyond the channels there is nothing to read, and a product with 0.
+      // After the last channel there is nothing to read, and products are with 0.
       const int64_t count = c < p.from ? std::min(kLanes, p.to - first) : 0;
       const float* weight = filters.weight + c * from_stride + first * to_stride;
       TransformFilters({weight, to_stride, count, filters.flipped, block_factors},

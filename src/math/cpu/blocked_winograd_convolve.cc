@@ -30,7 +30,7 @@ class Convolver {
     return {first, std::min(cut_.tiles, p_.Tiles(o_.batch) - first)};
   }
 
-  // Inputs [begin, end) of a chunk, numbered by channel block and tile.
+  // Transforms inputs [begin, end) of a chunk, numbered by channel block and tile.
   void Transform(int64_t group, const Chunk& chunk, int64_t begin, int64_t end,
                  float* inputs) const {
     while (begin < end) {
@@ -46,7 +46,7 @@ class Convolver {
     }
   }
 
-  // The output channels of slabs [slab, end).
+  // Computes the output channels of slabs [slab, end).
   void Compute(int64_t group, const Chunk& chunk, int64_t slab, int64_t end, const float* inputs,
                float* products) const {
     for (; slab < end; ++slab) ComputeSlab(group, chunk, slab, inputs, products);
@@ -77,7 +77,7 @@ class Convolver {
     return o_.filters + group * FilterGroup(p_) + block / kMaxVectors * FilterPair(p_) +
            point * FilterPoint(p_, std::min(kMaxVectors, p_.ToBlocks() - block));
   }
-  // What is multiplied next: in this slab, or at the start of another.
+  // Returns the filters that are multiplied next: in this slab, or at the start of another.
   const float* NextFilters(int64_t group, int64_t block, int64_t point) const {
     const int64_t begin = block / cut_.slab * cut_.slab;
     const int64_t end = std::min(begin + cut_.slab, p_.ToBlocks());
@@ -93,7 +93,7 @@ class Convolver {
     tile.blocks = p_.FromBlocks();
     tile.v_block = tile.m_block = cut_.tiles * kLanes;
     tile.u = Filters(group, block, point);
-    // Each part fetches its share of the next filters from the third-level cache.
+    // Each part prefetches its share of the next filters from the third-level cache.
     const float* next = NextFilters(group, block, point);
     const int64_t parts = DivideUp(tiles, kMaxRows);
     tile.next_step = DivideUp(vectors * kLanes, parts);
@@ -107,7 +107,7 @@ class Convolver {
   }
 
   void Finish(int64_t group, const Chunk& chunk, int64_t block, const float* products) const {
-    // Channels that fill the last block up stay 0.
+    // The padding channels of the last block stay 0.
     alignas(64) float bias[kLanes] = {};
     if (o_.epilogue.bias != nullptr) {
       const float* from = o_.epilogue.bias + group * p_.to + block * kLanes;
@@ -146,7 +146,7 @@ int64_t InputSets(const Cut& cut, int threads) {
 
 size_t ConvolveScratch(const Pass& p, int64_t batch, int threads) {
   if (batch == 0) return 0;
-  // Fewer threads may run, and cut the work otherwise.
+  // Fewer threads may run, and divide the work differently.
   size_t most = 0;
   for (int t = 1; t <= threads; ++t) {
     const Cut cut = CutOf(p, batch, t);
@@ -166,7 +166,7 @@ void Convolve(const Pass& p, int64_t batch, int threads, const float* from,
   auto* products = cutter.Take<float>(threads * ProductElements(cut));
   const Operands operands{batch, from, transformed, epilogue, to};
   const Convolver convolver(p, cut, operands);
-  // Slabs [slab, end) of groups and chunks [i, last), by one thread.
+  // Runs slabs [slab, end) of groups and chunks [i, last) on one thread.
   const auto run = [&](int64_t i, int64_t last, int64_t slab, int64_t end, int worker) {
     float* mine = inputs + worker * InputElements(p, cut);
     for (; i < last; ++i) {

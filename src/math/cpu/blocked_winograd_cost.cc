@@ -1,5 +1,5 @@
-// When Winograd convolution pays. The constants are from bench/blocked_winograd_bench.cc, one core
-// at a time, on a processor with two 512-bit units and 2 MiB of second-level cache a core.
+// Cost model of Winograd convolution. The constants are from bench/blocked_winograd_bench.cc, one
+// core at a time, on a processor with two 512-bit units and 2 MiB of second-level cache a core.
 #include "math/blocked_winograd.h"
 #include "math/cpu/blocked_winograd_plan.h"
 
@@ -10,7 +10,7 @@ using namespace blocked_winograd;  // NOLINT: this file is a part of it
 namespace {
 
 // Microseconds of one core.
-constexpr double kProduct = 2 / 176e3;     // a multiplication with its addition
+constexpr double kProduct = 2 / 176e3;     // a multiply-add
 constexpr double kInputTransform = 0.063;  // a tile of one block
 constexpr double kOutputTransform = 0.046;
 constexpr double kOutputGradientTransform = 0.058;
@@ -19,11 +19,11 @@ constexpr double kFilterTransform = 4 / 12e3;   // an element that is written
 constexpr double kFilterGradient = 0.15;        // 16 filters
 constexpr double kStart = 3;                    // of a team of threads
 constexpr double kDirectFilterRead = 4 / 18e3;  // oneDNN's
-constexpr double kWorthIt = 0.9;                // nets leave less of the cache than a benchmark
+constexpr double kWorthIt = 0.9;                // a net leaves less cache than a benchmark
 
 double Double(int64_t count) { return static_cast<double>(count); }
 
-// The part of the work that the busiest thread has.
+// Returns the share of the work of the busiest thread.
 double Share(int64_t units, int threads) {
   return Double(DivideUp(units, threads)) / Double(units);
 }

@@ -29,7 +29,7 @@ class GradientWorker {
             std::min(cut_.from, p_.FromBlocks() - from), to, std::min(cut_.to, p_.ToBlocks() - to)};
   }
 
-  // sums = those of one part of the tiles.
+  // Computes the sums of one part of the tiles.
   void Sum(const Slab& slab, int64_t part, float* transformed, float* sums) const {
     const int64_t begin = cut_.tiles * part / cut_.parts;
     const int64_t end = cut_.tiles * (part + 1) / cut_.parts;
@@ -103,7 +103,7 @@ class GradientWorker {
 int64_t Slabs(const Pass& p, const GradientCut& cut) {
   return p.groups * cut.from_slabs * cut.to_slabs;
 }
-// Sums are kept a thread, or one a part until the parts can be added up.
+// One set of sums for each thread, or for each part until the parts can be added.
 int64_t SumSets(const Pass& p, const GradientCut& cut, int threads) {
   return cut.parts == 1 ? threads : Slabs(p, cut) * cut.parts;
 }

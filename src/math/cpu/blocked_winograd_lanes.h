@@ -6,7 +6,7 @@
 
 #include "math/cpu/blocked_winograd_pass.h"
 
-// Put before a function that computes with Lanes; what it calls must be inlined into it.
+// Put before a function that computes with Lanes; functions that it calls must be inlined into it.
 #if defined(__x86_64__)
 #define CREMA_AVX512 [[gnu::target("avx512f,fma")]]
 #else

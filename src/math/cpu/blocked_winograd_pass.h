@@ -1,5 +1,5 @@
-// Internal to Winograd convolution in channel blocks: sizes of one pass, and how tiles are
-// numbered.
+// Internal to Winograd convolution in channel blocks: the sizes of one pass, and the numbering of
+// tiles.
 #pragma once
 
 #include <algorithm>
@@ -15,12 +15,12 @@ constexpr int64_t kLanes = 16;   // channels of a block
 constexpr int64_t kRun = 8;      // tiles side by side that are transformed at a time, at most
 
 constexpr int64_t DivideUp(int64_t count, int64_t unit) { return (count + unit - 1) / unit; }
-// Room for `count` elements in an odd number of cache lines: 36 pieces that lie so far apart do not
-// fall into the same set of a cache.
+// Returns an odd number of cache lines for `count` elements: 36 pieces at that distance do not fall
+// into the same set of a cache.
 constexpr int64_t OddLines(int64_t count) { return (DivideUp(count, kLanes) | 1) * kLanes; }
 
 // One direction of a convolution: forward, or from the gradient of y to that of x, which is the
-// convolution with the filters turned round and with the other padding.
+// convolution with rotated filters and with the complementary padding.
 struct Pass {
   int64_t groups;
   int64_t from, to;  // channels of a group that are read and written

@@ -4,7 +4,7 @@ namespace crema::blocked_winograd {
 namespace {
 
 Cut::Threads ThreadsOf(const Pass& p, int64_t tiles, int threads, bool large) {
-  constexpr int64_t kLeastTiles = kMaxRows;  // that keep the products busy
+  constexpr int64_t kLeastTiles = kMaxRows;  // enough to keep the products busy
   constexpr int64_t kFewTiles = 64;          // cheap to transform several times
   constexpr int kFewThreads = 4;
   const int64_t pairs = DivideUp(p.ToBlocks(), kMaxVectors);
@@ -19,8 +19,8 @@ Cut::Threads ThreadsOf(const Pass& p, int64_t tiles, int threads, bool large) {
 // As measured by bench/blocked_winograd_bench.cc with 2 MiB of second-level cache a core.
 Cut CutOf(const Pass& p, int64_t batch, int threads) {
   const int64_t tiles = p.Tiles(batch);
-  // With more channels the filters are so large that they are read from the third level: many tiles
-  // have to share what is read, although these do not stay in the second level then.
+  // With more channels the filters are so large that they are read from the third-level cache: many
+  // tiles share each read, although they then do not stay in the second level.
   const bool large = p.from > 128;
   const int64_t most = large ? 128 : p.from > 64 ? 28 : 42;
   const int64_t pairs = DivideUp(p.ToBlocks(), kMaxVectors);

@@ -1,5 +1,5 @@
-// Internal to Winograd convolution in channel blocks: how a pass is cut so that what is worked on
-// stays in the second-level cache.
+// Internal to Winograd convolution in channel blocks: divides a pass so that its working set stays
+// in the second-level cache.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace crema::blocked_winograd {
 
-// A chunk is some tiles whose inputs are transformed at a time; a slab is some blocks of output
-// channels that are computed at a time from these.
+// A chunk is a number of tiles whose inputs are transformed together; a slab is a number of blocks
+// of output channels that are computed together from a chunk.
 struct Cut {
   enum class Threads {
     kChunks,    // each has chunks of its own
@@ -34,9 +34,9 @@ struct Cut {
 
 Cut CutOf(const Pass& p, int64_t batch, int threads);
 
-// Transformed filters lie as group, pair of blocks of output channels, point, input channel, output
-// channel; a last block without a partner lies alone. Elements between points of a pair, and those
-// of pairs and groups.
+// Transformed filters are laid out as group, pair of blocks of output channels, point, input
+// channel, output channel; an odd last block is stored alone. The functions return elements between
+// points of a pair, and between pairs and groups.
 inline int64_t FilterPoint(const Pass& p, int64_t vectors) {
   return OddLines(p.FromBlocks() * kLanes * vectors * kLanes);
 }

@@ -17,7 +17,7 @@ struct ProductTile {
   const float* v;     // block of channels, tile, channel
   int64_t v_block;    // elements between blocks of v
   const float* u;     // channel, output channel of all vectors
-  const float* next;  // fetched early, this many elements further for each channel
+  const float* next;  // prefetched, this many elements further for each channel
   int64_t next_step;
   float* m;  // block of output channels, tile, output channel
   int64_t m_block;

@@ -22,7 +22,7 @@ CREMA_AVX512 void TransformColumns(const InputPlane& plane, const TileRun& run, 
   const int64_t columns = run.count * kOutputs + 2;
   const int64_t begin = std::clamp<int64_t>(-left, 0, columns);
   const int64_t end = std::clamp<int64_t>(plane.width - left, begin, columns);
-  // A row outside is one vector of zeros, read again and again.
+  // A row outside is one vector of zeros, read repeatedly.
   const float* rows[6];
   int64_t steps[6];
   for (int64_t i = 0; i < 6; ++i) {
@@ -48,7 +48,7 @@ CREMA_AVX512 void TransformColumns(const InputPlane& plane, const TileRun& run, 
   }
 }
 
-// One row of four pixels, of which `columns` lie in the plane.
+// Writes one row of four pixels, of which `columns` lie in the plane.
 [[gnu::always_inline]] inline void FinishPixels(const OutputPlane& plane, const Lanes& bias,
                                                 int64_t offset, int64_t columns,
                                                 Lanes (&pixels)[4]) {

@@ -1,5 +1,5 @@
-// Internal to Winograd convolution in channel blocks: transformations of tiles side by side. Of
-// what they call `points`, the vector of point p and tile t lies at points[p * point + t * kLanes].
+// Internal to Winograd convolution in channel blocks: transformations of adjacent tiles. In
+// `points`, the vector of point p and tile t is at points[p * point + t * kLanes].
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct OutputPlane {
   float slope;
 };
 
-// The plane's pixels = relu(A^T points A + bias + residual), for the tiles' 4 x 4 pixels that lie
-// in it.
+// The plane's pixels = relu(A^T points A + bias + residual), for those of the tiles' 4 x 4 pixels
+// that lie in the plane.
 void TransformOutputs(const float* points, int64_t point, const TileRun& run,
                       const OutputPlane& plane);
 
@@ -36,9 +36,9 @@ void TransformOutputs(const float* points, int64_t point, const TileRun& run,
 void TransformOutputGradients(const InputPlane& plane, const TileRun& run, float* points,
                               int64_t point);
 
-// Filters of one block of output channels and one input channel: element i of output l lies at
-// data[l * stride + i], from behind when flipped; outputs from `count` on are 0. They are
-// multiplied by `factors`, kLanes of them.
+// Filters of one block of output channels and one input channel: element i of output l is data[l *
+// stride + i], in reverse order if flipped; outputs from `count` on are 0. They are multiplied by
+// `factors`, kLanes of them.
 struct FilterBlock {
   const float* data;
   int64_t stride;

@@ -12,8 +12,9 @@ namespace {
 
 constexpr double kNever = -std::numeric_limits<double>::infinity();  // ln 0
 
-// The labels with blanks around them make 2 L + 1 states; a path goes from one of the first two to
-// one of the last two, staying, going on by one, or skipping the blank between unlike labels.
+// The labels with blanks around them are 2 L + 1 states; a path starts in one of the first two and
+// ends in one of the last two. Each step stays, advances by one, or skips the blank between unequal
+// labels.
 template <typename T>
 class Lattice {
  public:
@@ -25,7 +26,7 @@ class Lattice {
         beta_(alpha_ + sequence.steps * states_),
         next_beta_(beta_ + states_) {}
 
-  // ln P, by going forward.
+  // Returns ln P, by the forward recursion.
   double Forward() {
     if (sequence_.steps == 0) return states_ == 1 ? 0 : kNever;
     for (int64_t t = 0; t < sequence_.steps; ++t) log_norm_[t] = LogNorm(Row(t));
@@ -43,7 +44,7 @@ class Lattice {
     return states_ > 1 ? LogSum(last[states_ - 1], last[states_ - 2]) : last[0];
   }
 
-  // d(-ln P) / d logits = softmax - how probable it is that a path is at a state of that class.
+  // Writes d(-ln P) / d logits = softmax - the probability that a path is in a state of that class.
   void Backward(double log_probability, T* gradient) {
     for (int64_t t = sequence_.steps; t-- > 0;) {
       StepBeta(t);
@@ -83,14 +84,14 @@ class Lattice {
     return static_cast<double>(Row(t)[ClassOf(state)]) - log_norm_[t];
   }
 
-  // beta_ of time t: ln P of the rest of the path, behind t, from that of t + 1.
+  // Computes beta_ of time t: ln P of the rest of the path, after t, from that of t + 1.
   void StepBeta(int64_t t) {
     std::swap(beta_, next_beta_);
     if (t == sequence_.steps - 1) {
       for (int64_t s = 0; s < states_; ++s) beta_[s] = s >= states_ - 2 ? 0 : kNever;
       return;
     }
-    // From here on next_beta_ holds what comes of being in a state at t + 1.
+    // From here on next_beta_ includes the probability of the state at t + 1 itself.
     for (int64_t s = 0; s < states_; ++s) next_beta_[s] += LogProbability(t + 1, s);
     for (int64_t s = 0; s < states_; ++s) {
       double sum = next_beta_[s];

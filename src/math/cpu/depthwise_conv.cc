@@ -10,13 +10,13 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 14;  // multiply-adds that pay for a thread
+constexpr int64_t kGrain = 1 << 14;  // multiply-adds worth a thread
 
 int64_t ForwardGrain(const DepthwiseShape& s) {
   return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, s.Run() * s.Taps()));
 }
 
-// Memory of one worker of the backward pass.
+// The scratch of one worker of the backward pass.
 struct BackwardMemory {
   BackwardMemory(const DepthwiseShape& s, ScratchCutter* cutter)
       : sums(cutter->Take<double>(s.multiplier * (s.Taps() + 1))),
@@ -37,7 +37,7 @@ struct BackwardMemory {
   float* masked;
 };
 
-// All that one image adds to one input channel.
+// Adds the contributions of one image and one input channel.
 void BackwardPlane(const DepthwiseShape& s, int64_t n, int64_t channel, FusedRelu relu,
                    const ConvGrads& g, const BackwardMemory& memory) {
   const int64_t in = (n * s.channels + channel) * s.InPlane();

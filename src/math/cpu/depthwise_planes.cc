@@ -16,8 +16,8 @@ struct Columns {
 Columns Inside(const DepthwiseShape::Axis& axis, int64_t residue) {
   const int64_t before = axis.pad - residue;  // elements of padding on the left
   const int64_t begin = before <= 0 ? 0 : (before + axis.stride - 1) / axis.stride;
-  const int64_t behind = before + axis.in;  // the first element on the right
-  const int64_t end = behind <= 0 ? 0 : (behind + axis.stride - 1) / axis.stride;
+  const int64_t after = before + axis.in;  // the first element on the right
+  const int64_t end = after <= 0 ? 0 : (after + axis.stride - 1) / axis.stride;
   const int64_t first = std::min(begin, axis.phase);
   return {first, std::max(first, std::min(end, axis.phase))};
 }

@@ -5,12 +5,12 @@
 
 namespace crema {
 
-// The phases of one plane.
+// Splits one plane into its phases.
 void SplitPhases(const DepthwiseShape& shape, const float* plane, float* phases);
-// A plane of their elements; 0 where no window reaches.
+// The inverse of SplitPhases; 0 where no window reads.
 void JoinPhases(const DepthwiseShape& shape, const float* phases, float* plane);
 
-// Outputs in rows as long as those of a phase, and back.
+// Converts outputs to rows as long as those of a phase, and back.
 void WidenRows(const DepthwiseShape& shape, const float* plane, float* run);  // zeros between
 void NarrowRows(const DepthwiseShape& shape, const float* run, FusedRelu relu, float* plane);
 

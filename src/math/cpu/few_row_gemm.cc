@@ -14,7 +14,7 @@ constexpr int kLanes = 16;
 constexpr int kTile = 4;  // rows of A, and rows of B: 16 sums are kept in registers
 using L = Lanes<kLanes>;
 
-// A tile: 4 rows of A times 4 rows of B. Rows that are not there repeat the last one.
+// A tile: 4 rows of A times 4 rows of B. Missing rows repeat the last one.
 struct Rows {
   Rows(const float* base, int64_t stride, int64_t count) {
     for (int i = 0; i < kTile; ++i) row[i] = base + std::min<int64_t>(i, count - 1) * stride;
@@ -22,14 +22,14 @@ struct Rows {
   const float* row[kTile];
 };
 
-// Neighbouring lanes added: those of `a`, then those of `b`.
+// Adds neighbouring lanes: those of `a`, then those of `b`.
 [[gnu::always_inline]] inline void AddPairs(const L::Floats& a, const L::Floats& b,
                                             L::Floats* sums) {
   *sums = __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30) +
           __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
 }
 
-// The first `count` elements, then zeros.
+// Loads the first `count` elements, then zeros.
 [[gnu::always_inline]] inline void LoadPart(const float* from, int64_t count, L::Floats* value) {
   float part[kLanes] = {};
   for (int64_t i = 0; i < count; ++i) part[i] = from[i];

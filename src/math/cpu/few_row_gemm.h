@@ -1,13 +1,13 @@
-// Products of few rows with a transposed matrix, which pack nothing: packing would take longer than
-// the product.
+// Products of few rows with a transposed matrix, without packing, which would take longer than the
+// product.
 #pragma once
 
 #include <cstdint>
 
 namespace crema {
 
-// Whether it is faster than RunSimdGemm for m rows of k elements on this processor: few, and so
-// long that adding up the lanes does not count.
+// Returns true if it is faster than RunSimdGemm for m rows of k elements on this processor: m is
+// small, and k so large that the final sum over vector lanes does not matter.
 bool FewRowGemmPays(int64_t m, int64_t k);
 
 // C (m x n) = alpha A B^T + beta C on this thread; A is m x k, B is n x k, both row-major. Each

@@ -14,8 +14,8 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 12;  // elements that pay for a thread
-// Blobs have fewer than 2^31 elements, so draws from here on are never those of a value.
+constexpr int64_t kGrain = 1 << 12;  // elements worth a thread
+// Blobs have fewer than 2^31 elements, so draws from here on never coincide with those of a value.
 constexpr uint64_t kSparseDraws = uint64_t{1} << 40;
 
 const std::vector<std::string>& KnownTypes() {
@@ -44,7 +44,7 @@ void ValidateSparse(const FillerParameter& filler, const Shape& shape, const Whe
   }
 }
 
-// What xavier and msra divide by.
+// Returns the divisor of xavier and msra.
 double FanCount(const FillerParameter& filler, const Shape& shape) {
   const auto share = [&](int axis) {
     return static_cast<double>(shape.count()) /
@@ -94,7 +94,7 @@ void FillGaussian(std::span<T> out, int threads, const RandomStream& stream, dou
   });
 }
 
-// Each slice of axis 0 is drawn from [0, 1) and divided by its sum.
+// Draws each slice of axis 0 from [0, 1) and divides it by its sum.
 template <typename T>
 void FillUnitBall(std::span<T> out, int threads, const RandomStream& stream, const Shape& shape) {
   FillUniform(out, threads, stream, 0, 1);
@@ -111,7 +111,7 @@ void FillUnitBall(std::span<T> out, int threads, const RandomStream& stream, con
   });
 }
 
-// Each plane is the kernel that a deconvolution needs to enlarge an image bilinearly.
+// Fills each plane with the kernel by which a deconvolution enlarges an image bilinearly.
 template <typename T>
 void FillBilinear(std::span<T> out, int threads, const Shape& shape) {
   const auto side = static_cast<uint64_t>(shape[3]);

@@ -1,4 +1,4 @@
-// Element by element with coefficients of groups.
+// Elementwise operations with coefficients of groups.
 #include <algorithm>
 #include <array>
 
@@ -10,10 +10,10 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 14;  // elements that pay for a thread
+constexpr int64_t kGrain = 1 << 14;  // elements worth a thread
 constexpr int64_t kColumns = 64;
 
-// y = (x - center) * a + c, or y = a * x + b * z + c where z is there.
+// y = (x - center) * a + c, or y = a * x + b * z + c if z is given.
 template <typename T>
 struct Coefficients {
   T center, a, b, c;
@@ -60,7 +60,7 @@ void Columns(const ColumnCoefficients<double>& k, const double* x, const double*
   ApplyColumns(k, x, z, y, count);
 }
 
-// By group; null: the neutral value.
+// Tables by group; null: the neutral value.
 struct Tables {
   const double* center;
   const double* a;
@@ -87,7 +87,7 @@ void ApplyRows(const GroupLayout& g, const Tables& tables, const T* x, const T* 
   }
 }
 
-// Rows [begin, end) of repeats * outer * runs, for groups whose elements alternate.
+// Processes rows [begin, end) of repeats * outer * runs, for groups whose elements alternate.
 template <typename T>
 void ApplyAlternating(const GroupLayout& g, const Tables& tables, const T* x, const T* z, T* y,
                       int64_t begin, int64_t end) {

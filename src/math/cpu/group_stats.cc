@@ -1,5 +1,5 @@
-// Sums over groups. Where a group's elements lie one behind the other, several partial sums run
-// side by side; where the elements of neighbouring groups do, several groups are summed at once.
+// Sums over groups. If a group's elements are contiguous, several partial sums run side by side; if
+// the elements of neighbouring groups alternate, several groups are summed at once.
 #include "math/group_stats.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 14;  // elements that pay for a thread
+constexpr int64_t kGrain = 1 << 14;  // elements worth a thread
 constexpr int64_t kLanes = 16;
 constexpr int64_t kColumns = 64;  // groups summed at once
 
@@ -71,8 +71,8 @@ inline void SumColumns(const Elements<T>& e, const double* center, double* sums)
   std::copy_n(total.begin(), e.run, sums);
 }
 
-// The hot loops, one function each operation and type, since templates are not compiled for
-// several processors.
+// The hot loops, one function for each operation and type, since templates cannot be
+// multiversioned.
 CREMA_MULTIVERSION double Runs(Plain, const Elements<float>& e, double c) {
   return SumRuns<Plain>(e, c);
 }

@@ -21,9 +21,9 @@ Range Inside(int64_t out, int64_t in, int64_t stride, int64_t offset) {
   return {first, std::max(first, std::min(end, out))};
 }
 
-// One plane and one kernel position: calls row(image_offset, column_offset, inside) for each row of
-// outputs along the last axis; image_offset is that of output 0, and `inside` is empty where the
-// row lies in the padding. Recursion over axes; the last one is handed to `row`.
+// For one plane and one kernel position, calls row(image_offset, column_offset, inside) for each
+// row of outputs along the last axis; image_offset is that of output 0, and `inside` is empty if
+// the row lies in the padding. Recursive over the other axes.
 template <typename Row>
 void VisitRows(const ConvWindow& w, const Sizes& k, int axis, int64_t image_offset,
                int64_t column_offset, bool padding, Row&& row) {
@@ -42,7 +42,7 @@ void VisitRows(const ConvWindow& w, const Sizes& k, int axis, int64_t image_offs
   }
 }
 
-// Calls row(image_offset, column_offset, inside) for all of one channel.
+// Calls row(image_offset, column_offset, inside) for all rows of one channel.
 template <typename Row>
 void VisitChannel(const ConvWindow& w, Row&& row) {
   Sizes k{};

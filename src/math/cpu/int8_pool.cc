@@ -11,15 +11,15 @@ namespace crema {
 namespace {
 
 constexpr int64_t kLanes = 64;       // channels at a time
-constexpr int64_t kGrain = 1 << 14;  // bytes read that pay for a thread
+constexpr int64_t kGrain = 1 << 14;  // bytes read worth a thread
 
-// Calls body(c, used) for the channels in pieces.
+// Calls body(c, used) for pieces of the channels.
 template <typename Body>
 [[gnu::always_inline]] inline void ForLanes(int64_t channels, Body&& body) {
   for (int64_t c = 0; c < channels; c += kLanes) body(c, std::min(kLanes, channels - c));
 }
 
-// Of one row of windows of one image.
+// Pools one row of windows of one image.
 template <typename T>
 [[gnu::always_inline]] inline void MaxRow(const PoolWindow& w, int64_t channels, int64_t oh,
                                           const T* x, T* y) {
@@ -48,7 +48,7 @@ inline float Divisor(const PoolWindow& w, bool exclude_pad, int64_t oh, int64_t 
   return static_cast<float>(cells);
 }
 
-// What a mean is stored as.
+// Stores a mean as the type of y.
 [[gnu::always_inline]] inline void Store(float mean, float /*per_step*/, float* y) { *y = mean; }
 template <typename T>
 [[gnu::always_inline]] inline void Store(float mean, float per_step, T* y) {
@@ -84,7 +84,7 @@ template <typename T, typename Out>
   }
 }
 
-// The versions for the processors.
+// Multiversioned instances.
 CREMA_MULTIVERSION void MaxRowOf(const PoolWindow& w, int64_t channels, int64_t oh,
                                  const uint8_t* x, uint8_t* y) {
   MaxRow(w, channels, oh, x, y);
@@ -105,7 +105,7 @@ CREMA_MEAN_ROW_OF(int8_t, uint8_t)
 CREMA_MEAN_ROW_OF(int8_t, int8_t)
 CREMA_MEAN_ROW_OF(int8_t, float)
 
-// body(oh, x, y) for each row of windows of each image.
+// Calls body(oh, x, y) for each row of windows of each image.
 template <typename T, typename Out, typename Body>
 void ForRows(int threads, const PoolWindow& window, int64_t batch, int64_t channels, const T* x,
              Out* y, Body&& body) {

@@ -9,7 +9,7 @@
 namespace crema {
 namespace {
 
-constexpr float kLeastStep = 1e-30F;  // 1 / step is finite
+constexpr float kLeastStep = 1e-30F;  // keeps 1 / step finite
 
 float QuantizeRow(int64_t columns, const float* weight, float factor, int8_t* bytes) {
   float magnitude = 0;

@@ -8,8 +8,8 @@
 
 namespace crema {
 
-// Between vectors of Word and those of its upper halves. The types are parameters as GCC would
-// convert no vector of a template whose elements are known before.
+// Converts between vectors of Word and those of its upper halves. The types are template
+// parameters, as GCC converts no vector of a template whose element types are fixed.
 template <int kBlock, typename Half, typename Word>
 struct UpperHalves {
   typedef Half Halves __attribute__((vector_size(kBlock * sizeof(Half))));
@@ -27,15 +27,14 @@ struct UpperHalves {
   }
 };
 
-// GCC's vectors: their elements are processed at once where the processor
-// can, and in parts where it cannot.
+// GCC's vectors: processed as a whole if the processor can, in parts otherwise.
 template <int kBlock>
 struct Lanes {
   typedef float Floats __attribute__((vector_size(kBlock * sizeof(float))));
   typedef int32_t Ints __attribute__((vector_size(kBlock * sizeof(int32_t))));
   using Halves = UpperHalves<kBlock, uint16_t, uint32_t>;
 
-  // Not returned: vectors that a processor may lack are in memory when they are passed on.
+  // Not returned: vectors that a processor may lack are passed in memory.
   [[gnu::always_inline]] static void Load(const float* from, Floats* value) {
     std::memcpy(value, from, sizeof(*value));
   }

@@ -9,10 +9,10 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kPixels = 256;  // worked on at a time, so that they stay in the cache
+constexpr int64_t kPixels = 256;  // processed at a time, so that they stay in the cache
 
-// The running sums are doubles: what a large value adds, its leaving takes away again exactly
-// enough for its small neighbours.
+// The running sums are doubles: adding and later subtracting a large value leaves enough precision
+// for its small neighbours.
 template <typename T>
 [[gnu::always_inline]] inline void AddSquares(int64_t count, const T* x, double sign, double* sum) {
   for (int64_t i = 0; i < count; ++i) sum[i] += sign * x[i] * x[i];
@@ -112,12 +112,12 @@ inline void BoxSums(const LrnShape& s, int64_t half, const double* values, doubl
   }
 }
 
-// A window wider than the plane takes the same values as one that just covers it.
+// A window wider than the plane gives the same sums as one that just covers it.
 int64_t WithinHalf(const LrnShape& s, const LrnParam& p) {
   return std::min((p.size - 1) / 2, std::max(s.height, s.width));
 }
 
-// The same over any number of axes, one after the other; `values` is used up.
+// The same over any number of axes, one after the other; overwrites `values`.
 void BoxSumsNd(const LrnShape& s, int64_t half, double* values, double* sums) {
   int64_t inner = s.Plane();
   for (int64_t extent : s.spatial) {

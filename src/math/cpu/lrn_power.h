@@ -9,9 +9,9 @@
 
 namespace crema {
 
-// x^-(1/4) of a normal x > 0, within 2 units in the last place: a linear guess in its bits, off by
-// at most 3.2 %, and three steps of Newton's method for y^-4 = x. Roots and quotients of vectors
-// take several times as long.
+// Returns x^-(1/4) of a normal x > 0, within 2 units in the last place: an initial guess that is
+// linear in the bits, off by at most 3.2 %, and three steps of Newton's method for y^-4 = x. Vector
+// square roots and divisions take several times as long.
 [[gnu::always_inline]] inline float InverseFourthRoot(float x) {
   float y = std::bit_cast<float>(0x4F586000 - (std::bit_cast<int32_t>(x) >> 2));
   for (int step = 0; step < 3; ++step) {

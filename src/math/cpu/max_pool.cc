@@ -22,7 +22,7 @@ struct Columns {
   return {std::min(begin, axis.out), std::min(end, axis.out)};
 }
 
-// Those of the first kernel columns are worked out once: each costs two divisions.
+// Caches the ranges of the first kernel columns: each costs two divisions.
 class InsideTable {
  public:
   explicit InsideTable(const PoolAxis& axis) : axis_(axis) {
@@ -42,14 +42,14 @@ class InsideTable {
 
 #if defined(__GNUC__) && !defined(__clang__)
 
-// Left to itself, the compiler makes masked stores of the loop below, whose values are slow to load
-// again. These vectors are the compiler's; `using` would drop the attribute.
+// Vector types of the compiler (`using` would drop the attribute): for a plain loop it would emit
+// masked stores, which are slow to load again.
 constexpr int64_t kLanes = 8;
 typedef float Values __attribute__((vector_size(32)));      // NOLINT
 typedef int32_t Integers __attribute__((vector_size(32)));  // NOLINT
 
-// kLanes outputs from `o` on. With a step of 2, one cell more than needed is read: behind the last
-// one, or before the first one.
+// Loads kLanes outputs from `o` on. With a stride of 2, it reads one cell more than needed: after
+// the last one, or before the first one.
 template <int kStride>
 [[gnu::always_inline]] inline void TakeLargerBlock(const float* x, int64_t o, bool read_before,
                                                    int32_t cell, float* best, int32_t* place) {
@@ -72,8 +72,8 @@ template <int kStride>
   std::memcpy(place + o, &where, sizeof(where));
 }
 
-// Returns where it stopped. The last block may overlap the one before: taking a cell again changes
-// nothing.
+// Returns the first unprocessed output. The last block may overlap the previous one: processing a
+// cell twice changes nothing.
 template <int kStride>
 [[gnu::always_inline]] inline int64_t TakeLargerVectors(const float* x, Columns columns,
                                                         int32_t cell, float* best, int32_t* place) {
@@ -94,7 +94,8 @@ int64_t TakeLargerVectors(const float*, Columns columns, int32_t, float*, int32_
 
 #endif
 
-// One kernel cell against the best so far of a row of outputs. `x` is that cell for output 0.
+// Compares one kernel cell with the maximum so far of a row of outputs. `x` is that cell for output
+// 0.
 template <typename T>
 [[gnu::always_inline]] inline void TakeLarger(const T* x, int64_t stride, Columns columns,
                                               int32_t cell, T* best, int32_t* place) {
@@ -111,10 +112,10 @@ template <typename T>
   }
 }
 
-constexpr int64_t kPiece = 256;  // outputs of a row that are worked on at a time
+constexpr int64_t kPiece = 256;  // outputs of a row that are processed at a time
 
-// Outputs [first, last) of row `oh`. Places are kept as wide as values until the end, because mixed
-// widths make poor vector code.
+// Computes outputs [first, last) of row `oh`. Positions are as wide as values until the end,
+// because mixed widths vectorise poorly.
 template <typename T, typename Index>
 [[gnu::always_inline]] inline void MaxPiece(const PoolWindow& w, const InsideTable& table,
                                             int64_t oh, int64_t first, int64_t last, const T* x,

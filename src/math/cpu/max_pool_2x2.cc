@@ -11,7 +11,7 @@ namespace {
 
 #if defined(__GNUC__) && !defined(__clang__)
 
-// Vectors of the compiler, for four outputs: wider ones are narrowed to bytes one by one.
+// Vector types of the compiler, for four outputs: wider ones would be narrowed to bytes one by one.
 constexpr int kLanes = 4;
 typedef float Values __attribute__((vector_size(16)));      // NOLINT: `using` drops the attribute
 typedef int32_t Integers __attribute__((vector_size(16)));  // NOLINT

@@ -1,6 +1,6 @@
 // Weight gradient: dy times patches, summed over pixels: the panels hold 32 patch inputs of up to
 // 256 pixels. Data gradient: transposed weights times dy, 32 pixels at a time, whose results are
-// added to the places that the patches were read from.
+// added to the image positions of the patches.
 #include <algorithm>
 #include <array>
 
@@ -18,18 +18,18 @@ using namespace packed_conv;  // NOLINT: this file is a part of it
 
 constexpr int64_t kPixelBlock = 256;  // a panel of so many pixels stays in the first-level cache
 
-// Images that are worked on together, so that small ones fill a block of pixels.
+// Returns the number of images processed together, so that small ones fill a block of pixels.
 int64_t ImageBlock(const PackedConvShape& s, int64_t batch) {
   return std::clamp<int64_t>(kPixelBlock / s.Pixels(), 1, std::min<int64_t>(16, batch));
 }
 
-// Neighbouring patch inputs that are neighbours in the image too.
+// A run of patch inputs that are contiguous in the image too.
 struct InputRun {
   int32_t from;
   int16_t column;
   int16_t length;
 };
-// At most one for each patch input; panels start new ones.
+// Returns the number of runs, at most one for each patch input; panels start new ones.
 int64_t FillInputRuns(const PackedConvShape& s, std::span<const int32_t> offsets, int64_t columns,
                       InputRun* runs) {
   int64_t count = 0;
@@ -62,7 +62,7 @@ struct Layout {
 
   int64_t images, pixels;
   int64_t copies;   // images with padding
-  int64_t masked;   // dy behind the ReLU
+  int64_t masked;   // dy, masked by the ReLU
   int64_t rows;     // dy, packed as rows
   int64_t panel;    // patches, or dy, packed as columns
   int64_t columns;  // gradients of the patches of some pixels
@@ -84,8 +84,8 @@ struct Shared {
   std::span<const InputRun> runs;
 };
 
-// panel[pixel, column..] = kCount patch inputs from `from` on, for each pixel: pieces of a fixed
-// size, because a copy of unknown size takes longer than one of eight elements.
+// panel[pixel, column..] = kCount patch inputs from `from` on, for each pixel. The size is fixed,
+// because a copy of unknown size takes longer than one of eight elements.
 template <int kCount>
 [[gnu::always_inline]] inline void FillPiece(const PackedConvShape& s, const float* from,
                                              int64_t first, int64_t count, int64_t panel_columns,
@@ -99,9 +99,9 @@ template <int kCount>
   });
 }
 
-// panel[pixel, column] = patch input, for the inputs of `runs`. Where reading past the image is
-// allowed, runs are copied in eights or fours: what is written too much is overwritten by the next
-// run. It must not reach the inputs of the next pixel, which are there already.
+// panel[pixel, column] = patch input, for the inputs of `runs`. If reading past the image is
+// allowed, runs are copied in eights or fours: surplus elements are overwritten by the next run.
+// They must not reach the inputs of the next pixel, which are already written.
 CREMA_MULTIVERSION void FillPatches(const PackedConvShape& s, std::span<const InputRun> runs,
                                     bool may_read_past, const float* image, int64_t first,
                                     int64_t count, int64_t panel_columns, float* panel) {
@@ -128,7 +128,7 @@ CREMA_MULTIVERSION void FillPatches(const PackedConvShape& s, std::span<const In
   }
 }
 
-// The gradients of the patches of a panel go back to where the patches came from.
+// Adds the gradients of the patches of a panel to the image positions of the patches.
 CREMA_MULTIVERSION void AddPatches(const PackedConvShape& s, std::span<const int32_t> offsets,
                                    int64_t first, int64_t count, const float* columns,
                                    int64_t panel_columns, float* image) {
@@ -156,7 +156,7 @@ CREMA_MULTIVERSION void AddPatches(const PackedConvShape& s, std::span<const int
   }
 }
 
-// What one thread does.
+// The work of one thread.
 class Worker {
  public:
   Worker(const Shared& shared, float* memory, bool first)
@@ -171,9 +171,9 @@ class Worker {
         panel_(rows_ + shared.layout.rows),
         columns_(panel_ + shared.layout.panel),
         data_(columns_ + shared.layout.columns) {
-    // Unused columns of a panel are multiplied too: numbers near 0 left there would be slow.
+    // Unused columns of a panel are multiplied too: denormal numbers there would be slow.
     std::fill_n(panel_, shared.layout.panel, 0.0F);
-    // The first worker adds to the result itself, the others to partial sums.
+    // The first worker adds to the result directly, the others to partial sums.
     if (first) {
       dweight_ = shared.grads.dweight;
       dbias_ = shared.grads.dbias;
@@ -231,7 +231,7 @@ class Worker {
     }
   }
 
-  // dy of pixels [begin, begin + count) as packed rows, in the order of PackRows.
+  // Packs dy of pixels [begin, begin + count) as rows, in the order of PackRows.
   void PackGradRows(const float* dy, int64_t begin, int64_t count) {
     const int64_t tiles = RowTiles(simd_, s_.outputs);
     for (int64_t t = 0; t < tiles; ++t) {

@@ -14,14 +14,14 @@ namespace {
 using namespace packed_conv;  // NOLINT: this file is a part of it
 
 constexpr int64_t kDepthBlock = 256;   // of a panel: it stays in the first-level cache
-constexpr int64_t kColumnBlock = 384;  // pixels that pay for loading a part of the weights
+constexpr int64_t kColumnBlock = 384;  // pixels that justify loading a part of the weights
 
-// Pixels that are worked on at a time; where images are small, only as many as some images have.
+// Returns the pixels processed at a time; for small images, only as many as some images have.
 int64_t ColumnBlock(const PackedConvShape& s, const SimdGemm& simd) {
   const int64_t some = 16 * s.Pixels() / simd.columns * simd.columns;
   return std::clamp<int64_t>(some, simd.columns, kColumnBlock);
 }
-// Copies of images that a block of pixels needs at most.
+// Returns the most image copies that a block of pixels needs.
 int64_t Slots(const PackedConvShape& s, const SimdGemm& simd) {
   return s.NeedsCopy() ? ColumnBlock(s, simd) / s.Pixels() + 2 : 0;
 }
@@ -36,15 +36,15 @@ int64_t PackedWeightCount(const PackedConvShape& s) {
   return s.WeightCount() + s.groups * kPackSlack;
 }
 
-// A piece of a row of outputs: its first patch, and where it goes in a panel.
+// A piece of a row of outputs: its first patch, and its position in a panel.
 struct PixelRun {
   const float* from;
   int64_t column;
   int64_t length;
 };
 
-// panel[k, column..] = kCount inputs from `from` on, for each k: pieces of a fixed size, because a
-// copy of unknown size takes longer than one of eight elements.
+// panel[k, column..] = kCount inputs from `from` on, for each k. The size is fixed, because a copy
+// of unknown size takes longer than one of eight elements.
 template <int kCount>
 [[gnu::always_inline]] inline void FillPiece(const float* from, std::span<const int32_t> offsets,
                                              int64_t panel_columns, float* panel) {
@@ -65,7 +65,7 @@ CREMA_MULTIVERSION void FillPanel(std::span<const PixelRun> runs, int64_t stride
       for (; i + 16 <= run.length; i += 16) {
         FillPiece<16>(run.from + i, offsets, panel_columns, to + i);
       }
-      // The last pieces may overlap: what is written twice is the same.
+      // The last pieces may overlap: they write the same values twice.
       for (; i < run.length; i += 8) {
         const int64_t at = std::min(i, run.length - 8);
         FillPiece<8>(run.from + at, offsets, panel_columns, to + at);
@@ -93,7 +93,7 @@ struct Shared {
   float* y;
 };
 
-// What one thread does.
+// The work of one thread.
 class Worker {
  public:
   Worker(const Shared& shared, float* scratch)
@@ -102,11 +102,11 @@ class Worker {
         simd_(shared.simd),
         panel_(scratch),
         copies_(scratch + PanelSize(s_, simd_)) {
-    // Unused columns of a panel are multiplied too: numbers near 0 left there would be slow.
+    // Unused columns of a panel are multiplied too: denormal numbers there would be slow.
     std::fill_n(panel_, PanelSize(s_, simd_), 0.0F);
   }
 
-  // Pixels [begin, end) of the batch.
+  // Computes pixels [begin, end) of the batch.
   void Run(int64_t begin, int64_t end) {
     next_copy_ = begin / s_.Pixels();
     const int64_t block = ColumnBlock(s_, simd_);
@@ -147,7 +147,7 @@ class Worker {
     }
   }
 
-  // The patches of the tile's pixels; where these are the image itself, nothing is copied.
+  // Sets the patches of the tile's pixels; copies nothing if they are the image itself.
   void SetPanel(int64_t group, int64_t first, int64_t k0, GemmTile* tile) {
     const int64_t pixel = first % s_.Pixels();
     const bool whole = tile->columns == simd_.columns && pixel + tile->columns <= s_.Pixels();
@@ -190,7 +190,7 @@ class Worker {
     }
   }
 
-  // A tile with pixels of several images is put together aside.
+  // Computes a tile with pixels of several images in a separate buffer.
   void RunAcrossImages(int64_t channel, int rows, int64_t first, GemmTile* tile) {
     alignas(64) float aside[SimdGemm::kMaxRows * SimdGemm::kMaxColumns];
     const auto exchange = [&](bool load) {
@@ -221,7 +221,7 @@ class Worker {
   int64_t next_copy_ = 0;
 };
 
-// Whole images to each thread where there are enough of them, else panels.
+// Assigns whole images to each thread if there are enough, else panels.
 int64_t Unit(const PackedConvShape& s, const SimdGemm& simd, int64_t batch, int threads) {
   return batch >= threads ? s.Pixels() : simd.columns;
 }
@@ -234,7 +234,7 @@ int64_t Units(const PackedConvShape& s, const SimdGemm& simd, int64_t batch, int
 
 size_t PackedConvForwardScratch(const PackedConvShape& s, int64_t batch, int threads) {
   const SimdGemm& simd = FindSimdGemm<float>();
-  // With fewer threads there may be more units, so the most is booked.
+  // With fewer threads there may be more units, so the maximum is reserved.
   const int workers = ParallelWorkers(threads, batch * s.Pixels(), 1);
   return ScratchBytes<float>(PackedWeightCount(s)) + ScratchBytes<int32_t>(s.Depth()) +
          ScratchBytes<float>(WorkerScratch(s, simd)) * static_cast<size_t>(workers) + kScratchSlack;

@@ -1,4 +1,4 @@
-// Internal to PackedConv: where patches lie in an image, and copies of images with their padding.
+// Internal to PackedConv: offsets of patches in an image, and padded copies of images.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,12 @@ namespace crema::packed_conv {
 // Elements after a copy that may be read, though never used.
 constexpr int64_t kReadSlack = 8;
 
-// offsets[k] = where input k of a patch lies in an image, from the first one; Depth() of them.
+// offsets[k] = the offset of input k of a patch in an image, from the first one; Depth() of them.
 void FillOffsets(const PackedConvShape& shape, int32_t* offsets);
 
 // Copies one image and puts zeros around it.
 void CopyWithPadding(const PackedConvShape& shape, const float* image, float* view);
-// The way back: cuts the padding off, and writes zeros where no output looked.
+// The inverse: removes the padding, and writes zeros where no output reads.
 void CopyWithoutPadding(const PackedConvShape& shape, const float* view, float* image);
 
 // Pixels of consecutive images as pieces of output rows: image, offset of the first patch in the
@@ -50,8 +50,8 @@ template <typename Visit>
   for (; i < count; ++i) to[i] = from[i];
 }
 
-// By vectors of the compiler (`using` would drop the attribute): a loop of eight additions becomes
-// eight scalar ones.
+// A vector type of the compiler (`using` would drop the attribute): it would compile a loop of
+// eight additions to scalar ones.
 typedef float Eight __attribute__((vector_size(32)));  // NOLINT
 [[gnu::always_inline]] inline void AddExactly(const float* from, int64_t count, float* to) {
   int64_t i = 0;

@@ -10,7 +10,7 @@ namespace {
 
 using Place = std::array<int64_t, Shape::kMaxAxes>;
 
-// Calls visit(output, place of the output) for each window of a block.
+// Calls visit(output, position of the output) for each window of a block.
 template <typename Visit>
 void ForWindows(const PoolWindowNd& w, Visit&& visit) {
   Place place{};
@@ -84,7 +84,7 @@ Sums WindowSums(const PoolWindowNd& w, const Place& place, const T* x) {
   return sums;
 }
 
-// The cell that a share of the sum of a window falls on; -1: there is no positive one.
+// Returns the cell that contains a share of the sum of a window; -1: no cell is positive.
 template <typename T>
 int64_t DrawCell(const PoolWindowNd& w, const Place& place, const T* x, double share) {
   const double threshold = share * WindowSums(w, place, x).values;
@@ -93,7 +93,7 @@ int64_t DrawCell(const PoolWindowNd& w, const Place& place, const T* x, double s
   ForRuns(w, place, [&](int64_t first, int64_t count) {
     for (int64_t i = first; i < first + count; ++i) {
       running += x[i];
-      if (x[i] > 0) drawn = i;  // the last one, should rounding keep the sum too low
+      if (x[i] > 0) drawn = i;  // the last one, if rounding keeps the sum too low
       if (running > threshold) return false;
     }
     return true;

@@ -12,7 +12,7 @@ namespace {
 
 #if defined(__GNUC__)
 
-// Four rows of four elements become four columns.
+// Transposes four rows of four elements.
 void Transpose4x4(const float* a, const float* b, const float* c, const float* d, float* to,
                   int64_t to_stride) {
   typedef float Vector __attribute__((vector_size(16)));  // NOLINT: `using` drops the attribute
@@ -47,8 +47,8 @@ void Transpose4x4(const float* a, const float* b, const float* c, const float* d
 
 #endif
 
-// to[k * to_stride + r] = from[r * stride + k]. Floats by rows in fours: up to three elements past
-// `rows` are written as well, in ascending k, so that those of the next k overwrite them.
+// to[k * to_stride + r] = from[r * stride + k]. Floats are written in fours: up to three elements
+// past `rows` as well, in ascending k, so that those of the next k overwrite them.
 template <typename T>
 void TransposeRows(int64_t rows, int64_t depth, const T* from, int64_t stride, T* to,
                    int64_t to_stride) {
@@ -73,15 +73,15 @@ constexpr int64_t kDepthBytes = 1024;  // of a block; a panel of B stays in the 
 constexpr int64_t kRowBlock = 192;
 constexpr int64_t kColumnBlock = 384;  // a block of B stays in the second-level cache
 
-// Packed blocks of A and B. They are too large for the stacks of many threads, whose programs
-// choose them.
+// Packed blocks of A and B. They are too large for thread stacks, whose size the program chooses.
 template <typename T>
 struct PackedBlocks {
   alignas(64) T a[kRowBlock * kDepthBytes / sizeof(T) + kPackSlack];
   alignas(64) T b[kColumnBlock * kDepthBytes / sizeof(T)];
 };
 
-// Of the calling thread: no thread waits for another, and no product allocates but the first.
+// The buffers of the calling thread: no thread waits for another, and only the first product
+// allocates.
 template <typename T>
 PackedBlocks<T>& BlocksOfThread() {
   constexpr auto kBytes = static_cast<int64_t>(sizeof(PackedBlocks<double>));
@@ -91,7 +91,7 @@ PackedBlocks<T>& BlocksOfThread() {
   return *static_cast<PackedBlocks<T>*>(memory.view().raw());
 }
 
-// One block of C: tiles of packed rows times packed panels.
+// Computes one block of C: tiles of packed rows times packed panels.
 template <typename T>
 void MultiplyBlock(const BasicSimdGemm<T>& simd, int64_t rows, int64_t columns,
                    const BasicGemmTile<T>& block) {
@@ -150,7 +150,7 @@ void PackColumns(const BasicSimdGemm<T>& simd, bool transposed, int64_t depth, i
     const int64_t count = std::min<int64_t>(simd.columns, columns - n);
     if (transposed) {
       if (count < simd.columns) std::fill(packed, packed + depth * simd.columns, T(0));
-      // Only whole groups of four may be written past: the rest of the panel must stay 0.
+      // Only whole groups of four may write past the end: the rest of the panel must stay 0.
       const int64_t whole = count / 4 * 4;
       if (whole > 0) TransposeRows(whole, depth, b + n * stride, stride, packed, simd.columns);
       for (int64_t i = whole; i < count; ++i) {

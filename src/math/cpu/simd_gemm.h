@@ -1,4 +1,4 @@
-// The inner loops of matrix products: for processors with AVX-512 or AVX2, and for all others.
+// The inner loops of matrix products: for AVX-512, for AVX2, and for all other processors.
 #pragma once
 
 #include <cstdint>
@@ -38,12 +38,12 @@ struct BasicSimdGemm {
 };
 using SimdGemm = BasicSimdGemm<float>;
 
-// The widest that this processor can run, with registers of at most `most_bytes`. Every processor
-// runs those of 16 bytes.
+// Returns the widest one that this processor can run, with registers of at most `most_bytes`. Every
+// processor runs the one of 16 bytes.
 template <typename T>
 const BasicSimdGemm<T>& FindSimdGemm(int most_bytes = 64);
 
-// Rows are shared out evenly: tile t of RowTiles() covers rows [RowTile(t), RowTile(t + 1)).
+// Divides rows evenly: tile t of RowTiles() covers rows [RowTile(t), RowTile(t + 1)).
 template <typename T>
 int64_t RowTiles(const BasicSimdGemm<T>& simd, int64_t rows) {
   return (rows + simd.rows - 1) / simd.rows;
@@ -53,16 +53,15 @@ inline int64_t RowTile(int64_t rows, int64_t tiles, int64_t tile) { return rows 
 // Elements that the packers below may write past the end of what they pack.
 constexpr int64_t kPackSlack = 16;
 
-// Packs rows x depth of A as tiles one after the other: tile, k, row. A[r, k] lies at
-// a[r * stride + k], or at a[k * stride + r] when transposed, and is multiplied by alpha.
-// Writes rows * depth elements, and up to kPackSlack more.
+// Packs rows x depth of A as contiguous tiles: tile, k, row. A[r, k] is a[r * stride + k], or a[k *
+// stride + r] when transposed, and is multiplied by alpha. Writes rows * depth elements, and up to
+// kPackSlack more.
 template <typename T>
 void PackRows(const BasicSimdGemm<T>& simd, bool transposed, int64_t rows, int64_t depth,
               std::type_identity_t<T> alpha, const T* a, int64_t stride, T* packed);
 
-// Packs depth x columns of B as panels of simd.columns columns one after the other: panel, k,
-// column; the last one is filled up with 0. B[k, n] lies at b[k * stride + n], or at b[n * stride +
-// k] when transposed.
+// Packs depth x columns of B as contiguous panels of simd.columns columns: panel, k, column; the
+// last one is padded with 0. B[k, n] is b[k * stride + n], or b[n * stride + k] when transposed.
 template <typename T>
 void PackColumns(const BasicSimdGemm<T>& simd, bool transposed, int64_t depth, int64_t columns,
                  const T* b, int64_t stride, T* packed);

@@ -7,7 +7,7 @@
 namespace crema {
 namespace {
 
-// Vectors of the compiler: element-wise operators, and a number with a vector spreads the number.
+// Vector types of the compiler: operators are elementwise, and a scalar operand is broadcast.
 template <typename T, int kBytes>
 struct VectorOf {
   typedef T Type __attribute__((vector_size(kBytes)));  // NOLINT: `using` drops the attribute
@@ -40,7 +40,7 @@ template <typename T, typename V, int kRows, int kVectors>
   }
 }
 
-// Bias, ReLU and the way to C, for one register of a row. `c` has room for all of it.
+// Applies bias and ReLU and stores to C, for one register of a row. `c` has room for all of it.
 template <typename T, typename V>
 [[gnu::always_inline]] inline void Finish(const BasicGemmTile<T>& t, int row, const V& sum,
                                           const T* start, T* c) {

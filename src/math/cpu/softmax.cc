@@ -11,54 +11,54 @@
 namespace crema {
 namespace {
 
-// Neighbouring positions that are worked on together, so that memory is read in order.
+// Neighbouring positions that are processed together, so that memory is read in order.
 constexpr int64_t kTile = 128;
 constexpr int kLanes = 16;
-constexpr int64_t kGrain = 1 << 13;  // elements that pay for a thread
+constexpr int64_t kGrain = 1 << 13;  // elements worth a thread
 
-// Calls body(offset, length) for runs of at most kTile positions that lie side by side.
+// Calls body(offset, length) for runs of at most kTile adjacent positions.
 template <typename Body>
-void ForEachTile(int threads, const SoftmaxSize& extent, Body&& body) {
-  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, extent.classes));
-  ParallelFor(threads, extent.outer * extent.inner, grain, [&](int64_t begin, int64_t end, int) {
+void ForEachTile(int threads, const SoftmaxSize& size, Body&& body) {
+  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, size.classes));
+  ParallelFor(threads, size.outer * size.inner, grain, [&](int64_t begin, int64_t end, int) {
     for (int64_t at = begin; at < end;) {
-      const int64_t column = at % extent.inner;
-      const int64_t length = std::min({kTile, extent.inner - column, end - at});
-      body(at / extent.inner * extent.classes * extent.inner + column, length);
+      const int64_t column = at % size.inner;
+      const int64_t length = std::min({kTile, size.inner - column, end - at});
+      body(at / size.inner * size.classes * size.inner + column, length);
       at += length;
     }
   });
 }
 
 template <typename T>
-CREMA_MULTIVERSION void ForwardTile(const SoftmaxSize& extent, const T* x, T* y, int64_t length) {
+CREMA_MULTIVERSION void ForwardTile(const SoftmaxSize& size, const T* x, T* y, int64_t length) {
   std::array<T, kTile> top;
   std::array<T, kTile> sum;
   for (int64_t k = 0; k < length; ++k) top[k] = -std::numeric_limits<T>::infinity();
   for (int64_t k = 0; k < length; ++k) sum[k] = 0;
-  for (int64_t c = 0; c < extent.classes; ++c) {
-    const T* row = x + c * extent.inner;
+  for (int64_t c = 0; c < size.classes; ++c) {
+    const T* row = x + c * size.inner;
     for (int64_t k = 0; k < length; ++k) top[k] = top[k] < row[k] ? row[k] : top[k];
   }
-  for (int64_t c = 0; c < extent.classes; ++c) {
-    const T* from = x + c * extent.inner;
-    T* to = y + c * extent.inner;
+  for (int64_t c = 0; c < size.classes; ++c) {
+    const T* from = x + c * size.inner;
+    T* to = y + c * size.inner;
     for (int64_t k = 0; k < length; ++k) {
       const T power = FastExp(from[k] - top[k]);
       to[k] = power;
       sum[k] += power;
     }
   }
-  for (int64_t c = 0; c < extent.classes; ++c) {
-    T* row = y + c * extent.inner;
+  for (int64_t c = 0; c < size.classes; ++c) {
+    T* row = y + c * size.inner;
     for (int64_t k = 0; k < length; ++k) row[k] /= sum[k];
   }
 }
 
-// Where the classes lie side by side: lanes, so that steps do not wait for each other. The classes
-// behind the last whole line of lanes are filled up by some whose power is 0.
+// Softmax of contiguous classes, in lanes, so that steps do not wait for each other. The last line
+// of lanes is padded with classes whose power is 0.
 template <typename T>
-CREMA_MULTIVERSION void ForwardOnGpu(int64_t classes, const T* x, T* y) {
+CREMA_MULTIVERSION void ForwardRow(int64_t classes, const T* x, T* y) {
   constexpr T kLeast = -std::numeric_limits<T>::infinity();
   const int64_t whole = classes / kLanes * kLanes;
   T tops[kLanes], sums[kLanes] = {}, rest[kLanes];
@@ -85,7 +85,7 @@ CREMA_MULTIVERSION void ForwardOnGpu(int64_t classes, const T* x, T* y) {
 }
 
 template <typename T>
-CREMA_MULTIVERSION void BackwardOnGpu(int64_t classes, const T* y, const T* dy, T* dx) {
+CREMA_MULTIVERSION void BackwardRow(int64_t classes, const T* y, const T* dy, T* dx) {
   T lanes[kLanes] = {};
   T dot = 0;
   const int64_t whole = classes / kLanes * kLanes;
@@ -97,26 +97,26 @@ CREMA_MULTIVERSION void BackwardOnGpu(int64_t classes, const T* y, const T* dy, 
   for (int64_t c = 0; c < classes; ++c) dx[c] = y[c] * (dy[c] - dot);
 }
 
-// body(offset) for each row.
+// Calls body(offset) for each row.
 template <typename Body>
-void ForEachRow(int threads, const SoftmaxSize& extent, Body&& body) {
-  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, extent.classes));
-  ParallelFor(threads, extent.outer, grain, [&](int64_t begin, int64_t end, int) {
-    for (int64_t row = begin; row < end; ++row) body(row * extent.classes);
+void ForEachRow(int threads, const SoftmaxSize& size, Body&& body) {
+  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, size.classes));
+  ParallelFor(threads, size.outer, grain, [&](int64_t begin, int64_t end, int) {
+    for (int64_t row = begin; row < end; ++row) body(row * size.classes);
   });
 }
 
 template <typename T>
-CREMA_MULTIVERSION void BackwardTile(const SoftmaxSize& extent, const T* y, const T* dy, T* dx,
+CREMA_MULTIVERSION void BackwardTile(const SoftmaxSize& size, const T* y, const T* dy, T* dx,
                                      int64_t length) {
   std::array<T, kTile> dot;
   for (int64_t k = 0; k < length; ++k) dot[k] = 0;
-  for (int64_t c = 0; c < extent.classes; ++c) {
-    const int64_t offset = c * extent.inner;
+  for (int64_t c = 0; c < size.classes; ++c) {
+    const int64_t offset = c * size.inner;
     for (int64_t k = 0; k < length; ++k) dot[k] += y[offset + k] * dy[offset + k];
   }
-  for (int64_t c = 0; c < extent.classes; ++c) {
-    const int64_t offset = c * extent.inner;
+  for (int64_t c = 0; c < size.classes; ++c) {
+    const int64_t offset = c * size.inner;
     for (int64_t k = 0; k < length; ++k) {
       dx[offset + k] = y[offset + k] * (dy[offset + k] - dot[k]);
     }
@@ -126,24 +126,23 @@ CREMA_MULTIVERSION void BackwardTile(const SoftmaxSize& extent, const T* y, cons
 }  // namespace
 
 template <typename T>
-void SoftmaxForward(int threads, const SoftmaxSize& extent, const T* x, T* y) {
-  if (extent.inner == 1) {
-    return ForEachRow(threads, extent,
-                      [&](int64_t at) { ForwardOnGpu(extent.classes, x + at, y + at); });
+void SoftmaxForward(int threads, const SoftmaxSize& size, const T* x, T* y) {
+  if (size.inner == 1) {
+    return ForEachRow(threads, size, [&](int64_t at) { ForwardRow(size.classes, x + at, y + at); });
   }
-  ForEachTile(threads, extent, [&](int64_t offset, int64_t length) {
-    ForwardTile(extent, x + offset, y + offset, length);
+  ForEachTile(threads, size, [&](int64_t offset, int64_t length) {
+    ForwardTile(size, x + offset, y + offset, length);
   });
 }
 
 template <typename T>
-void SoftmaxBackward(int threads, const SoftmaxSize& extent, const T* y, const T* dy, T* dx) {
-  if (extent.inner == 1) {
-    return ForEachRow(threads, extent,
-                      [&](int64_t at) { BackwardOnGpu(extent.classes, y + at, dy + at, dx + at); });
+void SoftmaxBackward(int threads, const SoftmaxSize& size, const T* y, const T* dy, T* dx) {
+  if (size.inner == 1) {
+    return ForEachRow(threads, size,
+                      [&](int64_t at) { BackwardRow(size.classes, y + at, dy + at, dx + at); });
   }
-  ForEachTile(threads, extent, [&](int64_t offset, int64_t length) {
-    BackwardTile(extent, y + offset, dy + offset, dx + offset, length);
+  ForEachTile(threads, size, [&](int64_t offset, int64_t length) {
+    BackwardTile(size, y + offset, dy + offset, dx + offset, length);
   });
 }
 

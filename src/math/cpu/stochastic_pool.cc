@@ -13,7 +13,7 @@ void ForWindows(const PoolWindow& w, Visit&& visit) {
   }
 }
 
-// Calls visit(cell) with each place of the plane inside a window, until it says "enough".
+// Calls visit(cell) for each cell of the plane inside a window, until it returns that it is done.
 template <typename Visit>
 void ForCells(const PoolWindow& w, int64_t oh, int64_t ow, Visit&& visit) {
   for (int64_t ih = w.h.Begin(oh); ih < w.h.End(oh); ++ih) {
@@ -53,7 +53,7 @@ void StochasticPool(const PoolWindow& w, int64_t planes, const RandomStream& ran
       int64_t drawn = -1;
       ForCells(w, oh, ow, [&](int64_t cell) {
         running += x[cell];
-        if (x[cell] > 0) drawn = cell;  // the last one, should rounding keep the sum too low
+        if (x[cell] > 0) drawn = cell;  // the last one, if rounding keeps the sum too low
         return running > threshold;
       });
       y[element] = drawn < 0 ? T(0) : x[drawn];

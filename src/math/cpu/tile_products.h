@@ -15,7 +15,7 @@
 
 namespace crema::bf16_gradient {
 
-// What LDTILECFG reads, with Intel's names; 64 bytes.
+// The operand of LDTILECFG, with Intel's names; 64 bytes.
 struct alignas(64) TileConfig {
   uint8_t palette = 0;
   uint8_t start_row = 0;

@@ -1,4 +1,4 @@
-// As AddBroadcastSums of math/broadcast.h, on the GPU.
+// AddBroadcastSums of math/broadcast.h, on the GPU.
 #pragma once
 
 #include <algorithm>
@@ -11,20 +11,20 @@
 
 namespace crema {
 
-// Pieces that each sum is taken in, so that few long ones keep a GPU busy too.
+// Returns the pieces of each sum, so that a few long sums keep a GPU busy too.
 inline int64_t BroadcastSumPieces(const BroadcastShape& e) {
-  constexpr int64_t kTeams = 512, kLeast = 1 << 13;  // teams that suffice; elements that pay
+  constexpr int64_t kTeams = 512, kLeast = 1 << 13;  // sufficient teams; elements worth a piece
   if (e.count() == 0 || (e.inner == 1 && e.middle > 1)) return 1;
   return std::clamp<int64_t>(std::min(kTeams / e.middle, e.outer * e.inner / kLeast), 1, kTeams);
 }
 
-// Bytes for AddBroadcastSums.
+// Returns the bytes of scratch for AddBroadcastSums.
 inline size_t BroadcastSumScratch(const BroadcastShape& e) {
   const int64_t pieces = BroadcastSumPieces(e);
   return pieces == 1 ? 0 : ScratchBytes<float>(e.middle * pieces) + kScratchSlack;
 }
 
-// sums[m] += the sum of term(i) over all elements i with middle index m; `term` gives floats.
+// sums[m] += the sum of term(i) over all elements i with middle index m; `term` returns float.
 template <typename T, typename Term>
 static void AddBroadcastSums(const CudaQueue& queue, const BroadcastShape& e, const Term& term,
                              std::span<std::byte> scratch, T* sums) {

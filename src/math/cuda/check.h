@@ -1,4 +1,4 @@
-// The one place where the status of a CUDA or cuBLAS call becomes an Error.
+// The only place that converts the status of a CUDA or cuBLAS call to an Error.
 #pragma once
 
 #ifdef __CUDACC__
@@ -13,7 +13,7 @@ namespace crema {
 void CheckCuda(cudaError_t status, std::string_view call);
 void CheckCublas(cublasStatus_t status, std::string_view call);
 
-// After a kernel launch: `kernel` names it. Errors of its execution appear at a later call.
+// Call after a kernel launch; `kernel` names it. Errors of its execution appear at a later call.
 void CheckLaunch(std::string_view kernel);
 
 }  // namespace crema

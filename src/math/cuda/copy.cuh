@@ -5,7 +5,7 @@
 
 namespace crema {
 
-// The places may be the same, but not overlap otherwise.
+// Source and target may be the same, but may not overlap otherwise.
 template <typename T>
 static void CopyElements(const CudaQueue& queue, int64_t count, const T* from, T* to) {
   if (from == to) return;

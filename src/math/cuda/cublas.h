@@ -1,5 +1,5 @@
-// cuBLAS, loaded when the first queue of a GPU is made: linked, it would cost each start of each
-// command 80 ms, and programs would not start where it is missing.
+// cuBLAS, loaded when the first queue of a GPU is created: linked, it would add 80 ms to the start
+// of each command, and programs would not start if it is missing.
 #pragma once
 
 #ifdef __CUDACC__
@@ -7,7 +7,7 @@
 
 namespace crema {
 
-// Its functions that we call.
+// The functions that Crema calls.
 struct CublasLibrary {
   decltype(&cublasCreate) create;
   decltype(&cublasDestroy) destroy;
@@ -19,8 +19,8 @@ struct CublasLibrary {
   decltype(&cublasGemmStridedBatchedEx_64) gemm_strided_batched;
 };
 
-// Throws kDeviceFailure, with the loader's words, where it cannot be loaded. It stays loaded.
-// Thread safety: any number of threads.
+// Throws kDeviceFailure with the loader's message if it cannot be loaded. It stays loaded. Thread
+// safety: any number of threads.
 const CublasLibrary& Cublas();
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// cuBLASLt, loaded when it is asked for first; see shared_library.h.
+// cuBLASLt, loaded at the first use; see shared_library.h.
 #pragma once
 
 #if __has_include(<cublasLt.h>)
@@ -9,7 +9,7 @@
 
 namespace crema {
 
-// Its functions that we call.
+// The functions that Crema calls.
 struct CublasLtLibrary {
   decltype(&cublasLtCreate) create;
   decltype(&cublasLtDestroy) destroy;
@@ -26,19 +26,20 @@ struct CublasLtLibrary {
   decltype(&cublasLtMatmul) matmul;
 };
 
-// Why it cannot be used here: it cannot be loaded, there is no GPU. Empty when it can be. Found
-// once a process. Thread safety: any number of threads.
+// Returns why cuBLASLt cannot be used: it cannot be loaded, or there is no GPU. Empty if it can.
+// Determined once per process. Thread safety: any number of threads.
 std::string WhyNoCublasLt();
 
-// Throws kDeviceFailure with these words where it cannot be used. It stays loaded. Thread safety:
-// any number of threads.
+// Throws kDeviceFailure with the reason of WhyNoCublasLt if it cannot be used. It stays loaded.
+// Thread safety: any number of threads.
 const CublasLtLibrary& CublasLt();
 
 // Throws kOutOfMemory or kDeviceFailure unless `status` is success; `call` names the function.
 void CheckCublasLt(cublasStatus_t status, std::string_view call);
 
-// For tests: as long as this lives, these functions are cuBLASLt, and no GPU is needed. One at a
-// time, while no other thread asks for it; the functions must outlive the queues that used them.
+// For tests: while this object lives, its functions replace cuBLASLt, and no GPU is needed. One at
+// a time, while no other thread uses the library; the functions must outlive the queues that used
+// them.
 class CublasLtStandIn {
  public:
   explicit CublasLtStandIn(const CublasLtLibrary& functions);

@@ -13,7 +13,7 @@ namespace crema {
 
 void CheckCuda(cudaError_t status, std::string_view call) {
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // told here, and not by the next launch again
+  cudaGetLastError();  // reported here, so the next launch must not find it
   const ErrorCode code =
       status == cudaErrorMemoryAllocation ? ErrorCode::kOutOfMemory : ErrorCode::kDeviceFailure;
   Fail(code,
@@ -36,12 +36,12 @@ void CheckLaunch(std::string_view kernel) {
 int CudaDeviceCount() {
   int count = 0;
   if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
-  cudaGetLastError();  // forget it: no driver is no failure here
+  cudaGetLastError();  // clears the error: a missing driver is no failure here
   return 0;
 }
 
 void SelectCudaDevice(int ordinal) {
-  if (cudaSetDevice(ordinal) != cudaSuccess) cudaGetLastError();  // whoever uses it says why
+  if (cudaSetDevice(ordinal) != cudaSuccess) cudaGetLastError();  // the first use reports why
 }
 
 std::unique_ptr<DeviceQueue> MakeCudaQueue(int ordinal, bool graphs) {
@@ -63,7 +63,7 @@ class CudaAllocator final : public Allocator {
     const cudaError_t status =
         managed_ ? cudaMallocManaged(&pointer, size) : cudaMalloc(&pointer, size);
     if (status != cudaSuccess) {
-      cudaGetLastError();  // an allocation that failed does not spoil the device
+      cudaGetLastError();  // clears the error: a failed allocation leaves the device usable
       CheckCuda(status, StrCat("cudaMalloc of ", bytes, " bytes on ", ToString(device())));
     }
     // The queues' streams do not wait for the stream of this call, so wait here.

@@ -22,7 +22,7 @@ std::string VersionOf(int version) {
   return StrCat(version / 1000, ".", version % 1000 / 10);
 }
 
-// Memory of the host that does not move.
+// Page-locked memory of the host.
 class PageLocked {
  public:
   explicit PageLocked(size_t bytes) {
@@ -49,7 +49,7 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-// The best of several rounds, in `work` a second; `body` queues one piece of work.
+// Returns the best of several rounds, in `work` per second; `body` queues one piece of work.
 template <typename Body>
 double BestRate(const CudaQueue& queue, double work, const Body& body) {
   constexpr int kRounds = 5, kPieces = 8;
@@ -82,7 +82,7 @@ void MeasureCopies(const CudaQueue& queue, void* a, void* b, GpuRates* rates) {
   rates->copy_gbs = BestRate(queue, 2 * kWork, [&] { copy(b, a, cudaMemcpyDeviceToDevice); });
 }
 
-// Zeros would be multiplied faster than numbers are: they change no bits.
+// Zeros would be multiplied faster than other numbers, as they toggle no bits.
 template <typename T>
 void FillWithNoise(const CudaQueue& queue, void* memory) {
   T* to = static_cast<T*>(memory);
@@ -112,7 +112,7 @@ std::string WhyNoCuda() {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status == cudaSuccess && count > 0) return "";
-  cudaGetLastError();  // forget it
+  cudaGetLastError();  // clears the error
   if (CudaDriverVersion() == kNoVersion) return "no NVIDIA driver is installed";
   if (status == cudaSuccess) return "the NVIDIA driver knows no GPU";
   return StrCat("the NVIDIA driver gives no GPU: ", cudaGetErrorString(status));

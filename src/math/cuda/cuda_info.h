@@ -1,4 +1,4 @@
-// What GPUs there are, and what they can do at best. This header needs no CUDA header.
+// The available GPUs and their peak rates. This header needs no CUDA header.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ struct GpuInfo {
   int minor = 0;
   int processors = 0;  // streaming multiprocessors
   int64_t memory = 0;  // bytes
-  int64_t free = 0;    // of them, now
+  int64_t free = 0;    // free bytes now
 };
 
 struct GpuRates {
@@ -24,15 +24,16 @@ struct GpuRates {
   double bf16_gflops = 0;
 };
 
-// Why CUDA can use no GPU here, in the driver's words; empty when it can.
+// Returns why CUDA cannot use a GPU, in the driver's words; empty if it can.
 std::string WhyNoCuda();
 
-// Of GPU `ordinal` of those that CudaDeviceCount counts. Throw kDeviceFailure, kOutOfMemory.
+// Describes GPU `ordinal`, below CudaDeviceCount. Both functions throw kDeviceFailure and
+// kOutOfMemory.
 GpuInfo CudaInfo(int ordinal);
-// In about two seconds, with 192 MiB of its memory.
+// Takes about two seconds and 192 MiB of GPU memory.
 GpuRates MeasureCudaRates(int ordinal);
 
-// "13.0"; of the driver the newest CUDA that it runs, "not found" without one.
+// Returns e.g. "13.0"; for the driver the newest CUDA that it runs, "not found" without one.
 std::string CudaDriverVersion();
 std::string CudaRuntimeVersion();
 std::string CublasVersion();

@@ -47,13 +47,13 @@ CudaQueue::CudaQueue(Emulated emulated) : state_(std::make_unique<State>()) {
   state_->no_graphs = emulated.trace != nullptr && emulated.trace->no_graphs;
 }
 
-// What cannot be kept fails while it is captured, and the device is none the worse for it.
+// Work that cannot be captured fails during capture, and leaves the device usable.
 void CudaQueue::MarkLost(std::string_view why) noexcept {
   if (!state_->lost.empty() || state_->capturing) return;
   try {
     state_->lost = StrCat("the GPU was lost: ", why);
   } catch (...) {
-    state_->lost = "GPU lost";  // short enough to need no memory
+    state_->lost = "GPU lost";  // short enough to need no allocation
   }
 }
 
@@ -75,17 +75,19 @@ void CudaQueue::Bind() const {
 #endif
 }
 
-bool CudaQueue::KeepsWork(std::string_view kernel) const {
+bool CudaQueue::CapturesWork(std::string_view kernel) const {
   QueueTrace* trace = state_->trace;
   if (trace != nullptr && trace->broken_kernel == kernel && trace->whole_launches-- == 0) {
     Fail(ErrorCode::kDeviceFailure,
          StrCat("launching ", kernel, " failed: the stand-in is broken"));
   }
   state_->Note(QueueTrace::What::kLaunch, DeviceStream::kCompute, nullptr, kernel);
-  return state_->kept != nullptr;
+  return state_->captured != nullptr;
 }
 
-void CudaQueue::Keep(std::function<void()> work) const { state_->kept->push_back(std::move(work)); }
+void CudaQueue::CaptureWork(std::function<void()> work) const {
+  state_->captured->push_back(std::move(work));
+}
 
 void CudaQueue::Synchronize() {
   LosingQueue(this, [&] {
@@ -109,7 +111,8 @@ void CudaQueue::Upload(void* to, const void* from, size_t bytes) {
 #ifdef __CUDACC__
     CheckCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_),
               "cudaMemcpyAsync to the GPU");
-    // Memory that is not page-locked has been read by now; page-locked memory has not.
+    // Memory that is not page-locked has been read when the copy returns; page-locked memory has
+    // not.
     CheckCuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
 #endif
   });
@@ -134,7 +137,7 @@ void CudaQueue::Copy(void* to, const void* from, size_t bytes) {
     Bind();
     if (emulated()) {
       const auto run = [=] { std::memcpy(to, from, bytes); };
-      return KeepsWork("Copy") ? Keep(run) : run();
+      return CapturesWork("Copy") ? CaptureWork(run) : run();
     }
 #ifdef __CUDACC__
     CheckCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_),
@@ -151,8 +154,8 @@ CudaQueue::~CudaQueue() = default;
 
 namespace {
 
-// As much as cuBLAS asks for by default on these GPUs ("cublasSetWorkspace" in its documentation).
-// With memory of its own it allocates nothing while a graph is captured.
+// cuBLAS's default on these GPUs ("cublasSetWorkspace" in its documentation). With its own
+// workspace it allocates nothing while a graph is captured.
 size_t WorkspaceBytes(int ordinal) {
   int major = 0;
   CheckCuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, ordinal),
@@ -179,7 +182,7 @@ CudaQueue::CudaQueue(int ordinal, bool graphs)
     CheckCublas(Cublas().set_stream(cublas_, stream_), "cublasSetStream");
     const size_t bytes = WorkspaceBytes(ordinal);
     CheckCuda(cudaMalloc(&state_->cublas_workspace, bytes), "cudaMalloc of cuBLAS's workspace");
-    // Behind cublasSetStream, which would take it away again.
+    // After cublasSetStream, which would reset it.
     CheckCublas(Cublas().set_workspace(cublas_, state_->cublas_workspace, bytes),
                 "cublasSetWorkspace");
   } catch (...) {
@@ -189,8 +192,8 @@ CudaQueue::CudaQueue(int ordinal, bool graphs)
 }
 
 CudaQueue::~CudaQueue() {
-  // A call to a device that was lost may wait for ever; what there was ends with the process, also
-  // the handles of libraries, which would end themselves.
+  // A call to a lost device may hang. Its resources end with the process, including library
+  // handles, which would otherwise be destroyed here.
   if (!state_->lost.empty()) {
     new std::shared_ptr<cudnnContext>(std::move(cudnn_));
     new std::shared_ptr<cublasLtContext>(std::move(cublas_lt_));

@@ -13,7 +13,7 @@
 
 #include "core/exec_context.h"
 
-// Of cuDNN and cuBLASLt, whose headers this one does not need.
+// Types of cuDNN and cuBLASLt, whose headers this one does not need.
 struct cudnnContext;
 struct cublasLtContext;
 
@@ -21,12 +21,11 @@ namespace crema {
 
 struct QueueTrace;  // emulation.h
 
-// Invariant: every piece of work of a session goes through its queue. Thread safety: one thread at
-// a time.
+// Invariant: all work of a session goes through its queue. Thread safety: one thread at a time.
 class CudaQueue final : public DeviceQueue {
  public:
-  // Of no GPU: kernels (launch.cuh) run on the CPU at once, their bodies compiled for it; memory is
-  // the CPU's. For tests of GPU code where there is no GPU (emulation.h).
+  // A queue without a GPU: kernels (launch.cuh) run immediately on the CPU, their bodies compiled
+  // for it, on CPU memory. For tests of GPU code on machines without a GPU (emulation.h).
   struct Emulated {
     QueueTrace* trace;  // may be null; else it must outlive the queue
   };
@@ -63,27 +62,28 @@ class CudaQueue final : public DeviceQueue {
   const uint64_t* step_place() const;
   std::unique_ptr<DeviceGraph> Capture(const std::function<void()>& body) override;
 
-  // Makes its GPU the one of this thread, which launches and cuBLAS calls need. Throws what the
-  // queue was lost with.
+  // Makes its GPU the current CUDA device of this thread, as launches and cuBLAS calls need. Throws
+  // the error by which the queue was lost.
   void Bind() const;
-  // Of a stand-in, before each launch: whether its work is to be kept by Keep instead of done.
-  bool KeepsWork(std::string_view kernel) const;
-  void Keep(std::function<void()> work) const;
-  // Calls a library, which queues work. By value: a stand-in that keeps work calls it later.
+  // For an emulated queue, before each launch: returns true if CaptureWork must record the work
+  // instead of running it.
+  bool CapturesWork(std::string_view kernel) const;
+  void CaptureWork(std::function<void()> work) const;
+  // Calls a library, which queues work. By value: an emulated queue that captures calls it later.
   template <typename Work>
   void Call(std::string_view name, const Work& work) const {
-    if (emulated() && KeepsWork(name)) return Keep(work);
+    if (emulated() && CapturesWork(name)) return CaptureWork(work);
     work();
   }
 
-  // Whether products of f32 round what they multiply to TF32 (Tf32Scope of gemm.h).
+  // True if products of f32 may round their operands to TF32 (Tf32Scope of gemm.h).
   bool tf32() const { return tf32_; }
   void set_tf32(bool tf32) { tf32_ = tf32; }
 
-  // Handles of libraries that not every net needs (cudnn.h, cublas_lt.h), made when they are asked
-  // for first: so in a first pass or before it, since that allocates and waits. They end with the
-  // queue. The stand-in has them where tests put functions in place of the library. Throw
-  // kDeviceFailure where the library cannot be used.
+  // Handles of libraries that not every net needs (cudnn.h, cublas_lt.h), created at the first use:
+  // that must be before or in a first pass, since it allocates and waits. The queue destroys them.
+  // An emulated queue has them if tests replaced the functions of the library. Throw kDeviceFailure
+  // if the library cannot be used.
   cudnnContext* cudnn() const;
   cublasLtContext* cublas_lt() const;
 
@@ -110,7 +110,7 @@ class CudaQueue final : public DeviceQueue {
   std::unique_ptr<State> state_;
 };
 
-// The queue of a context on a GPU, bound to this thread.
+// Returns the queue of a context on a GPU, bound to this thread.
 CudaQueue& BoundQueue(const ExecContext& context);
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// cuDNN 9, loaded when it is asked for first; see shared_library.h.
+// cuDNN 9, loaded at the first use; see shared_library.h.
 #pragma once
 
 #if __has_include(<cudnn.h>)
@@ -9,7 +9,7 @@
 
 namespace crema {
 
-// Its functions that we call.
+// The functions that Crema calls.
 struct CudnnLibrary {
   decltype(&cudnnCreate) create;
   decltype(&cudnnDestroy) destroy;
@@ -53,20 +53,20 @@ struct CudnnLibrary {
   decltype(&cudnnBatchNormalizationBackward) batch_norm_backward;
 };
 
-// Why cuDNN cannot be used here: it cannot be loaded, it is of another age, there is no GPU. Empty
-// when it can be. Found once a process. Thread safety: any number of threads.
+// Returns why cuDNN cannot be used: it cannot be loaded, it has another major version, or there is
+// no GPU. Empty if it can. Determined once per process. Thread safety: any number of threads.
 std::string WhyNoCudnn();
 
-// Throws kDeviceFailure with these words where it cannot be used. It stays loaded. Thread safety:
-// any number of threads.
+// Throws kDeviceFailure with the reason of WhyNoCudnn if it cannot be used. It stays loaded. Thread
+// safety: any number of threads.
 const CudnnLibrary& Cudnn();
 
-// Throws kOutOfMemory or kDeviceFailure with cuDNN's words, unless `status` is success; `call`
+// Throws kOutOfMemory or kDeviceFailure with cuDNN's message, unless `status` is success; `call`
 // names the function.
 void CheckCudnn(cudnnStatus_t status, std::string_view call);
 
-// For tests: as long as this lives, these functions are cuDNN, and no GPU is needed. One at a time,
-// while no other thread asks for cuDNN; the functions must outlive the queues that used them.
+// For tests: while this object lives, its functions replace cuDNN, and no GPU is needed. One at a
+// time, while no other thread uses cuDNN; the functions must outlive the queues that used them.
 class CudnnStandIn {
  public:
   explicit CudnnStandIn(const CudnnLibrary& functions);

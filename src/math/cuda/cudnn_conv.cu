@@ -17,7 +17,8 @@ namespace {
 
 constexpr size_t kMostTimed = 8;  // engines that are measured
 
-// The plan, or null where cuDNN or the bound say no: then `reason` is the first of the reasons.
+// Returns the plan, or null if cuDNN or the workspace bound rejects it: then `reason` is the first
+// of the reasons.
 std::unique_ptr<CudnnPlan> PlanOf(cudnnHandle_t handle,
                                   const std::shared_ptr<const CudnnGraph>& graph,
                                   const CudnnEngine& engine, int64_t bound, std::string* reason) {
@@ -31,13 +32,14 @@ std::unique_ptr<CudnnPlan> PlanOf(cudnnHandle_t handle,
     return refuse(StrCat(engine.name, " of cuDNN needs ", plan->workspace(),
                          " bytes of workspace, more than ", bound));
   } catch (const Error& error) {
-    // Engines that heuristics propose may still refuse, in various words.
+    // Engines proposed by the heuristics may still fail, with various messages.
     if (error.code() == ErrorCode::kOutOfMemory) throw;
     return refuse(error.what());
   }
 }
 
-// None where the heuristics refuse or know none; `reason` is why, unless there is one.
+// Returns no engine if the heuristics fail or know none; `reason` then says why, unless it is
+// already set.
 std::vector<CudnnEngine> Proposed(const CudnnGraph& graph, const CudnnConvSpec& spec, bool fallback,
                                   std::string* reason) {
   try {
@@ -52,8 +54,8 @@ std::vector<CudnnEngine> Proposed(const CudnnGraph& graph, const CudnnConvSpec& 
   }
 }
 
-// The first that can be had, also of those that are `proposed` no more. Throws kUnsupported, with
-// `reason` if there is one.
+// Returns the first plan that can be made, also of engines that are no longer proposed. Throws
+// kUnsupported with `reason`, if there is one.
 std::unique_ptr<CudnnPlan> FirstPlan(cudnnHandle_t handle,
                                      const std::shared_ptr<const CudnnGraph>& graph,
                                      const CudnnConvSpec& spec,
@@ -67,20 +69,20 @@ std::unique_ptr<CudnnPlan> FirstPlan(cudnnHandle_t handle,
     return plan;
   };
   if (auto plan = first_of(proposed)) return plan;
-  // To ask for these takes ten times as long as all else here.
+  // The query for these takes ten times as long as everything else here.
   if (auto plan = first_of(Proposed(*graph, spec, true, &reason))) return plan;
   Fail(ErrorCode::kUnsupported,
        reason.empty() ? "cuDNN has no engine for it that repeats its bits in this precision"
                       : reason);
 }
 
-// Seconds that `work` takes on the queue: the least of some.
+// Returns the seconds that `work` takes on the queue: the least of several runs.
 double SecondsOf(const CudaQueue& queue, const std::function<void()>& work) {
   constexpr int kRuns = 3;
-  work();  // makes what is made once
+  work();  // creates one-time resources
   double least = std::numeric_limits<double>::infinity();
   for (int run = 0; run < kRuns; ++run) {
-    // No events: this is done once, before graphs and profiles, and engines differ by more.
+    // No events: this runs once, before graphs and profiles, and engines differ by more.
     const_cast<CudaQueue&>(queue).Synchronize();
     const auto start = std::chrono::steady_clock::now();
     work();
@@ -91,7 +93,7 @@ double SecondsOf(const CudaQueue& queue, const std::function<void()>& work) {
   return least;
 }
 
-// The same; infinity where an engine that gave a plan fails as it is queued: others may do.
+// The same; infinity if an engine with a plan fails when it is queued: another may succeed.
 double SecondsOrNever(const CudaQueue& queue, const std::function<void()>& work) {
   try {
     return SecondsOf(queue, work);
@@ -205,8 +207,8 @@ void CudnnConvPass::Run(const CudaQueue& queue, const CudnnConvMemory& memory) {
   });
 }
 
-// Of cuDNN itself they stay: these may be in a static variable, and a library that was loaded after
-// that was made ends before it.
+// Entries of cuDNN itself are not destroyed: the cache may be a static variable, and a library
+// loaded after its construction is unloaded before its destruction.
 CudnnSupportCache::~CudnnSupportCache() {
   if (!of_stand_in_) return;
   for (const auto& [gpu, handle] : handles_) library_->destroy(handle);
@@ -229,7 +231,7 @@ std::string CudnnSupportCache::WhyNot(const CudnnConvSpec& spec, int gpu) {
   if (known != reasons_.end()) return known->second;
   std::string reason;
   try {
-    // A stand-in of cuDNN has no GPU.
+    // A replaced cuDNN has no GPU.
     if (WhyNoCuda().empty()) CheckCuda(cudaSetDevice(gpu), "cudaSetDevice");
     const cudnnHandle_t handle = HandleOf(gpu);
     const auto graph = MakeCudnnConvGraph(handle, spec);

@@ -21,7 +21,7 @@ namespace crema {
 
 enum class ConvPass { kForward, kToInput, kToWeights };
 
-// One pass of a convolution: y = w over x, dx from dy and w, or dw from x and dy. Tensors are
+// One pass of a convolution: y from x and w, dx from dy and w, or dw from x and dy. Tensors are
 // dense, row-major or channels last, all of one type; sums are f32.
 struct CudnnConvSpec {
   struct Axis {
@@ -30,25 +30,26 @@ struct CudnnConvSpec {
 
   ConvPass pass = ConvPass::kForward;
   DType dtype = DType::kF32;   // f32, bf16 or f16
-  bool tf32 = false;           // products of f32 may be rounded to 10 bits behind the point
+  bool tf32 = false;           // products of f32 may be rounded to 10 bits of mantissa
   bool channels_last = false;  // filters too
   int64_t batch = 1, groups = 1, in_channels = 1, out_channels = 1;
-  std::vector<Axis> axes;  // of space, 2 or 3
+  std::vector<Axis> axes;  // spatial, 2 or 3
   int64_t alignment = 16;  // of all memory, bytes
-  // What is done to the result of kForward and kToInput, in this order: a tensor like it is added,
-  // a number a channel is added, ReLU with that slope below 0.
+  // The epilogue of kForward and kToInput, in this order: adds a tensor like the result, adds a
+  // bias for each channel, applies ReLU with this negative slope.
   bool sum = false;
   bool bias = false;
   std::optional<float> relu;
 
-  // In training, of a BatchNorm with ReLU in front or behind; only the first goes with the above.
-  // `normalized`: kForward and kToWeights read relu(scale * x + shift), by channel, in place of x.
+  // For training with a BatchNorm and ReLU before or after; only `normalized` may be combined with
+  // the epilogue above. `normalized`: kForward and kToWeights read relu(scale * x + shift), by
+  // channel, instead of x.
   bool normalized = false;
-  // kForward gives the sums of the channels of y, and of their squares, too.
+  // kForward also writes the sums of the channels of y and of their squares.
   bool statistics = false;
-  // kToInput: dx is that of a normalisation's output, relu((norm_x - mean) * inverse * scale +
-  // shift) by channel: dx is 0 where that is not above 0, and the sums for the gradients of its
-  // scale and shift are given too.
+  // kToInput: dx is the gradient of a normalisation's output, relu((norm_x - mean) * inverse *
+  // scale + shift) by channel: dx is 0 unless that is above 0, and the sums for the gradients of
+  // its scale and shift are written too.
   bool norm_gradient = false;
 
   bool fused() const { return sum || bias || relu.has_value(); }
@@ -57,60 +58,60 @@ struct CudnnConvSpec {
   int64_t FilterCount() const;  // of w
 };
 
-// On one line: the same for what must take the same time on one GPU.
+// Describes it on one line; equal lines mean equal running times on one GPU.
 std::string Describe(const CudnnConvSpec& spec);
 
-// What engines may expect of the address of their workspace, as of memory of its own.
+// The alignment that engines may assume of their workspace, as of an allocation of its own.
 inline constexpr int64_t kCudnnWorkspaceLine = 256;
 
-// The workspace that engines may take, bytes: in proportion to the tensors, 256 MiB at most.
+// Returns the most bytes of workspace for an engine: proportional to the tensors, at most 256 MiB.
 int64_t CudnnWorkspaceBound(const CudnnConvSpec& spec);
 
-// Memory of one pass. Of kForward: x, w -> y; of kToInput: y, w -> x; of kToWeights: x, y -> w.
+// Memory of one pass. kForward: x, w -> y; kToInput: y, w -> x; kToWeights: x, y -> w.
 struct CudnnConvMemory {
   const void* x = nullptr;
   const void* w = nullptr;
   const void* y = nullptr;
   const void* sum = nullptr;
   const void* bias = nullptr;
-  // CudnnConvSpec::normalized: numbers of the channels of x, of the type of x.
+  // CudnnConvSpec::normalized: one value for each channel of x, of the type of x.
   const void* scale = nullptr;
   const void* shift = nullptr;
-  // CudnnConvSpec::statistics: f32, one a channel of y.
+  // CudnnConvSpec::statistics: f32, one for each channel of y.
   float* sum_of_y = nullptr;
   float* sum_of_squares = nullptr;
   // CudnnConvSpec::norm_gradient.
   struct Norm {
-    const void* x = nullptr;  // its input, as the result lies
+    const void* x = nullptr;  // its input, with the layout of the result
     // By channel.
     const float *mean = nullptr, *inverse = nullptr, *scale = nullptr, *shift = nullptr;
-    // Given, by channel: the gradients of scale and shift, and what cuDNN gives besides, which
-    // nobody reads: 3 * channels.
+    // Outputs, by channel: the gradients of scale and shift, and further outputs of cuDNN, which
+    // are not read: 3 * channels.
     float *dscale = nullptr, *dshift = nullptr, *equivalents = nullptr;
   } norm = {};
   void* workspace = nullptr;  // aligned to kCudnnWorkspaceLine
 
-  // The largest of 16, 8, 4, 2 that all addresses but the workspace are multiples of.
+  // Returns the largest of 16, 8, 4, 2 that divides all addresses except the workspace.
   int64_t Alignment() const;
 };
 
-// What engines take, by name, as somebody measured it: seconds that `measure(i)` gives for
-// names[i]; empty: nobody measures, and the first is as good as any. `work` says what they do.
+// Returns the times of engines by name: the seconds that `measure(i)` returns for names[i]; empty:
+// nothing is measured, and the first engine is used. `work` describes the computation.
 using CudnnTimer =
     std::function<std::vector<double>(const std::string& work, std::span<const std::string> names,
                                       const std::function<double(size_t)>& measure)>;
 
-// A pass made ready for one session. Thread safety: one thread at a time.
+// A pass prepared for one session. Thread safety: one thread at a time.
 class CudnnConvPass {
  public:
-  // Throws kUnsupported where cuDNN has no engine within CudnnWorkspaceBound. With a timer the
-  // fastest of the engines, run on `memory`, whose results are overwritten.
+  // Throws kUnsupported if cuDNN has no engine within CudnnWorkspaceBound. With a timer it chooses
+  // the fastest engine by running them on `memory`, which overwrites the results.
   CudnnConvPass(const CudaQueue& queue, CudnnConvSpec spec, const CudnnConvMemory& memory,
                 const CudnnTimer& timer);
 
   const std::string& engine() const { return plan_->name(); }
   const CudnnConvSpec& spec() const { return spec_; }
-  // Queues it.
+  // Queues the pass.
   void Run(const CudaQueue& queue, const CudnnConvMemory& memory);
 
  private:
@@ -118,7 +119,7 @@ class CudnnConvPass {
   std::unique_ptr<CudnnPlan> plan_;
 };
 
-// What cuDNN says of passes, asked once a GPU for each of them; that becomes the GPU of the thread.
+// Caches which passes cuDNN supports, queried once per GPU; a query sets the current CUDA device.
 // Thread safety: any number of threads.
 class CudnnSupportCache {
  public:
@@ -127,7 +128,7 @@ class CudnnSupportCache {
   CudnnSupportCache(const CudnnSupportCache&) = delete;
   CudnnSupportCache& operator=(const CudnnSupportCache&) = delete;
 
-  // Why it cannot be done; empty: it can. Requires that cuDNN can be used (WhyNoCudnn).
+  // Returns why the pass is not supported, or empty. Requires that cuDNN can be used (WhyNoCudnn).
   std::string WhyNot(const CudnnConvSpec& spec, int gpu);
 
  private:

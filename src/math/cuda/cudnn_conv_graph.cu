@@ -13,18 +13,18 @@ using Sizes = std::vector<int64_t>;
 
 constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
 
-// Elements from one to the next along each axis: batch, channels, space.
-Sizes StridesOf(const Sizes& extents, bool channels_last) {
-  Sizes strides(extents.size());
+// Returns the strides of the axes: batch, channels, spatial axes.
+Sizes StridesOf(const Sizes& sizes, bool channels_last) {
+  Sizes strides(sizes.size());
   int64_t step = 1;
   if (channels_last) {
     strides[1] = step;
-    step *= extents[1];
+    step *= sizes[1];
   }
-  for (size_t i = extents.size(); i-- > 0;) {
+  for (size_t i = sizes.size(); i-- > 0;) {
     if (i == 1 && channels_last) continue;
     strides[i] = step;
-    step *= extents[i];
+    step *= sizes[i];
   }
   return strides;
 }
@@ -90,13 +90,13 @@ class Builder {
     const Sizes channels = OfChannels(x_[1]);
     const size_t scaled = Pointwise(CUDNN_POINTWISE_MUL, x, Add(kCudnnScale, channels));
     const size_t shifted = Pointwise(CUDNN_POINTWISE_ADD, scaled, Add(kCudnnShift, channels));
-    // What a convolution reads must have the type of its filters.
+    // The input of a convolution must have the type of its filters.
     const size_t y = AddVirtual(x_, TypeOf(spec_.dtype));
     graph_->AddPointwise({.mode = CUDNN_POINTWISE_RELU_FWD}, shifted, nullptr, y);
     return y;
   }
 
-  // dx through the ReLU, and into the sums of the normalisation.
+  // dx through the ReLU, and the sums of the normalisation.
   void BuildNormGradient() {
     const int64_t channels = x_[1];
     const size_t dy = Add(kCudnnY, y_), w = Add(kCudnnW, w_);
@@ -105,7 +105,7 @@ class Builder {
     const size_t mean = AddSums(kCudnnMean, channels), inverse = AddSums(kCudnnInverse, channels);
     const size_t scale = AddSums(kCudnnNormScale, channels);
     const size_t shift = AddSums(kCudnnNormShift, channels);
-    // Ready engines know just this order, with a mean that is subtracted.
+    // Precompiled engines support only this order, with a mean that is subtracted.
     size_t y = Pointwise(CUDNN_POINTWISE_SUB, x, mean);
     y = Pointwise(CUDNN_POINTWISE_MUL, y, inverse);
     y = Pointwise(CUDNN_POINTWISE_MUL, y, scale);
@@ -123,7 +123,7 @@ class Builder {
                              .summand = AddSums(kCudnnEquivalents + 2, channels)});
   }
 
-  // Sum, bias, ReLU: the order of the engines that cuDNN has ready for it.
+  // Sum, bias, ReLU: the order that cuDNN's precompiled engines support.
   void AddEpilogue(size_t sums, int64_t id, const Sizes& result) {
     const auto next = [&](bool last) { return last ? Add(id, result) : AddVirtual(result); };
     if (spec_.sum) {
@@ -142,7 +142,7 @@ class Builder {
     }
   }
 
-  // What is made of a tensor like x and of numbers by channel.
+  // Applies an operation to a tensor like x and one value for each channel.
   size_t Pointwise(cudnnPointwiseMode_t mode, size_t x, size_t by_channel) {
     const size_t y = AddVirtual(x_);
     graph_->AddPointwise({.mode = mode}, x, &by_channel, y);
@@ -150,35 +150,35 @@ class Builder {
   }
 
   Sizes OfChannels(int64_t channels) const {
-    Sizes extents(x_.size(), 1);
-    extents[1] = channels;
-    return extents;
+    Sizes sizes(x_.size(), 1);
+    sizes[1] = channels;
+    return sizes;
   }
 
-  size_t Add(int64_t id, const Sizes& extents) {
+  size_t Add(int64_t id, const Sizes& sizes) {
     return graph_->AddTensor({.id = id,
                               .type = TypeOf(spec_.dtype),
-                              .extents = extents,
-                              .strides = StridesOf(extents, spec_.channels_last),
+                              .sizes = sizes,
+                              .strides = StridesOf(sizes, spec_.channels_last),
                               .alignment = spec_.alignment});
   }
-  // Of f32, one a channel.
+  // f32, one for each channel.
   size_t AddSums(int64_t id, int64_t channels) {
-    const Sizes extents = OfChannels(channels);
+    const Sizes sizes = OfChannels(channels);
     int64_t alignment = std::max(spec_.alignment, kFloat);
-    // The second and third lie behind the first.
+    // The second and third output follow the first in memory.
     if (id > kCudnnEquivalents) alignment = std::gcd(alignment, kFloat * channels);
     return graph_->AddTensor({.id = id,
                               .type = CUDNN_DATA_FLOAT,
-                              .extents = extents,
-                              .strides = StridesOf(extents, spec_.channels_last),
+                              .sizes = sizes,
+                              .strides = StridesOf(sizes, spec_.channels_last),
                               .alignment = alignment});
   }
-  size_t AddVirtual(const Sizes& extents, cudnnDataType_t type = CUDNN_DATA_FLOAT) {
+  size_t AddVirtual(const Sizes& sizes, cudnnDataType_t type = CUDNN_DATA_FLOAT) {
     return graph_->AddTensor({.id = next_virtual_++,
                               .type = type,
-                              .extents = extents,
-                              .strides = StridesOf(extents, spec_.channels_last),
+                              .sizes = sizes,
+                              .strides = StridesOf(sizes, spec_.channels_last),
                               .is_virtual = true});
   }
 
@@ -189,7 +189,7 @@ class Builder {
   int64_t next_virtual_ = kCudnnVirtual;
 };
 
-// Memory of the tensor of that name.
+// The memory of the tensor with an id.
 struct Named {
   int64_t id;
   const void* data;
@@ -224,7 +224,7 @@ bool MayUseEngine(const CudnnEngine& engine, const CudnnConvSpec& spec) {
   if (engine.Has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return false;
   if (engine.Has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)) return false;
   if (spec.dtype != DType::kF32) return true;
-  // Tensor cores multiply f32 as TF32; inputs that are converted down become halves.
+  // Tensor cores multiply f32 as TF32; inputs that are converted down become half precision.
   if (engine.Has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) return false;
   return spec.tf32 || !engine.Has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
 }
@@ -239,7 +239,7 @@ std::vector<int64_t> CudnnConvIds(const CudnnConvSpec& spec) {
 
 std::vector<void*> CudnnConvData(const CudnnConvSpec& spec, const CudnnConvMemory& memory) {
   std::vector<void*> data;
-  // Packs of cuDNN have what is only read among what is written.
+  // Variant packs of cuDNN do not distinguish inputs from outputs.
   for (const Named& named : AllMemory(spec, memory)) data.push_back(const_cast<void*>(named.data));
   return data;
 }
@@ -255,7 +255,7 @@ std::shared_ptr<const CudnnGraph> MakeCudnnConvGraph(cudnnHandle_t handle,
 
 std::vector<CudnnEngine> CudnnConvEngines(const CudnnGraph& graph, const CudnnConvSpec& spec,
                                           bool fallback, std::string* words) {
-  constexpr size_t kMost = 12;  // to look at; heuristics give dozens at times
+  constexpr size_t kMost = 12;  // examined; heuristics sometimes return dozens
   std::vector<CudnnEngine> engines;
   for (CudnnEngine& engine : CudnnEngines(graph, fallback, words)) {
     if (engines.size() == kMost) break;

@@ -1,4 +1,4 @@
-// From a convolution to its graph; see cudnn_conv.h.
+// Converts a convolution to a cuDNN graph; see cudnn_conv.h.
 #pragma once
 
 #if __has_include(<cudnn.h>)
@@ -10,14 +10,14 @@
 
 namespace crema {
 
-// Names of memory in the graphs.
+// The ids of the tensors in the graphs.
 enum CudnnConvTensor : int64_t {
   kCudnnX = 1,
   kCudnnW,
   kCudnnY,
   kCudnnSum,
   kCudnnBias,
-  kCudnnScale,  // of what is normalized
+  kCudnnScale,  // of the normalised input
   kCudnnShift,
   kCudnnSumOfY,
   kCudnnSumOfSquares,
@@ -30,19 +30,20 @@ enum CudnnConvTensor : int64_t {
   kCudnnDshift,
   kCudnnEquivalents,  // three
   kCudnnLastEquivalent = kCudnnEquivalents + 2,
-  kCudnnVirtual  // and behind it
+  kCudnnVirtual  // and the ids after it
 };
 
 // The tensors of a graph that have memory, in the order of `CudnnConvData`.
 std::vector<int64_t> CudnnConvIds(const CudnnConvSpec& spec);
 std::vector<void*> CudnnConvData(const CudnnConvSpec& spec, const CudnnConvMemory& memory);
 
-// Throws kUnsupported where cuDNN knows no such graph.
+// Throws kUnsupported if cuDNN does not support the graph.
 std::shared_ptr<const CudnnGraph> MakeCudnnConvGraph(cudnnHandle_t handle,
                                                      const CudnnConvSpec& spec);
 
-// Those that may be used: the same bits in each run, sums in f32, and products too unless `tf32`.
-// The best first; at most some. `words` is set, and kUnsupported thrown, as by CudnnEngines.
+// Returns the engines that may be used: the same bits in each run, sums in f32, and products too
+// unless `tf32`. Best first; at most some. Sets `words` and throws kUnsupported as CudnnEngines
+// does.
 std::vector<CudnnEngine> CudnnConvEngines(const CudnnGraph& graph, const CudnnConvSpec& spec,
                                           bool fallback, std::string* words = nullptr);
 

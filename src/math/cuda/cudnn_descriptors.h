@@ -1,4 +1,4 @@
-// Descriptors of cuDNN's single operations.
+// Descriptors of cuDNN's operations outside graphs.
 #pragma once
 
 #if __has_include(<cudnn.h>)
@@ -14,7 +14,7 @@
 
 namespace crema {
 
-// Of the library that made it, which tests may have replaced meanwhile.
+// Uses the library that created it, which tests may have replaced since.
 template <auto CudnnLibrary::*kDestroy>
 struct DestroyCudnnDescriptor {
   const CudnnLibrary* library;
@@ -40,28 +40,27 @@ inline cudnnDataType_t CudnnDataType(DType dtype) {
 
 using CudnnSizes = std::array<int64_t, 4>;
 
-// Whether there are elements, and their extents and strides are numbers of 32 bits.
-inline bool FitsCudnn(const CudnnSizes& extents) {
+// Returns true if there are elements, and sizes and strides fit 32 bits.
+inline bool FitsCudnn(const CudnnSizes& sizes) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   int64_t count = 1;
-  for (const int64_t extent : extents) {
-    if (extent <= 0 || extent > kMost / count) return false;
-    count *= extent;
+  for (const int64_t size : sizes) {
+    if (size <= 0 || size > kMost / count) return false;
+    count *= size;
   }
   return true;
 }
 
 // A dense tensor, the last axis innermost. Requires FitsCudnn. Throws kDeviceFailure.
-inline CudnnTensorOwner MakeCudnnTensor(DType dtype, const CudnnSizes& extents) {
-  CREMA_CHECK(FitsCudnn(extents));
+inline CudnnTensorOwner MakeCudnnTensor(DType dtype, const CudnnSizes& sizes) {
+  CREMA_CHECK(FitsCudnn(sizes));
   cudnnTensorDescriptor_t made = nullptr;
   CheckCudnn(Cudnn().create_tensor(&made), "cudnnCreateTensorDescriptor");
   CudnnTensorOwner tensor(made, {&Cudnn()});
-  const auto extent = [&](size_t axis) { return static_cast<int>(extents[axis]); };
-  CheckCudnn(
-      Cudnn().set_tensor_4d(made, CudnnDataType(dtype), extent(0), extent(1), extent(2), extent(3),
-                            extent(1) * extent(2) * extent(3), extent(2) * extent(3), extent(3), 1),
-      "cudnnSetTensor4dDescriptorEx");
+  const auto size = [&](size_t axis) { return static_cast<int>(sizes[axis]); };
+  CheckCudnn(Cudnn().set_tensor_4d(made, CudnnDataType(dtype), size(0), size(1), size(2), size(3),
+                                   size(1) * size(2) * size(3), size(2) * size(3), size(3), 1),
+             "cudnnSetTensor4dDescriptorEx");
   return tensor;
 }
 

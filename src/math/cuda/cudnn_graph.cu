@@ -65,7 +65,7 @@ CudnnDescriptor& CudnnGraph::Keep(cudnnBackendDescriptorType_t type) {
 size_t CudnnGraph::AddTensor(const CudnnTensor& tensor) {
   auto made = std::make_unique<CudnnDescriptor>(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   made->Set(CUDNN_ATTR_TENSOR_DATA_TYPE, tensor.type);
-  made->Set(CUDNN_ATTR_TENSOR_DIMENSIONS, tensor.extents);
+  made->Set(CUDNN_ATTR_TENSOR_DIMENSIONS, tensor.sizes);
   made->Set(CUDNN_ATTR_TENSOR_STRIDES, tensor.strides);
   made->SetInteger(CUDNN_ATTR_TENSOR_UNIQUE_ID, tensor.id);
   made->SetInteger(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, tensor.alignment);
@@ -133,7 +133,7 @@ const CudnnDescriptor& CudnnGraph::PointwiseDescriptor(const CudnnPointwise& poi
   how.SetArray(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &pointwise.mode);
   how.Set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT);
   if (pointwise.mode == CUDNN_POINTWISE_RELU_FWD) {
-    // NaN must reach the loss, where it is looked for.
+    // NaN must reach the loss, where it is detected.
     const cudnnNanPropagation_t nan = CUDNN_PROPAGATE_NAN;
     how.SetArray(CUDNN_ATTR_POINTWISE_NAN_PROPAGATION, CUDNN_TYPE_NAN_PROPOGATION, 1, &nan);
     how.SetDouble(CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP, 0);
@@ -223,8 +223,8 @@ CudnnEngine Describe(CudnnDescriptor config, int64_t place) {
   return {std::move(config), std::move(name), std::move(notes)};
 }
 
-// The first reason of the stack of them that cuDNN keeps, and forgets once it is read. Stacks of
-// engines are lines as "Warning: CUDNN_STATUS_NOT_SUPPORTED; Reason: w->type != CUDNN_DATA_HALF".
+// Returns the first reason of cuDNN's error stack, which reading clears. Stacks of engines have
+// lines such as "Warning: CUDNN_STATUS_NOT_SUPPORTED; Reason: w->type != CUDNN_DATA_HALF".
 std::string LastWords() {
   constexpr std::string_view kReason = "Reason: ";
   std::array<char, 1024> last{};
@@ -240,7 +240,7 @@ std::string LastWords() {
 }  // namespace
 
 std::vector<CudnnEngine> CudnnEngines(const CudnnGraph& graph, bool fallback, std::string* words) {
-  LastWords();  // of other graphs
+  LastWords();  // clears those of other graphs
   CudnnDescriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   heuristics.Set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph.descriptor());
   const cudnnBackendHeurMode_t mode = fallback ? CUDNN_HEUR_MODE_FALLBACK : CUDNN_HEUR_MODE_A;

@@ -1,7 +1,6 @@
-// Graphs of operations for cuDNN's backend API: descriptors, engines and plans. Where cuDNN has
-// nothing for what it is asked, functions throw kUnsupported with its words, which are a reason to
-// do without and no failure of the GPU; all else as CheckCudnn does.
-// Thread safety of all here: one thread at a time.
+// Graphs of operations for cuDNN's backend API: descriptors, engines and plans. If cuDNN does not
+// support a request, functions throw kUnsupported with its message: a reason to do without cuDNN,
+// not a failure of the GPU. Other errors are as in CheckCudnn. Thread safety: one thread at a time.
 #pragma once
 
 #if __has_include(<cudnn.h>)
@@ -17,11 +16,11 @@
 
 namespace crema {
 
-// As CheckCudnn, but kUnsupported for CUDNN_STATUS_NOT_SUPPORTED, CUDNN_STATUS_BAD_PARAM and their
-// kinds: the GPU has not been asked to do anything.
+// As CheckCudnn, but kUnsupported for CUDNN_STATUS_NOT_SUPPORTED, CUDNN_STATUS_BAD_PARAM and
+// related errors: nothing was run on the GPU.
 void CheckCudnnGraph(cudnnStatus_t status, std::string_view call);
 
-// Owns one descriptor: set, then finalized, then read.
+// Owns one descriptor: attributes are set, it is finalized, then read.
 class CudnnDescriptor {
  public:
   explicit CudnnDescriptor(cudnnBackendDescriptorType_t type);
@@ -55,7 +54,7 @@ class CudnnDescriptor {
   void Set(cudnnBackendAttributeName_t name, cudnnDataType_t value) {
     SetArray(name, CUDNN_TYPE_DATA_TYPE, 1, &value);
   }
-  // Types by name, so that none becomes another one on the way.
+  // Named by type, so that no argument is converted silently.
   void SetInteger(cudnnBackendAttributeName_t name, int64_t value) {
     SetArray(name, CUDNN_TYPE_INT64, 1, &value);
   }
@@ -69,59 +68,59 @@ class CudnnDescriptor {
     SetArray(name, CUDNN_TYPE_BOOLEAN, 1, &value);
   }
 
-  // How many elements there are of that many at most, which are written to `values`; with null,
-  // how many there are at all.
+  // Writes up to `most` elements to `values` and returns their number; with null, returns the total
+  // number.
   int64_t GetArray(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t most,
                    void* values) const;
   int64_t GetInteger(cudnnBackendAttributeName_t name) const;
 
  private:
-  const CudnnLibrary* library_;  // that made it
+  const CudnnLibrary* library_;  // created it
   cudnnBackendDescriptor_t descriptor_ = nullptr;
 };
 
 struct CudnnTensor {
-  int64_t id = 0;  // in its graph, and of its memory when a plan runs
+  int64_t id = 0;  // in its graph; identifies its memory when a plan runs
   cudnnDataType_t type = CUDNN_DATA_FLOAT;
-  std::vector<int64_t> extents;  // batch, channels, spatial axes
+  std::vector<int64_t> sizes;    // batch, channels, spatial axes
   std::vector<int64_t> strides;  // elements
   int64_t alignment = 16;        // bytes
   bool is_virtual = false;       // between operations: it has no memory
 };
 
-// Of all axes of space; sums are f32.
+// All spatial axes; sums are f32.
 struct CudnnWindow {
   std::vector<int64_t> pad, stride, dilation;
 };
 
 struct CudnnPointwise {
   cudnnPointwiseMode_t mode = CUDNN_POINTWISE_ADD;
-  double slope = 0;  // of CUDNN_POINTWISE_RELU_FWD below 0
+  double slope = 0;  // negative slope of CUDNN_POINTWISE_RELU_FWD
 };
 
 // Tensors of the sums for the gradients of a normalisation: its input and the gradient of its
-// output; mean, inverse deviation and scale by channel; then what it gives.
+// output; mean, inverse deviation and scale by channel; then the results.
 struct CudnnNormGradient {
   size_t x, dy, mean, inverse, scale;
   size_t dscale, dshift;
-  // Factors of dy and x and what is added, which together give dx.
+  // dx = dy_factor * dy + x_factor * x + summand.
   size_t dy_factor, x_factor, summand;
 };
 
-// Operations on tensors, in order. What it was made of lives as long.
+// Operations on tensors, in order. The descriptors live as long as the graph.
 class CudnnGraph {
  public:
-  // Returns its number, which operations are given.
+  // Returns the index of the tensor for operations.
   size_t AddTensor(const CudnnTensor& tensor);
-  // y = w over x, dx = w over dy the other way round, dw = dy over x.
+  // y = w over x, dx = the transposed convolution of dy by w, dw = dy over x.
   void AddConvolution(const CudnnWindow& window, size_t x, size_t w, size_t y);
   void AddBackwardData(const CudnnWindow& window, size_t dy, size_t w, size_t dx);
   void AddBackwardFilter(const CudnnWindow& window, size_t x, size_t dy, size_t dw);
-  // y of x and b, as x + b, b being extended along axes of extent 1; or y of x alone.
+  // y = a function of x and b, such as x + b, with b broadcast along axes of size 1; or of x alone.
   void AddPointwise(const CudnnPointwise& pointwise, size_t x, const size_t* b, size_t y);
-  // dx = dy where x, what ReLU was given, is above 0; else 0.
+  // dx = dy where x, the ReLU's input, is above 0; else 0.
   void AddReluBackward(size_t dy, size_t x, size_t dx);
-  // Sums of the channels of x, and of their squares.
+  // Adds outputs for the sums of the channels of x and of their squares.
   void AddStatistics(size_t x, size_t sum, size_t sum_of_squares);
   void AddNormGradient(const CudnnNormGradient& norm);
   void Finalize(cudnnHandle_t handle);
@@ -142,18 +141,18 @@ class CudnnGraph {
 // One way to compute a graph.
 struct CudnnEngine {
   CudnnDescriptor config;
-  std::string name;  // "engine 34 (2)": its number, and its place in what heuristics propose
+  std::string name;  // "engine 34 (2)": its number, and its rank among the heuristics' proposals
   std::vector<cudnnBackendNumericalNote_t> notes;
 
   bool Has(cudnnBackendNumericalNote_t note) const;
 };
 
-// What the heuristics propose, the best first; those of `fallback` are slower and can more.
-// None where there is nothing; then `words`, unless null, is what cuDNN says of it.
+// Returns the engines that the heuristics propose, best first; those of `fallback` are slower and
+// support more. If there are none, `words`, unless null, is cuDNN's reason.
 std::vector<CudnnEngine> CudnnEngines(const CudnnGraph& graph, bool fallback,
                                       std::string* words = nullptr);
 
-// An engine made ready. It may run on any handle of the GPU that it was made for.
+// A prepared engine. It may run on any handle of the GPU that it was prepared for.
 class CudnnPlan {
  public:
   CudnnPlan(cudnnHandle_t handle, std::shared_ptr<const CudnnGraph> graph,
@@ -161,7 +160,7 @@ class CudnnPlan {
 
   const std::string& name() const { return name_; }
   int64_t workspace() const { return workspace_; }  // bytes
-  // Queues it. Of tensors `ids`, which are all that have memory, `data` is the memory.
+  // Queues it. `data` is the memory of the tensors `ids`, which are all tensors that have memory.
   void Run(cudnnHandle_t handle, std::span<const int64_t> ids, std::span<void* const> data,
            void* workspace);
 
@@ -173,7 +172,7 @@ class CudnnPlan {
   std::shared_ptr<const CudnnGraph> graph_;
   CudnnDescriptor plan_;
   int64_t workspace_ = 0;
-  // Of the last run: memory is the same in every pass of a session.
+  // Cached from the last run: memory is the same in every pass of a session.
   std::unique_ptr<CudnnDescriptor> pack_;
   std::vector<void*> packed_;
 };

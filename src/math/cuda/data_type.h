@@ -1,4 +1,4 @@
-// Element types as the libraries of CUDA name them.
+// Element types as CUDA's libraries name them.
 #pragma once
 
 #ifdef __CUDACC__

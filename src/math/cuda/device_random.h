@@ -1,4 +1,4 @@
-// Random draws of kernels.
+// Random numbers in kernels.
 #pragma once
 
 #include "core/rng.h"
@@ -6,14 +6,15 @@
 
 namespace crema {
 
-// A stream whose step is read where the session counts it (DeviceQueue::SetStepPlace), when the
-// kernel runs: work that is launched again draws anew. Without such a place, that of the context.
+// A random stream that reads its step when the kernel runs, from the session's counter
+// (DeviceQueue::SetStepPlace), so that replayed graphs draw new numbers. Without a counter it uses
+// the step of the context.
 class DeviceRandom {
  public:
   DeviceRandom(const CudaQueue& queue, const RandomStream& stream)
       : stream_(stream), step_(queue.step_place()) {}
 
-  // Of kernels.
+  // Call in kernels.
   CREMA_HOST_DEVICE RandomStream Now() const {
     return step_ == nullptr ? stream_ : stream_.At(*step_);
   }

@@ -1,6 +1,6 @@
-// A stand-in for a GPU, where kernels run on the CPU: what their bodies compute and which memory
-// they touch can be tested anywhere, under sanitizers too. What it cannot show: launches, the order
-// in which threads run, and the libraries (cuBLAS, cuDNN), in whose place products are the CPU's.
+// An emulated GPU, whose kernels run on the CPU: tests check results and memory accesses of kernels
+// on any machine, also under sanitizers. Not covered: launches, the order of threads, and the
+// libraries (cuBLAS, cuDNN), whose products the CPU computes.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,16 @@
 
 namespace crema {
 
-// What a stand-in was asked to do, in order, and what it is to do to be a harder test. Entries are
+// The operations of an emulated queue, in order, and settings that make tests harder. Entries are
 // only added while there is room for them (reserve).
 struct QueueTrace {
   enum class What {
     kUpload,       // CopyToDeviceAsync from `place`, in `stream`
     kDownload,     // CopyToHostAsync to `place`
-    kTransferred,  // an upload of the lane of transfers is done
+    kTransferred,  // an upload of the transfer stream is done
     kRecord,       // event `place`, in `stream`
     kStreamWait,   // `stream` by event `place`
-    kAsk,          // whether event `place` has passed
+    kAsk,          // query of event `place`
     kLaunch,
     kBeginRange,
     kEndRange
@@ -34,23 +34,23 @@ struct QueueTrace {
     size_t bytes = 0;  // of kUpload
   };
   std::vector<Entry> entries = {};
-  // Times that the host waited. An event that is asked for has passed, unless transfers are late.
+  // Times that the host waited. A queried event has completed, unless transfers are late.
   int64_t waits = 0;
   int64_t captures = 0;
   int64_t replays = 0;
-  // Uploads in the lane of transfers are done as late as the events allow.
+  // Uploads in the transfer stream are done as late as the events allow.
   bool late_transfers = false;
   bool no_graphs = false;  // as --cuda_graphs=0
-  // The launch of this kernel that comes after so many others of it fails, as on a broken device.
+  // The launch of this kernel after so many others of it fails, as on a broken device.
   std::string broken_kernel = {};
   int64_t whole_launches = 0;
 };
 
-// Its memory is that of CpuAllocator(). Pass it on as any other context of a GPU.
+// Uses the memory of CpuAllocator(). Can be used as any other context of a GPU.
 ExecContext EmulatedGpuContext(uint64_t seed);
-// The same, telling `trace`, which must outlive it.
+// The same, recording in `trace`, which must outlive it.
 ExecContext EmulatedGpuContext(QueueTrace* trace, uint64_t seed);
-// The same in other memory of the CPU.
+// The same with another allocator of CPU memory.
 ExecContext EmulatedGpuContext(Allocator& memory, uint64_t seed);
 
 }  // namespace crema

@@ -17,14 +17,14 @@ struct MatrixSizes {
   int64_t m, n, k, lda, ldb, ldc;
 };
 
-// To 10 bits behind the point; what is no number stays so.
+// Rounds to 10 bits of mantissa; NaN and infinity stay.
 float RoundedToTf32(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   if ((bits & 0x7F800000U) == 0x7F800000U) return value;
   return std::bit_cast<float>((bits + 0xFFFU + (bits >> 13 & 1U)) & ~0x1FFFU);
 }
 
-// One product on the CPU, in place of cuBLAS: sums are floats.
+// Computes one product on the CPU instead of cuBLAS: sums are floats.
 template <typename T>
 void EmulatedGemm(bool tf32, bool ta, bool tb, const MatrixSizes& s, float alpha, const T* a,
                   const T* b, float beta, T* c) {
@@ -71,7 +71,7 @@ void CudaGemmBatched(const CudaQueue& queue, DType dtype, const CudaBatch& batch
         }
       });
     };
-    return queue.KeepsWork("Gemm") ? queue.Keep(run) : run();
+    return queue.CapturesWork("Gemm") ? queue.CaptureWork(run) : run();
   }
 #ifdef __CUDACC__
   const auto op = [](bool transpose) { return transpose ? CUBLAS_OP_T : CUBLAS_OP_N; };

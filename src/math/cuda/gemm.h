@@ -8,8 +8,8 @@
 
 namespace crema {
 
-// While it lives, products of f32 on that queue may round what they multiply to TF32: 8 bits of
-// exponent and 10 behind the point. Sums stay f32. Without it they never do.
+// While it lives, f32 products on that queue may round their operands to TF32: 8 bits of exponent
+// and 10 of mantissa. Sums stay f32. Otherwise they never do.
 class Tf32Scope {
  public:
   explicit Tf32Scope(CudaQueue& queue) : queue_(queue), before_(queue.tf32()) {
@@ -30,8 +30,8 @@ void CudaGemm(const CudaQueue& queue, DType dtype, bool transpose_a, bool transp
               int64_t n, int64_t k, const void* a, int64_t lda, const void* b, int64_t ldb,
               float beta, void* c, int64_t ldc);
 
-// `batch` such products, times alpha; matrix i of each lies i strides of elements behind the first.
-// Those of C must not overlap.
+// `batch` such products, times alpha; matrix i of each starts i strides of elements after the
+// first. Those of C must not overlap.
 struct CudaBatch {
   int64_t count, stride_a, stride_b, stride_c;
   float alpha = 1;

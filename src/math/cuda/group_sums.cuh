@@ -1,5 +1,4 @@
-// Sums over groups of elements (group_stats.h), for normalisation and for learned numbers of
-// channels.
+// Sums over groups of elements (group_stats.h), for normalisation and for parameters of channels.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +8,7 @@
 
 namespace crema {
 
-// Two sums that are taken in one reading.
+// Two sums over the same elements.
 struct SumPair {
   double first, second;
   CREMA_HOST_DEVICE friend SumPair operator+(SumPair a, SumPair b) {
@@ -23,8 +22,8 @@ __device__ inline SumPair OfLane(SumPair pair, int mask) {
 }
 #endif
 
-// a / b of numbers that are not negative; where they are short, as they mostly are, several times
-// as fast on a GPU.
+// Returns a / b of non-negative numbers; if they fit 32 bits, as usual, several times as fast on a
+// GPU.
 CREMA_HOST_DEVICE inline int64_t Quotient(int64_t a, int64_t b) {
   if ((static_cast<uint64_t>(a) | static_cast<uint64_t>(b)) >> 32 == 0) {
     return static_cast<uint32_t>(a) / static_cast<uint32_t>(b);
@@ -32,7 +31,7 @@ CREMA_HOST_DEVICE inline int64_t Quotient(int64_t a, int64_t b) {
   return a / b;
 }
 
-// Where element `i` of group `group` lies. Requires repeats == 1, as all functions here.
+// Returns the offset of element `i` of group `group`. Requires repeats == 1, as all functions here.
 CREMA_HOST_DEVICE inline int64_t ElementOfGroup(const GroupLayout& l, int64_t group, int64_t i) {
   const int64_t outer = Quotient(group, l.inner), inner = group - outer * l.inner;
   const int64_t r = l.runs == 1 ? 0 : Quotient(i, l.run);
@@ -46,39 +45,39 @@ CREMA_HOST_DEVICE inline int64_t GroupOfElement(const GroupLayout& l, int64_t at
   return l.outer == 1 ? inner : Quotient(row, l.runs) * l.inner + inner;
 }
 
-// Whether a thread and not a team takes a part of a group: where the elements of neighbouring
-// groups lie side by side and those of one do not, or groups are small.
+// Returns true if a thread, not a team, sums a part of a group: when the elements of neighbouring
+// groups are adjacent and those of one are not, or groups are small.
 inline bool SumsByThread(const GroupLayout& layout) {
   return (layout.run == 1 && layout.inner > 1) || layout.GroupSize() < Team::kWarp;
 }
 
-// Whether groups are the columns of a matrix.
+// Returns true if groups are the columns of a matrix.
 inline bool AreColumns(const GroupLayout& layout) { return layout.outer == 1 && layout.run == 1; }
 
-// Into how many parts the elements of each group are cut, which are summed side by side.
+// Returns the number of parts into which each group is divided; they are summed in parallel.
 inline int64_t GroupParts(const GroupLayout& layout) {
   const int64_t kMostParts = AreColumns(layout) ? 2048 : 1024;
   const bool by_thread = SumsByThread(layout);
-  // Threads, or teams. Those of columns read two bytes or four at a time.
+  // The number of threads or teams. Those of columns read two or four bytes at a time.
   const int64_t wanted = by_thread ? (AreColumns(layout) ? 1 << 17 : 1 << 16) : 1 << 10;
   const int64_t least = by_thread ? 16 : 8 * Team::kThreads;  // elements of a part
   const int64_t parts = wanted / std::max<int64_t>(1, layout.Groups());
   return std::clamp<int64_t>(std::min(parts, layout.GroupSize() / least), 1, kMostParts);
 }
 
-// Values that SumGroups needs room for.
+// Returns the number of values of scratch for SumGroups.
 inline int64_t GroupSumsScratch(const GroupLayout& layout) {
   return GroupParts(layout) * layout.Groups();
 }
 
-// A term that also writes comes in two parts, so that what is read ahead does not wait for that:
-// Read(group, place), and Take(group, place, what was read), which writes and gives what is summed.
+// A term that also writes is split, so that reads can run ahead of writes: Read(group, place), and
+// Take(group, place, value read), which writes and returns the summand.
 template <typename Term>
 concept ReadsFirst = requires(const Term& term) {
   term.Read(int64_t{}, int64_t{});
 };
 
-// A term that needs something of its group makes the term of one group from that: OfGroup(group).
+// A term that depends on its group returns the term of one group: OfGroup(group).
 template <typename Term>
 CREMA_HOST_DEVICE auto TermOfGroup(const Term& term, int64_t group) {
   if constexpr (requires { term.OfGroup(group); }) {
@@ -105,7 +104,7 @@ CREMA_HOST_DEVICE auto TakeOfTerm(const Term& term, int64_t group, int64_t at, c
   }
 }
 
-// As SumParts, of columns: a thread adds every so many rows, reading some ahead.
+// As SumParts, for columns: a thread adds every n-th row, reading some ahead.
 template <typename Value, typename Term, typename Put>
 static void SumColumnParts(const CudaQueue& queue, const GroupLayout& layout, const Term& term,
                            const Put& put) {
@@ -126,7 +125,7 @@ static void SumColumnParts(const CudaQueue& queue, const GroupLayout& layout, co
   });
 }
 
-// put(part * groups + group, sum of that part)
+// Calls put(part * groups + group, sum of that part).
 template <typename Value, typename Term, typename Put>
 static void SumParts(const CudaQueue& queue, const GroupLayout& layout, const Term& term,
                      const Put& put) {
@@ -164,7 +163,7 @@ static void SumParts(const CudaQueue& queue, const GroupLayout& layout, const Te
            });
 }
 
-// finish(group, the sum of its parts)
+// Calls finish(group, the sum of its parts).
 template <typename Value, typename Finish>
 static void JoinParts(const CudaQueue& queue, int64_t groups, int64_t parts, const Value* sums,
                       const Finish& finish) {
@@ -183,9 +182,9 @@ static void JoinParts(const CudaQueue& queue, int64_t groups, int64_t parts, con
   });
 }
 
-// finish(group, the sum of term(group, place of an element)) for each group, by one thread. The sum
-// is of the type of `term`: a number or a SumPair. Terms of two parts (ReadsFirst), which are taken
-// once of each element, and those that are made of a group (TermOfGroup) are terms too.
+// Calls finish(group, the sum of term(group, place of an element)) for each group, by one thread.
+// The sum has the type of `term`: a number or a SumPair. Terms may be split (ReadsFirst), evaluated
+// once for each element, and may depend on the group (TermOfGroup).
 template <typename Value, typename Term, typename Finish>
 static void SumGroups(const CudaQueue& queue, const GroupLayout& layout, const Term& term,
                       Value* scratch, const Finish& finish) {

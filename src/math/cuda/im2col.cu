@@ -4,7 +4,7 @@
 namespace crema {
 namespace {
 
-// A thread takes one window of one plane, so that neighbours write next to each other.
+// A thread handles one window of one plane, so that neighbouring threads write adjacent elements.
 template <typename T, int kMost>
 void TakeColumns(const CudaQueue& queue, const SlidingWindow<kMost>& sliding, int64_t planes,
                  const T* images, T* columns) {

@@ -1,4 +1,4 @@
-// Convolution as a matrix product on the GPU: the patches of images as columns, and back.
+// Convolution as a matrix product on the GPU: converts the patches of images to columns, and back.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace crema {
 
 // As Im2col and Col2im of math/im2col.h, for f32, f16 or bf16. `planes` are the channels of all
-// images: those of an image lie one behind the other, and so do the images. Queued; do not wait.
+// images; they are contiguous. Queued; do not wait.
 void CudaIm2col(const CudaQueue& queue, DType dtype, const ConvWindow& window, int64_t planes,
                 const void* images, void* columns);
 void CudaCol2im(const CudaQueue& queue, DType dtype, const ConvWindow& window, int64_t planes,

@@ -1,10 +1,9 @@
-// What all GPU code shares: element types and launches. A kernel is a body, given as
+// Element types and launches, for all GPU code. A kernel is a body, given as
 //   [=] CREMA_HOST_DEVICE(int64_t i) { ... }
 // by a function template or function at namespace scope (nvcc takes no such lambda inside a generic
 // lambda or a private method). The same body runs on a GPU and, for tests, on the CPU
-// (emulation.h); without nvcc these files are C++ like any other. Functions in headers that have
-// such lambdas are static: nvcc finds the CPU's code of a lambda by the function around it, a file
-// at a time.
+// (emulation.h); without nvcc these files are plain C++. Functions in headers with such lambdas are
+// static: nvcc identifies the host code of a lambda by its enclosing function, per file.
 #pragma once
 
 #ifdef __CUDACC__
@@ -35,8 +34,8 @@ inline bool IsCudaFloat(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kBF16;
 }
 
-// Calls body(T{}) with T = float, __half or __nv_bfloat16; where nvcc does not compile, with float
-// or the bfloat16 of the CPU.
+// Calls body(T{}) with T = float, __half or __nv_bfloat16; without nvcc, with float or the CPU's
+// bfloat16.
 template <typename Body>
 void DispatchCudaFloat(DType dtype, const Body& body) {
   CREMA_CHECK(IsCudaFloat(dtype));
@@ -49,7 +48,7 @@ void DispatchCudaFloat(DType dtype, const Body& body) {
   body(float{});
 }
 
-// Halves are computed with as floats.
+// Half types are computed as floats.
 template <typename T>
 CREMA_HOST_DEVICE inline float ToFloat(T value) {
   return static_cast<float>(value);
@@ -77,7 +76,7 @@ __global__ void __launch_bounds__(Team::kThreads) RunTeams(int64_t teams, const 
 }
 #endif
 
-// Queues body(i) for i = 0 .. count - 1, in any order, a thread each. `name` is for errors.
+// Queues body(i) for i = 0 .. count - 1, in any order, one thread each. `name` is for errors.
 template <typename Body>
 void ForElements(const CudaQueue& queue, [[maybe_unused]] std::string_view name, int64_t count,
                  const Body& body) {
@@ -86,8 +85,8 @@ void ForElements(const CudaQueue& queue, [[maybe_unused]] std::string_view name,
     const auto run = [count](const Body& body_of) {
       for (int64_t i = 0; i < count; ++i) body_of(i);
     };
-    if (!queue.KeepsWork(name)) return run(body);
-    return queue.Keep([=] { run(body); });
+    if (!queue.CapturesWork(name)) return run(body);
+    return queue.CaptureWork([=] { run(body); });
   }
 #ifdef __CUDACC__
   const int64_t blocks = std::min(kMaxBlocks, (count + Team::kThreads - 1) / Team::kThreads);
@@ -96,7 +95,7 @@ void ForElements(const CudaQueue& queue, [[maybe_unused]] std::string_view name,
 #endif
 }
 
-// Queues body(team, i) for i = 0 .. teams - 1, in any order, a team each.
+// Queues body(team, i) for i = 0 .. teams - 1, in any order, one team each.
 template <typename Body>
 void ForTeams(const CudaQueue& queue, [[maybe_unused]] std::string_view name, int64_t teams,
               const Body& body) {
@@ -105,8 +104,8 @@ void ForTeams(const CudaQueue& queue, [[maybe_unused]] std::string_view name, in
     const auto run = [teams](const Body& body_of) {
       for (int64_t i = 0; i < teams; ++i) body_of(Team{}, i);
     };
-    if (!queue.KeepsWork(name)) return run(body);
-    return queue.Keep([=] { run(body); });
+    if (!queue.CapturesWork(name)) return run(body);
+    return queue.CaptureWork([=] { run(body); });
   }
 #ifdef __CUDACC__
   const int64_t blocks = std::min(kMaxBlocks, teams);

@@ -11,7 +11,7 @@
 namespace crema {
 namespace {
 
-// Of the library that made it, which tests may have replaced meanwhile.
+// Uses the library that created it, which tests may have replaced since.
 template <auto CublasLtLibrary::*kDestroy>
 struct Destroy {
   const CublasLtLibrary* library;
@@ -54,8 +54,8 @@ uint32_t EpilogueOf(const LtProductConfig& config) {
   return config.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-// Of C^T = op(B)^T op(A)^T: its left matrix is B. The bias goes along the columns of C, which are
-// the rows of C^T, as the epilogue has it.
+// Describes C^T = op(B)^T op(A)^T: its left matrix is B. The bias runs along the columns of C,
+// which are the rows of C^T, as the epilogue requires.
 Operation MakeOperation(const LtProductConfig& config) {
   const bool tf32 = config.tf32 && config.dtype == DType::kF32;
   cublasLtMatmulDesc_t made = nullptr;
@@ -111,7 +111,7 @@ struct LtProduct::Descriptors {
 LtProduct::LtProduct(const CudaQueue& queue, const LtProductConfig& config)
     : config_(config), descriptors_(std::make_unique<Descriptors>(config)) {
   CREMA_CHECK(config.m > 0 && config.n > 0 && config.k > 0);
-  // Only its alignment is looked at now.
+  // Only the alignment of the pointer matters here.
   const auto bias = static_cast<uintptr_t>(config.alignment);
   if (config.bias) Set(descriptors_->operation.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
   const Preference preference = MakePreference(config);

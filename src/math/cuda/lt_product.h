@@ -1,4 +1,4 @@
-// A product by cuBLASLt, which adds a bias and cuts off as it writes.
+// A product by cuBLASLt, with bias and ReLU in its epilogue.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +10,16 @@
 
 namespace crema {
 
-// C = relu(op(A) op(B) + bias), row-major, sizes and leading dimensions as CudaGemm has them.
+// C = relu(op(A) op(B) + bias), row-major, sizes and leading dimensions as in CudaGemm.
 struct LtProductConfig {
   DType dtype = DType::kF32;  // f32, f16 or bf16 of all blobs; sums are f32
-  bool tf32 = false;          // products of f32 round what they multiply to TF32
+  bool tf32 = false;          // f32 products may round their operands to TF32
   bool transpose_a = false, transpose_b = false;
   int64_t m = 0, n = 0, k = 0;  // none of them 0
   int64_t lda = 0, ldb = 0, ldc = 0;
   bool bias = false;  // of n elements, added to each row
   bool relu = false;
-  size_t workspace = 0;  // bytes that an algorithm may ask for
+  size_t workspace = 0;  // bytes that an algorithm may use
   size_t alignment = 0;  // of all addresses, in bytes
 
   bool operator==(const LtProductConfig&) const = default;
@@ -29,21 +29,21 @@ struct LtPointers {
   const void *a, *b, *bias;  // bias may be null
   void* c;
 };
-// What all of them are multiples of, 256 at most.
+// Returns the largest power of two, at most 256, that divides all of them.
 size_t AlignmentOf(const LtPointers& pointers);
 
-// The fastest algorithm by cuBLASLt's own estimate, for the GPU of `queue`. Move only. Thread
+// Uses the fastest algorithm by cuBLASLt's estimate, for the GPU of `queue`. Move only. Thread
 // safety: one thread at a time.
 class LtProduct {
  public:
-  // Throws kDeviceFailure, also where cuBLASLt cannot be used. Does not wait for the GPU.
+  // Throws kDeviceFailure, also if cuBLASLt cannot be used. Does not wait for the GPU.
   LtProduct(const CudaQueue& queue, const LtProductConfig& config);
   ~LtProduct();
   LtProduct(const LtProduct&) = delete;
   LtProduct& operator=(const LtProduct&) = delete;
 
   const LtProductConfig& config() const { return config_; }
-  // Whether cuBLASLt has an algorithm; Run needs one.
+  // Returns true if cuBLASLt has an algorithm; Run requires one.
   bool found() const { return found_; }
   // Queued; does not wait. `workspace`: as many bytes as in the config, at a multiple of 256.
   void Run(const CudaQueue& queue, const LtPointers& pointers, void* workspace);

@@ -42,7 +42,7 @@ const NcclLibrary& Nccl() {
 
 struct NcclGroup::Ranks {
   struct Rank {
-    // Held by who calls NCCL with this communicator. Timed, for Abort: a thread may hang in a call.
+    // Held during NCCL calls with this communicator. Timed, for Abort: a call may hang.
     std::timed_mutex mutex;
     ncclComm_t communicator = nullptr;
   };
@@ -68,9 +68,9 @@ struct NcclGroup::Ranks {
   void AbortOne(Rank* rank) const noexcept {
     constexpr std::chrono::seconds kPatience(1);
     std::unique_lock lock(rank->mutex, std::defer_lock);
-    // Who still holds it waits within NCCL for a rank that failed; that ends when it is aborted.
+    // A holder waits within NCCL for a rank that failed; the abort ends the wait.
     static_cast<void>(lock.try_lock_for(kPatience));
-    library.abort(rank->communicator);  // there is nobody to tell what it returns
+    library.abort(rank->communicator);  // the result has no receiver
   }
 
   const NcclLibrary& library;
@@ -89,7 +89,7 @@ NcclGroup::NcclGroup(const std::vector<int>& gpus, const NcclLibrary& library)
 }
 
 NcclGroup::~NcclGroup() {
-  if (ranks_->aborted) return;  // and so destroyed
+  if (ranks_->aborted) return;  // which also destroyed them
   for (const Ranks::Rank& rank : ranks_->of) ranks_->library.destroy(rank.communicator);
 }
 
@@ -110,20 +110,20 @@ void NcclGroup::Broadcast(int rank, const CudaQueue& queue, std::span<const Byte
       status = ranks_->library.broadcast(blob.data, blob.data, blob.size, ncclChar, 0, communicator,
                                          queue.stream());
     }
-    const ncclResult_t ended = ranks_->library.group_end();  // closes it behind an error, too
+    const ncclResult_t ended = ranks_->library.group_end();  // closes the group after an error, too
     ranks_->Check(status, "ncclBroadcast");
     ranks_->Check(ended, "ncclGroupEnd");
   });
 }
 
-// Each communicator on a thread of its own, as one may wait for the kernels of another.
+// Aborts each communicator on its own thread, as one may wait for the kernels of another.
 void NcclGroup::Abort() noexcept {
   if (ranks_->aborted.exchange(true)) return;
   std::vector<std::thread> threads;
   for (Ranks::Rank& rank : ranks_->of) {
     try {
       threads.emplace_back([this, &rank] { ranks_->AbortOne(&rank); });
-    } catch (const std::exception&) {  // no more threads
+    } catch (const std::exception&) {  // no thread could be started
       ranks_->AbortOne(&rank);
     }
   }

@@ -1,4 +1,4 @@
-// NCCL: sums and copies between GPUs of this process. Loaded when it is asked for first; see
+// NCCL: sums and copies between GPUs of this process. Loaded at the first use; see
 // shared_library.h. This header needs no header of NCCL.
 #pragma once
 
@@ -14,32 +14,32 @@ namespace crema {
 
 struct NcclLibrary;  // nccl_library.h
 
-// Communicators of some GPUs, of which each is a rank. Thread safety: one thread a rank, each
-// with the queue of its GPU; Abort any.
+// Communicators of several GPUs, each of which is a rank. Thread safety: one thread per rank, each
+// with the queue of its GPU; Abort: any.
 class NcclGroup {
  public:
-  // Rank r is GPU gpus[r]; no GPU may be there twice. Connects them. Throws kDeviceFailure with the
-  // words of NCCL, or of the loader where it cannot be loaded.
+  // Connects the ranks; rank r is GPU gpus[r], and no GPU may occur twice. Throws kDeviceFailure
+  // with the message of NCCL, or of the loader if it cannot be loaded.
   explicit NcclGroup(const std::vector<int>& gpus);
-  // The same by these functions, which must outlive it; for tests.
+  // The same with these functions, which must outlive it; for tests.
   NcclGroup(const std::vector<int>& gpus, const NcclLibrary& library);
-  // Requires: what ranks have queued is complete in all of them, or was aborted.
+  // Requires: the queued work is complete in all ranks, or was aborted.
   ~NcclGroup();
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
 
-  // These do not wait. Every rank calls them as often, in the same order, with as many elements;
-  // the queue is bound to this thread. Throw kDeviceFailure, kCancelled once it is aborted.
-  // In place; the sums have the same bits in all ranks.
+  // These functions do not wait. All ranks make the same calls in the same order, with the same
+  // number of elements; the queue is bound to this thread. Throw kDeviceFailure, and kCancelled
+  // after Abort. Sum is in place; its results have the same bits in all ranks.
   void Sum(int rank, const CudaQueue& queue, float* values, int64_t count);
   struct Bytes {
     void* data = nullptr;
     size_t size = 0;
   };
-  // All become those of rank 0, in one operation.
+  // Copies the blobs of rank 0 to all ranks, in one operation.
   void Broadcast(int rank, const CudaQueue& queue, std::span<const Bytes> blobs);
 
-  // Ends what is queued, on all GPUs, with results that are undefined.
+  // Aborts the queued work on all GPUs, with undefined results.
   void Abort() noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// The functions of NCCL that we call, for nccl.cu and for tests of it.
+// The functions of NCCL that Crema calls, for nccl.cu and its tests.
 #pragma once
 
 #if __has_include(<nccl.h>)

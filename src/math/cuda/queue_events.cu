@@ -1,4 +1,4 @@
-// Events, transfers that do not wait, and ranges for profilers.
+// Events, asynchronous transfers, and ranges for profilers.
 #ifdef __CUDACC__
 #include <nvtx3/nvToolsExt.h>
 #endif
@@ -16,7 +16,7 @@ using What = QueueTrace::What;
 
 }  // namespace
 
-// Work of the lane of computing is done at once; transfers may be late.
+// Work of the compute stream is done at once; transfers may be late.
 class CudaQueue::EmulatedEvent final : public DeviceEvent {
  public:
   explicit EmulatedEvent(CudaQueue& queue) : queue_(queue) {}
@@ -85,7 +85,7 @@ class CudaQueue::Event final : public DeviceEvent {
     cudaError_t status = cudaSuccess;
     Ask("asks for events", [&] {
       status = cudaEventQuery(event_);
-      // No error, but CheckLaunch must not find it as the last one either.
+      // Not an error, but CheckLaunch must not find it as the last one.
       if (status == cudaErrorNotReady) return void(cudaGetLastError());
       CheckCuda(status, "cudaEventQuery");
     });

@@ -1,4 +1,4 @@
-// Work that is kept, to be launched again at once.
+// Captured graphs, which a queue launches again.
 #include <functional>
 #include <memory>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace crema {
 
-// The same calls with the same arguments.
+// Repeats the same calls with the same arguments.
 class CudaQueue::EmulatedGraph final : public DeviceGraph {
  public:
   EmulatedGraph(CudaQueue& queue, std::vector<std::function<void()>> work)
@@ -53,13 +53,13 @@ class CudaQueue::Graph final : public DeviceGraph {
   cudaGraphExec_t graph_ = nullptr;
 };
 
-// Ends what was begun, also where the work could not be kept; a graph only where it could.
+// Ends a capture, also a failed one; returns a graph only after a complete one.
 static cudaGraph_t EndCapture(cudaStream_t stream, bool whole) {
   cudaGraph_t graph = nullptr;
   const cudaError_t status = cudaStreamEndCapture(stream, &graph);
   if (whole && status == cudaSuccess) return graph;
   if (graph != nullptr) cudaGraphDestroy(graph);
-  cudaGetLastError();  // of a capture that was given up
+  cudaGetLastError();  // clears the error of an abandoned capture
   return nullptr;
 }
 
@@ -70,15 +70,15 @@ std::unique_ptr<DeviceGraph> CudaQueue::Capture(const std::function<void()>& bod
   State& state = *state_;
   if (state.no_graphs) Fail(ErrorCode::kUnsupported, "--cuda_graphs=0 switches them off");
   if (state.trace != nullptr) ++state.trace->captures;
-  std::vector<std::function<void()>> kept;
+  std::vector<std::function<void()>> captured;
 #ifdef __CUDACC__
-  // Of this thread only: other threads may allocate, for other sessions, meanwhile.
+  // This thread only: other threads may allocate meanwhile for other sessions.
   if (!emulated()) {
     CheckCuda(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal),
               "cudaStreamBeginCapture");
   }
 #endif
-  if (emulated()) state.kept = &kept;
+  if (emulated()) state.captured = &captured;
   state.capturing = true;
   state.refused = nullptr;
   std::string reason;
@@ -89,13 +89,13 @@ std::unique_ptr<DeviceGraph> CudaQueue::Capture(const std::function<void()>& bod
   } catch (...) {
     reason = "it ends with an exception";
   }
-  state.kept = nullptr;
+  state.captured = nullptr;
   state.capturing = false;
 #ifdef __CUDACC__
   if (!emulated()) {
     cudaGraph_t graph = EndCapture(stream_, reason.empty());
     if (graph != nullptr) {
-      // Where the memory for it is missing, work that is queued anew may have enough.
+      // If memory is insufficient for the graph, queuing the work again may still succeed.
       std::unique_ptr<DeviceGraph> made;
       try {
         made = std::make_unique<Graph>(*this, graph);
@@ -109,7 +109,7 @@ std::unique_ptr<DeviceGraph> CudaQueue::Capture(const std::function<void()>& bod
   }
 #endif
   if (!reason.empty()) Fail(ErrorCode::kUnsupported, reason);
-  return std::make_unique<EmulatedGraph>(*this, std::move(kept));
+  return std::make_unique<EmulatedGraph>(*this, std::move(captured));
 }
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// What sessions have a queue compute besides their layers.
+// Kernels of sessions, besides those of their layers.
 #include "math/cuda/launch.cuh"
 
 namespace crema {

@@ -1,4 +1,4 @@
-// What a CudaQueue has besides its stream; of the files that implement it.
+// The internal state of a CudaQueue; for the files that implement it.
 #pragma once
 
 #include <deque>
@@ -18,17 +18,17 @@ struct CudaQueue::State {
   const uint64_t* step_place = nullptr;
   bool no_graphs = false;
   bool capturing = false;
-  const char* refused = nullptr;  // what the work that is being captured did, and must not
+  const char* refused = nullptr;  // forbidden operation of the work being captured
 
 #ifdef __CUDACC__
   cudaStream_t transfers = nullptr;
   void* cublas_workspace = nullptr;
 #endif
 
-  // Of a stand-in.
+  // Emulation only.
   QueueTrace* trace = nullptr;
-  std::vector<std::function<void()>>* kept = nullptr;  // by Capture
-  std::deque<std::function<void()>> late;              // transfers that are not done yet
+  std::vector<std::function<void()>>* captured = nullptr;  // by Capture
+  std::deque<std::function<void()>> late;                  // transfers that are not done yet
   int64_t transfers_queued = 0;
   int64_t transfers_done = 0;
 
@@ -40,7 +40,7 @@ struct CudaQueue::State {
   void NoteWait() {
     if (trace != nullptr) ++trace->waits;
   }
-  // Does transfers until so many have been done since the beginning.
+  // Runs late transfers until `count` have been done since the beginning.
   void TransferUntil(int64_t count) {
     while (transfers_done < count) {
       late.front()();

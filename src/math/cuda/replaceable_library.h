@@ -1,4 +1,4 @@
-// A library of CUDA's that rows can do without, and that tests can put functions in place of.
+// An optional CUDA library, whose functions tests can replace.
 #pragma once
 
 #include <atomic>
@@ -11,12 +11,12 @@
 
 namespace crema {
 
-// `Functions` is the table of its functions. Meant to be a static variable. Thread safety: any
-// number of threads, but for Replace.
+// `Functions` is the table of its functions. For static variables. Thread safety: any number of
+// threads, except for Replace.
 template <typename Functions>
 class ReplaceableLibrary {
  public:
-  // `load` is called at most once, where there is a GPU: handles belong to one. It may throw Error.
+  // `load` is called at most once, and only with a GPU: handles belong to one. It may throw Error.
   ReplaceableLibrary(const char* name, Functions (*load)()) : name_(name) {
     reason_ = WhyNoCuda();
     if (!reason_.empty()) return;
@@ -27,10 +27,10 @@ class ReplaceableLibrary {
     }
   }
 
-  // Empty: it can be used.
+  // Returns why it cannot be used, or empty.
   std::string WhyNot() const { return replaced_by_.load() != nullptr ? "" : reason_; }
 
-  // Throws kDeviceFailure where it cannot be used.
+  // Throws kDeviceFailure if it cannot be used.
   const Functions& Get() const {
     if (const Functions* functions = replaced_by_.load(); functions != nullptr) return *functions;
     if (!functions_) {
@@ -41,7 +41,7 @@ class ReplaceableLibrary {
 
   bool replaced() const { return replaced_by_.load() != nullptr; }
 
-  // Null: no longer. Requires that nobody asks for it meanwhile.
+  // Null: restores the library. Requires that no other thread uses it meanwhile.
   void Replace(const Functions* functions) const {
     CREMA_CHECK((replaced_by_.exchange(functions) == nullptr) == (functions != nullptr));
   }

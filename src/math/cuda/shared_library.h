@@ -1,5 +1,5 @@
-// Libraries of CUDA's that are loaded when they are needed first: linked, they would cost each
-// start of each command, and programs would not start where one is missing.
+// CUDA libraries that are loaded at the first use: linked, they would slow the start of each
+// command, and programs would not start if one is missing.
 #pragma once
 
 #include <dlfcn.h>
@@ -12,10 +12,10 @@
 
 namespace crema {
 
-// An open library; it stays open when this is gone.
+// An open library; it stays open after destruction.
 class SharedLibrary {
  public:
-  // `name` is for messages: "cuDNN". Throws kDeviceFailure with the loader's words.
+  // `name` is for messages: "cuDNN". Throws kDeviceFailure with the loader's message.
   SharedLibrary(std::string name, std::string file)
       : name_(std::move(name)),
         file_(std::move(file)),
@@ -23,7 +23,7 @@ class SharedLibrary {
     if (library_ == nullptr) Refuse();
   }
 
-  // Throws kDeviceFailure where it has no function of that name.
+  // Throws kDeviceFailure if it has no function of that name.
   template <typename Function>
   void Find(const char* symbol, Function* function) const {
     *function = reinterpret_cast<Function>(dlsym(library_, symbol));

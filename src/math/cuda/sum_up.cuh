@@ -1,4 +1,4 @@
-// Weighted sums of several tensors, element by element.
+// Weighted elementwise sums of several tensors.
 #pragma once
 
 #include "math/cuda/launch.cuh"
@@ -15,7 +15,7 @@ struct Operands {
 };
 
 // y = start + the sum of factor * x; `start` may be null, or y. Each element is read before it is
-// written, so that y may be one of x.
+// written, so y may be one of x.
 template <typename T>
 static void SumUp(const CudaQueue& queue, int64_t count, const Operands<T>& operands,
                   const T* start, T* y) {

@@ -1,12 +1,12 @@
-// Sums of matrices that layers add to gradients of learned blobs.
+// Row and column sums of matrices, added to gradients of parameters.
 #pragma once
 
 #include "math/cuda/launch.cuh"
 
 namespace crema {
 
-// sums[c] += the sum of term(r, c) over 0 <= r < rows, for 0 <= c < columns; `term` gives floats. A
-// team takes kTeamColumns columns, so that neighbouring threads read neighbouring columns.
+// sums[c] += the sum of term(r, c) over 0 <= r < rows, for 0 <= c < columns; `term` returns float.
+// A team handles kTeamColumns columns, so that neighbouring threads read neighbouring columns.
 template <typename T, typename Term>
 static void AddColumnSums(const CudaQueue& queue, int64_t rows, int64_t columns, const Term& term,
                           T* sums) {
@@ -30,7 +30,7 @@ static void AddColumnSums(const CudaQueue& queue, int64_t rows, int64_t columns,
   });
 }
 
-// sums[r] += the sum of term(r, c) over 0 <= c < columns, a team a row.
+// sums[r] += the sum of term(r, c) over 0 <= c < columns, one team for each row.
 template <typename T, typename Term>
 static void AddRowSums(const CudaQueue& queue, int64_t rows, int64_t columns, const Term& term,
                        T* sums) {

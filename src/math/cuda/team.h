@@ -1,4 +1,4 @@
-// The threads that work together on one piece of a kernel: a block on a GPU, one thread on the CPU.
+// The threads that run one piece of a kernel together: a block on a GPU, one thread on the CPU.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 namespace crema {
 
 #ifdef __CUDACC__
-// The value of the thread whose index in the warp differs in the bits `mask`. Types of several
-// numbers have one of their own.
+// Returns the value of the thread whose index in the warp differs in the bits `mask`. Types of
+// several numbers overload it.
 template <typename T>
 __device__ T OfLane(T value, int mask) {
   return __shfl_xor_sync(0xFFFFFFFF, value, mask);
@@ -18,14 +18,14 @@ __device__ T OfLane(T value, int mask) {
 
 // A body of ForTeams (launch.cuh) is called by all threads of a team with the same index. Outside
 // the functions below they all do the same, so that plain variables have the same value in each;
-// writing to memory is for bodies given to For. Every thread must reach every call.
-// Sums are taken of a part a thread, which are added in a fixed order: the same on both devices.
+// only bodies given to For may write to memory. Every thread must reach every call. Each thread
+// sums a part, and the parts are added in a fixed order: the same on both devices.
 class Team {
  public:
   static constexpr int kThreads = 256;
   static constexpr int kWarp = 32;
 
-  // body(i) for i = 0 .. count - 1. What was written is seen by all threads after it.
+  // Calls body(i) for i = 0 .. count - 1. Afterwards all threads see what was written.
   template <typename Body>
   CREMA_HOST_DEVICE void For(int64_t count, const Body& body) const {
 #ifdef __CUDA_ARCH__
@@ -36,7 +36,7 @@ class Team {
 #endif
   }
 
-  // kThreads floats that the threads share, the same in each call of a body.
+  // Returns kThreads floats that the threads share, the same in each call of a body.
   CREMA_HOST_DEVICE float* Shared() const {
 #ifdef __CUDA_ARCH__
     __shared__ float shared[kThreads];
@@ -46,7 +46,7 @@ class Team {
 #endif
   }
 
-  // The sum of term(i), in its type: float, double or an integer.
+  // Returns the sum of term(i), in its type: float, double or an integer.
   template <typename Term>
   CREMA_HOST_DEVICE auto Sum(int64_t count, const Term& term) const {
     using T = decltype(term(int64_t{0}));
@@ -55,7 +55,7 @@ class Team {
         [](T a, T b) { return a + b; });
   }
 
-  // The largest value(i), and `least` if that is larger or there is none.
+  // Returns the largest value(i), or `least` if that is larger or count is 0.
   template <typename T, typename Value>
   CREMA_HOST_DEVICE T Max(int64_t count, T least, const Value& value) const {
     const auto larger = [](T a, T b) { return a > b ? a : b; };
@@ -63,7 +63,7 @@ class Team {
         count, least, [&](T most, int64_t i) { return larger(most, value(i)); }, larger);
   }
 
-  // The first i of the largest value(i); -1 when there is none. A NaN is never the largest.
+  // Returns the first i with the largest value(i); -1 if there is none. A NaN is never the largest.
   template <typename Value>
   CREMA_HOST_DEVICE int64_t ArgMax(int64_t count, const Value& value) const {
     const auto better = [&](int64_t a, int64_t b) {
@@ -110,7 +110,7 @@ class Team {
 #endif
   }
 
-#ifndef __CUDA_ARCH__  // teams are made where they run and never passed on
+#ifndef __CUDA_ARCH__  // teams are created where they run and never passed on
  private:
   mutable float shared_[kThreads];
 #endif

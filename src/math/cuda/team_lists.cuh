@@ -1,12 +1,12 @@
-// Lists that a team makes and sorts, in the same order each run and on the CPU.
+// Lists that a team fills and sorts, in the same order in each run and on the CPU.
 #pragma once
 
 #include "math/cuda/launch.cuh"
 
 namespace crema {
 
-// put(i, place) for each i of 0 .. count - 1 with keeps(i), in order: place = 0, 1, ... Returns how
-// many there are. What `put` writes must not change what `keeps` says.
+// Calls put(i, place) for each i of 0 .. count - 1 with keeps(i), in order: place = 0, 1, ...
+// Returns their number. The writes of `put` must not change the result of `keeps`.
 template <typename Keeps, typename Put>
 CREMA_HOST_DEVICE int64_t Compact(const Team& team, int64_t count, const Keeps& keeps,
                                   const Put& put) {
@@ -35,13 +35,13 @@ struct Ranked {
   int32_t index;
 };
 
-// The best first; equal ones by their index, so that no two are the same to a sort.
+// Best first; equal ones by their index, so that no two compare equal.
 template <typename Score>
 CREMA_HOST_DEVICE inline bool IsBetter(const Ranked<Score>& a, const Ranked<Score>& b) {
   return a.score > b.score || (a.score == b.score && a.index < b.index);
 }
 
-// Exchanges items[i] and items[i ^ mask] where the later one belongs before the earlier.
+// Exchanges items[i] and items[i ^ mask] if the later one belongs before the earlier.
 template <typename Item, typename Before>
 CREMA_HOST_DEVICE void ExchangePairs(const Team& team, int64_t count, int64_t mask, Item* items,
                                      const Before& before) {
@@ -54,9 +54,9 @@ CREMA_HOST_DEVICE void ExchangePairs(const Team& team, int64_t count, int64_t ma
   });
 }
 
-// A bitonic sort, of any number of items: all exchanges put the first one first, so that items
-// beyond the end, which would be the last, never move. K. E. Batcher: Sorting networks and their
-// applications, 1968.
+// A bitonic sort of any number of items: all exchanges put the first one first, so items beyond the
+// end, which would be the last, never move. K. E. Batcher: Sorting networks and their applications,
+// 1968.
 template <typename Item, typename Before>
 CREMA_HOST_DEVICE void Sort(const Team& team, int64_t count, Item* items, const Before& before) {
   for (int64_t block = 2; block < 2 * count; block *= 2) {

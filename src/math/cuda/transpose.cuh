@@ -1,4 +1,4 @@
-// Matrices transposed, of elements that become another type on the way.
+// Transposes matrices, optionally with a conversion of their elements.
 #pragma once
 
 #include "math/cuda/group_sums.cuh"
@@ -6,7 +6,7 @@
 
 namespace crema {
 
-// Matrices that lie one behind the other, row-major.
+// Contiguous row-major matrices.
 struct Matrices {
   int64_t count, rows, columns;
 };
@@ -27,10 +27,10 @@ static void TransposeElements(const CudaQueue& queue, const Matrices& m, const F
 constexpr int64_t kSide = 16;  // of a tile
 static_assert(kSide * kSide == Team::kThreads);
 
-// Where an element lies in a tile: neighbours in either direction are in different banks.
+// Returns the place of an element in a tile: neighbours in either direction are in different banks.
 CREMA_HOST_DEVICE inline int64_t InTile(int64_t i, int64_t j) { return j * kSide + (i ^ j); }
 
-// By tiles, which teams read along rows and write along columns.
+// Transposes by tiles, which teams read along rows and write along columns.
 template <typename From, typename To>
 static void TransposeTiles(const CudaQueue& queue, const Matrices& m, const From* x, To* y) {
   const int64_t rows = m.rows, columns = m.columns;
@@ -55,10 +55,10 @@ static void TransposeTiles(const CudaQueue& queue, const Matrices& m, const From
 
 }  // namespace transposing
 
-// y = x transposed, each. Queued; the places may not overlap.
+// y = the transpose of each matrix of x. Queued; the memory may not overlap.
 template <typename From, typename To>
 static void Transpose(const CudaQueue& queue, const Matrices& m, const From* x, To* y) {
-  constexpr int64_t kLeast = 8;  // rows and columns that tiles pay for
+  constexpr int64_t kLeast = 8;  // rows and columns worth a tile
   const bool tiles = m.rows >= kLeast && m.columns >= kLeast;
   (tiles ? transposing::TransposeTiles<From, To>
          : transposing::TransposeElements<From, To>)(queue, m, x, y);

@@ -1,4 +1,4 @@
-// Windows that slide over any number of axes, for kernels of convolution and pooling.
+// Sliding windows over any number of axes, for kernels of convolution and pooling.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ struct SlidingAxis : PoolAxis {
   int64_t dilation = 1;
 
   CREMA_HOST_DEVICE int64_t Reach() const { return dilation * (kernel - 1) + 1; }
-  // Of the windows that reach over a cell.
+  // The first and last window that covers a cell.
   CREMA_HOST_DEVICE int64_t FirstWindow(int64_t cell) const {
     const int64_t before = cell + pad - Reach() + 1;
     return before <= 0 ? 0 : (before + stride - 1) / stride;
@@ -77,7 +77,7 @@ struct SlidingWindow {
     return number;
   }
 
-  // Calls visit(k, cell) for each kernel element of a window; a cell of -1 lies in the padding.
+  // Calls visit(k, cell) for each kernel element of a window; a cell of -1 is in the padding.
   template <typename Visit>
   CREMA_HOST_DEVICE void ForKernel(int64_t window, const Visit& visit) const {
     const Place<kMost> place = WindowAt(window);
@@ -99,8 +99,8 @@ struct SlidingWindow {
     });
   }
 
-  // Calls visit(k, window) for each kernel element, and the window that it is of, that lies on a
-  // cell.
+  // Calls visit(k, window) for each kernel element that lies on a cell, with the window of that
+  // element.
   template <typename Visit>
   CREMA_HOST_DEVICE void ForViews(int64_t cell, const Visit& visit) const {
     const Place<kMost> place = CellAt(cell);
@@ -117,7 +117,7 @@ struct SlidingWindow {
     });
   }
 
-  // Calls visit(number, window) for each window that reaches over a cell.
+  // Calls visit(number, window) for each window that covers a cell.
   template <typename Visit>
   CREMA_HOST_DEVICE void ForWindowsOver(const Place<kMost>& cell, const Visit& visit) const {
     Place<kMost> begin, end;
@@ -140,7 +140,7 @@ inline SlidingAxis SlidingAxisOf(const PoolWindowNd& w, size_t a) { return {w.ax
 inline size_t AxesOf(const ConvWindow& w) { return static_cast<size_t>(w.axes); }
 inline size_t AxesOf(const PoolWindowNd& w) { return static_cast<size_t>(w.size); }
 
-// With axes of one cell in front where there are fewer than kMost, if that many are wanted.
+// Prepends axes of one cell if there are fewer than kMost and that many are required.
 template <int kMost, typename Window>
 SlidingWindow<kMost> MakeSlidingWindow(const Window& from) {
   SlidingWindow<kMost> made;
@@ -157,7 +157,7 @@ SlidingWindow<kMost> MakeSlidingWindow(const Window& from) {
   return made;
 }
 
-// Calls body(SlidingWindow<kMost>) with a small kMost where it fits.
+// Calls body(SlidingWindow<kMost>) with the smallest kMost that fits.
 template <typename Window, typename Body>
 void WithSlidingWindow(const Window& window, const Body& body) {
   if (AxesOf(window) <= 2) return body(MakeSlidingWindow<2>(window));

@@ -16,8 +16,8 @@ bool At(const std::vector<bool>& flags, int i) {
   return static_cast<size_t>(i) < flags.size() && flags[static_cast<size_t>(i)];
 }
 
-// What a value has memory for: its data, and again its data where the backward pass makes it anew.
-// The latter have the ids behind the former.
+// An id for the memory of each value's data, and another, after all of the former, for its data if
+// the backward pass recomputes it.
 class Placer {
  public:
   explicit Placer(Plan* plan)
@@ -143,9 +143,9 @@ class Placer {
            plan_.options.passes.share_memory;
   }
 
-  // Its inputs lie in the output, where nobody else wants them to lie somewhere or reads them
-  // later: a session may then still turn to other extents, at which it copies them away first.
-  // Backward may read them late.
+  // The inputs lie in the output, unless another layer places them elsewhere or reads them later:
+  // so a session may still use other shapes, for which it first copies them away. Backward may read
+  // them late.
   void PlaceInputsInOutput(int n) {
     PlannedLayer& layer = plan_.layers[Index(n)];
     if (plan_.options.backward || !plan_.options.passes.share_memory) return;

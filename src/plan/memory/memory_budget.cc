@@ -60,7 +60,7 @@ class BudgetFitter {
   }
 
   bool gave_up() const { return gave_up_; }
-  // Of all sets of layers that were chosen on the way.
+  // Returns the smallest arena of all sets of layers that were chosen so far.
   int64_t SmallestArena() {
     std::ranges::stable_sort(chosen_, {}, &Chosen::peak);
     int64_t smallest = std::numeric_limits<int64_t>::max();
@@ -165,7 +165,7 @@ class BudgetFitter {
       if (!candidates[n]) continue;
       size_t before = 0;
       for (size_t size : kSizes) {
-        std::vector<int> layers = InFrontOf(static_cast<int>(n), size, candidates);
+        std::vector<int> layers = CandidatesBefore(static_cast<int>(n), size, candidates);
         if (layers.size() == before) break;
         before = layers.size();
         const double rate = GuessRate(layers);
@@ -176,7 +176,7 @@ class BudgetFitter {
   }
 
   // Returns layer n and up to size - 1 candidates before it, the nearest first.
-  std::vector<int> InFrontOf(int n, size_t size, const std::vector<bool>& candidates) {
+  std::vector<int> CandidatesBefore(int n, size_t size, const std::vector<bool>& candidates) {
     std::vector<int> found;
     std::deque<int> open = {n};
     while (!open.empty() && found.size() < size) {
@@ -197,7 +197,7 @@ class BudgetFitter {
   // it comes first, and put back if another group is better then.
   bool TakeBest() {
     if (gave_up_) return false;
-    while (!groups_.empty() || BringBack()) {
+    while (!groups_.empty() || RetryAside()) {
       Group group = std::move(groups_.front());
       groups_.pop_front();
       if (IsSpent(group)) continue;
@@ -223,8 +223,9 @@ class BudgetFitter {
     return false;
   }
 
-  // Groups that freed nothing may free memory at another step, or with the groups chosen since.
-  bool BringBack() {
+  // Retries groups that freed nothing: they may free memory at another step, or with the groups
+  // chosen since.
+  bool RetryAside() {
     if (!taken_ || aside_.empty()) return false;
     taken_ = false;
     groups_ = std::exchange(aside_, {});
@@ -256,8 +257,8 @@ class BudgetFitter {
   std::deque<Group> groups_;  // by rate
   std::deque<Group> aside_;   // freed nothing when it was their turn
   size_t tried_ = 0;
-  bool gave_up_ = false;  // the search has taken as long as it may
-  bool taken_ = false;    // a group, since those were brought back
+  bool gave_up_ = false;  // the search has reached its limit
+  bool taken_ = false;    // a group, since the last RetryAside
   std::vector<Chosen> chosen_;
 };
 
@@ -269,8 +270,8 @@ void FitMemoryBudget(uint64_t mebibytes, const SourceMap& source, Plan* plan) {
   constexpr uint64_t kMost = std::numeric_limits<int64_t>::max() / kMebibyte;
   const int64_t bytes = static_cast<int64_t>(std::min(mebibytes, kMost)) * kMebibyte;
   if (PlaceBuffers(FindLifetimes(plan)).arena_bytes <= bytes) return;
-  // What runs again has two places, and a range of another value one: the search would first have
-  // to free what taking them apart costs.
+  // Recomputed values have two places, and sub-views have one: the search would first have to free
+  // the memory that separating them costs.
   for (PlannedLayer& layer : plan->layers) layer.can_concat_in_place = false;
   BudgetFitter fitter(plan);
   if (fitter.Fit(bytes)) return;

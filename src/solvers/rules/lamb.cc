@@ -13,7 +13,7 @@
 namespace crema {
 namespace {
 
-// First pass: the means go on, and the squares of weights and directions are summed.
+// The first pass: updates the means, and sums the squares of weights and directions.
 template <typename T>
 [[gnu::always_inline]] inline std::array<double, 2> RunFirst(const Moments<T>& moments,
                                                              const LambDirection<T>& direction,

@@ -1,5 +1,5 @@
-// Steps of the rules whose rate has a factor for each blob, of norms: LARS and LAMB. steps.h
-// explains steps and the letters of the formulas; norms are of one blob.
+// Steps of the rules whose rate has a factor for each blob that depends on norms: LARS and LAMB.
+// steps.h explains steps and the letters of the formulas; norms are of one blob.
 #pragma once
 
 #include <cmath>
@@ -62,7 +62,7 @@ struct LambDirection {
   }
 };
 
-// The second pass, where the means have gone on; `ratio` is LambRatio of the blob.
+// The second pass, after the means were updated; `ratio` is LambRatio of the blob.
 template <typename T>
 struct LambStep {
   static constexpr size_t kHistories = 2;

@@ -1,5 +1,5 @@
-// Norms of learned blobs and their gradients. Sums are taken over blocks of a fixed size, and those
-// are added in order: the same bits for any number of threads.
+// Norms of parameters and their gradients. Sums are computed over blocks of a fixed size, and added
+// in order: the same bits for any number of threads.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 
 namespace crema {
 
-// body(blob, begin, end) gives kSums sums over elements of a blob; the result has them for each
-// blob as a whole. Bodies run on several threads.
+// body(blob, begin, end) returns kSums sums over elements of a blob; the result has the sums of
+// each whole blob. Bodies run on several threads.
 template <size_t kSums, typename Body>
 std::vector<std::array<double, kSums>> SumByBlob(int threads, std::span<const int64_t> counts,
                                                  const Body& body) {
@@ -48,8 +48,7 @@ std::vector<std::array<double, kSums>> SumByBlob(int threads, std::span<const in
   return sums;
 }
 
-// The sum of clamp(scale * x, +-limit)^2. The first is to be inlined into a function that is
-// compiled for several processors.
+// Returns the sum of clamp(scale * x, +-limit)^2. Must be inlined into a multiversioned function.
 template <typename T>
 [[gnu::always_inline]] inline double RunSumOfSquares(const T* x, int64_t count, T scale, T limit) {
   constexpr int64_t kLanes = 16;
@@ -74,7 +73,7 @@ double SumOfSquares(std::span<const float> x, double scale = 1,
 double SumOfSquares(std::span<const double> x, double scale = 1,
                     double limit = std::numeric_limits<double>::infinity());
 
-// The L2 norm of all elements of all blobs.
+// Returns the L2 norm of all elements of all blobs.
 double NormOf(int threads, std::span<const ConstTensorView> blobs);
 
 }  // namespace crema

@@ -5,7 +5,7 @@
 //   w  weight           g  gradient as in UpdateArgs      r  learning rate times lr_mult
 //   m  momentum         d  delta                          t  iteration + 1
 //   D  weight_decay times decay_mult, for the rules that decouple it; the others have it in g
-// Defaults of fields are the schema's unless said.
+// Defaults of fields are the schema's unless stated otherwise.
 #pragma once
 
 #include <cmath>
@@ -147,7 +147,7 @@ struct AdamWStep {
   static constexpr size_t kHistories = 2;
   static constexpr Decay kDecay = Decay::kDecoupled;
   Moments<T> moments;
-  T keep;         // what decay leaves of a weight
+  T keep;         // the factor by which decay shrinks a weight
   T rate;         // over the bias of the mean
   T root_factor;  // 1 over the root of the bias of the square
   T delta;
@@ -176,7 +176,7 @@ struct LionStep {
   T direction_keep;  // momentum
   T history_keep;    // momentum2
   T rate;
-  T keep;  // what decay leaves of a weight
+  T keep;  // the factor by which decay shrinks a weight
 
   LionStep(const UpdateArgs& args, const BlobUpdate& blob)
       : direction_keep(static_cast<T>(args.momentum)),

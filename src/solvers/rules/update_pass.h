@@ -1,4 +1,4 @@
-// What all update rules have in common: one pass over the learned blobs of a net.
+// The common part of all update rules: one pass over the parameters of a net.
 //
 // A rule is a Step<T> (steps.h).
 #pragma once
@@ -29,14 +29,14 @@ struct Piece {
   int64_t count;
   T scale;
   T limit;
-  T decay;  // 0 where the rule decouples it
+  T decay;  // 0 if the rule decouples it
   bool l1;
 };
 
 template <typename T>
 using BitsOf = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
 
-// The bits of x without its sign grow with its size; those of NaN are above those of infinity.
+// The bits of x without its sign are ordered like |x|; those of NaN are above those of infinity.
 template <typename T>
 inline BitsOf<T> SizeBits(T x) {
   return std::bit_cast<BitsOf<T>>(x) & std::numeric_limits<BitsOf<T>>::max();
@@ -72,7 +72,7 @@ template <bool kL1, typename Step, typename T, size_t kHistories>
   return largest < SizeBits(std::numeric_limits<T>::infinity());
 }
 
-// Updates a piece; false when a weight or history is not finite then.
+// Updates a piece; returns false if a weight or history is not finite then.
 template <template <typename> typename Step, size_t kHistories>
 CREMA_MULTIVERSION bool RunPiece(const Step<float>& step, const Piece<float, kHistories>& piece) {
   return piece.l1 ? RunLoop<true>(step, piece) : RunLoop<false>(step, piece);
@@ -82,7 +82,7 @@ bool RunPiece(const Step<double>& step, const Piece<double, kHistories>& piece) 
   return piece.l1 ? RunLoop<true>(step, piece) : RunLoop<false>(step, piece);
 }
 
-// Elements [begin, end) of a blob. A missing gradient becomes 0 * w, which is zero.
+// Returns elements [begin, end) of a blob. A missing gradient becomes 0 * w, which is zero.
 template <typename T, size_t kHistories>
 Piece<T, kHistories> PieceOf(const UpdateArgs& args, const BlobUpdate& blob, double decay,
                              int64_t begin, int64_t end) {
@@ -102,15 +102,15 @@ Piece<T, kHistories> PieceOf(const UpdateArgs& args, const BlobUpdate& blob, dou
   return piece;
 }
 
-// Calls body(blob, begin, end) for pieces that together are all elements of all blobs, split evenly
-// over threads as if the blobs were one.
+// Calls body(blob, begin, end) for pieces that together cover all elements of all blobs, split
+// evenly over threads as if the blobs were contiguous.
 template <typename Body>
 void ForEachPiece(int threads, std::span<const BlobUpdate> blobs, const Body& body) {
   constexpr int64_t kGrain = 1 << 15;
   int64_t total = 0;
   for (const BlobUpdate& blob : blobs) total += blob.weights.count();
   ParallelFor(threads, total, kGrain, [&](int64_t begin, int64_t end, int) {
-    int64_t start = 0;  // of the blob, in the row of all
+    int64_t start = 0;  // of the blob, in the concatenation of all
     for (size_t b = 0; b < blobs.size() && start < end; ++b) {
       const int64_t count = blobs[b].weights.count();
       const int64_t first = std::max(begin - start, int64_t{0});
@@ -127,7 +127,7 @@ inline void LowerTo(std::atomic<int64_t>* least, int64_t value) {
   }
 }
 
-// UpdateRule::apply for one element type. step_of(index of the blob) gives the Step of a blob.
+// UpdateRule::apply for one element type. step_of(index of the blob) returns the Step of a blob.
 template <typename Step, typename T, typename StepOf>
 int64_t UpdateBlobs(const UpdateArgs& args, const StepOf& step_of) {
   constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
@@ -142,7 +142,7 @@ int64_t UpdateBlobs(const UpdateArgs& args, const StepOf& step_of) {
   return broken == kNone ? -1 : broken.load();
 }
 
-// The same for a rule whose steps are made from the arguments and the blob alone.
+// The same for a rule whose steps depend on the arguments and the blob alone.
 template <template <typename> typename Step>
 int64_t UpdateByStep(const UpdateArgs& args) {
   if (args.blobs.empty()) return -1;

@@ -25,7 +25,7 @@ using onednn::ScratchOf;
 
 namespace {
 
-// What Forward is made of: the whole batch on all threads, or one image on one.
+// Describes the forward primitive: the whole batch on all threads, or one image on one.
 onednn::ForwardDesc MakeForward(BlockedConvConfig config) {
   if (config.y_stride == 0) return onednn::MakeForwardDesc(config);
   const onednn::ThreadCount one(1);
@@ -36,7 +36,7 @@ onednn::ForwardDesc MakeForward(BlockedConvConfig config) {
 }  // namespace
 
 struct BlockedConv::Parts {
-  // What packed weights depend on besides the learned values.
+  // Determines the packed weights, besides the parameters.
   struct Key {
     memory::desc desc;
     bool affine;
@@ -57,7 +57,7 @@ struct BlockedConv::Parts {
   }
 
   bool ByImage() const { return config.y_stride != 0; }
-  // Images of the batch that are computed apart, and threads that do so.
+  // The images of the batch that are computed separately, and the threads that do so.
   int64_t Runs() const { return ByImage() ? config.shape.batch : 1; }
   size_t Workers() const {
     return ByImage() ? static_cast<size_t>(ParallelWorkers(config.threads, Runs(), 1)) : 1;
@@ -70,9 +70,9 @@ struct BlockedConv::Parts {
     return static_cast<size_t>(config.shape.out_channels) * sizeof(float);
   }
   size_t PackedWeightBytes() const { return (forward.weights_desc().get_size() + 63) / 64 * 64; }
-  // Weights, then the bias where it is computed.
+  // Weights, then the bias if it is computed.
   size_t RepackedBytes() const { return PackedWeightBytes() + ChannelBytes(); }
-  // A plain input is rounded before it is multiplied.
+  // A plain input is rounded to bfloat16 before it is multiplied.
   bool RoundsInput() const { return config.bfloat16 && config.plain_input; }
   size_t RoundedBytes() const { return RoundsInput() ? InputBytes() : 0; }
   // Weights that a solver changes are packed in each pass, into scratch.
@@ -85,7 +85,7 @@ struct BlockedConv::Parts {
   const std::byte* Packed(const ConvLearned& learned, bool keep, Pieces* pieces);
   void Pack(const ConvLearned& learned, std::byte* to, Pieces* pieces);
   void SetWeights(const ConvLearned& learned, const std::byte* packed);
-  // Images [begin, end) of the runs.
+  // Runs images [begin, end).
   void RunForward(size_t worker, int64_t begin, int64_t end, const void* x, const void* added,
                   void* y);
   const void* RoundInput(const void* x, Pieces* pieces) const;
@@ -109,8 +109,8 @@ struct BlockedConv::Parts {
 
 void BlockedConv::Parts::MakePrimitives() {
   {
-    // oneDNN keeps primitives by the number of threads of now: with another one than that of the
-    // description it may give one whose scratch is larger than what was booked.
+    // oneDNN caches primitives by the current number of threads: with a number other than that of
+    // the description, it may return one whose scratch is larger than reserved.
     const onednn::ThreadCount as_described(ByImage() ? 1 : config.threads);
     for (size_t w = 0; w < Workers(); ++w) {
       run_forward.push_back(MakeRunner<dnnl::convolution_forward>(forward));
@@ -129,7 +129,7 @@ void BlockedConv::Parts::MakePrimitives() {
   }
 }
 
-// Weights times their factors, in the order of the primitive, and the bias that goes with them.
+// Packs the weights times their factors in the layout of the primitive, and their bias.
 void BlockedConv::Parts::Pack(const ConvLearned& learned, std::byte* to, Pieces* pieces) {
   auto* bias = reinterpret_cast<float*>(to + PackedWeightBytes());
   const float* weight = learned.weight;
@@ -286,7 +286,7 @@ void MaskOf(const BlockedConvConfig& config, int64_t count, const BlockedConvGra
 
 }  // namespace
 
-// What a fused ReLU lets through of dy, dense.
+// Returns dy masked by a fused ReLU, dense.
 const void* BlockedConv::Parts::Masked(const BlockedConvGrads& grads, Pieces* pieces) const {
   if (!config.relu.on && grads.dy_stride == 0) return grads.dy;
   void* masked = pieces->Take<void>(OutputBytes());

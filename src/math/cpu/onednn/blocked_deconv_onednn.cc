@@ -19,8 +19,8 @@ using onednn::ScratchOf;
 
 namespace {
 
-// The convolution whose passes are used. Bias and ReLU stand behind its way back and are not its
-// business.
+// Returns the convolution whose passes are used, without bias and ReLU: they follow its backward
+// pass.
 BlockedConvConfig TransposedOf(const BlockedDeconvConfig& c) {
   return {.shape = c.shape, .relu = {}, .backward = true, .threads = c.threads};
 }

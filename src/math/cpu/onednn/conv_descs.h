@@ -1,4 +1,4 @@
-// Internal: descriptions of the primitives of one convolution, for oneDNN 2 and 3.
+// Internal: primitive descriptions of one convolution, for oneDNN 2 and 3.
 #pragma once
 
 #include "math/blocked_conv.h"
@@ -16,16 +16,16 @@ ToInputDesc MakeToInputDesc(const BlockedConvConfig& config, const ForwardDesc& 
 // The gradients of weights and bias.
 ToWeightDesc MakeToWeightDesc(const BlockedConvConfig& config, const ForwardDesc& forward);
 
-// With the groups as an axis of their own where there are some.
+// With groups, if any, as an axis of their own.
 dnnl::memory::dims WeightDims(const BlockedConvShape& shape);
-// As a caffemodel holds them, row-major.
+// Weights as in a caffemodel, row-major.
 dnnl::memory::desc PlainWeights(const BlockedConvShape& shape,
                                 dnnl::memory::data_type type = dnnl::memory::data_type::f32);
 
-// How far the last window reaches beyond the input; negative where it does not reach its end.
+// Returns how far the last window reaches beyond the input; negative if it ends before.
 int64_t PadAfter(const BlockedConvShape::Axis& axis);
 
-// The index of the addition among the operations behind a convolution.
+// The index of the addition among the post-ops of a convolution.
 inline constexpr int kSumOp = 0;
 
 }  // namespace crema::onednn

@@ -8,7 +8,7 @@ using Dims = memory::dims;
 constexpr auto kF32 = memory::data_type::f32;
 constexpr auto kDirect = dnnl::algorithm::convolution_direct;
 
-// The blobs and extents of one convolution.
+// The blobs and dimensions of one convolution.
 struct Geometry {
   explicit Geometry(const BlockedConvConfig& c)
       : type(c.bfloat16 ? memory::data_type::bf16 : kF32),
@@ -21,7 +21,7 @@ struct Geometry {
         dilates{c.shape.h.dilation - 1, c.shape.w.dilation - 1},
         before{c.shape.h.pad, c.shape.w.pad},
         after{PadAfter(c.shape.h), PadAfter(c.shape.w)} {
-    // With factors the bias is made while running, and there always is one.
+    // With factors there always is a bias, computed at run time.
     if (c.bias || c.affine)
       bias = memory::desc({c.shape.out_channels}, kF32, memory::format_tag::x);
   }

@@ -12,7 +12,7 @@
 namespace crema::onednn {
 namespace {
 
-// Small enough for the second-level cache: what is compared is products, not memory.
+// Small enough for the second-level cache: the comparison is of products, not of memory.
 constexpr BlockedConvShape kShape = {.batch = 1,
                                      .groups = 1,
                                      .in_channels = 128,
@@ -21,7 +21,7 @@ constexpr BlockedConvShape kShape = {.batch = 1,
                                      .w = {.in = 16, .out = 16, .kernel = 3, .pad = 1}};
 constexpr int kRounds = 8;
 
-// One convolution with memory for it; blobs are zeros, which take as long as other numbers.
+// One convolution with its memory; blobs are zeros, which take as long as other numbers.
 class Trial {
  public:
   explicit Trial(bool bfloat16)
@@ -54,7 +54,7 @@ double Measure() {
       least_single = std::min(least_single, a);
       least_half = std::min(least_half, b);
     }
-    constexpr double kSteps = 4;  // of the answer in a doubling
+    constexpr double kSteps = 4;  // steps of the result in a doubling
     return std::exp2(std::round(std::log2(least_single / least_half) * kSteps) / kSteps);
   } catch (const Error&) {
     return 0;  // oneDNN has none

@@ -16,7 +16,7 @@ memory::desc Matrix(int64_t rows, int64_t columns, bool transposed) {
           transposed ? memory::format_tag::ba : memory::format_tag::ab};
 }
 
-// Post-operations mean the same in all versions; scales do not.
+// Post-ops mean the same in all versions of oneDNN; scales do not.
 dnnl::primitive_attr AttributesOf(const DenseProductConfig& c) {
   dnnl::primitive_attr attr = onednn::Attributes();
   if (c.scale == 1 && !c.add) return attr;

@@ -22,8 +22,8 @@ using Type = memory::data_type;
 
 Type TypeOf(Int8Scale scale) { return scale.is_signed ? Type::s8 : Type::u8; }
 
-// Operations after the sums, by their index. Scales are one of them, as those of a primitive mean
-// something else in each version of oneDNN.
+// Post-ops after the sums, by their index. Scales are one of them, as the scales of a primitive
+// mean something else in each version of oneDNN.
 constexpr int kTimesOp = 0;
 constexpr int kSumOp = 1;
 
@@ -39,7 +39,7 @@ memory::desc AddedDesc(const Int8ConvConfig& c) {
   return {OutputDims(c), TypeOf(c.added), memory::format_tag::nhwc};
 }
 
-// What the sums are multiplied with becomes steps of `added` where there is one, else of y.
+// Returns the step that the sums are scaled to: that of `added` if there is one, else of y.
 float UnitOf(const Int8ConvConfig& c) {
   if (c.sum) return c.added.step;
   return c.bytes_out ? c.y.step : 1;
@@ -83,7 +83,7 @@ size_t Lines(size_t bytes) { return (bytes + 63) / 64 * 64; }
 }  // namespace
 
 struct Int8Conv::Parts {
-  // What packed weights depend on besides the learned values.
+  // Determines the packed weights, besides the parameters.
   struct Key {
     memory::desc desc;
     float input_step, output_unit;
@@ -100,7 +100,7 @@ struct Int8Conv::Parts {
   size_t ChannelBytes() const {
     return Lines(static_cast<size_t>(config.shape.out_channels) * sizeof(float));
   }
-  // Weights, then the factors of the sums, then what is added to them before.
+  // Weights, then the factors of the sums, then the addends before them.
   size_t PackedBytes() const { return WeightBytes() + 2 * ChannelBytes(); }
 
   void Pack(const ConvLearned& learned, std::byte* to);

@@ -1,4 +1,4 @@
-// Internal: a primitive that makes y of x, and a workspace where it has one.
+// Internal: runs a primitive that computes y from x, and a workspace if it has one.
 #pragma once
 
 #include <span>
@@ -13,14 +13,15 @@ class MapRunner {
  public:
   using Desc = typename Primitive::primitive_desc;
 
-  // `what` is for messages, and must stay. Calls describe(), which may throw what oneDNN throws.
+  // `what` is for messages, and must outlive this. Calls describe(), which may throw oneDNN's
+  // errors.
   template <typename Describe>
   MapRunner(const char* what, int threads, const Describe& describe)
       : what_(what), threads_(threads), desc_(DescOf(what, threads, describe)) {}
 
   const Desc& desc() const { return desc_; }
   size_t WorkspaceBytes() const { return desc_.workspace_desc().get_size(); }
-  // With room for a workspace that nobody wants.
+  // Includes room for an unwanted workspace.
   size_t Scratch() const {
     Pieces pieces(nullptr);
     pieces.Take(ScratchOf(desc_));
@@ -28,14 +29,14 @@ class MapRunner {
     return pieces.used();
   }
 
-  // Makes the primitive, which the first call would do otherwise.
+  // Creates the primitive; otherwise the first Forward does.
   void Prepare() {
     if (run_) return;
     const ThreadCount count(threads_);
     Try(what_, [&] { run_ = MakeRunner<Primitive>(desc_); });
   }
 
-  // `workspace` may be null where nobody wants it.
+  // `workspace` may be null if it is not wanted.
   void Forward(const float* x, float* y, void* workspace, std::span<std::byte> scratch) {
     Prepare();
     const ThreadCount count(threads_);

@@ -1,5 +1,5 @@
-// Internal: the gradient of the weights of a convolution in bfloat16 by our own code, where it is
-// expected to take less time than oneDNN's.
+// Internal: the weight gradient of a convolution in bfloat16 by Crema's own code, if it is expected
+// to be faster than oneDNN's.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@ namespace crema::onednn {
 // Thread safety: any, with scratch of its own.
 class OwnWeightGradient {
  public:
-  // Null where oneDNN's, as described, is to be taken.
+  // Returns null if oneDNN's is to be used.
   static std::optional<OwnWeightGradient> Choose(const BlockedConvConfig& config,
                                                  const ToWeightDesc& desc);
 
   size_t Scratch() const { return scratch_; }
-  // Adds to dweight and dbias, where they are wanted. `dy` is dense.
+  // Adds to dweight and dbias, unless they are null. `dy` is dense.
   void Run(const BlockedConvGrads& grads, const void* dy, std::span<std::byte> scratch) const;
 
  private:

@@ -29,7 +29,7 @@ memory::desc Matrix(int64_t rows, const PackedProductConfig& c, Type type, Tag t
   return {{rows, c.channels}, type, tag};
 }
 
-// Weights as a caffemodel holds them; of bytes, after they were transposed and rounded.
+// Weights as in a caffemodel; int8 weights, after they were transposed and rounded.
 memory::desc PlainWeights(const PackedProductConfig& c) {
   const bool transposed = c.transposed && !IsInt8(c);
   return Matrix(c.outputs, c, IsInt8(c) ? Type::s8 : Type::f32, transposed ? Tag::ba : Tag::ab,
@@ -41,7 +41,7 @@ Type InputType(const PackedProductConfig& c) {
   return c.type == DType::kBF16 ? Type::bf16 : Type::f32;
 }
 
-// Sums of bytes are left as they are: the few outputs cost nothing, and rounding is the same
+// Sums of int8 products stay unscaled: the few outputs cost nothing, and rounding is the same
 // everywhere.
 ForwardDesc MakeForwardDesc(const PackedProductConfig& c) {
   const Type type = InputType(c);
@@ -94,7 +94,7 @@ struct PackedProduct::Parts {
 
   bool Repacks() const { return forward.weights_desc() != PlainWeights(config); }
   size_t WeightBytes() const { return forward.weights_desc().get_size(); }
-  // Of bytes the steps of the sums, by output, follow the weights.
+  // With int8, the steps of the sums, by output, follow the weights.
   size_t StepsAt() const { return (WeightBytes() + 63) / 64 * 64; }
   size_t PackedBytes() const {
     if (IsInt8(config)) return StepsAt() + static_cast<size_t>(config.outputs) * sizeof(float);
@@ -212,7 +212,7 @@ void PackedProduct::Forward(const void* x, const float* weight, const float* bia
     const auto* base = static_cast<const std::byte*>(packed);
     p.FinishInt8(sums, reinterpret_cast<const float*>(base + p.StepsAt()), bias, y);
   } else if (c.relu.on) {
-    // Not by oneDNN, whose ReLU makes 0 of NaN: broken data would go unnoticed.
+    // Not by oneDNN, whose ReLU turns NaN into 0 and so would hide invalid data.
     AddColumnBiasRelu<float>(c.rows, c.outputs, nullptr, c.relu, y);
   }
 }

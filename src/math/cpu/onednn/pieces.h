@@ -1,4 +1,4 @@
-// Internal: what the classes around primitives need besides: scratch in pieces, weights repacked.
+// Internal: scratch in pieces, and reordering of weights.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,8 @@ inline bool IsReference(const dnnl::primitive_desc_base& desc) {
   return name.starts_with("ref") || name.starts_with("lrn_ref") || name.starts_with("simple");
 }
 
-// Weights between the order of a caffemodel and that of a primitive; `add`: to what is there.
+// Reorders weights between the layouts of a caffemodel and of a primitive; `add`: adds to the
+// target.
 inline Runner MakeReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to, bool add) {
   dnnl::primitive_attr attr;
   if (add) {

@@ -30,19 +30,19 @@ struct Geometry {
         strides{c.window.h.stride, c.window.w.stride},
         kernel{c.window.h.kernel, c.window.w.kernel},
         before{c.window.h.pad, c.window.w.pad},
-        behind{Behind(c.window.h), Behind(c.window.w)} {}
+        after{After(c.window.h), After(c.window.w)} {}
 
   static memory::desc Blob(const PoolPrimitiveConfig& c, int64_t height, int64_t width) {
     const auto type = c.halves ? memory::data_type::bf16 : memory::data_type::f32;
     return {{c.batch, c.channels, height, width}, type, onednn::BlockedTag()};
   }
-  // What the last window reaches beyond the input; negative where it does not reach its end.
-  static int64_t Behind(const PoolAxis& axis) {
+  // Returns how far the last window reaches beyond the input; negative if it ends before.
+  static int64_t After(const PoolAxis& axis) {
     return axis.Start(axis.out - 1) + axis.kernel - axis.in;
   }
 
   memory::desc x, y;
-  Dims strides, kernel, before, behind;
+  Dims strides, kernel, before, after;
 #if DNNL_VERSION_MAJOR >= 3
   Dims dilation{0, 0};
 #endif
@@ -52,11 +52,11 @@ ForwardDesc MakeForwardDesc(const PoolPrimitiveConfig& c, dnnl::prop_kind kind) 
   const Geometry g(c);
   const dnnl::algorithm algorithm = AlgorithmOf(c.rule);
 #if DNNL_VERSION_MAJOR >= 3
-  return {onednn::Cpu(), kind,     algorithm,           g.x, g.y, g.strides, g.kernel, g.dilation,
-          g.before,      g.behind, onednn::Attributes()};
+  return {onednn::Cpu(), kind,    algorithm,           g.x, g.y, g.strides, g.kernel, g.dilation,
+          g.before,      g.after, onednn::Attributes()};
 #else
   const dnnl::pooling_forward::desc desc(kind, algorithm, g.x, g.y, g.strides, g.kernel, g.before,
-                                         g.behind);
+                                         g.after);
   return {desc, onednn::Attributes(), onednn::Cpu()};
 #endif
 }
@@ -65,11 +65,11 @@ BackwardDesc MakeBackwardDesc(const PoolPrimitiveConfig& c, const ForwardDesc& f
   const Geometry g(c);
   const dnnl::algorithm algorithm = AlgorithmOf(c.rule);
 #if DNNL_VERSION_MAJOR >= 3
-  return {onednn::Cpu(), algorithm, g.x,      g.y,     g.strides,           g.kernel,
-          g.dilation,    g.before,  g.behind, forward, onednn::Attributes()};
+  return {onednn::Cpu(), algorithm, g.x,     g.y,     g.strides,           g.kernel,
+          g.dilation,    g.before,  g.after, forward, onednn::Attributes()};
 #else
   const dnnl::pooling_backward::desc desc(algorithm, g.x, g.y, g.strides, g.kernel, g.before,
-                                          g.behind);
+                                          g.after);
   return {desc, onednn::Attributes(), onednn::Cpu(), forward};
 #endif
 }
@@ -116,7 +116,7 @@ size_t PoolPrimitive::IndexBytes() const {
   return parts_->HasIndex() ? parts_->forward.workspace_desc().get_size() : 0;
 }
 
-// With room for an index that nobody wants: oneDNN gives one whenever it could.
+// Includes room for an unwanted index: oneDNN writes one whenever it can.
 size_t PoolPrimitive::ForwardScratch() const {
   Pieces pieces(nullptr);
   pieces.Take(ScratchOf(parts_->forward));

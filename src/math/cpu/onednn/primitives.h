@@ -1,4 +1,4 @@
-// Internal: what all uses of oneDNN share.
+// Internal: shared by all uses of oneDNN.
 #pragma once
 
 #ifdef _OPENMP
@@ -25,7 +25,8 @@ inline const dnnl::engine& Cpu() {
   return cpu;
 }
 
-// oneDNN uses as many threads as OpenMP would give it, when a primitive is made and when it runs.
+// Sets the number of OpenMP threads, which oneDNN uses when a primitive is created and when it
+// runs.
 class ThreadCount {
  public:
 #ifdef _OPENMP
@@ -45,7 +46,7 @@ class ThreadCount {
   [[maybe_unused]] int before_ = 1;
 };
 
-// Calls body(); what oneDNN throws becomes an Error about `what`.
+// Calls body(), and converts oneDNN's exceptions to an Error about `what`.
 template <typename Body>
 decltype(auto) Try(const char* what, Body&& body) {
   try {
@@ -62,7 +63,7 @@ inline dnnl::memory::format_tag BlockedTag() {
                               : dnnl::memory::format_tag::nChw8c;
 }
 
-// Scratch is the caller's, so that all layers have the same.
+// The caller provides the scratch, so that all layers share it.
 inline dnnl::primitive_attr Attributes() {
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -82,8 +83,7 @@ constexpr int BinaryArg(int index) {
   return DNNL_ARG_ATTR_MULTIPLE_POST_OP(index) | DNNL_ARG_SRC_1;
 }
 
-// A primitive with the arguments that it is run with, made once. Thread safety: one thread at a
-// time.
+// A primitive with its arguments, prepared once. Thread safety: one thread at a time.
 class Runner {
  public:
   Runner() = default;
@@ -103,7 +103,7 @@ class Runner {
   }
 
   explicit operator bool() const { return !args_.empty(); }
-  // Does nothing where the primitive has no such argument (bias, scratch, workspace).
+  // Does nothing if the primitive has no such argument (bias, scratch, workspace).
   void Set(int arg, const void* data) {
     const auto found = args_.find(arg);
     if (found == args_.end()) return;
@@ -111,7 +111,7 @@ class Runner {
     // Setting it may write zeros after the last channel.
     if (memory.get_data_handle() != data) memory.set_data_handle(const_cast<void*>(data));
   }
-  // The C++ function would make the list anew.
+  // The C++ function would rebuild the list.
   void Run() {
     const dnnl_status_t status = dnnl_primitive_execute(
         primitive_.get(), stream_.get(), static_cast<int>(list_.size()), list_.data());
@@ -126,11 +126,11 @@ class Runner {
 
   dnnl::primitive primitive_;
   dnnl::stream stream_;
-  std::unordered_map<int, dnnl::memory> args_;  // owns what `list_` refers to
+  std::unordered_map<int, dnnl::memory> args_;  // owns the handles in `list_`
   std::vector<dnnl_exec_arg_t> list_;
 };
 
-// Makes a runner of a `Primitive`, such as dnnl::matmul.
+// Creates a runner of a `Primitive`, such as dnnl::matmul.
 template <typename Primitive>
 Runner MakeRunner(const typename Primitive::primitive_desc& desc) {
   return {Primitive(desc), desc};

@@ -10,7 +10,7 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 15;  // elements that pay for a thread
+constexpr int64_t kGrain = 1 << 15;  // elements worth a thread
 
 dnnl::softmax_forward::primitive_desc Describe(int64_t rows, int64_t classes) {
   using dnnl::memory;
@@ -23,7 +23,7 @@ dnnl::softmax_forward::primitive_desc Describe(int64_t rows, int64_t classes) {
 #endif
 }
 
-// Of the bits without the sign, NaN has the largest.
+// Among bit patterns without the sign, those of NaN are the largest.
 CREMA_MULTIVERSION bool HasNan(const float* y, int64_t count) {
   constexpr uint32_t kInfinity = 0x7f800000;
   uint32_t most = 0;
@@ -54,7 +54,7 @@ void SoftmaxPrimitive::Prepare() { parts_->Prepare(); }
 void SoftmaxPrimitive::Forward(const float* x, float* y, std::span<std::byte> scratch) {
   Parts& p = *parts_;
   p.Forward(x, y, nullptr, scratch);
-  // oneDNN gives NaN where x has it and 0 beside it: a row that looks like probabilities.
+  // Next to a NaN oneDNN writes 0: the row would look like probabilities.
   ParallelFor(p.threads, p.rows, std::max<int64_t>(1, kGrain / p.classes),
               [&](int64_t begin, int64_t end, int) {
                 for (int64_t r = begin; r < end; ++r) {
