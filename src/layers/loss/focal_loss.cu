@@ -11,7 +11,6 @@ namespace {
 // A Rule as described in softmax_loss.cuh.
 template <typename T>
 struct FocalRule {
-  static constexpr int64_t kClassScratch = 0;
   GpuLabels<T> labels;
   float alpha, gamma;
 

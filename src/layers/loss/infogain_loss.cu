@@ -7,7 +7,6 @@ namespace {
 // A Rule as described in softmax_loss.cuh.
 template <typename T>
 struct InfogainRule {
-  static constexpr int64_t kClassScratch = 0;
   GpuLabels<T> labels;
   const T* matrix;  // one row per label
 

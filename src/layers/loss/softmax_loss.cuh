@@ -5,8 +5,7 @@
 // device. W is the set of threads of a position:
 //   float Cost(const W&, int64_t position, log_p), log_p(c) being the logarithm of p;
 //   auto Prepare(const W&, int64_t position, p), p(c) being p; the result is passed to Slope;
-//   float Slope(prepared, int64_t position, int64_t c, float p): d cost / d score c;
-//   kClassScratch: floats of scratch for each class.
+//   float Slope(prepared, int64_t position, int64_t c, float p): d cost / d score c.
 // Logarithms are computed from the scores, because the stored p may be a half.
 #pragma once
 
@@ -149,20 +148,21 @@ void SoftmaxLossBackward(const Layer& layer, const BackwardArgs& args) {
   });
 }
 
-template <template <typename> typename Rule>
+template <int64_t kClassScratch>
 size_t SoftmaxLossScratch(const OpDesc& query) {
   const auto& loss = static_cast<const SoftmaxLoss&>(query.layer);
   const SoftmaxSize extent = loss.SizesOf(query.context.inputs[0].shape);
   return LossScratch(query) + ScratchBytes<float>(extent.outer * extent.inner) +
-         ScratchBytes<float>(Rule<float>::kClassScratch * extent.classes);
+         ScratchBytes<float>(kClassScratch * extent.classes);
 }
 
-template <template <typename> typename Rule>
+// Rules take `kClassScratch` floats of scratch for each class.
+template <template <typename> typename Rule, int64_t kClassScratch = 0>
 ImplementationPtr MakeSoftmaxLossImplementation(Support (*supports)(const OpDesc&) = nullptr) {
   return MakeCudaImplementation(SoftmaxLossForward<Rule>, SoftmaxLossBackward<Rule>,
                                 {.supports = supports,
-                                 .forward_scratch = SoftmaxLossScratch<Rule>,
-                                 .backward_scratch = SoftmaxLossScratch<Rule>});
+                                 .forward_scratch = SoftmaxLossScratch<kClassScratch>,
+                                 .backward_scratch = SoftmaxLossScratch<kClassScratch>});
 }
 
 }  // namespace crema

@@ -65,11 +65,10 @@ const float* WriteFactors(const SoftmaxInputs<T>& given) {
 // A Rule as described in softmax_loss.cuh.
 template <typename T>
 struct CrossEntropy {
-  static constexpr int64_t kClassScratch = 1;  // for factors
-  GpuLabels<T> labels;                         // null data with targets
-  const T* targets = nullptr;                  // in the shape of the scores; null with labels
-  const T* weights;                            // one per position; null means 1
-  const float* factors = nullptr;              // one per class; null means 1
+  GpuLabels<T> labels;             // null data with targets
+  const T* targets = nullptr;      // in the shape of the scores; null with labels
+  const T* weights;                // one per position; null means 1
+  const float* factors = nullptr;  // one per class; null means 1
   float at_label, elsewhere;
   SoftmaxSize extent;
 
@@ -166,9 +165,9 @@ struct CrossEntropy {
 }  // namespace
 
 void RegisterSoftmaxWithLossCuda(Registry& registry) {
-  registry.AddImplementation("SoftmaxWithLoss", MakeSoftmaxLossImplementation<CrossEntropy>());
+  registry.AddImplementation("SoftmaxWithLoss", MakeSoftmaxLossImplementation<CrossEntropy, 1>());
   registry.AddImplementation("WeightedSoftmaxWithLoss",
-                             MakeSoftmaxLossImplementation<CrossEntropy>());
+                             MakeSoftmaxLossImplementation<CrossEntropy, 1>());
 }
 
 }  // namespace crema
