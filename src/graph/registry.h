@@ -36,7 +36,7 @@ struct SampleInput {
 // A case that the generic checker runs: gradient, in place, canaries, two threads.
 struct LayerSample {
   std::string name;
-  std::string prototxt;  // fields of the layer besides name, type, bottom and top
+  std::string prototxt = {};  // fields of the layer besides name, type, bottom and top
   std::vector<SampleInput> inputs;
   int outputs = 1;
   Phase phase = Phase{};  // TRAIN
@@ -50,7 +50,7 @@ struct LayerSample {
 
 // Parameters or inputs that must be rejected with a message that contains `expect`.
 struct BadSample {
-  std::string prototxt;
+  std::string prototxt = {};
   std::vector<std::vector<int64_t>> input_shapes;
   std::string expect;
   int outputs = 1;

@@ -9,6 +9,7 @@
 
 #include "graph/implementation.h"
 #include "graph/registry.h"
+#include "layers/elements.h"
 #include "math/cuda/launch.cuh"
 
 namespace crema {
@@ -47,16 +48,6 @@ void AddVariants(const std::string& type, const Registry& registry, const Add& a
     ++added;
   }
   CREMA_CHECK(added > 0);
-}
-
-// Returns the elements of a view; null for an empty view.
-template <typename T>
-const T* Elements(const ConstTensorView& view) {
-  return static_cast<const T*>(view.raw());
-}
-template <typename T>
-T* Elements(const TensorView& view) {
-  return static_cast<T*>(view.raw());
 }
 
 // Returns views[index], or an empty view if `views` is shorter.

@@ -10,11 +10,11 @@
 #include "core/parallel_for.h"
 #include "core/strings.h"
 #include "crema.pb.h"
-#include "graph/registry.h"
 #include "layers/layer_axis.h"
+#include "layers/loss/feature_rules.h"
 #include "layers/loss/item_batch.h"
 #include "layers/loss/labels.h"
-#include "math/reduce.h"
+#include "layers/loss/loss_type.h"
 #include "math/scratch.h"
 
 namespace crema {
@@ -38,13 +38,10 @@ class CenterLoss final : public Layer {
       FailInputs(*this, StrCat("features of shape ", ToString(x.shape), " need ", extent.outer,
                                " labels, but the labels have shape ", ToString(labels)));
     }
-    LayerInfo info;
-    info.outputs = {{Shape{}, x.dtype}};
+    LayerInfo info = LossInfo(context, 1);
     info.learned = {{.role = "centers",
                      .shape = Shape{classes_, extent.inner},
                      .filler = param().center_loss_param().center_filler()}};
-    info.backward_reads_input = {true, true};
-    info.gradient_forbidden = {false, true};
     return info;
   }
 
@@ -61,15 +58,12 @@ class CenterLoss final : public Layer {
       const T* labels = args.inputs[1].data<T>();
       const T* centers = args.learned[0].data<T>();
       const double sum =
-          OrderedSum(args.context.threads(), extent.outer, ItemGrain(extent.inner),
-                     [&](int64_t begin, int64_t end) {
-                       double part = 0;
-                       for (int64_t n = begin; n < end; ++n) {
-                         const T* center = centers + static_cast<int64_t>(labels[n]) * extent.inner;
-                         part += SquaredDistance(x + n * extent.inner, center, extent.inner);
-                       }
-                       return part;
-                     });
+          SumItems(args.context.threads(), extent.outer, ItemGrain(extent.inner),
+                   [&](int64_t n, double part) {
+                     const T* center = centers + static_cast<int64_t>(labels[n]) * extent.inner;
+                     return part + SquaredDistance<double>(OneThread(), x + n * extent.inner,
+                                                           center, extent.inner);
+                   });
       args.outputs[0].data<T>()[0] = static_cast<T>(sum / (2 * Items(extent)));
     });
   }
@@ -106,16 +100,11 @@ class CenterLoss final : public Layer {
     const T* centers = args.learned[0].data<T>();
     const T scale = static_cast<T>(args.output_grads[0].data<T>()[0] / Items(extent));
     T* dx = args.input_grads[0].data<T>();
-    ParallelFor(args.context.threads(), extent.outer, ItemGrain(extent.inner),
-                [&](int64_t begin, int64_t end, int) {
-                  for (int64_t n = begin; n < end; ++n) {
-                    const T* center = centers + static_cast<int64_t>(labels[n]) * extent.inner;
-                    const int64_t at = n * extent.inner;
-                    for (int64_t i = 0; i < extent.inner; ++i) {
-                      dx[at + i] = scale * (x[at + i] - center[i]);
-                    }
-                  }
-                });
+    ForItems(args.context.threads(), extent.outer, ItemGrain(extent.inner), [&](int64_t n) {
+      const T* center = centers + static_cast<int64_t>(labels[n]) * extent.inner;
+      const int64_t at = n * extent.inner;
+      for (int64_t i = 0; i < extent.inner; ++i) dx[at + i] = scale * (x[at + i] - center[i]);
+    });
   }
 
   // Threads split the values of a centre, so that each value adds its items in a fixed order.
@@ -150,16 +139,16 @@ std::vector<LayerSample> Samples() {
   std::vector<LayerSample> samples = {
       {.name = "rows",
        .prototxt = StrCat("center_loss_param { num_output: 3", filler, " }"),
-       .inputs = {{.shape = {7, 4}}, {.shape = {7}, .low = 0, .high = 2, .integer = true}}},
+       .inputs = {{.shape = {7, 4}}, Labels({7}, 2)}},
       {.name = "features_of_two_axes",
        .prototxt = StrCat("center_loss_param { num_output: 5", filler, " }"),
-       .inputs = {{.shape = {4, 3, 2}}, {.shape = {4, 1}, .low = 0, .high = 4, .integer = true}}},
+       .inputs = {{.shape = {4, 3, 2}}, Labels({4, 1}, 4)}},
       {.name = "last_axis",
        .prototxt = StrCat("center_loss_param { num_output: 3 axis: -1", filler, " }"),
-       .inputs = {{.shape = {2, 3, 4}}, {.shape = {2, 3}, .low = 0, .high = 2, .integer = true}}},
+       .inputs = {{.shape = {2, 3, 4}}, Labels({2, 3}, 2)}},
       {.name = "large",
        .prototxt = StrCat("center_loss_param { num_output: 9", filler, " }"),
-       .inputs = {{.shape = {601, 37}}, {.shape = {601}, .low = 0, .high = 8, .integer = true}}},
+       .inputs = {{.shape = {601, 37}}, Labels({601}, 8)}},
       {.name = "empty_batch",
        .prototxt = "center_loss_param { num_output: 3 }",
        .inputs = {{.shape = {0, 3}}, {.shape = {0}}}},
@@ -171,9 +160,7 @@ std::vector<LayerSample> Samples() {
 }  // namespace
 
 void RegisterCenterLoss(Registry& registry) {
-  LayerType type;
-  type.name = "CenterLoss";
-  type.category = "loss";
+  LayerType type = LossType<CenterLoss>("CenterLoss");
   type.summary =
       "Pulls features to the learned centre of their class (Wen et al. 2016); use it beside "
       "SoftmaxWithLoss, with a small loss_weight.";
@@ -184,7 +171,6 @@ void RegisterCenterLoss(Registry& registry) {
       "features x: items on the axes before center_loss_param.axis, N in all; the "
       "values of one after it",
       "labels: N whole numbers 0..num_output-1, in any shape; no gradient"};
-  type.output_docs = {"loss: scalar"};
   type.learned_docs = {
       "centers: num_output x values of a feature; lr_mult * base_lr is the paper's alpha. Set "
       "decay_mult: 0"};
@@ -193,12 +179,9 @@ void RegisterCenterLoss(Registry& registry) {
       "no derivative of the loss."};
   type.origin = "community";
   type.param_fields = {"center_loss_param"};
-  type.inputs = {2, 2};
-  type.default_loss_weight = 1;
-  type.make = [](const LayerParameter& p) { return std::make_unique<const CenterLoss>(p); };
   type.samples = Samples();
   type.bad_samples = {
-      {.prototxt = "", .input_shapes = {{4, 3}, {4}}, .expect = "num_output is missing or 0"},
+      {.input_shapes = {{4, 3}, {4}}, .expect = "num_output is missing or 0"},
       {.prototxt = "center_loss_param { num_output: 3 }",
        .input_shapes = {{4, 3}, {5}},
        .expect = "need 4 labels"},

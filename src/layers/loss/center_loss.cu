@@ -1,7 +1,8 @@
 // CenterLoss on the GPU; see center_loss.cc.
 #include "crema.pb.h"
 #include "layers/layer_axis.h"
-#include "layers/loss/distance.cuh"
+#include "layers/loss/feature_rules.h"
+#include "layers/loss/gpu_loss.cuh"
 #include "math/softmax.h"
 
 namespace crema {
@@ -24,7 +25,7 @@ void WriteCosts(const CudaQueue& queue, const SoftmaxSize& extent, const T* x,
   ForTeams(queue, "CenterCosts", extent.outer, [=] CREMA_HOST_DEVICE(const Team& team, int64_t n) {
     const int64_t label = labels(n);
     const T* center = centers + (label < 0 ? 0 : label) * extent.inner;
-    const float square = SquaredDistance(team, x + n * extent.inner, center, extent.inner);
+    const float square = SquaredDistance<float>(team, x + n * extent.inner, center, extent.inner);
     team.For(1, [&](int64_t) { costs[n] = label < 0 ? NotANumber() : square; });
   });
 }
@@ -97,7 +98,8 @@ void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
 }
 
 size_t ForwardScratch(const OpDesc& query) {
-  return ItemCostScratch(query, SizesOf(query.layer, query.context.inputs[0].shape).outer);
+  return LossScratch(query) +
+         ScratchBytes<float>(SizesOf(query.layer, query.context.inputs[0].shape).outer);
 }
 
 }  // namespace

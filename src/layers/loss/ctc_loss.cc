@@ -9,10 +9,10 @@
 #include "core/parallel_for.h"
 #include "core/strings.h"
 #include "crema.pb.h"
-#include "graph/registry.h"
 #include "graph/sample_error_context.h"
 #include "layers/loss/item_batch.h"
 #include "layers/loss/labels.h"
+#include "layers/loss/loss_type.h"
 #include "math/ctc.h"
 #include "math/scratch.h"
 
@@ -136,12 +136,9 @@ class CTCLoss final : public Layer {
     if (args.inputs.size() <= input) return most;
     const auto length = static_cast<double>(args.inputs[input].data<T>()[item]);
     if (!(length >= 0 && length <= static_cast<double>(most) && length == std::trunc(length))) {
-      Where where{.layer = param().name(), .sample = item};
-      where.blob = BottomName(*this, input);
-      Fail(ErrorCode::kDataLoss,
-           StrCat("length ", length, " at ", SampleErrorContext(item), " is not a whole number 0..",
-                  most),
-           where);
+      FailItem(*this, input, item,
+               StrCat("length ", length, " at ", SampleErrorContext(item),
+                      " is not a whole number 0..", most));
     }
     return static_cast<int64_t>(length);
   }
@@ -170,13 +167,10 @@ class CTCLoss final : public Layer {
     const auto first = static_cast<int64_t>(LabelsOf<T>(args, sizes, item).size());
     for (int64_t i = first; i < sizes.labels; ++i) {
       if (IsPadding(row[i], sizes)) continue;
-      Where where{.layer = param().name(), .sample = item};
-      where.blob = BottomName(*this, 1);
-      Fail(ErrorCode::kDataLoss,
-           StrCat("label ", row[i], " at ", SampleErrorContext(item), ", position ", i,
-                  " comes after the padding (-1 or the blank, ", Blank(sizes),
-                  "), which ends the labels"),
-           where);
+      FailItem(*this, 1, item,
+               StrCat("label ", row[i], " at ", SampleErrorContext(item), ", position ", i,
+                      " comes after the padding (-1 or the blank, ", Blank(sizes),
+                      "), which ends the labels"));
     }
   }
 
@@ -199,23 +193,21 @@ class CTCLoss final : public Layer {
 
   template <typename T>
   void CheckItem(const CtcSequence<T>& sequence, int64_t item) const {
-    Where where{.layer = param().name(), .sample = item};
-    where.blob = BottomName(*this, 1);
     for (const T label : sequence.labels) {
       if (label != T(-1) && label != static_cast<T>(sequence.blank)) continue;
-      Fail(ErrorCode::kDataLoss,
-           StrCat("label ", label, " at ", SampleErrorContext(item), " is padding or the blank (",
-                  sequence.blank, "), within the length of its labels"),
-           where);
+      FailItem(
+          *this, 1, item,
+          StrCat("label ", label, " at ", SampleErrorContext(item), " is padding or the blank (",
+                 sequence.blank, "), within the length of its labels"));
     }
     const int64_t needed = CtcFewestSteps(sequence.labels);
     if (sequence.steps >= needed || zero_infinity_) return;
-    Fail(ErrorCode::kDataLoss,
-         StrCat(SampleErrorContext(item), " has ", sequence.steps, " steps, but its ",
-                sequence.labels.size(), " labels need at least ", needed,
-                " (with a blank between equal neighbours); zero_infinity: true leaves such items "
-                "out"),
-         where);
+    FailItem(
+        *this, 1, item,
+        StrCat(SampleErrorContext(item), " has ", sequence.steps, " steps, but its ",
+               sequence.labels.size(), " labels need at least ", needed,
+               " (with a blank between equal neighbours); zero_infinity: true leaves such items "
+               "out"));
   }
 
   // Returns the loss of one item. Writes its gradient for all steps, 0 after the item's length.
@@ -238,41 +230,32 @@ class CTCLoss final : public Layer {
 
 std::vector<LayerSample> Samples() {
   const SampleInput logits{.shape = {7, 3, 5}, .low = -2, .high = 2};
-  const SampleInput labels{.shape = {3, 4}, .low = 1, .high = 4, .integer = true};
-  const SampleInput steps{.shape = {3}, .low = 5, .high = 7, .integer = true};
-  const SampleInput lengths{.shape = {3, 1}, .low = 0, .high = 3, .integer = true};
+  const SampleInput labels = Labels({3, 4}, 4, 1);
+  const SampleInput steps = Labels({3}, 7, 5);
+  const SampleInput lengths = Labels({3, 1}, 3);
   return {
-      {.name = "full_length", .prototxt = "", .inputs = {logits, labels}},
+      {.name = "full_length", .inputs = {logits, labels}},
       {.name = "last_class_is_blank",
        .prototxt = "ctc_loss_param { blank_label: -1 }",
-       .inputs = {logits, {.shape = {3, 3}, .low = 0, .high = 3, .integer = true}}},
-      {.name = "padding_alone",
-       .prototxt = "",
-       .inputs = {logits, {.shape = {3, 2}, .low = -1, .high = 0, .integer = true}}},
-      {.name = "input_lengths",
-       .prototxt = "",
-       .inputs = {logits, {.shape = {3, 3}, .low = 1, .high = 4, .integer = true}, steps}},
+       .inputs = {logits, Labels({3, 3}, 3)}},
+      {.name = "padding_alone", .inputs = {logits, Labels({3, 2}, 0, -1)}},
+      {.name = "input_lengths", .inputs = {logits, Labels({3, 3}, 4, 1), steps}},
       {.name = "both_lengths",
        .prototxt = "ctc_loss_param { blank_label: 4 }",
-       .inputs = {logits, {.shape = {3, 3}, .low = 0, .high = 3, .integer = true}, steps, lengths}},
+       .inputs = {logits, Labels({3, 3}, 3), steps, lengths}},
       {.name = "too_short_costs_nothing",
        .prototxt = "ctc_loss_param { zero_infinity: true }",
-       .inputs = {logits, labels, {.shape = {3}, .low = 0, .high = 7, .integer = true}}},
-      {.name = "large",
-       .prototxt = "",
-       .inputs = {{.shape = {40, 6, 11}},
-                  {.shape = {6, 12}, .low = 1, .high = 10, .integer = true}}},
-      {.name = "no_labels", .prototxt = "", .inputs = {logits, {.shape = {3, 0}}}},
-      {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {4, 0, 3}}, {.shape = {0, 2}}}},
+       .inputs = {logits, labels, Labels({3}, 7)}},
+      {.name = "large", .inputs = {{.shape = {40, 6, 11}}, Labels({6, 12}, 10, 1)}},
+      {.name = "no_labels", .inputs = {logits, {.shape = {3, 0}}}},
+      {.name = "empty_batch", .inputs = {{.shape = {4, 0, 3}}, {.shape = {0, 2}}}},
   };
 }
 
 }  // namespace
 
 void RegisterCTCLoss(Registry& registry) {
-  LayerType type;
-  type.name = "CTCLoss";
-  type.category = "loss";
+  LayerType type = LossType<CTCLoss>("CTCLoss");
   type.summary =
       "Trains sequences against labels without saying when each label comes (Graves et al. 2006).";
   type.formula =
@@ -291,16 +274,12 @@ void RegisterCTCLoss(Registry& registry) {
   type.origin = "community";
   type.param_fields = {"ctc_loss_param"};
   type.inputs = {2, 4};
-  type.default_loss_weight = 1;
-  type.make = [](const LayerParameter& p) { return std::make_unique<const CTCLoss>(p); };
   type.samples = Samples();
   type.bad_samples = {
-      {.prototxt = "", .input_shapes = {{7, 3}, {3, 4}}, .expect = "time x batch x classes"},
-      {.prototxt = "", .input_shapes = {{7, 3, 5}, {7, 4}}, .expect = "with 3 items"},
-      {.prototxt = "", .input_shapes = {{7, 3, 5}, {3, 4}, {4}}, .expect = "each of the 3 items"},
-      {.prototxt = "",
-       .input_shapes = {{7, 3, 5}, {3, 4}, {3}, {3, 2}},
-       .expect = "bottom 3 holds a length"},
+      {.input_shapes = {{7, 3}, {3, 4}}, .expect = "time x batch x classes"},
+      {.input_shapes = {{7, 3, 5}, {7, 4}}, .expect = "with 3 items"},
+      {.input_shapes = {{7, 3, 5}, {3, 4}, {4}}, .expect = "each of the 3 items"},
+      {.input_shapes = {{7, 3, 5}, {3, 4}, {3}, {3, 2}}, .expect = "bottom 3 holds a length"},
       {.prototxt = "ctc_loss_param { blank_label: 5 }",
        .input_shapes = {{7, 3, 5}, {3, 4}},
        .expect = "blank_label is 5, but there are 5 classes"},

@@ -8,26 +8,47 @@
 #include <cmath>
 #include <memory>
 
-#include "core/parallel_for.h"
 #include "core/strings.h"
 #include "crema.pb.h"
-#include "graph/registry.h"
-#include "layers/loss/focal_rule.h"
 #include "layers/loss/item_batch.h"
+#include "layers/loss/loss_type.h"
 #include "layers/loss/softmax_loss.h"
-#include "math/reduce.h"
+#include "layers/loss/softmax_rules.h"
 
 namespace crema {
 namespace {
 
-class FocalLoss final : public SoftmaxLoss {
+class FocalLoss final : public SoftmaxLossOf<FocalLoss> {
  public:
   explicit FocalLoss(const LayerParameter& param)
-      : SoftmaxLoss(param, param.focal_loss_param().axis(), "focal_loss_param.axis"),
+      : SoftmaxLossOf(param, param.focal_loss_param().axis(), "focal_loss_param.axis"),
         gamma_(param.focal_loss_param().gamma()),
         alpha_(param.focal_loss_param().alpha()) {
     CheckParameter("gamma", gamma_);
     CheckParameter("alpha", alpha_);
+  }
+
+  template <typename T>
+  double SumOf(const SoftmaxBatch<T>& batch) const {
+    return SumItems(batch.threads, batch.positions(), ItemGrain(8), [&](int64_t at, double sum) {
+      return batch.Ignores(at) ? sum : sum + FocalCost(alpha_, gamma_, OwnProbability(batch, at));
+    });
+  }
+
+  template <typename T>
+  void WriteGradient(const SoftmaxBatch<T>& batch, double scale, T* dx) const {
+    const SoftmaxSize& extent = batch.extent;
+    ForItems(batch.threads, batch.positions(), ItemGrain(extent.classes), [&](int64_t at) {
+      const bool ignored = batch.Ignores(at);
+      const int64_t label = ignored ? -1 : batch.Label(at);
+      const double pull =
+          ignored ? 0 : scale * FocalPull(alpha_, gamma_, OwnProbability(batch, at));
+      for (int64_t c = 0; c < extent.classes; ++c) {
+        const int64_t i = batch.First(at) + c * extent.inner;
+        const double p = static_cast<double>(batch.prob[i]);
+        dx[i] = ignored ? T(0) : static_cast<T>(pull * ((c == label ? 1 : 0) - p));
+      }
+    });
   }
 
  private:
@@ -37,53 +58,11 @@ class FocalLoss final : public SoftmaxLoss {
               StrCat(name, " is ", value, ", expected 0 or more"));
   }
 
-  double Sum(const SoftmaxBatch<float>& batch) const override { return SumOf(batch); }
-  double Sum(const SoftmaxBatch<double>& batch) const override { return SumOf(batch); }
-  void Gradient(const SoftmaxBatch<float>& batch, double scale, float* dx) const override {
-    WriteGradient(batch, scale, dx);
-  }
-  void Gradient(const SoftmaxBatch<double>& batch, double scale, double* dx) const override {
-    WriteGradient(batch, scale, dx);
-  }
-
   // Returns q of one position; NaN stays NaN.
   template <typename T>
   static double OwnProbability(const SoftmaxBatch<T>& batch, int64_t position) {
     const T p = batch.prob[batch.First(position) + batch.Label(position) * batch.extent.inner];
     return static_cast<double>(std::max(p, T(FLT_MIN)));
-  }
-
-  double Cost(double q) const { return FocalCost(alpha_, gamma_, q); }
-  double Pull(double q) const { return FocalPull(alpha_, gamma_, q); }
-
-  template <typename T>
-  double SumOf(const SoftmaxBatch<T>& batch) const {
-    return OrderedSum(batch.threads, batch.positions(), ItemGrain(8),
-                      [&](int64_t begin, int64_t end) {
-                        double sum = 0;
-                        for (int64_t at = begin; at < end; ++at) {
-                          if (!batch.Ignores(at)) sum += Cost(OwnProbability(batch, at));
-                        }
-                        return sum;
-                      });
-  }
-
-  template <typename T>
-  void WriteGradient(const SoftmaxBatch<T>& batch, double scale, T* dx) const {
-    const SoftmaxSize& extent = batch.extent;
-    ParallelFor(batch.threads, batch.positions(), ItemGrain(extent.classes),
-                [&](int64_t begin, int64_t end, int) {
-                  for (int64_t at = begin; at < end; ++at) {
-                    const bool ignored = batch.Ignores(at);
-                    const int64_t label = ignored ? -1 : batch.Label(at);
-                    const double pull = ignored ? 0 : scale * Pull(OwnProbability(batch, at));
-                    for (int64_t c = 0; c < extent.classes; ++c) {
-                      const int64_t i = batch.First(at) + c * extent.inner;
-                      const double p = static_cast<double>(batch.prob[i]);
-                      dx[i] = ignored ? T(0) : static_cast<T>(pull * ((c == label ? 1 : 0) - p));
-                    }
-                  }
-                });
   }
 
   const double gamma_;
@@ -92,9 +71,9 @@ class FocalLoss final : public SoftmaxLoss {
 
 std::vector<LayerSample> Samples() {
   const SampleInput rows{.shape = {5, 4}, .low = -3, .high = 3};
-  const SampleInput labels{.shape = {5}, .low = 0, .high = 3, .integer = true};
+  const SampleInput labels = Labels({5}, 3);
   const SampleInput maps{.shape = {2, 4, 3, 5}};
-  const SampleInput map_labels{.shape = {2, 3, 5}, .low = 0, .high = 3, .integer = true};
+  const SampleInput map_labels = Labels({2, 3, 5}, 3);
   return {
       {.name = "rows",
        .prototxt = "focal_loss_param { gamma: 2 alpha: 0.25 }",
@@ -111,21 +90,17 @@ std::vector<LayerSample> Samples() {
        .inputs = {maps, map_labels}},
       {.name = "last_axis",
        .prototxt = "focal_loss_param { axis: -1 } loss_param { normalization: BATCH_SIZE }",
-       .inputs = {{.shape = {2, 3, 4}}, {.shape = {2, 3}, .low = 0, .high = 3, .integer = true}},
+       .inputs = {{.shape = {2, 3, 4}}, Labels({2, 3}, 3)},
        .outputs = 2},
-      {.name = "large",
-       .prototxt = "",
-       .inputs = {{.shape = {4001, 5}}, {.shape = {4001}, .low = 0, .high = 4, .integer = true}}},
-      {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3}}, {.shape = {0}}}},
+      {.name = "large", .inputs = {{.shape = {4001, 5}}, Labels({4001}, 4)}},
+      {.name = "empty_batch", .inputs = {{.shape = {0, 3}}, {.shape = {0}}}},
   };
 }
 
 }  // namespace
 
 void RegisterFocalLoss(Registry& registry) {
-  LayerType type;
-  type.name = "FocalLoss";
-  type.category = "loss";
+  LayerType type = SoftmaxLossType<FocalLoss>("FocalLoss", "focal_loss_param");
   type.summary =
       "Cross entropy of the softmax of scores that fades where the label is already probable (Lin "
       "et al. 2017).";
@@ -136,24 +111,15 @@ void RegisterFocalLoss(Registry& registry) {
       "scores: the K classes on axis focal_loss_param.axis, any axes before and after it",
       "labels: one for each position, in any shape with the same axis 0; whole numbers 0..K-1, or "
       "ignore_label; no gradient"};
-  type.output_docs = {"loss: scalar",
-                      "probabilities: softmax of the scores, in their shape; optional"};
   type.differences = {
       "The paper's detector has a sigmoid for each class and divides by the anchors that hold an "
       "object; here classes exclude each other, as background and objects do, and loss_param says "
       "what divides."};
   type.origin = "community";
-  type.param_fields = {"focal_loss_param", "loss_param"};
-  type.unread_fields = {"loss_param.class_weight", "loss_param.class_weighting",
-                        "loss_param.class_weighting_mode", "loss_param.weight_by_label_freqs",
-                        "loss_param.label_smoothing"};
-  type.inputs = {2, 2};
-  type.outputs = {1, 2};
-  type.default_loss_weight = 1;
-  type.make = [](const LayerParameter& p) { return std::make_unique<const FocalLoss>(p); };
+  type.unread_fields = FieldsOfSoftmaxWithLoss();
   type.samples = Samples();
   type.bad_samples = {
-      {.prototxt = "", .input_shapes = {{4, 3}, {5}}, .expect = "need 4 labels"},
+      {.input_shapes = {{4, 3}, {5}}, .expect = "need 4 labels"},
       {.prototxt = "focal_loss_param { gamma: -1 }",
        .input_shapes = {{4, 3}, {4}},
        .expect = "gamma is -1, expected 0 or more"},

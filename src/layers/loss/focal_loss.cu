@@ -2,9 +2,8 @@
 #include <cfloat>
 
 #include "crema.pb.h"
-#include "layers/loss/focal_rule.h"
-#include "layers/loss/labels.h"
 #include "layers/loss/softmax_loss.cuh"
+#include "layers/loss/softmax_rules.h"
 
 namespace crema {
 namespace {
@@ -14,6 +13,11 @@ template <typename T>
 struct FocalRule {
   GpuLabels<T> labels;
   float alpha, gamma;
+
+  explicit FocalRule(const SoftmaxInputs<T>& given)
+      : labels(given.labels),
+        alpha(given.layer.param().focal_loss_param().alpha()),
+        gamma(given.layer.param().focal_loss_param().gamma()) {}
 
   struct Prepared {
     int64_t label;
@@ -42,28 +46,10 @@ struct FocalRule {
   }
 };
 
-struct FocalMaker {
-  static constexpr bool targets = false;
-
-  static SoftmaxSize SizesOf(const Layer& layer, const Shape& scores) {
-    return ClassSize(layer, scores, layer.param().focal_loss_param().axis(),
-                     "focal_loss_param.axis");
-  }
-  static size_t Scratch(const Layer&, const SoftmaxSize&) { return 0; }
-
-  template <typename T>
-  static FocalRule<T> Make(const CudaQueue&, const Layer& layer, const SoftmaxSize&,
-                           const GpuLabels<T>& labels, std::span<const ConstTensorView>,
-                           ScratchCutter*) {
-    const FocalLossParameter& param = layer.param().focal_loss_param();
-    return {labels, static_cast<float>(param.alpha()), static_cast<float>(param.gamma())};
-  }
-};
-
 }  // namespace
 
 void RegisterFocalLossCuda(Registry& registry) {
-  registry.AddImplementation("FocalLoss", MakeSoftmaxLossImplementation<FocalMaker>());
+  registry.AddImplementation("FocalLoss", MakeSoftmaxLossImplementation<FocalRule>());
 }
 
 }  // namespace crema

@@ -4,45 +4,17 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
 
 #include "layers/gpu_implementation.h"
+#include "layers/loss/labels.h"
 #include "layers/loss/loss_normalizer.h"
 #include "math/cuda/launch.cuh"
 #include "math/scratch.h"
 
 namespace crema {
 
-// A kernel cannot throw as CheckLabels does. A label out of range gets no gradient, like an ignored
-// label, and makes the loss NaN, which the divergence check detects. The CPU then repeats the step
-// and reports the label.
-constexpr int64_t kIgnoredLabel = -1;
-constexpr int64_t kWrongLabel = -2;
-
-CREMA_HOST_DEVICE inline float NotANumber() { return std::numeric_limits<float>::quiet_NaN(); }
-
 template <typename T>
-struct GpuLabels {
-  GpuLabels() = default;
-  GpuLabels(const T* labels, int64_t number, const std::optional<int32_t>& ignore = {})
-      : data(labels), classes(number), ignores(ignore.has_value()), ignored(ignore.value_or(0)) {}
-
-  // Returns the class, or one of the constants above.
-  CREMA_HOST_DEVICE int64_t operator()(int64_t position) const {
-    const float label = ToFloat(data[position]);
-    if (ignores && static_cast<double>(label) == ignored) return kIgnoredLabel;
-    // Written so that NaN counts as wrong.
-    if (!(label >= 0 && label < static_cast<float>(classes)) || label != std::trunc(label)) {
-      return kWrongLabel;
-    }
-    return static_cast<int64_t>(label);
-  }
-
-  const T* data = nullptr;
-  int64_t classes = 0;
-  bool ignores = false;
-  double ignored = 0;
-};
+using GpuLabels = ClassLabels<T, float>;
 
 constexpr int64_t kMostSumParts = 256;  // most teams that sum one batch
 

@@ -9,15 +9,13 @@
 #include <utility>
 #include <vector>
 
-#include "core/parallel_for.h"
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "format/blob_proto.h"
 #include "format/caffemodel.h"
-#include "graph/registry.h"
 #include "layers/loss/item_batch.h"
+#include "layers/loss/loss_type.h"
 #include "layers/loss/softmax_loss.h"
-#include "math/reduce.h"
 
 namespace crema {
 namespace {
@@ -42,16 +40,45 @@ std::vector<double> ReadMatrix(const Layer& layer) {
   }
 }
 
-class InfogainLoss final : public SoftmaxLoss {
+class InfogainLoss final : public SoftmaxLossOf<InfogainLoss> {
  public:
   explicit InfogainLoss(const LayerParameter& param)
-      : SoftmaxLoss(param, param.infogain_loss_param().axis(), "infogain_loss_param.axis"),
+      : SoftmaxLossOf(param, param.infogain_loss_param().axis(), "infogain_loss_param.axis"),
         matrix_(param.bottom_size() > 2 ? std::vector<double>() : ReadMatrix(*this)) {
     if (param.loss_param().has_normalize()) {
       FailField(*this, "loss_param.normalize",
                 "InfogainLoss takes no `normalize`; write `normalization: VALID` for true and "
                 "`normalization: BATCH_SIZE` for false");
     }
+  }
+
+  template <typename T>
+  double SumOf(const SoftmaxBatch<T>& batch) const {
+    const SoftmaxSize& extent = batch.extent;
+    return WithMatrix(batch, [&](const auto* matrix) {
+      return SumItems(batch.threads, batch.positions(), ItemGrain(extent.classes),
+                      [&](int64_t at, double sum) {
+                        if (batch.Ignores(at)) return sum;
+                        const auto* row = matrix + batch.Label(at) * extent.classes;
+                        const T* prob = batch.prob + batch.First(at);
+                        for (int64_t c = 0; c < extent.classes; ++c) {
+                          const auto p = static_cast<double>(prob[c * extent.inner]);
+                          sum -= static_cast<double>(row[c]) * std::log(std::max(p, kSmallest));
+                        }
+                        return sum;
+                      });
+    });
+  }
+
+  template <typename T>
+  void WriteGradient(const SoftmaxBatch<T>& batch, double scale, T* dx) const {
+    const int64_t classes = batch.extent.classes;
+    WithMatrix(batch, [&](const auto* matrix) {
+      ForItems(batch.threads, batch.positions(), ItemGrain(classes), [&](int64_t at) {
+        const auto* row = batch.Ignores(at) ? nullptr : matrix + batch.Label(at) * classes;
+        GradientOfPosition(batch, row, scale, at, dx);
+      });
+    });
   }
 
  private:
@@ -71,56 +98,11 @@ class InfogainLoss final : public SoftmaxLoss {
     FailField(*this, "infogain_loss_param.source", message);
   }
 
-  double Sum(const SoftmaxBatch<float>& batch) const override { return SumOf(batch); }
-  double Sum(const SoftmaxBatch<double>& batch) const override { return SumOf(batch); }
-  void Gradient(const SoftmaxBatch<float>& batch, double scale, float* dx) const override {
-    WriteGradient(batch, scale, dx);
-  }
-  void Gradient(const SoftmaxBatch<double>& batch, double scale, double* dx) const override {
-    WriteGradient(batch, scale, dx);
-  }
-
   // Calls body(matrix) with the matrix of input 2 as T, or that of the file as double.
   template <typename T, typename Body>
   auto WithMatrix(const SoftmaxBatch<T>& batch, Body&& body) const {
     return batch.inputs.size() > 2 ? body(batch.inputs[2].template data<T>())
                                    : body(matrix_.data());
-  }
-
-  template <typename T>
-  double SumOf(const SoftmaxBatch<T>& batch) const {
-    const SoftmaxSize& extent = batch.extent;
-    return WithMatrix(batch, [&](const auto* matrix) {
-      return OrderedSum(batch.threads, batch.positions(), ItemGrain(extent.classes),
-                        [&](int64_t begin, int64_t end) {
-                          double sum = 0;
-                          for (int64_t at = begin; at < end; ++at) {
-                            if (batch.Ignores(at)) continue;
-                            const auto* row = matrix + batch.Label(at) * extent.classes;
-                            const T* prob = batch.prob + batch.First(at);
-                            for (int64_t c = 0; c < extent.classes; ++c) {
-                              const auto p = static_cast<double>(prob[c * extent.inner]);
-                              sum -= static_cast<double>(row[c]) * std::log(std::max(p, kSmallest));
-                            }
-                          }
-                          return sum;
-                        });
-    });
-  }
-
-  template <typename T>
-  void WriteGradient(const SoftmaxBatch<T>& batch, double scale, T* dx) const {
-    const SoftmaxSize& extent = batch.extent;
-    WithMatrix(batch, [&](const auto* matrix) {
-      ParallelFor(batch.threads, batch.positions(), ItemGrain(extent.classes),
-                  [&](int64_t begin, int64_t end, int) {
-                    for (int64_t at = begin; at < end; ++at) {
-                      const auto* row =
-                          batch.Ignores(at) ? nullptr : matrix + batch.Label(at) * extent.classes;
-                      GradientOfPosition(batch, row, scale, at, dx);
-                    }
-                  });
-    });
   }
 
   // `row` is the matrix row of the label, or null if the label is ignored.
@@ -142,29 +124,18 @@ class InfogainLoss final : public SoftmaxLoss {
 
 std::vector<LayerSample> Samples() {
   const SampleInput rows{.shape = {5, 4}};
-  const SampleInput labels{.shape = {5}, .low = 0, .high = 3, .integer = true};
+  const SampleInput labels = Labels({5}, 3);
   const SampleInput matrix{.shape = {1, 1, 4, 4}, .low = 0, .high = 1};
   const SampleInput maps{.shape = {2, 4, 3, 5}};
-  const SampleInput map_labels{.shape = {2, 3, 5}, .low = 0, .high = 3, .integer = true};
+  const SampleInput map_labels = Labels({2, 3, 5}, 3);
   std::vector<LayerSample> samples = {
-      {.name = "rows", .prototxt = "", .inputs = {rows, labels, matrix}},
-      {.name = "signed_matrix",
-       .prototxt = "",
-       .inputs = {rows, labels, {.shape = {16}}},
-       .outputs = 2},
+      {.name = "rows", .inputs = {rows, labels, matrix}},
+      {.name = "signed_matrix", .inputs = {rows, labels, {.shape = {16}}}, .outputs = 2},
       {.name = "last_axis",
        .prototxt = "infogain_loss_param { axis: -1 }",
-       .inputs = {{.shape = {2, 3, 4}},
-                  {.shape = {2, 3}, .low = 0, .high = 3, .integer = true},
-                  matrix}},
-      {.name = "large",
-       .prototxt = "",
-       .inputs = {{.shape = {1031, 4}},
-                  {.shape = {1031}, .low = 0, .high = 3, .integer = true},
-                  matrix}},
-      {.name = "empty_batch",
-       .prototxt = "",
-       .inputs = {{.shape = {0, 3}}, {.shape = {0}}, {.shape = {3, 3}}}},
+       .inputs = {{.shape = {2, 3, 4}}, Labels({2, 3}, 3), matrix}},
+      {.name = "large", .inputs = {{.shape = {1031, 4}}, Labels({1031}, 3), matrix}},
+      {.name = "empty_batch", .inputs = {{.shape = {0, 3}}, {.shape = {0}}, {.shape = {3, 3}}}},
   };
   for (const char* rule :
        {"", "normalization: FULL", "normalization: BATCH_SIZE", "normalization: NONE"}) {
@@ -178,9 +149,7 @@ std::vector<LayerSample> Samples() {
 }  // namespace
 
 void RegisterInfogainLoss(Registry& registry) {
-  LayerType type;
-  type.name = "InfogainLoss";
-  type.category = "loss";
+  LayerType type = SoftmaxLossType<InfogainLoss>("InfogainLoss", "infogain_loss_param");
   type.summary = "Cross entropy of the softmax of scores, weighted by a matrix of label and class.";
   type.formula =
       "p = softmax(scores); loss = -sum_i sum_c H[label_i, c] ln max(p_ic, 1e-20) / normalizer "
@@ -191,27 +160,19 @@ void RegisterInfogainLoss(Registry& registry) {
       "labels: one for each position, in any shape with the same axis 0; whole numbers 0..K-1, or "
       "ignore_label; no gradient",
       "H: K * K values, a row for each label; optional where a source is named; no gradient"};
-  type.output_docs = {"loss: scalar",
-                      "probabilities: softmax of the scores, in their shape; optional"};
   type.differences = {
-      "Labels that are no whole number, or outside the classes, are an error that names the item.",
+      kLabelErrors,
       "The second output needs no loss_weight of its own, and a gradient that arrives there "
       "counts.",
       "Versions of Caffe from before 2017 took probabilities; this one takes scores, as Caffe "
       "1.0."};
-  type.param_fields = {"infogain_loss_param", "loss_param"};
-  type.unread_fields = {"loss_param.class_weight", "loss_param.class_weighting",
-                        "loss_param.class_weighting_mode", "loss_param.weight_by_label_freqs",
-                        "loss_param.label_smoothing"};
+  type.unread_fields = FieldsOfSoftmaxWithLoss();
   type.inputs = {2, 3};
-  type.outputs = {1, 2};
-  type.default_loss_weight = 1;
-  type.make = [](const LayerParameter& p) { return std::make_unique<const InfogainLoss>(p); };
   type.samples = Samples();
   type.bad_samples = {
-      {.prototxt = "", .input_shapes = {{4, 3}, {5}, {3, 3}}, .expect = "need 4 labels"},
-      {.prototxt = "", .input_shapes = {{4, 3}, {4}, {3, 2}}, .expect = "3x3 = 9"},
-      {.prototxt = "", .input_shapes = {{4, 3}, {4}}, .expect = "there is no matrix"},
+      {.input_shapes = {{4, 3}, {5}, {3, 3}}, .expect = "need 4 labels"},
+      {.input_shapes = {{4, 3}, {4}, {3, 2}}, .expect = "3x3 = 9"},
+      {.input_shapes = {{4, 3}, {4}}, .expect = "there is no matrix"},
       {.prototxt = "infogain_loss_param { source: \"/nonexistent/h.binaryproto\" }",
        .input_shapes = {{4, 3}, {4}},
        .expect = "h.binaryproto"},

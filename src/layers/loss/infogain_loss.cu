@@ -1,6 +1,4 @@
 // InfogainLoss on the GPU, with the matrix as input 2; see infogain_loss.cc.
-#include "crema.pb.h"
-#include "layers/loss/labels.h"
 #include "layers/loss/softmax_loss.cuh"
 
 namespace crema {
@@ -11,6 +9,9 @@ template <typename T>
 struct InfogainRule {
   GpuLabels<T> labels;
   const T* matrix;  // one row per label
+
+  explicit InfogainRule(const SoftmaxInputs<T>& given)
+      : labels(given.labels), matrix(Elements<T>(given.inputs[2])) {}
 
   struct Prepared {
     int64_t label;
@@ -48,23 +49,6 @@ struct InfogainRule {
   }
 };
 
-struct InfogainMaker {
-  static constexpr bool targets = false;
-
-  static SoftmaxSize SizesOf(const Layer& layer, const Shape& scores) {
-    return ClassSize(layer, scores, layer.param().infogain_loss_param().axis(),
-                     "infogain_loss_param.axis");
-  }
-  static size_t Scratch(const Layer&, const SoftmaxSize&) { return 0; }
-
-  template <typename T>
-  static InfogainRule<T> Make(const CudaQueue&, const Layer&, const SoftmaxSize&,
-                              const GpuLabels<T>& labels, std::span<const ConstTensorView> inputs,
-                              ScratchCutter*) {
-    return {labels, Elements<T>(inputs[2])};
-  }
-};
-
 Support Supports(const OpDesc& query) {
   if (query.context.inputs.size() < 3) return Support::No("the matrix of a file is on the CPU");
   return SupportsCudaFloats(query);
@@ -73,8 +57,7 @@ Support Supports(const OpDesc& query) {
 }  // namespace
 
 void RegisterInfogainLossCuda(Registry& registry) {
-  registry.AddImplementation("InfogainLoss",
-                             MakeSoftmaxLossImplementation<InfogainMaker>(Supports));
+  registry.AddImplementation("InfogainLoss", MakeSoftmaxLossImplementation<InfogainRule>(Supports));
 }
 
 }  // namespace crema

@@ -1,5 +1,7 @@
 #include "layers/loss/item_batch.h"
 
+#include <algorithm>
+
 #include "core/strings.h"
 
 namespace crema {
@@ -17,6 +19,15 @@ void CheckEqualItems(const Layer& layer, std::span<const BlobSpec> inputs) {
                              ToString(first), " and ",
                              ToString(first.axes() == 0 ? inputs[1].shape : shape)));
   }
+}
+
+LayerInfo LossInfo(const InferContext& context, size_t gradients) {
+  LayerInfo info;
+  info.outputs = {{Shape{}, context.inputs[0].dtype}};
+  info.backward_reads_input.assign(context.inputs.size(), true);
+  info.gradient_forbidden.assign(context.inputs.size(), true);
+  std::fill_n(info.gradient_forbidden.begin(), gradients, false);
+  return info;
 }
 
 }  // namespace crema

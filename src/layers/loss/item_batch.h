@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <span>
 
+#include "core/parallel_for.h"
 #include "graph/layer.h"
+#include "math/reduce.h"
 
 namespace crema {
 
@@ -14,24 +16,49 @@ inline double BatchSize(const Shape& shape) {
   return static_cast<double>(std::max<int64_t>(1, shape[0]));
 }
 
-// Returns the least number of items of `values` values each that is worth a thread.
-inline int64_t ItemGrain(int64_t values) {
-  constexpr int64_t kGrain = 1 << 13;  // values
-  return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, values));
-}
+constexpr int64_t kItemGrain = 1 << 13;  // fewest values that are worth a thread
 
-template <typename T>
-double SquaredDistance(const T* a, const T* b, int64_t count) {
-  double sum = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    const double difference = static_cast<double>(a[i]) - static_cast<double>(b[i]);
-    sum += difference * difference;
-  }
-  return sum;
+// Returns the least number of items of `values` values each that is worth a thread.
+inline int64_t ItemGrain(int64_t values, int64_t grain = kItemGrain) {
+  return std::max<int64_t>(1, grain / std::max<int64_t>(1, values));
 }
 
 // Throws like FailInputs unless all inputs have the same axis 0 and the same number of values per
 // item.
 void CheckEqualItems(const Layer& layer, std::span<const BlobSpec> inputs);
+
+// Returns the facts of a loss whose Backward reads all inputs. Only the first `gradients` inputs
+// may get a gradient.
+LayerInfo LossInfo(const InferContext& context, size_t gradients);
+
+// Returns a sum over items. add(n, sum) returns `sum` plus the costs of item n. The order depends
+// on `count` and `grain` only (OrderedSum).
+template <typename Add>
+double SumItems(int threads, int64_t count, int64_t grain, const Add& add) {
+  return OrderedSum(threads, count, grain, [&](int64_t begin, int64_t end) {
+    double sum = 0;
+    for (int64_t n = begin; n < end; ++n) sum = add(n, sum);
+    return sum;
+  });
+}
+
+// Calls body(n) for all items.
+template <typename Body>
+void ForItems(int threads, int64_t count, int64_t grain, const Body& body) {
+  ParallelFor(threads, count, grain, [&](int64_t begin, int64_t end, int) {
+    for (int64_t n = begin; n < end; ++n) body(n);
+  });
+}
+
+// Base of rules (element_rules.h, feature_rules.h), with the defaults.
+struct ItemRule {
+  static constexpr size_t kGradients = 1;  // inputs that may get a gradient
+
+  static void CheckShapes(const Layer& layer, std::span<const BlobSpec> inputs) {
+    CheckEqualItems(layer, inputs);
+  }
+  // Throws if the inputs have invalid labels.
+  static void CheckValues(const Layer&, std::span<const ConstTensorView>) {}
+};
 
 }  // namespace crema

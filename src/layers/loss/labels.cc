@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "core/dtype.h"
 #include "core/error.h"
@@ -27,9 +28,8 @@ std::string Hint(double label, int64_t classes) {
                             const LabelRule& rule) {
   // Items are on axis 0 of the labels, even if the scores have more axes before the classes.
   const int64_t each = labels.axes() > 1 ? labels.count(1) : rule.inner;
-  Where where{.layer = layer.param().name(), .sample = index / each};
-  where.blob = BottomName(layer, rule.input);
-  std::string place = SampleErrorContext(where.sample);
+  const int64_t item = index / each;
+  std::string place = SampleErrorContext(item);
   if (each > 1) place += StrCat(", position ", index % each);
   const std::string classes =
       rule.classes_from.empty()
@@ -37,12 +37,11 @@ std::string Hint(double label, int64_t classes) {
           : StrCat(rule.classes_from, " is ", rule.classes);
   const std::string range = StrCat(classes, " (labels 0..", rule.classes - 1);
   if (!IsWhole(label)) {
-    Fail(ErrorCode::kDataLoss,
-         StrCat("label ", label, " at ", place, " is not a whole number; ", range, ")"), where);
+    FailItem(layer, rule.input, item,
+             StrCat("label ", label, " at ", place, " is not a whole number; ", range, ")"));
   }
-  Fail(ErrorCode::kDataLoss,
-       StrCat("label ", label, " at ", place, " but ", range, Hint(label, rule.classes), ")"),
-       where);
+  FailItem(layer, rule.input, item,
+           StrCat("label ", label, " at ", place, " but ", range, Hint(label, rule.classes), ")"));
 }
 
 // Returns a hint if the labels are probabilities from mixup or cutmix and the layer cannot read
@@ -62,6 +61,12 @@ std::string MixedHint(const Shape& scores, const SoftmaxSize& extent, const Shap
 std::string BottomName(const Layer& layer, size_t index) {
   const auto at = static_cast<int>(index);
   return at < layer.param().bottom_size() ? layer.param().bottom(at) : StrCat("bottom ", index);
+}
+
+void FailItem(const Layer& layer, size_t input, int64_t item, std::string message) {
+  Where where{.layer = layer.param().name(), .sample = item};
+  where.blob = BottomName(layer, input);
+  Fail(ErrorCode::kDataLoss, std::move(message), where);
 }
 
 int64_t CheckLabels(const Layer& layer, const ConstTensorView& labels, const LabelRule& rule) {
@@ -88,12 +93,9 @@ void CheckTargets(const Layer& layer, const ConstTensorView& targets) {
     for (int64_t i = 0; i < targets.count(); ++i) {
       if (data[i] >= 0 && std::isfinite(data[i])) continue;
       const int64_t each = targets.shape().count(1);
-      Where where{.layer = layer.param().name(), .sample = i / each};
-      where.blob = BottomName(layer, 1);
-      Fail(ErrorCode::kDataLoss,
-           StrCat("target ", data[i], " at ", SampleErrorContext(where.sample), ", value ",
-                  i % each, ", but targets of classes must be 0 or more"),
-           where);
+      FailItem(layer, 1, i / each,
+               StrCat("target ", data[i], " at ", SampleErrorContext(i / each), ", value ",
+                      i % each, ", but targets of classes must be 0 or more"));
     }
   });
 }
@@ -103,13 +105,10 @@ void CheckWholeNumbers(const Layer& layer, const ConstTensorView& values, size_t
     const T* data = values.data<T>();
     for (int64_t i = 0; i < values.count(); ++i) {
       if (IsWhole(static_cast<double>(data[i]))) continue;
-      Where where{.layer = layer.param().name(), .sample = i};
-      if (values.shape().axes() > 1) where.sample /= values.shape().count(1);
-      where.blob = BottomName(layer, input);
-      Fail(ErrorCode::kDataLoss,
-           StrCat("value ", data[i], " at ", SampleErrorContext(where.sample),
-                  " is not a whole number"),
-           where);
+      const int64_t item = values.shape().axes() > 1 ? i / values.shape().count(1) : i;
+      FailItem(
+          layer, input, item,
+          StrCat("value ", data[i], " at ", SampleErrorContext(item), " is not a whole number"));
     }
   });
 }

@@ -1,11 +1,14 @@
 // Class labels as losses and metrics read them: integers stored as floating point.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "core/host_device.h"
 #include "core/tensor.h"
 #include "graph/layer.h"
 #include "math/softmax.h"
@@ -14,6 +17,40 @@ namespace crema {
 
 // Returns the name of a bottom, for messages.
 std::string BottomName(const Layer& layer, size_t index);
+// Throws kDataLoss about an item of input `input`.
+[[noreturn]] void FailItem(const Layer& layer, size_t input, int64_t item, std::string message);
+
+// A kernel cannot throw as CheckLabels does. A label out of range gets no gradient, like an ignored
+// label, and makes the loss NaN, which the divergence check detects. The CPU then repeats the step
+// and reports the label.
+constexpr int64_t kIgnoredLabel = -1;
+constexpr int64_t kWrongLabel = -2;
+
+CREMA_HOST_DEVICE inline float NotANumber() { return std::numeric_limits<float>::quiet_NaN(); }
+
+// Labels of T, compared as R (float or double).
+template <typename T, typename R>
+struct ClassLabels {
+  ClassLabels() = default;
+  ClassLabels(const T* labels, int64_t number, const std::optional<int32_t>& ignore = {})
+      : data(labels), classes(number), ignores(ignore.has_value()), ignored(ignore.value_or(0)) {}
+
+  // Returns the class, or one of the constants above.
+  CREMA_HOST_DEVICE int64_t operator()(int64_t position) const {
+    const R label = static_cast<R>(data[position]);
+    if (ignores && static_cast<double>(label) == ignored) return kIgnoredLabel;
+    // Written so that NaN counts as wrong.
+    if (!(label >= 0 && label < static_cast<R>(classes)) || label != std::trunc(label)) {
+      return kWrongLabel;
+    }
+    return static_cast<int64_t>(label);
+  }
+
+  const T* data = nullptr;
+  int64_t classes = 0;
+  bool ignores = false;
+  double ignored = 0;
+};
 
 struct LabelRule {
   int64_t classes = 0;

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/parallel_for.h"
 #include "crema.pb.h"
+#include "layers/loss/item_batch.h"
 #include "layers/loss/labels.h"
 #include "math/scratch.h"
 
@@ -17,15 +17,12 @@ constexpr int64_t kGrain = 1 << 12;  // fewest elements per thread
 template <typename T>
 void AddSoftmaxGradient(const SoftmaxBatch<T>& batch, const T* dp, T* dx) {
   const SoftmaxSize& extent = batch.extent;
-  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, extent.classes));
-  ParallelFor(batch.threads, batch.positions(), grain, [&](int64_t begin, int64_t end, int) {
-    for (int64_t at = begin; at < end; ++at) {
-      const int64_t first = batch.First(at);
-      const int64_t last = first + extent.classes * extent.inner;
-      T dot = 0;
-      for (int64_t i = first; i < last; i += extent.inner) dot += dp[i] * batch.prob[i];
-      for (int64_t i = first; i < last; i += extent.inner) dx[i] += batch.prob[i] * (dp[i] - dot);
-    }
+  ForItems(batch.threads, batch.positions(), ItemGrain(extent.classes, kGrain), [&](int64_t at) {
+    const int64_t first = batch.First(at);
+    const int64_t last = first + extent.classes * extent.inner;
+    T dot = 0;
+    for (int64_t i = first; i < last; i += extent.inner) dot += dp[i] * batch.prob[i];
+    for (int64_t i = first; i < last; i += extent.inner) dx[i] += batch.prob[i] * (dp[i] - dot);
   });
 }
 
@@ -45,18 +42,14 @@ LayerInfo SoftmaxLoss::Infer(const InferContext& context) const {
     CheckLabelShape(*this, scores.shape, extent, context.inputs[1].shape, axis_ != 0);
   }
   CheckRule(context, extent);
-  LayerInfo info;
-  info.outputs = {{Shape{}, scores.dtype}};
+  LayerInfo info = LossInfo(context, 1);
+  info.backward_reads_input[0] = false;
   if (context.output_count > 1) {
     info.outputs.push_back(scores);
     info.backward_reads_output = {false, true};
   } else {
     info.saved = {scores};
   }
-  info.backward_reads_input.assign(context.inputs.size(), true);
-  info.backward_reads_input[0] = false;
-  info.gradient_forbidden.assign(context.inputs.size(), true);
-  info.gradient_forbidden[0] = false;
   return info;
 }
 

@@ -1,21 +1,41 @@
 // GPU version of SoftmaxLoss (softmax_loss.h), shared by SoftmaxWithLoss, InfogainLoss and
 // FocalLoss.
 //
-// A `Rule` computes the cost of a position. It is copied to the device. W is the set of threads of
-// a position:
+// A `Rule<T>` computes the cost of a position. It is made from SoftmaxInputs<T> and copied to the
+// device. W is the set of threads of a position:
 //   float Cost(const W&, int64_t position, log_p), log_p(c) being the logarithm of p;
 //   auto Prepare(const W&, int64_t position, p), p(c) being p; the result is passed to Slope;
 //   float Slope(prepared, int64_t position, int64_t c, float p): d cost / d score c.
-// A `Maker` makes a Rule. It has SizesOf(layer, scores), Scratch(layer, extent) in bytes,
-// `targets`, and Make<T>(queue, layer, extent, labels, inputs, cutter). Logarithms are computed
-// from the scores, because the stored p may be a half.
+// Logarithms are computed from the scores, because the stored p may be a half.
 #pragma once
 
 #include "crema.pb.h"
 #include "layers/loss/gpu_loss.cuh"
 #include "layers/loss/positions.cuh"
+#include "layers/loss/softmax_loss.h"
 
 namespace crema {
+
+template <typename T>
+struct SoftmaxInputs {
+  SoftmaxInputs(const CudaQueue& on, const SoftmaxLoss& of, const Shape& scores,
+                std::span<const ConstTensorView> views)
+      : queue(on),
+        layer(of),
+        extent(of.SizesOf(scores)),
+        inputs(views),
+        labels(of.AreTargets(scores, views[1].shape()) ? nullptr : Elements<T>(views[1]),
+               extent.classes, of.ignored()) {}
+
+  int64_t positions() const { return extent.outer * extent.inner; }
+
+  const CudaQueue& queue;
+  const SoftmaxLoss& layer;
+  const SoftmaxSize extent;
+  const std::span<const ConstTensorView> inputs;
+  const GpuLabels<T> labels;  // null data with a target for each class
+  ScratchCutter* cutter = nullptr;
+};
 
 template <typename T, typename Rule>
 struct SoftmaxCosts {
@@ -75,83 +95,74 @@ struct SoftmaxSlopes {
 };
 
 template <typename T>
-static GpuDivisor SoftmaxDivisor(const CudaQueue& queue, const Layer& layer,
-                                 const SoftmaxSize& extent, const GpuLabels<T>& labels,
-                                 double* parts, float* result) {
-  const int64_t all = extent.outer * extent.inner;
+static GpuDivisor SoftmaxDivisor(const SoftmaxInputs<T>& given, double* parts, float* result) {
+  const int64_t all = given.positions();
+  const GpuLabels<T> labels = given.labels;
   return DivisorOf(
-      queue, LossNormalizer(layer), {.outer = extent.outer, .all = all, .counted = all},
+      given.queue, given.layer.normalizer(),
+      {.outer = given.extent.outer, .all = all, .counted = all},
       labels.data != nullptr && labels.ignores,
       [=] CREMA_HOST_DEVICE(int64_t i) { return labels(i) >= 0 ? 1.0f : 0.0f; }, parts, result);
 }
 
-// Returns labels with null data if input 1 holds a target for each class.
-template <typename T, typename Maker>
-GpuLabels<T> SoftmaxLabels(const Layer& layer, const SoftmaxSize& extent,
-                           std::span<const ConstTensorView> inputs) {
-  const bool targets =
-      Maker::targets && extent.classes > 1 && inputs[0].shape() == inputs[1].shape();
-  return {targets ? nullptr : Elements<T>(inputs[1]), extent.classes,
-          IgnoredLabel(layer.param().loss_param())};
-}
-
-template <typename Maker>
+template <template <typename> typename Rule>
 void SoftmaxLossForward(const Layer& layer, const ForwardArgs& args) {
-  const CudaQueue& queue = BoundQueue(args.context);
+  const auto& loss = static_cast<const SoftmaxLoss&>(layer);
   const ConstTensorView& x = args.inputs[0];
-  const SoftmaxSize extent = Maker::SizesOf(layer, x.shape());
-  const int64_t positions = extent.outer * extent.inner;
+  const CudaQueue& queue = BoundQueue(args.context);
   ScratchCutter cutter(args.scratch);
   double* parts = cutter.Take<double>(kMostSumParts);
   float* counted = cutter.Take<float>(1);
-  float* costs = cutter.Take<float>(positions);
   DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
-    const auto labels = SoftmaxLabels<T, Maker>(layer, extent, args.inputs);
-    const auto rule = Maker::template Make<T>(queue, layer, extent, labels, args.inputs, &cutter);
+    SoftmaxInputs<T> given(queue, loss, x.shape(), args.inputs);
+    float* costs = cutter.Take<float>(given.positions());
+    given.cutter = &cutter;
     T* prob = Elements<T>(args.outputs.size() > 1 ? args.outputs[1] : args.saved[0]);
     ForPositions(
-        queue, "SoftmaxCosts", extent,
-        SoftmaxCosts<T, std::decay_t<decltype(rule)>>{extent, rule, Elements<T>(x), prob, costs});
-    const GpuDivisor divisor = SoftmaxDivisor(queue, layer, extent, labels, parts, counted);
-    WriteSumOfCosts(queue, positions, costs, divisor, parts, Elements<T>(args.outputs[0]));
+        queue, "SoftmaxCosts", given.extent,
+        SoftmaxCosts<T, Rule<T>>{given.extent, Rule<T>(given), Elements<T>(x), prob, costs});
+    const GpuDivisor divisor = SoftmaxDivisor(given, parts, counted);
+    WriteSumOfCosts(queue, given.positions(), costs, divisor, parts, Elements<T>(args.outputs[0]));
   });
 }
 
-template <typename Maker>
+template <template <typename> typename Rule>
 void SoftmaxLossBackward(const Layer& layer, const BackwardArgs& args) {
-  const CudaQueue& queue = BoundQueue(args.context);
+  const auto& loss = static_cast<const SoftmaxLoss&>(layer);
   const bool second = args.output_grads.size() > 1;
   const ConstTensorView& prob = second ? args.outputs[1] : args.saved[0];
-  const SoftmaxSize extent = Maker::SizesOf(layer, prob.shape());
+  const CudaQueue& queue = BoundQueue(args.context);
   ScratchCutter cutter(args.scratch);
   double* parts = cutter.Take<double>(kMostSumParts);
   float* counted = cutter.Take<float>(1);
   DispatchCudaFloat(prob.dtype(), [&]<typename T>(T) {
-    const auto labels = SoftmaxLabels<T, Maker>(layer, extent, args.inputs);
-    const auto rule = Maker::template Make<T>(queue, layer, extent, labels, args.inputs, &cutter);
-    const GpuDivisor divisor = SoftmaxDivisor(queue, layer, extent, labels, parts, counted);
-    ForPositions(queue, "SoftmaxSlopes", extent,
-                 SoftmaxSlopes<T, std::decay_t<decltype(rule)>>{
-                     extent, rule, divisor, Elements<T>(prob), Elements<T>(args.output_grads[0]),
-                     second ? Elements<T>(args.output_grads[1]) : nullptr,
-                     Elements<T>(args.input_grads[0])});
+    SoftmaxInputs<T> given(queue, loss, prob.shape(), args.inputs);
+    given.cutter = &cutter;
+    const Rule<T> rule(given);
+    const GpuDivisor divisor = SoftmaxDivisor(given, parts, counted);
+    ForPositions(queue, "SoftmaxSlopes", given.extent,
+                 SoftmaxSlopes<T, Rule<T>>{given.extent, rule, divisor, Elements<T>(prob),
+                                           Elements<T>(args.output_grads[0]),
+                                           second ? Elements<T>(args.output_grads[1]) : nullptr,
+                                           Elements<T>(args.input_grads[0])});
   });
 }
 
-template <typename Maker>
+template <int64_t kClassScratch>
 size_t SoftmaxLossScratch(const OpDesc& query) {
-  const Shape& scores = query.context.inputs[0].shape;
-  const SoftmaxSize extent = Maker::SizesOf(query.layer, scores);
+  const auto& loss = static_cast<const SoftmaxLoss&>(query.layer);
+  const SoftmaxSize extent = loss.SizesOf(query.context.inputs[0].shape);
   return LossScratch(query) + ScratchBytes<float>(extent.outer * extent.inner) +
-         Maker::Scratch(query.layer, extent);
+         ScratchBytes<float>(kClassScratch * extent.classes);
 }
 
-template <typename Maker>
+// Rules take `kClassScratch` floats of scratch for each class.
+template <template <typename> typename Rule, int64_t kClassScratch = 0>
 ImplementationPtr MakeSoftmaxLossImplementation(Support (*supports)(const OpDesc&) = nullptr) {
-  return MakeCudaImplementation(SoftmaxLossForward<Maker>, SoftmaxLossBackward<Maker>,
+  return MakeCudaImplementation(SoftmaxLossForward<Rule>, SoftmaxLossBackward<Rule>,
                                 {.supports = supports,
-                                 .forward_scratch = SoftmaxLossScratch<Maker>,
-                                 .backward_scratch = SoftmaxLossScratch<Maker>});
+                                 .forward_scratch = SoftmaxLossScratch<kClassScratch>,
+                                 .backward_scratch = SoftmaxLossScratch<kClassScratch>});
 }
 
 }  // namespace crema

@@ -48,6 +48,14 @@ class SoftmaxLoss : public Layer {
   void Forward(const ForwardArgs& args) const final;
   void Backward(const BackwardArgs& args) const final;
 
+  SoftmaxSize SizesOf(const Shape& scores) const;
+  // With one class, labels of the scores' shape are class labels, not targets.
+  bool AreTargets(const Shape& scores, const Shape& labels) const {
+    return takes_targets() && scores == labels && SizesOf(scores).classes > 1;
+  }
+  const std::optional<int32_t>& ignored() const { return ignored_; }
+  const LossNormalizer& normalizer() const { return normalizer_; }
+
  protected:
   SoftmaxLoss(const LayerParameter& param, int axis, std::string axis_field);
 
@@ -55,19 +63,12 @@ class SoftmaxLoss : public Layer {
   virtual bool takes_targets() const { return false; }
   // Checks inputs from 2 on, and the number of classes.
   virtual void CheckRule(const InferContext&, const SoftmaxSize&) const {}
-  // Returns the sum of the rule over the positions that are not ignored.
   virtual double Sum(const SoftmaxBatch<float>& batch) const = 0;
   virtual double Sum(const SoftmaxBatch<double>& batch) const = 0;
-  // Writes dx = scale * d sum / d scores, 0 at ignored positions.
   virtual void Gradient(const SoftmaxBatch<float>& batch, double scale, float* dx) const = 0;
   virtual void Gradient(const SoftmaxBatch<double>& batch, double scale, double* dx) const = 0;
 
  private:
-  SoftmaxSize SizesOf(const Shape& scores) const;
-  // With one class, labels of the scores' shape are class labels, not targets.
-  bool AreTargets(const Shape& scores, const Shape& labels) const {
-    return takes_targets() && scores == labels && SizesOf(scores).classes > 1;
-  }
   // Sets `labels` or `targets` of the batch, depending on the shape.
   template <typename T>
   void SetLabels(const Shape& scores, const ConstTensorView& labels, SoftmaxBatch<T>* batch) const;
@@ -78,6 +79,26 @@ class SoftmaxLoss : public Layer {
   const std::string axis_field_;
   const std::optional<int32_t> ignored_;
   const LossNormalizer normalizer_;
+};
+
+// Base of a loss with
+//   double SumOf(batch): the sum of the rule over the positions that are not ignored;
+//   void WriteGradient(batch, scale, dx): dx = scale * d sum / d scores, 0 at ignored positions.
+template <typename Loss>
+class SoftmaxLossOf : public SoftmaxLoss {
+ protected:
+  using SoftmaxLoss::SoftmaxLoss;
+
+ private:
+  double Sum(const SoftmaxBatch<float>& batch) const final { return loss().SumOf(batch); }
+  double Sum(const SoftmaxBatch<double>& batch) const final { return loss().SumOf(batch); }
+  void Gradient(const SoftmaxBatch<float>& batch, double scale, float* dx) const final {
+    loss().WriteGradient(batch, scale, dx);
+  }
+  void Gradient(const SoftmaxBatch<double>& batch, double scale, double* dx) const final {
+    loss().WriteGradient(batch, scale, dx);
+  }
+  const Loss& loss() const { return static_cast<const Loss&>(*this); }
 };
 
 }  // namespace crema

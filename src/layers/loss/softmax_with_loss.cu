@@ -3,22 +3,89 @@
 
 #include "crema.pb.h"
 #include "layers/loss/class_weights.h"
-#include "layers/loss/labels.h"
 #include "layers/loss/softmax_loss.cuh"
-#include "layers/loss/softmax_target.h"
+#include "layers/loss/softmax_rules.h"
 
 namespace crema {
 namespace {
 
+// Part of a host list, passed as a kernel argument.
+struct ListPiece {
+  static constexpr int64_t kMost = 256;
+  float values[kMost];
+};
+
+void WriteList(const CudaQueue& queue, std::span<const double> list, float* to) {
+  const auto size = static_cast<int64_t>(list.size());
+  for (int64_t begin = 0; begin < size; begin += ListPiece::kMost) {
+    const int64_t count = std::min(size - begin, ListPiece::kMost);
+    ListPiece piece{};
+    for (int64_t i = 0; i < count; ++i) {
+      piece.values[i] = static_cast<float>(list[static_cast<size_t>(begin + i)]);
+    }
+    ForElements(queue, "WriteList", count,
+                [=] CREMA_HOST_DEVICE(int64_t i) { to[begin + i] = piece.values[i]; });
+  }
+}
+
+// One team per class counts its labels; then one team converts the counts to factors
+// (class_weights.h).
+template <typename T>
+void WriteBalanced(const CudaQueue& queue, const GpuLabels<T>& labels, int64_t positions,
+                   float* factors) {
+  const int64_t classes = labels.classes;
+  ForTeams(queue, "CountLabels", classes, [=] CREMA_HOST_DEVICE(const Team& team, int64_t c) {
+    const int64_t count =
+        team.Sum(positions, [&](int64_t i) { return static_cast<int64_t>(labels(i) == c); });
+    team.For(1, [&](int64_t) { factors[c] = static_cast<float>(count); });
+  });
+  ForTeams(queue, "BalanceClasses", 1, [=] CREMA_HOST_DEVICE(const Team& team, int64_t) {
+    const float all = team.Sum(classes, [&](int64_t c) { return factors[c]; });
+    const float held = team.Sum(classes, [&](int64_t c) { return factors[c] > 0 ? 1.0f : 0.0f; });
+    team.For(classes, [&](int64_t c) {
+      if (factors[c] > 0) factors[c] = all / (held * factors[c]);
+    });
+  });
+}
+
+// Returns the factors of the classes, or null if there are none.
+template <typename T>
+const float* WriteFactors(const SoftmaxInputs<T>& given) {
+  const ClassWeights weights(given.layer);
+  if (!weights.any()) return nullptr;
+  float* factors = given.cutter->template Take<float>(given.extent.classes);
+  if (weights.balanced()) {
+    WriteBalanced(given.queue, given.labels, given.positions(), factors);
+  } else {
+    WriteList(given.queue, weights.list(), factors);
+  }
+  return factors;
+}
+
 // A Rule as described in softmax_loss.cuh.
 template <typename T>
 struct CrossEntropy {
-  GpuLabels<T> labels;   // null data with targets
-  const T* targets;      // in the shape of the scores; null with labels
-  const T* weights;      // one per position; null means 1
-  const float* factors;  // one per class; null means 1
+  GpuLabels<T> labels;             // null data with targets
+  const T* targets = nullptr;      // in the shape of the scores; null with labels
+  const T* weights;                // one per position; null means 1
+  const float* factors = nullptr;  // one per class; null means 1
   float at_label, elsewhere;
   SoftmaxSize extent;
+
+  explicit CrossEntropy(const SoftmaxInputs<T>& given)
+      : labels(given.labels),
+        weights(given.inputs.size() > 2 ? Elements<T>(given.inputs[2]) : nullptr),
+        extent(given.extent) {
+    const SoftmaxTarget target =
+        SmoothedTarget(given.layer.param().loss_param().label_smoothing(), extent.classes);
+    at_label = static_cast<float>(target.at_label);
+    elsewhere = static_cast<float>(target.elsewhere);
+    if (labels.data == nullptr) {
+      targets = Elements<T>(given.inputs[1]);
+    } else {
+      factors = WriteFactors(given);
+    }
+  }
 
   struct Prepared {
     int64_t label;
@@ -95,91 +162,12 @@ struct CrossEntropy {
   }
 };
 
-// Part of a host list, passed as a kernel argument.
-struct ListPiece {
-  static constexpr int64_t kMost = 256;
-  float values[kMost];
-};
-
-void WriteList(const CudaQueue& queue, std::span<const double> list, float* to) {
-  const auto size = static_cast<int64_t>(list.size());
-  for (int64_t begin = 0; begin < size; begin += ListPiece::kMost) {
-    const int64_t count = std::min(size - begin, ListPiece::kMost);
-    ListPiece piece{};
-    for (int64_t i = 0; i < count; ++i) {
-      piece.values[i] = static_cast<float>(list[static_cast<size_t>(begin + i)]);
-    }
-    ForElements(queue, "WriteList", count,
-                [=] CREMA_HOST_DEVICE(int64_t i) { to[begin + i] = piece.values[i]; });
-  }
-}
-
-// One team per class counts its labels; then one team converts the counts to factors
-// (class_weights.h).
-template <typename T>
-void WriteBalanced(const CudaQueue& queue, const GpuLabels<T>& labels, int64_t positions,
-                   float* factors) {
-  const int64_t classes = labels.classes;
-  ForTeams(queue, "CountLabels", classes, [=] CREMA_HOST_DEVICE(const Team& team, int64_t c) {
-    const int64_t count =
-        team.Sum(positions, [&](int64_t i) { return static_cast<int64_t>(labels(i) == c); });
-    team.For(1, [&](int64_t) { factors[c] = static_cast<float>(count); });
-  });
-  ForTeams(queue, "BalanceClasses", 1, [=] CREMA_HOST_DEVICE(const Team& team, int64_t) {
-    const float all = team.Sum(classes, [&](int64_t c) { return factors[c]; });
-    const float held = team.Sum(classes, [&](int64_t c) { return factors[c] > 0 ? 1.0f : 0.0f; });
-    team.For(classes, [&](int64_t c) {
-      if (factors[c] > 0) factors[c] = all / (held * factors[c]);
-    });
-  });
-}
-
-struct CrossEntropyMaker {
-  static constexpr bool targets = true;
-
-  static SoftmaxSize SizesOf(const Layer& layer, const Shape& scores) {
-    return ClassSize(layer, scores, layer.param().softmax_param().axis(), "softmax_param.axis");
-  }
-  static size_t Scratch(const Layer&, const SoftmaxSize& extent) {
-    return ScratchBytes<float>(extent.classes);
-  }
-
-  template <typename T>
-  static CrossEntropy<T> Make(const CudaQueue& queue, const Layer& layer, const SoftmaxSize& extent,
-                              const GpuLabels<T>& labels, std::span<const ConstTensorView> inputs,
-                              ScratchCutter* cutter) {
-    const SoftmaxTarget target =
-        SmoothedTarget(layer.param().loss_param().label_smoothing(), extent.classes);
-    CrossEntropy<T> rule{.labels = labels,
-                         .targets = nullptr,
-                         .weights = inputs.size() > 2 ? Elements<T>(inputs[2]) : nullptr,
-                         .factors = nullptr,
-                         .at_label = static_cast<float>(target.at_label),
-                         .elsewhere = static_cast<float>(target.elsewhere),
-                         .extent = extent};
-    if (labels.data == nullptr) {
-      rule.targets = Elements<T>(inputs[1]);
-      return rule;
-    }
-    const ClassWeights weights(layer);
-    if (!weights.any()) return rule;
-    float* factors = cutter->Take<float>(extent.classes);
-    if (weights.balanced()) {
-      WriteBalanced(queue, labels, extent.outer * extent.inner, factors);
-    } else {
-      WriteList(queue, weights.list(), factors);
-    }
-    rule.factors = factors;
-    return rule;
-  }
-};
-
 }  // namespace
 
 void RegisterSoftmaxWithLossCuda(Registry& registry) {
-  registry.AddImplementation("SoftmaxWithLoss", MakeSoftmaxLossImplementation<CrossEntropyMaker>());
+  registry.AddImplementation("SoftmaxWithLoss", MakeSoftmaxLossImplementation<CrossEntropy, 1>());
   registry.AddImplementation("WeightedSoftmaxWithLoss",
-                             MakeSoftmaxLossImplementation<CrossEntropyMaker>());
+                             MakeSoftmaxLossImplementation<CrossEntropy, 1>());
 }
 
 }  // namespace crema

@@ -116,4 +116,26 @@ class Team {
 #endif
 };
 
+// A single thread with the interface of a Team.
+struct OneThread {
+  template <typename Body>
+  CREMA_HOST_DEVICE void For(int64_t count, const Body& body) const {
+    for (int64_t i = 0; i < count; ++i) body(i);
+  }
+  template <typename Term>
+  CREMA_HOST_DEVICE auto Sum(int64_t count, const Term& term) const {
+    decltype(term(int64_t{0})) sum = 0;
+    for (int64_t i = 0; i < count; ++i) sum += term(i);
+    return sum;
+  }
+  template <typename T, typename Value>
+  CREMA_HOST_DEVICE T Max(int64_t count, T least, const Value& value) const {
+    for (int64_t i = 0; i < count; ++i) {
+      const T next = value(i);
+      least = least > next ? least : next;
+    }
+    return least;
+  }
+};
+
 }  // namespace crema
