@@ -167,8 +167,8 @@ void HiddenWeightGradients(const GpuRun& run, const BackwardPass<T>& pass, bool 
   }
   T* grad = pass.LearnedGrad(RecurrentBlob::kExtraBias);
   if (grad == nullptr) return;
-  AddRowsTo<T>(run, at.dz, 3 * size, e.rows(), 2 * size, grad);
-  AddRowsTo<T>(run, at.dproduct, size, e.rows(), size, grad + 2 * size);
+  AddColumnSums<T>(run.queue, e.rows(), 2 * size, 3 * size, at.dz, grad);
+  AddColumnSums<T>(run.queue, e.rows(), size, size, at.dproduct, grad + 2 * size);
 }
 
 struct GruSteps {

@@ -45,7 +45,7 @@ void OutputBackward(const GpuRun& run, const BackwardPass<T>& pass, T* dout, T* 
   CudaGemm(run.queue, run.dtype, false, false, e.rows(), size, size, dout, size,
            pass.Learned(RecurrentBlob::kExtra), size, 0, dh, size);
   if (T* grad = pass.LearnedGrad(RecurrentBlob::kExtraBias)) {
-    AddRowsTo<T>(run, dout, size, e.rows(), size, grad);
+    AddColumnSums<T>(run.queue, e.rows(), size, size, dout, grad);
   }
   T* grad = pass.LearnedGrad(RecurrentBlob::kExtra);
   if (grad == nullptr) return;

@@ -67,14 +67,6 @@ static void RepeatRows(const GpuRun& run, const T* table, int64_t table_rows, in
   });
 }
 
-template <typename T>
-static void AddRowsTo(const GpuRun& run, const T* rows, int64_t stride, int64_t count,
-                      int64_t width, T* sums) {
-  AddColumnSums(
-      run.queue, count, width,
-      [=] CREMA_HOST_DEVICE(int64_t r, int64_t c) { return ToFloat(rows[r * stride + c]); }, sums);
-}
-
 // z (rows x width) = b + W_x x + W_static x_static.
 template <typename T>
 void ProjectInput(const GpuRun& run, const ForwardPass<T>& pass, int64_t width, T* z) {
@@ -128,7 +120,7 @@ void ProjectInputBackward(const GpuRun& run, const BackwardPass<T>& pass, int64_
              e.inputs, 1, grad, e.inputs);
   }
   if (T* grad = pass.LearnedGrad(RecurrentBlob::kBias)) {
-    AddRowsTo(run, dz, width, e.rows(), width, grad);
+    AddColumnSums(run.queue, e.rows(), width, width, dz, grad);
   }
   if (pass.x_static != nullptr) StaticBackward(run, pass, width, dz);
   if (pass.dx == nullptr) return;
