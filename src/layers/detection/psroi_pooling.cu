@@ -49,7 +49,7 @@ struct GpuPsroiPooling {
                   });
   }
 
-  static size_t Scratch(const OpDesc& query) { return RegionTablesScratch<false>(query); }
+  static size_t Scratch(const OpDesc& query) { return RegionTablesScratch(query, false); }
 };
 
 }  // namespace

@@ -73,27 +73,19 @@ inline RegionTables RegionTablesOf(const Shape& map, const Shape& regions, const
   return t;
 }
 
-template <bool kWeighted>
-size_t RegionTablesScratch(const OpDesc& query) {
-  const RegionTables t = RegionTablesOf(query.context.inputs[0].shape,
-                                        query.context.inputs[1].shape, query.info.outputs[0].shape);
-  size_t bytes = kScratchSlack + ScratchBytes<int64_t>(t.regions);
-  for (const RegionAxis& axis : {t.rows, t.columns}) {
-    bytes += ScratchBytes<BinRange>(t.regions * axis.bins) +
-             ScratchBytes<BinRange>(t.regions * axis.extent);
-    if (kWeighted) bytes += ScratchBytes<float>(t.regions * axis.bins * axis.extent);
+inline void CutRegionTables(ScratchCutter* cutter, bool weighted, RegionTables* t) {
+  t->image = cutter->Take<int64_t>(t->regions);
+  for (RegionAxis* axis : {&t->rows, &t->columns}) {
+    axis->places = cutter->Take<BinRange>(t->regions * axis->bins);
+    axis->owners = cutter->Take<BinRange>(t->regions * axis->extent);
+    if (weighted) axis->weights = cutter->Take<float>(t->regions * axis->bins * axis->extent);
   }
-  return bytes;
 }
 
-inline void CutRegionTables(std::span<std::byte> scratch, bool weighted, RegionTables* t) {
-  ScratchCutter cutter(scratch);
-  t->image = cutter.Take<int64_t>(t->regions);
-  for (RegionAxis* axis : {&t->rows, &t->columns}) {
-    axis->places = cutter.Take<BinRange>(t->regions * axis->bins);
-    axis->owners = cutter.Take<BinRange>(t->regions * axis->extent);
-    if (weighted) axis->weights = cutter.Take<float>(t->regions * axis->bins * axis->extent);
-  }
+inline size_t RegionTablesScratch(const OpDesc& query, bool weighted) {
+  RegionTables t = RegionTablesOf(query.context.inputs[0].shape, query.context.inputs[1].shape,
+                                  query.info.outputs[0].shape);
+  return ScratchCutter::Booked([&](ScratchCutter* c) { CutRegionTables(c, weighted, &t); });
 }
 
 template <typename T>
@@ -161,7 +153,8 @@ struct BinRule {
 template <typename Args, typename Rule>
 RegionTables MakeRegionTables(const Args& args, const Shape& out, const Rule& rule, bool weighted) {
   RegionTables t = RegionTablesOf(args.inputs[0].shape(), args.inputs[1].shape(), out);
-  CutRegionTables(args.scratch, weighted, &t);
+  ScratchCutter cutter(args.scratch);
+  CutRegionTables(&cutter, weighted, &t);
   FillImages(args.queue, args.x(1), rule.scale, t);
   FillPlaces(args.queue, args.x(1), 2, rule, t, t.rows);
   FillPlaces(args.queue, args.x(1), 1, rule, t, t.columns);

@@ -112,7 +112,7 @@ struct GpuRoiAlign {
                   });
   }
 
-  static size_t Scratch(const OpDesc& query) { return RegionTablesScratch<true>(query); }
+  static size_t Scratch(const OpDesc& query) { return RegionTablesScratch(query, true); }
 };
 
 }  // namespace

@@ -59,7 +59,7 @@ struct GpuRoiPooling {
                   });
   }
 
-  static size_t Scratch(const OpDesc& query) { return RegionTablesScratch<false>(query); }
+  static size_t Scratch(const OpDesc& query) { return RegionTablesScratch(query, false); }
 };
 
 }  // namespace
