@@ -218,7 +218,7 @@ struct GruSteps {
 }  // namespace
 
 void RegisterGRUCuda(Registry& registry) {
-  registry.AddImplementation("GRU", MakeRecurrentImplementation<GruSteps>());
+  registry.AddImplementation("GRU", CudaImplementation<GpuRecurrent<GruSteps>>());
 }
 
 }  // namespace crema

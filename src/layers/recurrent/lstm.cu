@@ -107,7 +107,7 @@ struct LstmSteps {
 }  // namespace
 
 void RegisterLSTMCuda(Registry& registry) {
-  registry.AddImplementation("LSTM", MakeRecurrentImplementation<LstmSteps>());
+  registry.AddImplementation("LSTM", CudaImplementation<GpuRecurrent<LstmSteps>>());
 }
 
 }  // namespace crema

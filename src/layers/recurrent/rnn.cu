@@ -108,7 +108,7 @@ struct RnnSteps {
 }  // namespace
 
 void RegisterRNNCuda(Registry& registry) {
-  registry.AddImplementation("RNN", MakeRecurrentImplementation<RnnSteps>());
+  registry.AddImplementation("RNN", CudaImplementation<GpuRecurrent<RnnSteps>>());
 }
 
 }  // namespace crema
