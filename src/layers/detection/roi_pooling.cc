@@ -6,7 +6,6 @@
 
 #include "core/strings.h"
 #include "crema.pb.h"
-#include "graph/registry.h"
 #include "layers/detection/region_pooling.h"
 
 namespace crema {
@@ -112,13 +111,10 @@ class ROIPooling final : public RegionPooling {
 }  // namespace
 
 void RegisterROIPooling(Registry& registry) {
-  LayerType type;
-  type.name = "ROIPooling";
-  type.category = "detection";
+  auto type = RegionPoolingType<ROIPooling>("ROIPooling", "x: N x C x H x W, the feature map",
+                                            "roi_pooling_param");
   type.summary = "Feature maps of a fixed size for regions of any size (Fast R-CNN).";
   type.formula = "y[r, c, i, j] = max of x[image(r), c] over bin (i, j) of region r";
-  type.input_docs = {"x: N x C x H x W, the feature map",
-                     "regions: R x 5, rows image (index in the batch), x1, y1, x2, y2 in pixels"};
   type.output_docs = {"y: R x C x pooled_h x pooled_w"};
   type.differences = {
       "An image index outside the batch, or a corner that is no number, is an error; the forks "
@@ -126,9 +122,6 @@ void RegisterROIPooling(Registry& registry) {
       "other memory.",
       "pooled_size (IntelCaffe) gives both sides, or height and width."};
   type.origin = "Fast R-CNN";
-  type.param_fields = {"roi_pooling_param"};
-  type.inputs = {2, 2};
-  type.make = [](const LayerParameter& p) { return std::make_unique<const ROIPooling>(p); };
   const SampleInput map{.shape = {3, 2, 6, 7}, .distinct = true};
   const SampleInput whole{.shape = {8, 5}, .low = 0, .high = 2, .integer = true};
   type.samples = {

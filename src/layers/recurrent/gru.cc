@@ -10,6 +10,7 @@
 
 #include "crema.pb.h"
 #include "layers/recurrent/for_rows.h"
+#include "layers/recurrent/gru_gradients.h"
 #include "layers/recurrent/lstm_cell.h"
 #include "layers/recurrent/recurrent_implementations.h"
 #include "layers/recurrent/recurrent_layer.h"
@@ -149,25 +150,6 @@ void GruSteps::Forward(const ForwardPass<T>& pass) const {
   }
   StoreFinal(pass, 0, hidden);
 }
-
-// Partition of the scratch memory.
-template <typename T>
-struct GruGradients {
-  explicit GruGradients(const BackwardPass<T>& pass)
-      : dz(pass.scratch),
-        dproduct(dz + pass.extent.rows() * 3 * pass.extent.hidden),
-        before(dproduct + pass.extent.rows() * pass.extent.hidden),
-        factor(before + pass.extent.rows() * pass.extent.hidden),
-        dh(factor + pass.extent.rows() * pass.extent.hidden),
-        dreset(dh + pass.extent.state()) {}
-
-  T* dz;        // gradients of the gates before activation
-  T* dproduct;  // gradient of the product of W_hn and `factor`
-  T* before;    // h'
-  T* factor;    // without reset_after: r h'
-  T* dh;        // for one step
-  T* dreset;    // gradient of r h', for one step
-};
 
 // Computes what does not need the gradient of r: dz of z and n, and the direct part of dh'.
 template <typename T>

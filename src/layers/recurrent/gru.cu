@@ -1,5 +1,6 @@
 // GRU on the GPU; see gru.cc.
 #include "crema.pb.h"
+#include "layers/recurrent/gru_gradients.h"
 #include "layers/recurrent/recurrent_implementation.cuh"
 
 namespace crema {
@@ -77,25 +78,6 @@ void StepResetBefore(const GpuRun& run, const ForwardPass<T>& pass, int64_t t, c
            weight + 2 * size * size, size, 1, step + 2 * size, 3 * size);
   StepHidden(run, e, before, step, pass.y + t * e.streams * pass.y_stride, pass.y_stride);
 }
-
-// Partition of the scratch memory; see gru.cc.
-template <typename T>
-struct GruGradients {
-  explicit GruGradients(const BackwardPass<T>& pass)
-      : dz(pass.scratch),
-        dproduct(dz + pass.extent.rows() * 3 * pass.extent.hidden),
-        before(dproduct + pass.extent.rows() * pass.extent.hidden),
-        factor(before + pass.extent.rows() * pass.extent.hidden),
-        dh(factor + pass.extent.rows() * pass.extent.hidden),
-        dreset(dh + pass.extent.state()) {}
-
-  T* dz;        // gradients of the gates before activation
-  T* dproduct;  // gradient of the product of W_hn and `factor`
-  T* before;    // h'
-  T* factor;    // without reset_after: r h'
-  T* dh;        // for one step
-  T* dreset;    // gradient of r h', for one step
-};
 
 // Computes dz of z and n, of r with reset_after, and the direct part of dh'.
 template <typename T>
@@ -187,8 +169,7 @@ struct GruSteps {
         continue;
       }
       RepeatRows(run, pass.Learned(RecurrentBlob::kExtraBias), 1, e.streams, width, from_h, width);
-      CudaGemm(run.queue, run.dtype, false, true, e.streams, width, e.hidden, before, e.hidden,
-               pass.Learned(RecurrentBlob::kHidden), e.hidden, 1, from_h, width);
+      AddHiddenProduct<T>(run, pass, width, before, from_h);
       StepResetAfter<T>(run, pass, pass.Time(k), before, from_h);
     }
     StoreFinal(run, hidden, pass.final[0]);

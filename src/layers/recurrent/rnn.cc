@@ -108,13 +108,7 @@ void RnnSteps::Backward(const BackwardPass<T>& pass) const {
     HiddenProductBackward<T>(pass, size, dz + at, dh);
     ApplyFactors(pass, k, dh);
   }
-  if (pass.initial_grads[0] != nullptr) CopyOrZero<T>(dh, e.state(), pass.initial_grads[0]);
-  ProjectInputBackward(pass, size, dz);
-  T* dweight = pass.LearnedGrad(RecurrentBlob::kHidden);
-  if (dweight == nullptr) return;
-  LoadAllHidden(pass, HiddenRows<T>{h, size}, before);
-  Gemm<T>(pass.threads, true, false, size, size, e.rows(), T(1), dz, size, before, size, T(1),
-          dweight, size);
+  FinishBackward<T>(pass, size, {h, size}, dz, dh, before);
 }
 
 std::vector<LayerSample> Samples() {

@@ -148,6 +148,34 @@ static void LoadAllHidden(const GpuRun& run, const StepStart<T>& start, T* out) 
   });
 }
 
+// As in sequence_pass.h.
+template <typename T>
+void AddHiddenProduct(const GpuRun& run, const SequencePass<T>& pass, int64_t width, const T* h,
+                      T* z) {
+  const SequenceSize& e = pass.extent;
+  CudaGemm(run.queue, run.dtype, false, true, e.streams, width, e.hidden, h, e.hidden,
+           pass.Learned(RecurrentBlob::kHidden), e.hidden, 1, z, width);
+}
+template <typename T>
+void HiddenProductBackward(const GpuRun& run, const SequencePass<T>& pass, int64_t width,
+                           const T* dz, T* dh) {
+  const SequenceSize& e = pass.extent;
+  CudaGemm(run.queue, run.dtype, false, false, e.streams, e.hidden, width, dz, width,
+           pass.Learned(RecurrentBlob::kHidden), e.hidden, 0, dh, e.hidden);
+}
+template <typename T>
+void FinishBackward(const GpuRun& run, const BackwardPass<T>& pass, int64_t width,
+                    const StepStart<T>& hidden, const T* dz, const T* dh, T* before) {
+  const SequenceSize& e = pass.extent;
+  if (pass.initial_grads[0] != nullptr) CopyOrZero(run, dh, e.state(), pass.initial_grads[0]);
+  ProjectInputBackward(run, pass, width, dz);
+  T* dweight = pass.LearnedGrad(RecurrentBlob::kHidden);
+  if (dweight == nullptr) return;
+  LoadAllHidden(run, hidden, before);
+  CudaGemm(run.queue, run.dtype, true, false, width, e.hidden, e.rows(), dz, width, before,
+           e.hidden, 1, dweight, e.hidden);
+}
+
 // Converts the gradient of the state before the k-th step to that of the state after the step
 // before it.
 template <typename T>
