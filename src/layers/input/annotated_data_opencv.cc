@@ -115,15 +115,9 @@ class AnnotatedData final : public Layer, public ByteSource {
     shard_.Note(context);
     const int64_t batch = param().data_param().batch_size();
     const Survey survey = Look(context.phase);
-    LayerInfo info;
-    info.outputs.push_back(form_.Images(batch, survey.sample, context.dtype));
-    if (form_.TopsOf(context) > 1 && survey.boxes) {
-      info.dynamic_outputs = true;
-      info.outputs.push_back({Shape{1, 1, MostRows(), kBoxRow}, context.dtype});
-    } else if (form_.TopsOf(context) > 1) {
-      info.outputs.push_back({Shape{batch}, context.dtype});
-    }
-    form_.AddPlacements(batch, &info);
+    LayerInfo info = form_.InfoOf(context, batch, survey.sample,
+                                  survey.boxes ? Shape{1, 1, MostRows(), kBoxRow} : Shape{batch});
+    info.dynamic_outputs = form_.TopsOf(context) > 1 && survey.boxes;
     info.external_output = {true, !survey.boxes};
     return info;
   }

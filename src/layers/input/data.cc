@@ -22,7 +22,7 @@
 namespace crema {
 namespace {
 
-class Data final : public Layer, public ByteSource {
+class Data final : public PrefetchedLayer, public ByteSource {
  public:
   explicit Data(const LayerParameter& param)
       : Data(param, WrittenForm(param), std::make_shared<OpenedOnce>(param.data_param().source())) {
@@ -39,7 +39,7 @@ class Data final : public Layer, public ByteSource {
   }
   // For parameters that the other constructor has checked.
   Data(const LayerParameter& param, const ImageForm& form, std::shared_ptr<OpenedOnce> records)
-      : Layer(param), form_(form), records_(std::move(records)) {}
+      : PrefetchedLayer(param), form_(form), records_(std::move(records)) {}
 
   std::string WhyNoBytes(Phase phase) const override {
     std::string why = WhyNotUploaded(param(), phase);
@@ -59,16 +59,9 @@ class Data final : public Layer, public ByteSource {
     const bool labelled = form_.TopsOf(context) > 1;
     const Shape sample = FirstSample(context.phase, labelled).shape;
     const Shape labels = LabelShape(*this, context, batch);
-    LayerInfo info;
-    info.outputs.push_back(form_.Images(batch, sample, context.dtype));
-    if (labelled) info.outputs.push_back({labels, context.dtype});
-    form_.AddPlacements(batch, &info);
+    LayerInfo info = form_.InfoOf(context, batch, sample, labels);
     info.external_output = ExternalUnlessMixed(*this, context);
     return info;
-  }
-
-  void Forward(const ForwardArgs& args) const override {
-    static_cast<PrefetchedState*>(args.state)->Next(args);
   }
 
   std::unique_ptr<LayerSessionState> MakeState(const ExecContext& context,

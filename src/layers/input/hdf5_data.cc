@@ -59,9 +59,9 @@ BatchReader Open(const LayerParameter& param, uint64_t seed, const Shard& shard,
           .make_decoder = [row_bytes] { return std::make_unique<Hdf5Decoder>(row_bytes); }};
 }
 
-class HDF5Data final : public Layer {
+class HDF5Data final : public PrefetchedLayer {
  public:
-  explicit HDF5Data(const LayerParameter& param) : Layer(param) {
+  explicit HDF5Data(const LayerParameter& param) : PrefetchedLayer(param) {
     const HDF5DataParameter& data = param.hdf5_data_param();
     if (param.has_transform_param()) {
       FailField(*this, "transform_param",
@@ -88,10 +88,6 @@ class HDF5Data final : public Layer {
     }
     info.external_output.assign(info.outputs.size(), true);
     return info;
-  }
-
-  void Forward(const ForwardArgs& args) const override {
-    static_cast<PrefetchedState*>(args.state)->Next(args);
   }
 
   std::unique_ptr<LayerSessionState> MakeState(const ExecContext& context, Phase) const override {

@@ -37,7 +37,7 @@ std::shared_ptr<const ImageList> OpenList(const LayerParameter& param) {
   return std::make_shared<const ImageList>(data.source(), data.root_folder(), labels);
 }
 
-class ImageData final : public Layer, public ByteSource {
+class ImageData final : public PrefetchedLayer, public ByteSource {
  public:
   explicit ImageData(const LayerParameter& param) : ImageData(param, WrittenForm(param)) {
     const ImageDataParameter& data = param.image_data_param();
@@ -60,7 +60,8 @@ class ImageData final : public Layer, public ByteSource {
     CheckMixing(*this, data.batch_size());
   }
   // For parameters that the other constructor has checked.
-  ImageData(const LayerParameter& param, const ImageForm& form) : Layer(param), form_(form) {}
+  ImageData(const LayerParameter& param, const ImageForm& form)
+      : PrefetchedLayer(param), form_(form) {}
 
   // Files always hold bytes; Infer reports whether they can be read.
   std::string WhyNoBytes(Phase phase) const override {
@@ -83,19 +84,11 @@ class ImageData final : public Layer, public ByteSource {
     const int64_t batch = param().image_data_param().batch_size();
     const Shape sample = FirstSample(context.phase);
     const Shape one_label = LabelShape(*this, context, batch);
-    LayerInfo info;
-    info.outputs.push_back(form_.Images(batch, sample, context.dtype));
-    if (form_.TopsOf(context) > 1) {
-      const int64_t labels = param().image_data_param().label_count();
-      info.outputs.push_back({labels > 1 ? Shape{batch, labels} : one_label, context.dtype});
-    }
-    form_.AddPlacements(batch, &info);
+    const int64_t labels = param().image_data_param().label_count();
+    LayerInfo info =
+        form_.InfoOf(context, batch, sample, labels > 1 ? Shape{batch, labels} : one_label);
     info.external_output = ExternalUnlessMixed(*this, context);
     return info;
-  }
-
-  void Forward(const ForwardArgs& args) const override {
-    static_cast<PrefetchedState*>(args.state)->Next(args);
   }
 
   std::unique_ptr<LayerSessionState> MakeState(const ExecContext& context,

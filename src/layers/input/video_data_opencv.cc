@@ -74,7 +74,7 @@ void ReadFrom(const LayerParameter& param, const Shard& shard, const SampleWrite
   };
 }
 
-class VideoData final : public Layer, public ByteSource {
+class VideoData final : public PrefetchedLayer, public ByteSource {
  public:
   explicit VideoData(const LayerParameter& param) : VideoData(param, WrittenForm(param)) {
     CheckBatchSize(*this, "data_param.batch_size", param.data_param().batch_size());
@@ -84,7 +84,8 @@ class VideoData final : public Layer, public ByteSource {
     CheckSource();
   }
   // For parameters that the other constructor has checked.
-  VideoData(const LayerParameter& param, const ImageForm& form) : Layer(param), form_(form) {}
+  VideoData(const LayerParameter& param, const ImageForm& form)
+      : PrefetchedLayer(param), form_(form) {}
 
   // Frames always hold bytes; Infer reports whether they can be read.
   std::string WhyNoBytes(Phase phase) const override {
@@ -102,17 +103,9 @@ class VideoData final : public Layer, public ByteSource {
   LayerInfo Infer(const InferContext& context) const override {
     shard_.Note(context);
     const int64_t batch = param().data_param().batch_size();
-    const Shape sample = FirstSample(context.phase);
-    LayerInfo info;
-    info.outputs.push_back(form_.Images(batch, sample, context.dtype));
-    if (form_.TopsOf(context) > 1) info.outputs.push_back({Shape{batch}, context.dtype});
-    form_.AddPlacements(batch, &info);
+    LayerInfo info = form_.InfoOf(context, batch, FirstSample(context.phase), Shape{batch});
     info.external_output.assign(context.output_count, true);
     return info;
-  }
-
-  void Forward(const ForwardArgs& args) const override {
-    static_cast<PrefetchedState*>(args.state)->Next(args);
   }
 
   std::unique_ptr<LayerSessionState> MakeState(const ExecContext& context,

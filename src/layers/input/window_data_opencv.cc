@@ -31,9 +31,9 @@ uint64_t ForegroundOf(const WindowDataParameter& data) {
   return static_cast<uint64_t>(static_cast<float>(data.batch_size()) * data.fg_fraction());
 }
 
-class WindowData final : public Layer {
+class WindowData final : public PrefetchedLayer {
  public:
-  explicit WindowData(const LayerParameter& param) : Layer(param) {
+  explicit WindowData(const LayerParameter& param) : PrefetchedLayer(param) {
     const WindowDataParameter& data = param.window_data_param();
     if (data.source().empty()) {
       FailField(*this, "window_data_param.source",
@@ -61,10 +61,6 @@ class WindowData final : public Layer {
     if (context.output_count > 1) info.outputs.push_back({Shape{batch}, context.dtype});
     info.external_output.assign(context.output_count, true);
     return info;
-  }
-
-  void Forward(const ForwardArgs& args) const override {
-    static_cast<PrefetchedState*>(args.state)->Next(args);
   }
 
   std::unique_ptr<LayerSessionState> MakeState(const ExecContext& context, Phase) const override {
