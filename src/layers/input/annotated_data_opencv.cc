@@ -115,9 +115,10 @@ class AnnotatedData final : public Layer, public ByteSource {
     shard_.Note(context);
     const int64_t batch = param().data_param().batch_size();
     const Survey survey = Look(context.phase);
-    LayerInfo info = form_.InfoOf(context, batch, survey.sample,
-                                  survey.boxes ? Shape{1, 1, MostRows(), kBoxRow} : Shape{batch});
-    info.dynamic_outputs = form_.TopsOf(context) > 1 && survey.boxes;
+    const bool boxes = form_.TopsOf(context) > 1 && survey.boxes;
+    const Shape labels = boxes ? Shape{1, 1, MostRows(), kBoxRow} : Shape{batch};
+    LayerInfo info = form_.InfoOf(context, batch, survey.sample, labels);
+    info.dynamic_outputs = boxes;
     info.external_output = {true, !survey.boxes};
     return info;
   }
