@@ -12,7 +12,6 @@
 #include "layers/recurrent/for_rows.h"
 #include "layers/recurrent/gru_gradients.h"
 #include "layers/recurrent/lstm_cell.h"
-#include "layers/recurrent/recurrent_implementations.h"
 #include "layers/recurrent/recurrent_layer.h"
 #include "math/bias_activation.h"
 #include "math/fast_exp.h"
@@ -295,9 +294,6 @@ void RegisterGRU(Registry& registry) {
   type.make = [](const LayerParameter& p) {
     return std::make_unique<const RecurrentLayerOf<GruSteps>>(p);
   };
-#ifdef CREMA_HAVE_ONEDNN
-  type.implementations = {OneDnnRecurrentImplementation()};
-#endif
   type.samples = Samples();
   registry.Add(std::move(type));
 }

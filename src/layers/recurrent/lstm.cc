@@ -10,7 +10,6 @@
 #include "crema.pb.h"
 #include "layers/recurrent/for_rows.h"
 #include "layers/recurrent/lstm_cell.h"
-#include "layers/recurrent/recurrent_implementations.h"
 #include "layers/recurrent/recurrent_layer.h"
 #include "math/gemm.h"
 
@@ -157,9 +156,6 @@ void RegisterLSTM(Registry& registry) {
   type.make = [](const LayerParameter& p) {
     return std::make_unique<const RecurrentLayerOf<LstmSteps>>(p);
   };
-#ifdef CREMA_HAVE_ONEDNN
-  type.implementations = {OneDnnRecurrentImplementation()};
-#endif
   type.samples = Samples();
   registry.Add(std::move(type));
 }

@@ -1,5 +1,6 @@
 // Shared part of the registrations of RNN, LSTM and GRU.
 #include "core/strings.h"
+#include "layers/recurrent/recurrent_implementations.h"
 #include "layers/recurrent/recurrent_layer.h"
 
 namespace crema {
@@ -47,6 +48,9 @@ LayerType RecurrentType(const std::string& name, const RecurrentCell& cell) {
   type.traits = {.multiplies_matrices = true};
   type.param_fields = {"recurrent_param"};
   type.unread_fields = {"recurrent_param.debug_info"};
+#ifdef CREMA_HAVE_ONEDNN
+  type.implementations = {OneDnnRecurrentImplementation()};
+#endif
   if (name != "GRU") type.unread_fields.push_back("recurrent_param.reset_after");
   type.inputs = {cell.needs_cont ? 2 : 1, 3 + states};
   type.outputs = {1, 1 + states};

@@ -7,7 +7,6 @@
 
 #include "crema.pb.h"
 #include "layers/recurrent/for_rows.h"
-#include "layers/recurrent/recurrent_implementations.h"
 #include "layers/recurrent/recurrent_layer.h"
 #include "math/bias_activation.h"
 #include "math/gemm.h"
@@ -150,9 +149,6 @@ void RegisterRNN(Registry& registry) {
   type.make = [](const LayerParameter& p) {
     return std::make_unique<const RecurrentLayerOf<RnnSteps>>(p);
   };
-#ifdef CREMA_HAVE_ONEDNN
-  type.implementations = {OneDnnRecurrentImplementation()};
-#endif
   type.samples = Samples();
   registry.Add(std::move(type));
 }
