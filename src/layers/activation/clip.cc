@@ -7,10 +7,9 @@ namespace crema {
 void RegisterClip(Registry& registry) {
   auto type = ElementwiseType<ClipFormula>("Clip", "Limits values to a range.",
                                            "y = min(max(x, min), max)");
-  type.differences = {
-      "min above max is an error; Caffe gives min everywhere.",
-      "With one name for top and bottom the gradient is still 0 outside the range; in Caffe it "
-      "then passes everywhere."};
+  type.differences = {"min above max is an error; Caffe gives min everywhere.",
+                      "With one name for top and bottom the gradient is still 0 outside the range; "
+                      "in Caffe it then passes everywhere."};
   type.param_fields = {"clip_param"};
   const SampleInput low{.shape = {2, 3, 4, 5}, .has_kink = true, .kink = -0.5};
   const SampleInput high{.shape = {2, 31}, .has_kink = true, .kink = 0.25};

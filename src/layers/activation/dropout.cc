@@ -158,8 +158,7 @@ void RegisterDropout(Registry& registry) {
   type.category = "activation";
   type.summary = "Zeroes random elements in training; passes everything on in TEST.";
   type.formula =
-      "TRAIN: y = x * m / (1 - dropout_ratio), m ~ Bernoulli(1 - dropout_ratio); "
-      "TEST: y = x";
+      "TRAIN: y = x * m / (1 - dropout_ratio), m ~ Bernoulli(1 - dropout_ratio); TEST: y = x";
   type.input_docs = {"x: any shape"};
   type.output_docs = {"y: the shape of x; may share the memory of x"};
   type.differences = {

@@ -12,8 +12,7 @@ Shape CoveredShape(const Layer& layer, const Shape& x, const CoveredAxes& covere
   if (covered.num_axes < -1) {
     FailField(layer, field,
               StrCat("num_axes is ", covered.num_axes,
-                     ", expected 0 or more, or -1 for all axes "
-                     "from axis on"));
+                     ", expected 0 or more, or -1 for all axes from axis on"));
   }
   if (covered.num_axes == 0) return {};
   const int axis = LayerAxis(layer, x, covered.axis, covered.axis_field);

@@ -31,9 +31,8 @@ class Embed final : public Layer {
   LayerInfo Infer(const InferContext& context) const override {
     const Shape& index = context.inputs[0].shape;
     if (index.axes() == Shape::kMaxAxes) {
-      FailInputs(*this, StrCat("the index has ", index.axes(),
-                               " axes already; the top has one "
-                               "more"));
+      FailInputs(*this,
+                 StrCat("the index has ", index.axes(), " axes already; the top has one more"));
     }
     std::vector<int64_t> dims(index.dims().begin(), index.dims().end());
     dims.push_back(columns_);
@@ -98,8 +97,8 @@ void RegisterEmbed(Registry& registry) {
   type.output_docs = {"y: the shape of index and one more axis of num_output"};
   type.learned_docs = {"weight: input_dim x num_output", "bias: num_output; with bias_term only"};
   type.differences = {
-      "An index outside 0..input_dim-1 is an error that names it; Caffe reads "
-      "memory beyond the weight."};
+      "An index outside 0..input_dim-1 is an error that names it; Caffe reads memory beyond the "
+      "weight."};
   type.param_fields = {"embed_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Embed>(p); };
   const std::string fillers =

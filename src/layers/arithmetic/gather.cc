@@ -153,8 +153,7 @@ void RegisterBatchReindex(Registry& registry) {
                      "index: M whole numbers 0..N-1; receives no gradient"};
   type.output_docs = {"y: M x ..., the other axes as those of x"};
   type.differences = {
-      "An index that is not a whole number is an error; Caffe cuts off what is "
-      "behind the point."};
+      "An index that is not a whole number is an error; Caffe cuts off what is behind the point."};
   type.inputs = {2, 2};
   type.make = [](const LayerParameter& p) { return std::make_unique<const BatchReindex>(p); };
   const auto index = [](int64_t count, double most) {

@@ -269,8 +269,7 @@ void RegisterScale(Registry& registry) {
   type.learned_docs = {"scale: the covered axes of x; with one bottom only",
                        "bias: the shape of the scale; with bias_term only"};
   type.differences = {
-      "In place, Caffe keeps a copy of its input; here the top has memory of its "
-      "own."};
+      "In place, Caffe keeps a copy of its input; here the top has memory of its own."};
   type.param_fields = {"scale_param"};
   type.inputs = {1, 2};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Scale>(p); };

@@ -118,8 +118,7 @@ void RegisterROIPooling(Registry& registry) {
   type.output_docs = {"y: R x C x pooled_h x pooled_w"};
   type.differences = {
       "An image index outside the batch, or a corner that is no number, is an error; the forks "
-      "read "
-      "other memory.",
+      "read other memory.",
       "pooled_size (IntelCaffe) gives both sides, or height and width."};
   type.origin = "Fast R-CNN";
   const SampleInput map{.shape = {3, 2, 6, 7}, .distinct = true};

@@ -283,10 +283,9 @@ void RegisterAnnotatedData(Registry& registry) {
       StrCat("images: batch x C x H x W", kBytesDoc),
       "boxes, where there is a second top: 1 x 1 x B x 8 with image, label, instance, xmin, ymin, "
       "xmax, ymax, difficult; corners in units of the image, 0 to 1. B changes from batch to "
-      "batch: "
-      "planned are the most boxes that a batch can have, for which all records are looked at (not "
-      "their images) when the net is built. A batch without boxes has one row of -1. Records "
-      "without annotations give their labels (batch)"};
+      "batch: planned are the most boxes that a batch can have, for which all records are looked "
+      "at (not their images) when the net is built. A batch without boxes has one row of -1. "
+      "Records without annotations give their labels (batch)"};
   type.differences = {
       ("Images are not compressed to JPEG again between the steps, and raw pixels take part in "
        "all."),
@@ -301,8 +300,8 @@ void RegisterAnnotatedData(Registry& registry) {
        "of one."),
       ("A label that is not in label_map_file, a box outside of its image or turned inside out, "
        "and a plain Datum are errors naming the record."),
-      ("The files at `source` decide the kind of data set, not `backend`. Tar shards and "
-       "HDF5 hold no boxes.")};
+      ("The files at `source` decide the kind of data set, not `backend`. Tar shards and HDF5 hold "
+       "no boxes.")};
   type.param_fields = {"data_param", "annotated_data_param", "transform_param", "pipeline_param"};
   type.unread_fields = {"data_param.scale",     "data_param.mean_file",
                         "data_param.crop_size", "data_param.mirror",

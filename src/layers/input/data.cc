@@ -125,10 +125,10 @@ class Data final : public PrefetchedLayer, public ByteSource {
     if (image.bytes != nullptr) return;
     const auto augmenter = SampleAugmenter::Make(transformer, {.channels = image.channels});
     if (!augmenter || !augmenter->Changes(image.shape())) return;
-    FailField(*this, "transform_param.augment_param",
-              StrCat("'", param().data_param().source(),
-                     "' holds floats; augment_param needs images of bytes for all but mixup and "
-                     "cutmix"));
+    FailField(
+        *this, "transform_param.augment_param",
+        StrCat("'", param().data_param().source(),
+               "' holds floats; augment_param needs images of bytes for all but mixup and cutmix"));
   }
 
   const ImageForm form_;
@@ -146,11 +146,10 @@ void RegisterData(Registry& registry) {
       "Images and labels from Datum records of an LMDB or a LevelDB, or from tar shards of image "
       "files (docs/data_sets.md), again and again: in the order of the keys or, with `shuffle` of "
       "pipeline_param or data_param, in another random order each epoch; shuffle_buffer: N "
-      "shuffles "
-      "within blocks of N records and reads them one after the other. rand_skip starts at a random "
-      "record. In nets of the present format, scale, mean_file, crop_size and mirror belong into "
-      "transform_param; in older formats they are moved there. augment_param is told in "
-      "docs/augmentation.md.";
+      "shuffles within blocks of N records and reads them one after the other. rand_skip starts at "
+      "a random record. In nets of the present format, scale, mean_file, crop_size and mirror "
+      "belong into transform_param; in older formats they are moved there. augment_param is told "
+      "in docs/augmentation.md.";
   type.formula = "output = (pixel - mean) * scale, cropped and mirrored as transform_param says";
   type.param_fields = {"data_param", "transform_param", "pipeline_param"};
   type.unread_fields = {"data_param.scale",     "data_param.mean_file",
@@ -162,8 +161,8 @@ void RegisterData(Registry& registry) {
       "labels, where there is a second top: batch; in TRAIN batch x classes with mixup or cutmix"};
   type.differences = {
       "rand_skip is read (Caffe 1.0 leaves it out): 0 .. rand_skip - 1 records are skipped.",
-      "The files at `source` decide the kind of data set, not `backend`. Besides databases "
-      "it may be a .tar file, a folder of them, or a pattern such as train-{000..009}.tar.",
+      "The files at `source` decide the kind of data set, not `backend`. Besides databases it may "
+      "be a .tar file, a folder of them, or a pattern such as train-{000..009}.tar.",
       "Records can be shuffled, in an order that depends on seed, name of the layer and epoch "
       "only.",
       "A record of another shape than the first is an error naming its key; crop_size can cut "

@@ -112,10 +112,9 @@ void RegisterHDF5Data(Registry& registry) {
   type.category = "input";
   type.summary =
       "Rows of HDF5 datasets, one for each top and of its name. `source` lists the files; its "
-      "path, "
-      "and those in it, are relative to the current folder. Files of up to 64 MiB of values are "
-      "kept while they are read; larger ones are read in blocks, or with shuffle row by row, so "
-      "that memory does not grow with them.";
+      "path, and those in it, are relative to the current folder. Files of up to 64 MiB of values "
+      "are kept while they are read; larger ones are read in blocks, or with shuffle row by row, "
+      "so that memory does not grow with them.";
   type.formula = "output[n] = row of the dataset, numbers converted to the type of the net";
   type.output_docs = {"one for each dataset: batch_size x the shape of a row"};
   type.differences = {
@@ -139,8 +138,8 @@ void RegisterHDF5Data(Registry& registry) {
       {.prototxt = "hdf5_data_param { source: 'no/such/list' batch_size: 4 }",
        .input_shapes = {},
        .expect = "no/such/list"},
-      {.prototxt = "hdf5_data_param { source: 'no/such/list' batch_size: 4 } "
-                   "transform_param { scale: 2 }",
+      {.prototxt =
+           "hdf5_data_param { source: 'no/such/list' batch_size: 4 } transform_param { scale: 2 }",
        .input_shapes = {},
        .expect = "transform_param"},
   };

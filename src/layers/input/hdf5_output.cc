@@ -81,8 +81,7 @@ void RegisterHDF5Output(Registry& registry) {
   type.category = "input";
   type.summary =
       "Writes two blobs into an HDF5 file, as the datasets `data` and `label`, which HDF5Data "
-      "reads. "
-      "Needs a build with HDF5.";
+      "reads. Needs a build with HDF5.";
   type.formula = "data = data, input 0 below it; label = label, input 1 below it";
   type.input_docs = {"data: any shape, the first axis counts the samples",
                      "label: as many samples"};

@@ -206,8 +206,8 @@ std::vector<BadSample> BadSamples() {
       {.prototxt = "image_data_param { source: 'no/such/list' new_height: 4 }",
        .input_shapes = {},
        .expect = "new_height and new_width go together"},
-      {.prototxt = "image_data_param { source: 'no/such/list' new_height: 4 new_width: 4 "
-                   "short_side: 4 }",
+      {.prototxt =
+           "image_data_param { source: 'no/such/list' new_height: 4 new_width: 4 short_side: 4 }",
        .input_shapes = {},
        .expect = "short_side"},
       {.prototxt = "image_data_param { source: 'no/such/list' short_side: 4000000000 }",
@@ -232,8 +232,8 @@ std::vector<BadSample> BadSamples() {
        .input_shapes = {},
        .expect = "label_type is NONE",
        .outputs = 2},
-      {.prototxt = "image_data_param { source: 'no/such/list' } "
-                   "transform_param { mean_file: 'm' mean_value: 1 }",
+      {.prototxt = "image_data_param { source: 'no/such/list' } transform_param { mean_file: 'm' "
+                   "mean_value: 1 }",
        .input_shapes = {},
        .expect = "mean_file and mean_value"},
   };
@@ -253,19 +253,18 @@ void RegisterImageData(Registry& registry) {
       "too. Needs a build with OpenCV.";
   type.formula = "output = (pixel - mean) * scale, cropped and mirrored as transform_param says";
   type.output_docs = {
-      StrCat("images: batch x C x H x W, as large as the first image after resizing and "
-             "cropping; three channels (blue, green, red), or one where is_color is false",
+      StrCat("images: batch x C x H x W, as large as the first image after resizing and cropping; "
+             "three channels (blue, green, red), or one where is_color is false",
              kBytesDoc),
-      "labels, where there is a second top: batch, or batch x label_count where that is above "
-      "1; in TRAIN batch x classes with mixup or cutmix"};
+      "labels, where there is a second top: batch, or batch x label_count where that is above 1; "
+      "in TRAIN batch x classes with mixup or cutmix"};
   type.differences = {
       "A label that is not a whole number is an error with its line; Caffe reads 0.",
       "The second top may be left out.",
       "Random orders are drawn by seed, layer and epoch, so that a resumed run continues with the "
       "same ones; rand_skip may be larger than the list.",
       "An image of another size than the first (after new_height and new_width, or crop_size) is "
-      "an "
-      "error; Caffe allows another size in each batch."};
+      "an error; Caffe allows another size in each batch."};
   type.param_fields = {"image_data_param", "transform_param", "pipeline_param"};
   type.unread_fields = {"image_data_param.scale",        "image_data_param.mean_file",
                         "image_data_param.crop_size",    "image_data_param.mirror",

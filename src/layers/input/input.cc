@@ -57,8 +57,7 @@ void RegisterInput(Registry& registry) {
   type.formula = "y = what was set";
   type.output_docs = {
       "one for each shape (one shape serves all tops); with pipeline_param { output: U8 } the "
-      "first "
-      "holds bytes, in the place of a data layer that gives them"};
+      "first holds bytes, in the place of a data layer that gives them"};
   type.differences = {
       "A blob may get a smaller shape later (Session::Reshape) without a new plan."};
   type.param_fields = {"input_param", "pipeline_param"};

@@ -236,8 +236,7 @@ void RegisterMemoryData(Registry& registry) {
   type.category = "input";
   type.summary =
       "Data and labels that the program hands over through the session (see "
-      "data/batches/memory_feed.h): "
-      "whole arrays as they are, or images that are transformed.";
+      "data/batches/memory_feed.h): whole arrays as they are, or images that are transformed.";
   type.formula = "output = the next batch of the given data";
   type.output_docs = {"data: batch_size x channels x height x width",
                       "labels, where there is a second top: batch_size"};

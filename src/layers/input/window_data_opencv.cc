@@ -199,10 +199,8 @@ void RegisterWindowData(Registry& registry) {
   type.category = "input";
   type.summary =
       "Labelled boxes of images, cut out and warped to squares of transform_param.crop_size, from "
-      "a "
-      "window file of R-CNN: blocks of `# index`, path, channels, height, width, number of "
-      "windows, "
-      "and lines of `label overlap x1 y1 x2 y2`. Needs a build with OpenCV.";
+      "a window file of R-CNN: blocks of `# index`, path, channels, height, width, number of "
+      "windows, and lines of `label overlap x1 y1 x2 y2`. Needs a build with OpenCV.";
   type.formula =
       "output = (warped pixel - mean) * window_data_param.scale; 0 where a window with context "
       "reaches beyond the image";

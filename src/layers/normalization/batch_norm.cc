@@ -137,8 +137,7 @@ void RegisterBatchNorm(Registry& registry) {
   type.category = "normalization";
   type.summary =
       "Zero mean and unit variance of each channel over the batch, or by stored statistics. A "
-      "Scale "
-      "layer with bias_term after it, or scale_bias: true, adds a learned scale and bias.";
+      "Scale layer with bias_term after it, or scale_bias: true, adds a learned scale and bias.";
   type.formula =
       "y = (x - mean[c]) / sqrt(var[c] + eps), times scale[c] plus bias[c] with scale_bias. Stored "
       "in TRAIN: sum = f * sum + new, factor = f * factor + 1, with the variance times m / (m - 1) "

@@ -199,8 +199,7 @@ void RegisterLRN(Registry& registry) {
   type.summary = "Local response normalisation over neighbouring channels or pixels.";
   type.formula = "y = x * (k + alpha / n * sum of x^2 over the neighbourhood)^-beta";
   type.input_docs = {
-      "x: N x C x spatial axes; WITHIN_CHANNEL needs one or more, ACROSS_CHANNELS "
-      "none"};
+      "x: N x C x spatial axes; WITHIN_CHANNEL needs one or more, ACROSS_CHANNELS none"};
   type.output_docs = {"y: the shape of x"};
   type.differences = {
       "Any number of spatial axes; Caffe takes two.",

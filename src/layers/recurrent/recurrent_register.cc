@@ -73,12 +73,9 @@ LayerType RecurrentType(const std::string& name, const RecurrentCell& cell) {
       ("With expose_hidden, gradients flow into the initial states and from the final ones; Caffe "
        "cuts them off."),
       ("Without expose_hidden a batch continues from the states of the one before, as in Caffe. "
-       "When "
-       "the "
-       "number of streams changes, cont must be 0 in the first step of all streams, otherwise it "
-       "is "
-       "an error; Caffe mixes up streams. Snapshots hold these states. In the reverse direction "
-       "every batch begins with zeros."),
+       "When the number of streams changes, cont must be 0 in the first step of all streams, "
+       "otherwise it is an error; Caffe mixes up streams. Snapshots hold these states. In the "
+       "reverse direction every batch begins with zeros."),
       "A cont of 0 gives a state of 0 even where the state was NaN; Caffe gets NaN.",
       "recurrent_param.direction is Crema's own.",
   };

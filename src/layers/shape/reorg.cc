@@ -97,9 +97,8 @@ void RegisterReorg(Registry& registry) {
   type.output_docs = {
       "y: N x C stride^2 x H/stride x W/stride, or N x C/stride^2 x H stride x W stride"};
   type.differences = {
-      "The order of elements is that of IntelCaffe and darknet, which trained "
-      "YOLOv2 nets depend on; it is not the plain space-to-depth, and reverse does "
-      "not undo it.",
+      "The order of elements is that of IntelCaffe and darknet, which trained YOLOv2 nets depend "
+      "on; it is not the plain space-to-depth, and reverse does not undo it.",
       "Other sizes of the input may follow from batch to batch."};
   type.origin = "IntelCaffe";
   type.param_fields = {"reorg_param"};
