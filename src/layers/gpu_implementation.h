@@ -128,8 +128,9 @@ struct GpuFunctions {
       all.forward_scratch = all.backward_scratch = Body::Scratch;
     }
     if constexpr (requires { &Body::ForwardScratch; }) all.forward_scratch = Body::ForwardScratch;
-    if constexpr (requires { &Body::BackwardScratch; })
+    if constexpr (requires { &Body::BackwardScratch; }) {
       all.backward_scratch = Body::BackwardScratch;
+    }
     return all;
   }
 };
@@ -137,8 +138,8 @@ struct GpuFunctions {
 // Makes the native GPU implementation with the functions of Body.
 template <typename Body>
 ImplementationPtr CudaImplementation(std::string name = "cuda") {
-  const ImplementationFunctions all = GpuFunctions<Body>::All();
-  return MakeCudaImplementation(all.forward, all.backward, all, std::move(name));
+  return MakeSimpleImplementation({.name = std::move(name), .device = DeviceType::kCuda},
+                                  GpuFunctions<Body>::All());
 }
 
 }  // namespace crema

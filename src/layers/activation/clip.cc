@@ -23,13 +23,9 @@ void RegisterClip(Registry& registry) {
        .inputs = {{.shape = {0, 3}}}},
   };
   type.bad_samples = {
-      {.prototxt = "clip_param { min: 2 max: 1 }",
-       .input_shapes = {{2}},
-       .expect = "max is 1 and min is 2"},
-      {.prototxt = "clip_param { min: nan max: 1 }",
-       .input_shapes = {{2}},
-       .expect = "expected min <= max"},
-      {.prototxt = "", .input_shapes = {{2}}, .expect = "min is missing"},
+      {"clip_param { min: 2 max: 1 }", {{2}}, "max is 1 and min is 2"},
+      {"clip_param { min: nan max: 1 }", {{2}}, "expected min <= max"},
+      {"", {{2}}, "min is missing"},
   };
   registry.Add(std::move(type));
 }

@@ -170,11 +170,9 @@ void RegisterDropout(Registry& registry) {
   type.samples = Samples();
   const std::string expect = "expected 0 or more and less than 1";
   type.bad_samples = {
-      {.prototxt = "dropout_param { dropout_ratio: 1 }", .input_shapes = {{2}}, .expect = expect},
-      {.prototxt = "dropout_param { dropout_ratio: -0.5 }",
-       .input_shapes = {{2}},
-       .expect = expect},
-      {.prototxt = "dropout_param { dropout_ratio: nan }", .input_shapes = {{2}}, .expect = expect},
+      {"dropout_param { dropout_ratio: 1 }", {{2}}, expect},
+      {"dropout_param { dropout_ratio: -0.5 }", {{2}}, expect},
+      {"dropout_param { dropout_ratio: nan }", {{2}}, expect},
   };
   registry.Add(std::move(type));
 }

@@ -24,12 +24,8 @@ LayerType HardType(std::string name, std::string summary, std::string formula,
   type.samples.insert(type.samples.end(), own.begin(), own.end());
   type.samples.push_back({.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3}}}});
   type.bad_samples = {
-      {.prototxt = "hard_sigmoid_param { alpha: nan }",
-       .input_shapes = {{2}},
-       .expect = "alpha is nan, expected a finite number"},
-      {.prototxt = "hard_sigmoid_param { beta: inf }",
-       .input_shapes = {{2}},
-       .expect = "beta is inf, expected a finite number"},
+      {"hard_sigmoid_param { alpha: nan }", {{2}}, "alpha is nan, expected a finite number"},
+      {"hard_sigmoid_param { beta: inf }", {{2}}, "beta is inf, expected a finite number"},
   };
   return type;
 }

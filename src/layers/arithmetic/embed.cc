@@ -124,12 +124,8 @@ void RegisterEmbed(Registry& registry) {
        .inputs = {index({0, 3}, 2)}},
   };
   type.bad_samples = {
-      {.prototxt = "embed_param { input_dim: 3 }",
-       .input_shapes = {{2}},
-       .expect = "num_output is missing or 0"},
-      {.prototxt = "embed_param { num_output: 3 }",
-       .input_shapes = {{2}},
-       .expect = "input_dim is missing or 0"},
+      {"embed_param { input_dim: 3 }", {{2}}, "num_output is missing or 0"},
+      {"embed_param { num_output: 3 }", {{2}}, "input_dim is missing or 0"},
   };
   registry.Add(std::move(type));
 }

@@ -142,13 +142,13 @@ void RegisterROIAlign(Registry& registry) {
        .inputs = {{.shape = {3, 2, 4, 0}}, whole}},
   };
   type.bad_samples = {
-      {.prototxt = "", .input_shapes = {{1, 2, 3, 4}, {2, 5}}, .expect = "0 x 0 bins"},
-      {.prototxt = "roi_align_param { pooled_h: 2 pooled_w: 2 spatial_scale: -1 }",
-       .input_shapes = {{1, 2, 3, 4}, {2, 5}},
-       .expect = "spatial_scale is -1"},
-      {.prototxt = "roi_align_param { pooled_h: 2 pooled_w: 2 }",
-       .input_shapes = {{1, 2, 3, 4}, {2, 4}},
-       .expect = "the regions have shape 2x4"},
+      {"", {{1, 2, 3, 4}, {2, 5}}, "0 x 0 bins"},
+      {"roi_align_param { pooled_h: 2 pooled_w: 2 spatial_scale: -1 }",
+       {{1, 2, 3, 4}, {2, 5}},
+       "spatial_scale is -1"},
+      {"roi_align_param { pooled_h: 2 pooled_w: 2 }",
+       {{1, 2, 3, 4}, {2, 4}},
+       "the regions have shape 2x4"},
   };
   registry.Add(std::move(type));
 }

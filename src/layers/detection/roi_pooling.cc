@@ -144,19 +144,19 @@ void RegisterROIPooling(Registry& registry) {
        .inputs = {{.shape = {3, 2, 0, 4}}, whole}},
   };
   type.bad_samples = {
-      {.prototxt = "", .input_shapes = {{1, 2, 3, 4}, {2, 5}}, .expect = "0 x 0 bins"},
-      {.prototxt = "roi_pooling_param { pooled_size: 2 pooled_h: 2 }",
-       .input_shapes = {{1, 2, 3, 4}, {2, 5}},
-       .expect = "give pooled_size once or twice"},
-      {.prototxt = "roi_pooling_param { pooled_size: 2 spatial_scale: 0 }",
-       .input_shapes = {{1, 2, 3, 4}, {2, 5}},
-       .expect = "spatial_scale is 0"},
-      {.prototxt = "roi_pooling_param { pooled_size: 2 }",
-       .input_shapes = {{1, 2, 3, 4}, {2, 4}},
-       .expect = "the regions have shape 2x4"},
-      {.prototxt = "roi_pooling_param { pooled_size: 2 }",
-       .input_shapes = {{1, 2, 3}, {2, 5}},
-       .expect = "the feature map has shape 1x2x3"},
+      {"", {{1, 2, 3, 4}, {2, 5}}, "0 x 0 bins"},
+      {"roi_pooling_param { pooled_size: 2 pooled_h: 2 }",
+       {{1, 2, 3, 4}, {2, 5}},
+       "give pooled_size once or twice"},
+      {"roi_pooling_param { pooled_size: 2 spatial_scale: 0 }",
+       {{1, 2, 3, 4}, {2, 5}},
+       "spatial_scale is 0"},
+      {"roi_pooling_param { pooled_size: 2 }",
+       {{1, 2, 3, 4}, {2, 4}},
+       "the regions have shape 2x4"},
+      {"roi_pooling_param { pooled_size: 2 }",
+       {{1, 2, 3}, {2, 5}},
+       "the feature map has shape 1x2x3"},
   };
   registry.Add(std::move(type));
 }

@@ -258,7 +258,7 @@ std::vector<BadSample> BadSamples() {
   };
   std::vector<BadSample> samples;
   for (auto& [text, expect] : cases) {
-    samples.push_back({.prototxt = text, .input_shapes = {}, .expect = expect});
+    samples.push_back({text, {}, expect});
   }
   return samples;
 }

@@ -176,22 +176,14 @@ void RegisterData(Registry& registry) {
       "transform_param { scale: 0.00390625 mirror: true crop_size: 28 }";
   type.make = [](const LayerParameter& p) { return std::make_unique<const Data>(p); };
   type.bad_samples = {
-      {.prototxt = "data_param { batch_size: 4 }", .input_shapes = {}, .expect = "source"},
-      {.prototxt = "data_param { source: 'no/such/set' }",
-       .input_shapes = {},
-       .expect = "batch_size"},
-      {.prototxt = "data_param { source: 'no/such/set' batch_size: 4 prefetch: 0 }",
-       .input_shapes = {},
-       .expect = "prefetch"},
-      {.prototxt = "data_param { source: 'no/such/set' batch_size: 4 backend: LMDB }",
-       .input_shapes = {},
-       .expect = "no/such/set"},
-      {.prototxt = "data_param { source: 'no/such/{0..' batch_size: 4 }",
-       .input_shapes = {},
-       .expect = "is not closed"},
-      {.prototxt = "data_param { source: 'x' batch_size: 4 } pipeline_param { prefetch: 0 }",
-       .input_shapes = {},
-       .expect = "pipeline_param.prefetch is 0"},
+      {"data_param { batch_size: 4 }", {}, "source"},
+      {"data_param { source: 'no/such/set' }", {}, "batch_size"},
+      {"data_param { source: 'no/such/set' batch_size: 4 prefetch: 0 }", {}, "prefetch"},
+      {"data_param { source: 'no/such/set' batch_size: 4 backend: LMDB }", {}, "no/such/set"},
+      {"data_param { source: 'no/such/{0..' batch_size: 4 }", {}, "is not closed"},
+      {"data_param { source: 'x' batch_size: 4 } pipeline_param { prefetch: 0 }",
+       {},
+       "pipeline_param.prefetch is 0"},
   };
   registry.Add(std::move(type));
 }

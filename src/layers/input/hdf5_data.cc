@@ -131,13 +131,9 @@ void RegisterHDF5Data(Registry& registry) {
       "hdf5_data_param { source: \"train_h5_files.txt\" batch_size: 64 shuffle: true }";
   type.make = [](const LayerParameter& p) { return std::make_unique<const HDF5Data>(p); };
   type.bad_samples = {
-      {.prototxt = "hdf5_data_param { batch_size: 4 }", .input_shapes = {}, .expect = "source"},
-      {.prototxt = "hdf5_data_param { source: 'no/such/list' }",
-       .input_shapes = {},
-       .expect = "batch_size"},
-      {.prototxt = "hdf5_data_param { source: 'no/such/list' batch_size: 4 }",
-       .input_shapes = {},
-       .expect = "no/such/list"},
+      {"hdf5_data_param { batch_size: 4 }", {}, "source"},
+      {"hdf5_data_param { source: 'no/such/list' }", {}, "batch_size"},
+      {"hdf5_data_param { source: 'no/such/list' batch_size: 4 }", {}, "no/such/list"},
       {.prototxt =
            "hdf5_data_param { source: 'no/such/list' batch_size: 4 } transform_param { scale: 2 }",
        .input_shapes = {},

@@ -95,17 +95,10 @@ void RegisterInput(Registry& registry) {
        .gradient = false},
   };
   type.bad_samples = {
-      {.prototxt = "", .input_shapes = {}, .expect = "add input_param { shape"},
-      {.prototxt = "input_param { shape { dim: 1 } shape { dim: 2 } }",
-       .input_shapes = {},
-       .expect = "2 shapes for 3 tops",
-       .outputs = 3},
-      {.prototxt = "input_param { shape { dim: -1 dim: 2 } }",
-       .input_shapes = {},
-       .expect = "negative dimension -1"},
-      {.prototxt = "input_param { shape { dim: 65536 dim: 65536 } }",
-       .input_shapes = {},
-       .expect = "more than 2147483647 elements"},
+      {"", {}, "add input_param { shape"},
+      {"input_param { shape { dim: 1 } shape { dim: 2 } }", {}, "2 shapes for 3 tops", 3},
+      {"input_param { shape { dim: -1 dim: 2 } }", {}, "negative dimension -1"},
+      {"input_param { shape { dim: 65536 dim: 65536 } }", {}, "more than 2147483647 elements"},
   };
   registry.Add(std::move(type));
 }

@@ -203,27 +203,27 @@ class MemoryData final : public Layer {
 
 std::vector<BadSample> BadSamples() {
   return {
-      {.prototxt = "", .input_shapes = {}, .expect = "batch_size must be 1 or more"},
-      {.prototxt = "memory_data_param { batch_size: 1 height: 2 width: 2 }",
-       .input_shapes = {},
-       .expect = "memory_data_param.channels is 0"},
-      {.prototxt = "memory_data_param { batch_size: 1 channels: 1 width: 2 }",
-       .input_shapes = {},
-       .expect = "memory_data_param.height is 0"},
-      {.prototxt = "memory_data_param { batch_size: 1 channels: 1 height: 2 }",
-       .input_shapes = {},
-       .expect = "memory_data_param.width is 0"},
-      {.prototxt = "memory_data_param { batch_size: 65536 channels: 1 height: 65536 width: 1 }",
-       .input_shapes = {},
-       .expect = "more than 2147483647 elements"},
-      {.prototxt = "memory_data_param { batch_size: 1 channels: 1 height: 2 width: 2 } "
-                   "transform_param { mean_file: 'no/such/mean' }",
-       .input_shapes = {},
-       .expect = "no/such/mean"},
-      {.prototxt = "memory_data_param { batch_size: 1 channels: 1 height: 2 width: 2 } "
-                   "transform_param { resize_param { } }",
-       .input_shapes = {},
-       .expect = "resize_param"},
+      {"", {}, "batch_size must be 1 or more"},
+      {"memory_data_param { batch_size: 1 height: 2 width: 2 }",
+       {},
+       "memory_data_param.channels is 0"},
+      {"memory_data_param { batch_size: 1 channels: 1 width: 2 }",
+       {},
+       "memory_data_param.height is 0"},
+      {"memory_data_param { batch_size: 1 channels: 1 height: 2 }",
+       {},
+       "memory_data_param.width is 0"},
+      {"memory_data_param { batch_size: 65536 channels: 1 height: 65536 width: 1 }",
+       {},
+       "more than 2147483647 elements"},
+      {"memory_data_param { batch_size: 1 channels: 1 height: 2 width: 2 } "
+       "transform_param { mean_file: 'no/such/mean' }",
+       {},
+       "no/such/mean"},
+      {"memory_data_param { batch_size: 1 channels: 1 height: 2 width: 2 } "
+       "transform_param { resize_param { } }",
+       {},
+       "resize_param"},
   };
 }
 

@@ -196,19 +196,13 @@ std::vector<BadSample> BadSamples() {
     return data + "video_data_param { video_type: VIDEO video_file: '" + file + "' }";
   };
   return {
-      {.prototxt = video("f/%d.png").substr(data.size()),
-       .input_shapes = {},
-       .expect = "batch_size must be 1 or more"},
-      {.prototxt = data + "video_data_param { device_id: -1 }",
-       .input_shapes = {},
-       .expect = "device_id is -1, but must be 0 to 99"},
-      {.prototxt = video(""), .input_shapes = {}, .expect = "video_file is missing"},
-      {.prototxt = video("no/such/film.avi"), .input_shapes = {}, .expect = "no/such/film.avi"},
-      {.prototxt = video("no/such/%d.png"),
-       .input_shapes = {},
-       .expect = "there are no frames 'no/such/0.png' or 'no/such/1.png'"},
-      {.prototxt = video("%s.png"), .input_shapes = {}, .expect = "must have one %d"},
-      {.prototxt = video("%06d%d.png"), .input_shapes = {}, .expect = "must have one %d"},
+      {video("f/%d.png").substr(data.size()), {}, "batch_size must be 1 or more"},
+      {data + "video_data_param { device_id: -1 }", {}, "device_id is -1, but must be 0 to 99"},
+      {video(""), {}, "video_file is missing"},
+      {video("no/such/film.avi"), {}, "no/such/film.avi"},
+      {video("no/such/%d.png"), {}, "there are no frames 'no/such/0.png' or 'no/such/1.png'"},
+      {video("%s.png"), {}, "must have one %d"},
+      {video("%06d%d.png"), {}, "must have one %d"},
   };
 }
 

@@ -169,25 +169,17 @@ std::vector<BadSample> BadSamples() {
   const std::string source = "window_data_param { source: 'no/such/windows' batch_size: 4 ";
   const std::string crop = "transform_param { crop_size: 8 }";
   return {
-      {.prototxt = crop, .input_shapes = {}, .expect = "source is missing"},
-      {.prototxt = "window_data_param { source: 'no/such/windows' }" + crop,
-       .input_shapes = {},
-       .expect = "batch_size must be 1 or more"},
-      {.prototxt = source + "}", .input_shapes = {}, .expect = "crop_size, which is 0"},
-      {.prototxt = source + "fg_fraction: 1.5 }" + crop,
-       .input_shapes = {},
-       .expect = "fg_fraction is 1.5"},
-      {.prototxt = source + "fg_fraction: nan }" + crop, .input_shapes = {}, .expect = "nan"},
-      {.prototxt = source + "bg_threshold: 0.6 }" + crop,
-       .input_shapes = {},
-       .expect = "bg_threshold is 0.6"},
-      {.prototxt = source + "crop_mode: 'squeeze' }" + crop,
-       .input_shapes = {},
-       .expect = "crop_mode is 'squeeze'"},
-      {.prototxt = source + "context_pad: 4 }" + crop,
-       .input_shapes = {},
-       .expect = "context_pad is 4"},
-      {.prototxt = source + "}" + crop, .input_shapes = {}, .expect = "no/such/windows"},
+      {crop, {}, "source is missing"},
+      {"window_data_param { source: 'no/such/windows' }" + crop,
+       {},
+       "batch_size must be 1 or more"},
+      {source + "}", {}, "crop_size, which is 0"},
+      {source + "fg_fraction: 1.5 }" + crop, {}, "fg_fraction is 1.5"},
+      {source + "fg_fraction: nan }" + crop, {}, "nan"},
+      {source + "bg_threshold: 0.6 }" + crop, {}, "bg_threshold is 0.6"},
+      {source + "crop_mode: 'squeeze' }" + crop, {}, "crop_mode is 'squeeze'"},
+      {source + "context_pad: 4 }" + crop, {}, "context_pad is 4"},
+      {source + "}" + crop, {}, "no/such/windows"},
   };
 }
 

@@ -82,8 +82,8 @@ void RegisterNormalize(Registry& registry) {
        .inputs = {{.shape = {0, 3, 2, 2}}}},
   };
   type.bad_samples = {
-      {.prototxt = "", .input_shapes = {{3}}, .expect = "channel axis"},
-      {.prototxt = "norm_param { eps: -1 }", .input_shapes = {{2, 3}}, .expect = "eps is -1"},
+      {"", {{3}}, "channel axis"},
+      {"norm_param { eps: -1 }", {{2, 3}}, "eps is -1"},
   };
   registry.Add(std::move(type));
 }

@@ -16,24 +16,17 @@ std::vector<BadSample> BadSamples(const RecurrentCell& cell) {
   auto wrong = exposed;
   wrong.back() = {1, 2, 4};
   return {
-      {.prototxt = "", .input_shapes = {{4, 2, 5}, {4, 2}}, .expect = "num_output is missing or 0"},
-      {.prototxt = "recurrent_param { num_output: 99999999 }",
-       .input_shapes = {{4, 2, 5}, {4, 2}},
-       .expect = "num_output is 99999999"},
-      {.prototxt = good, .input_shapes = {{4}, {4, 2}}, .expect = "2 axes or more"},
-      {.prototxt = good, .input_shapes = {{4, 2, 0}, {4, 2}}, .expect = "no features"},
-      {.prototxt = good, .input_shapes = {{4, 2, 5}, {2, 4}}, .expect = "cont must be"},
-      {.prototxt = good, .input_shapes = {{4, 2, 5}, {4, 2}, {4, 2}}, .expect = "x_static must be"},
-      {.prototxt = good,
-       .input_shapes = {{4, 2, 5}, {4, 2}, {2, 2}, {1, 2, 3}},
-       .expect = "4 bottoms"},
-      {.prototxt = good,
-       .input_shapes = {{4, 2, 5}, {4, 2}},
-       .expect = StrCat(tops, " tops"),
-       .outputs = tops},
-      {.prototxt = expose, .input_shapes = exposed, .expect = "1 tops"},
-      {.prototxt = expose, .input_shapes = wrong, .expect = "initial state", .outputs = tops},
-      {.prototxt = expose, .input_shapes = {{4, 2, 5}}, .expect = "bottoms", .outputs = tops},
+      {"", {{4, 2, 5}, {4, 2}}, "num_output is missing or 0"},
+      {"recurrent_param { num_output: 99999999 }", {{4, 2, 5}, {4, 2}}, "num_output is 99999999"},
+      {good, {{4}, {4, 2}}, "2 axes or more"},
+      {good, {{4, 2, 0}, {4, 2}}, "no features"},
+      {good, {{4, 2, 5}, {2, 4}}, "cont must be"},
+      {good, {{4, 2, 5}, {4, 2}, {4, 2}}, "x_static must be"},
+      {good, {{4, 2, 5}, {4, 2}, {2, 2}, {1, 2, 3}}, "4 bottoms"},
+      {good, {{4, 2, 5}, {4, 2}}, StrCat(tops, " tops"), tops},
+      {expose, exposed, "1 tops"},
+      {expose, wrong, "initial state", tops},
+      {expose, {{4, 2, 5}}, "bottoms", tops},
   };
 }
 

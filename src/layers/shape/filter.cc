@@ -134,11 +134,11 @@ void RegisterFilter(Registry& registry) {
       {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3}}, {.shape = {0}}}},
   };
   type.bad_samples = {
-      {.prototxt = "", .input_shapes = {{4, 3}, {4, 3}}, .expect = "one value for each item"},
-      {.prototxt = "", .input_shapes = {{4, 3}, {}}, .expect = "one value for each item"},
-      {.prototxt = "", .input_shapes = {{4, 3}, {5}}, .expect = "as many items"},
-      {.prototxt = "", .input_shapes = {{}, {5}}, .expect = "as many items"},
-      {.prototxt = "", .input_shapes = {{4}, {4}}, .expect = "give one for each", .outputs = 2},
+      {"", {{4, 3}, {4, 3}}, "one value for each item"},
+      {"", {{4, 3}, {}}, "one value for each item"},
+      {"", {{4, 3}, {5}}, "as many items"},
+      {"", {{}, {5}}, "as many items"},
+      {"", {{4}, {4}}, "give one for each", 2},
   };
   registry.Add(std::move(type));
 }
