@@ -204,15 +204,15 @@ struct GpuDetectionOutput {
     const DetectionOutputParameter& d = layer.param().detection_output_param();
     const Rule rule = RuleOf(layer);
     const BoxSizes boxes = SizesOf(layer, args.inputs, d.num_classes(), d.share_location());
-    const Sizes extents = AllSizesOf(layer, boxes, args.outputs[0].shape());
+    const Sizes e = AllSizesOf(layer, boxes, args.outputs[0].shape());
     ScratchCutter cutter(args.scratch);
-    const Lists lists = Cut(extents, &cutter);
+    const Lists lists = Cut(e, &cutter);
     T* const rows = cutter.Take<T>(args.outputs[0].count());
     DetectClasses(args.queue,
                   PredictionsOf<T>(boxes, CodeOf(d.code_type()), !d.variance_encoded_in_target(),
                                    args.inputs),
-                  rule, extents, lists);
-    DetectImages(args.queue, rule, extents, lists, rows);
+                  rule, e, lists);
+    DetectImages(args.queue, rule, e, lists, rows);
     FillStarts(args.queue, lists.rows);
     PackRows(args.queue, lists.rows, kColumns, rows, args.y());
     WriteNothing(args.queue, lists.rows, args.y());

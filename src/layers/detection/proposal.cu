@@ -73,10 +73,10 @@ struct AllLists : Lists {
 
 // Computes the boxes of all anchors at all positions.
 template <typename T>
-void MakeBoxes(const GpuForward<T>& args, const ProposalParameter& p, const Sizes& extents,
+void MakeBoxes(const GpuForward<T>& args, const ProposalParameter& p, const Sizes& sizes,
                const Lists& lists) {
   const AnchorList anchors = ProposalAnchors<AnchorList>(p);
-  const Sizes e = extents;
+  const Sizes e = sizes;
   const T *scores = args.x(0), *offsets = args.x(1), *images = args.x(2);
   const auto stride = static_cast<int64_t>(p.feat_stride());
   const auto min_size = static_cast<double>(p.min_size());
