@@ -8,12 +8,15 @@
 
 namespace crema {
 
+inline void ZeroCuda(const CudaQueue& queue, const TensorView& view) {
+  DispatchCudaFloat(view.dtype(),
+                    [&]<typename T>(T) { ZeroElements(queue, view.count(), Elements<T>(view)); });
+}
+
 // Zeroes the gradients that are not empty.
 inline void ZeroCudaGradients(const CudaQueue& queue, std::span<const TensorView> grads) {
   for (const TensorView& grad : grads) {
-    if (grad.empty()) continue;
-    DispatchCudaFloat(grad.dtype(),
-                      [&]<typename T>(T) { ZeroElements(queue, grad.count(), Elements<T>(grad)); });
+    if (!grad.empty()) ZeroCuda(queue, grad);
   }
 }
 

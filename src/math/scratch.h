@@ -14,6 +14,15 @@ namespace crema {
 // Pieces are aligned to a cache line. Thread safety: one thread at a time.
 class ScratchCutter {
  public:
+  // Returns the bytes to book for cut(&cutter), which must not use the pieces, null here.
+  template <typename Cut>
+  static size_t Booked(const Cut& cut) {
+    ScratchCutter cutter({});
+    cutter.books_ = true;
+    cut(&cutter);
+    return cutter.used_ + kLine;
+  }
+
   explicit ScratchCutter(std::span<std::byte> memory) : memory_(memory) {
     used_ = (kLine - reinterpret_cast<uintptr_t>(memory.data()) % kLine) % kLine;
   }
@@ -21,8 +30,8 @@ class ScratchCutter {
   template <typename T>
   T* Take(int64_t count) {
     const size_t bytes = Bytes<T>(count);
-    CREMA_CHECK(bytes == 0 || used_ + bytes <= memory_.size());
-    T* piece = reinterpret_cast<T*>(memory_.data() + used_);
+    CREMA_CHECK(books_ || bytes == 0 || used_ + bytes <= memory_.size());
+    T* piece = books_ ? nullptr : reinterpret_cast<T*>(memory_.data() + used_);
     used_ += bytes;
     return piece;
   }
@@ -38,6 +47,7 @@ class ScratchCutter {
  private:
   static constexpr size_t kLine = 64;
   std::span<std::byte> memory_;
+  bool books_ = false;
   size_t used_ = 0;
 };
 
@@ -45,6 +55,6 @@ template <typename T>
 size_t ScratchBytes(int64_t count) {
   return ScratchCutter::Bytes<T>(count);
 }
-constexpr size_t kScratchSlack = 64;
+constexpr size_t kScratchSlack = 64;  // for the alignment of the first piece
 
 }  // namespace crema

@@ -9,6 +9,7 @@
 namespace crema {
 
 void RegisterGain(Registry& registry);
+void RegisterGainCuda(Registry& registry);
 
 ImplementationPtr GainByChannel();
 

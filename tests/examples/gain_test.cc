@@ -37,6 +37,14 @@ std::vector<float> Values(const Tensor& tensor) {
   return {span.begin(), span.end()};
 }
 
+void CheckSamples(const LayerType& type) {
+  for (const LayerSample& sample : type.samples) {
+    for (const std::string& failure : test::CheckLayerSample(type, sample)) {
+      ADD_FAILURE() << failure;
+    }
+  }
+}
+
 class GainTest : public testing::Test {
  protected:
   Registry registry_;
@@ -102,11 +110,7 @@ TEST_F(GainTest, BackwardOverwritesInputAndAddsToLearnedGradients) {
 
 TEST_F(GainTest, PassesTheGenericChecker) {
   const LayerType& type = *registry_.Find("Gain");
-  for (const LayerSample& sample : type.samples) {
-    for (const std::string& failure : test::CheckLayerSample(type, sample)) {
-      ADD_FAILURE() << failure;
-    }
-  }
+  CheckSamples(type);
   for (const BadSample& sample : type.bad_samples) {
     for (const std::string& failure : test::CheckBadSample(type, sample)) ADD_FAILURE() << failure;
   }
@@ -117,11 +121,14 @@ TEST_F(GainTest, PassesTheGenericCheckerByChannel) {
   registry_.AddImplementation("Gain", GainByChannel());
   const LayerType& type = *registry_.Find("Gain");
   ASSERT_EQ(type.implementations.front()->name, "by_channel");
-  for (const LayerSample& sample : type.samples) {
-    for (const std::string& failure : test::CheckLayerSample(type, sample)) {
-      ADD_FAILURE() << failure;
-    }
-  }
+  CheckSamples(type);
+}
+
+TEST_F(GainTest, PassesTheGenericCheckerOnTheGpu) {
+  RegisterGainCuda(registry_);
+  const LayerType& type = *registry_.Find("Gain");
+  ASSERT_EQ(type.implementations.back()->name, "cuda");
+  CheckSamples(type);
 }
 
 TEST_F(GainTest, IsRunByChannelInTraining) {

@@ -2,7 +2,6 @@
 // solvers/rules/steps.h, and its row in solvers/rules/rules.cc.
 #pragma once
 
-#include "solvers/rules/field_checks.h"
 #include "solvers/rules/steps.h"
 #include "solvers/rules/update_pass.h"
 

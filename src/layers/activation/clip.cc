@@ -7,10 +7,9 @@ namespace crema {
 void RegisterClip(Registry& registry) {
   auto type = ElementwiseType<ClipFormula>("Clip", "Limits values to a range.",
                                            "y = min(max(x, min), max)");
-  type.differences = {
-      "min above max is an error; Caffe gives min everywhere.",
-      "With one name for top and bottom the gradient is still 0 outside the range; in Caffe it "
-      "then passes everywhere."};
+  type.differences = {"min above max is an error; Caffe gives min everywhere.",
+                      "With one name for top and bottom the gradient is still 0 outside the range; "
+                      "in Caffe it then passes everywhere."};
   type.param_fields = {"clip_param"};
   const SampleInput low{.shape = {2, 3, 4, 5}, .has_kink = true, .kink = -0.5};
   const SampleInput high{.shape = {2, 31}, .has_kink = true, .kink = 0.25};
@@ -24,13 +23,9 @@ void RegisterClip(Registry& registry) {
        .inputs = {{.shape = {0, 3}}}},
   };
   type.bad_samples = {
-      {.prototxt = "clip_param { min: 2 max: 1 }",
-       .input_shapes = {{2}},
-       .expect = "max is 1 and min is 2"},
-      {.prototxt = "clip_param { min: nan max: 1 }",
-       .input_shapes = {{2}},
-       .expect = "expected min <= max"},
-      {.prototxt = "", .input_shapes = {{2}}, .expect = "min is missing"},
+      {"clip_param { min: 2 max: 1 }", {{2}}, "max is 1 and min is 2"},
+      {"clip_param { min: nan max: 1 }", {{2}}, "expected min <= max"},
+      {"", {{2}}, "min is missing"},
   };
   registry.Add(std::move(type));
 }

@@ -158,8 +158,7 @@ void RegisterDropout(Registry& registry) {
   type.category = "activation";
   type.summary = "Zeroes random elements in training; passes everything on in TEST.";
   type.formula =
-      "TRAIN: y = x * m / (1 - dropout_ratio), m ~ Bernoulli(1 - dropout_ratio); "
-      "TEST: y = x";
+      "TRAIN: y = x * m / (1 - dropout_ratio), m ~ Bernoulli(1 - dropout_ratio); TEST: y = x";
   type.input_docs = {"x: any shape"};
   type.output_docs = {"y: the shape of x; may share the memory of x"};
   type.differences = {
@@ -171,11 +170,9 @@ void RegisterDropout(Registry& registry) {
   type.samples = Samples();
   const std::string expect = "expected 0 or more and less than 1";
   type.bad_samples = {
-      {.prototxt = "dropout_param { dropout_ratio: 1 }", .input_shapes = {{2}}, .expect = expect},
-      {.prototxt = "dropout_param { dropout_ratio: -0.5 }",
-       .input_shapes = {{2}},
-       .expect = expect},
-      {.prototxt = "dropout_param { dropout_ratio: nan }", .input_shapes = {{2}}, .expect = expect},
+      {"dropout_param { dropout_ratio: 1 }", {{2}}, expect},
+      {"dropout_param { dropout_ratio: -0.5 }", {{2}}, expect},
+      {"dropout_param { dropout_ratio: nan }", {{2}}, expect},
   };
   registry.Add(std::move(type));
 }

@@ -59,46 +59,38 @@ void Scale(const CudaQueue& queue, int64_t count, const DropoutRule& rule, const
 }
 
 template <bool kLast>
-void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
-  const CudaQueue& queue = BoundQueue(args.context);
-  const DropoutRule rule(layer.param().dropout_param());
-  const int64_t count = args.inputs[0].count();
-  DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
-    const T* x = Elements<T>(args.inputs[0]);
-    T* y = Elements<T>(args.outputs[0]);
-    if (args.phase != TRAIN) return Scale(queue, count, rule, x, y);
-    const DeviceRandom random(queue, rule.Stream(args));
+struct GpuDropout {
+  template <typename T>
+  static void Forward(const Layer& layer, const GpuForward<T>& args) {
+    const DropoutRule rule(layer.param().dropout_param());
+    const Shape& shape = args.inputs[0].shape();
+    if (args.phase != TRAIN) return Scale(args.queue, shape.count(), rule, args.x(), args.y());
+    const DeviceRandom random(args.queue, rule.Stream(args));
     const auto scale = static_cast<float>(rule.TrainScale());
-    auto* saved = Elements<uint8_t>(At(args.saved, 0));
+    auto* saved = args.template Saved<uint8_t>();
     if (kLast) {
-      const Shape& shape = args.inputs[0].shape();
-      return DrawAndApplyLast(queue, count, shape[1], SpaceOf(shape), random, rule.Threshold(),
-                              scale, x, saved, y);
+      return DrawAndApplyLast(args.queue, shape.count(), shape[1], SpaceOf(shape), random,
+                              rule.Threshold(), scale, args.x(), saved, args.y());
     }
-    DrawAndApply(queue, count, random, rule.Threshold(), scale, x, saved, y);
-  });
-}
+    DrawAndApply(args.queue, shape.count(), random, rule.Threshold(), scale, args.x(), saved,
+                 args.y());
+  }
 
-void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
-  if (args.input_grads[0].empty()) return;
-  const CudaQueue& queue = BoundQueue(args.context);
-  const DropoutRule rule(layer.param().dropout_param());
-  const int64_t count = args.output_grads[0].count();
-  DispatchCudaFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
-    const T* dy = Elements<T>(args.output_grads[0]);
-    T* dx = Elements<T>(args.input_grads[0]);
-    if (args.phase != TRAIN) return Scale(queue, count, rule, dy, dx);
-    ApplyMask(queue, count, static_cast<float>(rule.TrainScale()), Elements<uint8_t>(args.saved[0]),
-              dy, dx);
-  });
-}
+  template <typename T>
+  static void Backward(const Layer& layer, const GpuBackward<T>& args) {
+    const DropoutRule rule(layer.param().dropout_param());
+    const int64_t count = args.output_grads[0].count();
+    if (args.phase != TRAIN) return Scale(args.queue, count, rule, args.dy(), args.dx());
+    ApplyMask(args.queue, count, static_cast<float>(rule.TrainScale()),
+              args.template Saved<uint8_t>(), args.dy(), args.dx());
+  }
+};
 
 }  // namespace
 
 void RegisterDropoutCuda(Registry& registry) {
-  registry.AddImplementation(
-      "Dropout", InChannelsLast(MakeCudaImplementation(ForwardOnGpu<true>, BackwardOnGpu)));
-  registry.AddImplementation("Dropout", MakeCudaImplementation(ForwardOnGpu<false>, BackwardOnGpu));
+  registry.AddImplementation("Dropout", InChannelsLast(CudaImplementation<GpuDropout<true>>()));
+  registry.AddImplementation("Dropout", CudaImplementation<GpuDropout<false>>());
 }
 
 }  // namespace crema

@@ -7,59 +7,51 @@
 namespace crema {
 namespace {
 
-template <typename Formula, typename T>
-void Forward(const CudaQueue& queue, Formula formula, int64_t count, const T* x, T* y) {
-  ForElements(queue, "ElementwiseForward", count, [=] CREMA_HOST_DEVICE(int64_t i) {
-    y[i] = FromFloat<T>(formula.Value(ToFloat(x[i])));
-  });
-}
-
-template <typename Formula, typename T>
-void Backward(const CudaQueue& queue, Formula formula, int64_t count, const T* x_or_y, const T* dy,
-              T* dx) {
-  ForElements(queue, "ElementwiseBackward", count, [=] CREMA_HOST_DEVICE(int64_t i) {
-    dx[i] = FromFloat<T>(formula.Gradient(ToFloat(x_or_y[i]), ToFloat(dy[i])));
-  });
-}
-
 template <typename Formula>
-void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
-  const ConstTensorView& x = args.inputs[0];
-  DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
-    Forward(BoundQueue(args.context), Formula(layer), x.count(), Elements<T>(x),
-            Elements<T>(args.outputs[0]));
-  });
-}
+struct GpuElementwise {
+  template <typename T>
+  static void Forward(const Layer& layer, const GpuForward<T>& args) {
+    const Formula formula(layer);
+    const T* x = args.x();
+    T* y = args.y();
+    ForElements(
+        args.queue, "ElementwiseForward", args.inputs[0].count(),
+        [=] CREMA_HOST_DEVICE(int64_t i) { y[i] = FromFloat<T>(formula.Value(ToFloat(x[i]))); });
+  }
 
-template <typename Formula>
-void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
-  if (args.input_grads[0].empty()) return;
-  const Formula formula(layer);
-  const ConstTensorView& read = formula.reads_output() ? args.outputs[0] : args.inputs[0];
-  DispatchCudaFloat(read.dtype(), [&]<typename T>(T) {
-    Backward(BoundQueue(args.context), formula, read.count(), Elements<T>(read),
-             Elements<T>(args.output_grads[0]), Elements<T>(args.input_grads[0]));
-  });
-}
+  template <typename T>
+  static void Backward(const Layer& layer, const GpuBackward<T>& args) {
+    const Formula formula(layer);
+    const T* x_or_y = formula.reads_output() ? args.y() : args.x();
+    const T* dy = args.dy();
+    T* dx = args.dx();
+    ForElements(args.queue, "ElementwiseBackward", args.output_grads[0].count(),
+                [=] CREMA_HOST_DEVICE(int64_t i) {
+                  dx[i] = FromFloat<T>(formula.Gradient(ToFloat(x_or_y[i]), ToFloat(dy[i])));
+                });
+  }
+};
+
+struct GpuGelu {
+  template <typename Args>
+  static void Forward(const Layer& layer, const Args& args) {
+    if (TakesTanh(layer)) return GpuElementwise<GeluFormula<true>>::Forward(layer, args);
+    GpuElementwise<GeluFormula<false>>::Forward(layer, args);
+  }
+  template <typename Args>
+  static void Backward(const Layer& layer, const Args& args) {
+    if (TakesTanh(layer)) return GpuElementwise<GeluFormula<true>>::Backward(layer, args);
+    GpuElementwise<GeluFormula<false>>::Backward(layer, args);
+  }
+
+  static bool TakesTanh(const Layer& layer) {
+    return layer.param().gelu_param().approximation() == GELUParameter::TANH;
+  }
+};
 
 template <typename Formula>
 void AddElementwise(Registry& registry, std::string_view type) {
-  AddForAnyOrder(&registry, type,
-                 MakeCudaImplementation(ForwardOnGpu<Formula>, BackwardOnGpu<Formula>));
-}
-
-bool TakesTanh(const Layer& layer) {
-  return layer.param().gelu_param().approximation() == GELUParameter::TANH;
-}
-
-void ForwardGelu(const Layer& layer, const ForwardArgs& args) {
-  (TakesTanh(layer) ? ForwardOnGpu<GeluFormula<true>> : ForwardOnGpu<GeluFormula<false>>)(layer,
-                                                                                          args);
-}
-
-void BackwardGelu(const Layer& layer, const BackwardArgs& args) {
-  (TakesTanh(layer) ? BackwardOnGpu<GeluFormula<true>> : BackwardOnGpu<GeluFormula<false>>)(layer,
-                                                                                            args);
+  AddForAnyOrder(&registry, type, CudaImplementation<GpuElementwise<Formula>>());
 }
 
 }  // namespace
@@ -82,7 +74,7 @@ void RegisterElementwiseCuda(Registry& registry) {
   AddElementwise<SiluFormula>(registry, "SiLU");
   AddElementwise<SwishFormula>(registry, "Swish");
   AddElementwise<TanHFormula>(registry, "TanH");
-  AddForAnyOrder(&registry, "GELU", MakeCudaImplementation(ForwardGelu, BackwardGelu));
+  AddForAnyOrder(&registry, "GELU", CudaImplementation<GpuGelu>());
 }
 
 }  // namespace crema

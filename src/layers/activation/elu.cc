@@ -28,12 +28,8 @@ void RegisterELU(Registry& registry) {
       {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3}}}},
   };
   type.bad_samples = {
-      {.prototxt = "elu_param { alpha: nan }",
-       .input_shapes = {{2}},
-       .expect = "alpha is nan, expected a finite number"},
-      {.prototxt = "elu_param { lambda: inf }",
-       .input_shapes = {{2}},
-       .expect = "lambda is inf, expected a finite number"},
+      {"elu_param { alpha: nan }", {{2}}, "alpha is nan, expected a finite number"},
+      {"elu_param { lambda: inf }", {{2}}, "lambda is inf, expected a finite number"},
   };
   registry.Add(std::move(type));
 }

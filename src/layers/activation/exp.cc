@@ -21,12 +21,10 @@ void RegisterExp(Registry& registry) {
       {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3}}}},
   };
   type.bad_samples = {
-      {.prototxt = "exp_param { base: 0 }",
-       .input_shapes = {{2}},
-       .expect = "base is 0, expected more than 0, or -1 for e"},
-      {.prototxt = "exp_param { base: -2 }", .input_shapes = {{2}}, .expect = "base is -2"},
-      {.prototxt = "exp_param { scale: nan }", .input_shapes = {{2}}, .expect = "scale is nan"},
-      {.prototxt = "exp_param { shift: inf }", .input_shapes = {{2}}, .expect = "shift is inf"},
+      {"exp_param { base: 0 }", {{2}}, "base is 0, expected more than 0, or -1 for e"},
+      {"exp_param { base: -2 }", {{2}}, "base is -2"},
+      {"exp_param { scale: nan }", {{2}}, "scale is nan"},
+      {"exp_param { shift: inf }", {{2}}, "shift is inf"},
   };
   registry.Add(std::move(type));
 }

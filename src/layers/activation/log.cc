@@ -21,12 +21,10 @@ void RegisterLog(Registry& registry) {
       {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3}}}},
   };
   type.bad_samples = {
-      {.prototxt = "log_param { base: 1 }",
-       .input_shapes = {{2}},
-       .expect = "base is 1, expected more than 0 and not 1, or -1 for e"},
-      {.prototxt = "log_param { base: -3 }", .input_shapes = {{2}}, .expect = "base is -3"},
-      {.prototxt = "log_param { scale: nan }", .input_shapes = {{2}}, .expect = "scale is nan"},
-      {.prototxt = "log_param { shift: inf }", .input_shapes = {{2}}, .expect = "shift is inf"},
+      {"log_param { base: 1 }", {{2}}, "base is 1, expected more than 0 and not 1, or -1 for e"},
+      {"log_param { base: -3 }", {{2}}, "base is -3"},
+      {"log_param { scale: nan }", {{2}}, "scale is nan"},
+      {"log_param { shift: inf }", {{2}}, "shift is inf"},
   };
   registry.Add(std::move(type));
 }

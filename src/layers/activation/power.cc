@@ -134,9 +134,9 @@ void RegisterPower(Registry& registry) {
   type.make = [](const LayerParameter& p) { return std::make_unique<const Power>(p); };
   type.samples = Samples();
   type.bad_samples = {
-      {.prototxt = "power_param { power: nan }", .input_shapes = {{2}}, .expect = "not finite"},
-      {.prototxt = "power_param { scale: inf }", .input_shapes = {{2}}, .expect = "not finite"},
-      {.prototxt = "power_param { shift: -inf }", .input_shapes = {{2}}, .expect = "not finite"},
+      {"power_param { power: nan }", {{2}}, "not finite"},
+      {"power_param { scale: inf }", {{2}}, "not finite"},
+      {"power_param { shift: -inf }", {{2}}, "not finite"},
   };
   registry.Add(std::move(type));
 }

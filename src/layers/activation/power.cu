@@ -25,53 +25,46 @@ void Fill(const CudaQueue& queue, int64_t count, float value, T* y) {
               [=] CREMA_HOST_DEVICE(int64_t i) { y[i] = FromFloat<T>(value); });
 }
 
-template <typename T>
-void Forward(const CudaQueue& queue, int64_t count, Numbers n, const T* x, T* y) {
-  if (n.IsConstant()) {
-    return Fill(queue, count, n.power == 0 ? 1 : std::pow(n.shift, n.power), y);
-  }
-  ForElements(queue, "PowerForward", count, [=] CREMA_HOST_DEVICE(int64_t i) {
-    const float base = n.Base(ToFloat(x[i]));
-    y[i] = FromFloat<T>(n.power == 1 ? base : RaisedTo(base, n.power));
-  });
-}
-
-// `x` is null if the power is 1.
-template <typename T>
-void Backward(const CudaQueue& queue, int64_t count, Numbers n, const T* x, const T* dy, T* dx) {
-  if (n.IsConstant()) return Fill(queue, count, 0, dx);
-  ForElements(queue, "PowerBackward", count, [=] CREMA_HOST_DEVICE(int64_t i) {
-    float slope = n.power * n.scale * ToFloat(dy[i]);
-    if (n.power == 2) {
-      slope *= n.Base(ToFloat(x[i]));
-    } else if (n.power != 1) {
-      slope *= RaisedTo(n.Base(ToFloat(x[i])), n.power - 1);
+struct GpuPower {
+  template <typename T>
+  static void Forward(const Layer& layer, const GpuForward<T>& args) {
+    const Numbers n(layer);
+    const int64_t count = args.inputs[0].count();
+    const T* x = args.x();
+    T* y = args.y();
+    if (n.IsConstant()) {
+      return Fill(args.queue, count, n.power == 0 ? 1 : std::pow(n.shift, n.power), y);
     }
-    dx[i] = FromFloat<T>(slope);
-  });
-}
+    ForElements(args.queue, "PowerForward", count, [=] CREMA_HOST_DEVICE(int64_t i) {
+      const float base = n.Base(ToFloat(x[i]));
+      y[i] = FromFloat<T>(n.power == 1 ? base : RaisedTo(base, n.power));
+    });
+  }
 
-void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
-  const ConstTensorView& x = args.inputs[0];
-  DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
-    Forward(BoundQueue(args.context), x.count(), Numbers(layer), Elements<T>(x),
-            Elements<T>(args.outputs[0]));
-  });
-}
-
-void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
-  if (args.input_grads[0].empty()) return;
-  const ConstTensorView& dy = args.output_grads[0];
-  DispatchCudaFloat(dy.dtype(), [&]<typename T>(T) {
-    Backward(BoundQueue(args.context), dy.count(), Numbers(layer), Elements<T>(args.inputs[0]),
-             Elements<T>(dy), Elements<T>(args.input_grads[0]));
-  });
-}
+  template <typename T>
+  static void Backward(const Layer& layer, const GpuBackward<T>& args) {
+    const Numbers n(layer);
+    const int64_t count = args.output_grads[0].count();
+    const T* x = args.x();  // null if the power is 1
+    const T* dy = args.dy();
+    T* dx = args.dx();
+    if (n.IsConstant()) return Fill(args.queue, count, 0, dx);
+    ForElements(args.queue, "PowerBackward", count, [=] CREMA_HOST_DEVICE(int64_t i) {
+      float slope = n.power * n.scale * ToFloat(dy[i]);
+      if (n.power == 2) {
+        slope *= n.Base(ToFloat(x[i]));
+      } else if (n.power != 1) {
+        slope *= RaisedTo(n.Base(ToFloat(x[i])), n.power - 1);
+      }
+      dx[i] = FromFloat<T>(slope);
+    });
+  }
+};
 
 }  // namespace
 
 void RegisterPowerCuda(Registry& registry) {
-  registry.AddImplementation("Power", MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu));
+  registry.AddImplementation("Power", CudaImplementation<GpuPower>());
 }
 
 }  // namespace crema

@@ -150,8 +150,7 @@ void RegisterPReLU(Registry& registry) {
   type.implementations = {MakeBlockedImplementation(
       {.supports = SupportsBlocks, .forward = ForwardBlocked, .backward = BackwardBlocked})};
   type.samples = Samples();
-  type.bad_samples = {
-      {.prototxt = "", .input_shapes = {{4}}, .expect = "the input is 4, expected 2 axes or more"}};
+  type.bad_samples = {{"", {{4}}, "the input is 4, expected 2 axes or more"}};
   registry.Add(std::move(type));
 }
 

@@ -42,48 +42,34 @@ void AddSlopeGradients(const CudaQueue& queue, const GroupLayout& groups, const 
 }
 
 template <bool kLast>
-size_t BackwardScratch(const OpDesc& query) {
-  const GroupLayout groups = Groups<kLast>(query.layer, query.context.inputs[0].shape);
-  return ScratchBytes<double>(GroupSumsScratch(groups)) + kScratchSlack;
-}
+struct GpuPRelu {
+  template <typename T>
+  static void Forward(const Layer& layer, const GpuForward<T>& args) {
+    Bend(args.queue, Groups<kLast>(layer, args.inputs[0].shape()), args.x(), args.x(), args.w(),
+         args.y());
+  }
 
-template <bool kLast>
-void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
-  const ConstTensorView& x = args.inputs[0];
-  DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
-    Bend(BoundQueue(args.context), Groups<kLast>(layer, x.shape()), Elements<T>(x), Elements<T>(x),
-         Elements<T>(args.learned[0]), Elements<T>(args.outputs[0]));
-  });
-}
-
-template <bool kLast>
-void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
-  const CudaQueue& queue = BoundQueue(args.context);
-  const GroupLayout groups = Groups<kLast>(layer, args.inputs[0].shape());
-  DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
-    const T* x = Elements<T>(args.inputs[0]);
-    const T* dy = Elements<T>(args.output_grads[0]);
-    if (!args.learned_grads[0].empty()) {
+  template <typename T>
+  static void Backward(const Layer& layer, const GpuBackward<T>& args) {
+    const GroupLayout groups = Groups<kLast>(layer, args.inputs[0].shape());
+    if (args.dw() != nullptr) {
       double* scratch = ScratchCutter(args.scratch).Take<double>(GroupSumsScratch(groups));
-      AddSlopeGradients(queue, groups, x, dy, scratch, Elements<T>(args.learned_grads[0]));
+      AddSlopeGradients(args.queue, groups, args.x(), args.dy(), scratch, args.dw());
     }
-    if (!args.input_grads[0].empty()) {
-      Bend(queue, groups, x, dy, Elements<T>(args.learned[0]), Elements<T>(args.input_grads[0]));
-    }
-  });
-}
+    if (args.dx() != nullptr) Bend(args.queue, groups, args.x(), args.dy(), args.w(), args.dx());
+  }
 
-template <bool kLast>
-ImplementationPtr MakeImplementation() {
-  return MakeCudaImplementation(ForwardOnGpu<kLast>, BackwardOnGpu<kLast>,
-                                {.backward_scratch = BackwardScratch<kLast>});
-}
+  static size_t BackwardScratch(const OpDesc& query) {
+    const GroupLayout groups = Groups<kLast>(query.layer, query.context.inputs[0].shape);
+    return ScratchBytes<double>(GroupSumsScratch(groups)) + kScratchSlack;
+  }
+};
 
 }  // namespace
 
 void RegisterPReLUCuda(Registry& registry) {
-  registry.AddImplementation("PReLU", InChannelsLast(MakeImplementation<true>()));
-  registry.AddImplementation("PReLU", MakeImplementation<false>());
+  registry.AddImplementation("PReLU", InChannelsLast(CudaImplementation<GpuPRelu<true>>()));
+  registry.AddImplementation("PReLU", CudaImplementation<GpuPRelu<false>>());
 }
 
 }  // namespace crema

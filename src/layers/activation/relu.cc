@@ -22,9 +22,9 @@ void RegisterReLU(Registry& registry) {
       {.name = "negative", .prototxt = "relu_param { negative_slope: -0.5 }", .inputs = {input}},
       {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3}}}},
   };
-  type.bad_samples = {{.prototxt = "relu_param { negative_slope: nan }",
-                       .input_shapes = {{2, 3}},
-                       .expect = "negative_slope is nan, expected a finite number"}};
+  type.bad_samples = {{"relu_param { negative_slope: nan }",
+                       {{2, 3}},
+                       "negative_slope is nan, expected a finite number"}};
   registry.Add(std::move(type));
 }
 

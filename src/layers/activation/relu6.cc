@@ -20,9 +20,9 @@ void RegisterReLU6(Registry& registry) {
       {.name = "negative", .prototxt = "relu6_param { negative_slope: -0.5 }", .inputs = {zero}},
       {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3}}}},
   };
-  type.bad_samples = {{.prototxt = "relu6_param { negative_slope: inf }",
-                       .input_shapes = {{2}},
-                       .expect = "negative_slope is inf, expected a finite number"}};
+  type.bad_samples = {{"relu6_param { negative_slope: inf }",
+                       {{2}},
+                       "negative_slope is inf, expected a finite number"}};
   registry.Add(std::move(type));
 }
 

@@ -83,10 +83,8 @@ void RegisterSoftmax(Registry& registry) {
       {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3}}}},
   };
   type.bad_samples = {
-      {.prototxt = "", .input_shapes = {{4}}, .expect = "axis 1 is outside"},
-      {.prototxt = "softmax_param { axis: -3 }",
-       .input_shapes = {{4, 2}},
-       .expect = "axis -3 is outside"},
+      {"", {{4}}, "axis 1 is outside"},
+      {"softmax_param { axis: -3 }", {{4, 2}}, "axis -3 is outside"},
   };
   registry.Add(std::move(type));
 }

@@ -82,34 +82,24 @@ SoftmaxSize SizesOf(const Layer& layer, const Shape& shape) {
   return {shape.count(0, axis), shape[axis], shape.count(axis + 1)};
 }
 
-void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
-  const CudaQueue& queue = BoundQueue(args.context);
-  const ConstTensorView& x = args.inputs[0];
-  const SoftmaxSize extent = SizesOf(layer, x.shape());
-  DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
-    T* y = Elements<T>(args.outputs[0]);
-    if (IsForTeams(extent)) return ForwardTeams(queue, extent, Elements<T>(x), y);
-    ForwardThreads(queue, extent, Elements<T>(x), y);
-  });
-}
-
-void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
-  if (args.input_grads[0].empty()) return;
-  const CudaQueue& queue = BoundQueue(args.context);
-  const ConstTensorView& y = args.outputs[0];
-  const SoftmaxSize extent = SizesOf(layer, y.shape());
-  DispatchCudaFloat(y.dtype(), [&]<typename T>(T) {
-    const T* dy = Elements<T>(args.output_grads[0]);
-    T* dx = Elements<T>(args.input_grads[0]);
-    if (IsForTeams(extent)) return BackwardTeams(queue, extent, Elements<T>(y), dy, dx);
-    BackwardThreads(queue, extent, Elements<T>(y), dy, dx);
-  });
-}
+struct GpuSoftmax {
+  template <typename T>
+  static void Forward(const Layer& layer, const GpuForward<T>& args) {
+    const SoftmaxSize e = SizesOf(layer, args.inputs[0].shape());
+    (IsForTeams(e) ? ForwardTeams<T> : ForwardThreads<T>)(args.queue, e, args.x(), args.y());
+  }
+  template <typename T>
+  static void Backward(const Layer& layer, const GpuBackward<T>& args) {
+    const SoftmaxSize e = SizesOf(layer, args.outputs[0].shape());
+    (IsForTeams(e) ? BackwardTeams<T> : BackwardThreads<T>)(args.queue, e, args.y(), args.dy(),
+                                                            args.dx());
+  }
+};
 
 }  // namespace
 
 void RegisterSoftmaxCuda(Registry& registry) {
-  registry.AddImplementation("Softmax", MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu));
+  registry.AddImplementation("Softmax", CudaImplementation<GpuSoftmax>());
 }
 
 }  // namespace crema

@@ -30,9 +30,8 @@ void RegisterSwish(Registry& registry) {
       {.name = "beta_0", .prototxt = "swish_param { beta: 0 }", .inputs = {input}});
   type.samples.push_back(
       {.name = "negative_beta", .prototxt = "swish_param { beta: -0.5 }", .inputs = {input}});
-  type.bad_samples = {{.prototxt = "swish_param { beta: nan }",
-                       .input_shapes = {{2}},
-                       .expect = "beta is nan, expected a finite number"}};
+  type.bad_samples = {
+      {"swish_param { beta: nan }", {{2}}, "beta is nan, expected a finite number"}};
   registry.Add(std::move(type));
 
   auto silu = ElementwiseType<SiluFormula>("SiLU", "Sigmoid linear unit: Swish with beta 1.",

@@ -64,9 +64,8 @@ void RegisterThreshold(Registry& registry) {
        .gradient = false},
       {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3}}}, .gradient = false},
   };
-  type.bad_samples = {{.prototxt = "threshold_param { threshold: nan }",
-                       .input_shapes = {{2}},
-                       .expect = "threshold is nan, expected a finite number"}};
+  type.bad_samples = {
+      {"threshold_param { threshold: nan }", {{2}}, "threshold is nan, expected a finite number"}};
   registry.Add(std::move(type));
 }
 

@@ -171,17 +171,13 @@ void RegisterArgMax(Registry& registry) {
       sample("empty_batch", "axis: 1", {0, 3}),
   };
   type.bad_samples = {
-      {.prototxt = "argmax_param { top_k: 0 }", .input_shapes = {{2, 3}}, .expect = "top_k is 0"},
-      {.prototxt = "argmax_param { top_k: 4 }",
-       .input_shapes = {{2, 3}},
-       .expect = "top_k is 4, but there are 3 values to search in 2x3"},
-      {.prototxt = "argmax_param { top_k: 3 axis: 0 }",
-       .input_shapes = {{2, 3}},
-       .expect = "there are 2 values"},
-      {.prototxt = "argmax_param { axis: 2 }",
-       .input_shapes = {{2, 3}},
-       .expect = "axis 2 is outside"},
-      {.prototxt = "", .input_shapes = {{}}, .expect = "is a scalar"},
+      {"argmax_param { top_k: 0 }", {{2, 3}}, "top_k is 0"},
+      {"argmax_param { top_k: 4 }",
+       {{2, 3}},
+       "top_k is 4, but there are 3 values to search in 2x3"},
+      {"argmax_param { top_k: 3 axis: 0 }", {{2, 3}}, "there are 2 values"},
+      {"argmax_param { axis: 2 }", {{2, 3}}, "axis 2 is outside"},
+      {"", {{}}, "is a scalar"},
   };
   registry.Add(std::move(type));
 }

@@ -70,50 +70,45 @@ void SearchLong(const CudaQueue& queue, int64_t lines, const Search<T>& search) 
   });
 }
 
-// Positions are written as values of the type of the net.
-Support Supports(const OpDesc& query) {
-  const ArgMaxParameter& param = query.layer.param().argmax_param();
-  const Shape& x = query.context.inputs[0].shape;
-  const bool along = param.has_axis();
-  if (along && param.out_max_val()) return SupportsCudaFloats(query);
-  const int64_t searched =
-      along ? x[LayerAxis(query.layer, x, param.axis(), "argmax_param.axis")] : x.count(1);
-  if (searched > LargestWhole(query.context.dtype)) {
-    return Support::No("has more positions than the type can count");
+struct GpuArgMax {
+  template <typename T>
+  static void Forward(const Layer& layer, const GpuForward<T>& args) {
+    const ArgMaxParameter& param = layer.param().argmax_param();
+    const Shape& x = args.inputs[0].shape();
+    const bool along = param.has_axis();
+    const int axis = along ? LayerAxis(layer, x, param.axis(), "argmax_param.axis") : 0;
+    const int64_t inner = along ? x.count(axis + 1) : 1;
+    const int64_t searched = along ? x[axis] : x.count(1);
+    const int64_t lines = (along ? x.count(0, axis) : x[0]) * inner;
+    const bool values = param.out_max_val();
+    // Neighbouring lines are adjacent in memory unless they run along the last axis.
+    const int64_t shorts = inner > 1 ? 1024 : 8;
+    const Search<T> search{
+        args.x(),        args.y(),        searched, inner, static_cast<int64_t>(param.top_k()),
+        values && along, values && !along};
+    if (searched <= shorts) return SearchShort(args.queue, lines, search);
+    SearchLong(args.queue, lines, search);
   }
-  return SupportsCudaFloats(query);
-}
 
-void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
-  const CudaQueue& queue = BoundQueue(args.context);
-  const ArgMaxParameter& param = layer.param().argmax_param();
-  const Shape& x = args.inputs[0].shape();
-  const bool along = param.has_axis();
-  const int axis = along ? LayerAxis(layer, x, param.axis(), "argmax_param.axis") : 0;
-  const int64_t inner = along ? x.count(axis + 1) : 1;
-  const int64_t searched = along ? x[axis] : x.count(1);
-  const int64_t lines = (along ? x.count(0, axis) : x[0]) * inner;
-  const bool values = param.out_max_val();
-  // Neighbouring lines are adjacent in memory unless they run along the last axis.
-  const int64_t shorts = inner > 1 ? 1024 : 8;
-  DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
-    const Search<T> search{Elements<T>(args.inputs[0]),
-                           Elements<T>(args.outputs[0]),
-                           searched,
-                           inner,
-                           static_cast<int64_t>(param.top_k()),
-                           values && along,
-                           values && !along};
-    if (searched <= shorts) return SearchShort(queue, lines, search);
-    SearchLong(queue, lines, search);
-  });
-}
+  // Positions are written as values of the type of the net.
+  static Support Supports(const OpDesc& query) {
+    const ArgMaxParameter& param = query.layer.param().argmax_param();
+    const Shape& x = query.context.inputs[0].shape;
+    const bool along = param.has_axis();
+    if (along && param.out_max_val()) return SupportsCudaFloats(query);
+    const int64_t searched =
+        along ? x[LayerAxis(query.layer, x, param.axis(), "argmax_param.axis")] : x.count(1);
+    if (searched > LargestWhole(query.context.dtype)) {
+      return Support::No("has more positions than the type can count");
+    }
+    return SupportsCudaFloats(query);
+  }
+};
 
 }  // namespace
 
 void RegisterArgMaxCuda(Registry& registry) {
-  registry.AddImplementation("ArgMax",
-                             MakeCudaImplementation(ForwardOnGpu, nullptr, {.supports = Supports}));
+  registry.AddImplementation("ArgMax", CudaImplementation<GpuArgMax>());
 }
 
 }  // namespace crema

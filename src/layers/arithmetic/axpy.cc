@@ -98,14 +98,10 @@ void RegisterAxpy(Registry& registry) {
       {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3}}, none, none}},
   };
   type.bad_samples = {
-      {.prototxt = "", .input_shapes = {{2, 3}, {2, 3, 4}, {2, 3, 5}}, .expect = "2x3x4 and 2x3x5"},
-      {.prototxt = "",
-       .input_shapes = {{2, 4}, {2, 3, 4}, {2, 3, 4}},
-       .expect = "the first bottom is 2x4"},
-      {.prototxt = "",
-       .input_shapes = {{2, 3, 4}, {2, 3, 4}, {2, 3, 4}},
-       .expect = "the first bottom is 2x3x4"},
-      {.prototxt = "", .input_shapes = {{2}, {2}, {2}}, .expect = "the first bottom is 2,"},
+      {"", {{2, 3}, {2, 3, 4}, {2, 3, 5}}, "2x3x4 and 2x3x5"},
+      {"", {{2, 4}, {2, 3, 4}, {2, 3, 4}}, "the first bottom is 2x4"},
+      {"", {{2, 3, 4}, {2, 3, 4}, {2, 3, 4}}, "the first bottom is 2x3x4"},
+      {"", {{2}, {2}, {2}}, "the first bottom is 2,"},
   };
   registry.Add(std::move(type));
 }

@@ -107,21 +107,7 @@ void RegisterBias(Registry& registry) {
   type.inputs = {1, 2};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Bias>(p); };
   type.samples = Samples();
-  type.bad_samples = {
-      {.prototxt = "bias_param { axis: 2 }",
-       .input_shapes = {{2, 3}},
-       .expect = "axis 2 is outside"},
-      {.prototxt = "bias_param { num_axes: 2 }",
-       .input_shapes = {{2, 3}},
-       .expect = "has 1 axes from axis 1 on"},
-      {.prototxt = "bias_param { num_axes: -2 }",
-       .input_shapes = {{2, 3}},
-       .expect = "num_axes is -2"},
-      {.prototxt = "",
-       .input_shapes = {{2, 3}, {2}},
-       .expect = "a blob of 2 cannot be laid over 2x3 from axis 1 on"},
-      {.prototxt = "", .input_shapes = {{2, 3}, {3, 1}}, .expect = "a blob of 3x1"},
-  };
+  type.bad_samples = BadCoveredAxes("bias_param");
   registry.Add(std::move(type));
 }
 

@@ -12,8 +12,7 @@ Shape CoveredShape(const Layer& layer, const Shape& x, const CoveredAxes& covere
   if (covered.num_axes < -1) {
     FailField(layer, field,
               StrCat("num_axes is ", covered.num_axes,
-                     ", expected 0 or more, or -1 for all axes "
-                     "from axis on"));
+                     ", expected 0 or more, or -1 for all axes from axis on"));
   }
   if (covered.num_axes == 0) return {};
   const int axis = LayerAxis(layer, x, covered.axis, covered.axis_field);
@@ -38,6 +37,16 @@ BroadcastShape CoveredSize(const Layer& layer, const Shape& x, const Shape& smal
                              " from axis ", axis, " on; the shapes must be equal"));
   }
   return {x.count(0, axis), small.count(), x.count(end)};
+}
+
+std::vector<BadSample> BadCoveredAxes(const std::string& message) {
+  return {
+      {message + " { axis: 2 }", {{2, 3}}, "axis 2 is outside"},
+      {message + " { num_axes: 2 }", {{2, 3}}, "has 1 axes from axis 1 on"},
+      {message + " { num_axes: -2 }", {{2, 3}}, "num_axes is -2"},
+      {"", {{2, 3}, {2}}, "a blob of 2 cannot be laid over 2x3 from axis 1 on"},
+      {"", {{2, 3}, {3, 1}}, "a blob of 3x1"},
+  };
 }
 
 void SetReach(const Shape& x, const CoveredAxes& covered, const Shape* given, LayerInfo* info) {

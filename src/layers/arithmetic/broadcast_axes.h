@@ -1,10 +1,13 @@
 // Broadcasting of a small blob over axes of a large one, for Scale and Bias.
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "crema.pb.h"
 #include "graph/layer.h"
+#include "graph/registry.h"
 #include "math/broadcast_shape.h"
 
 namespace crema {
@@ -34,6 +37,9 @@ Shape CoveredShape(const Layer& layer, const Shape& x, const CoveredAxes& covere
 // scalar covers everything. Throws if `small` differs from the axes that it covers.
 BroadcastShape CoveredSize(const Layer& layer, const Shape& x, const Shape& small,
                            const CoveredAxes& covered);
+
+// Returns what both layers refuse; `message` is "scale_param" or "bias_param".
+std::vector<BadSample> BadCoveredAxes(const std::string& message);
 
 // Sets LayerInfo::reach and shared_inputs. `given` is the shape of the second bottom; null means
 // that the small blob is learned. Requires that CoveredSize accepts the shapes.

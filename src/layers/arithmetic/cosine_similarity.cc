@@ -142,11 +142,11 @@ void RegisterCosineSimilarity(Registry& registry) {
       sample("empty_vectors", "", {3, 0}),
   };
   type.bad_samples = {
-      {.prototxt = "", .input_shapes = {{2, 3}, {2, 4}}, .expect = "2x3 and 2x4"},
-      {.prototxt = "", .input_shapes = {{2}, {2}}, .expect = "axis 1 is outside"},
-      {.prototxt = "cosine_similarity_param { eps: 0 }",
-       .input_shapes = {{2, 3}, {2, 3}},
-       .expect = "eps is 0, expected a finite number above 0"},
+      {"", {{2, 3}, {2, 4}}, "2x3 and 2x4"},
+      {"", {{2}, {2}}, "axis 1 is outside"},
+      {"cosine_similarity_param { eps: 0 }",
+       {{2, 3}, {2, 3}},
+       "eps is 0, expected a finite number above 0"},
   };
   registry.Add(std::move(type));
 }

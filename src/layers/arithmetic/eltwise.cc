@@ -275,14 +275,12 @@ void RegisterEltwise(Registry& registry) {
   type.implementations = {Int8ByFloats()};
   type.samples = Samples();
   type.bad_samples = {
-      {.prototxt = "eltwise_param { operation: PROD coeff: 1 coeff: 1 }",
-       .input_shapes = {{2}, {2}},
-       .expect = "coeff is for operation: SUM"},
-      {.prototxt = "eltwise_param { coeff: 1 }",
-       .input_shapes = {{2}, {2}},
-       .expect = "1 values of coeff for 2 bottoms"},
-      {.prototxt = "", .input_shapes = {{2, 3}, {2, 1}}, .expect = "2x3 and 2x1"},
-      {.prototxt = "", .input_shapes = {{2, 3}, {2, 3}, {2, 3, 1}}, .expect = "2x3 and 2x3x1"},
+      {"eltwise_param { operation: PROD coeff: 1 coeff: 1 }",
+       {{2}, {2}},
+       "coeff is for operation: SUM"},
+      {"eltwise_param { coeff: 1 }", {{2}, {2}}, "1 values of coeff for 2 bottoms"},
+      {"", {{2, 3}, {2, 1}}, "2x3 and 2x1"},
+      {"", {{2, 3}, {2, 3}, {2, 3, 1}}, "2x3 and 2x3x1"},
   };
   registry.Add(std::move(type));
 }

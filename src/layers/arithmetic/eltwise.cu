@@ -84,66 +84,58 @@ void ForGroups(const EltwiseParameter& param, std::span<const ConstTensorView> i
   if (group.count > 0) body(group, first);
 }
 
-template <typename T>
-void Combine(const CudaQueue& queue, const EltwiseParameter& param, const ForwardArgs& args) {
-  const TensorView& output = args.outputs[0];
-  T* y = Elements<T>(output);
-  ForGroups<T>(param, args.inputs, -1, [&](const Operands<T>& group, int first) {
-    const T* start = first == 0 ? nullptr : y;
-    if (param.operation() == EltwiseParameter::SUM) {
-      SumUp(queue, output.count(), group, start, y);
-    } else if (param.operation() == EltwiseParameter::PROD) {
-      Multiply(queue, output.count(), group, start, y);
-    } else {
-      RaiseTo(queue, output.count(), group, first, y, Elements<int32_t>(At(args.saved, 0)));
-    }
-  });
-}
-
-template <typename T>
-void Gradient(const CudaQueue& queue, const EltwiseParameter& param, const BackwardArgs& args,
-              int input) {
-  const auto index = static_cast<size_t>(input);
-  const int64_t count = args.output_grads[0].count();
-  const T* dy = Elements<T>(args.output_grads[0]);
-  T* dx = Elements<T>(args.input_grads[index]);
-  if (param.operation() == EltwiseParameter::SUM) {
-    SumGradient(queue, count, Coeff(param, input), dy, dx);
-  } else if (param.operation() == EltwiseParameter::MAX) {
-    MaxGradient(queue, count, input, Elements<int32_t>(args.saved[0]), dy, dx);
-  } else if (param.stable_prod_grad()) {
-    const T* start = dy;
-    ForGroups<T>(param, args.inputs, input, [&](const Operands<T>& group, int) {
-      Multiply(queue, count, group, start, dx);
-      start = dx;
+struct GpuEltwise {
+  template <typename T>
+  static void Forward(const Layer& layer, const GpuForward<T>& args) {
+    const EltwiseParameter& param = layer.param().eltwise_param();
+    const int64_t count = args.outputs[0].count();
+    T* y = args.y();
+    ForGroups<T>(param, args.inputs, -1, [&](const Operands<T>& group, int first) {
+      const T* start = first == 0 ? nullptr : y;
+      if (param.operation() == EltwiseParameter::SUM) {
+        SumUp(args.queue, count, group, start, y);
+      } else if (param.operation() == EltwiseParameter::PROD) {
+        Multiply(args.queue, count, group, start, y);
+      } else {
+        RaiseTo(args.queue, count, group, first, y, args.template Saved<int32_t>());
+      }
     });
-  } else {
-    QuotientGradient(queue, count, Elements<T>(args.inputs[index]), Elements<T>(args.outputs[0]),
-                     dy, dx);
   }
-}
 
-void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
-  const CudaQueue& queue = BoundQueue(args.context);
-  DispatchCudaFloat(args.inputs[0].dtype(),
-                    [&]<typename T>(T) { Combine<T>(queue, layer.param().eltwise_param(), args); });
-}
-
-void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
-  const CudaQueue& queue = BoundQueue(args.context);
-  DispatchCudaFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
+  template <typename T>
+  static void Backward(const Layer& layer, const GpuBackward<T>& args) {
     // Input 0 last, since its gradient may share memory with dy.
-    for (int i = static_cast<int>(args.input_grads.size()) - 1; i >= 0; --i) {
-      if (args.input_grads[static_cast<size_t>(i)].empty()) continue;
-      Gradient<T>(queue, layer.param().eltwise_param(), args, i);
+    for (size_t i = args.input_grads.size(); i-- > 0;) {
+      if (args.dx(i) != nullptr) Gradient(layer.param().eltwise_param(), args, i);
     }
-  });
-}
+  }
+
+  template <typename T>
+  static void Gradient(const EltwiseParameter& param, const GpuBackward<T>& args, size_t i) {
+    const auto input = static_cast<int>(i);
+    const int64_t count = args.output_grads[0].count();
+    const T* dy = args.dy();
+    T* dx = args.dx(i);
+    if (param.operation() == EltwiseParameter::SUM) {
+      SumGradient(args.queue, count, Coeff(param, input), dy, dx);
+    } else if (param.operation() == EltwiseParameter::MAX) {
+      MaxGradient(args.queue, count, input, args.template Saved<int32_t>(), dy, dx);
+    } else if (param.stable_prod_grad()) {
+      const T* start = dy;
+      ForGroups<T>(param, args.inputs, input, [&](const Operands<T>& group, int) {
+        Multiply(args.queue, count, group, start, dx);
+        start = dx;
+      });
+    } else {
+      QuotientGradient(args.queue, count, args.x(i), args.y(), dy, dx);
+    }
+  }
+};
 
 }  // namespace
 
 void RegisterEltwiseCuda(Registry& registry) {
-  AddForAnyOrder(&registry, "Eltwise", MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu));
+  AddForAnyOrder(&registry, "Eltwise", CudaImplementation<GpuEltwise>());
 }
 
 }  // namespace crema

@@ -31,9 +31,8 @@ class Embed final : public Layer {
   LayerInfo Infer(const InferContext& context) const override {
     const Shape& index = context.inputs[0].shape;
     if (index.axes() == Shape::kMaxAxes) {
-      FailInputs(*this, StrCat("the index has ", index.axes(),
-                               " axes already; the top has one "
-                               "more"));
+      FailInputs(*this,
+                 StrCat("the index has ", index.axes(), " axes already; the top has one more"));
     }
     std::vector<int64_t> dims(index.dims().begin(), index.dims().end());
     dims.push_back(columns_);
@@ -98,8 +97,8 @@ void RegisterEmbed(Registry& registry) {
   type.output_docs = {"y: the shape of index and one more axis of num_output"};
   type.learned_docs = {"weight: input_dim x num_output", "bias: num_output; with bias_term only"};
   type.differences = {
-      "An index outside 0..input_dim-1 is an error that names it; Caffe reads "
-      "memory beyond the weight."};
+      "An index outside 0..input_dim-1 is an error that names it; Caffe reads memory beyond the "
+      "weight."};
   type.param_fields = {"embed_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Embed>(p); };
   const std::string fillers =
@@ -125,12 +124,8 @@ void RegisterEmbed(Registry& registry) {
        .inputs = {index({0, 3}, 2)}},
   };
   type.bad_samples = {
-      {.prototxt = "embed_param { input_dim: 3 }",
-       .input_shapes = {{2}},
-       .expect = "num_output is missing or 0"},
-      {.prototxt = "embed_param { num_output: 3 }",
-       .input_shapes = {{2}},
-       .expect = "input_dim is missing or 0"},
+      {"embed_param { input_dim: 3 }", {{2}}, "num_output is missing or 0"},
+      {"embed_param { num_output: 3 }", {{2}}, "input_dim is missing or 0"},
   };
   registry.Add(std::move(type));
 }

@@ -12,50 +12,33 @@ GatherSize SizesOf(const Layer& layer, int64_t picked) {
   return {1, embed.input_dim(), picked, embed.num_output()};
 }
 
-template <typename T>
-void AddBiasGradient(const CudaQueue& queue, const GatherSize& e, const T* dy, T* gradient) {
-  const int64_t columns = e.inner;
-  AddColumnSums(
-      queue, e.picked, columns,
-      [=] CREMA_HOST_DEVICE(int64_t r, int64_t c) { return ToFloat(dy[r * columns + c]); },
-      gradient);
-}
+struct GpuEmbed {
+  template <typename T>
+  static void Forward(const Layer& layer, const GpuForward<T>& args) {
+    GatherRows(args.queue, SizesOf(layer, args.inputs[0].count()), args.x(), args.w(), args.w(1),
+               args.y());
+  }
 
-void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
-  const CudaQueue& queue = BoundQueue(args.context);
-  const ConstTensorView& index = args.inputs[0];
-  DispatchCudaFloat(index.dtype(), [&]<typename T>(T) {
-    const T* bias = args.learned.size() > 1 ? Elements<T>(args.learned[1]) : nullptr;
-    GatherRows(queue, SizesOf(layer, index.count()), Elements<T>(index),
-               Elements<T>(args.learned[0]), bias, Elements<T>(args.outputs[0]));
-  });
-}
-
-void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
-  const CudaQueue& queue = BoundQueue(args.context);
-  const ConstTensorView& index = args.inputs[0];
-  const GatherSize e = SizesOf(layer, index.count());
-  DispatchCudaFloat(index.dtype(), [&]<typename T>(T) {
-    const T* dy = Elements<T>(args.output_grads[0]);
-    if (const TensorView& dweight = args.learned_grads[0]; !dweight.empty()) {
-      ScatterAddRows(queue, e, Elements<T>(index), dy, args.scratch, Elements<T>(dweight));
+  template <typename T>
+  static void Backward(const Layer& layer, const GpuBackward<T>& args) {
+    const GatherSize e = SizesOf(layer, args.inputs[0].count());
+    if (args.dw() != nullptr) {
+      ScatterAddRows(args.queue, e, args.x(), args.dy(), args.scratch, args.dw());
     }
-    if (const TensorView dbias = At(args.learned_grads, 1); !dbias.empty()) {
-      AddBiasGradient(queue, e, dy, Elements<T>(dbias));
+    if (args.dw(1) != nullptr) {
+      AddColumnSums(args.queue, e.picked, e.inner, e.inner, args.dy(), args.dw(1));
     }
-  });
-}
+  }
 
-size_t BackwardScratch(const OpDesc& query) {
-  return ScatterScratch(query.context.inputs[0].shape.count());
-}
+  static size_t BackwardScratch(const OpDesc& query) {
+    return ScatterScratch(query.context.inputs[0].shape.count());
+  }
+};
 
 }  // namespace
 
 void RegisterEmbedCuda(Registry& registry) {
-  registry.AddImplementation(
-      "Embed",
-      MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu, {.backward_scratch = BackwardScratch}));
+  registry.AddImplementation("Embed", CudaImplementation<GpuEmbed>());
 }
 
 }  // namespace crema

@@ -135,10 +135,8 @@ void RegisterGather(Registry& registry) {
        .inputs = {{.shape = {0, 3}}, index({2}, 2)}},
   };
   type.bad_samples = {
-      {.prototxt = "gather_param { axis: 2 }",
-       .input_shapes = {{4, 3}, {2}},
-       .expect = "axis 2 is outside"},
-      {.prototxt = "", .input_shapes = {{}, {2}}, .expect = "axis 0 is outside"},
+      {"gather_param { axis: 2 }", {{4, 3}, {2}}, "axis 2 is outside"},
+      {"", {{}, {2}}, "axis 0 is outside"},
   };
   registry.Add(std::move(type));
 }
@@ -166,8 +164,8 @@ void RegisterBatchReindex(Registry& registry) {
       {.name = "empty", .prototxt = "", .inputs = {{.shape = {0, 3}}, index(0, 0)}},
   };
   type.bad_samples = {
-      {.prototxt = "", .input_shapes = {{4, 3}, {2, 2}}, .expect = "the index is 2x2"},
-      {.prototxt = "", .input_shapes = {{}, {2}}, .expect = "is a scalar"},
+      {"", {{4, 3}, {2, 2}}, "the index is 2x2"},
+      {"", {{}, {2}}, "is a scalar"},
   };
   registry.Add(std::move(type));
 }

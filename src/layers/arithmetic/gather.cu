@@ -7,45 +7,32 @@
 namespace crema {
 namespace {
 
-GatherSize SizesOf(const Layer& layer, const Shape& x, const ConstTensorView& index) {
-  return static_cast<const GatherLayer&>(layer).SizesOf(x, index.count());
-}
-
-void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
-  const CudaQueue& queue = BoundQueue(args.context);
-  const ConstTensorView& x = args.inputs[0];
-  const ConstTensorView& index = args.inputs[1];
-  DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
-    GatherRows<T>(queue, SizesOf(layer, x.shape(), index), Elements<T>(index), Elements<T>(x),
-                  nullptr, Elements<T>(args.outputs[0]));
-  });
-}
-
-void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
-  const TensorView& dx = args.input_grads[0];
-  if (dx.empty()) return;
-  const CudaQueue& queue = BoundQueue(args.context);
-  const ConstTensorView& index = args.inputs[1];
-  DispatchCudaFloat(dx.dtype(), [&]<typename T>(T) {
-    ZeroElements(queue, dx.count(), Elements<T>(dx));
-    ScatterAddRows(queue, SizesOf(layer, dx.shape(), index), Elements<T>(index),
-                   Elements<T>(args.output_grads[0]), args.scratch, Elements<T>(dx));
-  });
-}
-
-size_t BackwardScratch(const OpDesc& query) {
-  return ScatterScratch(query.context.inputs[1].shape.count());
-}
-
-ImplementationPtr MakeImplementation() {
-  return MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu, {.backward_scratch = BackwardScratch});
-}
+struct GpuGather {
+  template <typename T>
+  static void Forward(const Layer& layer, const GpuForward<T>& args) {
+    const GatherSize e = static_cast<const GatherLayer&>(layer).SizesOf(args.inputs[0].shape(),
+                                                                        args.inputs[1].count());
+    GatherRows<T>(args.queue, e, args.x(1), args.x(), nullptr, args.y());
+  }
+  template <typename T>
+  static void Backward(const Layer& layer, const GpuBackward<T>& args) {
+    const Shape& shape = args.input_grads[0].shape();
+    const GatherSize e =
+        static_cast<const GatherLayer&>(layer).SizesOf(shape, args.inputs[1].count());
+    ZeroElements(args.queue, shape.count(), args.dx());
+    ScatterAddRows(args.queue, e, args.x(1), args.dy(), args.scratch, args.dx());
+  }
+  static size_t BackwardScratch(const OpDesc& query) {
+    return ScatterScratch(query.context.inputs[1].shape.count());
+  }
+};
 
 }  // namespace
 
 void RegisterGatherCuda(Registry& registry) {
-  registry.AddImplementation("Gather", MakeImplementation());
-  registry.AddImplementation("BatchReindex", MakeImplementation());
+  for (const char* type : {"Gather", "BatchReindex"}) {
+    registry.AddImplementation(type, CudaImplementation<GpuGather>());
+  }
 }
 
 }  // namespace crema

@@ -194,16 +194,12 @@ void RegisterInnerProduct(Registry& registry) {
       Sample("empty_batch", "num_output: 3", {0, 4}),
   };
   type.bad_samples = {
-      {.prototxt = "", .input_shapes = {{2, 3}}, .expect = "num_output is missing"},
-      {.prototxt = "inner_product_param { num_output: 3 axis: 2 }",
-       .input_shapes = {{2, 3}},
-       .expect = "axis 2"},
-      {.prototxt = "inner_product_param { num_output: 3 }",
-       .input_shapes = {{2, 0}},
-       .expect = "no elements"},
-      {.prototxt = "inner_product_param { num_output: 3 } fused_relu_param { negative_slope: -1 }",
-       .input_shapes = {{2, 3}},
-       .expect = "fused ReLU"},
+      {"", {{2, 3}}, "num_output is missing"},
+      {"inner_product_param { num_output: 3 axis: 2 }", {{2, 3}}, "axis 2"},
+      {"inner_product_param { num_output: 3 }", {{2, 0}}, "no elements"},
+      {"inner_product_param { num_output: 3 } fused_relu_param { negative_slope: -1 }",
+       {{2, 3}},
+       "fused ReLU"},
   };
   registry.Add(std::move(type));
 }

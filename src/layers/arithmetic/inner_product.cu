@@ -33,15 +33,6 @@ void MaskGradient(const CudaQueue& queue, int64_t count, float slope, const T* y
   });
 }
 
-template <typename T>
-void AddBiasGradient(const CudaQueue& queue, const Sizes& s, const T* dy, T* gradient) {
-  const int64_t columns = s.columns;
-  AddColumnSums(
-      queue, s.rows, columns,
-      [=] CREMA_HOST_DEVICE(int64_t r, int64_t c) { return ToFloat(dy[r * columns + c]); },
-      gradient);
-}
-
 }  // namespace
 
 InnerProductSizes::InnerProductSizes(const Layer& layer, const Shape& input)
@@ -108,7 +99,8 @@ void CudaInnerProductBackward(const Layer& layer, const BackwardArgs& args) {
   }
   if (s.bias && !args.learned_grads[1].empty()) {
     DispatchCudaFloat(dtype, [&]<typename T>(T) {
-      AddBiasGradient(queue, s, static_cast<const T*>(dy), Elements<T>(args.learned_grads[1]));
+      AddColumnSums(queue, s.rows, s.columns, s.columns, static_cast<const T*>(dy),
+                    Elements<T>(args.learned_grads[1]));
     });
   }
   if (!args.input_grads[0].empty()) {

@@ -184,19 +184,11 @@ void RegisterMatMul(Registry& registry) {
       sample("empty_batch_one_b", "", {0, 3, 4}, {4, 2}),
   };
   type.bad_samples = {
-      {.prototxt = "",
-       .input_shapes = {{3, 4}, {5, 4}},
-       .expect = "cannot multiply 3x4 by 5x4: the first must have as many columns"},
-      {.prototxt = "matmul_param { transpose_a: true }",
-       .input_shapes = {{3, 4}, {4, 5}},
-       .expect = "3x4 (transposed) by 4x5"},
-      {.prototxt = "", .input_shapes = {{4}, {4, 5}}, .expect = "matrices have 2 axes or more"},
-      {.prototxt = "",
-       .input_shapes = {{2, 3, 4}, {3, 4, 5}},
-       .expect = "axes before the last two must be equal, or 1"},
-      {.prototxt = "matmul_param { scale: nan }",
-       .input_shapes = {{3, 4}, {4, 5}},
-       .expect = "scale is nan, expected a finite number"},
+      {"", {{3, 4}, {5, 4}}, "cannot multiply 3x4 by 5x4: the first must have as many columns"},
+      {"matmul_param { transpose_a: true }", {{3, 4}, {4, 5}}, "3x4 (transposed) by 4x5"},
+      {"", {{4}, {4, 5}}, "matrices have 2 axes or more"},
+      {"", {{2, 3, 4}, {3, 4, 5}}, "axes before the last two must be equal, or 1"},
+      {"matmul_param { scale: nan }", {{3, 4}, {4, 5}}, "scale is nan, expected a finite number"},
   };
   registry.Add(std::move(type));
 }

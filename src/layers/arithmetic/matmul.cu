@@ -5,7 +5,7 @@
 #include "crema.pb.h"
 #include "layers/arithmetic/matmul.h"
 #include "layers/gpu_implementation.h"
-#include "math/cuda/copy.cuh"
+#include "layers/zero_gradient.cuh"
 #include "math/cuda/gemm.h"
 
 namespace crema {
@@ -146,18 +146,13 @@ struct Plan {
   BatchAxes batch;
 };
 
-void Zero(const CudaQueue& queue, const TensorView& view) {
-  DispatchCudaFloat(view.dtype(),
-                    [&]<typename T>(T) { ZeroElements(queue, view.count(), Elements<T>(view)); });
-}
-
 void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const ConstTensorView& a = args.inputs[0];
   const ConstTensorView& b = args.inputs[1];
   const TensorView& c = args.outputs[0];
   const Plan plan(layer, a.shape(), b.shape());
-  if (plan.e.empty()) return Zero(queue, c);
+  if (plan.e.empty()) return ZeroCuda(queue, c);
   Multiply(queue, a.dtype(), plan.batch,
            {plan.A(a.raw()), plan.B(b.raw()), plan.C(c.raw()), plan.e.m, plan.e.n, plan.e.k,
             plan.scale});
@@ -173,7 +168,7 @@ void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
     const TensorView& grad = args.input_grads[i];
     if (grad.empty()) continue;
     if (plan.e.empty()) {
-      Zero(queue, grad);
+      ZeroCuda(queue, grad);
     } else {
       Multiply(queue, a.dtype(), plan.batch,
                i == 0 ? plan.GradientA(dc, b.raw(), grad.raw())

@@ -74,8 +74,8 @@ void RegisterParameter(Registry& registry) {
       {.name = "empty", .prototxt = "parameter_param { shape { dim: 0 } }", .inputs = {}},
   };
   type.bad_samples = {
-      {.prototxt = "", .input_shapes = {}, .expect = "shape is missing"},
-      {.prototxt = "parameter_param { shape { dim: -1 } }", .input_shapes = {}, .expect = "-1"},
+      {"", {}, "shape is missing"},
+      {"parameter_param { shape { dim: -1 } }", {}, "-1"},
   };
   registry.Add(std::move(type));
 }

@@ -191,13 +191,11 @@ void RegisterPositionEmbedding(Registry& registry) {
   type.make = [](const LayerParameter& p) { return std::make_unique<const PositionEmbedding>(p); };
   type.samples = Samples();
   type.bad_samples = {
-      {.prototxt = "", .input_shapes = {{2, 3}}, .expect = "axis is 1, the last one of 2x3"},
-      {.prototxt = "position_embedding_param { axis: 3 }",
-       .input_shapes = {{2, 3, 4}},
-       .expect = "axis 3 is outside"},
-      {.prototxt = "position_embedding_param { max_length: 2 }",
-       .input_shapes = {{2, 3, 4}},
-       .expect = "has 3 positions, more than max_length, 2"},
+      {"", {{2, 3}}, "axis is 1, the last one of 2x3"},
+      {"position_embedding_param { axis: 3 }", {{2, 3, 4}}, "axis 3 is outside"},
+      {"position_embedding_param { max_length: 2 }",
+       {{2, 3, 4}},
+       "has 3 positions, more than max_length, 2"},
   };
   registry.Add(std::move(type));
 }

@@ -9,6 +9,10 @@
 namespace crema {
 namespace {
 
+bool Learns(const Layer& layer) {
+  return layer.param().position_embedding_param().kind() == PositionEmbeddingParameter::LEARNED;
+}
+
 void FillSinusoids(const CudaQueue& queue, const PositionSize& e, float* table) {
   const int64_t features = e.features;
   ForElements(queue, "FillSinusoids", e.positions * features, [=] CREMA_HOST_DEVICE(int64_t i) {
@@ -19,75 +23,59 @@ void FillSinusoids(const CudaQueue& queue, const PositionSize& e, float* table) 
 
 // `table` is learned, of type T, or holds sinusoids in f32.
 template <typename T, typename Table>
-void AddTable(const CudaQueue& queue, const PositionSize& e, int64_t count, const T* x,
-              const Table* table, T* y) {
+void AddTable(const GpuForward<T>& args, const PositionSize& e, const Table* table) {
   const int64_t features = e.features, middle = e.middle, positions = e.positions;
-  ForElements(queue, "AddPositions", count, [=] CREMA_HOST_DEVICE(int64_t i) {
+  const T* x = args.x();
+  T* y = args.y();
+  ForElements(args.queue, "AddPositions", args.inputs[0].count(), [=] CREMA_HOST_DEVICE(int64_t i) {
     const int64_t p = i / (features * middle) % positions;
     y[i] = FromFloat<T>(ToFloat(x[i]) + ToFloat(table[p * features + i % features]));
   });
 }
 
-template <typename T>
-void AddGradient(const CudaQueue& queue, const PositionSize& e, const T* dy, T* sums) {
-  const int64_t features = e.features, middle = e.middle, positions = e.positions;
-  AddColumnSums(
-      queue, e.outer * middle, positions * features,
-      [=] CREMA_HOST_DEVICE(int64_t r, int64_t c) {
-        const int64_t row = (r / middle * positions + c / features) * middle + r % middle;
-        return ToFloat(dy[row * features + c % features]);
-      },
-      sums);
-}
-
-bool Learns(const Layer& layer) {
-  return layer.param().position_embedding_param().kind() == PositionEmbeddingParameter::LEARNED;
-}
-
-// Holds the table of sinusoids.
-size_t ForwardScratch(const OpDesc& query) {
-  if (Learns(query.layer)) return 0;
-  const PositionSize e = PositionSizeOf(query.layer, query.context.inputs[0].shape);
-  return ScratchBytes<float>(e.positions * e.features) + kScratchSlack;
-}
-
-void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
-  const CudaQueue& queue = BoundQueue(args.context);
-  const ConstTensorView& x = args.inputs[0];
-  if (x.count() == 0) return;
-  const PositionSize e = PositionSizeOf(layer, x.shape());
-  DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
-    T* y = Elements<T>(args.outputs[0]);
-    if (Learns(layer)) {
-      AddTable(queue, e, x.count(), Elements<T>(x), Elements<T>(args.learned[0]), y);
-      return;
-    }
+struct GpuPositionEmbedding {
+  template <typename T>
+  static void Forward(const Layer& layer, const GpuForward<T>& args) {
+    if (args.inputs[0].count() == 0) return;
+    const PositionSize e = PositionSizeOf(layer, args.inputs[0].shape());
+    if (Learns(layer)) return AddTable(args, e, args.w());
     float* sinusoids = ScratchCutter(args.scratch).Take<float>(e.positions * e.features);
-    FillSinusoids(queue, e, sinusoids);
-    AddTable(queue, e, x.count(), Elements<T>(x), sinusoids, y);
-  });
-}
+    FillSinusoids(args.queue, e, sinusoids);
+    AddTable(args, e, sinusoids);
+  }
 
-void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
-  const CudaQueue& queue = BoundQueue(args.context);
-  const ConstTensorView& dy = args.output_grads[0];
-  const PositionSize e = PositionSizeOf(layer, dy.shape());
-  DispatchCudaFloat(dy.dtype(), [&]<typename T>(T) {
-    if (Learns(layer) && !args.learned_grads[0].empty()) {
-      AddGradient(queue, e, Elements<T>(dy), Elements<T>(args.learned_grads[0]));
+  template <typename T>
+  static void Backward(const Layer& layer, const GpuBackward<T>& args) {
+    const T* dy = args.dy();
+    if (Learns(layer) && args.dw() != nullptr) {
+      const PositionSize e = PositionSizeOf(layer, args.output_grads[0].shape());
+      const int64_t features = e.features, middle = e.middle, positions = e.positions;
+      AddColumnSums(
+          args.queue, e.outer * middle, positions * features,
+          [=] CREMA_HOST_DEVICE(int64_t r, int64_t c) {
+            const int64_t row = (r / middle * positions + c / features) * middle + r % middle;
+            return ToFloat(dy[row * features + c % features]);
+          },
+          args.dw());
     }
     // Last, since dx may share memory with dy.
-    const TensorView& dx = args.input_grads[0];
-    if (!dx.empty()) CopyElements(queue, dy.count(), Elements<T>(dy), Elements<T>(dx));
-  });
-}
+    if (args.dx() != nullptr) {
+      CopyElements(args.queue, args.output_grads[0].count(), dy, args.dx());
+    }
+  }
+
+  // Holds the table of sinusoids.
+  static size_t ForwardScratch(const OpDesc& query) {
+    if (Learns(query.layer)) return 0;
+    const PositionSize e = PositionSizeOf(query.layer, query.context.inputs[0].shape);
+    return ScratchBytes<float>(e.positions * e.features) + kScratchSlack;
+  }
+};
 
 }  // namespace
 
 void RegisterPositionEmbeddingCuda(Registry& registry) {
-  registry.AddImplementation(
-      "PositionEmbedding",
-      MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu, {.forward_scratch = ForwardScratch}));
+  registry.AddImplementation("PositionEmbedding", CudaImplementation<GpuPositionEmbedding>());
 }
 
 }  // namespace crema

@@ -202,13 +202,9 @@ void RegisterReduction(Registry& registry) {
   type.make = [](const LayerParameter& p) { return std::make_unique<const Reduction>(p); };
   type.samples = Samples();
   type.bad_samples = {
-      {.prototxt = "reduction_param { axis: 2 }",
-       .input_shapes = {{2, 3}},
-       .expect = "axis 2 is outside"},
-      {.prototxt = "reduction_param { axis: -3 }",
-       .input_shapes = {{2, 3}},
-       .expect = "axis -3 is outside"},
-      {.prototxt = "", .input_shapes = {{}}, .expect = "axis 0 is outside"},
+      {"reduction_param { axis: 2 }", {{2, 3}}, "axis 2 is outside"},
+      {"reduction_param { axis: -3 }", {{2, 3}}, "axis -3 is outside"},
+      {"", {{}}, "axis 0 is outside"},
   };
   registry.Add(std::move(type));
 }

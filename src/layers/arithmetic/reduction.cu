@@ -18,77 +18,63 @@ BroadcastShape SizesOf(const Layer& layer, const Shape& shape) {
   return {1, shape.count(0, axis), shape.count(axis)};
 }
 
-ReductionParameter::ReductionOp Operation(const Layer& layer) {
-  return layer.param().reduction_param().operation();
-}
+// Terms of the sums of `length` elements.
+struct Terms {
+  Terms(const Layer& layer, int64_t length)
+      : absolute(layer.param().reduction_param().operation() == ReductionParameter::ASUM),
+        square(layer.param().reduction_param().operation() == ReductionParameter::SUMSQ),
+        factor(layer.param().reduction_param().coeff()) {
+    if (layer.param().reduction_param().operation() != ReductionParameter::MEAN) return;
+    factor /= static_cast<float>(std::max<int64_t>(1, length));
+  }
+  bool absolute, square;
+  float factor;
+};
 
-float Factor(const Layer& layer, int64_t length) {
-  const float coeff = layer.param().reduction_param().coeff();
-  if (Operation(layer) != ReductionParameter::MEAN) return coeff;
-  return coeff / static_cast<float>(std::max<int64_t>(1, length));
-}
+struct GpuReduction {
+  template <typename T>
+  static void Forward(const Layer& layer, const GpuForward<T>& args) {
+    const BroadcastShape e = SizesOf(layer, args.inputs[0].shape());
+    const Terms terms(layer, e.inner);
+    const T* x = args.x();
+    ZeroElements(args.queue, e.middle, args.y());
+    AddBroadcastSums(
+        args.queue, e,
+        [=] CREMA_HOST_DEVICE(int64_t i) {
+          const float value = ToFloat(x[i]);
+          return terms.factor * (terms.absolute ? std::fabs(value)
+                                 : terms.square ? value * value
+                                                : value);
+        },
+        args.scratch, args.y());
+  }
 
-template <typename T>
-void Fold(const CudaQueue& queue, ReductionParameter::ReductionOp operation, float factor,
-          const BroadcastShape& e, const T* x, std::span<std::byte> scratch, T* y) {
-  const bool absolute = operation == ReductionParameter::ASUM;
-  const bool square = operation == ReductionParameter::SUMSQ;
-  ZeroElements(queue, e.middle, y);
-  AddBroadcastSums(
-      queue, e,
-      [=] CREMA_HOST_DEVICE(int64_t i) {
+  template <typename T>
+  static void Backward(const Layer& layer, const GpuBackward<T>& args) {
+    const BroadcastShape e = SizesOf(layer, args.input_grads[0].shape());
+    const Terms terms(layer, e.inner);
+    const int64_t length = e.inner;
+    const T *x = args.x(), *dy = args.dy();
+    T* dx = args.dx();
+    ForElements(args.queue, "ReductionGradient", e.count(), [=] CREMA_HOST_DEVICE(int64_t i) {
+      float slope = terms.factor * ToFloat(dy[i / length]);
+      if (terms.absolute || terms.square) {  // otherwise x is not available
         const float value = ToFloat(x[i]);
-        return factor * (absolute ? std::fabs(value) : square ? value * value : value);
-      },
-      scratch, y);
-}
+        slope *= terms.square ? 2 * value : static_cast<float>((value > 0) - (value < 0));
+      }
+      dx[i] = FromFloat<T>(slope);
+    });
+  }
 
-template <typename T>
-void Unfold(const CudaQueue& queue, ReductionParameter::ReductionOp operation, float factor,
-            const BroadcastShape& e, const T* x, const T* dy, T* dx) {
-  const bool absolute = operation == ReductionParameter::ASUM;
-  const bool square = operation == ReductionParameter::SUMSQ;
-  const int64_t length = e.inner;
-  ForElements(queue, "ReductionGradient", e.count(), [=] CREMA_HOST_DEVICE(int64_t i) {
-    float slope = factor * ToFloat(dy[i / length]);
-    if (absolute || square) {  // otherwise x is not available
-      const float value = ToFloat(x[i]);
-      slope *= square ? 2 * value : static_cast<float>((value > 0) - (value < 0));
-    }
-    dx[i] = FromFloat<T>(slope);
-  });
-}
-
-void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
-  const CudaQueue& queue = BoundQueue(args.context);
-  const ConstTensorView& x = args.inputs[0];
-  const BroadcastShape e = SizesOf(layer, x.shape());
-  DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
-    Fold(queue, Operation(layer), Factor(layer, e.inner), e, Elements<T>(x), args.scratch,
-         Elements<T>(args.outputs[0]));
-  });
-}
-
-void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
-  const CudaQueue& queue = BoundQueue(args.context);
-  const TensorView& dx = args.input_grads[0];
-  const BroadcastShape e = SizesOf(layer, dx.shape());
-  DispatchCudaFloat(dx.dtype(), [&]<typename T>(T) {
-    Unfold(queue, Operation(layer), Factor(layer, e.inner), e, Elements<T>(args.inputs[0]),
-           Elements<T>(args.output_grads[0]), Elements<T>(dx));
-  });
-}
-
-size_t ForwardScratch(const OpDesc& query) {
-  return BroadcastSumScratch(SizesOf(query.layer, query.context.inputs[0].shape));
-}
+  static size_t ForwardScratch(const OpDesc& query) {
+    return BroadcastSumScratch(SizesOf(query.layer, query.context.inputs[0].shape));
+  }
+};
 
 }  // namespace
 
 void RegisterReductionCuda(Registry& registry) {
-  registry.AddImplementation(
-      "Reduction",
-      MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu, {.forward_scratch = ForwardScratch}));
+  registry.AddImplementation("Reduction", CudaImplementation<GpuReduction>());
 }
 
 }  // namespace crema

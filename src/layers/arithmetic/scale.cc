@@ -269,28 +269,13 @@ void RegisterScale(Registry& registry) {
   type.learned_docs = {"scale: the covered axes of x; with one bottom only",
                        "bias: the shape of the scale; with bias_term only"};
   type.differences = {
-      "In place, Caffe keeps a copy of its input; here the top has separate "
-      "memory."};
+      "In place, Caffe keeps a copy of its input; here the top has separate memory."};
   type.param_fields = {"scale_param"};
   type.inputs = {1, 2};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Scale>(p); };
   type.implementations = {BlockedImplementation(), BlockedBF16Implementation(), Int8ByFloats()};
   type.samples = Samples();
-  type.bad_samples = {
-      {.prototxt = "scale_param { axis: 2 }",
-       .input_shapes = {{2, 3}},
-       .expect = "axis 2 is outside"},
-      {.prototxt = "scale_param { num_axes: 2 }",
-       .input_shapes = {{2, 3}},
-       .expect = "has 1 axes from axis 1 on"},
-      {.prototxt = "scale_param { num_axes: -2 }",
-       .input_shapes = {{2, 3}},
-       .expect = "num_axes is -2"},
-      {.prototxt = "",
-       .input_shapes = {{2, 3}, {2}},
-       .expect = "a blob of 2 cannot be laid over 2x3 from axis 1 on"},
-      {.prototxt = "", .input_shapes = {{2, 3}, {3, 1}}, .expect = "a blob of 3x1"},
-  };
+  type.bad_samples = BadCoveredAxes("scale_param");
   registry.Add(std::move(type));
 }
 

@@ -9,6 +9,7 @@
 #include "crema.pb.h"
 #include "layers/attention/attention_head.h"
 #include "layers/gpu_implementation.h"
+#include "layers/zero_gradient.cuh"
 #include "math/cuda/gemm.h"
 #include "math/scratch.h"
 
@@ -112,8 +113,8 @@ void SoftmaxBackward(const Work& work, const T* p, T* dp) {
 
 // p begins at the first item of the work.
 template <typename T>
-void Forward(const Work& work, const AttentionTensors<T>& in, bool causal, const GpuMask<T>& mask,
-             T* p, T* y) {
+void ForwardItems(const Work& work, const AttentionTensors<T>& in, bool causal,
+                  const GpuMask<T>& mask, T* p, T* y) {
   const AttentionSize& e = work.e;
   const int64_t base = work.first * e.heads * e.products();
   ForHeads(work, [&](const HeadBatch& b) {
@@ -131,8 +132,8 @@ void Forward(const Work& work, const AttentionTensors<T>& in, bool causal, const
 
 // p begins at item 0, dp at the first item of the work.
 template <typename T>
-void Backward(const Work& work, const AttentionTensors<T>& in, const T* p, const T* dy,
-              const AttentionGradients<T>& out, T* dp) {
+void BackwardItems(const Work& work, const AttentionTensors<T>& in, const T* p, const T* dy,
+                   const AttentionGradients<T>& out, T* dp) {
   const AttentionSize& e = work.e;
   const int64_t base = work.first * e.heads * e.products();
   // Accumulates over the heads that share keys.
@@ -165,13 +166,6 @@ void Backward(const Work& work, const AttentionTensors<T>& in, const T* p, const
   });
 }
 
-template <typename T>
-void FillZero(const CudaQueue& queue, const TensorView& view) {
-  T* to = Elements<T>(view);
-  ForElements(queue, "FillZero", view.count(),
-              [=] CREMA_HOST_DEVICE(int64_t i) { to[i] = FromFloat<T>(0); });
-}
-
 float Scale(const Layer& layer, const AttentionSize& e) {
   return static_cast<float>(AttentionScale(layer, e));
 }
@@ -198,13 +192,6 @@ int64_t ItemsAtATime(const AttentionSize& e, DType dtype) {
   return std::clamp<int64_t>(kBytes / std::max<int64_t>(1, item), 1, std::max<int64_t>(1, e.items));
 }
 
-// Forward needs it only if the probabilities are not saved, which is known only during the pass.
-size_t Scratch(const OpDesc& query) {
-  const AttentionSize e = AttentionSizeOf(query.layer, query.context.inputs);
-  const DType dtype = query.context.dtype;
-  return static_cast<size_t>(ItemsAtATime(e, dtype) * e.heads * e.products()) * SizeOf(dtype);
-}
-
 template <typename T>
 GpuMask<T> MaskOf(const Layer& layer, const AttentionSize& e,
                   std::span<const ConstTensorView> inputs) {
@@ -215,52 +202,50 @@ GpuMask<T> MaskOf(const Layer& layer, const AttentionSize& e,
   return {Elements<T>(view), steps[0], steps[1], steps[2], steps[3]};
 }
 
-void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
-  const CudaQueue& queue = BoundQueue(args.context);
-  const AttentionSize e = AttentionSizeOf(layer, args.inputs);
-  const DType dtype = args.inputs[0].dtype();
-  const bool causal = layer.param().attention_param().causal();
-  DispatchCudaFloat(dtype, [&]<typename T>(T) {
-    if (e.keys == 0) return FillZero<T>(queue, args.outputs[0]);
-    const bool saves = !args.saved[0].empty();
-    T* p = saves ? Elements<T>(args.saved[0]) : reinterpret_cast<T*>(args.scratch.data());
-    const int64_t step = saves ? std::max<int64_t>(1, e.items) : ItemsAtATime(e, dtype);
+struct GpuAttention {
+  template <typename T>
+  static void Forward(const Layer& layer, const GpuForward<T>& args) {
+    const AttentionSize e = AttentionSizeOf(layer, args.inputs);
+    if (e.keys == 0) return ZeroElements(args.queue, args.outputs[0].count(), args.y());
+    const DType dtype = args.inputs[0].dtype();
+    const bool causal = layer.param().attention_param().causal();
+    T* saved = args.template Saved<T>();
+    T* p = saved != nullptr ? saved : reinterpret_cast<T*>(args.scratch.data());
+    const int64_t step = saved != nullptr ? std::max<int64_t>(1, e.items) : ItemsAtATime(e, dtype);
     for (int64_t first = 0; first < e.items; first += step) {
-      const Work work{queue, dtype, e, Scale(layer, e), first, std::min(step, e.items - first)};
-      Forward(work, TensorsOf<T>(e, args.inputs), causal, MaskOf<T>(layer, e, args.inputs), p,
-              Elements<T>(args.outputs[0]));
+      const Work work{args.queue,      dtype, e,
+                      Scale(layer, e), first, std::min(step, e.items - first)};
+      ForwardItems(work, TensorsOf<T>(e, args.inputs), causal, MaskOf<T>(layer, e, args.inputs), p,
+                   args.y());
     }
-  });
-}
+  }
 
-void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
-  const CudaQueue& queue = BoundQueue(args.context);
-  const AttentionSize e = AttentionSizeOf(layer, args.inputs);
-  const DType dtype = args.output_grads[0].dtype();
-  const int64_t step = ItemsAtATime(e, dtype);
-  DispatchCudaFloat(dtype, [&]<typename T>(T) {
-    if (e.products() == 0) {
-      for (const TensorView& grad : args.input_grads) {
-        if (!grad.empty()) FillZero<T>(queue, grad);
-      }
-      return;
-    }
+  template <typename T>
+  static void Backward(const Layer& layer, const GpuBackward<T>& args) {
+    const AttentionSize e = AttentionSizeOf(layer, args.inputs);
+    if (e.products() == 0) return ZeroCudaGradients(args.queue, args.input_grads);
+    const DType dtype = args.output_grads[0].dtype();
+    const int64_t step = ItemsAtATime(e, dtype);
     for (int64_t first = 0; first < e.items; first += step) {
-      const Work work{queue, dtype, e, Scale(layer, e), first, std::min(step, e.items - first)};
-      Backward(work, TensorsOf<T>(e, args.inputs), Elements<T>(args.saved[0]),
-               Elements<T>(args.output_grads[0]), GradientsOf<T>(e, args.input_grads),
-               reinterpret_cast<T*>(args.scratch.data()));
+      const Work work{args.queue,      dtype, e,
+                      Scale(layer, e), first, std::min(step, e.items - first)};
+      BackwardItems(work, TensorsOf<T>(e, args.inputs), args.template Saved<T>(), args.dy(),
+                    GradientsOf<T>(e, args.input_grads), reinterpret_cast<T*>(args.scratch.data()));
     }
-  });
-}
+  }
+
+  // Forward needs it only if the probabilities are not saved, which is known only during the pass.
+  static size_t Scratch(const OpDesc& query) {
+    const AttentionSize e = AttentionSizeOf(query.layer, query.context.inputs);
+    const DType dtype = query.context.dtype;
+    return static_cast<size_t>(ItemsAtATime(e, dtype) * e.heads * e.products()) * SizeOf(dtype);
+  }
+};
 
 }  // namespace
 
 void RegisterAttentionCuda(Registry& registry) {
-  registry.AddImplementation(
-      "Attention",
-      MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu,
-                             {.forward_scratch = Scratch, .backward_scratch = Scratch}, "cublas"));
+  registry.AddImplementation("Attention", CudaImplementation<GpuAttention>("cublas"));
 }
 
 }  // namespace crema

@@ -41,9 +41,6 @@ struct ImageRows {
   int64_t* counts = nullptr;  // indexed by image
   int64_t* starts = nullptr;  // indexed by image; the last element is the total
 
-  static size_t Scratch(int64_t images) {
-    return ScratchBytes<int64_t>(images) + ScratchBytes<int64_t>(images + 1);
-  }
   static ImageRows Cut(ScratchCutter* cutter, int64_t images, int64_t most) {
     ImageRows rows{.images = images, .most = most};
     rows.counts = cutter->Take<int64_t>(images);

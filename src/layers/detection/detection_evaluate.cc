@@ -269,19 +269,19 @@ void RegisterDetectionEvaluate(Registry& registry) {
   type.make = [](const LayerParameter& p) { return std::make_unique<const DetectionEvaluate>(p); };
   type.samples = Samples();
   type.bad_samples = {
-      {.prototxt = "", .input_shapes = {{1, 1, 2, 7}, {1, 1, 2, 8}}, .expect = "must be given"},
-      {.prototxt = "detection_evaluate_param { num_classes: 2 }",
-       .input_shapes = {{1, 1, 2, 6}, {1, 1, 2, 8}},
-       .expect = "detections of shape 1x1x2x6"},
-      {.prototxt = "detection_evaluate_param { num_classes: 2 }",
-       .input_shapes = {{1, 1, 2, 7}, {1, 1, 2, 7}},
-       .expect = "objects of shape 1x1x2x7"},
-      {.prototxt = "detection_evaluate_param { num_classes: 2 background_label_id: 2 }",
-       .input_shapes = {{1, 1, 2, 7}, {1, 1, 2, 8}},
-       .expect = "background_label_id is 2"},
-      {.prototxt = "detection_evaluate_param { num_classes: 2 overlap_threshold: 0 }",
-       .input_shapes = {{1, 1, 2, 7}, {1, 1, 2, 8}},
-       .expect = "overlap_threshold is 0"},
+      {"", {{1, 1, 2, 7}, {1, 1, 2, 8}}, "must be given"},
+      {"detection_evaluate_param { num_classes: 2 }",
+       {{1, 1, 2, 6}, {1, 1, 2, 8}},
+       "detections of shape 1x1x2x6"},
+      {"detection_evaluate_param { num_classes: 2 }",
+       {{1, 1, 2, 7}, {1, 1, 2, 7}},
+       "objects of shape 1x1x2x7"},
+      {"detection_evaluate_param { num_classes: 2 background_label_id: 2 }",
+       {{1, 1, 2, 7}, {1, 1, 2, 8}},
+       "background_label_id is 2"},
+      {"detection_evaluate_param { num_classes: 2 overlap_threshold: 0 }",
+       {{1, 1, 2, 7}, {1, 1, 2, 8}},
+       "overlap_threshold is 0"},
   };
   registry.Add(std::move(type));
 }

@@ -15,13 +15,6 @@ constexpr int64_t kColumns = 5;
 constexpr int64_t kNothing = -1;
 constexpr double kLargestItem = 1e9;  // as in WholeNumber
 
-Support Supports(const OpDesc& query) {
-  if (!query.layer.param().detection_evaluate_param().name_size_file().empty()) {
-    return Support::No("reads the sizes of name_size_file on the CPU");
-  }
-  return SupportsCudaFloats(query);
-}
-
 struct Rule {
   int64_t classes;
   int64_t background;  // -1 means none
@@ -89,18 +82,18 @@ struct Blobs {
 };
 
 struct Lists {
+  Lists(int64_t detections, int64_t objects, ScratchCutter* cutter)
+      : sorted(cutter->Take<Detected>(detections)),
+        nearest(cutter->Take<int64_t>(detections)),
+        first(cutter->Take<int64_t>(objects)),
+        found(cutter->Take<Found>(1)) {}
+
   Detected* sorted;  // detections
   // By sorted detection: an object that it may hit, PassedOver(object), or kNothing.
   int64_t* nearest;
   int64_t* first;  // by object: the first detection that may hit it
   Found* found;
 };
-
-size_t Scratch(const OpDesc& query) {
-  const int64_t detections = query.context.inputs[0].shape.count() / 7;
-  return kScratchSlack + ScratchBytes<Detected>(detections) + ScratchBytes<int64_t>(detections) +
-         ScratchBytes<int64_t>(query.context.inputs[1].shape.count() / 8) + ScratchBytes<Found>(1);
-}
 
 template <typename T>
 void SortDetections(const CudaQueue& queue, const Blobs<T>& blobs, const Rule& given,
@@ -217,44 +210,49 @@ void WriteJudged(const CudaQueue& queue, int64_t rows, const Lists& all, T* out)
   });
 }
 
-template <typename T>
-void Run(const Layer& layer, const ForwardArgs& args) {
-  CudaQueue& queue = BoundQueue(args.context);
-  const Rule rule = RuleOf(layer);
-  const Blobs<T> blobs{
-      .detections = Elements<T>(args.inputs[0]),
-      .detection_rows = args.inputs[0].count() / 7,
-      .objects = Elements<T>(args.inputs[1]),
-      .object_rows = args.inputs[1].count() / 8,
-  };
-  ScratchCutter cutter(args.scratch);
-  Lists lists{};
-  lists.sorted = cutter.Take<Detected>(blobs.detection_rows);
-  lists.nearest = cutter.Take<int64_t>(blobs.detection_rows);
-  lists.first = cutter.Take<int64_t>(blobs.object_rows);
-  lists.found = cutter.Take<Found>(1);
-  T* const out = Elements<T>(args.outputs[0]);
-  SortDetections(queue, blobs, rule, lists);
-  FindNearest(queue, blobs, rule, lists);
-  FindHits(queue, blobs, lists);
-  WriteCounts(queue, blobs, rule, out);
-  WriteJudged(queue, blobs.detection_rows, lists, out + rule.foreground() * kColumns);
-  Found found{};
-  queue.Download(&found, lists.found, sizeof(found));
-  if (found.wrong_rows > 0) FailNatively(layer, args);
-  args.output_shapes[0] = Shape({1, 1, rule.foreground() + found.detections, kColumns});
-}
+struct GpuDetectionEvaluate {
+  template <typename T>
+  static void Forward(const Layer& layer, const GpuForward<T>& args) {
+    const Rule rule = RuleOf(layer);
+    const Blobs<T> blobs{
+        .detections = args.x(0),
+        .detection_rows = args.inputs[0].count() / 7,
+        .objects = args.x(1),
+        .object_rows = args.inputs[1].count() / 8,
+    };
+    ScratchCutter cutter(args.scratch);
+    const Lists lists(blobs.detection_rows, blobs.object_rows, &cutter);
+    T* const out = args.y();
+    SortDetections(args.queue, blobs, rule, lists);
+    FindNearest(args.queue, blobs, rule, lists);
+    FindHits(args.queue, blobs, lists);
+    WriteCounts(args.queue, blobs, rule, out);
+    WriteJudged(args.queue, blobs.detection_rows, lists, out + rule.foreground() * kColumns);
+    Found found{};
+    args.queue.Download(&found, lists.found, sizeof(found));
+    if (found.wrong_rows > 0) FailNatively(layer, args);
+    args.output_shapes[0] = Shape({1, 1, rule.foreground() + found.detections, kColumns});
+  }
 
-void Forward(const Layer& layer, const ForwardArgs& args) {
-  DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) { Run<T>(layer, args); });
-}
+  static Support Supports(const OpDesc& query) {
+    if (!query.layer.param().detection_evaluate_param().name_size_file().empty()) {
+      return Support::No("reads the sizes of name_size_file on the CPU");
+    }
+    return SupportsCudaFloats(query);
+  }
+
+  static size_t ForwardScratch(const OpDesc& query) {
+    const std::span<const BlobSpec> inputs = query.context.inputs;
+    return ScratchCutter::Booked([&](ScratchCutter* cutter) {
+      Lists(inputs[0].shape.count() / 7, inputs[1].shape.count() / 8, cutter);
+    });
+  }
+};
 
 }  // namespace
 
 void RegisterDetectionEvaluateCuda(Registry& registry) {
-  registry.AddImplementation(
-      "DetectionEvaluate",
-      MakeCudaImplementation(Forward, nullptr, {.supports = Supports, .forward_scratch = Scratch}));
+  registry.AddImplementation("DetectionEvaluate", CudaImplementation<GpuDetectionEvaluate>());
 }
 
 }  // namespace crema

@@ -233,9 +233,7 @@ std::vector<BadSample> BadSamples() {
   const std::vector<std::vector<int64_t>> shapes = {{2, 48}, {2, 36}, {1, 2, 48}};
   std::vector<BadSample> bad;
   const auto add = [&](const char* text, const char* expect) {
-    bad.push_back({.prototxt = StrCat("detection_output_param { ", text, " }"),
-                   .input_shapes = shapes,
-                   .expect = expect});
+    bad.push_back({StrCat("detection_output_param { ", text, " }"), shapes, expect});
   };
   add("", "num_classes must be given");
   add("num_classes: 4", "12 priors with 4 classes need 48 scores");
@@ -249,12 +247,11 @@ std::vector<BadSample> BadSamples() {
   add("num_classes: 3 save_output_param { output_directory: 'a' label_map_file: 'b' "
       "name_size_file: 'c' output_format: 'VOX' }",
       "expected VOC, COCO or ILSVRC");
-  bad.push_back({.prototxt = "detection_output_param { num_classes: 3 }",
-                 .input_shapes = {{2, 48}, {2, 36}, {1, 3, 48}},
-                 .expect = "priors of shape 1x3x48"});
-  bad.push_back({.prototxt = "detection_output_param { num_classes: 3 }",
-                 .input_shapes = {{2, 48}, {1, 36}, {1, 2, 48}},
-                 .expect = "same batch"});
+  bad.push_back({"detection_output_param { num_classes: 3 }",
+                 {{2, 48}, {2, 36}, {1, 3, 48}},
+                 "priors of shape 1x3x48"});
+  bad.push_back(
+      {"detection_output_param { num_classes: 3 }", {{2, 48}, {1, 36}, {1, 2, 48}}, "same batch"});
   return bad;
 }
 

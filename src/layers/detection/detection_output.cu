@@ -62,20 +62,6 @@ Sizes AllSizesOf(const Layer& layer, const BoxSizes& boxes, const Shape& out) {
           .most = boxes.images == 0 ? 0 : out[2] / boxes.images};
 }
 
-size_t Scratch(const OpDesc& query) {
-  const DetectionOutputParameter& d = query.layer.param().detection_output_param();
-  const Shape& out = query.info.outputs[0].shape;
-  const Sizes e = AllSizesOf(
-      query.layer,
-      CheckPredictions(query.layer, query.context.inputs, d.num_classes(), d.share_location()),
-      out);
-  const int64_t all = e.lists() * e.candidates;
-  return kScratchSlack + ScratchBytes<Candidate>(e.lists() * e.boxes.priors) +
-         ScratchBytes<Box>(all) + ScratchBytes<double>(all) + ScratchBytes<int32_t>(all) +
-         ScratchBytes<int64_t>(e.lists()) + ScratchBytes<Candidate>(e.boxes.images * e.slots()) +
-         ImageRows::Scratch(e.boxes.images) + ScratchBytes<float>(out.count());
-}
-
 Lists Cut(const Sizes& e, ScratchCutter* cutter) {
   const int64_t all = e.lists() * e.candidates;
   Lists lists{};
@@ -212,40 +198,48 @@ void AddToFiles(CudaQueue& queue, const ImageRows& rows, int64_t count, const T*
   }
 }
 
-template <typename T>
-void Run(const Layer& layer, const ForwardArgs& args) {
-  CudaQueue& queue = BoundQueue(args.context);
-  const DetectionOutputParameter& d = layer.param().detection_output_param();
-  const Rule rule = RuleOf(layer);
-  const BoxSizes boxes = SizesOf(layer, args.inputs, d.num_classes(), d.share_location());
-  const Sizes extents = AllSizesOf(layer, boxes, args.outputs[0].shape());
-  ScratchCutter cutter(args.scratch);
-  const Lists lists = Cut(extents, &cutter);
-  T* const rows = cutter.Take<T>(args.outputs[0].count());
-  T* const out = Elements<T>(args.outputs[0]);
-  DetectClasses(
-      queue,
-      PredictionsOf<T>(boxes, CodeOf(d.code_type()), !d.variance_encoded_in_target(), args.inputs),
-      rule, extents, lists);
-  DetectImages(queue, rule, extents, lists, rows);
-  FillStarts(queue, lists.rows);
-  PackRows(queue, lists.rows, kColumns, rows, out);
-  WriteNothing(queue, lists.rows, out);
-  const int64_t count = ReadRowCount(queue, lists.rows);
-  args.output_shapes[0] = Shape({1, 1, count == 0 ? boxes.images : count, kColumns});
-  if (args.state == nullptr) return;
-  AddToFiles(queue, lists.rows, count, out, static_cast<DetectionFiles*>(args.state));
-}
+struct GpuDetectionOutput {
+  template <typename T>
+  static void Forward(const Layer& layer, const GpuForward<T>& args) {
+    const DetectionOutputParameter& d = layer.param().detection_output_param();
+    const Rule rule = RuleOf(layer);
+    const BoxSizes boxes = SizesOf(layer, args.inputs, d.num_classes(), d.share_location());
+    const Sizes e = AllSizesOf(layer, boxes, args.outputs[0].shape());
+    ScratchCutter cutter(args.scratch);
+    const Lists lists = Cut(e, &cutter);
+    T* const rows = cutter.Take<T>(args.outputs[0].count());
+    DetectClasses(args.queue,
+                  PredictionsOf<T>(boxes, CodeOf(d.code_type()), !d.variance_encoded_in_target(),
+                                   args.inputs),
+                  rule, e, lists);
+    DetectImages(args.queue, rule, e, lists, rows);
+    FillStarts(args.queue, lists.rows);
+    PackRows(args.queue, lists.rows, kColumns, rows, args.y());
+    WriteNothing(args.queue, lists.rows, args.y());
+    const int64_t count = ReadRowCount(args.queue, lists.rows);
+    args.output_shapes[0] = Shape({1, 1, count == 0 ? boxes.images : count, kColumns});
+    if (args.state == nullptr) return;
+    AddToFiles(args.queue, lists.rows, count, args.y(), static_cast<DetectionFiles*>(args.state));
+  }
 
-void Forward(const Layer& layer, const ForwardArgs& args) {
-  DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) { Run<T>(layer, args); });
-}
+  static size_t ForwardScratch(const OpDesc& query) {
+    const DetectionOutputParameter& d = query.layer.param().detection_output_param();
+    const Shape& out = query.info.outputs[0].shape;
+    const Sizes e = AllSizesOf(
+        query.layer,
+        CheckPredictions(query.layer, query.context.inputs, d.num_classes(), d.share_location()),
+        out);
+    return ScratchCutter::Booked([&](ScratchCutter* cutter) {
+      Cut(e, cutter);
+      cutter->Take<float>(out.count());
+    });
+  }
+};
 
 }  // namespace
 
 void RegisterDetectionOutputCuda(Registry& registry) {
-  registry.AddImplementation(
-      "DetectionOutput", MakeCudaImplementation(Forward, nullptr, {.forward_scratch = Scratch}));
+  registry.AddImplementation("DetectionOutput", CudaImplementation<GpuDetectionOutput>());
 }
 
 }  // namespace crema

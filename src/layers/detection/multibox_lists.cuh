@@ -57,23 +57,26 @@ struct MultiBoxLists {
   MultiBoxSums* sums;  // indexed by image
 };
 
-// Calls piece(pointer, count) for each list.
-template <typename Piece>
-void EachList(const MultiBoxSizes& sizes, MultiBoxLists* lists, const Piece& piece) {
+inline MultiBoxLists CutLists(const MultiBoxSizes& sizes, ScratchCutter* cutter) {
   const int64_t images = sizes.boxes.images;
   const int64_t priors = images * sizes.boxes.priors;
-  piece(&lists->objects, images * sizes.objects);
-  piece(&lists->object_counts, images);
-  piece(&lists->wrong_objects, 1);
-  piece(&lists->best, sizes.matchings() * sizes.objects);
-  piece(&lists->match, sizes.matchings() * sizes.boxes.priors);
-  piece(&lists->overlap, sizes.matchings() * sizes.boxes.priors);
-  piece(&lists->cost, priors);
-  piece(&lists->ranked, priors);
-  piece(&lists->negative, priors);
-  piece(&lists->candidates, images * sizes.candidates);
-  piece(&lists->worst, images * sizes.candidates);
-  piece(&lists->sums, images);
+  MultiBoxLists lists{};
+  const auto take = [&]<typename Element>(Element** list, int64_t count) {
+    *list = cutter->Take<Element>(count);
+  };
+  take(&lists.objects, images * sizes.objects);
+  take(&lists.object_counts, images);
+  take(&lists.wrong_objects, 1);
+  take(&lists.best, sizes.matchings() * sizes.objects);
+  take(&lists.match, sizes.matchings() * sizes.boxes.priors);
+  take(&lists.overlap, sizes.matchings() * sizes.boxes.priors);
+  take(&lists.cost, priors);
+  take(&lists.ranked, priors);
+  take(&lists.negative, priors);
+  take(&lists.candidates, images * sizes.candidates);
+  take(&lists.worst, images * sizes.candidates);
+  take(&lists.sums, images);
+  return lists;
 }
 
 inline MultiBoxSizes SizesOf(const MultiBoxRule& rule, const BoxSizes& boxes,

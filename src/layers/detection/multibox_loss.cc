@@ -186,9 +186,7 @@ std::vector<BadSample> BadSamples() {
   const std::vector<std::vector<int64_t>> shapes = {{2, 48}, {2, 36}, {1, 2, 48}, {1, 1, 5, 8}};
   std::vector<BadSample> bad;
   const auto add = [&](const char* text, const char* expect) {
-    bad.push_back({.prototxt = StrCat("multibox_loss_param { ", text, " }"),
-                   .input_shapes = shapes,
-                   .expect = expect});
+    bad.push_back({StrCat("multibox_loss_param { ", text, " }"), shapes, expect});
   };
   add("", "num_classes must be given");
   add("num_classes: 4", "need 48 scores");
@@ -201,9 +199,9 @@ std::vector<BadSample> BadSamples() {
   add("num_classes: 3 neg_pos_ratio: -1", "neg_pos_ratio is -1");
   add("num_classes: 3 sample_size: -1", "sample_size is -1");
   add("num_classes: 3 nms_param { eta: 2 }", "eta is 2");
-  bad.push_back({.prototxt = "multibox_loss_param { num_classes: 3 }",
-                 .input_shapes = {{2, 48}, {2, 36}, {1, 2, 48}, {1, 1, 5, 7}},
-                 .expect = "objects of shape 1x1x5x7"});
+  bad.push_back({"multibox_loss_param { num_classes: 3 }",
+                 {{2, 48}, {2, 36}, {1, 2, 48}, {1, 1, 5, 7}},
+                 "objects of shape 1x1x5x7"});
   return bad;
 }
 

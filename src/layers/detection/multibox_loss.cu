@@ -8,20 +8,8 @@
 namespace crema {
 namespace {
 
-size_t Scratch(const OpDesc& query) {
-  const MultiBoxRule rule = MakeMultiBoxRule(query.layer);
-  const BoxSizes boxes =
-      CheckPredictions(query.layer, query.context.inputs, rule.classes, rule.box_classes == 1);
-  size_t bytes = kScratchSlack;
-  MultiBoxLists lists{};
-  EachList(
-      SizesOf(rule, boxes, query.context.inputs[3].shape), &lists,
-      [&]<typename Element>(Element**, int64_t count) { bytes += ScratchBytes<Element>(count); });
-  return bytes;
-}
-
 template <typename T>
-MultiBoxBatch<T> BatchOf(const Layer& layer, const ForwardArgs& args) {
+MultiBoxBatch<T> BatchOf(const Layer& layer, const GpuForward<T>& args) {
   const MultiBoxLossParameter& p = layer.param().multibox_loss_param();
   const MultiBoxRule rule = MakeMultiBoxRule(layer);
   const BoxSizes boxes = SizesOf(layer, args.inputs, rule.classes, rule.box_classes == 1);
@@ -30,12 +18,10 @@ MultiBoxBatch<T> BatchOf(const Layer& layer, const ForwardArgs& args) {
       .sizes = SizesOf(rule, boxes, args.inputs[3].shape()),
       .lists = {},
       .from = PredictionsOf<T>(boxes, rule.code, !p.encode_variance_in_target(), args.inputs),
-      .objects = Elements<T>(args.inputs[3]),
+      .objects = args.x(3),
       .use_difficult = p.use_difficult_gt() && !p.ignore_difficult_gt()};
   ScratchCutter cutter(args.scratch);
-  EachList(batch.sizes, &batch.lists, [&]<typename Element>(Element** list, int64_t count) {
-    *list = cutter.Take<Element>(count);
-  });
+  batch.lists = CutLists(batch.sizes, &cutter);
   return batch;
 }
 
@@ -119,26 +105,6 @@ void SaveConfSlopes(const CudaQueue& queue, const MultiBoxBatch<T>& given, T* sl
 }
 
 template <typename T>
-void Run(const Layer& layer, const ForwardArgs& args) {
-  const CudaQueue& queue = BoundQueue(args.context);
-  const MultiBoxBatch<T> batch = BatchOf<T>(layer, args);
-  ListObjects(queue, batch);
-  MatchObjects(queue, batch);
-  MatchBoxesLeft(queue, batch);
-  Mine(queue, batch);
-  SumImages(queue, batch);
-  WriteLoss(queue, batch, double{layer.param().multibox_loss_param().loc_weight()},
-            DivisorOf(layer.param(), batch.sizes.boxes), Elements<T>(args.outputs[0]),
-            Elements<T>(args.saved[2]));
-  if (!args.saved[0].empty()) SaveLocSlopes(queue, batch, Elements<T>(args.saved[0]));
-  if (!args.saved[1].empty()) SaveConfSlopes(queue, batch, Elements<T>(args.saved[1]));
-}
-
-void Forward(const Layer& layer, const ForwardArgs& args) {
-  DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) { Run<T>(layer, args); });
-}
-
-template <typename T>
 void Scale(const CudaQueue& queue, int64_t count, const T* dy, const T* reciprocal, double weight,
            const T* slopes, T* dx) {
   ForElements(queue, "MultiBoxLossBackward", count, [=] CREMA_HOST_DEVICE(int64_t i) {
@@ -148,24 +114,44 @@ void Scale(const CudaQueue& queue, int64_t count, const T* dy, const T* reciproc
   });
 }
 
-void Backward(const Layer& layer, const BackwardArgs& args) {
-  const CudaQueue& queue = BoundQueue(args.context);
-  const auto loc_weight = double{layer.param().multibox_loss_param().loc_weight()};
-  DispatchCudaFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
+struct GpuMultiBoxLoss {
+  template <typename T>
+  static void Forward(const Layer& layer, const GpuForward<T>& args) {
+    const MultiBoxBatch<T> batch = BatchOf(layer, args);
+    ListObjects(args.queue, batch);
+    MatchObjects(args.queue, batch);
+    MatchBoxesLeft(args.queue, batch);
+    Mine(args.queue, batch);
+    SumImages(args.queue, batch);
+    WriteLoss(args.queue, batch, double{layer.param().multibox_loss_param().loc_weight()},
+              DivisorOf(layer.param(), batch.sizes.boxes), args.y(), args.template Saved<T>(2));
+    if (T* slopes = args.template Saved<T>(0)) SaveLocSlopes(args.queue, batch, slopes);
+    if (T* slopes = args.template Saved<T>(1)) SaveConfSlopes(args.queue, batch, slopes);
+  }
+
+  template <typename T>
+  static void Backward(const Layer& layer, const GpuBackward<T>& args) {
+    const auto loc_weight = double{layer.param().multibox_loss_param().loc_weight()};
     for (const size_t i : {size_t{0}, size_t{1}}) {
-      if (args.input_grads[i].empty()) continue;
-      Scale(queue, args.saved[i].count(), Elements<T>(args.output_grads[0]),
-            Elements<T>(args.saved[2]), i == 0 ? loc_weight : 1, Elements<T>(args.saved[i]),
-            Elements<T>(args.input_grads[i]));
+      if (args.dx(i) == nullptr) continue;
+      Scale(args.queue, args.saved[i].count(), args.dy(), args.template Saved<T>(2),
+            i == 0 ? loc_weight : 1, args.template Saved<T>(i), args.dx(i));
     }
-  });
-}
+  }
+
+  static size_t ForwardScratch(const OpDesc& query) {
+    const MultiBoxRule rule = MakeMultiBoxRule(query.layer);
+    const BoxSizes boxes =
+        CheckPredictions(query.layer, query.context.inputs, rule.classes, rule.box_classes == 1);
+    const MultiBoxSizes sizes = SizesOf(rule, boxes, query.context.inputs[3].shape);
+    return ScratchCutter::Booked([&](ScratchCutter* cutter) { CutLists(sizes, cutter); });
+  }
+};
 
 }  // namespace
 
 void RegisterMultiBoxLossCuda(Registry& registry) {
-  registry.AddImplementation(
-      "MultiBoxLoss", MakeCudaImplementation(Forward, Backward, {.forward_scratch = Scratch}));
+  registry.AddImplementation("MultiBoxLoss", CudaImplementation<GpuMultiBoxLoss>());
 }
 
 }  // namespace crema

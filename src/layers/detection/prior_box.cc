@@ -219,9 +219,7 @@ std::vector<BadSample> BadSamples() {
   const std::vector<std::vector<int64_t>> shapes = {{1, 3, 4, 5}, {1, 3, 60, 80}};
   std::vector<BadSample> bad;
   const auto add = [&](const char* text, const char* expect) {
-    bad.push_back({.prototxt = StrCat("prior_box_param { ", text, " }"),
-                   .input_shapes = shapes,
-                   .expect = expect});
+    bad.push_back({StrCat("prior_box_param { ", text, " }"), shapes, expect});
   };
   add("", "give min_size");
   add("min_size: 0.5", "min_size is 0.5");
@@ -240,9 +238,9 @@ std::vector<BadSample> BadSamples() {
   add("width: 3", "1 width and 0 height");
   add("width: 3 height: 0", "expected sides above 0");
   add("min_size: 10 offset_h: 0.5", "1 offset_h and 0 offset_w");
-  bad.push_back({.prototxt = "prior_box_param { min_size: 10 }",
-                 .input_shapes = {{1, 3, 4}, {1, 3, 60, 80}},
-                 .expect = "the feature map has shape 1x3x4"});
+  bad.push_back({"prior_box_param { min_size: 10 }",
+                 {{1, 3, 4}, {1, 3, 60, 80}},
+                 "the feature map has shape 1x3x4"});
   return bad;
 }
 

@@ -15,17 +15,6 @@ using Ratios = FixedList<double, kMostSizes>;
 using Sizes = FixedList<PriorSize, kMostSizes>;
 using Offsets = FixedList<PriorOffset, kMostOffsets>;
 
-// Compares upper limits, which include flipped ratios.
-Support Supports(const OpDesc& query) {
-  const PriorBoxParameter& p = query.layer.param().prior_box_param();
-  const int64_t ratios = 1 + 2 * int64_t{p.aspect_ratio_size()};
-  const int64_t sizes = p.width_size() + p.min_size_size() * (ratios + 1);
-  if (std::max(ratios, sizes) > kMostSizes || p.offset_h_size() > kMostOffsets) {
-    return Support::No("takes at most 64 boxes at a point and 16 points in a cell");
-  }
-  return SupportsCudaFloats(query);
-}
-
 struct Priors {
   PriorGrid grid;
   Sizes sizes;
@@ -51,37 +40,43 @@ CREMA_HOST_DEVICE inline double Corner(const Box& box, int64_t k) {
   return k == 2 ? box.xmax : box.ymax;
 }
 
-// One thread per coordinate; it also writes the variance in row 1.
-template <typename T>
-void Write(const CudaQueue& queue, const Priors& all, T* out) {
-  const Priors p = all;
-  const int64_t boxes = int64_t{p.sizes.count} * p.offsets.count;
-  const int64_t row_values = p.grid.height * p.grid.width * boxes * 4;
-  ForElements(queue, "PriorBox", row_values, [=] CREMA_HOST_DEVICE(int64_t i) {
-    const int64_t box = i / 4 % boxes;
-    const int64_t place = i / 4 / boxes;
-    const Box prior =
-        PriorAt(p.grid, static_cast<double>(place / p.grid.width),
-                static_cast<double>(place % p.grid.width), p.sizes.values[box / p.offsets.count],
-                p.offsets.values[box % p.offsets.count], p.clip);
-    out[i] = FromFloat<T>(static_cast<float>(Corner(prior, i % 4)));
-    out[row_values + i] = FromFloat<T>(p.variances[i % 4]);
-  });
-}
+struct GpuPriorBox {
+  // One thread per coordinate; it also writes the variance in row 1.
+  template <typename T>
+  static void Forward(const Layer& layer, const GpuForward<T>& args) {
+    const Priors p =
+        PriorsOf(layer.param().prior_box_param(), args.inputs[0].shape(), args.inputs[1].shape());
+    T* out = args.y();
+    const int64_t boxes = int64_t{p.sizes.count} * p.offsets.count;
+    const int64_t row_values = p.grid.height * p.grid.width * boxes * 4;
+    ForElements(args.queue, "PriorBox", row_values, [=] CREMA_HOST_DEVICE(int64_t i) {
+      const int64_t box = i / 4 % boxes;
+      const int64_t place = i / 4 / boxes;
+      const Box prior =
+          PriorAt(p.grid, static_cast<double>(place / p.grid.width),
+                  static_cast<double>(place % p.grid.width), p.sizes.values[box / p.offsets.count],
+                  p.offsets.values[box % p.offsets.count], p.clip);
+      out[i] = FromFloat<T>(static_cast<float>(Corner(prior, i % 4)));
+      out[row_values + i] = FromFloat<T>(p.variances[i % 4]);
+    });
+  }
 
-void Forward(const Layer& layer, const ForwardArgs& args) {
-  const Priors priors =
-      PriorsOf(layer.param().prior_box_param(), args.inputs[0].shape(), args.inputs[1].shape());
-  DispatchCudaFloat(args.outputs[0].dtype(), [&]<typename T>(T) {
-    Write(BoundQueue(args.context), priors, Elements<T>(args.outputs[0]));
-  });
-}
+  // Compares upper limits, which include flipped ratios.
+  static Support Supports(const OpDesc& query) {
+    const PriorBoxParameter& p = query.layer.param().prior_box_param();
+    const int64_t ratios = 1 + 2 * int64_t{p.aspect_ratio_size()};
+    const int64_t sizes = p.width_size() + p.min_size_size() * (ratios + 1);
+    if (std::max(ratios, sizes) > kMostSizes || p.offset_h_size() > kMostOffsets) {
+      return Support::No("takes at most 64 boxes at a point and 16 points in a cell");
+    }
+    return SupportsCudaFloats(query);
+  }
+};
 
 }  // namespace
 
 void RegisterPriorBoxCuda(Registry& registry) {
-  registry.AddImplementation("PriorBox",
-                             MakeCudaImplementation(Forward, nullptr, {.supports = Supports}));
+  registry.AddImplementation("PriorBox", CudaImplementation<GpuPriorBox>());
 }
 
 }  // namespace crema

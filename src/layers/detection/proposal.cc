@@ -203,20 +203,12 @@ void RegisterProposal(Registry& registry) {
   }
   const std::vector<std::vector<int64_t>> shapes = {{1, 18, 2, 3}, {1, 36, 2, 3}, {1, 3}};
   type.bad_samples = {
-      {.prototxt = "proposal_param { scale: 8 }", .input_shapes = shapes, .expect = "3 anchors"},
-      {.prototxt = "proposal_param { feat_stride: 0 }",
-       .input_shapes = shapes,
-       .expect = "feat_stride is 0"},
-      {.prototxt = "proposal_param { nms_thresh: nan }",
-       .input_shapes = shapes,
-       .expect = "nms_thresh is nan"},
-      {.prototxt = "proposal_param { ratio: -1 }", .input_shapes = shapes, .expect = "ratio is -1"},
-      {.prototxt = "",
-       .input_shapes = {{1, 18, 2, 3}, {1, 36, 2, 4}, {1, 3}},
-       .expect = "offsets of shape 1x36x2x4"},
-      {.prototxt = "",
-       .input_shapes = {{1, 18, 2, 3}, {1, 36, 2, 3}, {1, 2}},
-       .expect = "image sizes of shape 1x2"},
+      {"proposal_param { scale: 8 }", shapes, "3 anchors"},
+      {"proposal_param { feat_stride: 0 }", shapes, "feat_stride is 0"},
+      {"proposal_param { nms_thresh: nan }", shapes, "nms_thresh is nan"},
+      {"proposal_param { ratio: -1 }", shapes, "ratio is -1"},
+      {"", {{1, 18, 2, 3}, {1, 36, 2, 4}, {1, 3}}, "offsets of shape 1x36x2x4"},
+      {"", {{1, 18, 2, 3}, {1, 36, 2, 3}, {1, 2}}, "image sizes of shape 1x2"},
   };
   registry.Add(std::move(type));
 }

@@ -22,13 +22,6 @@ int64_t CountAnchors(const ProposalParameter& p) {
   return ratios * (p.scale_size() > 0 ? p.scale_size() : 3);
 }
 
-Support Supports(const OpDesc& query) {
-  if (CountAnchors(query.layer.param().proposal_param()) > kMostAnchors) {
-    return Support::No("takes at most 64 anchors at a place");
-  }
-  return SupportsCudaFloats(query);
-}
-
 struct Sizes {
   int64_t images;
   int64_t anchors;  // per position
@@ -62,42 +55,34 @@ struct Lists {
   ImageRows rows;
 };
 
-size_t Scratch(const OpDesc& query) {
-  const Sizes e = SizesOf(query.layer.param().proposal_param(), query.context.inputs[0].shape);
-  const int64_t all = e.images * e.boxes();
-  const int64_t best = e.images * e.candidates;
-  const int64_t rows = e.images * e.most;
-  return kScratchSlack + ScratchBytes<Box>(all) + ScratchBytes<float>(all) +
-         ScratchBytes<Candidate>(all) + ScratchBytes<Box>(best) + ScratchBytes<double>(best) +
-         ImageRows::Scratch(e.images) + ScratchBytes<float>(rows * kColumns) +
-         ScratchBytes<float>(rows);
-}
-
-Lists Cut(const Sizes& e, ScratchCutter* cutter) {
-  Lists lists{};
-  lists.boxes = cutter->Take<Box>(e.images * e.boxes());
-  lists.scores = cutter->Take<float>(e.images * e.boxes());
-  lists.ranked = cutter->Take<Candidate>(e.images * e.boxes());
-  lists.best = cutter->Take<Box>(e.images * e.candidates);
-  lists.worst = cutter->Take<double>(e.images * e.candidates);
-  lists.rows = ImageRows::Cut(cutter, e.images, e.most);
-  return lists;
-}
+// `Element` is the type of the rows and scores, which come last.
+template <typename Element>
+struct AllLists : Lists {
+  AllLists(const Sizes& e, ScratchCutter* cutter) {
+    boxes = cutter->Take<Box>(e.images * e.boxes());
+    scores = cutter->Take<float>(e.images * e.boxes());
+    ranked = cutter->Take<Candidate>(e.images * e.boxes());
+    best = cutter->Take<Box>(e.images * e.candidates);
+    worst = cutter->Take<double>(e.images * e.candidates);
+    rows = ImageRows::Cut(cutter, e.images, e.most);
+    regions = cutter->Take<Element>(e.images * e.most * kColumns);
+    region_scores = cutter->Take<Element>(e.images * e.most);
+  }
+  Element *regions, *region_scores;
+};
 
 // Computes the boxes of all anchors at all positions.
 template <typename T>
-void MakeBoxes(const CudaQueue& queue, const ProposalParameter& p, const Sizes& extents,
-               std::span<const ConstTensorView> inputs, const Lists& lists) {
+void MakeBoxes(const GpuForward<T>& args, const ProposalParameter& p, const Sizes& sizes,
+               const Lists& lists) {
   const AnchorList anchors = ProposalAnchors<AnchorList>(p);
-  const Sizes e = extents;
-  const T* const scores = Elements<T>(inputs[0]);
-  const T* const offsets = Elements<T>(inputs[1]);
-  const T* const images = Elements<T>(inputs[2]);
+  const Sizes e = sizes;
+  const T *scores = args.x(0), *offsets = args.x(1), *images = args.x(2);
   const auto stride = static_cast<int64_t>(p.feat_stride());
   const auto min_size = static_cast<double>(p.min_size());
   Box* const boxes = lists.boxes;
   float* const box_scores = lists.scores;
-  ForElements(queue, "ProposalBoxes", e.images * e.boxes(), [=] CREMA_HOST_DEVICE(int64_t i) {
+  ForElements(args.queue, "ProposalBoxes", e.images * e.boxes(), [=] CREMA_HOST_DEVICE(int64_t i) {
     const int64_t n = i / e.boxes();
     const int64_t at = i % e.boxes() / e.anchors;
     const int64_t a = i % e.anchors;
@@ -156,39 +141,44 @@ void ChooseRegions(const CudaQueue& queue, const SuppressionRule& given, const S
   });
 }
 
-template <typename T>
-void Run(const Layer& layer, const ForwardArgs& args) {
-  CudaQueue& queue = BoundQueue(args.context);
-  const ProposalParameter& p = layer.param().proposal_param();
-  const Sizes e = SizesOf(p, args.inputs[0].shape());
-  ScratchCutter cutter(args.scratch);
-  const Lists lists = Cut(e, &cutter);
-  T* const rows = cutter.Take<T>(e.images * e.most * kColumns);
-  T* const scores = cutter.Take<T>(e.images * e.most);
-  MakeBoxes<T>(queue, p, e, args.inputs, lists);
-  const SuppressionRule rule{
-      .threshold = double{p.nms_thresh()}, .units = BoxUnits::kPixels, .most = p.post_nms_topn()};
-  ChooseRegions(queue, rule, e, lists, rows, scores);
-  FillStarts(queue, lists.rows);
-  PackRows(queue, lists.rows, kColumns, rows, Elements<T>(args.outputs[0]));
-  if (args.outputs.size() > 1) {
-    PackRows(queue, lists.rows, 1, scores, Elements<T>(args.outputs[1]));
+struct GpuProposal {
+  template <typename T>
+  static void Forward(const Layer& layer, const GpuForward<T>& args) {
+    const ProposalParameter& p = layer.param().proposal_param();
+    const Sizes e = SizesOf(p, args.inputs[0].shape());
+    ScratchCutter cutter(args.scratch);
+    const AllLists<T> lists(e, &cutter);
+    MakeBoxes(args, p, e, lists);
+    const SuppressionRule rule{
+        .threshold = double{p.nms_thresh()}, .units = BoxUnits::kPixels, .most = p.post_nms_topn()};
+    ChooseRegions(args.queue, rule, e, lists, lists.regions, lists.region_scores);
+    FillStarts(args.queue, lists.rows);
+    PackRows(args.queue, lists.rows, kColumns, lists.regions, args.y(0));
+    if (args.outputs.size() > 1) {
+      PackRows(args.queue, lists.rows, 1, lists.region_scores, args.y(1));
+    }
+    const int64_t count = ReadRowCount(args.queue, lists.rows);
+    args.output_shapes[0] = Shape({count, kColumns});
+    if (args.outputs.size() > 1) args.output_shapes[1] = Shape({count, 1});
   }
-  const int64_t count = ReadRowCount(queue, lists.rows);
-  args.output_shapes[0] = Shape({count, kColumns});
-  if (args.outputs.size() > 1) args.output_shapes[1] = Shape({count, 1});
-}
 
-void Forward(const Layer& layer, const ForwardArgs& args) {
-  DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) { Run<T>(layer, args); });
-}
+  static Support Supports(const OpDesc& query) {
+    if (CountAnchors(query.layer.param().proposal_param()) > kMostAnchors) {
+      return Support::No("takes at most 64 anchors at a place");
+    }
+    return SupportsCudaFloats(query);
+  }
+
+  static size_t ForwardScratch(const OpDesc& query) {
+    const Sizes e = SizesOf(query.layer.param().proposal_param(), query.context.inputs[0].shape);
+    return ScratchCutter::Booked([&](ScratchCutter* cutter) { AllLists<float>(e, cutter); });
+  }
+};
 
 }  // namespace
 
 void RegisterProposalCuda(Registry& registry) {
-  registry.AddImplementation(
-      "Proposal",
-      MakeCudaImplementation(Forward, nullptr, {.supports = Supports, .forward_scratch = Scratch}));
+  registry.AddImplementation("Proposal", CudaImplementation<GpuProposal>());
 }
 
 }  // namespace crema

@@ -7,7 +7,6 @@
 
 #include "core/strings.h"
 #include "crema.pb.h"
-#include "graph/registry.h"
 #include "layers/detection/region_pooling.h"
 
 namespace crema {
@@ -107,22 +106,17 @@ class PSROIPooling final : public RegionPooling {
 }  // namespace
 
 void RegisterPSROIPooling(Registry& registry) {
-  LayerType type;
-  type.name = "PSROIPooling";
-  type.category = "detection";
+  auto type = RegionPoolingType<PSROIPooling>(
+      "PSROIPooling", "x: N x (output_dim group_size group_size) x H x W, the score maps",
+      "psroi_pooling_param");
   type.summary = "Region pooling in which each bin has channels of its own (R-FCN).";
   type.formula =
       "y[r, c, i, j] = mean of x[image(r), (c g + i) g + j] over bin (i, j) of region r, g = "
       "group_size";
-  type.input_docs = {"x: N x (output_dim group_size group_size) x H x W, the score maps",
-                     "regions: R x 5, rows image (index in the batch), x1, y1, x2, y2 in pixels"};
   type.output_docs = {"y: R x output_dim x group_size x group_size"};
   type.differences = {
       "An image index outside the batch, or a corner that is no number, is an error."};
   type.origin = "R-FCN";
-  type.param_fields = {"psroi_pooling_param"};
-  type.inputs = {2, 2};
-  type.make = [](const LayerParameter& p) { return std::make_unique<const PSROIPooling>(p); };
   const SampleInput map{.shape = {3, 8, 6, 7}};
   const SampleInput whole{.shape = {8, 5}, .low = 0, .high = 2, .integer = true};
   type.samples = {
@@ -140,21 +134,21 @@ void RegisterPSROIPooling(Registry& registry) {
        .inputs = {map, {.shape = {0, 5}}}},
   };
   type.bad_samples = {
-      {.prototxt = "psroi_pooling_param { spatial_scale: 1 output_dim: 3 group_size: 2 }",
-       .input_shapes = {{1, 8, 3, 4}, {2, 5}},
-       .expect = "output_dim 3 and group_size 2 need"},
-      {.prototxt = "psroi_pooling_param { spatial_scale: 1 output_dim: 0 group_size: 2 }",
-       .input_shapes = {{1, 8, 3, 4}, {2, 5}},
-       .expect = "output_dim is 0"},
-      {.prototxt = "psroi_pooling_param { spatial_scale: 1 output_dim: 2 group_size: -2 }",
-       .input_shapes = {{1, 8, 3, 4}, {2, 5}},
-       .expect = "group_size is -2"},
-      {.prototxt = "psroi_pooling_param { spatial_scale: 0 output_dim: 2 group_size: 2 }",
-       .input_shapes = {{1, 8, 3, 4}, {2, 5}},
-       .expect = "spatial_scale is 0"},
-      {.prototxt = "psroi_pooling_param { spatial_scale: 1 output_dim: 2 group_size: 2 }",
-       .input_shapes = {{1, 8, 3, 4}, {5}},
-       .expect = "the regions have shape 5"},
+      {"psroi_pooling_param { spatial_scale: 1 output_dim: 3 group_size: 2 }",
+       {{1, 8, 3, 4}, {2, 5}},
+       "output_dim 3 and group_size 2 need"},
+      {"psroi_pooling_param { spatial_scale: 1 output_dim: 0 group_size: 2 }",
+       {{1, 8, 3, 4}, {2, 5}},
+       "output_dim is 0"},
+      {"psroi_pooling_param { spatial_scale: 1 output_dim: 2 group_size: -2 }",
+       {{1, 8, 3, 4}, {2, 5}},
+       "group_size is -2"},
+      {"psroi_pooling_param { spatial_scale: 0 output_dim: 2 group_size: 2 }",
+       {{1, 8, 3, 4}, {2, 5}},
+       "spatial_scale is 0"},
+      {"psroi_pooling_param { spatial_scale: 1 output_dim: 2 group_size: 2 }",
+       {{1, 8, 3, 4}, {5}},
+       "the regions have shape 5"},
   };
   registry.Add(std::move(type));
 }

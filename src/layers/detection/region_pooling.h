@@ -2,10 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <string>
+#include <utility>
 
 #include "core/parallel_for.h"
 #include "graph/layer.h"
+#include "graph/registry.h"
 #include "layers/detection/region_bins.h"
 #include "math/boxes.h"
 #include "math/scratch.h"
@@ -61,5 +65,19 @@ class RegionPooling : public Layer {
 
   const double scale_;
 };
+
+// Returns the shared part of the registration of a RegionPooling.
+template <typename L>
+LayerType RegionPoolingType(std::string name, std::string map_doc, std::string message) {
+  LayerType type;
+  type.name = std::move(name);
+  type.category = "detection";
+  type.input_docs = {std::move(map_doc),
+                     "regions: R x 5, rows image (index in the batch), x1, y1, x2, y2 in pixels"};
+  type.param_fields = {std::move(message)};
+  type.inputs = {2, 2};
+  type.make = [](const LayerParameter& p) { return std::make_unique<const L>(p); };
+  return type;
+}
 
 }  // namespace crema

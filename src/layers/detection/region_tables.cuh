@@ -73,27 +73,19 @@ inline RegionTables RegionTablesOf(const Shape& map, const Shape& regions, const
   return t;
 }
 
-template <bool kWeighted>
-size_t RegionTablesScratch(const OpDesc& query) {
-  const RegionTables t = RegionTablesOf(query.context.inputs[0].shape,
-                                        query.context.inputs[1].shape, query.info.outputs[0].shape);
-  size_t bytes = kScratchSlack + ScratchBytes<int64_t>(t.regions);
-  for (const RegionAxis& axis : {t.rows, t.columns}) {
-    bytes += ScratchBytes<BinRange>(t.regions * axis.bins) +
-             ScratchBytes<BinRange>(t.regions * axis.extent);
-    if (kWeighted) bytes += ScratchBytes<float>(t.regions * axis.bins * axis.extent);
+inline void CutRegionTables(ScratchCutter* cutter, bool weighted, RegionTables* t) {
+  t->image = cutter->Take<int64_t>(t->regions);
+  for (RegionAxis* axis : {&t->rows, &t->columns}) {
+    axis->places = cutter->Take<BinRange>(t->regions * axis->bins);
+    axis->owners = cutter->Take<BinRange>(t->regions * axis->extent);
+    if (weighted) axis->weights = cutter->Take<float>(t->regions * axis->bins * axis->extent);
   }
-  return bytes;
 }
 
-inline void CutRegionTables(std::span<std::byte> scratch, bool weighted, RegionTables* t) {
-  ScratchCutter cutter(scratch);
-  t->image = cutter.Take<int64_t>(t->regions);
-  for (RegionAxis* axis : {&t->rows, &t->columns}) {
-    axis->places = cutter.Take<BinRange>(t->regions * axis->bins);
-    axis->owners = cutter.Take<BinRange>(t->regions * axis->extent);
-    if (weighted) axis->weights = cutter.Take<float>(t->regions * axis->bins * axis->extent);
-  }
+inline size_t RegionTablesScratch(const OpDesc& query, bool weighted) {
+  RegionTables t = RegionTablesOf(query.context.inputs[0].shape, query.context.inputs[1].shape,
+                                  query.info.outputs[0].shape);
+  return ScratchCutter::Booked([&](ScratchCutter* c) { CutRegionTables(c, weighted, &t); });
 }
 
 template <typename T>
@@ -146,16 +138,65 @@ static void FillPlaces(const CudaQueue& queue, const T* regions, int64_t first, 
 }
 
 // A rule has `scale`, Side(low, high, bins) and Places(side, bin, extent), callable on the GPU.
-template <typename T, typename Args, typename Rule>
+// This one rounds the limits of bins outwards.
+template <RegionSide (*kSide)(double, double, double, int64_t)>
+struct BinRule {
+  double scale;
+  CREMA_HOST_DEVICE RegionSide Side(double low, double high, int64_t bins) const {
+    return kSide(low, high, scale, bins);
+  }
+  CREMA_HOST_DEVICE BinRange Places(const RegionSide& side, int64_t bin, int64_t extent) const {
+    return BinOf(side.start, side.bin, bin, extent);
+  }
+};
+
+template <typename Args, typename Rule>
 RegionTables MakeRegionTables(const Args& args, const Shape& out, const Rule& rule, bool weighted) {
-  const CudaQueue& queue = BoundQueue(args.context);
   RegionTables t = RegionTablesOf(args.inputs[0].shape(), args.inputs[1].shape(), out);
-  CutRegionTables(args.scratch, weighted, &t);
-  const T* regions = Elements<T>(args.inputs[1]);
-  FillImages(queue, regions, rule.scale, t);
-  FillPlaces(queue, regions, 2, rule, t, t.rows);
-  FillPlaces(queue, regions, 1, rule, t, t.columns);
+  ScratchCutter cutter(args.scratch);
+  CutRegionTables(&cutter, weighted, &t);
+  FillImages(args.queue, args.x(1), rule.scale, t);
+  FillPlaces(args.queue, args.x(1), 2, rule, t, t.rows);
+  FillPlaces(args.queue, args.x(1), 1, rule, t, t.columns);
   return t;
+}
+
+// Writes each element of the output: value(index, bin, x, rows, columns), with the map of its
+// channel and the positions that the bin reads. `of_bins` means that each bin has its own channels.
+template <typename T, typename Value>
+static void PoolRegions(const GpuForward<T>& args, std::string_view name,
+                        const RegionTables& tables, bool of_bins, const Value& value) {
+  const RegionTables t = tables;
+  const int64_t outputs = t.channels * t.Bins(), channels = of_bins ? outputs : t.channels;
+  const T* x = args.x();
+  T* y = args.y();
+  ForElements(args.queue, name, t.regions * outputs, [=] CREMA_HOST_DEVICE(int64_t i) {
+    const RegionBin bin(t, i);
+    const int64_t image = t.image[bin.region];
+    const int64_t channel = of_bins ? i % channels : bin.channel;
+    const T* from = x + (image * channels + channel) * t.rows.extent * t.columns.extent;
+    const float pooled = value(i, bin, from, t.rows.Places(bin.region, bin.row),
+                               t.columns.Places(bin.region, bin.column));
+    y[i] = FromFloat<T>(image < 0 ? NoRegion() : pooled);
+  });
+}
+
+// Writes the gradient of each element of the map, to which add(index, place, region, &sum) adds
+// that of one region. So a position gathers from the bins that read it.
+template <typename T, typename Add>
+static void SpreadRegions(const GpuBackward<T>& args, std::string_view name,
+                          const RegionTables& tables, int64_t channels, const Add& add) {
+  const RegionTables t = tables;
+  T* dx = args.dx();
+  ForElements(args.queue, name, t.images * channels * t.rows.extent * t.columns.extent,
+              [=] CREMA_HOST_DEVICE(int64_t i) {
+                const MapPlace place(t, channels, i);
+                float sum = 0;
+                for (int64_t r = 0; r < t.regions; ++r) {
+                  if (t.image[r] == place.image) add(i, place, r, &sum);
+                }
+                dx[i] = FromFloat<T>(sum);
+              });
 }
 
 }  // namespace crema

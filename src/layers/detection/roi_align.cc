@@ -8,7 +8,6 @@
 
 #include "core/strings.h"
 #include "crema.pb.h"
-#include "graph/registry.h"
 #include "layers/detection/region_pooling.h"
 
 namespace crema {
@@ -111,24 +110,18 @@ class ROIAlign final : public RegionPooling {
 }  // namespace
 
 void RegisterROIAlign(Registry& registry) {
-  LayerType type;
-  type.name = "ROIAlign";
-  type.category = "detection";
+  auto type = RegionPoolingType<ROIAlign>("ROIAlign", "x: N x C x H x W, the feature map",
+                                          "roi_align_param");
   type.summary = "Interpolated feature maps of a fixed size for regions of any size (Mask R-CNN).";
   type.formula =
       "y[r, c, i, j] = mean over samples s of bin (i, j) of region r of x[image(r), c] at s, "
       "bilinear";
-  type.input_docs = {"x: N x C x H x W, the feature map",
-                     "regions: R x 5, rows image (index in the batch), x1, y1, x2, y2 in pixels"};
   type.output_docs = {"y: R x C x pooled_h x pooled_w"};
   type.differences = {
       "Position i is at coordinate i, as in the first versions (aligned = false); later ones shift "
       "by half a place.",
       "The number of samples follows the size of the bin; it cannot be set."};
   type.origin = "Mask R-CNN";
-  type.param_fields = {"roi_align_param"};
-  type.inputs = {2, 2};
-  type.make = [](const LayerParameter& p) { return std::make_unique<const ROIAlign>(p); };
   const SampleInput map{.shape = {3, 2, 6, 7}};
   const SampleInput whole{.shape = {8, 5}, .low = 0, .high = 2, .integer = true};
   type.samples = {
@@ -149,13 +142,13 @@ void RegisterROIAlign(Registry& registry) {
        .inputs = {{.shape = {3, 2, 4, 0}}, whole}},
   };
   type.bad_samples = {
-      {.prototxt = "", .input_shapes = {{1, 2, 3, 4}, {2, 5}}, .expect = "0 x 0 bins"},
-      {.prototxt = "roi_align_param { pooled_h: 2 pooled_w: 2 spatial_scale: -1 }",
-       .input_shapes = {{1, 2, 3, 4}, {2, 5}},
-       .expect = "spatial_scale is -1"},
-      {.prototxt = "roi_align_param { pooled_h: 2 pooled_w: 2 }",
-       .input_shapes = {{1, 2, 3, 4}, {2, 4}},
-       .expect = "the regions have shape 2x4"},
+      {"", {{1, 2, 3, 4}, {2, 5}}, "0 x 0 bins"},
+      {"roi_align_param { pooled_h: 2 pooled_w: 2 spatial_scale: -1 }",
+       {{1, 2, 3, 4}, {2, 5}},
+       "spatial_scale is -1"},
+      {"roi_align_param { pooled_h: 2 pooled_w: 2 }",
+       {{1, 2, 3, 4}, {2, 4}},
+       "the regions have shape 2x4"},
   };
   registry.Add(std::move(type));
 }

@@ -6,7 +6,6 @@
 
 #include "core/strings.h"
 #include "crema.pb.h"
-#include "graph/registry.h"
 #include "layers/detection/region_pooling.h"
 
 namespace crema {
@@ -112,23 +111,16 @@ class ROIPooling final : public RegionPooling {
 }  // namespace
 
 void RegisterROIPooling(Registry& registry) {
-  LayerType type;
-  type.name = "ROIPooling";
-  type.category = "detection";
+  auto type = RegionPoolingType<ROIPooling>("ROIPooling", "x: N x C x H x W, the feature map",
+                                            "roi_pooling_param");
   type.summary = "Feature maps of a fixed size for regions of any size (Fast R-CNN).";
   type.formula = "y[r, c, i, j] = max of x[image(r), c] over bin (i, j) of region r";
-  type.input_docs = {"x: N x C x H x W, the feature map",
-                     "regions: R x 5, rows image (index in the batch), x1, y1, x2, y2 in pixels"};
   type.output_docs = {"y: R x C x pooled_h x pooled_w"};
   type.differences = {
       "An image index outside the batch, or a corner that is no number, is an error; the forks "
-      "read "
-      "other memory.",
+      "read other memory.",
       "pooled_size (IntelCaffe) gives both sides, or height and width."};
   type.origin = "Fast R-CNN";
-  type.param_fields = {"roi_pooling_param"};
-  type.inputs = {2, 2};
-  type.make = [](const LayerParameter& p) { return std::make_unique<const ROIPooling>(p); };
   const SampleInput map{.shape = {3, 2, 6, 7}, .distinct = true};
   const SampleInput whole{.shape = {8, 5}, .low = 0, .high = 2, .integer = true};
   type.samples = {
@@ -152,19 +144,19 @@ void RegisterROIPooling(Registry& registry) {
        .inputs = {{.shape = {3, 2, 0, 4}}, whole}},
   };
   type.bad_samples = {
-      {.prototxt = "", .input_shapes = {{1, 2, 3, 4}, {2, 5}}, .expect = "0 x 0 bins"},
-      {.prototxt = "roi_pooling_param { pooled_size: 2 pooled_h: 2 }",
-       .input_shapes = {{1, 2, 3, 4}, {2, 5}},
-       .expect = "give pooled_size once or twice"},
-      {.prototxt = "roi_pooling_param { pooled_size: 2 spatial_scale: 0 }",
-       .input_shapes = {{1, 2, 3, 4}, {2, 5}},
-       .expect = "spatial_scale is 0"},
-      {.prototxt = "roi_pooling_param { pooled_size: 2 }",
-       .input_shapes = {{1, 2, 3, 4}, {2, 4}},
-       .expect = "the regions have shape 2x4"},
-      {.prototxt = "roi_pooling_param { pooled_size: 2 }",
-       .input_shapes = {{1, 2, 3}, {2, 5}},
-       .expect = "the feature map has shape 1x2x3"},
+      {"", {{1, 2, 3, 4}, {2, 5}}, "0 x 0 bins"},
+      {"roi_pooling_param { pooled_size: 2 pooled_h: 2 }",
+       {{1, 2, 3, 4}, {2, 5}},
+       "give pooled_size once or twice"},
+      {"roi_pooling_param { pooled_size: 2 spatial_scale: 0 }",
+       {{1, 2, 3, 4}, {2, 5}},
+       "spatial_scale is 0"},
+      {"roi_pooling_param { pooled_size: 2 }",
+       {{1, 2, 3, 4}, {2, 4}},
+       "the regions have shape 2x4"},
+      {"roi_pooling_param { pooled_size: 2 }",
+       {{1, 2, 3}, {2, 5}},
+       "the feature map has shape 1x2x3"},
   };
   registry.Add(std::move(type));
 }

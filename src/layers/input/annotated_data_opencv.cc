@@ -115,15 +115,10 @@ class AnnotatedData final : public Layer, public ByteSource {
     shard_.Note(context);
     const int64_t batch = param().data_param().batch_size();
     const Survey survey = Look(context.phase);
-    LayerInfo info;
-    info.outputs.push_back(form_.Images(batch, survey.sample, context.dtype));
-    if (form_.TopsOf(context) > 1 && survey.boxes) {
-      info.dynamic_outputs = true;
-      info.outputs.push_back({Shape{1, 1, MostRows(), kBoxRow}, context.dtype});
-    } else if (form_.TopsOf(context) > 1) {
-      info.outputs.push_back({Shape{batch}, context.dtype});
-    }
-    form_.AddPlacements(batch, &info);
+    const bool boxes = form_.TopsOf(context) > 1 && survey.boxes;
+    const Shape labels = boxes ? Shape{1, 1, MostRows(), kBoxRow} : Shape{batch};
+    LayerInfo info = form_.InfoOf(context, batch, survey.sample, labels);
+    info.dynamic_outputs = boxes;
     info.external_output = {true, !survey.boxes};
     return info;
   }
@@ -263,7 +258,7 @@ std::vector<BadSample> BadSamples() {
   };
   std::vector<BadSample> samples;
   for (auto& [text, expect] : cases) {
-    samples.push_back({.prototxt = text, .input_shapes = {}, .expect = expect});
+    samples.push_back({text, {}, expect});
   }
   return samples;
 }
@@ -288,10 +283,9 @@ void RegisterAnnotatedData(Registry& registry) {
       StrCat("images: batch x C x H x W", kBytesDoc),
       "boxes, where there is a second top: 1 x 1 x B x 8 with image, label, instance, xmin, ymin, "
       "xmax, ymax, difficult; corners in units of the image, 0 to 1. B changes from batch to "
-      "batch: "
-      "planned are the most boxes that a batch can have, for which all records are looked at (not "
-      "their images) when the net is built. A batch without boxes has one row of -1. Records "
-      "without annotations give their labels (batch)"};
+      "batch: planned are the most boxes that a batch can have, for which all records are looked "
+      "at (not their images) when the net is built. A batch without boxes has one row of -1. "
+      "Records without annotations give their labels (batch)"};
   type.differences = {
       ("Images are not compressed to JPEG again between the steps, and raw pixels take part in "
        "all."),
@@ -306,8 +300,8 @@ void RegisterAnnotatedData(Registry& registry) {
        "of one."),
       ("A label that is not in label_map_file, a box outside of its image or turned inside out, "
        "and a plain Datum are errors naming the record."),
-      ("The files at `source` decide the kind of data set, not `backend`. Tar shards and "
-       "HDF5 hold no boxes.")};
+      ("The files at `source` decide the kind of data set, not `backend`. Tar shards and HDF5 hold "
+       "no boxes.")};
   type.param_fields = {"data_param", "annotated_data_param", "transform_param", "pipeline_param"};
   type.unread_fields = {"data_param.scale",     "data_param.mean_file",
                         "data_param.crop_size", "data_param.mirror",

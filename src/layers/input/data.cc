@@ -22,7 +22,7 @@
 namespace crema {
 namespace {
 
-class Data final : public Layer, public ByteSource {
+class Data final : public PrefetchedLayer, public ByteSource {
  public:
   explicit Data(const LayerParameter& param)
       : Data(param, WrittenForm(param), std::make_shared<OpenedOnce>(param.data_param().source())) {
@@ -39,7 +39,7 @@ class Data final : public Layer, public ByteSource {
   }
   // For parameters that the other constructor has checked.
   Data(const LayerParameter& param, const ImageForm& form, std::shared_ptr<OpenedOnce> records)
-      : Layer(param), form_(form), records_(std::move(records)) {}
+      : PrefetchedLayer(param), form_(form), records_(std::move(records)) {}
 
   std::string WhyNoBytes(Phase phase) const override {
     std::string why = WhyNotUploaded(param(), phase);
@@ -59,16 +59,9 @@ class Data final : public Layer, public ByteSource {
     const bool labelled = form_.TopsOf(context) > 1;
     const Shape sample = FirstSample(context.phase, labelled).shape;
     const Shape labels = LabelShape(*this, context, batch);
-    LayerInfo info;
-    info.outputs.push_back(form_.Images(batch, sample, context.dtype));
-    if (labelled) info.outputs.push_back({labels, context.dtype});
-    form_.AddPlacements(batch, &info);
+    LayerInfo info = form_.InfoOf(context, batch, sample, labels);
     info.external_output = ExternalUnlessMixed(*this, context);
     return info;
-  }
-
-  void Forward(const ForwardArgs& args) const override {
-    static_cast<PrefetchedState*>(args.state)->Next(args);
   }
 
   std::unique_ptr<LayerSessionState> MakeState(const ExecContext& context,
@@ -132,10 +125,10 @@ class Data final : public Layer, public ByteSource {
     if (image.bytes != nullptr) return;
     const auto augmenter = SampleAugmenter::Make(transformer, {.channels = image.channels});
     if (!augmenter || !augmenter->Changes(image.shape())) return;
-    FailField(*this, "transform_param.augment_param",
-              StrCat("'", param().data_param().source(),
-                     "' holds floats; augment_param needs images of bytes for all but mixup and "
-                     "cutmix"));
+    FailField(
+        *this, "transform_param.augment_param",
+        StrCat("'", param().data_param().source(),
+               "' holds floats; augment_param needs images of bytes for all but mixup and cutmix"));
   }
 
   const ImageForm form_;
@@ -153,11 +146,10 @@ void RegisterData(Registry& registry) {
       "Images and labels from Datum records of an LMDB or a LevelDB, or from tar shards of image "
       "files (docs/data_sets.md), again and again: in the order of the keys or, with `shuffle` of "
       "pipeline_param or data_param, in another random order each epoch; shuffle_buffer: N "
-      "shuffles "
-      "within blocks of N records and reads them one after the other. rand_skip starts at a random "
-      "record. In nets of the present format, scale, mean_file, crop_size and mirror belong into "
-      "transform_param; in older formats they are moved there. augment_param is told in "
-      "docs/augmentation.md.";
+      "shuffles within blocks of N records and reads them one after the other. rand_skip starts at "
+      "a random record. In nets of the present format, scale, mean_file, crop_size and mirror "
+      "belong into transform_param; in older formats they are moved there. augment_param is told "
+      "in docs/augmentation.md.";
   type.formula = "output = (pixel - mean) * scale, cropped and mirrored as transform_param says";
   type.param_fields = {"data_param", "transform_param", "pipeline_param"};
   type.unread_fields = {"data_param.scale",     "data_param.mean_file",
@@ -169,8 +161,8 @@ void RegisterData(Registry& registry) {
       "labels, where there is a second top: batch; in TRAIN batch x classes with mixup or cutmix"};
   type.differences = {
       "rand_skip is read (Caffe 1.0 leaves it out): 0 .. rand_skip - 1 records are skipped.",
-      "The files at `source` decide the kind of data set, not `backend`. Besides databases "
-      "it may be a .tar file, a folder of them, or a pattern such as train-{000..009}.tar.",
+      "The files at `source` decide the kind of data set, not `backend`. Besides databases it may "
+      "be a .tar file, a folder of them, or a pattern such as train-{000..009}.tar.",
       "Records can be shuffled, in an order that depends on seed, name of the layer and epoch "
       "only.",
       "A record of another shape than the first is an error naming its key; crop_size can cut "
@@ -184,22 +176,14 @@ void RegisterData(Registry& registry) {
       "transform_param { scale: 0.00390625 mirror: true crop_size: 28 }";
   type.make = [](const LayerParameter& p) { return std::make_unique<const Data>(p); };
   type.bad_samples = {
-      {.prototxt = "data_param { batch_size: 4 }", .input_shapes = {}, .expect = "source"},
-      {.prototxt = "data_param { source: 'no/such/set' }",
-       .input_shapes = {},
-       .expect = "batch_size"},
-      {.prototxt = "data_param { source: 'no/such/set' batch_size: 4 prefetch: 0 }",
-       .input_shapes = {},
-       .expect = "prefetch"},
-      {.prototxt = "data_param { source: 'no/such/set' batch_size: 4 backend: LMDB }",
-       .input_shapes = {},
-       .expect = "no/such/set"},
-      {.prototxt = "data_param { source: 'no/such/{0..' batch_size: 4 }",
-       .input_shapes = {},
-       .expect = "is not closed"},
-      {.prototxt = "data_param { source: 'x' batch_size: 4 } pipeline_param { prefetch: 0 }",
-       .input_shapes = {},
-       .expect = "pipeline_param.prefetch is 0"},
+      {"data_param { batch_size: 4 }", {}, "source"},
+      {"data_param { source: 'no/such/set' }", {}, "batch_size"},
+      {"data_param { source: 'no/such/set' batch_size: 4 prefetch: 0 }", {}, "prefetch"},
+      {"data_param { source: 'no/such/set' batch_size: 4 backend: LMDB }", {}, "no/such/set"},
+      {"data_param { source: 'no/such/{0..' batch_size: 4 }", {}, "is not closed"},
+      {"data_param { source: 'x' batch_size: 4 } pipeline_param { prefetch: 0 }",
+       {},
+       "pipeline_param.prefetch is 0"},
   };
   registry.Add(std::move(type));
 }

@@ -59,9 +59,9 @@ BatchReader Open(const LayerParameter& param, uint64_t seed, const Shard& shard,
           .make_decoder = [row_bytes] { return std::make_unique<Hdf5Decoder>(row_bytes); }};
 }
 
-class HDF5Data final : public Layer {
+class HDF5Data final : public PrefetchedLayer {
  public:
-  explicit HDF5Data(const LayerParameter& param) : Layer(param) {
+  explicit HDF5Data(const LayerParameter& param) : PrefetchedLayer(param) {
     const HDF5DataParameter& data = param.hdf5_data_param();
     if (param.has_transform_param()) {
       FailField(*this, "transform_param",
@@ -90,10 +90,6 @@ class HDF5Data final : public Layer {
     return info;
   }
 
-  void Forward(const ForwardArgs& args) const override {
-    static_cast<PrefetchedState*>(args.state)->Next(args);
-  }
-
   std::unique_ptr<LayerSessionState> MakeState(const ExecContext& context, Phase) const override {
     return std::make_unique<PrefetchedState>(PrefetchedState::Options{
         .layer = param().name(),
@@ -116,10 +112,9 @@ void RegisterHDF5Data(Registry& registry) {
   type.category = "input";
   type.summary =
       "Rows of HDF5 datasets, one for each top and of its name. `source` lists the files; its "
-      "path, "
-      "and those in it, are relative to the current folder. Files of up to 64 MiB of values are "
-      "kept while they are read; larger ones are read in blocks, or with shuffle row by row, so "
-      "that memory does not grow with them.";
+      "path, and those in it, are relative to the current folder. Files of up to 64 MiB of values "
+      "are kept while they are read; larger ones are read in blocks, or with shuffle row by row, "
+      "so that memory does not grow with them.";
   type.formula = "output[n] = row of the dataset, numbers converted to the type of the net";
   type.output_docs = {"one for each dataset: batch_size x the shape of a row"};
   type.differences = {
@@ -136,15 +131,11 @@ void RegisterHDF5Data(Registry& registry) {
       "hdf5_data_param { source: \"train_h5_files.txt\" batch_size: 64 shuffle: true }";
   type.make = [](const LayerParameter& p) { return std::make_unique<const HDF5Data>(p); };
   type.bad_samples = {
-      {.prototxt = "hdf5_data_param { batch_size: 4 }", .input_shapes = {}, .expect = "source"},
-      {.prototxt = "hdf5_data_param { source: 'no/such/list' }",
-       .input_shapes = {},
-       .expect = "batch_size"},
-      {.prototxt = "hdf5_data_param { source: 'no/such/list' batch_size: 4 }",
-       .input_shapes = {},
-       .expect = "no/such/list"},
-      {.prototxt = "hdf5_data_param { source: 'no/such/list' batch_size: 4 } "
-                   "transform_param { scale: 2 }",
+      {"hdf5_data_param { batch_size: 4 }", {}, "source"},
+      {"hdf5_data_param { source: 'no/such/list' }", {}, "batch_size"},
+      {"hdf5_data_param { source: 'no/such/list' batch_size: 4 }", {}, "no/such/list"},
+      {.prototxt =
+           "hdf5_data_param { source: 'no/such/list' batch_size: 4 } transform_param { scale: 2 }",
        .input_shapes = {},
        .expect = "transform_param"},
   };

@@ -81,8 +81,7 @@ void RegisterHDF5Output(Registry& registry) {
   type.category = "input";
   type.summary =
       "Writes two blobs into an HDF5 file, as the datasets `data` and `label`, which HDF5Data "
-      "reads. "
-      "Needs a build with HDF5.";
+      "reads. Needs a build with HDF5.";
   type.formula = "data = data, input 0 below it; label = label, input 1 below it";
   type.input_docs = {"data: any shape, the first axis counts the samples",
                      "label: as many samples"};
@@ -100,14 +99,8 @@ void RegisterHDF5Output(Registry& registry) {
       "hdf5_output_param { file_name: \"features.h5\" }";
   type.make = [](const LayerParameter& p) { return std::make_unique<const HDF5Output>(p); };
   type.bad_samples = {
-      {.prototxt = "",
-       .input_shapes = {{2, 3}, {2}},
-       .expect = "file_name is missing",
-       .outputs = 0},
-      {.prototxt = "hdf5_output_param { file_name: 'out.h5' }",
-       .input_shapes = {{2, 3}, {3}},
-       .expect = "2x3 and 3",
-       .outputs = 0},
+      {"", {{2, 3}, {2}}, "file_name is missing", 0},
+      {"hdf5_output_param { file_name: 'out.h5' }", {{2, 3}, {3}}, "2x3 and 3", 0},
   };
   registry.Add(std::move(type));
 }

@@ -37,7 +37,7 @@ std::shared_ptr<const ImageList> OpenList(const LayerParameter& param) {
   return std::make_shared<const ImageList>(data.source(), data.root_folder(), labels);
 }
 
-class ImageData final : public Layer, public ByteSource {
+class ImageData final : public PrefetchedLayer, public ByteSource {
  public:
   explicit ImageData(const LayerParameter& param) : ImageData(param, WrittenForm(param)) {
     const ImageDataParameter& data = param.image_data_param();
@@ -60,7 +60,8 @@ class ImageData final : public Layer, public ByteSource {
     CheckMixing(*this, data.batch_size());
   }
   // For parameters that the other constructor has checked.
-  ImageData(const LayerParameter& param, const ImageForm& form) : Layer(param), form_(form) {}
+  ImageData(const LayerParameter& param, const ImageForm& form)
+      : PrefetchedLayer(param), form_(form) {}
 
   // Files always hold bytes; Infer reports whether they can be read.
   std::string WhyNoBytes(Phase phase) const override {
@@ -83,19 +84,11 @@ class ImageData final : public Layer, public ByteSource {
     const int64_t batch = param().image_data_param().batch_size();
     const Shape sample = FirstSample(context.phase);
     const Shape one_label = LabelShape(*this, context, batch);
-    LayerInfo info;
-    info.outputs.push_back(form_.Images(batch, sample, context.dtype));
-    if (form_.TopsOf(context) > 1) {
-      const int64_t labels = param().image_data_param().label_count();
-      info.outputs.push_back({labels > 1 ? Shape{batch, labels} : one_label, context.dtype});
-    }
-    form_.AddPlacements(batch, &info);
+    const int64_t labels = param().image_data_param().label_count();
+    LayerInfo info =
+        form_.InfoOf(context, batch, sample, labels > 1 ? Shape{batch, labels} : one_label);
     info.external_output = ExternalUnlessMixed(*this, context);
     return info;
-  }
-
-  void Forward(const ForwardArgs& args) const override {
-    static_cast<PrefetchedState*>(args.state)->Next(args);
   }
 
   std::unique_ptr<LayerSessionState> MakeState(const ExecContext& context,
@@ -203,46 +196,33 @@ class ImageData final : public Layer, public ByteSource {
 
 std::vector<BadSample> BadSamples() {
   return {
-      {.prototxt = "", .input_shapes = {}, .expect = "source is missing"},
-      {.prototxt = "image_data_param { source: 'no/such/list' batch_size: 0 }",
-       .input_shapes = {},
-       .expect = "batch_size must be 1 or more"},
-      {.prototxt = "image_data_param { source: 'no/such/list' }",
-       .input_shapes = {},
-       .expect = "no/such/list"},
-      {.prototxt = "image_data_param { source: 'no/such/list' new_height: 4 }",
-       .input_shapes = {},
-       .expect = "new_height and new_width go together"},
-      {.prototxt = "image_data_param { source: 'no/such/list' new_height: 4 new_width: 4 "
-                   "short_side: 4 }",
+      {"", {}, "source is missing"},
+      {"image_data_param { source: 'no/such/list' batch_size: 0 }",
+       {},
+       "batch_size must be 1 or more"},
+      {"image_data_param { source: 'no/such/list' }", {}, "no/such/list"},
+      {"image_data_param { source: 'no/such/list' new_height: 4 }",
+       {},
+       "new_height and new_width go together"},
+      {.prototxt =
+           "image_data_param { source: 'no/such/list' new_height: 4 new_width: 4 short_side: 4 }",
        .input_shapes = {},
        .expect = "short_side"},
-      {.prototxt = "image_data_param { source: 'no/such/list' short_side: 4000000000 }",
-       .input_shapes = {},
-       .expect = "at most 65536"},
-      {.prototxt = "image_data_param { source: 'no/such/list' threads: 1000 }",
-       .input_shapes = {},
-       .expect = "threads is 1000"},
-      {.prototxt = "image_data_param { source: 'no/such/list' label_count: 0 }",
-       .input_shapes = {},
-       .expect = "label_count is 0"},
-      {.prototxt = "image_data_param { source: 'no/such/list' } pipeline_param { prefetch: 0 }",
-       .input_shapes = {},
-       .expect = "pipeline_param.prefetch is 0"},
-      {.prototxt = "image_data_param { source: 'no/such/list' } pipeline_param { max_bad: 3 }",
-       .input_shapes = {},
-       .expect = "max_bad has no effect"},
-      {.prototxt = "image_data_param { source: 'no/such/list' label_type: PIXEL }",
-       .input_shapes = {},
-       .expect = "label_type PIXEL"},
-      {.prototxt = "image_data_param { source: 'no/such/list' label_type: NONE }",
-       .input_shapes = {},
-       .expect = "label_type is NONE",
-       .outputs = 2},
-      {.prototxt = "image_data_param { source: 'no/such/list' } "
-                   "transform_param { mean_file: 'm' mean_value: 1 }",
-       .input_shapes = {},
-       .expect = "mean_file and mean_value"},
+      {"image_data_param { source: 'no/such/list' short_side: 4000000000 }", {}, "at most 65536"},
+      {"image_data_param { source: 'no/such/list' threads: 1000 }", {}, "threads is 1000"},
+      {"image_data_param { source: 'no/such/list' label_count: 0 }", {}, "label_count is 0"},
+      {"image_data_param { source: 'no/such/list' } pipeline_param { prefetch: 0 }",
+       {},
+       "pipeline_param.prefetch is 0"},
+      {"image_data_param { source: 'no/such/list' } pipeline_param { max_bad: 3 }",
+       {},
+       "max_bad has no effect"},
+      {"image_data_param { source: 'no/such/list' label_type: PIXEL }", {}, "label_type PIXEL"},
+      {"image_data_param { source: 'no/such/list' label_type: NONE }", {}, "label_type is NONE", 2},
+      {"image_data_param { source: 'no/such/list' } transform_param { mean_file: 'm' "
+       "mean_value: 1 }",
+       {},
+       "mean_file and mean_value"},
   };
 }
 
@@ -260,19 +240,18 @@ void RegisterImageData(Registry& registry) {
       "too. Needs a build with OpenCV.";
   type.formula = "output = (pixel - mean) * scale, cropped and mirrored as transform_param says";
   type.output_docs = {
-      StrCat("images: batch x C x H x W, as large as the first image after resizing and "
-             "cropping; three channels (blue, green, red), or one where is_color is false",
+      StrCat("images: batch x C x H x W, as large as the first image after resizing and cropping; "
+             "three channels (blue, green, red), or one where is_color is false",
              kBytesDoc),
-      "labels, where there is a second top: batch, or batch x label_count where that is above "
-      "1; in TRAIN batch x classes with mixup or cutmix"};
+      "labels, where there is a second top: batch, or batch x label_count where that is above 1; "
+      "in TRAIN batch x classes with mixup or cutmix"};
   type.differences = {
       "A label that is not a whole number is an error with its line; Caffe reads 0.",
       "The second top may be left out.",
       "Random orders are drawn by seed, layer and epoch, so that a resumed run continues with the "
       "same ones; rand_skip may be larger than the list.",
       "An image of another size than the first (after new_height and new_width, or crop_size) is "
-      "an "
-      "error; Caffe allows another size in each batch."};
+      "an error; Caffe allows another size in each batch."};
   type.param_fields = {"image_data_param", "transform_param", "pipeline_param"};
   type.unread_fields = {"image_data_param.scale",        "image_data_param.mean_file",
                         "image_data_param.crop_size",    "image_data_param.mirror",

@@ -9,13 +9,15 @@
 
 namespace crema {
 
-BlobSpec ImageForm::Images(int64_t batch, const Shape& sample, DType dtype) const {
-  if (!bytes) return {Shape{batch, sample[0], sample[1], sample[2]}, dtype};
-  return {Shape{batch, sample[1], sample[2], sample[0]}, DType::kU8};
-}
-
-void ImageForm::AddPlacements(int64_t batch, LayerInfo* info) const {
-  if (places) info->outputs.push_back({Shape{batch, kPlacementBytes}, DType::kU8});
+LayerInfo ImageForm::InfoOf(const InferContext& context, int64_t batch, const Shape& sample,
+                            const Shape& labels) const {
+  const Shape floats{batch, sample[0], sample[1], sample[2]};
+  const Shape pixels{batch, sample[1], sample[2], sample[0]};
+  LayerInfo info;
+  info.outputs.push_back(bytes ? BlobSpec{pixels, DType::kU8} : BlobSpec{floats, context.dtype});
+  if (TopsOf(context) > 1) info.outputs.push_back({labels, context.dtype});
+  if (places) info.outputs.push_back({Shape{batch, kPlacementBytes}, DType::kU8});
+  return info;
 }
 
 SampleWriter::Options ImageForm::WriterOptions(std::span<const BlobSpec> outputs,

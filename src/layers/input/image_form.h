@@ -23,10 +23,10 @@ struct ImageForm {
   size_t TopsOf(const InferContext& context) const {
     return context.output_count - (places ? 1 : 0);
   }
-  // Returns the spec of output 0. `sample` is C x H x W, `dtype` is that of the net.
-  BlobSpec Images(int64_t batch, const Shape& sample, DType dtype) const;
-  // Adds the output that the text of the net does not have.
-  void AddPlacements(int64_t batch, LayerInfo* info) const;
+  // Returns info with the outputs: images of C x H x W as `sample`, labels, and those that the text
+  // of the net does not have.
+  LayerInfo InfoOf(const InferContext& context, int64_t batch, const Shape& sample,
+                   const Shape& labels) const;
   // As crema::WriterOptions, for this form.
   SampleWriter::Options WriterOptions(std::span<const BlobSpec> outputs,
                                       const TransformationParameter& transform, uint64_t seed,

@@ -57,8 +57,7 @@ void RegisterInput(Registry& registry) {
   type.formula = "y = what was set";
   type.output_docs = {
       "one for each shape (one shape serves all tops); with pipeline_param { output: U8 } the "
-      "first "
-      "holds bytes, in the place of a data layer that gives them"};
+      "first holds bytes, in the place of a data layer that gives them"};
   type.differences = {
       "A blob may get a smaller shape later (Session::Reshape) without a new plan."};
   type.param_fields = {"input_param", "pipeline_param"};
@@ -96,17 +95,10 @@ void RegisterInput(Registry& registry) {
        .gradient = false},
   };
   type.bad_samples = {
-      {.prototxt = "", .input_shapes = {}, .expect = "add input_param { shape"},
-      {.prototxt = "input_param { shape { dim: 1 } shape { dim: 2 } }",
-       .input_shapes = {},
-       .expect = "2 shapes for 3 tops",
-       .outputs = 3},
-      {.prototxt = "input_param { shape { dim: -1 dim: 2 } }",
-       .input_shapes = {},
-       .expect = "negative dimension -1"},
-      {.prototxt = "input_param { shape { dim: 65536 dim: 65536 } }",
-       .input_shapes = {},
-       .expect = "more than 2147483647 elements"},
+      {"", {}, "add input_param { shape"},
+      {"input_param { shape { dim: 1 } shape { dim: 2 } }", {}, "2 shapes for 3 tops", 3},
+      {"input_param { shape { dim: -1 dim: 2 } }", {}, "negative dimension -1"},
+      {"input_param { shape { dim: 65536 dim: 65536 } }", {}, "more than 2147483647 elements"},
   };
   registry.Add(std::move(type));
 }

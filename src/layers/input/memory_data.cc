@@ -203,27 +203,27 @@ class MemoryData final : public Layer {
 
 std::vector<BadSample> BadSamples() {
   return {
-      {.prototxt = "", .input_shapes = {}, .expect = "batch_size must be 1 or more"},
-      {.prototxt = "memory_data_param { batch_size: 1 height: 2 width: 2 }",
-       .input_shapes = {},
-       .expect = "memory_data_param.channels is 0"},
-      {.prototxt = "memory_data_param { batch_size: 1 channels: 1 width: 2 }",
-       .input_shapes = {},
-       .expect = "memory_data_param.height is 0"},
-      {.prototxt = "memory_data_param { batch_size: 1 channels: 1 height: 2 }",
-       .input_shapes = {},
-       .expect = "memory_data_param.width is 0"},
-      {.prototxt = "memory_data_param { batch_size: 65536 channels: 1 height: 65536 width: 1 }",
-       .input_shapes = {},
-       .expect = "more than 2147483647 elements"},
-      {.prototxt = "memory_data_param { batch_size: 1 channels: 1 height: 2 width: 2 } "
-                   "transform_param { mean_file: 'no/such/mean' }",
-       .input_shapes = {},
-       .expect = "no/such/mean"},
-      {.prototxt = "memory_data_param { batch_size: 1 channels: 1 height: 2 width: 2 } "
-                   "transform_param { resize_param { } }",
-       .input_shapes = {},
-       .expect = "resize_param"},
+      {"", {}, "batch_size must be 1 or more"},
+      {"memory_data_param { batch_size: 1 height: 2 width: 2 }",
+       {},
+       "memory_data_param.channels is 0"},
+      {"memory_data_param { batch_size: 1 channels: 1 width: 2 }",
+       {},
+       "memory_data_param.height is 0"},
+      {"memory_data_param { batch_size: 1 channels: 1 height: 2 }",
+       {},
+       "memory_data_param.width is 0"},
+      {"memory_data_param { batch_size: 65536 channels: 1 height: 65536 width: 1 }",
+       {},
+       "more than 2147483647 elements"},
+      {"memory_data_param { batch_size: 1 channels: 1 height: 2 width: 2 } "
+       "transform_param { mean_file: 'no/such/mean' }",
+       {},
+       "no/such/mean"},
+      {"memory_data_param { batch_size: 1 channels: 1 height: 2 width: 2 } "
+       "transform_param { resize_param { } }",
+       {},
+       "resize_param"},
   };
 }
 
@@ -236,8 +236,7 @@ void RegisterMemoryData(Registry& registry) {
   type.category = "input";
   type.summary =
       "Data and labels that the program hands over through the session (see "
-      "data/batches/memory_feed.h): "
-      "whole arrays as they are, or images that are transformed.";
+      "data/batches/memory_feed.h): whole arrays as they are, or images that are transformed.";
   type.formula = "output = the next batch of the given data";
   type.output_docs = {"data: batch_size x channels x height x width",
                       "labels, where there is a second top: batch_size"};

@@ -217,23 +217,16 @@ std::vector<LayerSample> Samples() {
 
 std::vector<BadSample> BadSamples() {
   const std::vector<std::vector<int64_t>> pixels = {{2, 4, 4, 3}};
-  return {{.prototxt = "", .input_shapes = {{2, 48}}, .expect = "but gets 2x48"},
-          {.prototxt = "transform_param { crop_size: 3 }",
-           .input_shapes = pixels,
-           .expect = "move crop_size to the transform_param of the data layer"},
-          {.prototxt = "transform_param { mirror: true }",
-           .input_shapes = pixels,
-           .expect = "move mirror to"},
-          {.prototxt = "transform_param { mean_value: 1 mean_value: 2 }",
-           .input_shapes = pixels,
-           .expect = "2 entries of mean_value, but the pixels have 3 channels"},
-          {.prototxt = "transform_param { mean_file: 'no/such/mean' mean_value: 2 }",
-           .input_shapes = pixels,
-           .expect = "mean_file and mean_value exclude each other"},
-          {.prototxt = "transform_param { mean_file: 'no/such/mean' }",
-           .input_shapes = pixels,
-           .expect = "no/such/mean"},
-          {.prototxt = "", .input_shapes = {{2, 4, 4, 3}, {2, 4}}, .expect = "placements of"}};
+  return {{"", {{2, 48}}, "but gets 2x48"},
+          {"transform_param { crop_size: 3 }", pixels,
+           "move crop_size to the transform_param of the data layer"},
+          {"transform_param { mirror: true }", pixels, "move mirror to"},
+          {"transform_param { mean_value: 1 mean_value: 2 }", pixels,
+           "2 entries of mean_value, but the pixels have 3 channels"},
+          {"transform_param { mean_file: 'no/such/mean' mean_value: 2 }", pixels,
+           "mean_file and mean_value exclude each other"},
+          {"transform_param { mean_file: 'no/such/mean' }", pixels, "no/such/mean"},
+          {"", {{2, 4, 4, 3}, {2, 4}}, "placements of"}};
 }
 
 }  // namespace
@@ -245,12 +238,11 @@ void RegisterPixelsToFloat(Registry& registry) {
   type.origin = "Crema";
   type.summary =
       "Floating-point pixels from those that a data layer gives as bytes, with pipeline_param { "
-      "output: U8 } "
-      "(docs/pipeline.md): subtracts the mean, scales, and puts the channels first. The values are "
-      "those that the data layer gives with the same mean_value and scale of its own. Of "
-      "transform_param it reads mean_value, mean_file and scale; the others are an error. A mean "
-      "image must be as large as the pixels, which are cropped already, and is not mirrored with "
-      "them. Bytes get no gradient. Plans for GPUs put such a layer after data layers whose "
+      "output: U8 } (docs/pipeline.md): subtracts the mean, scales, and puts the channels first. "
+      "The values are those that the data layer gives with the same mean_value and scale of its "
+      "own. Of transform_param it reads mean_value, mean_file and scale; the others are an error. "
+      "A mean image must be as large as the pixels, which are cropped already, and is not mirrored "
+      "with them. Bytes get no gradient. Plans for GPUs put such a layer after data layers whose "
       "images go up as bytes by themselves, and give it placements: then it mirrors, and reads the "
       "mean image at the uncropped place.";
   type.formula = "y[n][c][h][w] = (x[n][h][w][c] - mean) * scale";

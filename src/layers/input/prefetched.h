@@ -65,6 +65,15 @@ class PrefetchedState final : public LayerSessionState, public HasDeferredWarnin
   std::unique_ptr<Prefetcher> prefetcher_;
 };
 
+// A layer with such a state.
+class PrefetchedLayer : public Layer {
+ public:
+  using Layer::Layer;
+  void Forward(const ForwardArgs& args) const final {
+    static_cast<PrefetchedState*>(args.state)->Next(args);
+  }
+};
+
 // Returns how many samples rand_skip skips at the start: 0 .. rand_skip - 1, drawn from seed and
 // layer.
 uint64_t DrawSkip(uint32_t rand_skip, uint64_t seed, const std::string& layer);

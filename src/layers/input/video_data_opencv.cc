@@ -74,7 +74,7 @@ void ReadFrom(const LayerParameter& param, const Shard& shard, const SampleWrite
   };
 }
 
-class VideoData final : public Layer, public ByteSource {
+class VideoData final : public PrefetchedLayer, public ByteSource {
  public:
   explicit VideoData(const LayerParameter& param) : VideoData(param, WrittenForm(param)) {
     CheckBatchSize(*this, "data_param.batch_size", param.data_param().batch_size());
@@ -84,7 +84,8 @@ class VideoData final : public Layer, public ByteSource {
     CheckSource();
   }
   // For parameters that the other constructor has checked.
-  VideoData(const LayerParameter& param, const ImageForm& form) : Layer(param), form_(form) {}
+  VideoData(const LayerParameter& param, const ImageForm& form)
+      : PrefetchedLayer(param), form_(form) {}
 
   // Frames always hold bytes; Infer reports whether they can be read.
   std::string WhyNoBytes(Phase phase) const override {
@@ -102,17 +103,9 @@ class VideoData final : public Layer, public ByteSource {
   LayerInfo Infer(const InferContext& context) const override {
     shard_.Note(context);
     const int64_t batch = param().data_param().batch_size();
-    const Shape sample = FirstSample(context.phase);
-    LayerInfo info;
-    info.outputs.push_back(form_.Images(batch, sample, context.dtype));
-    if (form_.TopsOf(context) > 1) info.outputs.push_back({Shape{batch}, context.dtype});
-    form_.AddPlacements(batch, &info);
+    LayerInfo info = form_.InfoOf(context, batch, FirstSample(context.phase), Shape{batch});
     info.external_output.assign(context.output_count, true);
     return info;
-  }
-
-  void Forward(const ForwardArgs& args) const override {
-    static_cast<PrefetchedState*>(args.state)->Next(args);
   }
 
   std::unique_ptr<LayerSessionState> MakeState(const ExecContext& context,
@@ -203,19 +196,13 @@ std::vector<BadSample> BadSamples() {
     return data + "video_data_param { video_type: VIDEO video_file: '" + file + "' }";
   };
   return {
-      {.prototxt = video("f/%d.png").substr(data.size()),
-       .input_shapes = {},
-       .expect = "batch_size must be 1 or more"},
-      {.prototxt = data + "video_data_param { device_id: -1 }",
-       .input_shapes = {},
-       .expect = "device_id is -1, but must be 0 to 99"},
-      {.prototxt = video(""), .input_shapes = {}, .expect = "video_file is missing"},
-      {.prototxt = video("no/such/film.avi"), .input_shapes = {}, .expect = "no/such/film.avi"},
-      {.prototxt = video("no/such/%d.png"),
-       .input_shapes = {},
-       .expect = "there are no frames 'no/such/0.png' or 'no/such/1.png'"},
-      {.prototxt = video("%s.png"), .input_shapes = {}, .expect = "must have one %d"},
-      {.prototxt = video("%06d%d.png"), .input_shapes = {}, .expect = "must have one %d"},
+      {video("f/%d.png").substr(data.size()), {}, "batch_size must be 1 or more"},
+      {data + "video_data_param { device_id: -1 }", {}, "device_id is -1, but must be 0 to 99"},
+      {video(""), {}, "video_file is missing"},
+      {video("no/such/film.avi"), {}, "no/such/film.avi"},
+      {video("no/such/%d.png"), {}, "there are no frames 'no/such/0.png' or 'no/such/1.png'"},
+      {video("%s.png"), {}, "must have one %d"},
+      {video("%06d%d.png"), {}, "must have one %d"},
   };
 }
 

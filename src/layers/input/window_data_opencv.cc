@@ -31,9 +31,9 @@ uint64_t ForegroundOf(const WindowDataParameter& data) {
   return static_cast<uint64_t>(static_cast<float>(data.batch_size()) * data.fg_fraction());
 }
 
-class WindowData final : public Layer {
+class WindowData final : public PrefetchedLayer {
  public:
-  explicit WindowData(const LayerParameter& param) : Layer(param) {
+  explicit WindowData(const LayerParameter& param) : PrefetchedLayer(param) {
     const WindowDataParameter& data = param.window_data_param();
     if (data.source().empty()) {
       FailField(*this, "window_data_param.source",
@@ -61,10 +61,6 @@ class WindowData final : public Layer {
     if (context.output_count > 1) info.outputs.push_back({Shape{batch}, context.dtype});
     info.external_output.assign(context.output_count, true);
     return info;
-  }
-
-  void Forward(const ForwardArgs& args) const override {
-    static_cast<PrefetchedState*>(args.state)->Next(args);
   }
 
   std::unique_ptr<LayerSessionState> MakeState(const ExecContext& context, Phase) const override {
@@ -173,25 +169,17 @@ std::vector<BadSample> BadSamples() {
   const std::string source = "window_data_param { source: 'no/such/windows' batch_size: 4 ";
   const std::string crop = "transform_param { crop_size: 8 }";
   return {
-      {.prototxt = crop, .input_shapes = {}, .expect = "source is missing"},
-      {.prototxt = "window_data_param { source: 'no/such/windows' }" + crop,
-       .input_shapes = {},
-       .expect = "batch_size must be 1 or more"},
-      {.prototxt = source + "}", .input_shapes = {}, .expect = "crop_size, which is 0"},
-      {.prototxt = source + "fg_fraction: 1.5 }" + crop,
-       .input_shapes = {},
-       .expect = "fg_fraction is 1.5"},
-      {.prototxt = source + "fg_fraction: nan }" + crop, .input_shapes = {}, .expect = "nan"},
-      {.prototxt = source + "bg_threshold: 0.6 }" + crop,
-       .input_shapes = {},
-       .expect = "bg_threshold is 0.6"},
-      {.prototxt = source + "crop_mode: 'squeeze' }" + crop,
-       .input_shapes = {},
-       .expect = "crop_mode is 'squeeze'"},
-      {.prototxt = source + "context_pad: 4 }" + crop,
-       .input_shapes = {},
-       .expect = "context_pad is 4"},
-      {.prototxt = source + "}" + crop, .input_shapes = {}, .expect = "no/such/windows"},
+      {crop, {}, "source is missing"},
+      {"window_data_param { source: 'no/such/windows' }" + crop,
+       {},
+       "batch_size must be 1 or more"},
+      {source + "}", {}, "crop_size, which is 0"},
+      {source + "fg_fraction: 1.5 }" + crop, {}, "fg_fraction is 1.5"},
+      {source + "fg_fraction: nan }" + crop, {}, "nan"},
+      {source + "bg_threshold: 0.6 }" + crop, {}, "bg_threshold is 0.6"},
+      {source + "crop_mode: 'squeeze' }" + crop, {}, "crop_mode is 'squeeze'"},
+      {source + "context_pad: 4 }" + crop, {}, "context_pad is 4"},
+      {source + "}" + crop, {}, "no/such/windows"},
   };
 }
 
@@ -203,10 +191,8 @@ void RegisterWindowData(Registry& registry) {
   type.category = "input";
   type.summary =
       "Labelled boxes of images, cut out and warped to squares of transform_param.crop_size, from "
-      "a "
-      "window file of R-CNN: blocks of `# index`, path, channels, height, width, number of "
-      "windows, "
-      "and lines of `label overlap x1 y1 x2 y2`. Needs a build with OpenCV.";
+      "a window file of R-CNN: blocks of `# index`, path, channels, height, width, number of "
+      "windows, and lines of `label overlap x1 y1 x2 y2`. Needs a build with OpenCV.";
   type.formula =
       "output = (warped pixel - mean) * window_data_param.scale; 0 where a window with context "
       "reaches beyond the image";

@@ -177,16 +177,10 @@ void RegisterAccuracy(Registry& registry) {
   type.make = [](const LayerParameter& p) { return std::make_unique<const Accuracy>(p); };
   type.samples = Samples();
   type.bad_samples = {
-      {.prototxt = "accuracy_param { top_k: 0 }",
-       .input_shapes = {{4, 3}, {4}},
-       .expect = "top_k is 0"},
-      {.prototxt = "accuracy_param { top_k: 4 }",
-       .input_shapes = {{4, 3}, {4}},
-       .expect = "top_k is 4, but there are only 3 classes"},
-      {.prototxt = "", .input_shapes = {{4, 3}, {5}}, .expect = "need 4 labels"},
-      {.prototxt = "accuracy_param { axis: 2 }",
-       .input_shapes = {{4, 3}, {4}},
-       .expect = "axis 2 is outside"},
+      {"accuracy_param { top_k: 0 }", {{4, 3}, {4}}, "top_k is 0"},
+      {"accuracy_param { top_k: 4 }", {{4, 3}, {4}}, "top_k is 4, but there are only 3 classes"},
+      {"", {{4, 3}, {5}}, "need 4 labels"},
+      {"accuracy_param { axis: 2 }", {{4, 3}, {4}}, "axis 2 is outside"},
   };
   registry.Add(std::move(type));
 }

@@ -64,39 +64,36 @@ SoftmaxSize SizesOf(const Layer& layer, const Shape& scores) {
   return ClassSize(layer, scores, layer.param().accuracy_param().axis(), "accuracy_param.axis");
 }
 
-void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
-  const CudaQueue& queue = BoundQueue(args.context);
-  const AccuracyParameter& param = layer.param().accuracy_param();
-  const ConstTensorView& scores = args.inputs[0];
-  const SoftmaxSize extent = SizesOf(layer, scores.shape());
-  const int64_t positions = extent.outer * extent.inner;
-  std::optional<int32_t> ignored;
-  if (param.has_ignore_label()) ignored = param.ignore_label();
-  ScratchCutter cutter(args.scratch);
-  double* parts = cutter.Take<double>(kMostSumParts);
-  float* counted = cutter.Take<float>(1);
-  float* right = cutter.Take<float>(positions);
-  DispatchCudaFloat(scores.dtype(), [&]<typename T>(T) {
-    const GpuLabels<T> labels(Elements<T>(args.inputs[1]), extent.classes, ignored);
-    ForPositions(queue, "Accuracy", extent,
-                 Judge<T>{extent, labels, param.top_k(), Elements<T>(scores), right});
-    const GpuDivisor divisor = CountedLabels(queue, labels, positions, parts, counted);
-    WriteSumOfCosts(queue, positions, right, divisor, parts, Elements<T>(args.outputs[0]));
-    if (args.outputs.size() < 2) return;
-    WriteShares(queue, labels, positions, right, Elements<T>(args.outputs[1]));
-  });
-}
+struct GpuAccuracy {
+  template <typename T>
+  static void Forward(const Layer& layer, const GpuForward<T>& args) {
+    const AccuracyParameter& param = layer.param().accuracy_param();
+    const SoftmaxSize extent = SizesOf(layer, args.inputs[0].shape());
+    const int64_t positions = extent.outer * extent.inner;
+    std::optional<int32_t> ignored;
+    if (param.has_ignore_label()) ignored = param.ignore_label();
+    ScratchCutter cutter(args.scratch);
+    double* parts = cutter.Take<double>(kMostSumParts);
+    float* counted = cutter.Take<float>(1);
+    float* right = cutter.Take<float>(positions);
+    const GpuLabels<T> labels(args.x(1), extent.classes, ignored);
+    ForPositions(args.queue, "Accuracy", extent,
+                 Judge<T>{extent, labels, param.top_k(), args.x(0), right});
+    const GpuDivisor divisor = CountedLabels(args.queue, labels, positions, parts, counted);
+    WriteSumOfCosts(args.queue, positions, right, divisor, parts, args.y());
+    if (args.outputs.size() > 1) WriteShares(args.queue, labels, positions, right, args.y(1));
+  }
 
-size_t Scratch(const OpDesc& query) {
-  const SoftmaxSize extent = SizesOf(query.layer, query.context.inputs[0].shape);
-  return LossScratch(query) + ScratchBytes<float>(extent.outer * extent.inner);
-}
+  static size_t ForwardScratch(const OpDesc& query) {
+    const SoftmaxSize extent = SizesOf(query.layer, query.context.inputs[0].shape);
+    return LossScratch(query) + ScratchBytes<float>(extent.outer * extent.inner);
+  }
+};
 
 }  // namespace
 
 void RegisterAccuracyCuda(Registry& registry) {
-  registry.AddImplementation(
-      "Accuracy", MakeCudaImplementation(ForwardOnGpu, nullptr, {.forward_scratch = Scratch}));
+  registry.AddImplementation("Accuracy", CudaImplementation<GpuAccuracy>());
 }
 
 }  // namespace crema

@@ -137,8 +137,7 @@ void RegisterBatchNorm(Registry& registry) {
   type.category = "normalization";
   type.summary =
       "Zero mean and unit variance of each channel over the batch, or by stored statistics. A "
-      "Scale "
-      "layer with bias_term after it, or scale_bias: true, adds a learned scale and bias.";
+      "Scale layer with bias_term after it, or scale_bias: true, adds a learned scale and bias.";
   type.formula =
       "y = (x - mean[c]) / sqrt(var[c] + eps), times scale[c] plus bias[c] with scale_bias. Stored "
       "in TRAIN: sum = f * sum + new, factor = f * factor + 1, with the variance times m / (m - 1) "
@@ -167,13 +166,9 @@ void RegisterBatchNorm(Registry& registry) {
                           BatchNormBase::BlockedBF16Implementation(), Int8ByFloats()};
   type.samples = Samples();
   type.bad_samples = {
-      {.prototxt = "batch_norm_param { eps: -1 }", .input_shapes = {{2, 3}}, .expect = "eps is -1"},
-      {.prototxt = "batch_norm_param { moving_average_fraction: 1.5 }",
-       .input_shapes = {{2, 3}},
-       .expect = "from 0 to 1"},
-      {.prototxt = "batch_norm_param { filler {} scale_filler {} }",
-       .input_shapes = {{2, 3}},
-       .expect = "give one of them"},
+      {"batch_norm_param { eps: -1 }", {{2, 3}}, "eps is -1"},
+      {"batch_norm_param { moving_average_fraction: 1.5 }", {{2, 3}}, "from 0 to 1"},
+      {"batch_norm_param { filler {} scale_filler {} }", {{2, 3}}, "give one of them"},
   };
   registry.Add(std::move(type));
 }

@@ -16,17 +16,6 @@ NormLayout LayoutOf(const BatchNormBase& norm, const Shape& input) {
   return {channels, channels};
 }
 
-template <bool kLast>
-size_t ForwardScratch(const OpDesc& query) {
-  const NormLayout layout = LayoutOf<kLast>(NormOf(query.layer), query.context.inputs[0].shape);
-  return GoesAlone(query) ? NormForwardScratch(layout) : FusedNormForwardScratch(layout.groups);
-}
-template <bool kLast>
-size_t BackwardScratch(const OpDesc& query) {
-  const NormLayout layout = LayoutOf<kLast>(NormOf(query.layer), query.context.inputs[0].shape);
-  return GoesAlone(query) ? NormBackwardScratch(layout) : FusedNormBackwardScratch(layout.groups);
-}
-
 // Computes the coefficients of a channel, from statistics of the batch or running ones. `saved` may
 // be null.
 struct Coefficients {
@@ -41,44 +30,49 @@ struct Coefficients {
   double* saved;
 };
 
-void Forward(const BatchNormBase& norm, const NormLayout& layout, const ForwardArgs& args) {
-  if (args.implementation_state != nullptr) return ForwardFusedNorm(norm, layout.groups, args);
-  const BatchNormRule& rule = norm.rule();
-  ScratchCutter cutter(args.scratch);
-  auto* scratch = cutter.Take<SumPair>(GroupSumsScratch(layout.groups));
-  float* center = cutter.Take<float>(layout.groups.Groups());
-  float* inverse = cutter.Take<float>(layout.groups.Groups());
-  const Coefficients to{rule.eps, center, inverse, Elements<double>(At(args.saved, kInverse))};
-  DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+template <bool kLast>
+struct GpuBatchNorm {
+  template <typename T>
+  static void Forward(const Layer& layer, const GpuForward<T>& args) {
+    const BatchNormBase& norm = NormOf(layer);
+    const NormLayout layout = LayoutOf<kLast>(norm, args.inputs[0].shape());
+    if (args.implementation_state != nullptr) return ForwardFusedNorm(norm, layout.groups, args);
+    const BatchNormRule& rule = norm.rule();
+    ScratchCutter cutter(args.scratch);
+    auto* scratch = cutter.Take<SumPair>(GroupSumsScratch(layout.groups));
+    float* center = cutter.Take<float>(layout.groups.Groups());
+    float* inverse = cutter.Take<float>(layout.groups.Groups());
+    const Coefficients to{rule.eps, center, inverse, args.template Saved<double>(kInverse)};
     if (HasStatisticsInF32(rule, args.learned)) {
       Measure<T, float>(norm, layout.groups, args, nullptr, scratch, to);
     } else {
       Measure<T, T>(norm, layout.groups, args, nullptr, scratch, to);
     }
     NormForward<T> pass;
-    pass.x = Elements<T>(args.inputs[0]);
-    pass.y = Elements<T>(args.outputs[0]);
+    pass.x = args.x();
+    pass.y = args.y();
     pass.center = center;
     pass.inverse = inverse;
     pass.scale = BlobOf<T>(args.learned, rule.scale);
     pass.shift = BlobOf<T>(args.learned, rule.shift);
     pass.relu = rule.relu.on;
     pass.slope = rule.relu.slope;
-    if (norm.KeepsNormal()) pass.normal = Elements<T>(At(args.saved, kNormal));
-    NormalizeForward(BoundQueue(args.context), layout, pass);
-  });
-}
+    if (norm.KeepsNormal()) pass.normal = args.template Saved<T>(kNormal);
+    NormalizeForward(args.queue, layout, pass);
+  }
 
-void Backward(const BatchNormBase& norm, const NormLayout& layout, const BackwardArgs& args) {
-  if (args.implementation_state != nullptr) return BackwardFusedNorm(norm, layout.groups, args);
-  const BatchNormRule& rule = norm.rule();
-  DispatchCudaFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
+  template <typename T>
+  static void Backward(const Layer& layer, const GpuBackward<T>& args) {
+    const BatchNormBase& norm = NormOf(layer);
+    const NormLayout layout = LayoutOf<kLast>(norm, args.output_grads[0].shape());
+    if (args.implementation_state != nullptr) return BackwardFusedNorm(norm, layout.groups, args);
+    const BatchNormRule& rule = norm.rule();
     NormBackward<T> pass;
-    pass.dy = Elements<T>(args.output_grads[0]);
-    pass.dx = Elements<T>(args.input_grads[0]);
-    if (rule.relu.on) pass.y = Elements<T>(args.outputs[0]);
+    pass.dy = args.dy();
+    pass.dx = args.dx();
+    if (rule.relu.on) pass.y = args.y();
     pass.slope = rule.relu.slope;
-    pass.inverse = Elements<double>(args.saved[kInverse]);
+    pass.inverse = args.template Saved<double>(kInverse);
     pass.spread = pass.inverse;
     pass.measured = norm.UsesBatch(args.phase);
     pass.divisor = static_cast<double>(std::max<int64_t>(1, layout.groups.GroupSize()));
@@ -86,22 +80,22 @@ void Backward(const BatchNormBase& norm, const NormLayout& layout, const Backwar
     pass.dscale = BlobOf<T>(args.learned_grads, rule.scale);
     pass.dshift = BlobOf<T>(args.learned_grads, rule.shift);
     if (norm.KeepsNormal()) {
-      pass.normal = Elements<T>(args.saved[kNormal]);
+      pass.normal = args.template Saved<T>(kNormal);
     } else if (pass.measured) {
-      pass.normal = Elements<T>(args.outputs[0]);
+      pass.normal = args.y();
     }
-    NormalizeBackward(BoundQueue(args.context), layout, pass, args.scratch);
-  });
-}
+    NormalizeBackward(args.queue, layout, pass, args.scratch);
+  }
 
-template <bool kLast>
-void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
-  Forward(NormOf(layer), LayoutOf<kLast>(NormOf(layer), args.inputs[0].shape()), args);
-}
-template <bool kLast>
-void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
-  Backward(NormOf(layer), LayoutOf<kLast>(NormOf(layer), args.output_grads[0].shape()), args);
-}
+  static size_t ForwardScratch(const OpDesc& query) {
+    const NormLayout layout = LayoutOf<kLast>(NormOf(query.layer), query.context.inputs[0].shape);
+    return GoesAlone(query) ? NormForwardScratch(layout) : FusedNormForwardScratch(layout.groups);
+  }
+  static size_t BackwardScratch(const OpDesc& query) {
+    const NormLayout layout = LayoutOf<kLast>(NormOf(query.layer), query.context.inputs[0].shape);
+    return GoesAlone(query) ? NormBackwardScratch(layout) : FusedNormBackwardScratch(layout.groups);
+  }
+};
 
 template <bool kLast>
 ImplementationPtr MakeImplementation() {
@@ -109,11 +103,7 @@ ImplementationPtr MakeImplementation() {
       {.name = "cuda",
        .device = DeviceType::kCuda,
        .norm_role = kLast ? NormRole::kNorm : NormRole::kNone},
-      {.supports = SupportsCudaFloats,
-       .forward = ForwardOnGpu<kLast>,
-       .backward = BackwardOnGpu<kLast>,
-       .forward_scratch = ForwardScratch<kLast>,
-       .backward_scratch = BackwardScratch<kLast>});
+      GpuFunctions<GpuBatchNorm<kLast>>::All());
 }
 
 Support HasChannelsOnAxis1(const OpDesc& query) {

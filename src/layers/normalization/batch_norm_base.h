@@ -107,16 +107,13 @@ class BatchNormBase : public Layer, public ChannelAffine {
   void SetAffine(std::span<const ConstTensorView> learned, const double* mean,
                  const double* inverse, FusedNormState* state) const;
   template <typename T>
-  void RunFused(const ForwardArgs& args) const;
+  void RunByChannels(const ForwardArgs& args) const;
+  template <typename T>
+  void RunByChannels(const BackwardArgs& args) const;
   template <typename T>
   void RunFused(const BackwardArgs& args) const;
-  // Without fused layers.
-  template <typename T>
-  void RunAlone(const ForwardArgs& args) const;
   template <typename T>
   void RunAlone(const BackwardArgs& args) const;
-  template <typename T, typename Args>
-  void RunByChannels(const Args& args) const;
   void Run(const ForwardArgs& args, MemoryFormat format) const;
   void Run(const BackwardArgs& args, MemoryFormat format) const;
   template <typename T>

@@ -89,8 +89,9 @@ void BatchNormBase::SetAffine(std::span<const ConstTensorView> learned, const do
   }
 }
 
+// Saves means and inverses; the inverses only without fused layers.
 template <typename T>
-void BatchNormBase::RunFused(const ForwardArgs& args) const {
+void BatchNormBase::RunByChannels(const ForwardArgs& args) const {
   auto& state = *static_cast<FusedNormState*>(args.implementation_state);
   const Shape& shape = args.inputs[0].shape();
   const ChannelBlocks blocks = BlocksOf(shape);
@@ -100,9 +101,10 @@ void BatchNormBase::RunFused(const ForwardArgs& args) const {
   ScratchCutter cutter(args.scratch);
   double* sums = cutter.Take<double>(ChannelSumsScratch(blocks));
   double* variance = cutter.Take<double>(4 * blocks.channels);
-  const bool saves = !args.saved.empty() && !args.saved[0].empty();
-  double* mean = saves ? args.saved[0].data<double>() : variance + channels;
-  double* inverse = mean + channels;
+  double* saved =
+      args.saved.empty() || args.saved[0].empty() ? nullptr : args.saved[0].data<double>();
+  double* mean = saved != nullptr && !state.alone ? saved : variance + channels;
+  double* inverse = saved != nullptr && state.alone ? saved : mean + channels;
   const T* x = args.inputs[0].data<T>();
   if (UsesBatch(args.phase)) {
     ChannelMoments(threads, blocks, x, mean, variance, sums);
@@ -152,39 +154,7 @@ void BatchNormBase::RunFused(const BackwardArgs& args) const {
                     state.slope.data(), args.input_grads[0].data<T>());
 }
 
-// Backward uses n = y with the statistics of the batch; otherwise the layer is y = factor * x +
-// shift.
-template <typename T>
-void BatchNormBase::RunAlone(const ForwardArgs& args) const {
-  auto& state = *static_cast<FusedNormState*>(args.implementation_state);
-  const Shape& shape = args.inputs[0].shape();
-  const ChannelBlocks blocks = BlocksOf(shape);
-  if (blocks.Count() == 0) return;
-  const int threads = args.context.threads();
-  const auto channels = static_cast<size_t>(blocks.channels);
-  ScratchCutter cutter(args.scratch);
-  double* sums = cutter.Take<double>(ChannelSumsScratch(blocks));
-  double* mean = cutter.Take<double>(4 * blocks.channels);
-  double* variance = mean + channels;
-  const bool saves = !args.saved.empty() && !args.saved[0].empty();
-  double* inverse = saves ? args.saved[0].data<double>() : variance + channels;
-  const T* x = args.inputs[0].data<T>();
-  if (UsesBatch(args.phase)) {
-    ChannelMoments(threads, blocks, x, mean, variance, sums);
-    Update<float>(args, BlockedChannelLayout(shape), mean, variance);
-  } else {
-    ReadStored<float>(args.learned, blocks.channels, mean, variance);
-  }
-  for (size_t c = 0; c < channels; ++c) {
-    inverse[c] = 1 / std::sqrt(variance[c] + rule_.eps);
-    state.center[c] = static_cast<float>(mean[c]);
-    state.factor[c] = static_cast<float>(inverse[c]);
-    state.offset[c] = 0;
-  }
-  NormalizeChannels(threads, blocks, x, state.center.data(), state.factor.data(),
-                    state.offset.data(), {}, args.outputs[0].data<T>());
-}
-
+// Uses n = y with the statistics of the batch; otherwise the layer is y = factor * x + shift.
 template <typename T>
 void BatchNormBase::RunAlone(const BackwardArgs& args) const {
   auto& state = *static_cast<FusedNormState*>(args.implementation_state);
@@ -219,8 +189,8 @@ void BatchNormBase::RunAlone(const BackwardArgs& args) const {
                     state.slope.data(), dx);
 }
 
-template <typename T, typename Args>
-void BatchNormBase::RunByChannels(const Args& args) const {
+template <typename T>
+void BatchNormBase::RunByChannels(const BackwardArgs& args) const {
   const auto& state = *static_cast<FusedNormState*>(args.implementation_state);
   state.alone ? RunAlone<T>(args) : RunFused<T>(args);
 }

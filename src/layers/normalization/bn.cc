@@ -185,19 +185,13 @@ void RegisterBN(Registry& registry) {
                           BatchNormBase::BlockedBF16Implementation(), Int8ByFloats()};
   type.samples = Samples();
   type.bad_samples = {
-      {.prototxt = "bn_param { bn_mode: LEARN momentum: 0.9 }",
-       .input_shapes = {{2, 3}},
-       .expect = "several kinds of BN"},
-      {.prototxt = "bn_param { decay: 0.1 frozen: true }",
-       .input_shapes = {{2, 3}},
-       .expect = "several kinds of BN"},
-      {.prototxt = "bn_param { decay: 2 }", .input_shapes = {{2, 3}}, .expect = "decay is 2"},
-      {.prototxt = "bn_param { momentum: -1 }", .input_shapes = {{2, 3}}, .expect = "momentum is"},
-      {.prototxt = "bn_param { eps: -1 }", .input_shapes = {{2, 3}}, .expect = "eps is -1"},
-      {.prototxt = "bn_param { axis: -1 }", .input_shapes = {{2, 3}}, .expect = "0 or more"},
-      {.prototxt = "bn_param { slope_filler {} scale_filler {} }",
-       .input_shapes = {{2, 3}},
-       .expect = "under another name"},
+      {"bn_param { bn_mode: LEARN momentum: 0.9 }", {{2, 3}}, "several kinds of BN"},
+      {"bn_param { decay: 0.1 frozen: true }", {{2, 3}}, "several kinds of BN"},
+      {"bn_param { decay: 2 }", {{2, 3}}, "decay is 2"},
+      {"bn_param { momentum: -1 }", {{2, 3}}, "momentum is"},
+      {"bn_param { eps: -1 }", {{2, 3}}, "eps is -1"},
+      {"bn_param { axis: -1 }", {{2, 3}}, "0 or more"},
+      {"bn_param { slope_filler {} scale_filler {} }", {{2, 3}}, "under another name"},
   };
   registry.Add(std::move(type));
 }

@@ -103,10 +103,10 @@ void RegisterGroupNorm(Registry& registry) {
        .inputs = {{.shape = {0, 4, 3}}}},
   };
   type.bad_samples = {
-      {.prototxt = "", .input_shapes = {{2, 20, 3, 3}}, .expect = "20 channels"},
-      {.prototxt = "", .input_shapes = {{64}}, .expect = "channel axis"},
-      {.prototxt = "group_norm_param { group: 0 }", .input_shapes = {{2, 4}}, .expect = "above 0"},
-      {.prototxt = "group_norm_param { eps: -1 }", .input_shapes = {{2, 4}}, .expect = "eps is -1"},
+      {"", {{2, 20, 3, 3}}, "20 channels"},
+      {"", {{64}}, "channel axis"},
+      {"group_norm_param { group: 0 }", {{2, 4}}, "above 0"},
+      {"group_norm_param { eps: -1 }", {{2, 4}}, "eps is -1"},
   };
   registry.Add(std::move(type));
 }
@@ -140,10 +140,8 @@ void RegisterInstanceNorm(Registry& registry) {
       {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3, 4}}}},
   };
   type.bad_samples = {
-      {.prototxt = "", .input_shapes = {{6}}, .expect = "channel axis"},
-      {.prototxt = "instance_norm_param { eps: -1 }",
-       .input_shapes = {{2, 3}},
-       .expect = "eps is -1"},
+      {"", {{6}}, "channel axis"},
+      {"instance_norm_param { eps: -1 }", {{2, 3}}, "eps is -1"},
   };
   registry.Add(std::move(type));
 }

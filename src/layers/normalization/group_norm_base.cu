@@ -11,13 +11,6 @@ enum Saved : size_t { kFactors, kNormal };
 
 const GroupNormBase& NormOf(const Layer& layer) { return static_cast<const GroupNormBase&>(layer); }
 
-size_t ForwardScratch(const OpDesc& query) {
-  return NormForwardScratch(NormOf(query.layer).Layout(query.context.inputs[0].shape));
-}
-size_t BackwardScratch(const OpDesc& query) {
-  return NormBackwardScratch(NormOf(query.layer).Layout(query.context.inputs[0].shape));
-}
-
 // Computes center[g] and inverse[g]. `saved` gets inverses and spreads, and may be null.
 template <typename T>
 void Measure(const CudaQueue& queue, const GroupNormBase& norm, const GroupLayout& groups,
@@ -44,67 +37,68 @@ void Measure(const CudaQueue& queue, const GroupNormBase& norm, const GroupLayou
       scratch, [=] CREMA_HOST_DEVICE(int64_t g, SumPair sums) { finish(g, 0, sums.first); });
 }
 
-void Forward(const Layer& layer, const ForwardArgs& args) {
-  const CudaQueue& queue = BoundQueue(args.context);
-  const GroupNormBase& norm = NormOf(layer);
-  const NormLayout layout = norm.Layout(args.inputs[0].shape());
-  ScratchCutter cutter(args.scratch);
-  auto* scratch = cutter.Take<SumPair>(GroupSumsScratch(layout.groups));
-  float* center = cutter.Take<float>(layout.groups.Groups());
-  float* inverse = cutter.Take<float>(layout.groups.Groups());
-  DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+struct GpuGroupNorm {
+  template <typename T>
+  static void Forward(const Layer& layer, const GpuForward<T>& args) {
+    const GroupNormBase& norm = NormOf(layer);
+    const NormLayout layout = norm.Layout(args.inputs[0].shape());
+    ScratchCutter cutter(args.scratch);
+    auto* scratch = cutter.Take<SumPair>(GroupSumsScratch(layout.groups));
+    float* center = cutter.Take<float>(layout.groups.Groups());
+    float* inverse = cutter.Take<float>(layout.groups.Groups());
     NormForward<T> pass;
-    pass.x = Elements<T>(args.inputs[0]);
-    pass.y = Elements<T>(args.outputs[0]);
+    pass.x = args.x();
+    pass.y = args.y();
     pass.inverse = inverse;
     if (norm.Centered()) pass.center = center;
-    if (norm.rule().scale) pass.scale = Elements<T>(args.learned[0]);
-    if (norm.rule().shift) pass.shift = Elements<T>(args.learned[norm.rule().scale ? 1 : 0]);
-    if (norm.Affine()) pass.normal = Elements<T>(At(args.saved, kNormal));
-    Measure(queue, norm, layout.groups, pass.x, scratch, center, inverse,
-            Elements<double>(At(args.saved, kFactors)));
-    NormalizeForward(queue, layout, pass);
-  });
-}
+    if (norm.rule().scale) pass.scale = args.w(0);
+    if (norm.rule().shift) pass.shift = args.w(norm.rule().scale ? 1 : 0);
+    if (norm.Affine()) pass.normal = args.template Saved<T>(kNormal);
+    Measure(args.queue, norm, layout.groups, pass.x, scratch, center, inverse,
+            args.template Saved<double>(kFactors));
+    NormalizeForward(args.queue, layout, pass);
+  }
 
-void Backward(const Layer& layer, const BackwardArgs& args) {
-  const CudaQueue& queue = BoundQueue(args.context);
-  const GroupNormBase& norm = NormOf(layer);
-  const NormLayout layout = norm.Layout(args.output_grads[0].shape());
-  const bool by_sum = norm.rule().measure == NormMeasure::kSumOfSquares;
-  const int64_t size = std::max<int64_t>(1, layout.groups.GroupSize());
-  DispatchCudaFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
+  template <typename T>
+  static void Backward(const Layer& layer, const GpuBackward<T>& args) {
+    const GroupNormBase& norm = NormOf(layer);
+    const NormLayout layout = norm.Layout(args.output_grads[0].shape());
+    const bool by_sum = norm.rule().measure == NormMeasure::kSumOfSquares;
+    const int64_t size = std::max<int64_t>(1, layout.groups.GroupSize());
     NormBackward<T> pass;
-    pass.dy = Elements<T>(args.output_grads[0]);
-    pass.dx = Elements<T>(args.input_grads[0]);
-    pass.inverse = Elements<double>(args.saved[kFactors]);
+    pass.dy = args.dy();
+    pass.dx = args.dx();
+    pass.inverse = args.template Saved<double>(kFactors);
     pass.spread = pass.inverse + layout.groups.Groups();
     pass.centered = norm.Centered();
     pass.divisor = by_sum ? 1 : static_cast<double>(size);
     if (norm.rule().scale) {
-      pass.scale = Elements<T>(args.learned[0]);
-      pass.dscale = Elements<T>(args.learned_grads[0]);
+      pass.scale = args.w(0);
+      pass.dscale = args.dw(0);
     }
-    if (norm.rule().shift) {
-      pass.dshift = Elements<T>(args.learned_grads[norm.rule().scale ? 1 : 0]);
-    }
+    if (norm.rule().shift) pass.dshift = args.dw(norm.rule().scale ? 1 : 0);
     if (norm.Affine()) {
-      pass.normal = Elements<T>(args.saved[kNormal]);
+      pass.normal = args.template Saved<T>(kNormal);
     } else if (norm.rule().measure != NormMeasure::kMean) {
-      pass.normal = Elements<T>(args.outputs[0]);
+      pass.normal = args.y();
     }
-    NormalizeBackward(queue, layout, pass, args.scratch);
-  });
-}
+    NormalizeBackward(args.queue, layout, pass, args.scratch);
+  }
+
+  static size_t ForwardScratch(const OpDesc& query) {
+    return NormForwardScratch(NormOf(query.layer).Layout(query.context.inputs[0].shape));
+  }
+  static size_t BackwardScratch(const OpDesc& query) {
+    return NormBackwardScratch(NormOf(query.layer).Layout(query.context.inputs[0].shape));
+  }
+};
 
 }  // namespace
 
 void RegisterGroupNormCuda(Registry& registry) {
   for (const char* type :
        {"GroupNorm", "InstanceNorm", "LayerNorm", "MVN", "Normalize", "RMSNorm"}) {
-    registry.AddImplementation(type, MakeCudaImplementation(Forward, Backward,
-                                                            {.forward_scratch = ForwardScratch,
-                                                             .backward_scratch = BackwardScratch}));
+    registry.AddImplementation(type, CudaImplementation<GpuGroupNorm>());
   }
 }
 

@@ -69,11 +69,9 @@ void RegisterLayerNorm(Registry& registry) {
       {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 4}}}},
   };
   type.bad_samples = {
-      {.prototxt = "layer_norm_param { axis: 2 }", .input_shapes = {{2, 3}}, .expect = "axis 2"},
-      {.prototxt = "layer_norm_param { eps: -1 }", .input_shapes = {{2, 3}}, .expect = "eps is -1"},
-      {.prototxt = "layer_norm_param { affine: false bias_term: true }",
-       .input_shapes = {{2, 3}},
-       .expect = "needs affine"},
+      {"layer_norm_param { axis: 2 }", {{2, 3}}, "axis 2"},
+      {"layer_norm_param { eps: -1 }", {{2, 3}}, "eps is -1"},
+      {"layer_norm_param { affine: false bias_term: true }", {{2, 3}}, "needs affine"},
   };
   registry.Add(std::move(type));
 }

@@ -199,8 +199,7 @@ void RegisterLRN(Registry& registry) {
   type.summary = "Local response normalisation over neighbouring channels or pixels.";
   type.formula = "y = x * (k + alpha / n * sum of x^2 over the neighbourhood)^-beta";
   type.input_docs = {
-      "x: N x C x spatial axes; WITHIN_CHANNEL needs one or more, ACROSS_CHANNELS "
-      "none"};
+      "x: N x C x spatial axes; WITHIN_CHANNEL needs one or more, ACROSS_CHANNELS none"};
   type.output_docs = {"y: the shape of x"};
   type.differences = {
       "Any number of spatial axes; Caffe takes two.",
@@ -265,13 +264,9 @@ void RegisterLRN(Registry& registry) {
       {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3, 2, 2}}}},
   };
   type.bad_samples = {
-      {.prototxt = "lrn_param { local_size: 4 }",
-       .input_shapes = {{1, 5, 2, 2}},
-       .expect = "must be odd"},
-      {.prototxt = "", .input_shapes = {{5}}, .expect = "2 axes or more"},
-      {.prototxt = "lrn_param { " + within + " }",
-       .input_shapes = {{1, 5}},
-       .expect = "3 axes or more"},
+      {"lrn_param { local_size: 4 }", {{1, 5, 2, 2}}, "must be odd"},
+      {"", {{5}}, "2 axes or more"},
+      {"lrn_param { " + within + " }", {{1, 5}}, "3 axes or more"},
   };
   registry.Add(std::move(type));
 }

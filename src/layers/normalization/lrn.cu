@@ -115,8 +115,8 @@ void SlideAll(const CudaQueue& queue, const std::vector<Axis>& axes, const Value
 
 // `scale` may be null.
 template <typename T>
-void Forward(const CudaQueue& queue, const Windows& windows, const T* x, T* scale, T* y,
-             float* buffer, float* spare) {
+void ForwardWindows(const CudaQueue& queue, const Windows& windows, const T* x, T* scale, T* y,
+                    float* buffer, float* spare) {
   const Rule rule = windows.rule;
   SlideAll(
       queue, windows.axes,
@@ -134,8 +134,8 @@ void Forward(const CudaQueue& queue, const Windows& windows, const T* x, T* scal
 
 // Computes ratio = dy * y / scale, and sums it over windows.
 template <typename T>
-void Backward(const CudaQueue& queue, const Windows& windows, int64_t count, const T* x,
-              const T* scale, const T* dy, T* dx, float* ratio, float* buffer) {
+void BackwardWindows(const CudaQueue& queue, const Windows& windows, int64_t count, const T* x,
+                     const T* scale, const T* dy, T* dx, float* ratio, float* buffer) {
   const Rule rule = windows.rule;
   ForElements(queue, "LrnRatio", count, [=] CREMA_HOST_DEVICE(int64_t i) {
     const float s = ToFloat(scale[i]);
@@ -153,53 +153,40 @@ void Backward(const CudaQueue& queue, const Windows& windows, int64_t count, con
 }
 
 template <bool kLast>
-size_t ForwardScratch(const OpDesc& query) {
-  const Shape& shape = query.context.inputs[0].shape;
-  const auto buffers = static_cast<size_t>(Windows(query.layer, shape, kLast).Buffers());
-  return buffers * ScratchBytes<float>(shape.count()) + kScratchSlack;
-}
+struct GpuLrn {
+  template <typename T>
+  static void Forward(const Layer& layer, const GpuForward<T>& args) {
+    const Shape& x = args.inputs[0].shape();
+    const Windows windows(layer, x, kLast);
+    ScratchCutter cutter(args.scratch);
+    float* buffer = windows.Buffers() > 0 ? cutter.Take<float>(x.count()) : nullptr;
+    float* spare = windows.Buffers() > 1 ? cutter.Take<float>(x.count()) : nullptr;
+    ForwardWindows(args.queue, windows, args.x(), args.template Saved<T>(), args.y(), buffer,
+                   spare);
+  }
 
-template <bool kLast>
-size_t BackwardScratch(const OpDesc& query) {
-  const Shape& shape = query.context.inputs[0].shape;
-  const bool between = Windows(query.layer, shape, kLast).Buffers() > 0;
-  return (between ? 2 : 1) * ScratchBytes<float>(shape.count()) + kScratchSlack;
-}
+  template <typename T>
+  static void Backward(const Layer& layer, const GpuBackward<T>& args) {
+    const Shape& x = args.inputs[0].shape();
+    const Windows windows(layer, x, kLast);
+    ScratchCutter cutter(args.scratch);
+    float* ratio = cutter.Take<float>(x.count());
+    float* buffer = windows.Buffers() > 0 ? cutter.Take<float>(x.count()) : nullptr;
+    BackwardWindows(args.queue, windows, x.count(), args.x(), args.template Saved<T>(), args.dy(),
+                    args.dx(), ratio, buffer);
+  }
 
-template <bool kLast>
-void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
-  const ConstTensorView& x = args.inputs[0];
-  const Windows windows(layer, x.shape(), kLast);
-  ScratchCutter cutter(args.scratch);
-  float* buffer = windows.Buffers() > 0 ? cutter.Take<float>(x.count()) : nullptr;
-  float* spare = windows.Buffers() > 1 ? cutter.Take<float>(x.count()) : nullptr;
-  DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
-    Forward(BoundQueue(args.context), windows, Elements<T>(x), Elements<T>(At(args.saved, 0)),
-            Elements<T>(args.outputs[0]), buffer, spare);
-  });
-}
-
-template <bool kLast>
-void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
-  if (args.input_grads[0].empty()) return;
-  const ConstTensorView& x = args.inputs[0];
-  const Windows windows(layer, x.shape(), kLast);
-  ScratchCutter cutter(args.scratch);
-  float* ratio = cutter.Take<float>(x.count());
-  float* buffer = windows.Buffers() > 0 ? cutter.Take<float>(x.count()) : nullptr;
-  DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
-    Backward(BoundQueue(args.context), windows, x.count(), Elements<T>(x),
-             Elements<T>(args.saved[0]), Elements<T>(args.output_grads[0]),
-             Elements<T>(args.input_grads[0]), ratio, buffer);
-  });
-}
-
-template <bool kLast>
-ImplementationPtr MakeImplementation() {
-  return MakeCudaImplementation(
-      ForwardOnGpu<kLast>, BackwardOnGpu<kLast>,
-      {.forward_scratch = ForwardScratch<kLast>, .backward_scratch = BackwardScratch<kLast>});
-}
+  static size_t ForwardScratch(const OpDesc& query) {
+    const Shape& shape = query.context.inputs[0].shape;
+    const auto buffers = static_cast<size_t>(Windows(query.layer, shape, kLast).Buffers());
+    return buffers * ScratchBytes<float>(shape.count()) + kScratchSlack;
+  }
+  static size_t BackwardScratch(const OpDesc& query) {
+    const Shape& shape = query.context.inputs[0].shape;
+    const bool between = Windows(query.layer, shape, kLast).Buffers() > 0;
+    return (between ? 2 : 1) * ScratchBytes<float>(shape.count()) + kScratchSlack;
+  }
+};
 
 Support IsAcrossChannels(const OpDesc& query) {
   if (query.layer.param().lrn_param().norm_region() == LRNParameter::ACROSS_CHANNELS) return {};
@@ -209,8 +196,9 @@ Support IsAcrossChannels(const OpDesc& query) {
 }  // namespace
 
 void RegisterLRNCuda(Registry& registry) {
-  registry.AddImplementation("LRN", InChannelsLast(MakeImplementation<true>(), IsAcrossChannels));
-  registry.AddImplementation("LRN", MakeImplementation<false>());
+  registry.AddImplementation("LRN",
+                             InChannelsLast(CudaImplementation<GpuLrn<true>>(), IsAcrossChannels));
+  registry.AddImplementation("LRN", CudaImplementation<GpuLrn<false>>());
 }
 
 }  // namespace crema

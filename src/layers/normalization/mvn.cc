@@ -66,7 +66,7 @@ void RegisterMVN(Registry& registry) {
       {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3, 2, 2}}}},
   };
   type.bad_samples = {
-      {.prototxt = "mvn_param { eps: -1 }", .input_shapes = {{2, 3, 4}}, .expect = "eps is -1"},
+      {"mvn_param { eps: -1 }", {{2, 3, 4}}, "eps is -1"},
   };
   registry.Add(std::move(type));
 }

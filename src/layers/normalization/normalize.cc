@@ -49,8 +49,7 @@ void RegisterNormalize(Registry& registry) {
   type.summary = "Unit L2 norm of each sample or of each pixel, then a learned scale.";
   type.formula =
       "y = scale[c] * x / sqrt(sum(x^2) + eps); the sum is over a sample, or over the channels of "
-      "a "
-      "pixel with across_spatial: false";
+      "a pixel with across_spatial: false";
   type.input_docs = {"x: N x C x any further axes"};
   type.output_docs = {"y: the shape of x"};
   type.learned_docs = {"scale: one value without axes, or C with channel_shared: false"};
@@ -64,8 +63,8 @@ void RegisterNormalize(Registry& registry) {
   const SampleInput input{.shape = {2, 3, 4, 5}};
   type.samples = {
       {.name = "ssd_conv4_3",
-       .prototxt = "norm_param { across_spatial: false channel_shared: false "
-                   "scale_filler { type: \"constant\" value: 20 } }",
+       .prototxt = "norm_param { across_spatial: false channel_shared: false scale_filler { type: "
+                   "\"constant\" value: 20 } }",
        .inputs = {input}},
       {.name = "whole_sample", .prototxt = "", .inputs = {input}},
       {.name = "pixels_shared",
@@ -83,8 +82,8 @@ void RegisterNormalize(Registry& registry) {
        .inputs = {{.shape = {0, 3, 2, 2}}}},
   };
   type.bad_samples = {
-      {.prototxt = "", .input_shapes = {{3}}, .expect = "channel axis"},
-      {.prototxt = "norm_param { eps: -1 }", .input_shapes = {{2, 3}}, .expect = "eps is -1"},
+      {"", {{3}}, "channel axis"},
+      {"norm_param { eps: -1 }", {{2, 3}}, "eps is -1"},
   };
   registry.Add(std::move(type));
 }

@@ -52,8 +52,8 @@ void RegisterRMSNorm(Registry& registry) {
       {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 4}}}},
   };
   type.bad_samples = {
-      {.prototxt = "rms_norm_param { axis: -3 }", .input_shapes = {{2, 3}}, .expect = "axis -3"},
-      {.prototxt = "rms_norm_param { eps: -1 }", .input_shapes = {{2, 3}}, .expect = "eps is -1"},
+      {"rms_norm_param { axis: -3 }", {{2, 3}}, "axis -3"},
+      {"rms_norm_param { eps: -1 }", {{2, 3}}, "eps is -1"},
   };
   registry.Add(std::move(type));
 }

@@ -14,49 +14,51 @@ PoolPlanes PlanesOf(const OpDesc& query) {
   return As(query.layer).Planes(query.context.inputs[0].shape, query.context.phase);
 }
 
-Support Supports(const OpDesc& query) {
-  const bool positions = query.info.outputs.size() > 1;
-  if (positions && PlanesOf(query).in() > LargestWhole(query.context.dtype)) {
-    return Support::No("the element type cannot hold all positions");
+template <bool kLast>
+struct GpuPooling {
+  static CudaPool PoolOf(const Layer& layer, const CudaQueue& queue, const PoolPlanes& pool,
+                         const ConstTensorView& input) {
+    const Shape& shape = input.shape();
+    const int64_t planes = shape.count(0, As(layer).FirstSpatial(shape));
+    CudaPool cuda{queue, input.dtype(), pool, planes, DenseLayout(pool)};
+    if (kLast) cuda.lanes = shape[1];
+    return cuda;
   }
-  return SupportsCudaFloats(query);
-}
 
-template <bool kLast>
-CudaPool PoolOf(const Layer& layer, const ExecContext& context, const PoolPlanes& pool,
-                const Shape& input, DType dtype) {
-  const int64_t planes = input.count(0, As(layer).FirstSpatial(input));
-  CudaPool cuda{BoundQueue(context), dtype, pool, planes, DenseLayout(pool)};
-  if (kLast) cuda.lanes = input[1];
-  return cuda;
-}
+  template <typename T>
+  static void Forward(const Layer& layer, const GpuForward<T>& args) {
+    const PoolPlanes pool = As(layer).Planes(args.inputs[0].shape(), args.phase);
+    const RandomStream stream(args.context.seed(), args.layer_id, args.context.step());
+    PoolOf(layer, args.queue, pool, args.inputs[0])
+        .Forward(args.x(), args.y(), args.template Saved<void>(), args.y(1),
+                 DeviceRandom(args.queue, stream));
+  }
 
-template <bool kLast>
-void Forward(const Layer& layer, const ForwardArgs& args) {
-  const ConstTensorView& x = args.inputs[0];
-  const PoolPlanes pool = As(layer).Planes(x.shape(), args.phase);
-  const DeviceRandom random(BoundQueue(args.context),
-                            RandomStream(args.context.seed(), args.layer_id, args.context.step()));
-  PoolOf<kLast>(layer, args.context, pool, x.shape(), x.dtype())
-      .Forward(x.raw(), args.outputs[0].raw(), At(args.saved, 0).raw(), At(args.outputs, 1).raw(),
-               random);
-}
+  template <typename T>
+  static void Backward(const Layer& layer, const GpuBackward<T>& args) {
+    const TensorView& dx = args.input_grads[0];
+    const PoolPlanes pool = As(layer).Planes(dx.shape(), args.phase);
+    PoolOf(layer, args.queue, pool, dx)
+        .Backward(args.x(), args.dy(), dx.raw(),
+                  pool.TakesOneCell() ? args.template Saved<void>() : nullptr, false,
+                  args.scratch.data());
+  }
 
-size_t BackwardScratch(const OpDesc& query) {
-  const Shape& input = query.context.inputs[0].shape;
-  const int64_t planes = input.count(0, As(query.layer).FirstSpatial(input));
-  return CudaPool::BackwardScratch(PlanesOf(query), planes);
-}
+  static Support Supports(const OpDesc& query) {
+    const bool positions = query.info.outputs.size() > 1;
+    if (positions && PlanesOf(query).in() > LargestWhole(query.context.dtype)) {
+      return Support::No("the element type cannot hold all positions");
+    }
+    return SupportsCudaFloats(query);
+  }
 
-template <bool kLast>
-void Backward(const Layer& layer, const BackwardArgs& args) {
-  const TensorView& dx = args.input_grads[0];
-  if (dx.empty()) return;
-  const PoolPlanes pool = As(layer).Planes(dx.shape(), args.phase);
-  PoolOf<kLast>(layer, args.context, pool, dx.shape(), dx.dtype())
-      .Backward(args.inputs[0].raw(), args.output_grads[0].raw(), dx.raw(),
-                pool.TakesOneCell() ? args.saved[0].raw() : nullptr, false, args.scratch.data());
-}
+  static size_t BackwardScratch(const OpDesc& query) {
+    if (kLast) return 0;
+    const Shape& input = query.context.inputs[0].shape;
+    return CudaPool::BackwardScratch(PlanesOf(query),
+                                     input.count(0, As(query.layer).FirstSpatial(input)));
+  }
+};
 
 // The other methods draw or read by positions in consecutive planes.
 Support IsMaxOrAverage(const OpDesc& query) {
@@ -74,12 +76,8 @@ Support IsMaxOrAverage(const OpDesc& query) {
 void RegisterPoolingCuda(Registry& registry) {
   for (const char* type : {"Pooling", "Pooling3D"}) {
     registry.AddImplementation(
-        type, InChannelsLast(
-                  MakeCudaImplementation(Forward<true>, Backward<true>, {.supports = Supports}),
-                  IsMaxOrAverage));
-    registry.AddImplementation(
-        type, MakeCudaImplementation(Forward<false>, Backward<false>,
-                                     {.supports = Supports, .backward_scratch = BackwardScratch}));
+        type, InChannelsLast(CudaImplementation<GpuPooling<true>>(), IsMaxOrAverage));
+    registry.AddImplementation(type, CudaImplementation<GpuPooling<false>>());
   }
 }
 

@@ -10,8 +10,8 @@
 
 #include "crema.pb.h"
 #include "layers/recurrent/for_rows.h"
+#include "layers/recurrent/gru_gradients.h"
 #include "layers/recurrent/lstm_cell.h"
-#include "layers/recurrent/recurrent_implementations.h"
 #include "layers/recurrent/recurrent_layer.h"
 #include "math/bias_activation.h"
 #include "math/fast_exp.h"
@@ -149,25 +149,6 @@ void GruSteps::Forward(const ForwardPass<T>& pass) const {
   }
   StoreFinal(pass, 0, hidden);
 }
-
-// Partition of the scratch memory.
-template <typename T>
-struct GruGradients {
-  explicit GruGradients(const BackwardPass<T>& pass)
-      : dz(pass.scratch),
-        dproduct(dz + pass.extent.rows() * 3 * pass.extent.hidden),
-        before(dproduct + pass.extent.rows() * pass.extent.hidden),
-        factor(before + pass.extent.rows() * pass.extent.hidden),
-        dh(factor + pass.extent.rows() * pass.extent.hidden),
-        dreset(dh + pass.extent.state()) {}
-
-  T* dz;        // gradients of the gates before activation
-  T* dproduct;  // gradient of the product of W_hn and `factor`
-  T* before;    // h'
-  T* factor;    // without reset_after: r h'
-  T* dh;        // for one step
-  T* dreset;    // gradient of r h', for one step
-};
 
 // Computes what does not need the gradient of r: dz of z and n, and the direct part of dh'.
 template <typename T>
@@ -313,9 +294,6 @@ void RegisterGRU(Registry& registry) {
   type.make = [](const LayerParameter& p) {
     return std::make_unique<const RecurrentLayerOf<GruSteps>>(p);
   };
-#ifdef CREMA_HAVE_ONEDNN
-  type.implementations = {OneDnnRecurrentImplementation()};
-#endif
   type.samples = Samples();
   registry.Add(std::move(type));
 }

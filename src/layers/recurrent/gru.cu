@@ -1,5 +1,6 @@
 // GRU on the GPU; see gru.cc.
 #include "crema.pb.h"
+#include "layers/recurrent/gru_gradients.h"
 #include "layers/recurrent/recurrent_implementation.cuh"
 
 namespace crema {
@@ -78,25 +79,6 @@ void StepResetBefore(const GpuRun& run, const ForwardPass<T>& pass, int64_t t, c
   StepHidden(run, e, before, step, pass.y + t * e.streams * pass.y_stride, pass.y_stride);
 }
 
-// Partition of the scratch memory; see gru.cc.
-template <typename T>
-struct GruGradients {
-  explicit GruGradients(const BackwardPass<T>& pass)
-      : dz(pass.scratch),
-        dproduct(dz + pass.extent.rows() * 3 * pass.extent.hidden),
-        before(dproduct + pass.extent.rows() * pass.extent.hidden),
-        factor(before + pass.extent.rows() * pass.extent.hidden),
-        dh(factor + pass.extent.rows() * pass.extent.hidden),
-        dreset(dh + pass.extent.state()) {}
-
-  T* dz;        // gradients of the gates before activation
-  T* dproduct;  // gradient of the product of W_hn and `factor`
-  T* before;    // h'
-  T* factor;    // without reset_after: r h'
-  T* dh;        // for one step
-  T* dreset;    // gradient of r h', for one step
-};
-
 // Computes dz of z and n, of r with reset_after, and the direct part of dh'.
 template <typename T>
 void GateGradients(const GpuRun& run, const BackwardPass<T>& pass, int64_t t, bool reset_after,
@@ -167,8 +149,8 @@ void HiddenWeightGradients(const GpuRun& run, const BackwardPass<T>& pass, bool 
   }
   T* grad = pass.LearnedGrad(RecurrentBlob::kExtraBias);
   if (grad == nullptr) return;
-  AddRowsTo<T>(run, at.dz, 3 * size, e.rows(), 2 * size, grad);
-  AddRowsTo<T>(run, at.dproduct, size, e.rows(), size, grad + 2 * size);
+  AddColumnSums<T>(run.queue, e.rows(), 2 * size, 3 * size, at.dz, grad);
+  AddColumnSums<T>(run.queue, e.rows(), size, size, at.dproduct, grad + 2 * size);
 }
 
 struct GruSteps {
@@ -187,8 +169,7 @@ struct GruSteps {
         continue;
       }
       RepeatRows(run, pass.Learned(RecurrentBlob::kExtraBias), 1, e.streams, width, from_h, width);
-      CudaGemm(run.queue, run.dtype, false, true, e.streams, width, e.hidden, before, e.hidden,
-               pass.Learned(RecurrentBlob::kHidden), e.hidden, 1, from_h, width);
+      AddHiddenProduct<T>(run, pass, width, before, from_h);
       StepResetAfter<T>(run, pass, pass.Time(k), before, from_h);
     }
     StoreFinal(run, hidden, pass.final[0]);
@@ -218,7 +199,7 @@ struct GruSteps {
 }  // namespace
 
 void RegisterGRUCuda(Registry& registry) {
-  registry.AddImplementation("GRU", MakeRecurrentImplementation<GruSteps>());
+  registry.AddImplementation("GRU", CudaImplementation<GpuRecurrent<GruSteps>>());
 }
 
 }  // namespace crema

@@ -10,7 +10,6 @@
 #include "crema.pb.h"
 #include "layers/recurrent/for_rows.h"
 #include "layers/recurrent/lstm_cell.h"
-#include "layers/recurrent/recurrent_implementations.h"
 #include "layers/recurrent/recurrent_layer.h"
 #include "math/gemm.h"
 
@@ -102,14 +101,8 @@ void LstmSteps::Backward(const BackwardPass<T>& pass) const {
     HiddenProductBackward<T>(pass, width, dz + t * e.streams * width, dh);
     ApplyFactors(pass, k, dh);
   }
-  if (pass.initial_grads[0] != nullptr) CopyOrZero<T>(dh, e.state(), pass.initial_grads[0]);
   if (pass.initial_grads[1] != nullptr) CopyOrZero<T>(dc, e.state(), pass.initial_grads[1]);
-  ProjectInputBackward(pass, width, dz);
-  T* dweight = pass.LearnedGrad(RecurrentBlob::kHidden);
-  if (dweight == nullptr) return;
-  LoadAllHidden(pass, HiddenRows<T>{pass.y, pass.y_stride}, before);
-  Gemm<T>(pass.threads, true, false, width, size, e.rows(), T(1), dz, width, before, size, T(1),
-          dweight, size);
+  FinishBackward<T>(pass, width, {pass.y, pass.y_stride}, dz, dh, before);
 }
 
 std::vector<LayerSample> Samples() {
@@ -163,9 +156,6 @@ void RegisterLSTM(Registry& registry) {
   type.make = [](const LayerParameter& p) {
     return std::make_unique<const RecurrentLayerOf<LstmSteps>>(p);
   };
-#ifdef CREMA_HAVE_ONEDNN
-  type.implementations = {OneDnnRecurrentImplementation()};
-#endif
   type.samples = Samples();
   registry.Add(std::move(type));
 }

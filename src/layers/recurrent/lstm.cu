@@ -65,9 +65,8 @@ struct LstmSteps {
     ProjectInput(run, pass, width, pass.tape[kGates]);
     for (int64_t k = 0; k < e.steps; ++k) {
       LoadHidden(run, hidden, k, pass.scratch);
-      CudaGemm(run.queue, run.dtype, false, true, e.streams, width, size, pass.scratch, size,
-               pass.Learned(RecurrentBlob::kHidden), size, 1,
-               pass.tape[kGates] + pass.Time(k) * e.streams * width, width);
+      AddHiddenProduct<T>(run, pass, width, pass.scratch,
+                          pass.tape[kGates] + pass.Time(k) * e.streams * width);
       Step(run, pass, cells, k);
     }
     StoreFinal(run, hidden, pass.final[0]);
@@ -88,26 +87,18 @@ struct LstmSteps {
     CopyOrZero(run, pass.final_grads[1], e.state(), dc);
     for (int64_t k = e.steps - 1; k >= 0; --k) {
       StepBackward(run, pass, cells, k, dh, dc, dz);
-      CudaGemm(run.queue, run.dtype, false, false, e.streams, size, width,
-               dz + pass.Time(k) * e.streams * width, width, pass.Learned(RecurrentBlob::kHidden),
-               size, 0, dh, size);
+      HiddenProductBackward<T>(run, pass, width, dz + pass.Time(k) * e.streams * width, dh);
       ApplyFactors(run, hidden, k, dh);
     }
-    if (pass.initial_grads[0] != nullptr) CopyOrZero<T>(run, dh, e.state(), pass.initial_grads[0]);
     if (pass.initial_grads[1] != nullptr) CopyOrZero<T>(run, dc, e.state(), pass.initial_grads[1]);
-    ProjectInputBackward<T>(run, pass, width, dz);
-    T* dweight = pass.LearnedGrad(RecurrentBlob::kHidden);
-    if (dweight == nullptr) return;
-    LoadAllHidden(run, hidden, before);
-    CudaGemm(run.queue, run.dtype, true, false, width, size, e.rows(), dz, width, before, size, 1,
-             dweight, size);
+    FinishBackward<T>(run, pass, width, hidden, dz, dh, before);
   }
 };
 
 }  // namespace
 
 void RegisterLSTMCuda(Registry& registry) {
-  registry.AddImplementation("LSTM", MakeRecurrentImplementation<LstmSteps>());
+  registry.AddImplementation("LSTM", CudaImplementation<GpuRecurrent<LstmSteps>>());
 }
 
 }  // namespace crema

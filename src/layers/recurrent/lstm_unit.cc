@@ -131,18 +131,9 @@ void RegisterLSTMUnit(Registry& registry) {
        .outputs = 2},
   };
   type.bad_samples = {
-      {.prototxt = "",
-       .input_shapes = {{2, 3, 4}, {2, 3, 16}, {2, 3}},
-       .expect = "1 x streams x size",
-       .outputs = 2},
-      {.prototxt = "",
-       .input_shapes = {{1, 3, 4}, {1, 3, 12}, {1, 3}},
-       .expect = "1x3x16",
-       .outputs = 2},
-      {.prototxt = "",
-       .input_shapes = {{1, 3, 4}, {1, 3, 16}, {3}},
-       .expect = "cont must be 1x3",
-       .outputs = 2},
+      {"", {{2, 3, 4}, {2, 3, 16}, {2, 3}}, "1 x streams x size", 2},
+      {"", {{1, 3, 4}, {1, 3, 12}, {1, 3}}, "1x3x16", 2},
+      {"", {{1, 3, 4}, {1, 3, 16}, {3}}, "cont must be 1x3", 2},
   };
   registry.Add(std::move(type));
 }

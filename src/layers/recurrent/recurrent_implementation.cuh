@@ -11,15 +11,6 @@
 
 namespace crema {
 
-template <typename T>
-void CutRecurrentScratch(const RecurrentLayer& layer, int64_t elements, ScratchCutter* cutter,
-                         SequencePass<T>* pass) {
-  const SequenceSize& e = pass->extent;
-  pass->scratch = cutter->Take<T>(elements);
-  if (e.statics > 0)
-    pass->static_scratch = cutter->Take<T>(e.streams * layer.cell().gates * e.hidden);
-}
-
 // Requires that no sequence continues if the number of streams changed. Waits to read cont.
 inline void CheckStreams(const RecurrentLayer& layer, const ForwardArgs& args,
                          const SequenceSize& e, int64_t before) {
@@ -44,134 +35,78 @@ void LoadCarried(const GpuRun& run, const RecurrentLayer& layer, const ForwardAr
                 initial);
 }
 
-template <typename Steps, typename T>
-void RecurrentForward(const GpuRun& run, const RecurrentLayer& layer, const ForwardArgs& args,
-                      int direction) {
-  const RecurrentLayer::Bottoms bottoms = layer.BottomsOf(args.inputs.size());
-  ForwardPass<T> pass;
-  layer.FillPass<T>(args, bottoms, direction, &pass);
-  const SequenceSize& e = pass.extent;
-  ScratchCutter cutter(args.scratch);
-  CutRecurrentScratch<T>(layer, layer.ForwardElements(e), &cutter, &pass);
-  pass.y = Elements<T>(args.outputs[0]) + direction * e.hidden;
-  size_t saved = 0;
-  for (size_t t = 0; t < kMostTapes; ++t) {
-    const int64_t size = e.rows() * layer.cell().tapes[t] * e.hidden;
-    if (layer.cell().tapes[t] == 0) continue;
-    const TensorView view = At(args.saved, saved++);
-    pass.tape[t] = view.empty() ? cutter.Take<T>(size) : Elements<T>(view) + direction * size;
-  }
-  if (direction == 0 && layer.Carries(bottoms)) {
-    const TensorView view = At(args.saved, saved);
-    const int64_t states = static_cast<int64_t>(layer.cell().states) * e.state();
-    T* initial = view.empty() ? cutter.Take<T>(states) : Elements<T>(view);
-    LoadCarried(run, layer, args, e, initial);
-    auto* state = static_cast<RecurrentState*>(args.state);
-    T* finals = state == nullptr || e.streams == 0
-                    ? nullptr
-                    : reinterpret_cast<T*>(state->PlaceOnDevice(e.streams));
-    for (size_t s = 0; s < layer.cell().states; ++s) {
-      const int64_t offset = static_cast<int64_t>(s) * e.state();
-      pass.initial[s] = initial + offset;
-      if (finals != nullptr) pass.final[s] = finals + offset;
-    }
-  }
-  for (size_t s = 0; bottoms.initial >= 0 && s < layer.cell().states; ++s) {
-    pass.final[s] = Elements<T>(args.outputs[1 + s]) + direction * e.state();
-  }
-  Steps::Forward(run, layer, pass);
-}
-
-template <typename Steps, typename T>
-void RecurrentBackward(const GpuRun& run, const RecurrentLayer& layer, const BackwardArgs& args,
-                       int direction) {
-  const RecurrentLayer::Bottoms bottoms = layer.BottomsOf(args.inputs.size());
-  const auto input_grad = [&](int i) {
-    return i < 0 ? nullptr : Elements<T>(args.input_grads[static_cast<size_t>(i)]);
-  };
-  BackwardPass<T> pass;
-  layer.FillPass<T>(args, bottoms, direction, &pass);
-  const SequenceSize& e = pass.extent;
-  ScratchCutter cutter(args.scratch);
-  CutRecurrentScratch<T>(layer, layer.BackwardElements(e), &cutter, &pass);
-  pass.y = Elements<T>(args.outputs[0]) + direction * e.hidden;
-  pass.dy = Elements<T>(args.output_grads[0]) + direction * e.hidden;
-  size_t saved = 0;
-  for (size_t t = 0; t < kMostTapes; ++t) {
-    if (layer.cell().tapes[t] == 0) continue;
-    const int64_t size = e.rows() * layer.cell().tapes[t] * e.hidden;
-    pass.tapes[t] = Elements<T>(args.saved[saved++]) + direction * size;
-  }
-  for (size_t s = 0; direction == 0 && layer.Carries(bottoms) && s < layer.cell().states; ++s) {
-    pass.initial[s] = Elements<T>(args.saved[saved]) + static_cast<int64_t>(s) * e.state();
-  }
-  for (size_t s = 0; bottoms.initial >= 0 && s < layer.cell().states; ++s) {
-    T* grad = input_grad(bottoms.initial + static_cast<int>(s));
-    if (grad != nullptr) pass.initial_grads[s] = grad + direction * e.state();
-    pass.final_grads[s] = Elements<T>(args.output_grads[1 + s]) + direction * e.state();
-  }
-  pass.dx = input_grad(0);
-  pass.dstatic = input_grad(bottoms.x_static);
-  pass.accumulate = direction > 0;
-  size_t blob = layer.FirstBlob(args.learned.size(), direction);
-  for (size_t b = 0; b < kRecurrentBlobs; ++b) {
-    if (!layer.Has(static_cast<RecurrentBlob>(b), e)) continue;
-    pass.learned_grads[b] = Elements<T>(args.learned_grads[blob++]);
-  }
-  Steps::Backward(run, layer, pass);
-}
-
 template <typename Steps>
-void RecurrentForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
-  const auto& recurrent = static_cast<const RecurrentLayer&>(layer);
-  const GpuRun run{BoundQueue(args.context), args.inputs[0].dtype()};
-  DispatchCudaFloat(run.dtype, [&]<typename T>(T) {
-    for (int d = 0; d < recurrent.Directions(); ++d) {
-      RecurrentForward<Steps, T>(run, recurrent, args, d);
-    }
-  });
-}
+struct GpuRecurrent {
+  static const RecurrentLayer& As(const Layer& layer) {
+    return static_cast<const RecurrentLayer&>(layer);
+  }
 
-template <typename Steps>
-void RecurrentBackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
-  const auto& recurrent = static_cast<const RecurrentLayer&>(layer);
-  const GpuRun run{BoundQueue(args.context), args.inputs[0].dtype()};
-  DispatchCudaFloat(run.dtype, [&]<typename T>(T) {
-    for (int d = 0; d < recurrent.Directions(); ++d) {
-      RecurrentBackward<Steps, T>(run, recurrent, args, d);
+  template <typename T>
+  static void Forward(const Layer& any, const GpuForward<T>& args) {
+    const RecurrentLayer& layer = As(any);
+    const GpuRun run{args.queue, args.inputs[0].dtype()};
+    for (int d = 0; d < layer.Directions(); ++d) {
+      ForwardPass<T> pass;
+      ScratchCutter cutter(args.scratch);
+      if (T* initial = layer.FillForward(args, d, &cutter, &pass)) {
+        const SequenceSize& e = pass.extent;
+        LoadCarried(run, layer, args, e, initial);
+        auto* state = static_cast<RecurrentState*>(args.state);
+        const bool keeps = state != nullptr && e.streams > 0;
+        T* finals = keeps ? reinterpret_cast<T*>(state->PlaceOnDevice(e.streams)) : nullptr;
+        for (size_t s = 0; keeps && s < layer.cell().states; ++s) {
+          pass.final[s] = finals + static_cast<int64_t>(s) * e.state();
+        }
+      }
+      Steps::Forward(run, layer, pass);
     }
-  });
-}
+  }
 
-inline size_t RecurrentScratch(const OpDesc& query, bool forward) {
-  const auto& layer = static_cast<const RecurrentLayer&>(query.layer);
-  const SequenceSize e = layer.SizesOf(query.context);
-  const auto bytes = [&](int64_t count) {
+  template <typename T>
+  static void Backward(const Layer& any, const GpuBackward<T>& args) {
+    const RecurrentLayer& layer = As(any);
+    const GpuRun run{args.queue, args.inputs[0].dtype()};
+    for (int d = 0; d < layer.Directions(); ++d) {
+      BackwardPass<T> pass;
+      layer.FillBackward(args, d, &pass);
+      Steps::Backward(run, layer, pass);
+    }
+  }
+
+  static Support Supports(const OpDesc& query) {
+    const RecurrentLayer& layer = As(query.layer);
+    if (query.context.dtype != DType::kF32 &&
+        layer.Carries(layer.BottomsOf(query.context.inputs.size()))) {
+      return Support::No("states that go from one batch to the next are kept in f32");
+    }
+    return SupportsCudaFloats(query);
+  }
+
+  static size_t ForwardScratch(const OpDesc& query) {
+    const RecurrentLayer& layer = As(query.layer);
+    const SequenceSize e = layer.SizesOf(query.context);
+    // Includes the carried states.
+    size_t total = CellScratch(query, layer.ForwardElements(e)) +
+                   Bytes(query, static_cast<int64_t>(layer.cell().states) * e.state());
+    for (const int64_t width : layer.cell().tapes)
+      total += Bytes(query, e.rows() * width * e.hidden);
+    return total;
+  }
+  static size_t BackwardScratch(const OpDesc& query) {
+    const RecurrentLayer& layer = As(query.layer);
+    return CellScratch(query, layer.BackwardElements(layer.SizesOf(query.context)));
+  }
+
+ private:
+  static size_t Bytes(const OpDesc& query, int64_t count) {
     return ScratchBytes<std::byte>(count * static_cast<int64_t>(SizeOf(query.context.dtype)));
-  };
-  size_t total = kScratchSlack + bytes(e.streams * layer.cell().gates * e.hidden);
-  if (!forward) return total + bytes(layer.BackwardElements(e));
-  total += bytes(static_cast<int64_t>(layer.cell().states) * e.state());  // carried states
-  for (const int64_t width : layer.cell().tapes) total += bytes(e.rows() * width * e.hidden);
-  return total + bytes(layer.ForwardElements(e));
-}
-
-inline Support SupportsRecurrent(const OpDesc& query) {
-  const auto& layer = static_cast<const RecurrentLayer&>(query.layer);
-  if (query.context.dtype != DType::kF32 &&
-      layer.Carries(layer.BottomsOf(query.context.inputs.size()))) {
-    return Support::No("states that go from one batch to the next are kept in f32");
   }
-  return SupportsCudaFloats(query);
-}
-
-template <typename Steps>
-ImplementationPtr MakeRecurrentImplementation() {
-  return MakeCudaImplementation(
-      RecurrentForwardOnGpu<Steps>, RecurrentBackwardOnGpu<Steps>,
-      {.supports = SupportsRecurrent,
-       .forward_scratch = [](const OpDesc& query) { return RecurrentScratch(query, true); },
-       .backward_scratch = [](const OpDesc& query) { return RecurrentScratch(query, false); }});
-}
+  static size_t CellScratch(const OpDesc& query, int64_t elements) {
+    const RecurrentLayer& layer = As(query.layer);
+    const SequenceSize e = layer.SizesOf(query.context);
+    return kScratchSlack + Bytes(query, e.streams * layer.cell().gates * e.hidden) +
+           Bytes(query, elements);
+  }
+};
 
 }  // namespace crema

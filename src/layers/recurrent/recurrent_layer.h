@@ -67,10 +67,17 @@ class RecurrentLayer : public Layer {
   // Returns the index of the first parameter of a direction; `blobs` is their total number.
   size_t FirstBlob(size_t blobs, int direction) const;
   const RecurrentCell& cell() const { return cell_; }
-  // Fills the members shared by the forward and backward pass.
+  // Fills the members shared by the forward and backward pass, except the scratch.
   template <typename T, typename Args>
   void FillPass(const Args& args, const Bottoms& bottoms, int direction,
                 SequencePass<T>* pass) const;
+  // Fill a pass in one direction; T is the element type on any device. Forward returns where the
+  // initial states that are carried from the last batch belong; null if none are.
+  template <typename T>
+  T* FillForward(const ForwardArgs& args, int direction, ScratchCutter* cutter,
+                 ForwardPass<T>* pass) const;
+  template <typename T>
+  void FillBackward(const BackwardArgs& args, int direction, BackwardPass<T>* pass) const;
 
   // Number of elements of the cell's own scratch.
   virtual int64_t ForwardElements(const SequenceSize& extent) const = 0;
@@ -87,14 +94,14 @@ class RecurrentLayer : public Layer {
   std::vector<LearnedBlob> LearnedBlobs(const SequenceSize& extent) const;
   size_t ScratchSize(const InferContext& context, int64_t cell, bool forward) const;
 
+  // Returns the number of elements of one direction of a tape: steps x streams x width.
+  int64_t TapeSize(const SequenceSize& e, size_t tape) const {
+    return e.rows() * cell_.tapes[tape] * e.hidden;
+  }
   template <typename T>
   void CutScratch(int64_t cell, ScratchCutter* cutter, SequencePass<T>* pass) const;
   template <typename T>
-  void ForwardDirection(const ForwardArgs& args, const Bottoms& bottoms, int direction,
-                        SequenceProducts* products) const;
-  template <typename T>
-  void BackwardDirection(const BackwardArgs& args, const Bottoms& bottoms, int direction,
-                         SequenceProducts* products) const;
+  void ForwardDirection(const ForwardArgs& args, int direction, SequenceProducts* products) const;
   template <typename T>
   void LoadCarried(const ForwardArgs& args, const SequenceSize& extent, T* initial) const;
 
@@ -102,26 +109,27 @@ class RecurrentLayer : public Layer {
   const RecurrentParameter& recurrent_;
 };
 
-// T is the element type on any device.
+// Returns the elements of a view; null if it is empty.
+template <typename T, typename View>
+auto SequenceElements(const View& view) {
+  // GPU half types have no DTypeOf.
+  if constexpr (std::is_floating_point_v<T>) {
+    CREMA_CHECK(view.empty() || view.dtype() == DTypeOf<T>::value);
+  }
+  return static_cast<decltype(view.template data<T>())>(view.raw());
+}
+
 template <typename T, typename Args>
 void RecurrentLayer::FillPass(const Args& args, const Bottoms& bottoms, int direction,
                               SequencePass<T>* pass) const {
-  // GPU half types have no DTypeOf that data() could check.
-  const auto elements = [](const ConstTensorView& view) {
-    if constexpr (std::is_floating_point_v<T>) {
-      return view.data<T>();
-    } else {
-      return static_cast<const T*>(view.raw());
-    }
-  };
   const auto input = [&](int i) {
-    return i < 0 ? nullptr : elements(args.inputs[static_cast<size_t>(i)]);
+    return i < 0 ? nullptr : SequenceElements<T>(args.inputs[static_cast<size_t>(i)]);
   };
   const Shape* x_static =
       bottoms.x_static < 0 ? nullptr : &args.inputs[static_cast<size_t>(bottoms.x_static)].shape();
   const SequenceSize e = SizesOf(args.inputs[0].shape(), x_static);
-  pass->threads = args.context.threads();
   pass->extent = e;
+  pass->threads = args.context.threads();
   pass->reverse = Reverse(direction);
   pass->x = input(0);
   pass->cont = input(bottoms.cont);
@@ -133,7 +141,83 @@ void RecurrentLayer::FillPass(const Args& args, const Bottoms& bottoms, int dire
   size_t blob = FirstBlob(args.learned.size(), direction);
   for (size_t b = 0; b < kRecurrentBlobs; ++b) {
     if (!Has(static_cast<RecurrentBlob>(b), e)) continue;
-    pass->learned[b] = elements(args.learned[blob++]);
+    pass->learned[b] = SequenceElements<T>(args.learned[blob++]);
+  }
+}
+
+template <typename T>
+void RecurrentLayer::CutScratch(int64_t cell, ScratchCutter* cutter, SequencePass<T>* pass) const {
+  const SequenceSize& e = pass->extent;
+  pass->scratch = cutter->Take<T>(cell);
+  if (e.statics > 0) pass->static_scratch = cutter->Take<T>(e.streams * cell_.gates * e.hidden);
+}
+
+template <typename T>
+T* RecurrentLayer::FillForward(const ForwardArgs& args, int direction, ScratchCutter* cutter,
+                               ForwardPass<T>* pass) const {
+  const Bottoms bottoms = BottomsOf(args.inputs.size());
+  FillPass<T>(args, bottoms, direction, pass);
+  const SequenceSize& e = pass->extent;
+  CutScratch(ForwardElements(e), cutter, pass);
+  pass->y = SequenceElements<T>(args.outputs[0]) + direction * e.hidden;
+  size_t saved = 0;
+  // Returns the next saved blob at an offset, or scratch in its place if it is not saved.
+  const auto next = [&](int64_t count, int64_t offset) {
+    const size_t i = saved++;
+    if (i >= args.saved.size() || args.saved[i].empty()) return cutter->Take<T>(count);
+    return SequenceElements<T>(args.saved[i]) + offset;
+  };
+  for (size_t t = 0; t < kMostTapes; ++t) {
+    const int64_t size = TapeSize(e, t);
+    if (cell_.tapes[t] > 0) pass->tape[t] = next(size, direction * size);
+  }
+  const bool carries = direction == 0 && Carries(bottoms);
+  T* const initial = carries ? next(static_cast<int64_t>(cell_.states) * e.state(), 0) : nullptr;
+  for (size_t s = 0; s < cell_.states; ++s) {
+    if (carries) {
+      pass->initial[s] = initial + static_cast<int64_t>(s) * e.state();
+    } else if (bottoms.initial >= 0) {
+      pass->final[s] = SequenceElements<T>(args.outputs[1 + s]) + direction * e.state();
+    }
+  }
+  return initial;
+}
+
+template <typename T>
+void RecurrentLayer::FillBackward(const BackwardArgs& args, int direction,
+                                  BackwardPass<T>* pass) const {
+  const Bottoms bottoms = BottomsOf(args.inputs.size());
+  const auto input_grad = [&](int i) {
+    return i < 0 ? nullptr : SequenceElements<T>(args.input_grads[static_cast<size_t>(i)]);
+  };
+  ScratchCutter cutter(args.scratch);
+  FillPass<T>(args, bottoms, direction, pass);
+  const SequenceSize& e = pass->extent;
+  CutScratch(BackwardElements(e), &cutter, pass);
+  pass->y = SequenceElements<T>(args.outputs[0]) + direction * e.hidden;
+  pass->dy = SequenceElements<T>(args.output_grads[0]) + direction * e.hidden;
+  size_t saved = 0;
+  for (size_t t = 0; t < kMostTapes; ++t) {
+    if (cell_.tapes[t] == 0) continue;
+    pass->tapes[t] = SequenceElements<T>(args.saved[saved++]) + direction * TapeSize(e, t);
+  }
+  for (size_t s = 0; s < cell_.states; ++s) {
+    if (direction == 0 && Carries(bottoms)) {
+      pass->initial[s] =
+          SequenceElements<T>(args.saved[saved]) + static_cast<int64_t>(s) * e.state();
+    } else if (bottoms.initial >= 0) {
+      T* grad = input_grad(bottoms.initial + static_cast<int>(s));
+      if (grad != nullptr) pass->initial_grads[s] = grad + direction * e.state();
+      pass->final_grads[s] = SequenceElements<T>(args.output_grads[1 + s]) + direction * e.state();
+    }
+  }
+  pass->dx = input_grad(0);
+  pass->dstatic = input_grad(bottoms.x_static);
+  pass->accumulate = direction > 0;
+  size_t blob = FirstBlob(args.learned.size(), direction);
+  for (size_t b = 0; b < kRecurrentBlobs; ++b) {
+    if (!Has(static_cast<RecurrentBlob>(b), e)) continue;
+    pass->learned_grads[b] = SequenceElements<T>(args.learned_grads[blob++]);
   }
 }
 

@@ -1,5 +1,6 @@
 // Shared part of the registrations of RNN, LSTM and GRU.
 #include "core/strings.h"
+#include "layers/recurrent/recurrent_implementations.h"
 #include "layers/recurrent/recurrent_layer.h"
 
 namespace crema {
@@ -15,24 +16,17 @@ std::vector<BadSample> BadSamples(const RecurrentCell& cell) {
   auto wrong = exposed;
   wrong.back() = {1, 2, 4};
   return {
-      {.prototxt = "", .input_shapes = {{4, 2, 5}, {4, 2}}, .expect = "num_output is missing or 0"},
-      {.prototxt = "recurrent_param { num_output: 99999999 }",
-       .input_shapes = {{4, 2, 5}, {4, 2}},
-       .expect = "num_output is 99999999"},
-      {.prototxt = good, .input_shapes = {{4}, {4, 2}}, .expect = "2 axes or more"},
-      {.prototxt = good, .input_shapes = {{4, 2, 0}, {4, 2}}, .expect = "no features"},
-      {.prototxt = good, .input_shapes = {{4, 2, 5}, {2, 4}}, .expect = "cont must be"},
-      {.prototxt = good, .input_shapes = {{4, 2, 5}, {4, 2}, {4, 2}}, .expect = "x_static must be"},
-      {.prototxt = good,
-       .input_shapes = {{4, 2, 5}, {4, 2}, {2, 2}, {1, 2, 3}},
-       .expect = "4 bottoms"},
-      {.prototxt = good,
-       .input_shapes = {{4, 2, 5}, {4, 2}},
-       .expect = StrCat(tops, " tops"),
-       .outputs = tops},
-      {.prototxt = expose, .input_shapes = exposed, .expect = "1 tops"},
-      {.prototxt = expose, .input_shapes = wrong, .expect = "initial state", .outputs = tops},
-      {.prototxt = expose, .input_shapes = {{4, 2, 5}}, .expect = "bottoms", .outputs = tops},
+      {"", {{4, 2, 5}, {4, 2}}, "num_output is missing or 0"},
+      {"recurrent_param { num_output: 99999999 }", {{4, 2, 5}, {4, 2}}, "num_output is 99999999"},
+      {good, {{4}, {4, 2}}, "2 axes or more"},
+      {good, {{4, 2, 0}, {4, 2}}, "no features"},
+      {good, {{4, 2, 5}, {2, 4}}, "cont must be"},
+      {good, {{4, 2, 5}, {4, 2}, {4, 2}}, "x_static must be"},
+      {good, {{4, 2, 5}, {4, 2}, {2, 2}, {1, 2, 3}}, "4 bottoms"},
+      {good, {{4, 2, 5}, {4, 2}}, StrCat(tops, " tops"), tops},
+      {expose, exposed, "1 tops"},
+      {expose, wrong, "initial state", tops},
+      {expose, {{4, 2, 5}}, "bottoms", tops},
   };
 }
 
@@ -47,6 +41,9 @@ LayerType RecurrentType(const std::string& name, const RecurrentCell& cell) {
   type.traits = {.multiplies_matrices = true};
   type.param_fields = {"recurrent_param"};
   type.unread_fields = {"recurrent_param.debug_info"};
+#ifdef CREMA_HAVE_ONEDNN
+  type.implementations = {OneDnnRecurrentImplementation()};
+#endif
   if (name != "GRU") type.unread_fields.push_back("recurrent_param.reset_after");
   type.inputs = {cell.needs_cont ? 2 : 1, 3 + states};
   type.outputs = {1, 1 + states};
@@ -69,12 +66,9 @@ LayerType RecurrentType(const std::string& name, const RecurrentCell& cell) {
       ("With expose_hidden, gradients flow into the initial states and from the final ones; Caffe "
        "cuts them off."),
       ("Without expose_hidden a batch continues from the states of the one before, as in Caffe. "
-       "When "
-       "the "
-       "number of streams changes, cont must be 0 in the first step of all streams, otherwise it "
-       "is "
-       "an error; Caffe mixes up streams. Snapshots hold these states. In the reverse direction "
-       "every batch begins with zeros."),
+       "When the number of streams changes, cont must be 0 in the first step of all streams, "
+       "otherwise it is an error; Caffe mixes up streams. Snapshots hold these states. In the "
+       "reverse direction every batch begins with zeros."),
       "A cont of 0 gives a state of 0 even where the state was NaN; Caffe gets NaN.",
       "recurrent_param.direction is Crema's own.",
   };

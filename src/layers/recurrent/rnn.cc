@@ -7,7 +7,6 @@
 
 #include "crema.pb.h"
 #include "layers/recurrent/for_rows.h"
-#include "layers/recurrent/recurrent_implementations.h"
 #include "layers/recurrent/recurrent_layer.h"
 #include "math/bias_activation.h"
 #include "math/gemm.h"
@@ -108,13 +107,7 @@ void RnnSteps::Backward(const BackwardPass<T>& pass) const {
     HiddenProductBackward<T>(pass, size, dz + at, dh);
     ApplyFactors(pass, k, dh);
   }
-  if (pass.initial_grads[0] != nullptr) CopyOrZero<T>(dh, e.state(), pass.initial_grads[0]);
-  ProjectInputBackward(pass, size, dz);
-  T* dweight = pass.LearnedGrad(RecurrentBlob::kHidden);
-  if (dweight == nullptr) return;
-  LoadAllHidden(pass, HiddenRows<T>{h, size}, before);
-  Gemm<T>(pass.threads, true, false, size, size, e.rows(), T(1), dz, size, before, size, T(1),
-          dweight, size);
+  FinishBackward<T>(pass, size, {h, size}, dz, dh, before);
 }
 
 std::vector<LayerSample> Samples() {
@@ -156,9 +149,6 @@ void RegisterRNN(Registry& registry) {
   type.make = [](const LayerParameter& p) {
     return std::make_unique<const RecurrentLayerOf<RnnSteps>>(p);
   };
-#ifdef CREMA_HAVE_ONEDNN
-  type.implementations = {OneDnnRecurrentImplementation()};
-#endif
   type.samples = Samples();
   registry.Add(std::move(type));
 }

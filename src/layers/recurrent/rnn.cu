@@ -45,7 +45,7 @@ void OutputBackward(const GpuRun& run, const BackwardPass<T>& pass, T* dout, T* 
   CudaGemm(run.queue, run.dtype, false, false, e.rows(), size, size, dout, size,
            pass.Learned(RecurrentBlob::kExtra), size, 0, dh, size);
   if (T* grad = pass.LearnedGrad(RecurrentBlob::kExtraBias)) {
-    AddRowsTo<T>(run, dout, size, e.rows(), size, grad);
+    AddColumnSums<T>(run.queue, e.rows(), size, size, dout, grad);
   }
   T* grad = pass.LearnedGrad(RecurrentBlob::kExtra);
   if (grad == nullptr) return;
@@ -64,8 +64,7 @@ struct RnnSteps {
     for (int64_t k = 0; k < e.steps; ++k) {
       T* z = h + pass.Time(k) * e.state();
       LoadHidden(run, hidden, k, pass.scratch);
-      CudaGemm(run.queue, run.dtype, false, true, e.streams, size, size, pass.scratch, size,
-               pass.Learned(RecurrentBlob::kHidden), size, 1, z, size);
+      AddHiddenProduct<T>(run, pass, size, pass.scratch, z);
       TanhRows(run, e.streams, size, z, size);
     }
     StoreFinal(run, hidden, pass.final[0]);
@@ -91,24 +90,17 @@ struct RnnSteps {
     for (int64_t k = e.steps - 1; k >= 0; --k) {
       const int64_t at = pass.Time(k) * e.state();
       HiddenSlopes<T>(run, e.state(), h + at, dh, dz + at);
-      CudaGemm(run.queue, run.dtype, false, false, e.streams, size, size, dz + at, size,
-               pass.Learned(RecurrentBlob::kHidden), size, 0, dh, size);
+      HiddenProductBackward<T>(run, pass, size, dz + at, dh);
       ApplyFactors(run, hidden, k, dh);
     }
-    if (pass.initial_grads[0] != nullptr) CopyOrZero<T>(run, dh, e.state(), pass.initial_grads[0]);
-    ProjectInputBackward<T>(run, pass, size, dz);
-    T* dweight = pass.LearnedGrad(RecurrentBlob::kHidden);
-    if (dweight == nullptr) return;
-    LoadAllHidden(run, hidden, before);
-    CudaGemm(run.queue, run.dtype, true, false, size, size, e.rows(), dz, size, before, size, 1,
-             dweight, size);
+    FinishBackward<T>(run, pass, size, hidden, dz, dh, before);
   }
 };
 
 }  // namespace
 
 void RegisterRNNCuda(Registry& registry) {
-  registry.AddImplementation("RNN", MakeRecurrentImplementation<RnnSteps>());
+  registry.AddImplementation("RNN", CudaImplementation<GpuRecurrent<RnnSteps>>());
 }
 
 }  // namespace crema

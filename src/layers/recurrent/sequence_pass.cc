@@ -128,6 +128,19 @@ void LoadAllHidden(const SequencePass<T>& pass, const HiddenRows<T>& hidden, T* 
 }
 
 template <typename T>
+void FinishBackward(const BackwardPass<T>& pass, int64_t width, const HiddenRows<T>& hidden,
+                    const T* dz, const T* dh, T* before) {
+  const SequenceSize& e = pass.extent;
+  if (pass.initial_grads[0] != nullptr) CopyOrZero(dh, e.state(), pass.initial_grads[0]);
+  ProjectInputBackward(pass, width, dz);
+  T* dweight = pass.LearnedGrad(RecurrentBlob::kHidden);
+  if (dweight == nullptr) return;
+  LoadAllHidden(pass, hidden, before);
+  Gemm<T>(pass.threads, true, false, width, e.hidden, e.rows(), T(1), dz, width, before, e.hidden,
+          T(1), dweight, e.hidden);
+}
+
+template <typename T>
 void ApplyFactors(const SequencePass<T>& pass, int64_t k, T* grad) {
   const T* factors = pass.Factors(k);
   if (factors == nullptr) return;
@@ -161,6 +174,8 @@ template void HiddenProductBackward(const BackwardPass<float>&, int64_t, const f
 template void ProjectInputBackward(const BackwardPass<float>&, int64_t, const float*);
 template void LoadHidden(const SequencePass<float>&, int64_t, const HiddenRows<float>&, float*);
 template void LoadAllHidden(const SequencePass<float>&, const HiddenRows<float>&, float*);
+template void FinishBackward(const BackwardPass<float>&, int64_t, const HiddenRows<float>&,
+                             const float*, const float*, float*);
 template void ApplyFactors(const SequencePass<float>&, int64_t, float*);
 template void StoreFinal(const ForwardPass<float>&, size_t, const HiddenRows<float>&);
 
@@ -171,6 +186,8 @@ template void HiddenProductBackward(const BackwardPass<double>&, int64_t, const 
 template void ProjectInputBackward(const BackwardPass<double>&, int64_t, const double*);
 template void LoadHidden(const SequencePass<double>&, int64_t, const HiddenRows<double>&, double*);
 template void LoadAllHidden(const SequencePass<double>&, const HiddenRows<double>&, double*);
+template void FinishBackward(const BackwardPass<double>&, int64_t, const HiddenRows<double>&,
+                             const double*, const double*, double*);
 template void ApplyFactors(const SequencePass<double>&, int64_t, double*);
 template void StoreFinal(const ForwardPass<double>&, size_t, const HiddenRows<double>&);
 

@@ -67,14 +67,6 @@ static void RepeatRows(const GpuRun& run, const T* table, int64_t table_rows, in
   });
 }
 
-template <typename T>
-static void AddRowsTo(const GpuRun& run, const T* rows, int64_t stride, int64_t count,
-                      int64_t width, T* sums) {
-  AddColumnSums(
-      run.queue, count, width,
-      [=] CREMA_HOST_DEVICE(int64_t r, int64_t c) { return ToFloat(rows[r * stride + c]); }, sums);
-}
-
 // z (rows x width) = b + W_x x + W_static x_static.
 template <typename T>
 void ProjectInput(const GpuRun& run, const ForwardPass<T>& pass, int64_t width, T* z) {
@@ -128,7 +120,7 @@ void ProjectInputBackward(const GpuRun& run, const BackwardPass<T>& pass, int64_
              e.inputs, 1, grad, e.inputs);
   }
   if (T* grad = pass.LearnedGrad(RecurrentBlob::kBias)) {
-    AddRowsTo(run, dz, width, e.rows(), width, grad);
+    AddColumnSums(run.queue, e.rows(), width, width, dz, grad);
   }
   if (pass.x_static != nullptr) StaticBackward(run, pass, width, dz);
   if (pass.dx == nullptr) return;
@@ -154,6 +146,34 @@ static void LoadAllHidden(const GpuRun& run, const StepStart<T>& start, T* out) 
     const int64_t k = start.Time(i / state);  // Time is its own inverse
     out[i] = FromFloat<T>(start.Of(k, i % state / start.size, i % start.size));
   });
+}
+
+// As in sequence_pass.h.
+template <typename T>
+void AddHiddenProduct(const GpuRun& run, const SequencePass<T>& pass, int64_t width, const T* h,
+                      T* z) {
+  const SequenceSize& e = pass.extent;
+  CudaGemm(run.queue, run.dtype, false, true, e.streams, width, e.hidden, h, e.hidden,
+           pass.Learned(RecurrentBlob::kHidden), e.hidden, 1, z, width);
+}
+template <typename T>
+void HiddenProductBackward(const GpuRun& run, const SequencePass<T>& pass, int64_t width,
+                           const T* dz, T* dh) {
+  const SequenceSize& e = pass.extent;
+  CudaGemm(run.queue, run.dtype, false, false, e.streams, e.hidden, width, dz, width,
+           pass.Learned(RecurrentBlob::kHidden), e.hidden, 0, dh, e.hidden);
+}
+template <typename T>
+void FinishBackward(const GpuRun& run, const BackwardPass<T>& pass, int64_t width,
+                    const StepStart<T>& hidden, const T* dz, const T* dh, T* before) {
+  const SequenceSize& e = pass.extent;
+  if (pass.initial_grads[0] != nullptr) CopyOrZero(run, dh, e.state(), pass.initial_grads[0]);
+  ProjectInputBackward(run, pass, width, dz);
+  T* dweight = pass.LearnedGrad(RecurrentBlob::kHidden);
+  if (dweight == nullptr) return;
+  LoadAllHidden(run, hidden, before);
+  CudaGemm(run.queue, run.dtype, true, false, width, e.hidden, e.rows(), dz, width, before,
+           e.hidden, 1, dweight, e.hidden);
 }
 
 // Converts the gradient of the state before the k-th step to that of the state after the step

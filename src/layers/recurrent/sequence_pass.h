@@ -122,6 +122,12 @@ void LoadHidden(const SequencePass<T>& pass, int64_t k, const HiddenRows<T>& hid
 template <typename T>
 void LoadAllHidden(const SequencePass<T>& pass, const HiddenRows<T>& hidden, T* out);
 
+// Ends a backward pass that has left dz of all steps and dh before the first: ProjectInputBackward,
+// the initial gradient of h, and the gradient of W_h. `before` has room for rows x hidden.
+template <typename T>
+void FinishBackward(const BackwardPass<T>& pass, int64_t width, const HiddenRows<T>& hidden,
+                    const T* dz, const T* dh, T* before);
+
 // grad (streams x hidden) *= the factors of the k-th step: converts the gradient of the state
 // before the step to that of the state after the previous step.
 template <typename T>

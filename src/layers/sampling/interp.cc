@@ -151,16 +151,10 @@ void RegisterInterp(Registry& registry) {
       bad("zoom_factor: 2 pad_beg: 1", "only cutting off"),
       bad("zoom_factor: 2 pad_beg: -2 pad_end: -2", "nothing is left"),
       bad("zoom_factor: 2 interp_type: 'sinc'", "'sinc' is not known"),
-      {.prototxt = "interp_param { zoom_factor: 2 }",
-       .input_shapes = {{2, 4, 4}},
-       .expect = "4 axes"},
-      {.prototxt = "interp_param { zoom_factor: 2 }",
-       .input_shapes = {{2, 1, 0, 4}},
-       .expect = "without pixels"},
-      {.prototxt = "interp_param { zoom_factor: 2 }",
-       .input_shapes = {{1, 1, 2, 2}, {1, 1, 3, 3}},
-       .expect = "leave out height"},
-      {.prototxt = "", .input_shapes = {{1, 1, 2, 2}, {3, 3}}, .expect = "second bottom"},
+      {"interp_param { zoom_factor: 2 }", {{2, 4, 4}}, "4 axes"},
+      {"interp_param { zoom_factor: 2 }", {{2, 1, 0, 4}}, "without pixels"},
+      {"interp_param { zoom_factor: 2 }", {{1, 1, 2, 2}, {1, 1, 3, 3}}, "leave out height"},
+      {"", {{1, 1, 2, 2}, {3, 3}}, "second bottom"},
   };
   registry.Add(std::move(type));
 }

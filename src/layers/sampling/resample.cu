@@ -111,45 +111,41 @@ int64_t PlanesAtOnce(const Sampling& s, int64_t planes) {
   return std::min(planes, std::max<int64_t>(1, fit));
 }
 
-size_t BackwardScratch(const OpDesc& query) {
-  const std::span<const BlobSpec> inputs = query.context.inputs;
-  const Sampling s =
-      SamplingOf(query.layer, inputs[0].shape, inputs.size() > 1 ? &inputs[1].shape : nullptr);
-  return static_cast<size_t>(PlanesAtOnce(s, inputs[0].shape.count(0, 2)) * RowBytes(s));
-}
+struct GpuResample {
+  template <typename T>
+  static void Forward(const Layer& layer, const GpuForward<T>& args) {
+    const Shape& x = args.inputs[0].shape();
+    Sample(args.queue, SamplingOf(layer, x, Reference(args.inputs)), x.count(0, 2), args.x(),
+           args.y());
+  }
 
-void Forward(const Layer& layer, const ForwardArgs& args) {
-  const ConstTensorView& x = args.inputs[0];
-  const Sampling s = SamplingOf(layer, x.shape(), Reference(args.inputs));
-  DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
-    Sample(BoundQueue(args.context), s, x.shape().count(0, 2), Elements<T>(x),
-           Elements<T>(args.outputs[0]));
-  });
-}
-
-void Backward(const Layer& layer, const BackwardArgs& args) {
-  const CudaQueue& queue = BoundQueue(args.context);
-  ZeroCudaGradients(queue, args.input_grads.subspan(1));
-  const TensorView& dx = args.input_grads[0];
-  if (dx.empty()) return;
-  const Sampling s = SamplingOf(layer, dx.shape(), Reference(args.inputs));
-  const int64_t planes = dx.shape().count(0, 2), step = PlanesAtOnce(s, planes);
-  auto* rows = reinterpret_cast<float*>(args.scratch.data());
-  DispatchCudaFloat(dx.dtype(), [&]<typename T>(T) {
+  template <typename T>
+  static void Backward(const Layer& layer, const GpuBackward<T>& args) {
+    ZeroCudaGradients(args.queue, args.input_grads.subspan(1));
+    if (args.dx() == nullptr) return;
+    const Shape& dx = args.input_grads[0].shape();
+    const Sampling s = SamplingOf(layer, dx, Reference(args.inputs));
+    const int64_t planes = dx.count(0, 2), step = PlanesAtOnce(s, planes);
+    auto* rows = reinterpret_cast<float*>(args.scratch.data());
     for (int64_t p = 0; p < planes; p += step) {
-      Gather(queue, s, std::min(step, planes - p),
-             Elements<T>(args.output_grads[0]) + p * s.OutSize(), Elements<T>(dx) + p * s.InSize(),
-             rows);
+      Gather(args.queue, s, std::min(step, planes - p), args.dy() + p * s.OutSize(),
+             args.dx() + p * s.InSize(), rows);
     }
-  });
-}
+  }
+
+  static size_t BackwardScratch(const OpDesc& query) {
+    const std::span<const BlobSpec> inputs = query.context.inputs;
+    const Sampling s =
+        SamplingOf(query.layer, inputs[0].shape, inputs.size() > 1 ? &inputs[1].shape : nullptr);
+    return static_cast<size_t>(PlanesAtOnce(s, inputs[0].shape.count(0, 2)) * RowBytes(s));
+  }
+};
 
 }  // namespace
 
 void RegisterResampleCuda(Registry& registry) {
   for (const char* type : {"Interp", "Resize"}) {
-    registry.AddImplementation(
-        type, MakeCudaImplementation(Forward, Backward, {.backward_scratch = BackwardScratch}));
+    registry.AddImplementation(type, CudaImplementation<GpuResample>());
   }
 }
 

@@ -2,7 +2,7 @@
 #include "crema.pb.h"
 #include "layers/gpu_implementation.h"
 #include "layers/pooling/pool_cuda.h"
-#include "layers/sampling/mask_unpool_cuda.h"
+#include "layers/sampling/mask_unpool.cuh"
 #include "layers/sampling/unpool_window.h"
 
 namespace crema {
@@ -19,9 +19,9 @@ PoolPlanes PlanesOf(const Layer& layer, const Shape& input) {
   const PoolWindowNd axes{.size = 2, .axes = {window.h, window.w}};
   return {axes, PoolPlanes::Method::kAverage, false};
 }
-CudaPool PoolOf(const Layer& layer, const ExecContext& context, const PoolPlanes& pool,
+CudaPool PoolOf(const Layer& layer, const CudaQueue& queue, const PoolPlanes& pool,
                 const Shape& input, DType dtype) {
-  return {BoundQueue(context),
+  return {queue,
           dtype,
           pool,
           input.count(0, 2),
@@ -29,39 +29,36 @@ CudaPool PoolOf(const Layer& layer, const ExecContext& context, const PoolPlanes
           MethodOf(layer) == UnPoolingParameter::AVE};
 }
 
-Support Supports(const OpDesc& query) {
-  return IsMasked(query.layer) ? SupportsCudaMaskUnpool(query) : SupportsCudaFloats(query);
-}
-
-size_t Scratch(const OpDesc& query) {
-  return IsMasked(query.layer) ? CudaMaskUnpoolScratch(query) : 0;
-}
-
-void Forward(const Layer& layer, const ForwardArgs& args) {
-  if (IsMasked(layer)) return ForwardCudaMaskUnpool(args);
-  const ConstTensorView& x = args.inputs[0];
-  const PoolPlanes pool = PlanesOf(layer, x.shape());
-  PoolOf(layer, args.context, pool, x.shape(), x.dtype())
-      .Backward(nullptr, x.raw(), args.outputs[0].raw(), nullptr, false, nullptr);
-}
-
-void Backward(const Layer& layer, const BackwardArgs& args) {
-  if (IsMasked(layer)) return BackwardCudaMaskUnpool(args);
-  const TensorView& dx = args.input_grads[0];
-  if (dx.empty()) return;
-  const PoolPlanes pool = PlanesOf(layer, dx.shape());
-  const DeviceRandom unused(BoundQueue(args.context), RandomStream(0, 0));
-  PoolOf(layer, args.context, pool, dx.shape(), dx.dtype())
-      .Forward(args.output_grads[0].raw(), dx.raw(), nullptr, nullptr, unused);
-}
+struct GpuUnPooling {
+  template <typename T>
+  static void Forward(const Layer& layer, const GpuForward<T>& args) {
+    if (IsMasked(layer)) return GpuMaskUnpool::Forward(layer, args);
+    const ConstTensorView& x = args.inputs[0];
+    const PoolPlanes pool = PlanesOf(layer, x.shape());
+    PoolOf(layer, args.queue, pool, x.shape(), x.dtype())
+        .Backward(nullptr, x.raw(), args.y(), nullptr, false, nullptr);
+  }
+  template <typename T>
+  static void Backward(const Layer& layer, const GpuBackward<T>& args) {
+    if (IsMasked(layer)) return GpuMaskUnpool::Backward(layer, args);
+    const TensorView& dx = args.input_grads[0];
+    const PoolPlanes pool = PlanesOf(layer, dx.shape());
+    const DeviceRandom unused(args.queue, RandomStream(0, 0));
+    PoolOf(layer, args.queue, pool, dx.shape(), dx.dtype())
+        .Forward(args.dy(), dx.raw(), nullptr, nullptr, unused);
+  }
+  static Support Supports(const OpDesc& query) {
+    return IsMasked(query.layer) ? GpuMaskUnpool::Supports(query) : SupportsCudaFloats(query);
+  }
+  static size_t Scratch(const OpDesc& query) {
+    return IsMasked(query.layer) ? GpuMaskUnpool::Scratch(query) : 0;
+  }
+};
 
 }  // namespace
 
 void RegisterUnPoolingCuda(Registry& registry) {
-  registry.AddImplementation("UnPooling", MakeCudaImplementation(Forward, Backward,
-                                                                 {.supports = Supports,
-                                                                  .forward_scratch = Scratch,
-                                                                  .backward_scratch = Scratch}));
+  registry.AddImplementation("UnPooling", CudaImplementation<GpuUnPooling>());
 }
 
 }  // namespace crema

@@ -133,11 +133,10 @@ class Upsample final : public Layer {
   // had added for an odd size.
   int64_t Scaled(int64_t extent, int64_t factor, bool one_less, const char* field) const {
     if (one_less && factor != 2) {
-      FailField(*this, std::string("upsample_param.") + field,
-                StrCat(field,
-                       " leaves out the last line that a factor of 2 makes, but the factor "
-                       "is ",
-                       factor));
+      FailField(
+          *this, std::string("upsample_param.") + field,
+          StrCat(field, " leaves out the last line that a factor of 2 makes, but the factor is ",
+                 factor));
     }
     return std::max<int64_t>(0, extent * factor - (one_less ? 1 : 0));
   }
@@ -192,8 +191,7 @@ void RegisterUpsample(Registry& registry) {
   type.summary = "Enlarges planes: nearest neighbour, or, with a mask as second bottom, unpooling.";
   type.formula =
       "one bottom: y[n, c, i, j] = x[n, c, i H / H', j W / W'] in whole divisions; with a mask: y "
-      "= "
-      "0 but y[n, c, place mask[n, c, i, j]] = x[n, c, i, j]";
+      "= 0 but y[n, c, place mask[n, c, i, j]] = x[n, c, i, j]";
   type.input_docs = {"x: N x C x H x W",
                      "mask (optional): the shape of x; row * width + column in the output, as the "
                      "second top of Pooling MAX gives it, or -1 for nowhere"};

@@ -89,17 +89,11 @@ void RegisterConcat(Registry& registry) {
       {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3}}, {.shape = {0, 2}}}},
   };
   type.bad_samples = {
-      {.prototxt = "concat_param { axis: 1 concat_dim: 1 }",
-       .input_shapes = {{2, 3}, {2, 3}},
-       .expect = "give one of them"},
-      {.prototxt = "concat_param { axis: 2 }",
-       .input_shapes = {{2, 3}, {2, 3}},
-       .expect = "axis 2 is outside"},
-      {.prototxt = "concat_param { concat_dim: 4294967295 }",
-       .input_shapes = {{2, 3}, {2, 3}},
-       .expect = "axis 4294967295 is outside"},
-      {.prototxt = "", .input_shapes = {{2, 3, 4}, {2, 3, 5}}, .expect = "2x3x4 and 2x3x5"},
-      {.prototxt = "", .input_shapes = {{2, 3}, {2, 3, 1}}, .expect = "2x3 and 2x3x1"},
+      {"concat_param { axis: 1 concat_dim: 1 }", {{2, 3}, {2, 3}}, "give one of them"},
+      {"concat_param { axis: 2 }", {{2, 3}, {2, 3}}, "axis 2 is outside"},
+      {"concat_param { concat_dim: 4294967295 }", {{2, 3}, {2, 3}}, "axis 4294967295 is outside"},
+      {"", {{2, 3, 4}, {2, 3, 5}}, "2x3x4 and 2x3x5"},
+      {"", {{2, 3}, {2, 3, 1}}, "2x3 and 2x3x1"},
   };
   registry.Add(std::move(type));
 }

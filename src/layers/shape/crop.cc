@@ -128,15 +128,11 @@ void RegisterCrop(Registry& registry) {
   type.samples = Samples();
   const std::vector<std::vector<int64_t>> shapes = {{1, 1, 5, 5}, {1, 1, 3, 3}};
   type.bad_samples = {
-      {.prototxt = "crop_param { offset: 3 }", .input_shapes = shapes, .expect = "offset 3 and"},
-      {.prototxt = "crop_param { offset: 4294967295 }",
-       .input_shapes = shapes,
-       .expect = "offset 4294967295 and"},
-      {.prototxt = "crop_param { axis: 1 offset: 0 offset: 0 }",
-       .input_shapes = shapes,
-       .expect = "2 offsets for 3 axes"},
-      {.prototxt = "crop_param { axis: 4 }", .input_shapes = shapes, .expect = "axis 4 is outside"},
-      {.prototxt = "", .input_shapes = {{1, 1, 5, 5}, {3, 3}}, .expect = "same number of axes"},
+      {"crop_param { offset: 3 }", shapes, "offset 3 and"},
+      {"crop_param { offset: 4294967295 }", shapes, "offset 4294967295 and"},
+      {"crop_param { axis: 1 offset: 0 offset: 0 }", shapes, "2 offsets for 3 axes"},
+      {"crop_param { axis: 4 }", shapes, "axis 4 is outside"},
+      {"", {{1, 1, 5, 5}, {3, 3}}, "same number of axes"},
   };
   registry.Add(std::move(type));
 }

@@ -114,10 +114,9 @@ void RegisterFilter(Registry& registry) {
   type.input_docs = {"x_i: N items of any shape, one blob or several",
                      "selector, the last bottom: N values, 0 drops the item"};
   type.output_docs = {"y_i: the kept items, one top for each x_i; none may be kept"};
-  type.differences = {
-      "A selector that is not a number is an error; Caffe keeps such an item.",
-      "A selector that depends on parameter blobs needs propagate_down: false; Caffe "
-      "ends when it runs backward."};
+  type.differences = {"A selector that is not a number is an error; Caffe keeps such an item.",
+                      "A selector that depends on parameter blobs needs propagate_down: false; "
+                      "Caffe ends when it runs backward."};
   type.inputs = {2, Arity::kAny};
   type.outputs = {1, Arity::kAny};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Filter>(p); };
@@ -135,11 +134,11 @@ void RegisterFilter(Registry& registry) {
       {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3}}, {.shape = {0}}}},
   };
   type.bad_samples = {
-      {.prototxt = "", .input_shapes = {{4, 3}, {4, 3}}, .expect = "one value for each item"},
-      {.prototxt = "", .input_shapes = {{4, 3}, {}}, .expect = "one value for each item"},
-      {.prototxt = "", .input_shapes = {{4, 3}, {5}}, .expect = "as many items"},
-      {.prototxt = "", .input_shapes = {{}, {5}}, .expect = "as many items"},
-      {.prototxt = "", .input_shapes = {{4}, {4}}, .expect = "give one for each", .outputs = 2},
+      {"", {{4, 3}, {4, 3}}, "one value for each item"},
+      {"", {{4, 3}, {}}, "one value for each item"},
+      {"", {{4, 3}, {5}}, "as many items"},
+      {"", {{}, {5}}, "as many items"},
+      {"", {{4}, {4}}, "give one for each", 2},
   };
   registry.Add(std::move(type));
 }

@@ -16,16 +16,6 @@ struct Kept {
   int64_t not_numbers;
 };
 
-int64_t Items(std::span<const BlobSpec> inputs) { return inputs.back().shape.count(); }
-
-size_t ForwardScratch(const OpDesc& query) {
-  return kScratchSlack + ScratchBytes<Kept>(1) + ScratchBytes<int64_t>(Items(query.context.inputs));
-}
-
-size_t BackwardScratch(const OpDesc& query) {
-  return kScratchSlack + ScratchBytes<int64_t>(Items(query.context.inputs));
-}
-
 // Writes chosen[place] = item, for each place in the output, and the counts.
 template <typename T>
 void Choose(const CudaQueue& queue, int64_t items, const T* selector, int64_t* chosen, Kept* kept) {
@@ -49,27 +39,6 @@ void Gather(const CudaQueue& queue, int64_t items, int64_t size, const int64_t* 
   });
 }
 
-void Forward(const Layer& layer, const ForwardArgs& args) {
-  CudaQueue& queue = BoundQueue(args.context);
-  const int64_t items = args.inputs.back().count();
-  ScratchCutter cutter(args.scratch);
-  Kept* const kept = cutter.Take<Kept>(1);
-  int64_t* const chosen = cutter.Take<int64_t>(items);
-  DispatchCudaFloat(args.inputs.back().dtype(), [&]<typename T>(T) {
-    Choose(queue, items, Elements<T>(args.inputs.back()), chosen, kept);
-    for (size_t i = 0; i < args.outputs.size(); ++i) {
-      Gather(queue, items, args.inputs[i].shape().count(1), chosen, kept,
-             Elements<T>(args.inputs[i]), Elements<T>(args.outputs[i]));
-    }
-  });
-  Kept told{};
-  queue.Download(&told, kept, sizeof(told));
-  if (told.not_numbers > 0) FailNatively(layer, args);
-  for (size_t i = 0; i < args.outputs.size(); ++i) {
-    args.output_shapes[i] = WithItems(args.inputs[i].shape(), told.items);
-  }
-}
-
 // Writes places[item] = place in the output, or -1.
 template <typename T>
 void FindPlaces(const CudaQueue& queue, int64_t items, const T* selector, int64_t* places) {
@@ -90,28 +59,51 @@ void Spread(const CudaQueue& queue, int64_t items, int64_t size, const int64_t* 
   });
 }
 
-void Backward(const Layer&, const BackwardArgs& args) {
-  const CudaQueue& queue = BoundQueue(args.context);
-  const int64_t items = args.inputs.back().count();
-  int64_t* const places = ScratchCutter(args.scratch).Take<int64_t>(items);
-  DispatchCudaFloat(args.inputs.back().dtype(), [&]<typename T>(T) {
-    FindPlaces(queue, items, Elements<T>(args.inputs.back()), places);
-    for (size_t i = 0; i < args.output_grads.size(); ++i) {
-      const TensorView& dx = args.input_grads[i];
-      if (dx.empty()) continue;
-      Spread(queue, items, dx.shape().count(1), places, Elements<T>(args.output_grads[i]),
-             Elements<T>(dx));
+// The last input is the selector.
+struct GpuFilter {
+  template <typename T>
+  static void Forward(const Layer& layer, const GpuForward<T>& args) {
+    const int64_t items = args.inputs.back().count();
+    ScratchCutter cutter(args.scratch);
+    Kept* const kept = cutter.Take<Kept>(1);
+    int64_t* const chosen = cutter.Take<int64_t>(items);
+    Choose(args.queue, items, args.x(args.inputs.size() - 1), chosen, kept);
+    for (size_t i = 0; i < args.outputs.size(); ++i) {
+      Gather(args.queue, items, args.inputs[i].shape().count(1), chosen, kept, args.x(i),
+             args.y(i));
     }
-  });
-}
+    Kept told{};
+    args.queue.Download(&told, kept, sizeof(told));
+    if (told.not_numbers > 0) FailNatively(layer, args);
+    for (size_t i = 0; i < args.outputs.size(); ++i) {
+      args.output_shapes[i] = WithItems(args.inputs[i].shape(), told.items);
+    }
+  }
+
+  template <typename T>
+  static void Backward(const Layer&, const GpuBackward<T>& args) {
+    const int64_t items = args.inputs.back().count();
+    int64_t* const places = ScratchCutter(args.scratch).Take<int64_t>(items);
+    FindPlaces(args.queue, items, args.x(args.inputs.size() - 1), places);
+    for (size_t i = 0; i < args.output_grads.size(); ++i) {
+      if (args.dx(i) == nullptr) continue;
+      Spread(args.queue, items, args.input_grads[i].shape().count(1), places, args.dy(i),
+             args.dx(i));
+    }
+  }
+
+  static size_t ForwardScratch(const OpDesc& query) {
+    return BackwardScratch(query) + ScratchBytes<Kept>(1);
+  }
+  static size_t BackwardScratch(const OpDesc& query) {
+    return kScratchSlack + ScratchBytes<int64_t>(query.context.inputs.back().shape.count());
+  }
+};
 
 }  // namespace
 
 void RegisterFilterCuda(Registry& registry) {
-  registry.AddImplementation(
-      "Filter", MakeCudaImplementation(
-                    Forward, Backward,
-                    {.forward_scratch = ForwardScratch, .backward_scratch = BackwardScratch}));
+  registry.AddImplementation("Filter", CudaImplementation<GpuFilter>());
 }
 
 }  // namespace crema

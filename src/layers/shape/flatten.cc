@@ -65,13 +65,9 @@ void RegisterFlatten(Registry& registry) {
       {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3, 2}}}},
   };
   type.bad_samples = {
-      {.prototxt = "", .input_shapes = {{4}}, .expect = "axis 1 is outside"},
-      {.prototxt = "flatten_param { end_axis: 4 }",
-       .input_shapes = {{1, 2, 3, 4}},
-       .expect = "axis 4 is outside"},
-      {.prototxt = "flatten_param { axis: 3 end_axis: 1 }",
-       .input_shapes = {{1, 2, 3, 4}},
-       .expect = "end_axis 1 is before axis 3"},
+      {"", {{4}}, "axis 1 is outside"},
+      {"flatten_param { end_axis: 4 }", {{1, 2, 3, 4}}, "axis 4 is outside"},
+      {"flatten_param { axis: 3 end_axis: 1 }", {{1, 2, 3, 4}}, "end_axis 1 is before axis 3"},
   };
   registry.Add(std::move(type));
 }

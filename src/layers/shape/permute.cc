@@ -141,12 +141,8 @@ void RegisterPermute(Registry& registry) {
   };
   type.samples = Samples("permute_param", "order");
   type.bad_samples = {
-      {.prototxt = "permute_param { order: 2 }",
-       .input_shapes = {{2, 3}},
-       .expect = "axis 2 is outside"},
-      {.prototxt = "permute_param { order: 1 order: 1 }",
-       .input_shapes = {{2, 3}},
-       .expect = "axis 1 is given twice"},
+      {"permute_param { order: 2 }", {{2, 3}}, "axis 2 is outside"},
+      {"permute_param { order: 1 order: 1 }", {{2, 3}}, "axis 1 is given twice"},
   };
   registry.Add(std::move(type));
 }
@@ -171,15 +167,9 @@ void RegisterTranspose(Registry& registry) {
                           .prototxt = "transpose_param { dim: -1 dim: 1 dim: 0 }",
                           .inputs = {{.shape = {2, 3, 4}}}});
   type.bad_samples = {
-      {.prototxt = "transpose_param { dim: -3 }",
-       .input_shapes = {{2, 3}},
-       .expect = "axis -3 is outside"},
-      {.prototxt = "transpose_param { dim: 1 dim: -1 }",
-       .input_shapes = {{2, 3}},
-       .expect = "axis -1 is given twice"},
-      {.prototxt = "transpose_param { dim: 1 } permute_param { order: 1 }",
-       .input_shapes = {{2, 3}},
-       .expect = "give one of them"},
+      {"transpose_param { dim: -3 }", {{2, 3}}, "axis -3 is outside"},
+      {"transpose_param { dim: 1 dim: -1 }", {{2, 3}}, "axis -1 is given twice"},
+      {"transpose_param { dim: 1 } permute_param { order: 1 }", {{2, 3}}, "give one of them"},
   };
   registry.Add(std::move(type));
 }

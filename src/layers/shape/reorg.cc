@@ -97,9 +97,8 @@ void RegisterReorg(Registry& registry) {
   type.output_docs = {
       "y: N x C stride^2 x H/stride x W/stride, or N x C/stride^2 x H stride x W stride"};
   type.differences = {
-      "The order of elements is that of IntelCaffe and darknet, which trained "
-      "YOLOv2 nets depend on; it is not the plain space-to-depth, and reverse does "
-      "not undo it.",
+      "The order of elements is that of IntelCaffe and darknet, which trained YOLOv2 nets depend "
+      "on; it is not the plain space-to-depth, and reverse does not undo it.",
       "Other sizes of the input may follow from batch to batch."};
   type.origin = "IntelCaffe";
   type.param_fields = {"reorg_param"};
@@ -122,20 +121,12 @@ void RegisterReorg(Registry& registry) {
        .inputs = {{.shape = {0, 4, 2, 2}}}},
   };
   type.bad_samples = {
-      {.prototxt = "", .input_shapes = {{1, 4, 2, 2}}, .expect = "is missing"},
-      {.prototxt = "reorg_param { stride: 0 }",
-       .input_shapes = {{1, 4, 2, 2}},
-       .expect = "it is 0"},
-      {.prototxt = "reorg_param { stride: 2 }",
-       .input_shapes = {{1, 3, 2, 2}},
-       .expect = "does not divide the 3 channels"},
-      {.prototxt = "reorg_param { stride: 2 }",
-       .input_shapes = {{1, 4, 3, 2}},
-       .expect = "does not divide height and width"},
-      {.prototxt = "reorg_param { stride: 2 }", .input_shapes = {{4, 2, 2}}, .expect = "4 axes"},
-      {.prototxt = "reorg_param { stride: 4294967295 }",
-       .input_shapes = {{1, 4, 2, 2}},
-       .expect = "1 to 32767"},
+      {"", {{1, 4, 2, 2}}, "is missing"},
+      {"reorg_param { stride: 0 }", {{1, 4, 2, 2}}, "it is 0"},
+      {"reorg_param { stride: 2 }", {{1, 3, 2, 2}}, "does not divide the 3 channels"},
+      {"reorg_param { stride: 2 }", {{1, 4, 3, 2}}, "does not divide height and width"},
+      {"reorg_param { stride: 2 }", {{4, 2, 2}}, "4 axes"},
+      {"reorg_param { stride: 4294967295 }", {{1, 4, 2, 2}}, "1 to 32767"},
   };
   registry.Add(std::move(type));
 }

@@ -19,8 +19,7 @@ class Reshape final : public Layer {
       if (dim < -1) {
         FailField(*this, "reshape_param.shape",
                   StrCat("a dimension is ", dim,
-                         "; give 0 to copy one, -1 for what is left, or the "
-                         "dimension itself"));
+                         "; give 0 to copy one, -1 for what is left, or the dimension itself"));
       }
       inferred += dim == -1 ? 1 : 0;
     }

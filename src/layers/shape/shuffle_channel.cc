@@ -84,15 +84,9 @@ void RegisterShuffleChannel(Registry& registry) {
        .inputs = {{.shape = {0, 6, 2}}}},
   };
   type.bad_samples = {
-      {.prototxt = "shuffle_channel_param { group: 0 }",
-       .input_shapes = {{2, 6}},
-       .expect = "above 0"},
-      {.prototxt = "shuffle_channel_param { group: 4 }",
-       .input_shapes = {{2, 6, 3}},
-       .expect = "does not divide the 6"},
-      {.prototxt = "shuffle_channel_param { group: 2 }",
-       .input_shapes = {{6}},
-       .expect = "2 axes or more"},
+      {"shuffle_channel_param { group: 0 }", {{2, 6}}, "above 0"},
+      {"shuffle_channel_param { group: 4 }", {{2, 6, 3}}, "does not divide the 6"},
+      {"shuffle_channel_param { group: 2 }", {{6}}, "2 axes or more"},
   };
   registry.Add(std::move(type));
 }

@@ -79,12 +79,10 @@ void RegisterTile(Registry& registry) {
       {.name = "empty_axis", .prototxt = "tile_param { tiles: 2 }", .inputs = {{.shape = {3, 0}}}},
   };
   type.bad_samples = {
-      {.prototxt = "", .input_shapes = {{2, 3}}, .expect = "tiles is missing"},
-      {.prototxt = "tile_param { tiles: 0 }", .input_shapes = {{2, 3}}, .expect = "it is 0"},
-      {.prototxt = "tile_param { tiles: -1 }", .input_shapes = {{2, 3}}, .expect = "it is -1"},
-      {.prototxt = "tile_param { tiles: 2 axis: 2 }",
-       .input_shapes = {{2, 3}},
-       .expect = "axis 2 is outside"},
+      {"", {{2, 3}}, "tiles is missing"},
+      {"tile_param { tiles: 0 }", {{2, 3}}, "it is 0"},
+      {"tile_param { tiles: -1 }", {{2, 3}}, "it is -1"},
+      {"tile_param { tiles: 2 axis: 2 }", {{2, 3}}, "axis 2 is outside"},
   };
   registry.Add(std::move(type));
 }

@@ -30,6 +30,16 @@ static void AddColumnSums(const CudaQueue& queue, int64_t rows, int64_t columns,
   });
 }
 
+// sums[c] += the sum of column c of a matrix, whose rows are `stride` elements apart.
+template <typename T>
+static void AddColumnSums(const CudaQueue& queue, int64_t rows, int64_t columns, int64_t stride,
+                          const T* matrix, T* sums) {
+  AddColumnSums(
+      queue, rows, columns,
+      [=] CREMA_HOST_DEVICE(int64_t r, int64_t c) { return ToFloat(matrix[r * stride + c]); },
+      sums);
+}
+
 // sums[r] += the sum of term(r, c) over 0 <= c < columns, one team for each row.
 template <typename T, typename Term>
 static void AddRowSums(const CudaQueue& queue, int64_t rows, int64_t columns, const Term& term,
