@@ -113,7 +113,7 @@ class Implementation : public ImplementationFacts {
 
 using ImplementationPtr = std::shared_ptr<const Implementation>;
 
-// Name of the plain implementation, which Registry::Add appends for the CPU.
+// Name of the plain implementation for the CPU: the methods of the layer.
 inline constexpr std::string_view kNativeImplementation = "native";
 
 // Functions that make up a simple implementation. Null `forward` and `backward` are the methods of
@@ -121,6 +121,7 @@ inline constexpr std::string_view kNativeImplementation = "native";
 // Implementation.
 struct ImplementationFunctions {
   Support (*supports)(const OpDesc&) = nullptr;
+  bool (*can_fuse)(const OpDesc&) = nullptr;
   void (*forward)(const Layer&, const ForwardArgs&) = nullptr;
   void (*backward)(const Layer&, const BackwardArgs&) = nullptr;
   size_t (*forward_scratch)(const OpDesc&) = nullptr;
@@ -136,6 +137,7 @@ class FunctionImplementation : public Implementation {
   explicit FunctionImplementation(ImplementationFacts facts,
                                   const ImplementationFunctions& functions = {})
       : Implementation(std::move(facts)), functions_(functions) {}
+  bool CanFuse(const OpDesc& op) const override;
   std::optional<double> Seconds(const OpDesc& op) const override;
   LayerInfo Info(const OpDesc& op) const override;
   Needs NeedsOf(const OpDesc& op) const override;

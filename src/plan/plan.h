@@ -124,7 +124,6 @@ struct LearnedSlot {
 // disables all.
 struct PlanPasses {
   bool upload_bytes = true;     // upload images to a GPU as bytes and convert them there
-  bool fuse_relu = true;        // fuse a ReLU into the layer before it
   bool move_strides = true;     // compute only the elements that strided convolutions read
   bool memory_formats = true;   // choose the layout and stored type of each blob by estimated time
   bool fuse = true;             // fuse following layers into an implementation

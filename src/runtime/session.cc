@@ -131,7 +131,8 @@ ForwardArgs Session::ForwardArgsOf(const PlannedLayer& layer, LayerStep* step) {
           .output_shapes = step->output_shapes,
           .external = step->external,
           .implementation_state = step->implementation_state.get(),
-          .weights_fixed = weights_fixed_};
+          .weights_fixed = weights_fixed_,
+          .fused = layer.fused_layers};
 }
 
 // The inputs lie in the output, but not where it has them with the current shapes.
@@ -301,7 +302,8 @@ void Session::RunBackward(size_t index, const LayerStep& step) {
                           .saved = step.saved_const,
                           .scratch = {steps_->scratch(), step.backward_scratch},
                           .state = step.state.get(),
-                          .implementation_state = step.implementation_state.get()};
+                          .implementation_state = step.implementation_state.get(),
+                          .fused = layer.fused_layers};
   WithLayerContext(layer, [&] {
     if (observer_ != nullptr) observer_->BeforeBackward(index, args);
     CallBackward(layer, step, args);

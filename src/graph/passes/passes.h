@@ -1,9 +1,6 @@
 // Rewrites of the graph. Each is one file and leaves what the net computes as it was.
 #pragma once
 
-#include <map>
-#include <string>
-
 #include "graph/graph.h"
 #include "graph/infer.h"
 
@@ -14,11 +11,6 @@ namespace crema {
 // with a loss weight of its own counts that as a use. Needed by backward, so it cannot be switched
 // off; requires the type "Split" in the registry.
 void InsertSplits(Graph* graph, const Registry& registry);
-
-// Convolution or InnerProduct followed by a ReLU that alone reads it becomes one node with
-// fused_relu_param: one pass over the output less. Only for slopes >= 0, where the sign of the
-// output tells the sign of the input. Leaves layers that are `pinned` (PlanOptions) alone.
-void FuseRelu(const std::map<std::string, std::string>& pinned, Graph* graph);
 
 // Where all that read a value are convolutions of one pixel with the same stride, nothing between
 // the places that they read is needed: the convolutions that make the value take the stride over,

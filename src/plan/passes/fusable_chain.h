@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "graph/gradient_flow.h"
 #include "plan/plan.h"
 
 namespace crema {
@@ -12,7 +13,7 @@ namespace crema {
 // node n without fused layers. Pinned layers are never included. FuseFollowers makes the final
 // decision.
 std::vector<size_t> FusableChain(const Implementation& implementation, const OpDesc& query,
-                                 const Graph& graph, const std::vector<LayerInfo>& infos, size_t n,
-                                 const PlanOptions& options);
+                                 const Graph& graph, const std::vector<LayerInfo>& infos,
+                                 const GradientFlow& flow, size_t n, const PlanOptions& options);
 
 }  // namespace crema

@@ -17,7 +17,7 @@ class Fuser {
   void Run() {
     for (size_t n = 0; n < plan_.layers.size(); ++n) {
       const PlannedLayer& layer = plan_.layers[n];
-      if (layer.fused_into >= 0 || layer.implementation == nullptr || layer.recompute) continue;
+      if (layer.fused_into >= 0 || layer.implementation == nullptr) continue;
       if (layer.outputs.size() == 1) Collect(static_cast<int>(n));
     }
     BookTotals(&plan_);
@@ -53,7 +53,9 @@ class Fuser {
     if (IsPinned(*follower.layer, plan_.options)) return false;
     // Forward and backward of both come together.
     const PlannedLayer& layer = plan_.layers[Index(n)];
-    if (follower.recompute || follower.backward != layer.backward) return false;
+    if (follower.backward != layer.backward) return false;
+    // A layer that saves tensors runs again by itself.
+    if ((layer.recompute || follower.recompute) && !layer.info.saved.empty()) return false;
     if (follower.backward && !follower.to_input[PlaceOf(v, follower)]) return false;
     const BlobSpec& from = plan_.values[Index(v)].spec;
     const BlobSpec& to = plan_.values[Index(follower.outputs[0])].spec;
@@ -98,6 +100,9 @@ class Fuser {
     follower.to_input = {follower.to_input[PlaceOf(v, follower)]};
     follower.inputs = {v};
     follower.fused_into = n;
+    // If one of them keeps its output, that of all is kept.
+    layer.recompute = layer.recompute && follower.recompute;
+    follower.recompute = false;
     follower.info.view = true;
     follower.info.saved.clear();
     follower.info.backward_reads_input.clear();

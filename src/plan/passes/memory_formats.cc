@@ -22,6 +22,7 @@ constexpr double kReorderSeconds = 2e-6;  // to start one reorder
 // Measured times include forward and backward, estimates only forward; backward takes about twice
 // as long. Each reorder runs once more for the gradient.
 constexpr double kPassesOfTraining = 3;
+// Decides where nothing else does: followers keep the format of their leader, and not bytes.
 constexpr double kFollowerSeconds = 1e-9;
 constexpr double kImpossibleSeconds = 1e6;
 constexpr double kWorthwhile = 0.97;  // two measurements of a net differ by a percent or two
@@ -65,6 +66,7 @@ class Chooser {
     infos_ =
         InferShapes(graph_, {.dtype = options.dtype, .rank = options.rank, .world = options.world});
     specs_.resize(graph_.values.size());
+    is_fused_.resize(graph_.values.size());
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       const std::vector<int>& outputs = graph_.nodes[n].outputs;
       for (size_t o = 0; o < outputs.size(); ++o) specs_[Index(outputs[o])] = infos_[n].outputs[o];
@@ -174,7 +176,7 @@ class Chooser {
       const double estimate = implementation->Seconds(timed).value_or(moved(choice.in, choice.out));
       choice.seconds = measured.value_or(estimate * estimate_scale_);
       if (options_.passes.fuse) {
-        choice.followers = FusableChain(*implementation, query, graph_, infos_, n, options_);
+        choice.followers = FusableChain(*implementation, query, graph_, infos_, flow_, n, options_);
       }
       const int same = choice.plain() ? 0 : FindChoice(choices, choice.in, choice.out);
       if (choice.plain() && !std::exchange(has_plain, true)) {
@@ -229,7 +231,7 @@ class Chooser {
       for (Choice& choice : choices_[n]) {
         if (choice.followers.size() <= k) choice.seconds += seconds;
       }
-      // A small cost on bytes, so that bytes are not the first choice if the leader writes floats.
+      is_fused_[Index(graph_.nodes[k == 0 ? n : all[k - 1]].outputs[0])] = true;
       for (Choice& choice : choices_[all[k]]) {
         choice.seconds = choice.in == MemoryFormat::kInt8 ? kFollowerSeconds : 0;
       }
@@ -248,7 +250,8 @@ class Chooser {
   double ReorderSeconds(int v, MemoryFormat from, MemoryFormat to) const {
     const BlobSpec& spec = specs_[Index(v)];
     if (from == to) return 0;
-    return (kReorderSeconds + CopySeconds(spec, from) + CopySeconds(spec, to)) * reorder_scale_;
+    return (kReorderSeconds + CopySeconds(spec, from) + CopySeconds(spec, to)) * reorder_scale_ +
+           (is_fused_[Index(v)] ? kFollowerSeconds : 0);
   }
 
   // Returns the seconds of the reorders before node n.
@@ -358,6 +361,7 @@ class Chooser {
   std::vector<LayerInfo> infos_;
   GradientFlow flow_;
   std::vector<BlobSpec> specs_;               // by value
+  std::vector<bool> is_fused_;                // by value: a follower reads it
   std::vector<std::vector<Choice>> choices_;  // by node
   std::vector<size_t> chosen_;                // by node
 };
