@@ -33,7 +33,7 @@ struct OpDesc {
   bool to_input = false;              // which makes gradients of inputs
   bool deterministic = false;         // the same bits are wanted on any number of threads
   Precision precision = Precision{};  // FP32; the lowest that this layer may compute in
-  // Following layers to compute too, in order (PlannedLayer::fused).
+  // Following layers to compute too, in order (Fusion::layers).
   std::span<const Layer* const> fused = {};
   // Elements from one image of output 0 to the next, and of its gradient; 0: dense.
   int64_t output_stride = 0;

@@ -126,7 +126,8 @@ AccumulatedLosses::AccumulatedLosses(const Plan& plan, const Session& right)
 void AccumulatedLosses::AfterForward(size_t n, const ForwardArgs& args) {
   const PlannedLayer& layer = plan_.layers[n];
   if (args.outputs.empty() || layer.type->name == "Reorder") return;
-  const PlannedLayer& last = layer.fused.empty() ? layer : plan_.layers[Index(layer.fused.back())];
+  const PlannedLayer& last =
+      layer.fusion.followers.empty() ? layer : plan_.layers[Index(layer.fusion.followers.back())];
   const PlannedValue& value = plan_.values[Index(last.outputs[0])];
   // If a name stands for several values (in place), the last one is kept.
   const int wanted = right_.plan().FindValue(value.name);

@@ -106,7 +106,7 @@ TEST(Fuse, EachImplementationComputesAReluToo) {
           continue;  // it cannot compute this layer
         }
         ++planned;
-        EXPECT_EQ(LayerOf(*plan, "l").fused.size(), 1U);
+        EXPECT_EQ(LayerOf(*plan, "l").fusion.followers.size(), 1U);
         test::ExpectNear(plain, NumbersOf(plan), 1e-4, net);
       }
       EXPECT_GT(planned, 0);  // native, at least
@@ -117,7 +117,7 @@ TEST(Fuse, EachImplementationComputesAReluToo) {
 TEST(Fuse, NativeImplementationsComputeAReluInDoublePrecisionToo) {
   for (const Pair& pair : Pairs()) {
     const auto plan = PlanText(NetOf(pair, true), TRAIN, {.dtype = DType::kF64});
-    EXPECT_EQ(LayerOf(*plan, "l").fused.size(), 1U) << pair.type;
+    EXPECT_EQ(LayerOf(*plan, "l").fusion.followers.size(), 1U) << pair.type;
   }
 }
 
@@ -137,7 +137,7 @@ TEST(Fuse, LeavesOthersAlone) {
     const auto plan = PlanText(
         "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 } } }\n" +
         rest);
-    EXPECT_EQ(LayerOf(*plan, "r").fused_into, -1) << rest;
+    EXPECT_EQ(LayerOf(*plan, "r").fusion.leader, -1) << rest;
   }
 }
 

@@ -40,9 +40,9 @@ std::string Describe(const Plan& plan) {
     const ConvolutionParameter& conv = layer.layer->param().convolution_param();
     if (conv.stride_size() > 0) text += StrCat(", stride ", conv.stride(0));
     if (layer.in_place) text += ", in place";
-    if (layer.concat_in_place || layer.strided_concat_in_place) text += ", nothing to copy";
-    if (layer.fused_into >= 0) {
-      text += ", in " + plan.layers[static_cast<size_t>(layer.fused_into)].name();
+    if (layer.concat_in_place != ConcatPlace::kNone) text += ", nothing to copy";
+    if (layer.fusion.leader >= 0) {
+      text += ", in " + plan.layers[static_cast<size_t>(layer.fusion.leader)].name();
     }
     text += "\n";
   }

@@ -48,10 +48,10 @@ Facts FactsOf(const std::string& passes) {
   const auto plan = test::PlanText(kNet, TEST, {.backward = false, .passes = ParsePasses(passes)});
   Facts facts;
   for (const PlannedLayer& layer : plan->layers) {
-    facts.has_relu = facts.has_relu || (layer.type->name == "ReLU" && layer.fused_into < 0);
+    facts.has_relu = facts.has_relu || (layer.type->name == "ReLU" && layer.fusion.leader < 0);
     facts.strides = facts.strides || (layer.name() == "f" &&
                                       layer.layer->param().convolution_param().stride_size() > 0);
-    facts.fused = facts.fused || layer.fused_into >= 0;
+    facts.fused = facts.fused || layer.fusion.leader >= 0;
     facts.shares = facts.shares || layer.in_place;
     // Reorders have no native implementation.
     facts.fast_implementations = facts.fast_implementations ||

@@ -22,6 +22,7 @@ Support SupportsPartBlocks(const OpDesc& query) {
 // Returns a view of all channels of the blocks.
 template <typename View>
 View WholeBlocks(const View& part) {
+  if (part.empty()) return part;
   const Shape& s = part.shape();
   const int64_t block = ChannelBlock();
   return {part.raw(), Shape{s[0], (s[1] + block - 1) / block * block, s[2], s[3]}, part.dtype()};

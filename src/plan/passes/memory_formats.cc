@@ -32,7 +32,7 @@ struct Choice {
   MemoryFormat in = MemoryFormat::kPlain;
   MemoryFormat out = MemoryFormat::kPlain;
   double seconds = 0;
-  std::vector<size_t> followers = {};  // nodes that this choice fuses
+  std::vector<int> followers = {};  // nodes that this choice fuses
   bool plain() const { return in == MemoryFormat::kPlain && out == MemoryFormat::kPlain; }
 };
 
@@ -130,6 +130,25 @@ class Chooser {
     SetFormats(formats, registry_, &graph_);
   }
 
+  // For FusableChain.
+  ChainLayer LayerAt(int n) const {
+    const Node& node = graph_.nodes[Index(n)];
+    const GradientFlow::OfNode& flow = flow_.nodes[Index(n)];
+    return {.layer = *node.layer,
+            .info = infos_[Index(n)],
+            .inputs = node.inputs,
+            .outputs = node.outputs,
+            .backward = flow.backward,
+            .to_input = flow.to_input,
+            .recompute = options_.backward && node.layer->param().recompute()};
+  }
+  const BlobSpec& SpecOf(int v) const { return specs_[Index(v)]; }
+  int ProducerOf(int v) const { return graph_.values[Index(v)].producer; }
+  int SoleConsumer(int v) const {
+    const Value& value = graph_.values[Index(v)];
+    return value.readers.size() == 1 && value.loss_weight == 0 ? value.readers[0] : -1;
+  }
+
  private:
   double CopySeconds(BlobSpec spec, MemoryFormat format) const {
     spec.format = IsBlocked(format) && spec.shape.axes() != 4 ? MemoryFormat::kPlain : format;
@@ -176,7 +195,8 @@ class Chooser {
       const double estimate = implementation->Seconds(timed).value_or(moved(choice.in, choice.out));
       choice.seconds = measured.value_or(estimate * estimate_scale_);
       if (options_.passes.fuse) {
-        choice.followers = FusableChain(*implementation, query, graph_, infos_, flow_, n, options_);
+        choice.followers =
+            FusableChain(*this, static_cast<int>(n), *implementation, query, options_);
       }
       const int same = choice.plain() ? 0 : FindChoice(choices, choice.in, choice.out);
       if (choice.plain() && !std::exchange(has_plain, true)) {
@@ -222,17 +242,17 @@ class Chooser {
   // Adds the time of layers that one implementation of node n fuses to the choices that do not fuse
   // them.
   void ChargeFollowers(size_t n) {
-    std::vector<size_t> all;
+    std::vector<int> all;
     for (const Choice& choice : choices_[n]) {
       if (choice.followers.size() > all.size()) all = choice.followers;
     }
     for (size_t k = 0; k < all.size(); ++k) {
-      const double seconds = choices_[all[k]][0].seconds;
+      const double seconds = choices_[Index(all[k])][0].seconds;
       for (Choice& choice : choices_[n]) {
         if (choice.followers.size() <= k) choice.seconds += seconds;
       }
-      is_fused_[Index(graph_.nodes[k == 0 ? n : all[k - 1]].outputs[0])] = true;
-      for (Choice& choice : choices_[all[k]]) {
+      is_fused_[Index(graph_.nodes[k == 0 ? n : Index(all[k - 1])].outputs[0])] = true;
+      for (Choice& choice : choices_[Index(all[k])]) {
         choice.seconds = choice.in == MemoryFormat::kInt8 ? kFollowerSeconds : 0;
       }
     }
