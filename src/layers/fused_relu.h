@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <span>
-#include <string_view>
+#include <string>
 
 #include "crema.pb.h"
 #include "graph/implementation.h"

@@ -1,7 +1,6 @@
 #include "plan/passes/fuse.h"
 
-#include <algorithm>
-#include <string>
+#include <vector>
 
 #include "core/strings.h"
 #include "plan/layer_query.h"
