@@ -24,14 +24,18 @@ ConvEpilogue::ConvEpilogue(const Convolution& convolution, std::span<const Layer
 }
 
 bool ConvEpilogue::Take(const Layer& layer) {
-  if (layer.param().type() == "ReLU") return relu_.on = true;
+  if (layer.param().type() == "ReLU") {
+    relu_.on = true;
+    return true;
+  }
   if (relu_.on) return false;  // nothing follows a ReLU but another
   if (AffineOf(layer) != nullptr && !sum_) {
     affine_.push_back(&layer);
     return true;
   }
   if (!IsResidualAdd(layer.param()) || sum_) return false;
-  return sum_ = true;
+  sum_ = true;
+  return true;
 }
 
 size_t ConvEpilogue::AffineBlobs() const {

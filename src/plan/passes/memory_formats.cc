@@ -22,7 +22,8 @@ constexpr double kReorderSeconds = 2e-6;  // to start one reorder
 // Measured times include forward and backward, estimates only forward; backward takes about twice
 // as long. Each reorder runs once more for the gradient.
 constexpr double kPassesOfTraining = 3;
-// Decides where nothing else does: followers keep the format of their leader, and not bytes.
+// Decides between equal times: followers keep the format of their leader, and take bytes only if
+// it writes bytes.
 constexpr double kFollowerSeconds = 1e-9;
 constexpr double kImpossibleSeconds = 1e6;
 constexpr double kWorthwhile = 0.97;  // two measurements of a net differ by a percent or two
