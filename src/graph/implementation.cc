@@ -17,6 +17,10 @@ Support Implementation::Supports(const OpDesc& op) const {
   return support.yes && !fuses ? Support::No("") : support;
 }
 
+bool FunctionImplementation::CanFuse(const OpDesc& op) const {
+  return functions_.can_fuse != nullptr && functions_.can_fuse(op);
+}
+
 std::optional<double> FunctionImplementation::Seconds(const OpDesc& op) const {
   return functions_.seconds != nullptr ? std::optional(functions_.seconds(op)) : std::nullopt;
 }
@@ -34,7 +38,7 @@ Needs FunctionImplementation::NeedsOf(const OpDesc& op) const {
   if (!op.backward) return needs;
   needs.backward_scratch = functions_.backward != nullptr
                                ? ask(functions_.backward_scratch)
-                               : op.layer.BackwardScratch(op.context, op.info, op.threads);
+                               : op.layer.BackwardScratch(op.context, Info(op), op.threads);
   return needs;
 }
 

@@ -33,7 +33,7 @@ struct OpDesc {
   bool to_input = false;              // it computes gradients of inputs
   bool deterministic = false;         // requires the same bits for any number of threads
   Precision precision = Precision{};  // FP32; the lowest that this layer may compute in
-  // Following layers that it computes too, in order (PlannedLayer::fused).
+  // Following layers that it computes too, in order (Fusion::layers).
   std::span<const Layer* const> fused = {};
   // Elements from one image of output 0 to the next, and of its gradient; 0: dense.
   int64_t output_stride = 0;
@@ -114,13 +114,14 @@ class Implementation : public ImplementationFacts {
 
 using ImplementationPtr = std::shared_ptr<const Implementation>;
 
-// Name of the plain implementation, which Registry::Add appends for the CPU.
+// Name of the plain implementation for the CPU: the methods of the layer.
 inline constexpr std::string_view kNativeImplementation = "native";
 
 // Functions of a simple implementation. Null `forward` and `backward` mean the methods of the
 // layer, with their scratch; the other null ones are the defaults of Implementation.
 struct ImplementationFunctions {
   Support (*supports)(const OpDesc&) = nullptr;
+  bool (*can_fuse)(const OpDesc&) = nullptr;
   void (*forward)(const Layer&, const ForwardArgs&) = nullptr;
   void (*backward)(const Layer&, const BackwardArgs&) = nullptr;
   size_t (*forward_scratch)(const OpDesc&) = nullptr;
@@ -136,6 +137,7 @@ class FunctionImplementation : public Implementation {
   explicit FunctionImplementation(ImplementationFacts facts,
                                   const ImplementationFunctions& functions = {})
       : Implementation(std::move(facts)), functions_(functions) {}
+  bool CanFuse(const OpDesc& op) const override;
   std::optional<double> Seconds(const OpDesc& op) const override;
   LayerInfo Info(const OpDesc& op) const override;
   Needs NeedsOf(const OpDesc& op) const override;

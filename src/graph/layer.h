@@ -134,6 +134,8 @@ class ImplementationState {
   virtual ~ImplementationState() = default;
 };
 
+class Layer;
+
 struct ForwardArgs {
   ExecContext& context;
   Phase phase;
@@ -157,6 +159,7 @@ struct ForwardArgs {
   ImplementationState* implementation_state = nullptr;  // null: it has no state
   // Parameters do not change in this session, so that packed weights may be cached.
   bool weights_fixed = false;
+  std::span<const Layer* const> fused = {};  // OpDesc::fused
 };
 
 struct BackwardArgs {
@@ -174,6 +177,7 @@ struct BackwardArgs {
   std::span<std::byte> scratch;
   LayerSessionState* state;
   ImplementationState* implementation_state = nullptr;
+  std::span<const Layer* const> fused = {};  // OpDesc::fused
 };
 
 // One layer of one net: parameters and maths, no tensors, no state. Its LayerType makes it from a

@@ -1,5 +1,5 @@
-// What the rows of convolutions and of the normalisations next to them hand to each other besides
-// blobs; plan/passes/fuse_batch_norm.h decides it.
+// Conv-BatchNorm fusion: values that a convolution and the BatchNorm before or after it exchange in
+// training, besides blobs. plan/passes/fuse_batch_norm.h decides which layers do.
 #pragma once
 
 #include <cstddef>
@@ -10,28 +10,28 @@ namespace crema {
 // The part of an implementation in the fusion.
 enum class NormRole : uint8_t { kNone, kConvolution, kNorm };
 
+// The parts of one layer. A value of sums or factors comes after all other inputs, or outputs.
 struct NormFusion {
-  // A convolution gives, and a normalisation takes, the sums of the channels of the blob between
-  // them, and of their squares.
+  // The convolution sums each channel of its output, and its squares; the BatchNorm after it reads
+  // these sums instead of the blob.
   bool emits_sums = false;
   bool consumes_sums = false;
-  // A normalisation leaves its output 0 as its input is and gives what normalises it, its factors;
-  // the convolution behind it takes them, and gives the gradient behind the ReLU.
+  // The BatchNorm leaves its output 0 as its input is and emits the factors that normalise it. The
+  // convolution after it normalises what it reads, and its gradient is that after the ReLU.
   bool emits_factors = false;
   bool consumes_factors = false;
 
   bool any() const { return emits_sums || consumes_sums || emits_factors || consumes_factors; }
-  // Behind all other inputs, or outputs, of the layer.
+  // Numbers of inputs and outputs that are sums or factors.
   size_t inputs() const { return consumes_sums || consumes_factors ? 1 : 0; }
   size_t outputs() const { return emits_sums || emits_factors ? 1 : 0; }
 };
 
-// Rows of the sums, f32, one number a channel in each; the channels of a convolution's output as it
-// is stored.
+// Axis 0 of the sums. Axis 1 has the channels of the convolution's output as it is stored. f32.
 enum SumsRow : int64_t { kSumsRow, kSquaresRow, kSumsRows };
 
-// Rows of the factors: f32, but the last two of the type of the blob, each at the start of its row:
-// the output would be relu(x * factor + offset).
+// Axis 0 of the factors. The output of the BatchNorm would be relu(x * factor + offset). f32, but
+// the last two have the type of the blob, from the start of their part of the memory.
 enum FactorsRow : int64_t {
   kMeanRow,
   kInverseRow,  // 1 / deviation
@@ -41,8 +41,8 @@ enum FactorsRow : int64_t {
   kOffsetRow,
   kFactorsRows
 };
-// Rows of the gradient of the factors, f32: sums of the gradient behind the ReLU times the
-// normalised input, and of it alone; the others have room for what a library gives besides.
+// Axis 0 of the gradient of the factors: the sums of the gradient after the ReLU times the
+// normalised input, and of this gradient alone. A library may write other numbers to the rest. f32.
 enum FactorsGradientRow : int64_t { kScaleGradientRow, kShiftGradientRow, kRestRow };
 
 }  // namespace crema

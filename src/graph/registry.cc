@@ -10,8 +10,12 @@ namespace crema {
 
 void Registry::Add(LayerType type) {
   CREMA_CHECK(type.make != nullptr);
-  type.implementations.push_back(std::make_shared<FunctionImplementation>(
-      ImplementationFacts{.name = std::string(kNativeImplementation)}));
+  const auto native =
+      std::ranges::find(type.implementations, kNativeImplementation, &Implementation::name);
+  if (native == type.implementations.end()) {
+    type.implementations.push_back(std::make_shared<FunctionImplementation>(
+        ImplementationFacts{.name = std::string(kNativeImplementation)}));
+  }
   const std::string name = type.name;
   const bool added = types_.emplace(name, std::move(type)).second;
   CREMA_CHECK(added);

@@ -89,7 +89,7 @@ struct LayerType {
   // Weight of output 0 in the total loss if the text has none.
   double default_loss_weight = 0;
   std::function<std::unique_ptr<const Layer>(const LayerParameter&)> make;
-  // In order of preference; a native CPU implementation is appended by Add.
+  // In order of preference. Add appends a native CPU implementation if there is none.
   std::vector<std::shared_ptr<const Implementation>> implementations;
   std::vector<LayerSample> samples;
   std::vector<BadSample> bad_samples;

@@ -115,7 +115,6 @@ void AddBoxes(const ConstTensorView& a, const ConstTensorView& b, double least, 
 }
 
 ModelOptions ObservableOptions(ModelOptions options) {
-  options.plan.passes.fuse_relu = false;
   options.plan.passes.move_strides = false;
   options.plan.passes.fuse = false;
   options.plan.passes.share_memory = false;

@@ -86,8 +86,4 @@ ImplementationPtr OnBlockedInput(const ImplementationPtr& implementation, std::s
   return std::make_shared<BlockedInputImplementation>(std::move(facts), implementation);
 }
 
-ImplementationPtr NativeOnBlockedInput() {
-  return OnBlockedInput(MakeSimpleImplementation({}, {}), "blocked input");
-}
-
 }  // namespace crema

@@ -13,7 +13,4 @@ namespace crema {
 // (one pixel, whole blocks). For layers with one input.
 ImplementationPtr OnBlockedInput(const ImplementationPtr& implementation, std::string name);
 
-// Does the same for the native method, as implementation "blocked input".
-ImplementationPtr NativeOnBlockedInput();
-
 }  // namespace crema

@@ -71,7 +71,6 @@ class TransposingImplementation final : public ChannelsLastAdapter {
   explicit TransposingImplementation(const ImplementationPtr& own)
       : ChannelsLastAdapter(own, HasOneOfEach) {}
 
-  bool CanFuse(const OpDesc& /*op*/) const override { return false; }
   std::optional<double> Seconds(const OpDesc& op) const override {
     return kLastChoice * CopySeconds(op);
   }

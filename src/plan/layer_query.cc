@@ -31,9 +31,9 @@ OpDesc QueryOf(const PlannedLayer& layer, const InferContext& context, const Lay
   OpDesc query = QueryOf(*layer.layer, context, info, options);
   query.backward = layer.backward;
   query.to_input = WantsInputGradient(layer);
-  query.fused = layer.fused_layers;
+  query.fused = layer.fusion.layers;
   query.output_stride = output_stride;
-  query.norm_fusion = layer.norm_fusion;
+  query.norm_fusion = layer.fusion.norm;
   return query;
 }
 

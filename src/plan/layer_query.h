@@ -1,7 +1,6 @@
 // Queries about layers of a plan, for Infer and for implementations.
 #pragma once
 
-#include <algorithm>
 #include <vector>
 
 #include "plan/plan.h"
@@ -37,10 +36,7 @@ auto WithQuery(const Plan& plan, const PlannedLayer& layer, int64_t output_strid
 // about this layer.
 inline void BookNeeds(const OpDesc& query, PlannedLayer* layer) {
   layer->info = layer->implementation->Info(query);
-  const Needs needs = layer->implementation->NeedsOf(query);
-  layer->forward_scratch = static_cast<int64_t>(needs.forward_scratch);
-  layer->backward_scratch = static_cast<int64_t>(needs.backward_scratch);
-  layer->state_bytes = static_cast<int64_t>(needs.state_bytes);
+  layer->needs = layer->implementation->NeedsOf(query);
 }
 
 // Updates these for the current fused layers and norm fusion of the layer.
@@ -49,17 +45,6 @@ inline void UpdateRequirements(const Plan& plan, PlannedLayer* layer) {
     BookNeeds(query, layer);
     return 0;
   });
-}
-
-// Sets scratch and state bytes of the whole plan from those of its layers.
-inline void BookTotals(Plan* plan) {
-  plan->scratch_bytes = 0;
-  plan->state_bytes = 0;
-  for (const PlannedLayer& layer : plan->layers) {
-    plan->scratch_bytes =
-        std::max({plan->scratch_bytes, layer.forward_scratch, layer.backward_scratch});
-    plan->state_bytes += layer.state_bytes;
-  }
 }
 
 }  // namespace crema

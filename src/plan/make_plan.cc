@@ -195,9 +195,6 @@ class Planner {
     }
     if (layer->implementation == nullptr) return;
     BookNeeds(query, layer);
-    plan_.state_bytes += layer->state_bytes;
-    plan_.scratch_bytes =
-        std::max({plan_.scratch_bytes, layer->forward_scratch, layer->backward_scratch});
   }
 
   // Takes the first candidate, or the fastest if several were measured.
@@ -255,6 +252,17 @@ class Planner {
   GradientFlow flow_;
 };
 
+// Sets scratch and state bytes of the plan from those of its layers.
+void SumNeeds(Plan* plan) {
+  size_t scratch = 0, state = 0;
+  for (const PlannedLayer& layer : plan->layers) {
+    scratch = std::max({scratch, layer.needs.forward_scratch, layer.needs.backward_scratch});
+    state += layer.needs.state_bytes;
+  }
+  plan->scratch_bytes = static_cast<int64_t>(scratch);
+  plan->state_bytes = static_cast<int64_t>(state);
+}
+
 }  // namespace
 
 std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& source,
@@ -279,7 +287,7 @@ std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& s
   if (options.passes.upload_bytes && options.device.type != DeviceType::kCpu) {
     upload_decisions = UploadBytes(&graph, registry);
   }
-  if (options.passes.fuse_relu) FuseRelu(options.pinned, &graph);
+  if (options.passes.fuse) InheritPrecisions(&graph);
   if (options.passes.move_strides && !options.backward) {
     MoveStrides(&graph, registry,
                 {.dtype = options.dtype, .rank = options.rank, .world = options.world});
@@ -292,6 +300,7 @@ std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& s
   // Layers of a norm fusion cannot run again to fit a memory budget.
   if (net.memory_budget() == 0) FuseBatchNorm(plan.get());
   MarkConcatsInPlace(plan.get());
+  SumNeeds(plan.get());
   FitMemoryBudget(net.memory_budget(), source, plan.get());
   PlaceMemory(plan.get());
   return plan;

@@ -113,16 +113,17 @@ std::string DescribePlan(const Plan& plan) {
       learned += slot.owner == s ? slot.shape.count() : 0;
     }
     const std::string implementation =
-        layer.fused_into >= 0 ? "in " + plan.layers[static_cast<size_t>(layer.fused_into)].name()
-        : !layer.forward      ? "view"
+        layer.fusion.leader >= 0
+            ? "in " + plan.layers[static_cast<size_t>(layer.fusion.leader)].name()
+        : !layer.forward ? "view"
         : layer.implementation == nullptr
             ? "none"
             : layer.implementation->name + (layer.tuned ? ", tuned" : "") +
-                  DescribeNormFusion(layer.norm_fusion);
+                  DescribeNormFusion(layer.fusion.norm);
     text += Row(layer.name(), layer.type->name, shapes, std::to_string(learned), Kibibytes(bytes),
-                layer.concat_in_place || layer.strided_concat_in_place ? "inputs are parts of it"
-                : layer.in_place ? implementation + ", in place"
-                                 : implementation);
+                layer.concat_in_place != ConcatPlace::kNone ? "inputs are parts of it"
+                : layer.in_place                            ? implementation + ", in place"
+                                                            : implementation);
   }
   text += DescribeReorders(plan);
   text += StrCat("  learned elements: ", plan.LearnedCount(),

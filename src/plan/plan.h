@@ -50,6 +50,24 @@ struct SkippedImplementation {
   std::string reason;
 };
 
+// How concat inputs are stored inside the output (LayerInfo), so that nothing is copied.
+enum class ConcatPlace : uint8_t {
+  kNone,
+  kContiguous,  // contiguous_concat; for the planned shapes
+  // strided_concat: the inputs and their gradients are sub-views of the output; for the planned
+  // shapes and any smaller number of images
+  kStrided
+};
+
+// Work of other layers that an implementation does, or gives to its neighbours.
+struct Fusion {
+  std::vector<int> followers;        // layers that it computes too, in order
+  std::vector<const Layer*> layers;  // the same, for OpDesc::fused
+  size_t extra_inputs = 0;           // of followers, in `inputs` after those of the layer
+  int leader = -1;  // the layer that computes this one, whose output is then a view; -1: none
+  NormFusion norm;  // its values come last in `inputs` and `outputs`
+};
+
 struct PlannedLayer {
   std::shared_ptr<const Layer> layer;
   const LayerType* type = nullptr;
@@ -64,14 +82,10 @@ struct PlannedLayer {
   bool forward = true;    // false: outputs are views of the input
   bool backward = false;
   bool in_place = false;
-  // The inputs are stored inside the output (LayerInfo::contiguous_concat), for the planned shapes.
-  bool concat_in_place = false;
+  ConcatPlace concat_in_place = ConcatPlace::kNone;
   // The producers of its inputs can write into its output, image by image
   // (plan/memory/concat_in_place.h).
   bool can_concat_in_place = false;
-  // The inputs and their gradients are sub-views of its output (LayerInfo::strided_concat), for the
-  // planned shapes and any smaller number of images.
-  bool strided_concat_in_place = false;
   // Forward runs again just before backward, without updating running statistics, so neither
   // outputs nor saved tensors are kept. The first run has no memory for saved tensors.
   bool recompute = false;
@@ -79,24 +93,16 @@ struct PlannedLayer {
   std::vector<bool> to_input;    // gradient needed, by input
   std::vector<bool> to_learned;  // gradient needed, by parameter
   std::vector<ArenaSlot> saved;  // of the run that backward follows
-  int64_t forward_scratch = 0;   // bytes
-  int64_t backward_scratch = 0;
-  int64_t state_bytes = 0;  // held by the implementation's ImplementationState
-  // Following layers that its implementation computes too, in order. Their extra inputs come after
-  // its own.
-  std::vector<int> fused;
-  std::vector<const Layer*> fused_layers;  // the same, for OpDesc
-  int fused_into = -1;          // the layer that computes this one, whose output is then a view
-  size_t extra_inputs = 0;      // of fused layers, in `inputs` after its own
-  NormFusion norm_fusion = {};  // its values come last in `inputs` and `outputs`
+  Needs needs;                   // of its implementation
+  Fusion fusion;
 
   const std::string& name() const { return layer->param().name(); }
   // Number of inputs and outputs without those of fused layers and norm fusions.
-  size_t OwnInputs() const { return inputs.size() - extra_inputs - norm_fusion.inputs(); }
-  size_t OwnOutputs() const { return outputs.size() - norm_fusion.outputs(); }
+  size_t OwnInputs() const { return inputs.size() - fusion.extra_inputs - fusion.norm.inputs(); }
+  size_t OwnOutputs() const { return outputs.size() - fusion.norm.outputs(); }
   // Returns true if that output aliases input 0, so the layer does not write it.
   bool LiesInInput(size_t output) const {
-    return !forward || in_place || (norm_fusion.emits_factors && output == 0);
+    return !forward || in_place || (fusion.norm.emits_factors && output == 0);
   }
 };
 
@@ -124,7 +130,6 @@ struct LearnedSlot {
 // disables all.
 struct PlanPasses {
   bool upload_bytes = true;     // upload images to a GPU as bytes and convert them there
-  bool fuse_relu = true;        // fuse a ReLU into the layer before it
   bool move_strides = true;     // compute only the elements that strided convolutions read
   bool memory_formats = true;   // choose the layout and stored type of each blob by estimated time
   bool fuse = true;             // fuse following layers into an implementation

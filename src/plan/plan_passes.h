@@ -14,9 +14,8 @@ struct NamedPass {
   bool PlanPasses::*on;
 };
 
-inline constexpr std::array<NamedPass, 8> kNamedPasses = {{
+inline constexpr std::array<NamedPass, 7> kNamedPasses = {{
     {"upload_bytes", &PlanPasses::upload_bytes},
-    {"fuse_relu", &PlanPasses::fuse_relu},
     {"move_strides", &PlanPasses::move_strides},
     {"memory_formats", &PlanPasses::memory_formats},
     {"fuse", &PlanPasses::fuse},

@@ -28,4 +28,8 @@ const Int8Range* Int8RangeOf(const Graph& graph, int value);
 void CheckPrecisions(const Graph& graph, const NetParameter& net, const PlanOptions& options,
                      std::vector<Problem>* warnings);
 
+// Gives a ReLU without a precision that of the convolution or product before it, which can then
+// fuse it. Changes nodes of the graph only, not what is written.
+void InheritPrecisions(Graph* graph);
+
 }  // namespace crema

@@ -70,13 +70,6 @@ std::vector<float> PlainFloats(const TensorView& view, MemoryFormat format,
   return plain;
 }
 
-// Returns true if `maker` is the ReLU fused into `layer`.
-bool IsFusedRelu(const Plan& plain, const PlannedLayer& maker, const PlannedLayer& layer) {
-  if (!layer.layer->param().has_fused_relu_param() || maker.type->name != "ReLU") return false;
-  const int read = plain.values[Index(maker.inputs[0])].producer;
-  return plain.layers[Index(read)].name() == layer.name();
-}
-
 }  // namespace
 
 void Loss::Add(std::span<const float> right, std::span<const float> other) {
@@ -133,14 +126,15 @@ AccumulatedLosses::AccumulatedLosses(const Plan& plan, const Session& right)
 void AccumulatedLosses::AfterForward(size_t n, const ForwardArgs& args) {
   const PlannedLayer& layer = plan_.layers[n];
   if (args.outputs.empty() || layer.type->name == "Reorder") return;
-  const PlannedLayer& last = layer.fused.empty() ? layer : plan_.layers[Index(layer.fused.back())];
+  const PlannedLayer& last =
+      layer.fusion.followers.empty() ? layer : plan_.layers[Index(layer.fusion.followers.back())];
   const PlannedValue& value = plan_.values[Index(last.outputs[0])];
   // If a name stands for several values (in place), the last one is kept.
   const int wanted = right_.plan().FindValue(value.name);
   if (wanted < 0 || value.spec.dtype != DType::kF32) return;
   const PlannedLayer& maker =
       right_.plan().layers[Index(right_.plan().values[Index(wanted)].producer)];
-  if (maker.name() != last.name() && !IsFusedRelu(right_.plan(), maker, layer)) return;
+  if (maker.name() != last.name()) return;
   const ConstTensorView right = right_.Data(value.name);
   if (right.empty() || right.dtype() != DType::kF32 || right.count() != args.outputs[0].count()) {
     return;

@@ -29,7 +29,7 @@ ExecContext ContextFor(const Plan& plan, ExecContext context) {
 std::string PackedKey(const Plan& plan, const PlannedLayer& layer,
                       const Implementation& implementation) {
   std::string key = StrCat(layer.name(), "\n", implementation.name);
-  for (const int other : layer.fused) {
+  for (const int other : layer.fusion.followers) {
     key += StrCat("\n", plan.layers[static_cast<size_t>(other)].name());
   }
   return key;
@@ -144,7 +144,8 @@ ForwardArgs Session::ForwardArgsOf(const PlannedLayer& layer, LayerStep* step) {
           .output_shapes = step->output_shapes,
           .external = step->external,
           .implementation_state = step->implementation_state.get(),
-          .weights_fixed = weights_fixed_};
+          .weights_fixed = weights_fixed_,
+          .fused = layer.fusion.layers};
 }
 
 // Copies inputs that were placed in the output, but not at their position for the current shapes.
@@ -171,7 +172,7 @@ void Session::RunForward(size_t index, LayerStep* step) {
       step->output_shapes[o] = step->forward_outputs[o].shape();
     }
   }
-  if (layer.concat_in_place) CopyInputsAway(layer, step);
+  if (layer.concat_in_place == ConcatPlace::kContiguous) CopyInputsAway(layer, step);
   if (step->transfer != nullptr) step->transfer->Next(step->forward_outputs);
   const ForwardArgs args = ForwardArgsOf(layer, step);
   try {
@@ -265,7 +266,8 @@ void Session::BackwardLayer(size_t index) {
   for (int n : layer.runs_again) Recompute(static_cast<size_t>(n));
   const LayerStep& step = steps_->BackwardStep(index);
   StartGradients(step);
-  if (layer.info.view || (layer.strided_concat_in_place && step.concat_in_place)) return;
+  if (layer.info.view) return;
+  if (layer.concat_in_place == ConcatPlace::kStrided && step.concat_in_place) return;
   RunBackward(index, step);
 }
 
@@ -315,7 +317,8 @@ void Session::RunBackward(size_t index, const LayerStep& step) {
                           .saved = step.saved_const,
                           .scratch = {steps_->scratch(), step.backward_scratch},
                           .state = step.state.get(),
-                          .implementation_state = step.implementation_state.get()};
+                          .implementation_state = step.implementation_state.get(),
+                          .fused = layer.fusion.layers};
   WithLayerContext(layer, [&] {
     if (observer_ != nullptr) observer_->BeforeBackward(index, args);
     CallBackward(layer, step, args);

@@ -48,7 +48,7 @@ const Implementation* FindOther(const PlannedLayer& layer, const OpDesc& query,
 void CheckAdded(const PlannedLayer& layer, const Shape& added, const Shape& output) {
   if (added == output) return;
   const auto adds = [](const Layer* fused) { return fused->param().bottom_size() > 1; };
-  FailInputs(**std::ranges::find_if(layer.fused_layers, adds),
+  FailInputs(**std::ranges::find_if(layer.fusion.layers, adds),
              StrCat("all inputs must have one shape, but two of them have ", ToString(output),
                     " and ", ToString(added)));
 }
@@ -71,7 +71,8 @@ void CheckForwardStrides(const PlannedLayer& layer, const LayerStep& step) {
 }
 
 void CheckBackwardStrides(const PlannedLayer& layer, const LayerStep& step) {
-  if (layer.info.view || (layer.strided_concat_in_place && step.concat_in_place)) return;
+  if (layer.info.view || (layer.concat_in_place == ConcatPlace::kStrided && step.concat_in_place))
+    return;
   CREMA_CHECK(AreDense(step.backward_inputs) && AreDense(step.input_grads));
   CREMA_CHECK(TakesStrides(layer, step) ||
               (AreDense(step.backward_outputs) && AreDense(step.output_grads)));
@@ -103,8 +104,8 @@ LayerStep StepBinder::MakeStep(const PlannedLayer& layer) {
   LayerStep step;
   step.info = &layer.info;
   step.implementation = layer.implementation;
-  step.forward_scratch = static_cast<size_t>(layer.forward_scratch);
-  step.backward_scratch = static_cast<size_t>(layer.backward_scratch);
+  step.forward_scratch = layer.needs.forward_scratch;
+  step.backward_scratch = layer.needs.backward_scratch;
   const bool on_gpu = context_.queue() != nullptr;
   if (on_gpu && IsHostSource(layer)) step.transfer = std::make_unique<SourceTransfer>(context_);
   BindForward(layer, &step);
@@ -203,7 +204,7 @@ void StepBinder::BindLearned(const PlannedLayer& layer, LayerStep* step) {
     const bool updated = layer.info.learned[i].statistic && parameters_.UpdatesStatistics();
     step->statistics.push_back(updated ? view : TensorView());
   }
-  for (int fused : layer.fused) {
+  for (int fused : layer.fusion.followers) {
     for (int slot : plan_.layers[static_cast<size_t>(fused)].learned) {
       step->learned.push_back(parameters_.Blob(static_cast<size_t>(slot)));
     }
@@ -278,7 +279,7 @@ void StepBinder::BindLearnedGradients(const PlannedLayer& layer, LayerStep* step
     }
   };
   add(layer);
-  for (int fused : layer.fused) add(plan_.layers[static_cast<size_t>(fused)]);
+  for (int fused : layer.fusion.followers) add(plan_.layers[static_cast<size_t>(fused)]);
 }
 
 void StepBinder::FindBufferReaders() {
@@ -330,7 +331,7 @@ std::vector<BlobSpec> StepBinder::OwnInputs(const PlannedLayer& layer) const {
 }
 
 void StepBinder::InferAgain(const PlannedLayer& layer, LayerStep* step) {
-  if (layer.fused_into >= 0) {
+  if (layer.fusion.leader >= 0) {
     const Shape shape = values_.shape(layer.inputs[0]);
     values_.SetShape(layer.outputs[0], shape);
     step->own_info = std::make_unique<LayerInfo>(layer.info);
@@ -345,7 +346,7 @@ void StepBinder::InferAgain(const PlannedLayer& layer, LayerStep* step) {
     *info = layer.implementation->Info(QueryOf(layer, context, *info));
   }
   CheckPlanned(layer, info.get());
-  for (size_t i = inputs.size(); i < inputs.size() + layer.extra_inputs; ++i) {
+  for (size_t i = inputs.size(); i < inputs.size() + layer.fusion.extra_inputs; ++i) {
     CheckAdded(layer, values_.shape(layer.inputs[i]), info->outputs[0].shape);
   }
   step->own_info = std::move(info);
@@ -429,17 +430,20 @@ void StepBinder::ReserveScratch(const OpDesc& query, LayerStep* step) {
 
 // A Concat within a Concat does not run if its output is a sub-view, nor does a view of one.
 int64_t StepBinder::OutputStride(const PlannedLayer& layer) const {
-  if (layer.outputs.size() != 1 || layer.strided_concat_in_place || layer.info.view) return 0;
+  if (layer.outputs.size() != 1 || layer.concat_in_place == ConcatPlace::kStrided ||
+      layer.info.view) {
+    return 0;
+  }
   return values_.Data(layer.outputs[0]).image_stride();
 }
 
 // Returns true if the inputs lie at their places in the output, for the current shapes.
 bool StepBinder::IsConcatInPlace(const PlannedLayer& layer) const {
-  if (layer.concat_in_place) {
+  if (layer.concat_in_place == ConcatPlace::kContiguous) {
     return std::ranges::all_of(layer.inputs,
                                [&](int v) { return values_.shape(v) == Planned(v).spec.shape; });
   }
-  if (!layer.strided_concat_in_place) return false;
+  if (layer.concat_in_place == ConcatPlace::kNone) return false;
   const auto sub_views =
       std::ranges::count_if(layer.inputs, [&](int v) { return values_.IsSubView(v); });
   const auto inputs = static_cast<std::ptrdiff_t>(layer.inputs.size());

@@ -70,7 +70,7 @@ TEST_F(ChannelsLast, ResNet50IsTransposedOnceOnItsWayIn) {
     EXPECT_EQ(ReordersOf(*deploy), (Names{"data_to_NHWC_" + halves, "fc1000_to_NCHW"}));
     EXPECT_EQ(Others(*deploy, kOfImages), Names());
     EXPECT_EQ(LayerOf(*deploy, "conv1").implementation->name, "cudnn NHWC " + halves);
-    EXPECT_EQ(LayerOf(*deploy, "conv1").fused.size(), 3U);
+    EXPECT_EQ(LayerOf(*deploy, "conv1").fusion.followers.size(), 3U);
     EXPECT_EQ(LayerOf(*deploy, "fc1000").implementation->input_format,
               precision == BF16 ? MemoryFormat::kChannelsLastBF16 : MemoryFormat::kChannelsLastF16);
     const auto train = PlanModel("resnet50/train_val.prototxt", TRAIN, {.precision = precision});
@@ -91,7 +91,7 @@ TEST_F(ChannelsLast, ResNet50InTf32Too) {
 std::vector<int64_t> CountsOfFused(const Plan& plan) {
   std::vector<int64_t> counts(4);
   for (const PlannedLayer& layer : plan.layers) {
-    if (layer.type->name == "BatchNorm") ++counts.at(layer.fused.size());
+    if (layer.type->name == "BatchNorm") ++counts.at(layer.fusion.followers.size());
   }
   return counts;
 }
@@ -102,8 +102,8 @@ TEST_F(ChannelsLast, ResNet50sNormsFuseSums) {
     const auto train = PlanModel("resnet50/train_val.prototxt", TRAIN, {.precision = precision});
     // 118 layers: 53 Scale, 16 Eltwise, 49 ReLU, which is all of them.
     EXPECT_EQ(CountsOfFused(*train), (std::vector<int64_t>{0, 4, 33, 16}));
-    EXPECT_EQ(LayerOf(*train, "bn2a_branch2c").fused.size(), 3U);
-    EXPECT_EQ(LayerOf(*train, "bn2a_branch1").fused.size(), 1U);
+    EXPECT_EQ(LayerOf(*train, "bn2a_branch2c").fusion.followers.size(), 3U);
+    EXPECT_EQ(LayerOf(*train, "bn2a_branch1").fusion.followers.size(), 1U);
   }
 }
 
@@ -190,7 +190,7 @@ layer { name: "loss" type: "Reduction" bottom: "c2" top: "loss" loss_weight: 0.0
     const auto plan = PlanOn(net, TRAIN, {.precision = precision});
     const PlannedLayer& norm = LayerOf(*plan, "bn");
     ASSERT_TRUE(IsChannelsLast(plan->values[static_cast<size_t>(norm.inputs[0])].spec.format));
-    EXPECT_EQ(norm.fused.size(), 2U);
+    EXPECT_EQ(norm.fusion.followers.size(), 2U);
     const Learnt learnt = Learn(plan, 1);
     EXPECT_NEAR(expected.loss, learnt.loss, tolerance * (std::abs(expected.loss) + 0.1));
     ExpectNear(expected.gradients, learnt.gradients, tolerance, "gradient");
@@ -234,10 +234,10 @@ TEST_F(ChannelsLast, NormsFuseSums) {
   // bf16 has three bits less than f16.
   for (const auto& [precision, tolerance] : {std::pair{TF32, 0.001}, {FP16, 0.03}, {BF16, 0.2}}) {
     const auto plan = PlanOn(Blocks(), TRAIN, {.precision = precision});
-    EXPECT_TRUE(LayerOf(*plan, "pn").fused.empty());
+    EXPECT_TRUE(LayerOf(*plan, "pn").fusion.followers.empty());
     for (const char* name : {"an", "bn"}) {
       const PlannedLayer& norm = LayerOf(*plan, name);
-      EXPECT_EQ(norm.fused.size(), 3U);
+      EXPECT_EQ(norm.fusion.followers.size(), 3U);
       for (const int v : norm.inputs) {
         EXPECT_TRUE(IsChannelsLast(plan->values[static_cast<size_t>(v)].spec.format));
       }
@@ -369,7 +369,7 @@ TEST_F(ChannelsLast, ConcatOfOneImageIsNotJoined) {
       "weight_filler { type: 'msra' } } }";
   const auto values = [&](Precision precision) {
     const auto plan = PlanOn(net, TEST, {.precision = precision});
-    EXPECT_EQ(LayerOf(*plan, "j").concat_in_place, precision == FP32);
+    EXPECT_EQ(LayerOf(*plan, "j").concat_in_place == ConcatPlace::kContiguous, precision == FP32);
     Session session(plan, Weights::Make(*plan, 3), GpuContext(3));
     FillInput(&session, "x", 1);
     session.Forward();

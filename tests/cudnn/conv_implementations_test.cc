@@ -186,7 +186,7 @@ TEST_F(CudnnImplementations, FuseSumsAndReluWhereCudnnCan) {
   for (const Precision precision : {FP32, BF16}) {
     AskAnew();
     const auto plan = PlanOn(kNet, TEST, {.precision = precision});
-    EXPECT_EQ(LayerOf(*plan, "conv2").fused_layers.size(), 2U);
+    EXPECT_EQ(LayerOf(*plan, "conv2").fusion.layers.size(), 2U);
     EXPECT_NEAR(RunNet(plan).loss, native, (precision == FP32 ? 1e-5 : 0.03) * native);
   }
 }
@@ -211,8 +211,8 @@ TEST_F(CudnnImplementations, FoldWhatScalesChannels) {
   const auto run = [&](Precision precision, std::vector<size_t> fused, bool fixed = false) {
     AskAnew();
     const auto plan = PlanOn(net, TEST, {.precision = precision});
-    EXPECT_EQ(LayerOf(*plan, "c1").fused.size(), fused[0]);
-    EXPECT_EQ(LayerOf(*plan, "c2").fused.size(), fused[1]);
+    EXPECT_EQ(LayerOf(*plan, "c1").fusion.followers.size(), fused[0]);
+    EXPECT_EQ(LayerOf(*plan, "c2").fusion.followers.size(), fused[1]);
     const std::shared_ptr<Weights> weights = Weights::Make(*plan, 3);
     for (size_t s = 0; s < plan->learned.size(); ++s) {
       // Stored statistics as of some training: mean, variance, and what both are divided by.
@@ -247,7 +247,7 @@ layer { name: "c" type: "Convolution" bottom: "x" top: "c"
 layer { name: "s" type: "Scale" bottom: "c" top: "y" scale_param { filler { value: 2 } } }
 )",
                            TEST);
-  ASSERT_EQ(LayerOf(*plan, "c").fused.size(), 1U);
+  ASSERT_EQ(LayerOf(*plan, "c").fusion.followers.size(), 1U);
   const std::shared_ptr<Weights> weights = Weights::Make(*plan, 3);
   Session session(plan, weights, GpuContext(3));
   FillInput(&session, "x", 1);
@@ -310,7 +310,7 @@ layer { name: "r1" type: "ReLU" bottom: "sum" top: "y" relu_param { negative_slo
     AskAnew();
     FakeRules().refuse = {};
     const auto plan = PlanOn(net, TEST, {.precision = precision});
-    ASSERT_EQ(LayerOf(*plan, "c1").fused.size(), 3U);
+    ASSERT_EQ(LayerOf(*plan, "c1").fusion.followers.size(), 3U);
     Session session(plan, Weights::Make(*plan, 3), GpuContext(3));
     const auto run = [&](int64_t batch) {
       session.Reshape("x", {batch, 8, 12, 10});
@@ -340,7 +340,7 @@ TEST_F(CudnnImplementations, OwnCodeFusesWhereCudnnDoesNot) {
     AskAnew();
     const auto plan = PlanOn(kNet, TEST, {.precision = precision});
     EXPECT_NE(LayerOf(*plan, "conv2").implementation->name.find("unfused"), std::string::npos);
-    EXPECT_EQ(LayerOf(*plan, "conv2").fused_layers.size(), 2U);
+    EXPECT_EQ(LayerOf(*plan, "conv2").fusion.layers.size(), 2U);
     EXPECT_NEAR(RunNet(plan).loss, native, (precision == FP32 ? 1e-5 : 0.03) * native);
   }
 }
@@ -351,7 +351,7 @@ TEST_F(CudnnImplementations, SayWhyTheyDoNotFuse) {
     return adds > 1 ? "two sums are one too many" : "";
   };
   const auto plan = PlanOn(kNet, TEST);
-  EXPECT_TRUE(LayerOf(*plan, "conv2").fused_layers.empty());
+  EXPECT_TRUE(LayerOf(*plan, "conv2").fusion.layers.empty());
   const std::string reason = ReasonOf(*plan, "conv2", "cudnn with sum");
   EXPECT_NE(reason.find("two sums are one too many"), std::string::npos) << reason;
   EXPECT_NE(reason.find("GRAPH_PATTERN"), std::string::npos) << reason;

@@ -1,5 +1,4 @@
-// Convolutions that measure and normalise for the BatchNorms next to them (graph/norm_fusion.h):
-// nets learn as without. cuDNN is a stand-in.
+// Conv-BatchNorm fusion (graph/norm_fusion.h): nets learn as without. cuDNN is a stand-in.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -97,7 +96,7 @@ double Distance(const std::vector<std::vector<float>>& expected,
 Names FusedNormsOf(const Plan& plan) {
   Names names;
   for (const PlannedLayer& layer : plan.layers) {
-    const NormFusion& norm_fusion = layer.norm_fusion;
+    const NormFusion& norm_fusion = layer.fusion.norm;
     if (norm_fusion.consumes_sums) names.push_back(StrCat(">", layer.name()));
     if (norm_fusion.consumes_factors) names.push_back(StrCat(">>", layer.name()));
     if (norm_fusion.emits_sums) names.push_back(StrCat(layer.name(), ">"));
@@ -306,7 +305,7 @@ TEST_F(BatchNormFuser, SmallVariancesAreMeasured) {
                           Norm("a", "a") + Convolution("b", "ar", 8, "kernel_size: 1") + Loss("b");
   const auto statistics = [&](bool fuses) {
     const auto plan = PlanWith(net, fuses);
-    EXPECT_EQ(LayerOf(*plan, "an").norm_fusion.consumes_sums, fuses);
+    EXPECT_EQ(LayerOf(*plan, "an").fusion.norm.consumes_sums, fuses);
     const auto weights = Weights::Make(*plan, 3);
     Session session(plan, weights, GpuContext(3));
     std::vector<float> x(static_cast<size_t>(session.MutableData("x").count()));
@@ -335,7 +334,7 @@ TEST_F(BatchNormFuser, ConstantChannelsBecomeTheirShift) {
   const std::string net = Input(4, 16, 40) + Convolution("a", "x", 32, "kernel_size: 1") +
                           Norm("a", "a") + Convolution("b", "ar", 8, "kernel_size: 1") + Loss("b");
   const auto with = PlanWith(net, true), without = PlanWith(net, false);
-  ASSERT_TRUE(LayerOf(*with, "an").norm_fusion.emits_factors);
+  ASSERT_TRUE(LayerOf(*with, "an").fusion.norm.emits_factors);
   for (const float value : {1.F, 10.F, 300.F}) {
     const auto loss_of = [&](const std::shared_ptr<const Plan>& plan) {
       Session session(plan, Weights::Make(*plan, 3), GpuContext(3));
@@ -361,7 +360,7 @@ TEST_F(BatchNormFuser, InResNet50AllNormsTakeSumsAndConvolutionsAfterReluNormali
   };
   const auto plan = plan_with(true);
   const auto count = [&](bool NormFusion::*what) {
-    return std::ranges::count_if(plan->layers, [&](const auto& l) { return l.norm_fusion.*what; });
+    return std::ranges::count_if(plan->layers, [&](const auto& l) { return l.fusion.norm.*what; });
   };
   EXPECT_EQ(count(&NormFusion::consumes_sums), 52);  // the first convolution has 3 input channels
   EXPECT_EQ(count(&NormFusion::emits_factors), 32);  // of each block the first two

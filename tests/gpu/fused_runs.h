@@ -53,7 +53,7 @@ inline Numbers RunNet(const std::string& net, Phase phase, Precision precision, 
   options.backward = phase == TRAIN;
   options.passes.fuse = fused > 0;
   const auto plan = PlanText(net, phase, options);
-  EXPECT_EQ(Norm(*plan).fused.size(), fused) << net;
+  EXPECT_EQ(Norm(*plan).fusion.followers.size(), fused) << net;
   // Small blobs are not worth the conversions.
   if (precision != FP32 && Norm(*plan).info.outputs[0].shape.count() > 10000) {
     EXPECT_EQ(Norm(*plan).implementation->name, precision == BF16 ? "cuda bf16" : "cuda f16")

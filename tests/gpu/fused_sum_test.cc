@@ -107,7 +107,7 @@ TEST(GpuFusedSum, LeavesWhatItCannotDo) {
   const auto fused = [&](const std::string& norm, const std::string& behind) {
     const auto plan = PlanOnGpu(before + norm + behind + Loss("e", "x"));
     std::vector<std::string> names;
-    for (const int n : Norm(*plan).fused) {
+    for (const int n : Norm(*plan).fusion.followers) {
       names.push_back(plan->layers[static_cast<size_t>(n)].name());
     }
     return names;
@@ -145,13 +145,13 @@ TEST(GpuFusedSum, KeepsWhatBackwardReads) {
     EXPECT_EQ(norm.info.backward_reads_input, std::vector<bool>{true});
     EXPECT_EQ(norm.info.backward_reads_output, std::vector<bool>{relu});
     ASSERT_EQ(norm.inputs.size(), 2U);
-    EXPECT_EQ(norm.extra_inputs, 1U);
+    EXPECT_EQ(norm.fusion.extra_inputs, 1U);
     EXPECT_EQ(norm.to_input, (std::vector<bool>{true, true}));
     // The gradient of z is made where that of the output was; that of x is not.
     const auto gradient = [&](int v) {
       return plan->values[static_cast<size_t>(v)].gradient.offset;
     };
-    const int last = plan->layers[static_cast<size_t>(norm.fused.back())].outputs[0];
+    const int last = plan->layers[static_cast<size_t>(norm.fusion.followers.back())].outputs[0];
     EXPECT_EQ(gradient(norm.inputs[1]), gradient(last));
     EXPECT_NE(gradient(norm.inputs[0]), gradient(last));
   }
@@ -190,7 +190,7 @@ TEST(GpuFusedSum, RunsAgain) {
   const std::string tight = StrCat("memory_budget: ", budget, "\n", net);
   const auto plan = PlanOnGpu(tight);
   EXPECT_TRUE(Norm(*plan).recompute);
-  EXPECT_EQ(Norm(*plan).fused.size(), 2U);
+  EXPECT_EQ(Norm(*plan).fusion.followers.size(), 2U);
   const Numbers kept = RunNet(net, TRAIN, FP32, 2), again = RunNet(tight, TRAIN, FP32, 2);
   EXPECT_EQ(kept.losses, again.losses);
   EXPECT_EQ(kept.gradients, again.gradients);

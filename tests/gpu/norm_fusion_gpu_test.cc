@@ -1,5 +1,5 @@
-// BatchNorms that hand statistics to the convolutions next to them (graph/norm_fusion.h) by cuDNN
-// itself; tests/cudnn has the same on a stand-in.
+// Conv-BatchNorm fusion (graph/norm_fusion.h) by cuDNN itself; tests/cudnn has the same on a
+// stand-in.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ bool HasCudnn() {
 Numbers RunNormFusion(bool fuses, Precision precision) {
   const auto plan = PlanNormFusion(fuses, precision);
   const auto fusing =
-      std::ranges::count_if(plan->layers, [](const auto& l) { return l.norm_fusion.any(); });
+      std::ranges::count_if(plan->layers, [](const auto& l) { return l.fusion.norm.any(); });
   // The three BatchNorms, and the convolutions around them.
   if (precision == FP16) {
     EXPECT_EQ(fusing, fuses ? 6 : 0);

@@ -62,43 +62,5 @@ TEST(InsertSplits, InPlaceChainsStayWhole) {
   EXPECT_EQ(graph.nodes.size(), 3U);
 }
 
-const char* kIp = "inner_product_param { num_output: 4 } ";
-
-TEST(FuseRelu, BecomesOneNode) {
-  Graph graph = GraphOf(
-      std::string(kData) +
-      "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"data\" top: \"ip\" " + kIp + "}\n" +
-      "layer { name: \"r\" type: \"ReLU\" bottom: \"ip\" top: \"ip\" "
-      "relu_param { negative_slope: 0.25 } }\n");
-  FuseRelu({}, &graph);
-  ExpectSameNet(
-      graph, std::string(kData) +
-                 "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"data\" top: \"ip\" " + kIp +
-                 "fused_relu_param { negative_slope: 0.25 } }\n");
-}
-
-TEST(FuseRelu, LeavesOthersAlone) {
-  const std::vector<std::string> untouched = {
-      // Somebody else reads the value before the ReLU.
-      std::string("layer { name: \"ip\" type: \"InnerProduct\" bottom: \"data\" top: \"ip\" ") +
-          kIp +
-          "}\nlayer { name: \"r\" type: \"ReLU\" bottom: \"ip\" top: \"r\" }\n"
-          "layer { name: \"t\" type: \"TanH\" bottom: \"ip\" top: \"t\" }\n",
-      // A negative slope: the sign of the output does not determine the sign of the input.
-      std::string("layer { name: \"ip\" type: \"InnerProduct\" bottom: \"data\" top: \"ip\" ") +
-          kIp +
-          "}\nlayer { name: \"r\" type: \"ReLU\" bottom: \"ip\" top: \"r\" relu_param { "
-          "negative_slope: -1 } }\n",
-      // Not a layer that can carry it.
-      "layer { name: \"t\" type: \"TanH\" bottom: \"data\" top: \"t\" }\n"
-      "layer { name: \"r\" type: \"ReLU\" bottom: \"t\" top: \"r\" }\n"};
-  for (const std::string& rest : untouched) {
-    Graph graph = GraphOf(kData + rest);
-    const std::string before = PrintText(ToNetParameter(graph));
-    FuseRelu({}, &graph);
-    EXPECT_EQ(PrintText(ToNetParameter(graph)), before);
-  }
-}
-
 }  // namespace
 }  // namespace crema

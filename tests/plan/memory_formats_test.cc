@@ -181,17 +181,17 @@ TEST_F(MemoryFormats, AConvolutionFusesWhatFollowsIt) {
   const auto plan = PlanText(text, TEST, {.backward = false});
   const auto fused = [&](const std::string& by) {
     std::vector<std::string> names;
-    for (int n : Named(*plan, by).fused) names.push_back(plan->layers[size_t(n)].name());
+    for (int n : Named(*plan, by).fusion.followers) names.push_back(plan->layers[size_t(n)].name());
     return names;
   };
   EXPECT_EQ(fused("a"), (std::vector<std::string>{"n", "s", "r"}));
   EXPECT_EQ(fused("b"), (std::vector<std::string>{"m", "e", "q"}));
-  EXPECT_EQ(Named(*plan, "b").extra_inputs, 1U);
+  EXPECT_EQ(Named(*plan, "b").fusion.extra_inputs, 1U);
   EXPECT_NE(DescribePlan(*plan).find("in a"), std::string::npos);
   // Statistics of the batch are not known before it, and backward needs what was fused.
-  EXPECT_TRUE(Named(*PlanText(text, TRAIN, {.backward = false}), "a").fused.empty());
+  EXPECT_TRUE(Named(*PlanText(text, TRAIN, {.backward = false}), "a").fusion.followers.empty());
   const std::string loss = Layer("Reduction", "loss", "c", "loss_weight: 1");
-  EXPECT_TRUE(Named(*PlanText(text + loss, TEST), "a").fused.empty());
+  EXPECT_TRUE(Named(*PlanText(text + loss, TEST), "a").fusion.followers.empty());
 }
 
 TEST_F(MemoryFormats, WhatFusedLayersWouldReadIsNotKept) {
@@ -200,7 +200,7 @@ TEST_F(MemoryFormats, WhatFusedLayersWouldReadIsNotKept) {
                            Layer("Scale", "s", "n") + Layer("Eltwise", "e", "s x") +
                            Conv("b", "e", 16) + Layer("Reduction", "l", "b", "loss_weight: 1");
   const auto plan = PlanText(text, TRAIN);
-  ASSERT_EQ(Named(*plan, "n").fused.size(), 1U);
+  ASSERT_EQ(Named(*plan, "n").fusion.followers.size(), 1U);
   EXPECT_TRUE(Named(*plan, "e").in_place);
 }
 
@@ -209,8 +209,8 @@ TEST_F(MemoryFormats, WhatOthersReadIsNotFused) {
       Input(16, 64) + Conv("a", "x", 16) + Layer("BatchNorm", "n", "a") + Conv("b", "n", 16) +
           Layer("Eltwise", "e", "n b", "eltwise_param { coeff: 1 coeff: -1 }"),
       TEST, {.backward = false});
-  EXPECT_EQ(Named(*plan, "a").fused.size(), 1U);  // n, whose output has two readers
-  EXPECT_TRUE(Named(*plan, "b").fused.empty());   // a difference is no sum
+  EXPECT_EQ(Named(*plan, "a").fusion.followers.size(), 1U);  // n, whose output has two readers
+  EXPECT_TRUE(Named(*plan, "b").fusion.followers.empty());   // a difference is no sum
 }
 
 class BFloat16Formats : public MemoryFormats {

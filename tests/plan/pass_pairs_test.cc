@@ -39,11 +39,10 @@ std::string Describe(const Plan& plan) {
     text += StrCat(layer.type->name, Names(plan, layer.inputs), " ->", Names(plan, layer.outputs));
     const ConvolutionParameter& conv = layer.layer->param().convolution_param();
     if (conv.stride_size() > 0) text += StrCat(", stride ", conv.stride(0));
-    if (layer.layer->param().has_fused_relu_param()) text += ", ReLU";
     if (layer.in_place) text += ", in place";
-    if (layer.concat_in_place || layer.strided_concat_in_place) text += ", nothing to copy";
-    if (layer.fused_into >= 0) {
-      text += ", in " + plan.layers[static_cast<size_t>(layer.fused_into)].name();
+    if (layer.concat_in_place != ConcatPlace::kNone) text += ", nothing to copy";
+    if (layer.fusion.leader >= 0) {
+      text += ", in " + plan.layers[static_cast<size_t>(layer.fusion.leader)].name();
     }
     text += "\n";
   }
@@ -81,7 +80,7 @@ std::string Layer(const std::string& type, const std::string& name, const std::s
 INSTANTIATE_TEST_SUITE_P(
     OfThePlan, PassPairs,
     testing::Values(
-        PassPair{.pass = "fuse_relu",
+        PassPair{.pass = "fuse",
                  .net = Input(8, 6) + Conv("c", "x", "num_output: 8 kernel_size: 3") +
                         Layer("ReLU", "r", "c") + Layer("Sigmoid", "s", "r"),
                  .options = {.backward = false},
@@ -90,7 +89,8 @@ INSTANTIATE_TEST_SUITE_P(
                            "ReLU c -> r\n"
                            "Sigmoid r -> s\n",
                  .after = "Input -> x\n"
-                          "Convolution x -> r, ReLU\n"
+                          "Convolution x -> c\n"
+                          "ReLU c -> r, in c\n"
                           "Sigmoid r -> s\n"},
         PassPair{.pass = "move_strides",
                  .net = Input(8, 6) + Conv("c", "x", "num_output: 8 kernel_size: 3") +
@@ -137,7 +137,10 @@ INSTANTIATE_TEST_SUITE_P(
                           "Scale n -> k, in n\n"
                           "ReLU k -> r, in n\n"
                           "Sigmoid r -> s\n"}),
-    [](const auto& test) { return test.param.pass; });
+    [](const auto& test) {
+      const bool gpu = test.param.options.device.type == DeviceType::kCuda;
+      return test.param.pass + (gpu ? "_on_a_gpu" : "");
+    });
 
 }  // namespace
 }  // namespace crema

@@ -64,7 +64,7 @@ TEST(Pinned, LayersAreNotFused) {
   const PlanOptions options{.backward = false, .pinned = {{"r", "native"}}};
   const auto plan = PlanText(kNet, TEST, options);
   ASSERT_NE(Find(*plan, "r"), nullptr);
-  EXPECT_EQ(Find(*plan, "r")->fused_into, -1);
+  EXPECT_EQ(Find(*plan, "r")->fusion.leader, -1);
   EXPECT_EQ(Find(*plan, "r")->implementation->name, kNativeImplementation);
 }
 

@@ -35,7 +35,7 @@ layer { name: 'g' type: 'Convolution' bottom: 'f' top: 'g' convolution_param { n
 )";
 
 struct Facts {
-  bool has_relu = false;  // as a layer of its own
+  bool has_relu = false;  // computed by itself
   bool strides = false;   // 'f' has that of 'g'
   bool blocked = false;
   bool fused = false;
@@ -48,10 +48,10 @@ Facts FactsOf(const std::string& passes) {
   const auto plan = test::PlanText(kNet, TEST, {.backward = false, .passes = ParsePasses(passes)});
   Facts facts;
   for (const PlannedLayer& layer : plan->layers) {
-    facts.has_relu = facts.has_relu || layer.type->name == "ReLU";
+    facts.has_relu = facts.has_relu || (layer.type->name == "ReLU" && layer.fusion.leader < 0);
     facts.strides = facts.strides || (layer.name() == "f" &&
                                       layer.layer->param().convolution_param().stride_size() > 0);
-    facts.fused = facts.fused || layer.fused_into >= 0;
+    facts.fused = facts.fused || layer.fusion.leader >= 0;
     facts.shares = facts.shares || layer.in_place;
     // Reorders have no native implementation.
     facts.fast_implementations = facts.fast_implementations ||
@@ -87,12 +87,6 @@ class Passes : public testing::Test {
   Facts all_;
 };
 
-TEST_F(Passes, WithoutFuseReluItIsALayer) {
-  all_.has_relu = true;
-  EXPECT_EQ(FactsOf("-fuse_relu,-fuse").has_relu, true);
-  EXPECT_EQ(FactsOf("-fuse_relu"), all_);
-}
-
 TEST_F(Passes, WithoutMoveStridesTheyStayWhereTheyAre) {
   all_.strides = false;
   EXPECT_EQ(FactsOf("-move_strides"), all_);
@@ -107,6 +101,7 @@ TEST_F(Passes, WithoutMemoryFormatsAllIsPlain) {
 
 TEST_F(Passes, WithoutFuseEachLayerWorks) {
   all_.fused = false;
+  all_.has_relu = true;
   EXPECT_EQ(FactsOf("-fuse"), all_);
 }
 
@@ -119,45 +114,46 @@ TEST_F(Passes, WithoutOptimizedImplementationsAllIsNative) {
   const Facts facts = FactsOf("-optimized_implementations");
   EXPECT_FALSE(facts.fast_implementations);
   EXPECT_FALSE(facts.blocked);
-  EXPECT_FALSE(facts.fused);
+  EXPECT_FALSE(facts.has_relu);  // native convolutions fuse it
   EXPECT_TRUE(facts.shares);
 }
 
 TEST_F(Passes, NoneIsWhatItSays) { EXPECT_EQ(FactsOf("none"), (Facts{.has_relu = true})); }
 
 TEST_F(Passes, EachAloneDoesWhatItDoes) {
-  EXPECT_FALSE(FactsOf("none,+fuse_relu").has_relu);
+  EXPECT_FALSE(FactsOf("none,+fuse").has_relu);
   EXPECT_TRUE(FactsOf("none,+move_strides").strides);
   EXPECT_TRUE(FactsOf("none,+share_memory").shares);
   EXPECT_TRUE(FactsOf("none,+optimized_implementations").fast_implementations);
-  // These two choose among rows, and the native ones are plain and do one layer.
+  EXPECT_TRUE(FactsOf("none,+fuse").fused);
+  // Native implementations are plain.
   EXPECT_TRUE(FactsOf("none,+optimized_implementations,+memory_formats").blocked);
-  EXPECT_TRUE(FactsOf("none,+optimized_implementations,+memory_formats,+fuse").fused);
 }
 
 TEST(ParsePasses, StartsFromAllAndGoesInOrder) {
   EXPECT_TRUE(ParsePasses("").fuse);
   EXPECT_TRUE(ParsePasses("all").share_memory);
   EXPECT_FALSE(ParsePasses("-fuse").fuse);
-  EXPECT_TRUE(ParsePasses("-fuse").fuse_relu);
+  EXPECT_TRUE(ParsePasses("-fuse").memory_formats);
   const PlanPasses one = ParsePasses("none,+fuse");
   EXPECT_TRUE(one.fuse);
-  EXPECT_FALSE(one.fuse_relu || one.memory_formats || one.share_memory ||
-               one.optimized_implementations || one.fuse_batch_norm || one.move_strides);
+  EXPECT_FALSE(one.memory_formats || one.share_memory || one.optimized_implementations ||
+               one.fuse_batch_norm || one.move_strides);
   EXPECT_TRUE(ParsePasses("-fuse,all").fuse);
 }
 
 TEST(ParsePasses, SaysWhichNamesThereAre) {
-  for (const std::string wrong : {"-absrob", "fuse", "-", "all,", "+fuse-relu"}) {
+  for (const std::string wrong : {"-absrob", "fuse", "-", "all,", "+fuse-batch-norm"}) {
     try {
       ParsePasses(wrong);
       ADD_FAILURE() << wrong;
     } catch (const Error& error) {
       EXPECT_EQ(error.problems().front().code, ErrorCode::kInvalidArgument);
       const std::string text = error.what();
-      EXPECT_NE(text.find("fuse_relu move_strides memory_formats fuse fuse_batch_norm share_memory "
-                          "optimized_implementations"),
-                std::string::npos)
+      EXPECT_NE(
+          text.find("upload_bytes move_strides memory_formats fuse fuse_batch_norm share_memory "
+                    "optimized_implementations"),
+          std::string::npos)
           << text;
     }
   }

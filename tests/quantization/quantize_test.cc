@@ -148,7 +148,7 @@ TEST_F(Quantize, KeepsLayersWithoutProductsToo) {
   for (const std::string& name : options.keep_float) {
     const auto layer = std::ranges::find(plan->layers, name, &PlannedLayer::name);
     ASSERT_NE(layer, plan->layers.end()) << name << " is done by another layer";
-    EXPECT_LT(layer->fused_into, 0) << name;
+    EXPECT_LT(layer->fusion.leader, 0) << name;
     EXPECT_TRUE(layer->implementation == nullptr ||
                 !layer->implementation->name.starts_with("int8"))
         << name;

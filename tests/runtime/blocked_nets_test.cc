@@ -128,7 +128,7 @@ std::vector<std::vector<float>> Iterate(const std::string& text, const PlanOptio
 int FusedOf(const std::string& text, Phase phase = TRAIN, const PlanOptions& options = {}) {
   const auto plan = PlanText(text, phase, options);
   return static_cast<int>(std::ranges::count_if(
-      plan->layers, [](const PlannedLayer& layer) { return layer.fused_into >= 0; }));
+      plan->layers, [](const PlannedLayer& layer) { return layer.fusion.leader >= 0; }));
 }
 
 TEST(BlockedNets, BatchNormFusesScaleAndReluInTraining) {

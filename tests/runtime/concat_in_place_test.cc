@@ -33,7 +33,7 @@ using Numbers = std::vector<std::vector<float>>;
 
 bool Joins(const Plan& plan, const std::string& name) {
   for (const PlannedLayer& layer : plan.layers) {
-    if (layer.name() == name) return layer.strided_concat_in_place;
+    if (layer.name() == name) return layer.concat_in_place == ConcatPlace::kStrided;
   }
   ADD_FAILURE() << name;
   return false;
@@ -264,7 +264,7 @@ TEST_F(ConcatInPlace, RandomNets) {
       const PlanOptions options{.threads = 1 + static_cast<int>(seed % 2), .backward = backward};
       const auto plan = PlanText(text, TRAIN, options);
       joined += static_cast<int>(
-          std::ranges::count_if(plan->layers, &PlannedLayer::strided_concat_in_place));
+          std::ranges::count(plan->layers, ConcatPlace::kStrided, &PlannedLayer::concat_in_place));
       ASSERT_NO_FATAL_FAILURE(ExpectSameAsApart(text, options, 1e-4));
       ASSERT_NO_FATAL_FAILURE(ExpectSameWhenSmaller(text, options));
     }

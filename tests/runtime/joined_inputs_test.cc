@@ -48,7 +48,7 @@ struct Net {
 
   bool Joins(const std::string& name) const {
     for (const PlannedLayer& layer : plan->layers) {
-      if (layer.name() == name) return layer.concat_in_place;
+      if (layer.name() == name) return layer.concat_in_place == ConcatPlace::kContiguous;
     }
     ADD_FAILURE() << name;
     return false;

@@ -1,9 +1,6 @@
 // Rewrites of the graph. Each is one file and does not change what the net computes.
 #pragma once
 
-#include <map>
-#include <string>
-
 #include "graph/graph.h"
 #include "graph/infer.h"
 
@@ -14,11 +11,6 @@ namespace crema {
 // weight counts as a reader. Backward requires this pass, so it cannot be disabled; the type
 // "Split" must be in the registry.
 void InsertSplits(Graph* graph, const Registry& registry);
-
-// Fuses a ReLU into a Convolution or InnerProduct whose sole consumer it is, as fused_relu_param:
-// this saves one pass over the output. Only for slopes >= 0, where the sign of the output
-// determines the sign of the input. Does not change `pinned` layers (PlanOptions).
-void FuseRelu(const std::map<std::string, std::string>& pinned, Graph* graph);
 
 // If all consumers of a value are 1x1 convolutions with the same stride, the elements between those
 // that they read are not needed. The producing convolutions take over the stride, through layers

@@ -1,8 +1,7 @@
 // InnerProduct: Y = X W^T + b, where X is the input as a matrix: axes before `axis` are rows, the
 // rest are columns. W is (num_output, columns), or (columns, num_output) with `transpose`.
 // dX = dY W, dW = dY^T X, db = column sums of dY.
-// With fused_relu_param a ReLU is applied to the output; backward then takes the mask from the
-// output.
+// A fused ReLU is applied to the output; backward then takes the mask from the output.
 #include "layers/arithmetic/inner_product.h"
 
 #include <algorithm>
@@ -59,7 +58,7 @@ int InnerProduct::Axis(const Shape& input) const {
 // Holds the gradient masked by the fused ReLU.
 size_t InnerProduct::BackwardScratch(const InferContext& context, const LayerInfo& info,
                                      int) const {
-  if (!relu().on) return 0;
+  if (!info.backward_reads_output[0]) return 0;
   const int64_t count = info.outputs[0].shape.count();
   return kScratchSlack +
          (context.dtype == DType::kF32 ? ScratchBytes<float>(count) : ScratchBytes<double>(count));
@@ -84,7 +83,7 @@ LayerInfo InnerProduct::Infer(const InferContext& context) const {
                           ip_.weight_filler()});
   if (ip_.bias_term()) info.learned.push_back({"bias", Shape{outputs}, ip_.bias_filler()});
   info.backward_reads_input = {true};
-  info.backward_reads_output = {relu().on};
+  info.backward_reads_output = {ReluOf(*this, {}).on};
   info.macs = input.count() * outputs;
   return info;
 }
@@ -104,7 +103,8 @@ void InnerProduct::Forward(const ForwardArgs& args) const {
               ip_.transpose() ? n : k, T(0), y, n);
     }
     const T* bias = ip_.bias_term() ? args.learned[1].data<T>() : nullptr;
-    if (bias != nullptr || relu().on) AddColumnBiasRelu<T>(m, n, bias, relu(), y);
+    const FusedRelu relu = ReluOf(*this, args.fused);
+    if (bias != nullptr || relu.on) AddColumnBiasRelu<T>(m, n, bias, relu, y);
   });
 }
 
@@ -117,9 +117,9 @@ void InnerProduct::Backward(const BackwardArgs& args) const {
     const int threads = args.context.threads();
     const T* x = args.inputs[0].data<T>();
     const T* dy = args.output_grads[0].data<T>();
-    if (relu().on) {
+    if (const FusedRelu relu = ReluOf(*this, args.fused); relu.on) {
       T* masked = ScratchCutter(args.scratch).Take<T>(m * n);
-      MaskByOutput<T>(m * n, relu().slope, args.outputs[0].data<T>(), dy, masked);
+      MaskByOutput<T>(m * n, relu.slope, args.outputs[0].data<T>(), dy, masked);
       dy = masked;
     }
     if (!args.learned_grads[0].empty()) {
@@ -178,7 +178,9 @@ void RegisterInnerProduct(Registry& registry) {
   const std::vector<ImplementationPtr> int8 = Int8InnerProductImplementations();
   type.implementations.insert(type.implementations.begin(), int8.begin(), int8.end());
 #endif
-  type.implementations.push_back(NativeOnBlockedInput());
+  const ImplementationPtr native = NativeWithRelu();
+  type.implementations.push_back(OnBlockedInput(native, "blocked input"));
+  type.implementations.push_back(native);
   type.samples = {
       Sample("plain", "num_output: 5", {3, 4}),
       Sample("image", "num_output: 4", {2, 3, 2, 2}),

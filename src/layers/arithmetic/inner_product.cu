@@ -15,8 +15,8 @@ using Sizes = InnerProductSizes;
 template <typename T>
 void AddBiasRelu(const CudaQueue& queue, const Sizes& s, const T* bias, T* y) {
   const int64_t columns = s.columns;
-  const bool relu = s.relu;
-  const float slope = s.slope;
+  const bool relu = s.relu.on;
+  const float slope = s.relu.slope;
   ForElements(queue, "AddBiasRelu", s.rows * columns, [=] CREMA_HOST_DEVICE(int64_t i) {
     float value = ToFloat(y[i]);
     if (bias != nullptr) value += ToFloat(bias[i % columns]);
@@ -35,11 +35,11 @@ void MaskGradient(const CudaQueue& queue, int64_t count, float slope, const T* y
 
 }  // namespace
 
-InnerProductSizes::InnerProductSizes(const Layer& layer, const Shape& input)
+InnerProductSizes::InnerProductSizes(const Layer& layer, const Shape& input,
+                                     std::span<const Layer* const> fused)
     : transpose(layer.param().inner_product_param().transpose()),
       bias(layer.param().inner_product_param().bias_term()),
-      relu(layer.param().has_fused_relu_param()),
-      slope(layer.param().fused_relu_param().negative_slope()) {
+      relu(ReluOf(layer, fused)) {
   const int axis = input.CanonicalAxis(layer.param().inner_product_param().axis());
   rows = input.count(0, axis);
   depth = input.count(axis);
@@ -49,18 +49,18 @@ InnerProductSizes::InnerProductSizes(const Layer& layer, const Shape& input)
 void CudaInnerProductForward(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const ConstTensorView& x = args.inputs[0];
-  const Sizes s(layer, x.shape());
+  const Sizes s(layer, x.shape(), args.fused);
   void* y = args.outputs[0].raw();
   CudaGemm(queue, x.dtype(), false, !s.transpose, s.rows, s.columns, s.depth, x.raw(), s.depth,
            args.learned[0].raw(), s.transpose ? s.columns : s.depth, 0, y, s.columns);
-  if (!s.bias && !s.relu) return;
+  if (!s.bias && !s.relu.on) return;
   DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
     AddBiasRelu(queue, s, s.bias ? Elements<T>(args.learned[1]) : nullptr, static_cast<T*>(y));
   });
 }
 
 size_t CudaInnerProductBackwardScratch(const OpDesc& query) {
-  if (!query.layer.param().has_fused_relu_param()) return 0;
+  if (!ReluOf(query).on) return 0;
   const auto count = static_cast<size_t>(query.info.outputs[0].shape.count());
   return count * SizeOf(query.context.dtype);
 }
@@ -70,10 +70,10 @@ namespace {
 // Returns dy masked by the fused ReLU, in scratch memory; dy itself without one.
 const void* MaskedGradient(const CudaQueue& queue, const Sizes& s, const BackwardArgs& args) {
   const ConstTensorView& dy = args.output_grads[0];
-  if (!s.relu) return dy.raw();
+  if (!s.relu.on) return dy.raw();
   void* masked = args.scratch.data();
   DispatchCudaFloat(dy.dtype(), [&]<typename T>(T) {
-    MaskGradient(queue, dy.count(), s.slope, Elements<T>(args.outputs[0]), Elements<T>(dy),
+    MaskGradient(queue, dy.count(), s.relu.slope, Elements<T>(args.outputs[0]), Elements<T>(dy),
                  static_cast<T*>(masked));
   });
   return masked;
@@ -85,7 +85,7 @@ void CudaInnerProductBackward(const Layer& layer, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const ConstTensorView& x = args.inputs[0];
   const DType dtype = x.dtype();
-  const Sizes s(layer, x.shape());
+  const Sizes s(layer, x.shape(), args.fused);
   const void* dy = MaskedGradient(queue, s, args);
   if (!args.learned_grads[0].empty()) {
     void* dweight = args.learned_grads[0].raw();
@@ -135,7 +135,10 @@ ImplementationPtr OfOnePixel(const ImplementationPtr& implementation) {
 void RegisterInnerProductCuda(Registry& registry) {
   const ImplementationPtr implementation =
       MakeCudaImplementation(CudaInnerProductForward, CudaInnerProductBackward,
-                             {.backward_scratch = CudaInnerProductBackwardScratch}, "cublas");
+                             {.can_fuse = CanFuseRelu,
+                              .backward_scratch = CudaInnerProductBackwardScratch,
+                              .info = InfoWithRelu},
+                             "cublas");
   registry.AddImplementation("InnerProduct", OfOnePixel(implementation));
 #ifdef __CUDACC__
   registry.AddImplementation("InnerProduct", OfOnePixel(CublasLtInnerProductImplementation()));

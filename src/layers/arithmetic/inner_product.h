@@ -6,7 +6,7 @@
 
 #include "crema.pb.h"
 #include "graph/implementation.h"
-#include "math/bias_activation.h"
+#include "layers/fused_relu.h"
 
 namespace crema {
 
@@ -20,9 +20,6 @@ class InnerProduct final : public Layer {
   void Backward(const BackwardArgs& args) const override;
   size_t BackwardScratch(const InferContext& context, const LayerInfo& info, int) const override;
 
-  FusedRelu relu() const {
-    return {param().has_fused_relu_param(), param().fused_relu_param().negative_slope()};
-  }
   bool has_bias() const { return ip_.bias_term(); }
   bool transposed() const { return ip_.transpose(); }
   int64_t outputs() const { return ip_.num_output(); }

@@ -3,6 +3,7 @@
 
 #include "core/strings.h"
 #include "layers/arithmetic/inner_product_implementations.h"
+#include "layers/fused_relu.h"
 #include "plan/precision.h"
 
 namespace crema {
@@ -55,9 +56,11 @@ ImplementationPtr BFloat16InnerProductImplementation() {
   };
   return MakeSimpleImplementation<StatefulImplementation<State>>({.name = "onednn bf16"},
                                                                  {.supports = Supports,
+                                                                  .can_fuse = CanFuseRelu,
                                                                   .forward = Forward,
                                                                   .forward_scratch = scratch,
-                                                                  .state_bytes = state_bytes});
+                                                                  .state_bytes = state_bytes,
+                                                                  .info = InfoWithRelu});
 }
 
 }  // namespace crema

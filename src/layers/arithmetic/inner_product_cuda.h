@@ -1,16 +1,19 @@
 // GPU implementations of InnerProduct.
 #pragma once
 
+#include <span>
+
 #include "graph/implementation.h"
+#include "layers/fused_relu.h"
 
 namespace crema {
 
 // Matrices of a layer: the input is rows x depth, the output rows x columns.
 struct InnerProductSizes {
-  InnerProductSizes(const Layer& layer, const Shape& input);
+  InnerProductSizes(const Layer& layer, const Shape& input, std::span<const Layer* const> fused);
 
-  bool transpose, bias, relu;
-  float slope;  // of the fused ReLU
+  bool transpose, bias;
+  FusedRelu relu;
   int64_t rows, depth, columns;
 };
 

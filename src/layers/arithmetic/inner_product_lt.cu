@@ -17,13 +17,15 @@ namespace {
 constexpr size_t kWorkspaceLine = 256;
 
 Support Supports(const OpDesc& query) {
-  const InnerProductSizes s(query.layer, query.context.inputs[0].shape);
+  const InnerProductSizes s(query.layer, query.context.inputs[0].shape, query.fused);
   if (s.rows == 0 || s.depth == 0 || s.columns == 0) return Support::No("there is nothing to do");
-  if (s.relu && s.slope != 0) return Support::No("its ReLU has no slope");
+  if (s.relu.on && s.relu.slope != 0) return Support::No("its ReLU has no slope");
   const std::string why_not = WhyNoCublasLt();
   if (!why_not.empty()) return Support::No(StrCat("cuBLASLt cannot be used: ", why_not));
   return SupportsCudaFloats(query);
 }
+
+bool CanFuse(const OpDesc& query) { return CanFuseRelu(query) && Supports(query).yes; }
 
 // Returns the workspace of algorithms that split the sums: some copies of the outputs in f32,
 // within NVIDIA's recommendation.
@@ -34,7 +36,7 @@ size_t Workspace(const InnerProductSizes& s) {
 }
 
 size_t ForwardScratch(const OpDesc& query) {
-  const InnerProductSizes s(query.layer, query.context.inputs[0].shape);
+  const InnerProductSizes s(query.layer, query.context.inputs[0].shape, query.fused);
   return Workspace(s) + kWorkspaceLine;
 }
 
@@ -58,7 +60,7 @@ LtProductConfig ConfigOf(const InnerProductSizes& s, DType dtype) {
           .ldb = s.transpose ? s.columns : s.depth,
           .ldc = s.columns,
           .bias = s.bias,
-          .relu = s.relu,
+          .relu = s.relu.on,
           .workspace = Workspace(s)};
 }
 
@@ -70,7 +72,7 @@ void* Aligned(std::span<std::byte> scratch) {
 void Forward(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const ConstTensorView& x = args.inputs[0];
-  const InnerProductSizes s(layer, x.shape());
+  const InnerProductSizes s(layer, x.shape(), args.fused);
   const LtPointers pointers{.a = x.raw(),
                             .b = args.learned[0].raw(),
                             .bias = s.bias ? args.learned[1].raw() : nullptr,
@@ -89,8 +91,10 @@ ImplementationPtr CublasLtInnerProductImplementation() {
   return MakeCudaImplementation<StatefulImplementation<State>>(
       Forward, CudaInnerProductBackward,
       {.supports = Supports,
+       .can_fuse = CanFuse,
        .forward_scratch = ForwardScratch,
-       .backward_scratch = CudaInnerProductBackwardScratch},
+       .backward_scratch = CudaInnerProductBackwardScratch,
+       .info = InfoWithRelu},
       "cublaslt");
 }
 

@@ -45,9 +45,11 @@ ImplementationPtr MakeImplementation() {
   };
   return MakeSimpleImplementation<StatefulImplementation<State>>({.name = "onednn"},
                                                                  {.supports = Supports,
+                                                                  .can_fuse = CanFuseRelu,
                                                                   .forward = Forward,
                                                                   .forward_scratch = scratch,
-                                                                  .state_bytes = state_bytes});
+                                                                  .state_bytes = state_bytes,
+                                                                  .info = InfoWithRelu});
 }
 
 }  // namespace
@@ -62,7 +64,7 @@ PackedProductConfig PackedProductConfigOf(const OpDesc& query, DType type) {
           .transposed = layer.transposed(),
           .type = type,
           .bias = layer.has_bias(),
-          .relu = layer.relu(),
+          .relu = ReluOf(query),
           .threads = query.threads};
 }
 

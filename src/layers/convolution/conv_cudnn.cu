@@ -85,8 +85,9 @@ Support Supports(const OpDesc& query, const Kind& kind, CudnnSupportCache* answe
 }
 
 bool CanFuse(const OpDesc& query, const Kind& kind, CudnnSupportCache* answers) {
-  if (query.backward || !WhyNoCudnn().empty()) return false;
-  const CudnnConvLayer layer(query, false, kind.channels_last);
+  if (!WhyNoCudnn().empty()) return false;
+  if ((query.backward || kind.transposed) && !CanFuseRelu(query)) return false;
+  const CudnnConvLayer layer(query, kind.transposed, kind.channels_last);
   return layer.possible && answers->WhyNot(layer.Forward(kind.fused), query.gpu).empty();
 }
 
@@ -97,7 +98,7 @@ CudnnConvLayer::CudnnConvLayer(const OpDesc& query, bool is_transposed, bool cha
       own_bias(query.layer.param().convolution_param().bias_term()),
       bias(own_bias),
       fused_layers(query.fused.begin(), query.fused.end()),
-      relu(ConvRelu(query.layer)),
+      relu(ReluOf(query)),
       norm_fusion(query.norm_fusion) {
   if (!transposed) {
     const ConvEpilogue epilogue(static_cast<const Convolution&>(query.layer), query.fused);
@@ -105,7 +106,6 @@ CudnnConvLayer::CudnnConvLayer(const OpDesc& query, bool is_transposed, bool cha
     possible = epilogue.possible() && fold.possible();
     bias = own_bias || fold.any();
     sum = epilogue.sum();
-    relu = epilogue.relu();
   }
   const Shape& input = query.context.inputs[0].shape;
   const ConvGeometry g =
@@ -224,7 +224,7 @@ class CudnnConvolution final : public Implementation {
       : Implementation(FactsOf(kind)), kind_(kind), answers_(std::move(answers)) {}
 
   bool CanFuse(const OpDesc& op) const override {
-    return !kind_.transposed && crema::CanFuse(op, kind_, answers_.get());
+    return crema::CanFuse(op, kind_, answers_.get());
   }
   Support Accepts(const OpDesc& op) const override {
     return SupportsNormFusion(op, kind_, answers_.get());
@@ -232,6 +232,7 @@ class CudnnConvolution final : public Implementation {
   std::optional<double> Seconds(const OpDesc& op) const override {
     return crema::Seconds(op, kind_);
   }
+  LayerInfo Info(const OpDesc& op) const override { return InfoWithRelu(op); }
   Needs NeedsOf(const OpDesc& op) const override {
     const CudnnConvLayer layer = LayerOf(op);
     const CudnnNormFusionPasses does = PassesOf(layer, op);

@@ -18,22 +18,23 @@ const ChannelAffine* AffineOf(const Layer& layer) {
 }  // namespace
 
 ConvEpilogue::ConvEpilogue(const Convolution& convolution, std::span<const Layer* const> fused)
-    : relu_(convolution.relu()) {
+    : relu_(ReluOf(convolution, {})) {
   for (const Layer* layer : fused) possible_ = possible_ && Take(*layer);
+  relu_ = ReluOf(convolution, fused);
 }
 
 bool ConvEpilogue::Take(const Layer& layer) {
-  if (relu_.on) return false;  // a ReLU must be the last
+  if (layer.param().type() == "ReLU") {
+    relu_.on = true;
+    return true;
+  }
+  if (relu_.on) return false;  // nothing follows a ReLU but another
   if (AffineOf(layer) != nullptr && !sum_) {
     affine_.push_back(&layer);
     return true;
   }
-  if (IsResidualAdd(layer.param()) && !sum_) {
-    sum_ = true;
-    return true;
-  }
-  if (layer.param().type() != "ReLU") return false;
-  relu_ = {true, layer.param().relu_param().negative_slope()};
+  if (!IsResidualAdd(layer.param()) || sum_) return false;
+  sum_ = true;
   return true;
 }
 

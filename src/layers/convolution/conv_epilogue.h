@@ -9,7 +9,7 @@
 namespace crema {
 
 // In this order, each optional: BatchNorm, BN or Scale (any number of them), one Eltwise SUM with
-// one more input, one ReLU. Refers to the layers. Thread safety: const.
+// one more input, ReLU. Refers to the layers. Thread safety: const.
 class ConvEpilogue {
  public:
   ConvEpilogue(const Convolution& convolution, std::span<const Layer* const> fused);

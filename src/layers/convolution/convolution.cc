@@ -1,8 +1,7 @@
 // Convolution: y[n, o, p] = bias[o] + sum over c, k of weight[o, c, k] * x[n, c, p * stride - pad +
 // k * dilation], for any number of spatial axes. With groups, output channels of group g read only
 // input channels of group g. The kernel is not flipped. Several inputs share the weights.
-// With fused_relu_param a ReLU is applied to the output; backward then takes the mask from the
-// output.
+// A fused ReLU is applied to the output; backward then takes the mask from the output.
 // This file is the native implementation: each image as columns (Im2col), one matrix product per
 // group.
 #include "layers/convolution/convolution.h"
@@ -39,7 +38,7 @@ LayerInfo Convolution::Infer(const InferContext& context) const {
   info.learned.push_back({"weight", ConvFilterShape(g), p.weight_filler()});
   if (has_bias()) info.learned.push_back({"bias", Shape{g.out_channels}, p.bias_filler()});
   info.backward_reads_input.assign(context.inputs.size(), true);
-  info.backward_reads_output.assign(context.inputs.size(), relu().on);
+  info.backward_reads_output.assign(context.inputs.size(), ReluOf(*this, {}).on);
   info.macs = output.count() * g.GroupDepth() * static_cast<int64_t>(context.inputs.size());
   return info;
 }
@@ -56,6 +55,7 @@ size_t Convolution::ForwardScratch(const InferContext& context, const LayerInfo&
 
 void Convolution::Forward(const ForwardArgs& args) const {
   const ConvGeometry g = MakeConvGeometry(*this, args.inputs[0].shape());
+  const FusedRelu relu = ReluOf(*this, args.fused);
   DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
     const int threads = args.context.threads();
     const T* weight = args.learned[0].data<T>();
@@ -73,18 +73,18 @@ void Convolution::Forward(const ForwardArgs& args) const {
           ConvProduct<T>(g, workers == 1 ? threads : 1,
                          ConvColumns<T>(g, x + n * g.InImage(), columns + worker * piece), weight,
                          image);
-          AddRowBiasRelu<T>(g.out_channels, g.window.OutSize(), bias, relu(), image);
+          AddRowBiasRelu<T>(g.out_channels, g.window.OutSize(), bias, relu, image);
         }
       });
     }
   });
 }
 
-size_t Convolution::BackwardScratch(const InferContext& context, const LayerInfo&,
+size_t Convolution::BackwardScratch(const InferContext& context, const LayerInfo& info,
                                     int threads) const {
   const ConvGeometry g = MakeConvGeometry(*this, context.inputs[0].shape);
   const int workers = ParallelWorkers(threads, g.batch, 1);
-  const int64_t masked = relu().on ? g.OutImage() : 0;
+  const int64_t masked = info.backward_reads_output[0] ? g.OutImage() : 0;
   return context.dtype == DType::kF32
              ? ConvBackwardWorkers<float>::Bytes(g, g.out_channels, masked, workers)
              : ConvBackwardWorkers<double>::Bytes(g, g.out_channels, masked, workers);
@@ -92,24 +92,25 @@ size_t Convolution::BackwardScratch(const InferContext& context, const LayerInfo
 
 void Convolution::Backward(const BackwardArgs& args) const {
   const ConvGeometry g = MakeConvGeometry(*this, args.inputs[0].shape());
+  const FusedRelu relu = ReluOf(*this, args.fused);
   DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
     const int threads = args.context.threads();
     const T* weight = args.learned[0].data<T>();
     T* dweight = DataOrNull<T>(args.learned_grads[0]);
     T* dbias = has_bias() ? DataOrNull<T>(args.learned_grads[1]) : nullptr;
-    const ConvBackwardWorkers<T> memory(g, g.out_channels, relu().on ? g.OutImage() : 0,
+    const ConvBackwardWorkers<T> memory(g, g.out_channels, relu.on ? g.OutImage() : 0,
                                         ParallelWorkers(threads, g.batch, 1), args.scratch);
     for (size_t i = 0; i < args.inputs.size(); ++i) {
       const T* x = args.inputs[i].data<T>();
-      const T* y = relu().on ? args.outputs[i].data<T>() : nullptr;
+      const T* y = relu.on ? args.outputs[i].data<T>() : nullptr;
       const T* dys = args.output_grads[i].data<T>();
       T* dx = DataOrNull<T>(args.input_grads[i]);
       ParallelFor(threads, g.batch, 1, [&](int64_t begin, int64_t end, int worker) {
         T* columns = memory.Columns(worker);
         for (int64_t n = begin; n < end; ++n) {
           const T* dy = dys + n * g.OutImage();
-          if (relu().on) {
-            MaskByOutput<T>(g.OutImage(), relu().slope, y + n * g.OutImage(), dy,
+          if (relu.on) {
+            MaskByOutput<T>(g.OutImage(), relu.slope, y + n * g.OutImage(), dy,
                             memory.Masked(worker));
             dy = memory.Masked(worker);
           }

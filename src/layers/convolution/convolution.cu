@@ -23,8 +23,8 @@ struct Sizes {
   }
   int64_t XImage() const { return kTransposed ? g.OutImage() : g.InImage(); }
   int64_t YImage() const { return kTransposed ? g.InImage() : g.OutImage(); }
-  CudaConvScratch Scratch(const Layer& layer, DType dtype, bool backward) const {
-    return CudaConvScratch(g, dtype, backward && ConvRelu(layer).on ? YImage() : 0, backward);
+  CudaConvScratch Scratch(FusedRelu relu, DType dtype, bool backward) const {
+    return CudaConvScratch(g, dtype, backward && relu.on ? YImage() : 0, backward);
   }
 
   ConvGeometry g;
@@ -33,7 +33,7 @@ struct Sizes {
 template <bool kTransposed, bool kBackward>
 size_t ScratchBytesOf(const OpDesc& query) {
   const Sizes<kTransposed> sizes(query.layer, query.context.inputs[0].shape);
-  return sizes.Scratch(query.layer, query.context.dtype, kBackward).Bytes();
+  return sizes.Scratch(ReluOf(query), query.context.dtype, kBackward).Bytes();
 }
 
 template <bool kTransposed>
@@ -42,7 +42,8 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
   const Sizes<kTransposed> sizes(layer, args.inputs[0].shape());
   const DType dtype = args.inputs[0].dtype();
   const CudaConv conv{queue, sizes.g, dtype};
-  CudaConvScratch scratch = sizes.Scratch(layer, dtype, false);
+  const FusedRelu relu = ReluOf(layer, args.fused);
+  CudaConvScratch scratch = sizes.Scratch(relu, dtype, false);
   scratch.Take(args.scratch);
   const bool has_bias = layer.param().convolution_param().bias_term();
   const void* bias = has_bias ? args.learned[1].raw() : nullptr;
@@ -54,7 +55,7 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
       const auto pass = kTransposed ? &CudaConv::Transposed : &CudaConv::Product;
       (conv.*pass)(scratch, images, x, args.learned[0].raw(), y);
     }
-    CudaAddBiasRelu(queue, dtype, sizes.Outputs(sizes.g.batch), bias, nullptr, ConvRelu(layer),
+    CudaAddBiasRelu(queue, dtype, sizes.Outputs(sizes.g.batch), bias, nullptr, relu,
                     args.outputs[i].raw());
   }
 }
@@ -65,7 +66,8 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
   const Sizes<kTransposed> sizes(layer, args.inputs[0].shape());
   const DType dtype = args.inputs[0].dtype();
   const CudaConv conv{queue, sizes.g, dtype};
-  CudaConvScratch scratch = sizes.Scratch(layer, dtype, true);
+  const FusedRelu relu = ReluOf(layer, args.fused);
+  CudaConvScratch scratch = sizes.Scratch(relu, dtype, true);
   scratch.Take(args.scratch);
   const TensorView& dweight = args.learned_grads[0];
   const TensorView dbias = At(args.learned_grads, 1);
@@ -73,7 +75,7 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
     for (int64_t n = 0; n < sizes.g.batch; n += scratch.images) {
       const int64_t images = std::min(scratch.images, sizes.g.batch - n);
       const void* x = ElementAt(args.inputs[i].raw(), dtype, n * sizes.XImage());
-      const void* dy = CudaBehindRelu(queue, scratch, ConvRelu(layer), args, i, n * sizes.YImage(),
+      const void* dy = CudaBehindRelu(queue, scratch, relu, args, i, n * sizes.YImage(),
                                       images * sizes.YImage());
       if (!dbias.empty()) {
         CudaAddBiasGradient(queue, dtype, sizes.Outputs(images), dy, dbias.raw());
@@ -95,8 +97,10 @@ template <bool kTransposed>
 void AddImplementations(const char* type, Registry* registry) {
   const ImplementationPtr implementation =
       MakeCudaImplementation(Forward<kTransposed>, Backward<kTransposed>,
-                             {.forward_scratch = ScratchBytesOf<kTransposed, false>,
-                              .backward_scratch = ScratchBytesOf<kTransposed, true>});
+                             {.can_fuse = CanFuseRelu,
+                              .forward_scratch = ScratchBytesOf<kTransposed, false>,
+                              .backward_scratch = ScratchBytesOf<kTransposed, true>,
+                              .info = InfoWithRelu});
   registry->AddImplementation(type, implementation);
   registry->AddImplementation(type, LayoutFallback(implementation));
 }

@@ -8,23 +8,13 @@
 #include "graph/implementation.h"
 #include "graph/registry.h"
 #include "layers/convolution/conv_geometry.h"
-#include "math/bias_activation.h"
+#include "layers/fused_relu.h"
 
 namespace crema {
 
 // Names of the layer types that are convolutions.
 inline constexpr std::array kConvolutionTypes = {"Convolution", "Convolution3D",
                                                  "ConvolutionDepthwise", "DepthwiseConvolution"};
-
-// Returns the ReLU of a Convolution or Deconvolution. The fusion pass and IntelCaffe each have
-// fields for it; if both are set, the slopes are multiplied.
-inline FusedRelu ConvRelu(const Layer& layer) {
-  const LayerParameter& param = layer.param();
-  const ConvolutionParameter& own = param.convolution_param();
-  const float fused = param.fused_relu_param().negative_slope();
-  if (!own.relu()) return {param.has_fused_relu_param(), fused};
-  return {true, own.negative_slope() * (param.has_fused_relu_param() ? fused : 1)};
-}
 
 class Convolution : public Layer {
  public:
@@ -39,7 +29,6 @@ class Convolution : public Layer {
                          int threads) const override;
 
   bool has_bias() const { return param().convolution_param().bias_term(); }
-  FusedRelu relu() const { return ConvRelu(*this); }
 };
 
 // Returns implementation "depthwise": f32, one input channel per group, at most two spatial axes.

@@ -110,8 +110,8 @@ Support SupportsFastBlockedConv(const OpDesc& query, bool plain_input, bool bf16
 }
 
 bool ConvolutionCanFuse(const OpDesc& query) {
-  return !query.backward &&
-         ConvEpilogue(static_cast<const Convolution&>(query.layer), query.fused).possible();
+  if (query.backward) return CanFuseRelu(query);
+  return ConvEpilogue(static_cast<const Convolution&>(query.layer), query.fused).possible();
 }
 
 BlockedConvGrads BlockedGradsOf(const Layer& layer, const BackwardArgs& args) {
@@ -121,7 +121,7 @@ BlockedConvGrads BlockedGradsOf(const Layer& layer, const BackwardArgs& args) {
   };
   BlockedConvGrads grads;
   grads.x = args.inputs[0].raw();
-  grads.y = convolution.relu().on ? args.outputs[0].raw() : nullptr;
+  grads.y = ReluOf(layer, args.fused).on ? args.outputs[0].raw() : nullptr;
   grads.dy = args.output_grads[0].raw();
   grads.y_stride = args.outputs[0].image_stride();
   grads.dy_stride = args.output_grads[0].image_stride();
@@ -210,6 +210,7 @@ class OneDnnConvolution final : public Implementation {
   std::optional<double> Seconds(const OpDesc& op) const override {
     return crema::Seconds(kind_, op);
   }
+  LayerInfo Info(const OpDesc& op) const override { return InfoWithRelu(op); }
   Needs NeedsOf(const OpDesc& op) const override {
     const BlockedConv conv(kind_.ConfigOf(op));
     return {.forward_scratch = conv.ForwardScratch(),

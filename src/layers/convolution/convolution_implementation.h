@@ -24,14 +24,15 @@ class ConvolutionImplementation {
     };
     const auto backward_scratch = [](const OpDesc& query) {
       const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
-      return Maths::kBackwardScratch(Maths::ShapeOf(g), g.batch, query.threads,
-                                     static_cast<const Convolution&>(query.layer).relu());
+      return Maths::kBackwardScratch(Maths::ShapeOf(g), g.batch, query.threads, ReluOf(query));
     };
     return MakeSimpleImplementation({.name = name}, {.supports = supports,
+                                                     .can_fuse = CanFuseRelu,
                                                      .forward = Forward,
                                                      .backward = Backward,
                                                      .forward_scratch = forward_scratch,
                                                      .backward_scratch = backward_scratch,
+                                                     .info = InfoWithRelu,
                                                      .seconds = seconds});
   }
 
@@ -43,24 +44,25 @@ class ConvolutionImplementation {
     for (size_t i = 0; i < args.inputs.size(); ++i) {
       Maths::kForward(Maths::ShapeOf(g), g.batch, args.context.threads(),
                       args.inputs[i].data<float>(), args.learned[0].data<float>(), bias,
-                      convolution.relu(), args.outputs[i].data<float>(), args.scratch);
+                      ReluOf(layer, args.fused), args.outputs[i].data<float>(), args.scratch);
     }
   }
 
   static void Backward(const Layer& layer, const BackwardArgs& args) {
     const auto& convolution = static_cast<const Convolution&>(layer);
     const ConvGeometry g = MakeConvGeometry(layer, args.inputs[0].shape());
+    const FusedRelu relu = ReluOf(layer, args.fused);
     ConvGrads grads;
     grads.weight = args.learned[0].data<float>();
     grads.dweight = DataOrNull(args.learned_grads[0]);
     grads.dbias = convolution.has_bias() ? DataOrNull(args.learned_grads[1]) : nullptr;
     for (size_t i = 0; i < args.inputs.size(); ++i) {
       grads.x = args.inputs[i].data<float>();
-      grads.y = convolution.relu().on ? args.outputs[i].data<float>() : nullptr;
+      grads.y = relu.on ? args.outputs[i].data<float>() : nullptr;
       grads.dy = args.output_grads[i].data<float>();
       grads.dx = DataOrNull(args.input_grads[i]);
-      Maths::kBackward(Maths::ShapeOf(g), g.batch, args.context.threads(), convolution.relu(),
-                       grads, args.scratch);
+      Maths::kBackward(Maths::ShapeOf(g), g.batch, args.context.threads(), relu, grads,
+                       args.scratch);
     }
   }
 

@@ -121,6 +121,7 @@ LayerType ConvolutionType() {
 #endif
   type.implementations.push_back(DepthwiseConvolutionImplementation());
   type.implementations.push_back(PackedConvolutionImplementation());
+  type.implementations.push_back(NativeWithRelu());
   return type;
 }
 

@@ -102,8 +102,7 @@ Needs NeedsOfPasses(const OpDesc& query) {
   if (own.passes.forward && !query.backward)
     needs.state_bytes = own.Filters(WinogradPass::kForward);
   if (own.passes.forward) needs.forward_scratch = own.Forward(!query.backward);
-  const bool masks =
-      static_cast<const Convolution&>(query.layer).relu().on || query.output_stride != 0;
+  const bool masks = ReluOf(query).on || query.output_stride != 0;
   if (query.backward) needs.backward_scratch = own.Backward(masks);
   if (!own.passes.NeedsOther()) return needs;
   const BlockedConv other(BlockedConfigOf(query, false));
@@ -171,7 +170,7 @@ class State final : public ImplementationState, public HasPackedWeights {
     BlockedConvGrads grads = BlockedGradsOf(layer, args);
     const auto* dy = static_cast<const float*>(grads.dy);
     ScratchCutter cutter(args.scratch);
-    if (passes_.to_weight || passes_.to_input) dy = Masked(layer, args, grads, &cutter);
+    if (passes_.to_weight || passes_.to_input) dy = Masked(args, grads, &cutter);
     const bool learns = grads.dweight != nullptr || grads.dbias != nullptr;
     if (passes_.to_weight && learns) {
       ToWeight(args.context.threads(), grads, dy, cutter);
@@ -209,9 +208,9 @@ class State final : public ImplementationState, public HasPackedWeights {
     }
   }
 
-  const float* Masked(const Layer& layer, const BackwardArgs& args, const BlockedConvGrads& grads,
+  const float* Masked(const BackwardArgs& args, const BlockedConvGrads& grads,
                       ScratchCutter* cutter) const {
-    const FusedRelu relu = static_cast<const Convolution&>(layer).relu();
+    const FusedRelu relu = epilogue_.kind().relu();
     const auto* y = static_cast<const float*>(grads.y);
     const auto* dy = static_cast<const float*>(grads.dy);
     if (!relu.on && grads.dy_stride == 0) return dy;
@@ -288,6 +287,7 @@ class WinogradConvolution final : public Implementation {
     return Passes(op).forward ? Support{} : StridedOutputPays(op);
   }
   std::optional<double> Seconds(const OpDesc& op) const override { return crema::Seconds(op); }
+  LayerInfo Info(const OpDesc& op) const override { return InfoWithRelu(op); }
   Needs NeedsOf(const OpDesc& op) const override { return NeedsOfPasses(op); }
   std::unique_ptr<ImplementationState> MakeState(const OpDesc& op) const override {
     return std::make_unique<State>(op);

@@ -38,7 +38,7 @@ class Deconvolution final : public Layer {
     info.learned.push_back({"weight", ConvFilterShape(g), p.weight_filler()});
     if (p.bias_term()) info.learned.push_back({"bias", Shape{g.in_channels}, p.bias_filler()});
     info.backward_reads_input.assign(context.inputs.size(), true);
-    info.backward_reads_output.assign(context.inputs.size(), relu().on);
+    info.backward_reads_output.assign(context.inputs.size(), ReluOf(*this, {}).on);
     info.macs = input.count() * (g.in_channels / g.groups) * g.window.KernelSize() * count;
     return info;
   }
@@ -51,6 +51,7 @@ class Deconvolution final : public Layer {
 
   void Forward(const ForwardArgs& args) const override {
     const ConvGeometry g = MakeDeconvGeometry(*this, args.inputs[0].shape());
+    const FusedRelu relu = ReluOf(*this, args.fused);
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       const int threads = args.context.threads();
       const int workers = ParallelWorkers(threads, g.batch, 1);
@@ -65,20 +66,21 @@ class Deconvolution final : public Layer {
             T* image = y + n * g.InImage();
             ConvTransposed<T>(g, workers == 1 ? threads : 1, weight, x + n * g.OutImage(),
                               columns + worker * ConvColumnCount(g), image);
-            AddRowBiasRelu<T>(g.in_channels, g.window.InSize(), bias, relu(), image);
+            AddRowBiasRelu<T>(g.in_channels, g.window.InSize(), bias, relu, image);
           }
         });
       }
     });
   }
 
-  size_t BackwardScratch(const InferContext& context, const LayerInfo&,
+  size_t BackwardScratch(const InferContext& context, const LayerInfo& info,
                          int threads) const override {
     const ConvGeometry g = MakeDeconvGeometry(*this, context.inputs[0].shape);
     const int workers = ParallelWorkers(threads, g.batch, 1);
+    const int64_t masked = info.backward_reads_output[0] ? g.InImage() : 0;
     return context.dtype == DType::kF32
-               ? ConvBackwardWorkers<float>::Bytes(g, g.in_channels, Masked(g), workers)
-               : ConvBackwardWorkers<double>::Bytes(g, g.in_channels, Masked(g), workers);
+               ? ConvBackwardWorkers<float>::Bytes(g, g.in_channels, masked, workers)
+               : ConvBackwardWorkers<double>::Bytes(g, g.in_channels, masked, workers);
   }
 
   void Backward(const BackwardArgs& args) const override {
@@ -87,7 +89,8 @@ class Deconvolution final : public Layer {
       const int threads = args.context.threads();
       T* dweight = DataOrNull<T>(args.learned_grads[0]);
       T* dbias = has_bias() ? DataOrNull<T>(args.learned_grads[1]) : nullptr;
-      const ConvBackwardWorkers<T> memory(g, g.in_channels, Masked(g),
+      const ConvBackwardWorkers<T> memory(g, g.in_channels,
+                                          ReluOf(*this, args.fused).on ? g.InImage() : 0,
                                           ParallelWorkers(threads, g.batch, 1), args.scratch);
       for (size_t i = 0; i < args.inputs.size(); ++i) {
         ParallelFor(threads, g.batch, 1, [&](int64_t begin, int64_t end, int worker) {
@@ -102,17 +105,15 @@ class Deconvolution final : public Layer {
 
  private:
   bool has_bias() const { return param().convolution_param().bias_term(); }
-  FusedRelu relu() const { return ConvRelu(*this); }
-  int64_t Masked(const ConvGeometry& g) const { return relu().on ? g.InImage() : 0; }
 
   template <typename T>
   void BackwardImage(const ConvGeometry& g, const BackwardArgs& args, size_t input, int64_t n,
                      const ConvBackwardWorkers<T>& memory, int worker, bool weight_wanted,
                      bool bias_wanted) const {
     const T* dy = args.output_grads[input].data<T>() + n * g.InImage();
-    if (relu().on) {
-      MaskByOutput<T>(g.InImage(), relu().slope, args.outputs[input].data<T>() + n * g.InImage(),
-                      dy, memory.Masked(worker));
+    if (const FusedRelu relu = ReluOf(*this, args.fused); relu.on) {
+      MaskByOutput<T>(g.InImage(), relu.slope, args.outputs[input].data<T>() + n * g.InImage(), dy,
+                      memory.Masked(worker));
       dy = memory.Masked(worker);
     }
     if (bias_wanted) {
@@ -186,6 +187,7 @@ void RegisterDeconvolution(Registry& registry) {
 #ifdef CREMA_HAVE_ONEDNN
   type.implementations = OneDnnDeconvolutionImplementations();
 #endif
+  type.implementations.push_back(NativeWithRelu());
   type.samples = Samples();
   type.bad_samples = {
       {.prototxt = "convolution_param { kernel_size: 3 }",

@@ -20,7 +20,7 @@ BlockedDeconvConfig ConfigOf(const OpDesc& query) {
   const ConvGeometry g = MakeDeconvGeometry(query.layer, query.context.inputs[0].shape);
   return {.shape = BlockedShapeOf(g),
           .bias = p.bias_term(),
-          .relu = ConvRelu(query.layer),
+          .relu = ReluOf(query),
           .backward = query.backward,
           .threads = query.threads};
 }
@@ -56,14 +56,15 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
   };
   const ConvolutionParameter& p = ParamOf(layer);
   static_cast<State*>(args.implementation_state)
-      ->deconv.Backward({.x = args.inputs[0].data<float>(),
-                         .y = p.relu() ? args.outputs[0].data<float>() : nullptr,
-                         .dy = args.output_grads[0].data<float>(),
-                         .weight = args.learned[0].data<float>(),
-                         .dx = data_or_null(args.input_grads[0]),
-                         .dweight = data_or_null(args.learned_grads[0]),
-                         .dbias = p.bias_term() ? data_or_null(args.learned_grads[1]) : nullptr},
-                        args.scratch);
+      ->deconv.Backward(
+          {.x = args.inputs[0].data<float>(),
+           .y = ReluOf(layer, args.fused).on ? args.outputs[0].data<float>() : nullptr,
+           .dy = args.output_grads[0].data<float>(),
+           .weight = args.learned[0].data<float>(),
+           .dx = data_or_null(args.input_grads[0]),
+           .dweight = data_or_null(args.learned_grads[0]),
+           .dbias = p.bias_term() ? data_or_null(args.learned_grads[1]) : nullptr},
+          args.scratch);
 }
 
 double CopySeconds(const OpDesc& query) {
@@ -109,11 +110,13 @@ ImplementationPtr MakeImplementation(const char* name, Support (*supports)(const
   };
   return MakeSimpleImplementation<StatefulImplementation<State>>(
       BlockedFacts(name), {.supports = supports,
+                           .can_fuse = CanFuseRelu,
                            .forward = Forward,
                            .backward = Backward,
                            .forward_scratch = forward_scratch,
                            .backward_scratch = backward_scratch,
                            .state_bytes = state_bytes,
+                           .info = InfoWithRelu,
                            .seconds = seconds});
 }
 

@@ -76,15 +76,11 @@ class Marker {
   void BookScratch(PlannedLayer* layer, int64_t stride) {
     WithQuery(plan_, *layer, stride, [&](const OpDesc& query) {
       const Needs needs = layer->implementation->NeedsOf(query);
-      const auto at_least = [](size_t bytes, int64_t* booked) {
-        *booked = std::max(*booked, static_cast<int64_t>(bytes));
-      };
-      at_least(needs.forward_scratch, &layer->forward_scratch);
-      at_least(needs.backward_scratch, &layer->backward_scratch);
+      Needs& booked = layer->needs;
+      booked.forward_scratch = std::max(booked.forward_scratch, needs.forward_scratch);
+      booked.backward_scratch = std::max(booked.backward_scratch, needs.backward_scratch);
       return 0;
     });
-    plan_.scratch_bytes =
-        std::max({plan_.scratch_bytes, layer->forward_scratch, layer->backward_scratch});
   }
 
   Plan& plan_;

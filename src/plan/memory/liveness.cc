@@ -104,8 +104,7 @@ class Placer {
   void ShareMemory(int n) {
     PlannedLayer& layer = plan_.layers[Index(n)];
     layer.in_place = false;
-    layer.concat_in_place = false;
-    layer.strided_concat_in_place = false;
+    layer.concat_in_place = ConcatPlace::kNone;
     if (layer.inputs.empty() || layer.outputs.empty()) return;
     const int input = layer.inputs[0];
     const int output = layer.outputs[0];
@@ -124,7 +123,7 @@ class Placer {
     if (GivesAddedGradientInPlace(layer)) {
       gradients_.Join(layer.inputs[layer.OwnInputs()], output);
     }
-    if (layer.norm_fusion.emits_factors) data_.Join(input, output);
+    if (layer.fusion.norm.emits_factors) data_.Join(input, output);
     if (!layer.info.in_place) return;
     const bool asked = plan_.values[Index(input)].name == plan_.values[Index(output)].name;
     if (!asked && !plan_.options.passes.share_memory) return;
@@ -139,7 +138,7 @@ class Placer {
 
   // All implementations that fuse in training allow this: see fuse.h.
   bool GivesAddedGradientInPlace(const PlannedLayer& layer) const {
-    return layer.extra_inputs == 1 && layer.backward && layer.to_input[layer.OwnInputs()] &&
+    return layer.fusion.extra_inputs == 1 && layer.backward && layer.to_input[layer.OwnInputs()] &&
            plan_.options.passes.share_memory;
   }
 
@@ -165,7 +164,8 @@ class Placer {
       if (v != layer.inputs[0]) data_.Join(layer.outputs[0], v, offset);
       offset += StoredBytes(plan_.values[Index(v)].spec);
     }
-    layer.concat_in_place = layer.in_place = true;
+    layer.concat_in_place = ConcatPlace::kContiguous;
+    layer.in_place = true;
   }
 
   // Places inputs in the output image by image, forward and backward. A session with another shape
@@ -185,14 +185,16 @@ class Placer {
       offset += StoredBytes(plan_.values[Index(v)].spec) / images;
       for (int name : NamesOf(plan_, v)) plan_.values[Index(name)].sub_view_of = v;
     }
-    layer.strided_concat_in_place = layer.in_place = true;
+    layer.concat_in_place = ConcatPlace::kStrided;
+    layer.in_place = true;
   }
 
   // Returns true if neither the value nor its gradient shares memory, and it is written once.
   bool IsPlaceable(int v, bool with_gradient) {
     const int written = NamesOf(plan_, v).back();
     const PlannedLayer& maker = LayerOf(plan_.values[Index(written)].producer);
-    return !maker.recompute && maker.strided_concat_in_place == maker.can_concat_in_place &&
+    return !maker.recompute &&
+           (maker.concat_in_place == ConcatPlace::kStrided) == maker.can_concat_in_place &&
            data_.Find(v) == written && (!with_gradient || gradients_.Find(v) == written);
   }
 

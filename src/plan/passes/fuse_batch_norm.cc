@@ -12,15 +12,14 @@
 namespace crema {
 namespace {
 
-class Hander {
+class NormFuser {
  public:
-  explicit Hander(Plan* plan) : plan_(*plan), readers_(*plan) {}
+  explicit NormFuser(Plan* plan) : plan_(*plan), readers_(*plan) {}
 
   void Run() {
     const auto layers = static_cast<int>(plan_.layers.size());
     for (int n = 0; n < layers; ++n) FuseSums(n);
     for (int n = 0; n < layers; ++n) FuseFactors(n);
-    BookTotals(&plan_);
   }
 
  private:
@@ -32,10 +31,11 @@ class Hander {
     if (n < 0) return nullptr;
     PlannedLayer& layer = LayerOf(n);
     const bool can = layer.implementation != nullptr && layer.implementation->norm_role == role &&
-                     layer.fused_into < 0;
+                     layer.fusion.leader < 0;
     return can && layer.backward && !layer.recompute ? &layer : nullptr;
   }
 
+  // Lets convolution n compute the sums for a BatchNorm after it.
   void FuseSums(int n) {
     PlannedLayer* convolution = Candidate(n, NormRole::kConvolution);
     if (convolution == nullptr || convolution->outputs.size() != 1) return;
@@ -51,10 +51,12 @@ class Hander {
     UpdateRequirements(plan_, norm);
   }
 
+  // Lets the convolution after BatchNorm n and its fused layers normalise what it reads.
   void FuseFactors(int n) {
     PlannedLayer* norm = Candidate(n, NormRole::kNorm);
     if (norm == nullptr || norm->outputs.size() != 1 || !norm->to_input[0]) return;
-    const int last = norm->fused.empty() ? n : norm->fused.back();
+    const std::vector<int>& followers = norm->fusion.followers;
+    const int last = followers.empty() ? n : followers.back();
     const int v = LayerOf(last).outputs[0];
     PlannedLayer* convolution = Candidate(readers_.SoleConsumer(v), NormRole::kConvolution);
     if (convolution == nullptr || convolution->OwnInputs() != 1) return;
@@ -70,13 +72,12 @@ class Hander {
     convolution->info.backward_reads_input.back() = true;
   }
 
+  // Marks both layers if the implementations of both accept the fusion.
   bool Agree(PlannedLayer* norm, bool NormFusion::*norm_does, PlannedLayer* convolution,
              bool NormFusion::*convolution_does) const {
-    if (!Ask(norm, norm_does) || !Ask(convolution, convolution_does)) {
-      return false;
-    }
-    norm->norm_fusion.*norm_does = true;
-    convolution->norm_fusion.*convolution_does = true;
+    if (!Ask(norm, norm_does) || !Ask(convolution, convolution_does)) return false;
+    norm->fusion.norm.*norm_does = true;
+    convolution->fusion.norm.*convolution_does = true;
     return true;
   }
 
@@ -116,7 +117,7 @@ class Hander {
 
 void FuseBatchNorm(Plan* plan) {
   if (!plan->options.passes.fuse_batch_norm || !plan->options.backward) return;
-  Hander(plan).Run();
+  NormFuser(plan).Run();
 }
 
 }  // namespace crema

@@ -22,6 +22,8 @@ constexpr double kReorderSeconds = 2e-6;  // to start one reorder
 // Measured times include forward and backward, estimates only forward; backward takes about twice
 // as long. Each reorder runs once more for the gradient.
 constexpr double kPassesOfTraining = 3;
+// Decides between equal times: followers keep the format of their leader, and take bytes only if
+// it writes bytes.
 constexpr double kFollowerSeconds = 1e-9;
 constexpr double kImpossibleSeconds = 1e6;
 constexpr double kWorthwhile = 0.97;  // two measurements of a net differ by a percent or two
@@ -31,7 +33,7 @@ struct Choice {
   MemoryFormat in = MemoryFormat::kPlain;
   MemoryFormat out = MemoryFormat::kPlain;
   double seconds = 0;
-  std::vector<size_t> followers = {};  // nodes that this choice fuses
+  std::vector<int> followers = {};  // nodes that this choice fuses
   bool plain() const { return in == MemoryFormat::kPlain && out == MemoryFormat::kPlain; }
 };
 
@@ -65,6 +67,7 @@ class Chooser {
     infos_ =
         InferShapes(graph_, {.dtype = options.dtype, .rank = options.rank, .world = options.world});
     specs_.resize(graph_.values.size());
+    is_fused_.resize(graph_.values.size());
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       const std::vector<int>& outputs = graph_.nodes[n].outputs;
       for (size_t o = 0; o < outputs.size(); ++o) specs_[Index(outputs[o])] = infos_[n].outputs[o];
@@ -128,6 +131,25 @@ class Chooser {
     SetFormats(formats, registry_, &graph_);
   }
 
+  // For FusableChain.
+  ChainLayer LayerAt(int n) const {
+    const Node& node = graph_.nodes[Index(n)];
+    const GradientFlow::OfNode& flow = flow_.nodes[Index(n)];
+    return {.layer = *node.layer,
+            .info = infos_[Index(n)],
+            .inputs = node.inputs,
+            .outputs = node.outputs,
+            .backward = flow.backward,
+            .to_input = flow.to_input,
+            .recompute = options_.backward && node.layer->param().recompute()};
+  }
+  const BlobSpec& SpecOf(int v) const { return specs_[Index(v)]; }
+  int ProducerOf(int v) const { return graph_.values[Index(v)].producer; }
+  int SoleConsumer(int v) const {
+    const Value& value = graph_.values[Index(v)];
+    return value.readers.size() == 1 && value.loss_weight == 0 ? value.readers[0] : -1;
+  }
+
  private:
   double CopySeconds(BlobSpec spec, MemoryFormat format) const {
     spec.format = IsBlocked(format) && spec.shape.axes() != 4 ? MemoryFormat::kPlain : format;
@@ -174,7 +196,8 @@ class Chooser {
       const double estimate = implementation->Seconds(timed).value_or(moved(choice.in, choice.out));
       choice.seconds = measured.value_or(estimate * estimate_scale_);
       if (options_.passes.fuse) {
-        choice.followers = FusableChain(*implementation, query, graph_, infos_, n, options_);
+        choice.followers =
+            FusableChain(*this, static_cast<int>(n), *implementation, query, options_);
       }
       const int same = choice.plain() ? 0 : FindChoice(choices, choice.in, choice.out);
       if (choice.plain() && !std::exchange(has_plain, true)) {
@@ -220,17 +243,17 @@ class Chooser {
   // Adds the time of layers that one implementation of node n fuses to the choices that do not fuse
   // them.
   void ChargeFollowers(size_t n) {
-    std::vector<size_t> all;
+    std::vector<int> all;
     for (const Choice& choice : choices_[n]) {
       if (choice.followers.size() > all.size()) all = choice.followers;
     }
     for (size_t k = 0; k < all.size(); ++k) {
-      const double seconds = choices_[all[k]][0].seconds;
+      const double seconds = choices_[Index(all[k])][0].seconds;
       for (Choice& choice : choices_[n]) {
         if (choice.followers.size() <= k) choice.seconds += seconds;
       }
-      // A small cost on bytes, so that bytes are not the first choice if the leader writes floats.
-      for (Choice& choice : choices_[all[k]]) {
+      is_fused_[Index(graph_.nodes[k == 0 ? n : Index(all[k - 1])].outputs[0])] = true;
+      for (Choice& choice : choices_[Index(all[k])]) {
         choice.seconds = choice.in == MemoryFormat::kInt8 ? kFollowerSeconds : 0;
       }
     }
@@ -248,7 +271,8 @@ class Chooser {
   double ReorderSeconds(int v, MemoryFormat from, MemoryFormat to) const {
     const BlobSpec& spec = specs_[Index(v)];
     if (from == to) return 0;
-    return (kReorderSeconds + CopySeconds(spec, from) + CopySeconds(spec, to)) * reorder_scale_;
+    return (kReorderSeconds + CopySeconds(spec, from) + CopySeconds(spec, to)) * reorder_scale_ +
+           (is_fused_[Index(v)] ? kFollowerSeconds : 0);
   }
 
   // Returns the seconds of the reorders before node n.
@@ -358,6 +382,7 @@ class Chooser {
   std::vector<LayerInfo> infos_;
   GradientFlow flow_;
   std::vector<BlobSpec> specs_;               // by value
+  std::vector<bool> is_fused_;                // by value: a follower reads it
   std::vector<std::vector<Choice>> choices_;  // by node
   std::vector<size_t> chosen_;                // by node
 };
