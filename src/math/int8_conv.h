@@ -1,5 +1,5 @@
-// Convolution on blobs of bytes (MemoryFormat::kInt8) by oneDNN: bytes times bytes, summed exactly
-// in 32 bits. Only there when the build has oneDNN (CREMA_HAVE_ONEDNN).
+// Convolution on blobs of bytes (DType::kU8 in Layout::kNHWC) by oneDNN: bytes times bytes, summed
+// exactly in 32 bits. Only there when the build has oneDNN (CREMA_HAVE_ONEDNN).
 #pragma once
 
 #include <cstddef>

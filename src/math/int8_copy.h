@@ -1,4 +1,4 @@
-// Numbers as bytes, and blobs of them (MemoryFormat::kInt8) from and to the other memory formats.
+// Numbers as bytes, and blobs of them (Layout::kNHWC) from and to the other formats.
 #pragma once
 
 #include <cstdint>

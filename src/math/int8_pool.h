@@ -1,4 +1,4 @@
-// Pooling of blobs of bytes (MemoryFormat::kInt8): windows as in math/pool.h.
+// Pooling of blobs of bytes (Layout::kNHWC): windows as in math/pool.h.
 #pragma once
 
 #include <cstdint>

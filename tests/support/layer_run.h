@@ -25,7 +25,7 @@ struct RunOptions {
   // the first has made of them.
   bool weights_fixed = false;
   // Of the blobs of native methods (LayerInfo::any_format).
-  MemoryFormat format = MemoryFormat::kPlain;
+  MemoryFormat format = {};
 
   static constexpr int kAllInputs = -1;
   static constexpr int kNoInput = -2;
