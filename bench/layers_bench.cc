@@ -222,8 +222,8 @@ class LayerRun {
 
  private:
   static bool IsBF16(const Implementation& implementation) {
-    return implementation.input_format == MemoryFormat::kBlockedBF16 ||
-           implementation.output_format == MemoryFormat::kBlockedBF16;
+    return implementation.input_format.type == DType::kBF16 ||
+           implementation.output_format.type == DType::kBF16;
   }
 
   // On a cache line, as a session's is.
@@ -235,8 +235,8 @@ class LayerRun {
   }
 
   // In the format, whose channels may be more.
-  Tensor& Add(Shape shape, DType dtype, bool random, MemoryFormat format = MemoryFormat::kPlain) {
-    if (format == MemoryFormat::kBlocked) {
+  Tensor& Add(Shape shape, DType dtype, bool random, MemoryFormat format = {}) {
+    if (format.layout == Layout::kBlocked) {
       const int64_t block = ChannelBlock();
       shape = shape.With(1, (shape[1] + block - 1) / block * block);
     }
@@ -265,7 +265,7 @@ class LayerRun {
     output_grads_ = {AddBlob(output, true, out)};
     input_grads_ = {data_gradient ? AddBlob(input, false, in) : TensorView()};
     if (specs_.size() > 1) {
-      inputs_.push_back(AddBlob(specs_[1].shape, true, MemoryFormat::kPlain));
+      inputs_.push_back(AddBlob(specs_[1].shape, true, {}));
       input_grads_.emplace_back();
     }
     for (const LearnedBlob& blob : info_.learned) {

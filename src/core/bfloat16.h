@@ -42,7 +42,7 @@ struct ComputeOf<BFloat16> {
 template <typename T>
 using Compute = typename ComputeOf<T>::Type;
 
-// Like DispatchFloat, plus BFloat16: for layers that support blobs in any memory format.
+// Like DispatchFloat, plus BFloat16: for layers that support blobs in any format.
 template <typename Body>
 decltype(auto) DispatchStored(DType dtype, Body&& body) {
   if (dtype == DType::kBF16) return body(BFloat16{});

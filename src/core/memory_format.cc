@@ -1,36 +1,16 @@
 #include "core/memory_format.h"
 
+#include "core/strings.h"
+
 namespace crema {
 
-std::string_view ToString(MemoryFormat format) {
-  if (format == MemoryFormat::kPlain) return "NCHW";
-  if (format == MemoryFormat::kPlainBF16) return "NCHW bf16";
-  if (format == MemoryFormat::kPlainF16) return "NCHW f16";
-  if (format == MemoryFormat::kBlockedBF16) return "nChw16c bf16";
-  if (format == MemoryFormat::kInt8) return "nHWc int8";
-  if (format == MemoryFormat::kChannelsLast) return "NHWC";
-  if (format == MemoryFormat::kChannelsLastBF16) return "NHWC bf16";
-  if (format == MemoryFormat::kChannelsLastF16) return "NHWC f16";
-  return ChannelBlock() == 16 ? "nChw16c" : "nChw8c";
-}
-
-bool IsBlocked(MemoryFormat format) {
-  return format == MemoryFormat::kBlocked || format == MemoryFormat::kBlockedBF16;
-}
-
-bool IsChannelsLast(MemoryFormat format) { return RowMajor(format) != format; }
-
-MemoryFormat RowMajor(MemoryFormat format) {
-  switch (format) {
-    case MemoryFormat::kChannelsLast:
-      return MemoryFormat::kPlain;
-    case MemoryFormat::kChannelsLastBF16:
-      return MemoryFormat::kPlainBF16;
-    case MemoryFormat::kChannelsLastF16:
-      return MemoryFormat::kPlainF16;
-    default:
-      return format;
-  }
+std::string ToString(MemoryFormat format) {
+  if (format.type == DType::kU8) return "nHWc int8";
+  const char* layout = format.layout == Layout::kNCHW   ? "NCHW"
+                       : format.layout == Layout::kNHWC ? "NHWC"
+                       : ChannelBlock() == 16           ? "nChw16c"
+                                                        : "nChw8c";
+  return format.type ? StrCat(layout, " ", ToString(*format.type)) : layout;
 }
 
 int64_t ChannelBlock() {

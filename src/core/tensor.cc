@@ -6,7 +6,7 @@
 namespace crema {
 
 int64_t StoredCount(const BlobSpec& spec) {
-  if (!IsBlocked(spec.format)) return spec.shape.count();
+  if (spec.format.layout != Layout::kBlocked) return spec.shape.count();
   const int64_t block = ChannelBlock();
   const int64_t channels = (spec.shape[1] + block - 1) / block * block;
   return spec.shape.With(1, channels).count();

@@ -17,27 +17,13 @@ namespace crema {
 struct BlobSpec {
   Shape shape;
   DType dtype = DType::kF32;
-  MemoryFormat format = MemoryFormat::kPlain;
+  MemoryFormat format = {};
 };
 
 // Number of elements in memory, including the padding of channel blocks.
 int64_t StoredCount(const BlobSpec& spec);
 // Element type in memory: that of the blob, unless the format has its own.
-inline DType StoredType(const BlobSpec& spec) {
-  switch (spec.format) {
-    case MemoryFormat::kBlockedBF16:
-    case MemoryFormat::kPlainBF16:
-    case MemoryFormat::kChannelsLastBF16:
-      return DType::kBF16;
-    case MemoryFormat::kPlainF16:
-    case MemoryFormat::kChannelsLastF16:
-      return DType::kF16;
-    case MemoryFormat::kInt8:
-      return DType::kU8;
-    default:
-      return spec.dtype;
-  }
-}
+inline DType StoredType(const BlobSpec& spec) { return spec.format.type.value_or(spec.dtype); }
 inline int64_t StoredBytes(const BlobSpec& spec) {
   return StoredCount(spec) * static_cast<int64_t>(SizeOf(StoredType(spec)));
 }

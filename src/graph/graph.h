@@ -20,7 +20,7 @@ struct Value {
   int output = 0;            // which of its outputs
   std::vector<int> readers;  // nodes, ascending; one entry for each input that refers to it
   float loss_weight = 0;     // share in the total loss; 0: none
-  MemoryFormat format = MemoryFormat::kPlain;
+  MemoryFormat format = {};
 };
 
 struct Node {

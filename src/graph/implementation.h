@@ -66,9 +66,9 @@ struct ImplementationFacts {
   DeviceType device = DeviceType::kCpu;
   // Formats of all its inputs and of all its outputs. A session whose inputs change shape can
   // choose among implementations of the same formats only, so at least one of those with formats
-  // other than kPlain must support every batch size, height and width.
-  MemoryFormat input_format = MemoryFormat::kPlain;
-  MemoryFormat output_format = MemoryFormat::kPlain;
+  // that are not plain must support every batch size, height and width.
+  MemoryFormat input_format = {};
+  MemoryFormat output_format = {};
   // Supports sub-views of a larger blob as output 0 and its gradient, with images
   // OpDesc::output_stride elements apart (TensorView::image_stride()), for every batch size.
   bool strided_output = false;

@@ -63,7 +63,7 @@ struct LayerTraits {
   bool fits_16_bits = false;
   // Its GPU implementations multiply matrices (CudaGemm): they get variants in TF32.
   bool multiplies_matrices = false;
-  bool computes_on_bytes = false;  // has implementations on kInt8, in some builds
+  bool computes_on_bytes = false;  // has implementations on bytes, in some builds
   bool fed_by_program = false;     // a program feeds its batches: they cannot be read again
 };
 

@@ -163,16 +163,16 @@ struct LayerComparison::Side {
     const BlobSpec& spec = plan.values[static_cast<size_t>(v)].spec;
     Tensor plain(view.shape(), DType::kF32);
     float* to = plain.view().data<float>();
-    if (spec.format == MemoryFormat::kPlain) {
+    if (spec.format == MemoryFormat{}) {
       if (view.dtype() != DType::kF32) return {};
       session->Read(view, to);
       return plain;
     }
     const int64_t batch = view.shape()[0], channels = view.shape()[1];
     const int64_t pixels = view.shape().count(2);
-    if (spec.format == MemoryFormat::kBlocked) {
+    if (spec.format == MemoryFormat{Layout::kBlocked}) {
       BlockedToPlain(threads, batch, channels, pixels, static_cast<const float*>(view.raw()), to);
-    } else if (spec.format == MemoryFormat::kBlockedBF16) {
+    } else if (spec.format.layout == Layout::kBlocked) {
       BlockedToPlain(threads, batch, channels, pixels, static_cast<const BFloat16*>(view.raw()),
                      to);
     } else if (const std::optional<Int8Scale> scale = ScaleOf(v)) {

@@ -26,8 +26,8 @@ inline Support SupportsWholeBlocks(const OpDesc& query) {
 
 inline ImplementationFacts BlockedFacts(std::string name) {
   return {.name = std::move(name),
-          .input_format = MemoryFormat::kBlocked,
-          .output_format = MemoryFormat::kBlocked};
+          .input_format = {Layout::kBlocked},
+          .output_format = {Layout::kBlocked}};
 }
 
 // Makes an implementation named "blocked" with blocked input and output.
@@ -40,7 +40,7 @@ inline ImplementationPtr MakeBlockedImplementation(const ImplementationFunctions
 inline ImplementationPtr StoringBFloat16(const ImplementationPtr& implementation) {
   ImplementationFacts facts = *implementation;
   facts.name += " bf16";
-  facts.input_format = facts.output_format = MemoryFormat::kBlockedBF16;
+  facts.input_format = facts.output_format = {Layout::kBlocked, DType::kBF16};
   return std::make_shared<ImplementationAdapter>(
       std::move(facts), implementation, std::vector<ImplementationAdapter::Check>{StoresBFloat16});
 }

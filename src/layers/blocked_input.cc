@@ -82,7 +82,7 @@ class BlockedInputImplementation final : public ImplementationAdapter {
 ImplementationPtr OnBlockedInput(const ImplementationPtr& implementation, std::string name) {
   ImplementationFacts facts = *implementation;
   facts.name = std::move(name);
-  facts.input_format = MemoryFormat::kBlocked;
+  facts.input_format = {Layout::kBlocked};
   return std::make_shared<BlockedInputImplementation>(std::move(facts), implementation);
 }
 

@@ -39,7 +39,7 @@ class ChannelsLastAdapter : public ImplementationAdapter {
  private:
   static ImplementationFacts FactsOf(ImplementationFacts facts) {
     facts.name += " NHWC";
-    facts.input_format = facts.output_format = MemoryFormat::kChannelsLast;
+    facts.input_format = facts.output_format = {Layout::kNHWC};
     return facts;
   }
 };

@@ -41,8 +41,7 @@ void AddVariants(const std::string& type, const Registry& registry, const Add& a
   std::ranges::reverse(implementations);
   size_t added = 0;
   for (const ImplementationPtr& implementation : implementations) {
-    const bool f32 = RowMajor(implementation->input_format) == MemoryFormat::kPlain &&
-                     RowMajor(implementation->output_format) == MemoryFormat::kPlain;
+    const bool f32 = !implementation->input_format.type && !implementation->output_format.type;
     if (implementation->device != DeviceType::kCuda || !f32) continue;
     add(implementation);
     ++added;

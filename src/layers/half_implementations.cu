@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,20 +15,6 @@
 
 namespace crema {
 namespace {
-
-struct Halves {
-  DType dtype;
-  MemoryFormat plain, channels_last;
-  Precision precision;
-  const char* name;
-
-  MemoryFormat In(MemoryFormat format) const {
-    return IsChannelsLast(format) ? channels_last : plain;
-  }
-};
-constexpr std::array<Halves, 2> kHalves{
-    Halves{DType::kBF16, MemoryFormat::kPlainBF16, MemoryFormat::kChannelsLastBF16, BF16, "bf16"},
-    Halves{DType::kF16, MemoryFormat::kPlainF16, MemoryFormat::kChannelsLastF16, FP16, "f16"}};
 
 // A query rewritten for blobs of half precision.
 struct HalfQuery {
@@ -168,13 +153,13 @@ Support IsOfF32(const OpDesc& query) {
 
 class HalfImplementation final : public ImplementationAdapter {
  public:
-  HalfImplementation(const ImplementationPtr& own, const Halves& halves)
-      : ImplementationAdapter(FactsOf(*own, halves), own), halves_(halves) {}
+  HalfImplementation(const ImplementationPtr& own, DType dtype)
+      : ImplementationAdapter(FactsOf(*own, dtype), own), dtype_(dtype) {}
 
   bool CanFuse(const OpDesc& op) const override { return own().CanFuse(Asked(op).Of(op)); }
   Support Accepts(const OpDesc& op) const override { return own().Accepts(Asked(op).Of(op)); }
   std::optional<double> Seconds(const OpDesc& op) const override {
-    return own().Seconds(HalfQuery(op, halves_.dtype).Of(op));
+    return own().Seconds(HalfQuery(op, dtype_).Of(op));
   }
   // Saved tensors are of half precision too.
   LayerInfo Info(const OpDesc& op) const override {
@@ -187,7 +172,7 @@ class HalfImplementation final : public ImplementationAdapter {
     return info;
   }
   Needs NeedsOf(const OpDesc& op) const override {
-    const size_t learned = BytesOfLearned(op, halves_.dtype);
+    const size_t learned = BytesOfLearned(op, dtype_);
     Needs needs = own().NeedsOf(Asked(op).Of(op));
     needs.forward_scratch += learned;
     if (op.backward) needs.backward_scratch += 2 * learned;
@@ -203,7 +188,7 @@ class HalfImplementation final : public ImplementationAdapter {
     auto& state = *static_cast<HalfState*>(args.implementation_state);
     ForwardArgs half = args;
     half.implementation_state = state.of_implementation.get();
-    LearnedHalves halves(args.context, halves_.dtype, args.scratch);
+    LearnedHalves halves(args.context, dtype_, args.scratch);
     halves.Round(args.learned, args.weights_fixed, &state);
     half.learned = state.learned;
     half.scratch = halves.Rest();
@@ -213,7 +198,7 @@ class HalfImplementation final : public ImplementationAdapter {
     auto& state = *static_cast<HalfState*>(args.implementation_state);
     BackwardArgs half = args;
     half.implementation_state = state.of_implementation.get();
-    LearnedHalves halves(args.context, halves_.dtype, args.scratch);
+    LearnedHalves halves(args.context, dtype_, args.scratch);
     halves.Round(args.learned, false, &state);
     halves.TakeGradients(args.learned_grads, &state);
     half.learned = state.learned;
@@ -224,22 +209,22 @@ class HalfImplementation final : public ImplementationAdapter {
   }
 
  private:
-  static ImplementationFacts FactsOf(ImplementationFacts facts, const Halves& halves) {
-    facts.name += StrCat(" ", halves.name);
-    facts.input_format = halves.In(facts.input_format);
-    facts.output_format = halves.In(facts.output_format);
+  static ImplementationFacts FactsOf(ImplementationFacts facts, DType dtype) {
+    facts.name += StrCat(" ", ToString(dtype));
+    facts.input_format.type = facts.output_format.type = dtype;
     return facts;
   }
   Support SupportsLayer(const OpDesc& op) const override {
-    if (op.precision != halves_.precision) {
-      return Support::No(StrCat("is for precision: ", Precision_Name(halves_.precision)));
+    const Precision precision = dtype_ == DType::kBF16 ? BF16 : FP16;
+    if (op.precision != precision) {
+      return Support::No(StrCat("is for precision: ", Precision_Name(precision)));
     }
     if (Support support = IsOfF32(op); !support.yes) return support;
-    return own().Supports(HalfQuery(op, halves_.dtype).Of(op));
+    return own().Supports(HalfQuery(op, dtype_).Of(op));
   }
-  HalfQuery Asked(const OpDesc& op) const { return {op, halves_.dtype, &own()}; }
+  HalfQuery Asked(const OpDesc& op) const { return {op, dtype_, &own()}; }
 
-  const Halves halves_;
+  const DType dtype_;
 };
 
 }  // namespace
@@ -249,8 +234,8 @@ void AddHalfImplementations(Registry* registry) {
     if (!registry->Find(type)->traits.fits_16_bits) continue;
     // The implementations for f32 blobs; they dispatch on the element type.
     AddVariants(type, *registry, [&](const ImplementationPtr& own) {
-      for (const Halves& halves : kHalves)
-        registry->AddImplementation(type, std::make_shared<HalfImplementation>(own, halves));
+      for (const DType dtype : {DType::kBF16, DType::kF16})
+        registry->AddImplementation(type, std::make_shared<HalfImplementation>(own, dtype));
     });
   }
 }

@@ -58,8 +58,8 @@ inline Support SumsAreExact(const OpDesc& query, int64_t products) {
 
 inline ImplementationFacts Int8Facts(std::string name) {
   return {.name = std::move(name),
-          .input_format = MemoryFormat::kInt8,
-          .output_format = MemoryFormat::kInt8};
+          .input_format = {Layout::kNHWC, DType::kU8},
+          .output_format = {Layout::kNHWC, DType::kU8}};
 }
 
 // Makes implementation "int8 by floats" of any layer with N x C x H x W blobs and ranges:

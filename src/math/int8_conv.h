@@ -1,5 +1,5 @@
-// Convolution on int8 blobs (MemoryFormat::kInt8) by oneDNN, with exact sums in 32 bits. Only in
-// builds with oneDNN (CREMA_HAVE_ONEDNN).
+// Convolution on int8 blobs (DType::kU8 in Layout::kNHWC) by oneDNN, with exact sums in 32 bits.
+// Only in builds with oneDNN (CREMA_HAVE_ONEDNN).
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-// Quantization to int8, and conversion of int8 blobs (MemoryFormat::kInt8) from and to other
-// layouts.
+// Quantization to int8, and conversion of int8 blobs (Layout::kNHWC) from and to other formats.
 #pragma once
 
 #include <cstdint>

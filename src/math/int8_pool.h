@@ -1,4 +1,4 @@
-// Pooling of int8 blobs (MemoryFormat::kInt8): windows as in math/pool.h.
+// Pooling of int8 blobs (Layout::kNHWC): windows as in math/pool.h.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,7 @@ namespace crema {
 struct PackedProductConfig {
   int64_t rows = 0;
   int64_t channels = 0;
-  int64_t height = 1;  // above 1, as `width`, only for kU8: X is then as in MemoryFormat::kInt8
+  int64_t height = 1;  // above 1, as `width`, only for kU8: X is then in Layout::kNHWC
   int64_t width = 1;
   int64_t outputs = 0;
   bool transposed = false;  // W is given as inputs x outputs

@@ -27,8 +27,8 @@ constexpr double kSlowProducts = 3e9;
 using Implementations = std::vector<const Implementation*>;
 
 bool IsPlain(const Implementation& implementation) {
-  return implementation.input_format == MemoryFormat::kPlain &&
-         implementation.output_format == MemoryFormat::kPlain;
+  return implementation.input_format == MemoryFormat{} &&
+         implementation.output_format == MemoryFormat{};
 }
 
 // Returns the implementations to choose from: a native one only if no other takes plain blobs.

@@ -16,8 +16,7 @@ int Plan::FindValue(const std::string& blob) const {
     if (values[v].name != blob) continue;
     // Users do not see a reordered copy for a layer that takes another format.
     const PlannedLayer& producer = layers[static_cast<size_t>(values[v].producer)];
-    const bool copy =
-        values[v].spec.format != MemoryFormat::kPlain && producer.type->name == "Reorder";
+    const bool copy = values[v].spec.format != MemoryFormat{} && producer.type->name == "Reorder";
     return copy ? producer.inputs[0] : static_cast<int>(v);
   }
   return -1;
@@ -52,9 +51,9 @@ std::string Kibibytes(int64_t bytes) { return StrCat((bytes + 1023) / 1024, " Ki
 
 // Returns, for example, "12 are nChw16c, 3 are nChw16c bf16", or an empty string if all are plain.
 std::string DescribeFormats(const Plan& plan) {
-  std::map<std::string_view, int> counts;
+  std::map<std::string, int> counts;
   for (const PlannedValue& value : plan.values) {
-    if (value.spec.format != MemoryFormat::kPlain) ++counts[ToString(value.spec.format)];
+    if (value.spec.format != MemoryFormat{}) ++counts[ToString(value.spec.format)];
   }
   std::vector<std::string> texts;
   for (const auto& [format, count] : counts) texts.push_back(StrCat(count, " are ", format));

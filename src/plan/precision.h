@@ -11,12 +11,12 @@ namespace crema {
 // Returns the precision of the layer, else that of the options.
 Precision PrecisionOf(const Layer& layer, const PlanOptions& options);
 
-// Returns yes if implementations may store inputs and outputs of this layer as bfloat16
-// (kBlockedBF16): its precision allows it and the processor supports it.
+// Returns yes if implementations may store inputs and outputs of this layer as blocked
+// bfloat16: its precision allows it and the processor supports it.
 Support StoresBFloat16(const OpDesc& query);
 
-// Returns yes if implementations may compute this layer on bytes (kInt8): forward passes only, and
-// the layer has ranges for its first `bottoms` inputs and `tops` outputs.
+// Returns yes if implementations may compute this layer on bytes: forward passes only, and the
+// layer has ranges for its first `bottoms` inputs and `tops` outputs.
 Support ComputesInt8(const OpDesc& query, size_t bottoms, size_t tops);
 
 // Returns the range of a value that its producer declares, looked up through Splits. Null means

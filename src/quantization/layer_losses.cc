@@ -58,11 +58,11 @@ std::vector<float> PlainFloats(const TensorView& view, MemoryFormat format,
                                const Int8Range& range) {
   const Shape& s = view.shape();
   std::vector<float> plain(static_cast<size_t>(view.count()));
-  if (format == MemoryFormat::kPlain) {
+  if (format == MemoryFormat{}) {
     std::copy_n(view.data<float>(), plain.size(), plain.begin());
-  } else if (format == MemoryFormat::kInt8) {
+  } else if (format.type == DType::kU8) {
     Int8ToPlain(1, s[0], s[1], s.count(2), view.raw(), ScaleOf(range), plain.data());
-  } else if (format == MemoryFormat::kBlocked) {
+  } else if (!format.type) {
     BlockedToPlain(1, s[0], s[1], s.count(2), view.data<float>(), plain.data());
   } else {
     BlockedToPlain(1, s[0], s[1], s.count(2), view.data<BFloat16>(), plain.data());
@@ -140,7 +140,7 @@ void AccumulatedLosses::AfterForward(size_t n, const ForwardArgs& args) {
     return;
   }
   const Int8Ranges& ranges = last.layer->param().int8();
-  if (value.spec.format == MemoryFormat::kInt8 && ranges.top_size() == 0) return;
+  if (value.spec.format.type == DType::kU8 && ranges.top_size() == 0) return;
   const std::vector<float> made = PlainFloats(args.outputs[0], value.spec.format,
                                               ranges.top_size() > 0 ? ranges.top(0) : Int8Range());
   by_layer_[layer.name()].Add(right.span<float>(), made);

@@ -327,7 +327,7 @@ void Session::RunBackward(size_t index, const LayerStep& step) {
 }
 
 bool Session::IsPlain(int v) const {
-  return plan_->values[static_cast<size_t>(v)].spec.format == MemoryFormat::kPlain;
+  return plan_->values[static_cast<size_t>(v)].spec.format == MemoryFormat{};
 }
 
 ConstTensorView Session::Data(const std::string& name) const {

@@ -50,7 +50,7 @@ Names Others(const Plan& plan, const Names& types) {
     if (std::ranges::find(types, layer.type->name) == types.end()) continue;
     const auto last = [&](int v) {
       const BlobSpec& spec = plan.values[static_cast<size_t>(v)].spec;
-      return IsChannelsLast(spec.format) ||
+      return spec.format.layout == Layout::kNHWC ||
              spec.shape.axes() == 2;  // numbers that implementations hand on
     };
     const bool all =
@@ -72,7 +72,7 @@ TEST_F(ChannelsLast, ResNet50IsTransposedOnceOnItsWayIn) {
     EXPECT_EQ(LayerOf(*deploy, "conv1").implementation->name, "cudnn NHWC " + halves);
     EXPECT_EQ(LayerOf(*deploy, "conv1").fusion.followers.size(), 3U);
     EXPECT_EQ(LayerOf(*deploy, "fc1000").implementation->input_format,
-              precision == BF16 ? MemoryFormat::kChannelsLastBF16 : MemoryFormat::kChannelsLastF16);
+              (MemoryFormat{Layout::kNHWC, precision == BF16 ? DType::kBF16 : DType::kF16}));
     const auto train = PlanModel("resnet50/train_val.prototxt", TRAIN, {.precision = precision});
     EXPECT_EQ(ReordersOf(*train), (Names{"data_to_NHWC_" + halves, "fc1000_to_NCHW"}));
     EXPECT_EQ(Others(*train, kOfImages), Names());
@@ -125,7 +125,7 @@ TEST_F(ChannelsLast, SinglePrecisionAndNetsWithoutThePassStayAsTheyAre) {
         PlanOptions{.optimize = false, .precision = BF16}}) {
     const auto plan = PlanModel("resnet50/train_val.prototxt", TRAIN, options);
     EXPECT_EQ(ReordersOf(*plan), Names());
-    EXPECT_EQ(LayerOf(*plan, "conv1").implementation->input_format, MemoryFormat::kPlain);
+    EXPECT_EQ(LayerOf(*plan, "conv1").implementation->input_format, MemoryFormat{});
   }
 }
 
@@ -133,13 +133,14 @@ TEST_F(ChannelsLast, SinglePrecisionAndNetsWithoutThePassStayAsTheyAre) {
 TEST_F(ChannelsLast, WhatCudnnRefusesStaysNchw) {
   FakeRules().refuse = [](const auto&) { return "not today"; };
   const auto plan = PlanModel("resnet50/train_val.prototxt", TRAIN, {.precision = BF16});
-  for (const PlannedValue& value : plan->values) EXPECT_FALSE(IsChannelsLast(value.spec.format));
+  for (const PlannedValue& value : plan->values) EXPECT_NE(value.spec.format.layout, Layout::kNHWC);
   EXPECT_EQ(LayerOf(*plan, "conv1").implementation->name, "cuda bf16");
 }
 
 bool HasChannelsLast(const Plan& plan) {
-  return std::ranges::any_of(
-      plan.values, [](const PlannedValue& value) { return IsChannelsLast(value.spec.format); });
+  return std::ranges::any_of(plan.values, [](const PlannedValue& value) {
+    return value.spec.format.layout == Layout::kNHWC;
+  });
 }
 
 // The stand-in computes graphs only.
@@ -189,7 +190,7 @@ layer { name: "loss" type: "Reduction" bottom: "c2" top: "loss" loss_weight: 0.0
   for (const auto& [precision, tolerance] : {std::pair{TF32, 0.001}, {FP16, 0.03}}) {
     const auto plan = PlanOn(net, TRAIN, {.precision = precision});
     const PlannedLayer& norm = LayerOf(*plan, "bn");
-    ASSERT_TRUE(IsChannelsLast(plan->values[static_cast<size_t>(norm.inputs[0])].spec.format));
+    ASSERT_EQ(plan->values[static_cast<size_t>(norm.inputs[0])].spec.format.layout, Layout::kNHWC);
     EXPECT_EQ(norm.fusion.followers.size(), 2U);
     const Learnt learnt = Learn(plan, 1);
     EXPECT_NEAR(expected.loss, learnt.loss, tolerance * (std::abs(expected.loss) + 0.1));
@@ -239,7 +240,7 @@ TEST_F(ChannelsLast, NormsFuseSums) {
       const PlannedLayer& norm = LayerOf(*plan, name);
       EXPECT_EQ(norm.fusion.followers.size(), 3U);
       for (const int v : norm.inputs) {
-        EXPECT_TRUE(IsChannelsLast(plan->values[static_cast<size_t>(v)].spec.format));
+        EXPECT_EQ(plan->values[static_cast<size_t>(v)].spec.format.layout, Layout::kNHWC);
       }
     }
     const Learnt learnt = Learn(plan, 1);
@@ -312,9 +313,9 @@ layer { name: "e" type: "Embed" bottom: "ids" top: "e" embed_param { num_output:
   const auto format_of = [&](const char* blob) {
     return plan->values[static_cast<size_t>(plan->FindFirstValue(blob))].spec.format;
   };
-  EXPECT_EQ(format_of("ids"), MemoryFormat::kPlain);
-  EXPECT_EQ(format_of("rest"), MemoryFormat::kPlain);
-  EXPECT_EQ(format_of("c0"), MemoryFormat::kChannelsLastBF16);
+  EXPECT_EQ(format_of("ids"), MemoryFormat{});
+  EXPECT_EQ(format_of("rest"), MemoryFormat{});
+  EXPECT_EQ(format_of("c0"), (MemoryFormat{Layout::kNHWC, DType::kBF16}));
 }
 
 // The draws are those of the places in NCHW.
@@ -346,8 +347,9 @@ TEST_F(ChannelsLast, InnerProductsTakeOnePixelAsItIs) {
       "type: 'ReLU' bottom: 'ip' top: 'ip' } layer { name: 'l' type: 'Reduction' bottom: 'ip' top: "
       "'l' loss_weight: 1 reduction_param { operation: SUMSQ } }";
   const auto plan = PlanOn(net, TRAIN, {.precision = FP16});
-  EXPECT_EQ(LayerOf(*plan, "ip").implementation->input_format, MemoryFormat::kChannelsLastF16);
-  EXPECT_EQ(LayerOf(*plan, "ip").implementation->output_format, MemoryFormat::kPlainF16);
+  EXPECT_EQ(LayerOf(*plan, "ip").implementation->input_format,
+            (MemoryFormat{Layout::kNHWC, DType::kF16}));
+  EXPECT_EQ(LayerOf(*plan, "ip").implementation->output_format, MemoryFormat{.type = DType::kF16});
   const Learnt halves = Learn(plan, 1), single = Learn(PlanText(net, TRAIN), 1);
   EXPECT_NEAR(halves.loss, single.loss, 0.01 * single.loss);
   ExpectNear(single.gradients, halves.gradients, 0.02, "gradient");

@@ -117,9 +117,9 @@ const PlannedValue& ValueOf(const Plan& plan, const std::string& name) {
 TEST(HalfSession, CastsAreLayersWhereFormatsMeet) {
   const auto plan = PlanText(kNet, TRAIN, OnGpu(BF16));
   for (const char* name : {"conv1", "bn1", "conv2", "sum", "pool", "flat"}) {
-    EXPECT_EQ(ValueOf(*plan, name).spec.format, MemoryFormat::kPlainBF16) << name;
+    EXPECT_EQ(ValueOf(*plan, name).spec.format, MemoryFormat{.type = DType::kBF16}) << name;
   }
-  EXPECT_EQ(ValueOf(*plan, "loss").spec.format, MemoryFormat::kPlain);
+  EXPECT_EQ(ValueOf(*plan, "loss").spec.format, MemoryFormat{});
   const auto casts = std::ranges::count_if(
       plan->layers, [](const PlannedLayer& layer) { return layer.type->name == "Reorder"; });
   EXPECT_EQ(casts, 2);  // of x, and in front of the loss
@@ -153,7 +153,7 @@ layer { name: "conv" type: "Convolution" bottom: "x" top: "conv"
         const std::string& of = plan->values[static_cast<size_t>(layer.inputs[0])].name;
         EXPECT_TRUE(of == "x" || of == "last") << type << ": a cast of " << of;
       }
-      EXPECT_NE(ValueOf(*plan, "act1").spec.format, MemoryFormat::kPlain)
+      EXPECT_NE(ValueOf(*plan, "act1").spec.format, MemoryFormat{})
           << type << ' ' << Precision_Name(precision);
     }
   }
@@ -167,8 +167,8 @@ TEST(HalfSession, ALayerMayAskForAnother) {
                         "weight_filler { type: \"msra\" } } }\nlayer { name: \"sum\""),
               "precision: FP32 ");
   const auto plan = PlanText(text, TRAIN, OnGpu(BF16));
-  EXPECT_EQ(ValueOf(*plan, "conv1").spec.format, MemoryFormat::kPlainBF16);
-  EXPECT_EQ(ValueOf(*plan, "conv2").spec.format, MemoryFormat::kPlain);
+  EXPECT_EQ(ValueOf(*plan, "conv1").spec.format, MemoryFormat{.type = DType::kBF16});
+  EXPECT_EQ(ValueOf(*plan, "conv2").spec.format, MemoryFormat{});
 }
 
 TEST(HalfSession, TakesHalfTheMemory) {

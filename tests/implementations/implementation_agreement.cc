@@ -37,8 +37,8 @@ double Tolerance(const Values& expected, int64_t terms, double amplification) {
 }
 
 bool StoresHalves(const Implementation& implementation) {
-  return implementation.input_format == MemoryFormat::kBlockedBF16 ||
-         implementation.output_format == MemoryFormat::kBlockedBF16 ||
+  return implementation.input_format.type == DType::kBF16 ||
+         implementation.output_format.type == DType::kBF16 ||
          implementation.name.find("f16") != std::string::npos;
 }
 
@@ -153,7 +153,7 @@ class Comparison {
   void CheckAnyFormat() {
     RunOptions options = Options();
     const RunResult plain = Run(narrow_, options, "native");
-    options.format = MemoryFormat::kBlocked;
+    options.format = {Layout::kBlocked};
     const RunResult blocked = Run(narrow_, options, kAnyFormatImplementation);
     const std::string how = kAnyFormatImplementation;
     Compare(how + ": output", blocked.outputs, plain.outputs, 1, 0);

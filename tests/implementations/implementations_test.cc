@@ -111,7 +111,7 @@ TEST_P(ImplementationsTest, AgreeWithNativeOnRandomCases) {
     // Those by libraries have tests of their own, and TF32 is not asked for.
     const bool own =
         implementation->name.starts_with("cuda") && !implementation->name.ends_with("tf32");
-    if (!own || implementation->input_format != MemoryFormat::kChannelsLast) continue;
+    if (!own || implementation->input_format != MemoryFormat{Layout::kNHWC}) continue;
     EXPECT_GE(reached[implementation->name], kLeast)
         << "implementation '" << implementation->name << "' of " << type.name;
   }

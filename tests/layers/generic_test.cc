@@ -153,7 +153,7 @@ TEST_P(LayerTypeTest, HasTheTraitsOfItsKernels) {
   const bool on_gpu =
       has([](const ImplementationPtr& k) { return k->device == DeviceType::kCuda; });
   const bool on_bytes = has([](const ImplementationPtr& k) {
-    return k->input_format == MemoryFormat::kInt8 || k->output_format == MemoryFormat::kInt8;
+    return k->input_format.type == DType::kU8 || k->output_format.type == DType::kU8;
   });
   const bool fits = type.traits.fits_16_bits;
   EXPECT_TRUE(!fits || has([](const ImplementationPtr& k) { return k->name.ends_with(" f16"); }));

@@ -31,7 +31,7 @@ bool IsBlocked(const std::string& text, const PlanPasses& passes = {}) {
   const auto plan = test::PlanText(text, TEST, {.backward = false, .passes = passes});
   const auto a = std::ranges::find_if(
       plan->layers, [](const PlannedLayer& layer) { return layer.name() == "a"; });
-  return a->implementation->output_format != MemoryFormat::kPlain;
+  return a->implementation->output_format != MemoryFormat{};
 }
 
 TEST(FusableChain, FusedLayersPayForReorders) {

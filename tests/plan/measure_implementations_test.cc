@@ -133,18 +133,17 @@ TEST_F(MeasuredPlan, FormatsFollowFromTheTimes) {
   timer_->seconds = {{"onednn", 1e-2}, {"winograd", 1e-2}, {"packed", 1e-4}};
   const auto plan = Make();
   EXPECT_EQ(Named(*plan, "b").implementation->name, "packed");
-  EXPECT_TRUE(std::ranges::none_of(plan->values, [](const PlannedValue& value) {
-    return value.spec.format != MemoryFormat::kPlain;
-  }));
+  EXPECT_TRUE(std::ranges::none_of(
+      plan->values, [](const PlannedValue& value) { return value.spec.format != MemoryFormat{}; }));
   // In training a reorder is done twice.
   EXPECT_EQ(Named(*Make({.backward = true}), "b").implementation->name, "packed");
 }
 
 TEST_F(MeasuredPlan, FormatsThatAreHardlyFasterAreNotWorthIt) {
   timer_->seconds = {{"onednn", 1.01e-2}, {"winograd", 1.01e-2}, {"packed", 1e-2}};
-  EXPECT_EQ(Named(*Make(), "b").implementation->output_format, MemoryFormat::kBlocked);
+  EXPECT_EQ(Named(*Make(), "b").implementation->output_format, MemoryFormat{Layout::kBlocked});
   timer_->seconds["packed"] = 0.9e-2;
-  EXPECT_EQ(Named(*Make(), "b").implementation->output_format, MemoryFormat::kPlain);
+  EXPECT_EQ(Named(*Make(), "b").implementation->output_format, MemoryFormat{});
 }
 
 TEST_F(MeasuredPlan, UnmeasuredLayersAreEstimated) {

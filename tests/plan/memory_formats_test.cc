@@ -73,11 +73,11 @@ TEST(HalfFormats, IdsAreNotRoundedOnTheirWay) {
   const auto plan = PlanText(text, TEST, options);
   for (const char* name : {"p", "sa", "sb", "j", "q"}) {
     const PlannedValue& value = plan->values[static_cast<size_t>(plan->FindFirstValue(name))];
-    EXPECT_EQ(value.spec.format, MemoryFormat::kPlain) << name;
+    EXPECT_EQ(value.spec.format, MemoryFormat{}) << name;
   }
   for (const char* name : {"c", "r", "t"}) {
     const PlannedValue& value = plan->values[static_cast<size_t>(plan->FindFirstValue(name))];
-    EXPECT_EQ(value.spec.format, MemoryFormat::kPlainBF16) << name;
+    EXPECT_EQ(value.spec.format, MemoryFormat{.type = DType::kBF16}) << name;
   }
 }
 
@@ -105,7 +105,7 @@ TEST_F(MemoryFormats, StayBlockedFromLayerToLayer) {
                Layer("Concat", "j", "e p") + Layer("LRN", "n", "j") + Layer("Flatten", "f", "n"));
   EXPECT_EQ(NamesOf(*plan, "Reorder"), std::vector<std::string>{"n" + to_plain_});
   EXPECT_EQ(Named(*plan, "a").implementation->name, "onednn, plain input");
-  EXPECT_EQ(Named(*plan, "c").implementation->input_format, MemoryFormat::kBlocked);
+  EXPECT_EQ(Named(*plan, "c").implementation->input_format, MemoryFormat{Layout::kBlocked});
   EXPECT_EQ(Named(*plan, "p").implementation->name, "onednn");
   EXPECT_EQ(Named(*plan, "n").implementation->name, "onednn");
   EXPECT_NE(DescribePlan(*plan).find("1 reorder"), std::string::npos) << DescribePlan(*plan);
@@ -119,7 +119,7 @@ TEST_F(MemoryFormats, StayBlockedThroughPReluAndDeconvolutionUpToInnerProduct) {
                Conv("b", "d", 48) +
                Layer("InnerProduct", "ip", "b", "inner_product_param { num_output: 5 }"));
   EXPECT_EQ(NamesOf(*plan, "Reorder"),
-            std::vector<std::string>{"x_to_" + std::string(ToString(MemoryFormat::kBlocked))});
+            std::vector<std::string>{"x_to_" + ToString(MemoryFormat{Layout::kBlocked})});
   EXPECT_EQ(Named(*plan, "p").implementation->name, "blocked");
   EXPECT_EQ(Named(*plan, "d").implementation->name, "onednn");
   EXPECT_EQ(Named(*plan, "ip").implementation->name, "onednn, blocked input");
@@ -129,7 +129,7 @@ TEST_F(MemoryFormats, WhatUsersSeeIsPlain) {
   const auto plan = PlanText(Input(16, 16) + Conv("a", "x", 16) + Conv("b", "a", 16));
   for (const std::string& blob : {std::string("x"), std::string("b")}) {
     const PlannedValue& value = plan->values[static_cast<size_t>(plan->FindValue(blob))];
-    EXPECT_EQ(value.spec.format, MemoryFormat::kPlain) << blob;
+    EXPECT_EQ(value.spec.format, MemoryFormat{}) << blob;
   }
   EXPECT_EQ(plan->outputs, std::vector<int>{plan->FindValue("b")});
 }
@@ -145,7 +145,7 @@ TEST_F(MemoryFormats, WhereOneDnnHasItsReferenceOnlyOwnImplementationsRun) {
   const auto plan =
       PlanText(Input(3, 64) + Conv("fcn", "x", 64, "pad: 100") + Conv("b", "fcn", 64));
   EXPECT_EQ(Named(*plan, "fcn").implementation->name, "packed");
-  EXPECT_EQ(Named(*plan, "b").implementation->output_format, MemoryFormat::kBlocked);
+  EXPECT_EQ(Named(*plan, "b").implementation->output_format, MemoryFormat{Layout::kBlocked});
 }
 
 TEST_F(MemoryFormats, APlainNetIsLeftAlone) {
@@ -159,7 +159,7 @@ TEST_F(MemoryFormats, NothingIsBlockedWhereAllBlobsCanBeLookedAtOrBitsMayNotDepe
        {PlanOptions{.optimize = false}, PlanOptions{.deterministic = true}}) {
     const auto plan = PlanText(text, TRAIN, options);
     EXPECT_TRUE(NamesOf(*plan, "Reorder").empty());
-    EXPECT_EQ(Named(*plan, "b").implementation->input_format, MemoryFormat::kPlain);
+    EXPECT_EQ(Named(*plan, "b").implementation->input_format, MemoryFormat{});
   }
 }
 
@@ -226,9 +226,8 @@ class BFloat16Formats : public MemoryFormats {
     return test::PlanText(text, phase, std::move(options));
   }
   static int StoredAsHalves(const Plan& plan) {
-    return static_cast<int>(std::ranges::count_if(plan.values, [](const PlannedValue& v) {
-      return v.spec.format == MemoryFormat::kBlockedBF16;
-    }));
+    return static_cast<int>(std::ranges::count_if(
+        plan.values, [](const PlannedValue& v) { return v.spec.format.type == DType::kBF16; }));
   }
   // 1 x 1 filters, which no algorithm in single precision makes up for.
   static std::string OneByOne(const std::string& name, const std::string& bottom,

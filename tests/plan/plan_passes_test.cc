@@ -59,9 +59,8 @@ Facts FactsOf(const std::string& passes) {
                                   layer.implementation->name != kNativeImplementation);
   }
   facts.shares = facts.shares || plan->arena_bytes < plan->unshared_bytes;
-  facts.blocked = std::ranges::any_of(plan->values, [](const PlannedValue& value) {
-    return value.spec.format != MemoryFormat::kPlain;
-  });
+  facts.blocked = std::ranges::any_of(
+      plan->values, [](const PlannedValue& value) { return value.spec.format != MemoryFormat{}; });
   return facts;
 }
 

@@ -93,7 +93,7 @@ class Run {
       outcome.refused = support.reason;
       return outcome;
     }
-    Draw(implementation.input_format == MemoryFormat::kInt8);
+    Draw(implementation.input_format.type == DType::kU8);
     RunImplementation(implementation, query, &outcome);
     RunNative(&outcome);
     return outcome;
@@ -157,8 +157,8 @@ class Run {
   void RunImplementation(const Implementation& implementation, const OpDesc& query,
                          Int8Outcome* outcome) {
     const Shape& y_shape = info_.outputs[0].shape;
-    const bool bytes_out = implementation.output_format == MemoryFormat::kInt8;
-    const bool bytes_in = implementation.input_format == MemoryFormat::kInt8;
+    const bool bytes_out = implementation.output_format.type == DType::kU8;
+    const bool bytes_in = implementation.input_format.type == DType::kU8;
     std::vector<std::vector<float>> floats;
     std::vector<ConstTensorView> inputs;
     for (size_t i = 0; i < inputs_.size(); ++i) {
@@ -205,18 +205,18 @@ class Run {
     const int64_t channels = s[1], pixels = s.count(2);
     const Int8Range& range = Last().int8().top(0);
     const bool is_signed = !range.non_negative();
-    if (format == MemoryFormat::kInt8) {
+    if (format.type == DType::kU8) {
       outcome->step = StepOf(range.max(), is_signed);
       outcome->lowest = is_signed ? -128 : 0;
       outcome->highest = is_signed ? 127 : 255;
     }
     for (int64_t i = 0; i < s.count(); ++i) {
       const int64_t n = i / (channels * pixels), c = i / pixels % channels, p = i % pixels;
-      if (format == MemoryFormat::kInt8) {
+      if (format.type == DType::kU8) {
         const uint8_t byte = static_cast<const uint8_t*>(y.raw())[(n * pixels + p) * channels + c];
         outcome->made.push_back((is_signed ? int{static_cast<int8_t>(byte)} : int{byte}) *
                                 outcome->step);
-      } else if (format == MemoryFormat::kBlocked) {
+      } else if (format == MemoryFormat{Layout::kBlocked}) {
         const int64_t b = ChannelBlock(), blocks = (channels + b - 1) / b;
         outcome->made.push_back(y.data<float>()[((n * blocks + c / b) * pixels + p) * b + c % b]);
       } else {

@@ -161,7 +161,7 @@ TEST_F(Int8Plans, OfOtherShapesAndWithoutPassesAreTheSame) {
   // Without layout optimization only inner products use int8.
   const auto plain = PlanOf(net, {.optimize = false});
   EXPECT_TRUE(std::ranges::all_of(
-      plain->values, [](const PlannedValue& v) { return v.spec.format == MemoryFormat::kPlain; }));
+      plain->values, [](const PlannedValue& v) { return v.spec.format == MemoryFormat{}; }));
 }
 
 }  // namespace

@@ -58,9 +58,8 @@ const char* const kLoss =
     "reduction_param { operation: SUMSQ axis: 0 } }\n";
 
 int ValuesStoredAsHalves(const Plan& plan) {
-  return static_cast<int>(std::ranges::count_if(plan.values, [](const PlannedValue& v) {
-    return v.spec.format == MemoryFormat::kBlockedBF16;
-  }));
+  return static_cast<int>(std::ranges::count_if(
+      plan.values, [](const PlannedValue& v) { return v.spec.format.type == DType::kBF16; }));
 }
 
 double Norm(const std::vector<float>& values) {

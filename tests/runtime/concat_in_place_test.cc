@@ -96,7 +96,7 @@ class ConcatInPlace : public testing::Test {
     const Registry& registry = test::TestRegistry();
     const bool onednn = std::ranges::any_of(
         registry.Find("Convolution")->implementations, [](const ImplementationPtr& implementation) {
-          return implementation->output_format == MemoryFormat::kBlocked;
+          return implementation->output_format == MemoryFormat{Layout::kBlocked};
         });
     if (!onednn || ChannelBlock() == 0) {
       GTEST_SKIP() << "no implementation of this build or processor takes blocked blobs";

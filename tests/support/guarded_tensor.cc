@@ -57,7 +57,7 @@ std::vector<int64_t> GuardedTensor::Places() const {
   std::vector<int64_t> places(static_cast<size_t>(view_.count()));
   std::iota(places.begin(), places.end(), 0);
   const Shape& shape = view_.shape();
-  if (IsChannelsLast(format_) && shape.axes() > 2) {
+  if (format_.layout == Layout::kNHWC && shape.axes() > 2) {
     const int64_t pixels = shape.count(2);
     for (int64_t& place : places) {
       const int64_t row = place / pixels;  // of an image and a channel
@@ -65,7 +65,7 @@ std::vector<int64_t> GuardedTensor::Places() const {
     }
     return places;
   }
-  if (!IsBlocked(format_)) return places;
+  if (format_.layout != Layout::kBlocked) return places;
   const int64_t block = ChannelBlock();
   const int64_t blocks = (shape[1] + block - 1) / block;
   const int64_t pixels = shape.count(2);
@@ -80,7 +80,7 @@ std::vector<int64_t> GuardedTensor::Places() const {
 
 void GuardedTensor::Set(std::span<const double> values) {
   CREMA_CHECK(values.size() == static_cast<size_t>(view_.count()));
-  if (IsBlocked(format_)) std::ranges::fill(buffer_.bytes(), std::byte{0});
+  if (format_.layout == Layout::kBlocked) std::ranges::fill(buffer_.bytes(), std::byte{0});
   const std::vector<int64_t> places = Places();
   Dispatch(view_.dtype(), [&]<typename T>(T) {
     T* data = view_.data<T>();
@@ -101,7 +101,7 @@ std::vector<double> GuardedTensor::Values() const {
 }
 
 bool GuardedTensor::FillIsZero() const {
-  if (!IsBlocked(format_) || stored_bytes_ == 0) return true;
+  if (format_.layout != Layout::kBlocked || stored_bytes_ == 0) return true;
   std::vector<std::byte> fill = Bytes();
   const size_t size = SizeOf(view_.dtype());
   for (int64_t place : Places()) std::fill_n(&fill[static_cast<size_t>(place) * size], size, kZero);
@@ -111,7 +111,7 @@ bool GuardedTensor::FillIsZero() const {
 }
 
 void GuardedTensor::Shrink(const Shape& shape) {
-  CREMA_CHECK(shape.count() <= view_.count() && !IsBlocked(format_));
+  CREMA_CHECK(shape.count() <= view_.count() && format_.layout != Layout::kBlocked);
   stored_bytes_ = static_cast<size_t>(shape.count()) * SizeOf(view_.dtype());
   view_ = TensorView(view_.raw(), shape, view_.dtype());
 }

@@ -40,12 +40,8 @@ double Largest(const Values& values) {
   return largest;
 }
 
-bool HoldsHalves(MemoryFormat format) {
-  return StoredType({.shape = {}, .dtype = DType::kF32, .format = format}) != DType::kF32;
-}
-
 bool StoresHalves(const Implementation& implementation) {
-  return HoldsHalves(implementation.input_format) || HoldsHalves(implementation.output_format);
+  return implementation.input_format.type || implementation.output_format.type;
 }
 
 // Rounds the values to the stored type; kinks and maxima are then the same for all implementations.
@@ -327,10 +323,10 @@ void SampleChecker::CheckAnyFormat(const LayerCase& layer_case) {
   }
   const CaseValues values = Rounded(DrawValues(widened));
   const RunResult plain = Run(widened, values, {}, "plain");
-  Compare(plain, Run(widened, values, {.format = MemoryFormat::kBlocked}, "blocked"), 0,
+  Compare(plain, Run(widened, values, {.format = {Layout::kBlocked}}, "blocked"), 0,
           "blocked against plain");
   if (!HasBFloat16()) return;
-  Compare(plain, Run(widened, values, {.format = MemoryFormat::kBlockedBF16}, "bf16"),
+  Compare(plain, Run(widened, values, {.format = {Layout::kBlocked, DType::kBF16}}, "bf16"),
           kBFloat16Tolerance, "bf16 against plain");
 }
 

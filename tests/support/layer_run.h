@@ -24,7 +24,7 @@ struct RunOptions {
   // Weights are fixed, and Forward runs twice: the second run may use cached packed weights.
   bool weights_fixed = false;
   // The layout of the blobs of native methods (LayerInfo::any_format).
-  MemoryFormat format = MemoryFormat::kPlain;
+  MemoryFormat format = {};
 
   static constexpr int kAllInputs = -1;
   static constexpr int kNoInput = -2;

@@ -124,7 +124,7 @@ Support SupportsOnePixel(const OpDesc& query) {
 ImplementationPtr OfOnePixel(const ImplementationPtr& implementation) {
   ImplementationFacts facts = *implementation;
   facts.name += " NHWC";
-  facts.input_format = MemoryFormat::kChannelsLast;
+  facts.input_format = {Layout::kNHWC};
   return std::make_shared<ImplementationAdapter>(
       std::move(facts), implementation,
       std::vector<ImplementationAdapter::Check>{SupportsOnePixel});

@@ -253,8 +253,7 @@ class CudnnConvolution final : public Implementation {
 
  private:
   static ImplementationFacts FactsOf(const Kind& kind) {
-    const MemoryFormat format =
-        kind.channels_last ? MemoryFormat::kChannelsLast : MemoryFormat::kPlain;
+    const MemoryFormat format{kind.channels_last ? Layout::kNHWC : Layout::kNCHW};
     const bool fuses_norm = !kind.transposed && kind.channels_last;
     return {.name = NameOf(kind),
             .device = DeviceType::kCuda,

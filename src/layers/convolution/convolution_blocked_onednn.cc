@@ -235,9 +235,10 @@ class OneDnnConvolution final : public Implementation {
 
  private:
   static ImplementationFacts FactsOf(const Kind& kind) {
-    const MemoryFormat blocked = kind.bf16 ? MemoryFormat::kBlockedBF16 : MemoryFormat::kBlocked;
+    MemoryFormat blocked{Layout::kBlocked};
+    if (kind.bf16) blocked.type = DType::kBF16;
     return {.name = kind.Name(),
-            .input_format = kind.plain_input ? MemoryFormat::kPlain : blocked,
+            .input_format = kind.plain_input ? MemoryFormat{} : blocked,
             .output_format = blocked,
             .strided_output = true};
   }

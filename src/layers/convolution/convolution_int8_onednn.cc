@@ -24,13 +24,13 @@ const Convolution& ConvolutionOf(const OpDesc& query) {
 
 // Variant of the implementation. `fast` requires that oneDNN has more than its reference.
 struct Kind {
-  MemoryFormat output = MemoryFormat::kInt8;
+  MemoryFormat output = {Layout::kNHWC, DType::kU8};
   bool fast = true;
 
-  bool GivesBytes() const { return output == MemoryFormat::kInt8; }
+  bool GivesBytes() const { return output.type == DType::kU8; }
   std::string Name() const {
     const char* gives = GivesBytes()                     ? ""
-                        : output == MemoryFormat::kPlain ? ", plain output"
+                        : output.layout == Layout::kNCHW ? ", plain output"
                                                          : ", blocked output";
     return StrCat("int8", fast ? "" : ", reference", gives);
   }
@@ -115,7 +115,7 @@ struct State final : ImplementationState, HasPackedWeights {
   State(const OpDesc& query, const Kind& kind)
       : conv(ConfigOf(kind, query)),
         epilogue(query),
-        plain_output(kind.output == MemoryFormat::kPlain) {}
+        plain_output(kind.output.layout == Layout::kNCHW) {}
   SharedPackedWeights ExportPacked() const override { return conv.ExportPacked(); }
   bool ImportPacked(const SharedPackedWeights& shared) override {
     return conv.ImportPacked(shared);
@@ -175,7 +175,7 @@ class Int8Convolution final : public FunctionImplementation {
  public:
   explicit Int8Convolution(const Kind& kind)
       : FunctionImplementation({.name = kind.Name(),
-                                .input_format = MemoryFormat::kInt8,
+                                .input_format = {Layout::kNHWC, DType::kU8},
                                 .output_format = kind.output},
                                {.forward = kind.GivesBytes() ? crema::Forward : ForwardToFloats}),
         kind_(kind) {}
@@ -206,7 +206,7 @@ std::vector<ImplementationPtr> Int8ConvolutionImplementations() {
   std::vector<ImplementationPtr> implementations;
   for (const bool fast : {true, false}) {
     for (const MemoryFormat output :
-         {MemoryFormat::kInt8, MemoryFormat::kPlain, MemoryFormat::kBlocked}) {
+         {MemoryFormat{Layout::kNHWC, DType::kU8}, {}, {Layout::kBlocked}}) {
       implementations.push_back(std::make_shared<Int8Convolution>(Kind{output, fast}));
     }
   }

@@ -44,7 +44,7 @@ bool BatchNormBase::KeepsNormal() const {
 }
 
 NormLayout BatchNormBase::Layout(const Shape& input, MemoryFormat format) const {
-  const GroupLayout channels = format == MemoryFormat::kBlocked
+  const GroupLayout channels = format.layout == Layout::kBlocked
                                    ? BlockedChannelLayout(input)
                                    : ChannelLayout(input, static_cast<int>(rule_.axis));
   return {channels, channels};

@@ -53,8 +53,8 @@ struct BatchNormRule {
 class BatchNormBase : public Layer, public ChannelAffine {
  public:
   LayerInfo Infer(const InferContext& context) const final;
-  void Forward(const ForwardArgs& args) const final { Run(args, MemoryFormat::kPlain); }
-  void Backward(const BackwardArgs& args) const final { Run(args, MemoryFormat::kPlain); }
+  void Forward(const ForwardArgs& args) const final { Run(args, {}); }
+  void Backward(const BackwardArgs& args) const final { Run(args, {}); }
   size_t ForwardScratch(const InferContext& context, const LayerInfo& info,
                         int threads) const final;
   size_t BackwardScratch(const InferContext& context, const LayerInfo& info,
@@ -69,7 +69,7 @@ class BatchNormBase : public Layer, public ChannelAffine {
   bool UsesBatch(Phase phase) const;
   // Returns true if y differs from the normalised input, which is then saved for backward.
   bool KeepsNormal() const;
-  NormLayout Layout(const Shape& input, MemoryFormat format = MemoryFormat::kPlain) const;
+  NormLayout Layout(const Shape& input, MemoryFormat format = {}) const;
   // Returns the update of the running statistics by a batch of `size` elements per channel.
   StoredUpdate UpdateBy(int64_t size) const {
     const auto n = static_cast<double>(size);

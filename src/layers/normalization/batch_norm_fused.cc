@@ -224,7 +224,7 @@ class BatchNormBase::Blocked final : public FunctionImplementation {
   template <typename Args>
   static void Run(const Layer& layer, const Args& args) {
     if (args.implementation_state != nullptr) return Norm(layer).template RunByChannels<T>(args);
-    Norm(layer).Run(args, MemoryFormat::kBlocked);
+    Norm(layer).Run(args, {Layout::kBlocked});
   }
   Support SupportsLayer(const OpDesc& op) const override {
     if (!std::is_same_v<T, float> && !Norm(op.layer).GoesByChannels()) {

@@ -64,7 +64,7 @@ ImplementationPtr Int8PlainPoolingImplementation() {
     return ScratchBytes<float>(query.info.outputs[0].shape.count()) + kScratchSlack;
   };
   return MakeSimpleImplementation(
-      {.name = "int8, plain output", .input_format = MemoryFormat::kInt8},
+      {.name = "int8, plain output", .input_format = {Layout::kNHWC, DType::kU8}},
       {.supports = SupportsFloats, .forward = ForwardToFloats, .forward_scratch = scratch});
 }
 

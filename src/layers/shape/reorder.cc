@@ -21,7 +21,7 @@ class Reorder final : public Layer {
   LayerInfo Infer(const InferContext& context) const override {
     LayerInfo info;
     info.outputs = {context.inputs[0]};
-    info.outputs[0].format = MemoryFormat::kPlain;
+    info.outputs[0].format = {};
     info.reach = Reach::kElement;
     info.moves_only = true;
     return info;
@@ -59,7 +59,7 @@ void ToPlain(int threads, const Shape& shape, const void* x, void* y) {
 }
 
 int64_t BlockedCount(const Shape& shape) {
-  return StoredCount({shape, DType::kF32, MemoryFormat::kBlocked});
+  return StoredCount({shape, DType::kF32, {Layout::kBlocked}});
 }
 
 void Round(int threads, const Shape& shape, const void* x, void* y) {
@@ -74,7 +74,7 @@ using Copy = void (*)(int threads, const Shape& shape, const void* x, void* y);
 
 template <Copy kThere, Copy kBack>
 ImplementationPtr Reordering(const std::string& name, MemoryFormat from, MemoryFormat to) {
-  const bool halves = from == MemoryFormat::kBlockedBF16 || to == MemoryFormat::kBlockedBF16;
+  const bool halves = from.type == DType::kBF16 || to.type == DType::kBF16;
   const auto forward = [](const Layer&, const ForwardArgs& args) {
     kThere(args.context.threads(), args.inputs[0].shape(), args.inputs[0].raw(),
            args.outputs[0].raw());
@@ -131,7 +131,7 @@ size_t WideScratch(const OpDesc& query) {
 
 template <CopyOfBytes kCopy>
 ImplementationPtr Reordering(const std::string& name, MemoryFormat from, MemoryFormat to) {
-  const bool halves = from == MemoryFormat::kBlockedBF16 || to == MemoryFormat::kBlockedBF16;
+  const bool halves = from.type == DType::kBF16 || to.type == DType::kBF16;
   const auto forward = [](const Layer& layer, const ForwardArgs& args) {
     kCopy(args.context.threads(), args.inputs[0].shape(), args.inputs[0].raw(),
           InputScale(layer, 0), args.scratch, args.outputs[0].raw());
@@ -157,10 +157,8 @@ void RegisterReorder(Registry& registry) {
   type.make = [](const LayerParameter& param) -> std::unique_ptr<const Layer> {
     return std::make_unique<Reorder>(param);
   };
-  constexpr auto kPlain = MemoryFormat::kPlain;
-  constexpr auto kBlocked = MemoryFormat::kBlocked;
-  constexpr auto kHalves = MemoryFormat::kBlockedBF16;
-  constexpr auto kInt8 = MemoryFormat::kInt8;
+  constexpr MemoryFormat kPlain{}, kBlocked{Layout::kBlocked};
+  constexpr MemoryFormat kHalves{Layout::kBlocked, DType::kBF16}, kInt8{Layout::kNHWC, DType::kU8};
   type.implementations = {
       Reordering<ToBlocked<float>, ToPlain<float>>("to blocked", kPlain, kBlocked),
       Reordering<ToPlain<float>, ToBlocked<float>>("to plain", kBlocked, kPlain),

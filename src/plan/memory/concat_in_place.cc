@@ -36,7 +36,8 @@ class Marker {
 
  private:
   static bool IsBlockedBatch(const BlobSpec& spec) {
-    return IsBlocked(spec.format) && spec.shape.axes() == 4 && spec.shape.count() > 0;
+    return spec.format.layout == Layout::kBlocked && spec.shape.axes() == 4 &&
+           spec.shape.count() > 0;
   }
   static int64_t ImageOf(const BlobSpec& spec) { return StoredCount(spec) / spec.shape[0]; }
 

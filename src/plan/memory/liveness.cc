@@ -117,7 +117,7 @@ class Placer {
     if (layer.can_concat_in_place) {
       ConcatInPlace(n);
     } else if (layer.info.contiguous_concat &&
-               !IsChannelsLast(plan_.values[Index(output)].spec.format)) {
+               plan_.values[Index(output)].spec.format.layout != Layout::kNHWC) {
       PlaceInputsInOutput(n);
     }
     if (GivesAddedGradientInPlace(layer)) {

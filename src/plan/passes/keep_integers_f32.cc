@@ -9,11 +9,9 @@ namespace crema {
 namespace {
 
 bool IsHalf(MemoryFormat format) {
-  const MemoryFormat order = RowMajor(format);
-  return order == MemoryFormat::kPlainBF16 || order == MemoryFormat::kPlainF16;
+  return format.layout != Layout::kBlocked &&
+         (format.type == DType::kBF16 || format.type == DType::kF16);
 }
-
-bool SameElements(MemoryFormat a, MemoryFormat b) { return RowMajor(a) == RowMajor(b); }
 
 class Mover {
  public:
@@ -25,7 +23,7 @@ class Mover {
       changed = false;
       for (size_t n = 0; n < formats_.size(); ++n) {
         if (!IsHalf(formats_[n].in) || !Moves(n) || ReadsHalves(n) || GoesToHalves(n)) continue;
-        formats_[n] = {MemoryFormat::kPlain, MemoryFormat::kPlain};
+        formats_[n] = {};
         changed = true;
       }
     }
@@ -37,7 +35,7 @@ class Mover {
 
   bool ReadsHalves(size_t n) const {
     return std::ranges::all_of(graph_.nodes[n].inputs, [&](int v) {
-      return SameElements(formats_[static_cast<size_t>(ValueOf(v).producer)].out, formats_[n].in);
+      return formats_[static_cast<size_t>(ValueOf(v).producer)].out.type == formats_[n].in.type;
     });
   }
 
@@ -46,7 +44,7 @@ class Mover {
       return !IsPlainForUsers(ValueOf(v)) &&
              std::ranges::all_of(ValueOf(v).readers, [&](int reader) {
                const auto r = static_cast<size_t>(reader);
-               return SameElements(formats_[r].in, formats_[n].out) && !Moves(r);
+               return formats_[r].in.type == formats_[n].out.type && !Moves(r);
              });
     });
   }

@@ -28,13 +28,16 @@ constexpr double kFollowerSeconds = 1e-9;
 constexpr double kImpossibleSeconds = 1e6;
 constexpr double kWorthwhile = 0.97;  // two measurements of a net differ by a percent or two
 
+constexpr MemoryFormat kBlocked{Layout::kBlocked}, kBlockedBF16{Layout::kBlocked, DType::kBF16};
+constexpr MemoryFormat kInt8{Layout::kNHWC, DType::kU8};
+
 // One way to run a node.
 struct Choice {
-  MemoryFormat in = MemoryFormat::kPlain;
-  MemoryFormat out = MemoryFormat::kPlain;
+  MemoryFormat in = {};
+  MemoryFormat out = {};
   double seconds = 0;
   std::vector<int> followers = {};  // nodes that this choice fuses
-  bool plain() const { return in == MemoryFormat::kPlain && out == MemoryFormat::kPlain; }
+  bool plain() const { return in == MemoryFormat{} && out == MemoryFormat{}; }
 };
 
 bool HasWholeBlocks(const BlobSpec& spec) {
@@ -80,8 +83,7 @@ class Chooser {
   // Searches for formats. Returns false if no implementation writes a format other than plain.
   bool Search() {
     const bool any = std::ranges::any_of(choices_, [](const std::vector<Choice>& choices) {
-      return std::ranges::any_of(choices,
-                                 [](const Choice& c) { return c.out != MemoryFormat::kPlain; });
+      return std::ranges::any_of(choices, [](const Choice& c) { return c.out != MemoryFormat{}; });
     });
     if (!any) return false;
     chosen_.assign(choices_.size(), 0);  // plain
@@ -100,11 +102,12 @@ class Chooser {
       improve();
     }
     // Changes of single nodes cannot cross from one format to another in the middle of a net.
-    for (const MemoryFormat format :
-         {MemoryFormat::kBlocked, MemoryFormat::kBlockedBF16, MemoryFormat::kInt8,
-          MemoryFormat::kPlainBF16, MemoryFormat::kPlainF16, MemoryFormat::kChannelsLast,
-          MemoryFormat::kChannelsLastBF16, MemoryFormat::kChannelsLastF16}) {
-      if (StartIn(format)) improve();
+    for (const Layout layout : {Layout::kBlocked, Layout::kNCHW, Layout::kNHWC}) {
+      for (const auto type :
+           {std::optional<DType>(), {DType::kBF16}, {DType::kF16}, {DType::kU8}}) {
+        const MemoryFormat format{layout, type};
+        if (format != MemoryFormat{} && StartIn(format)) improve();
+      }
     }
     chosen_ = std::move(best);
     return true;
@@ -152,7 +155,8 @@ class Chooser {
 
  private:
   double CopySeconds(BlobSpec spec, MemoryFormat format) const {
-    spec.format = IsBlocked(format) && spec.shape.axes() != 4 ? MemoryFormat::kPlain : format;
+    const bool fits = format.layout != Layout::kBlocked || spec.shape.axes() == 4;
+    spec.format = fits ? format : MemoryFormat{};
     return crema::CopySeconds(std::span(&spec, 1), threads_);
   }
 
@@ -174,8 +178,7 @@ class Chooser {
       if (info.view || info.share) return 0.0;
       return CopySeconds(inputs, in) + CopySeconds(info.outputs, out);
     };
-    std::vector<Choice> choices{
-        {.seconds = moved(MemoryFormat::kPlain, MemoryFormat::kPlain) * estimate_scale_}};
+    std::vector<Choice> choices{{.seconds = moved({}, {}) * estimate_scale_}};
     if (node.inputs.empty()) return choices;
     const InferContext context = ContextOf(*node.layer, inputs, node.outputs.size(), options_);
     OpDesc query = QueryOf(*node.layer, context, info, options_);
@@ -189,7 +192,7 @@ class Chooser {
     for (const ImplementationPtr& implementation : node.type->implementations) {
       if (!MayUse(*implementation, *node.layer, options_)) continue;
       Choice choice{implementation->input_format, implementation->output_format};
-      if (choice.in == MemoryFormat::kChannelsLast && !last) continue;
+      if (choice.in == MemoryFormat{Layout::kNHWC} && !last) continue;
       if (!implementation->Supports(query).yes) continue;
       const std::optional<double> measured = times_.SecondsOf(*node.layer, *implementation);
       if (times_.Has(*node.layer) && !measured) continue;
@@ -214,14 +217,14 @@ class Chooser {
     if (OnGpu()) return WithViewsOfHalves(node, info, std::move(choices));
     if (info.any_format && std::ranges::all_of(inputs, HasWholeBlocks) &&
         std::ranges::all_of(info.outputs, HasWholeBlocks)) {
-      for (const MemoryFormat format : {MemoryFormat::kBlocked, MemoryFormat::kBlockedBF16}) {
-        if (format == MemoryFormat::kBlockedBF16 && !StoresBFloat16(query).yes) continue;
+      for (const MemoryFormat format : {kBlocked, kBlockedBF16}) {
+        if (format == kBlockedBF16 && !StoresBFloat16(query).yes) continue;
         choices.push_back({format, format, moved(format, format) * estimate_scale_});
       }
     }
     if (PassesOn(info) && HasPixels(inputs) && !flow_.nodes[n].backward &&
         KeepsInt8Range(graph_, node)) {
-      choices.push_back({MemoryFormat::kInt8, MemoryFormat::kInt8, 0});
+      choices.push_back({kInt8, kInt8, 0});
     }
     return choices;
   }
@@ -233,10 +236,8 @@ class Chooser {
                                         std::vector<Choice> choices) const {
     if (!info.view) return choices;
     const Precision precision = PrecisionOf(*node.layer, options_);
-    for (const auto& [wanted, format] :
-         {std::pair{BF16, MemoryFormat::kPlainBF16}, {FP16, MemoryFormat::kPlainF16}}) {
-      if (precision == wanted) choices.push_back({format, format, 0});
-    }
+    if (precision == BF16) choices.push_back({{.type = DType::kBF16}, {.type = DType::kBF16}, 0});
+    if (precision == FP16) choices.push_back({{.type = DType::kF16}, {.type = DType::kF16}, 0});
     return choices;
   }
 
@@ -253,8 +254,9 @@ class Chooser {
         if (choice.followers.size() <= k) choice.seconds += seconds;
       }
       is_fused_[Index(graph_.nodes[k == 0 ? n : Index(all[k - 1])].outputs[0])] = true;
+      // A small cost on bytes, so that bytes are not the first choice if the leader writes floats.
       for (Choice& choice : choices_[Index(all[k])]) {
-        choice.seconds = choice.in == MemoryFormat::kInt8 ? kFollowerSeconds : 0;
+        choice.seconds = choice.in.type == DType::kU8 ? kFollowerSeconds : 0;
       }
     }
   }
@@ -289,7 +291,7 @@ class Chooser {
     double seconds = 0;
     for (int v : graph_.nodes[n].outputs) {
       const Value& value = graph_.values[Index(v)];
-      if (IsPlainForUsers(value)) seconds += ReorderSeconds(v, choice.out, MemoryFormat::kPlain);
+      if (IsPlainForUsers(value)) seconds += ReorderSeconds(v, choice.out, {});
       for (int reader : value.readers) {
         seconds += ReorderSeconds(v, choice.out, ChosenOf(Index(reader)).in);
       }
@@ -303,7 +305,7 @@ class Chooser {
       total += ChosenOf(n).seconds + InputSeconds(n, ChosenOf(n));
       for (int v : graph_.nodes[n].outputs) {
         if (!IsPlainForUsers(graph_.values[Index(v)])) continue;
-        total += ReorderSeconds(v, ChosenOf(n).out, MemoryFormat::kPlain);
+        total += ReorderSeconds(v, ChosenOf(n).out, {});
       }
     }
     return total;
@@ -396,12 +398,12 @@ bool FitsFormats(const Implementation& implementation, const LayerInfo& info,
   };
   if (fits(inputs, implementation.input_format) && fits(outputs, implementation.output_format))
     return true;
-  const MemoryFormat format = inputs.empty() ? MemoryFormat::kPlain : inputs[0].format;
-  if (format == MemoryFormat::kInt8) {
+  const MemoryFormat format = inputs.empty() ? MemoryFormat{} : inputs[0].format;
+  if (format.type == DType::kU8) {
     return PassesOn(info) && fits(inputs, format) && fits(outputs, format) && HasPixels(inputs);
   }
-  return info.any_format && implementation.input_format == MemoryFormat::kPlain &&
-         IsBlocked(format) && fits(inputs, format) && fits(outputs, format) &&
+  return info.any_format && implementation.input_format == MemoryFormat{} &&
+         format.layout == Layout::kBlocked && fits(inputs, format) && fits(outputs, format) &&
          std::ranges::all_of(inputs, HasWholeBlocks) &&
          std::ranges::all_of(outputs, HasWholeBlocks);
 }

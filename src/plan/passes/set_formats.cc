@@ -11,7 +11,7 @@
 namespace crema {
 namespace {
 
-// `range` is the int8 range of the value. Null unless one of the two formats is kInt8.
+// `range` is the int8 range of the value. Null unless one of the two formats is of bytes.
 Node ReorderNode(const Value& value, MemoryFormat format, const Int8Range* range,
                  const Registry& registry, const NetState& state) {
   LayerParameter param;
@@ -49,7 +49,7 @@ class Inserter {
       const std::vector<int> outputs = node.outputs;
       nodes_.push_back(std::move(node));
       for (int v : outputs) {
-        if (IsPlainForUsers(ValueOf(v))) InFormat(v, MemoryFormat::kPlain);
+        if (IsPlainForUsers(ValueOf(v))) InFormat(v, {});
       }
     }
     graph_.nodes = std::move(nodes_);
@@ -62,7 +62,7 @@ class Inserter {
   // Returns the value in this format: the value itself, or the output of a new Reorder node.
   int InFormat(int v, MemoryFormat format) {
     if (ValueOf(v).format == format) return v;
-    const bool bytes = ValueOf(v).format == MemoryFormat::kInt8 || format == MemoryFormat::kInt8;
+    const bool bytes = ValueOf(v).format.type == DType::kU8 || format.type == DType::kU8;
     const Int8Range* range = bytes ? Int8RangeOf(graph_, v) : nullptr;
     CREMA_CHECK(!bytes || range != nullptr);
     Node node = ReorderNode(ValueOf(v), format, range, registry_, graph_.state);
