@@ -13,6 +13,7 @@
 #include "layers/layer_axis.h"
 #include "layers/loss/feature_rules.h"
 #include "layers/loss/item_batch.h"
+#include "layers/loss/item_loops.h"
 #include "layers/loss/labels.h"
 #include "layers/loss/loss_type.h"
 #include "math/scratch.h"

@@ -7,6 +7,7 @@
 #include "graph/layer.h"
 #include "layers/loss/element_rules.h"
 #include "layers/loss/item_batch.h"
+#include "layers/loss/item_loops.h"
 
 namespace crema {
 

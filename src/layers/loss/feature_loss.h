@@ -4,6 +4,7 @@
 #include "graph/layer.h"
 #include "layers/loss/feature_rules.h"
 #include "layers/loss/item_batch.h"
+#include "layers/loss/item_loops.h"
 
 namespace crema {
 

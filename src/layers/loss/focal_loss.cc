@@ -11,6 +11,7 @@
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "layers/loss/item_batch.h"
+#include "layers/loss/item_loops.h"
 #include "layers/loss/loss_type.h"
 #include "layers/loss/softmax_loss.h"
 #include "layers/loss/softmax_rules.h"

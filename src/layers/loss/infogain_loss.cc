@@ -14,6 +14,7 @@
 #include "format/blob_proto.h"
 #include "format/caffemodel.h"
 #include "layers/loss/item_batch.h"
+#include "layers/loss/item_loops.h"
 #include "layers/loss/loss_type.h"
 #include "layers/loss/softmax_loss.h"
 

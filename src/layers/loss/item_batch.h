@@ -5,9 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/parallel_for.h"
 #include "graph/layer.h"
-#include "math/reduce.h"
 
 namespace crema {
 
@@ -30,25 +28,6 @@ void CheckEqualItems(const Layer& layer, std::span<const BlobSpec> inputs);
 // Returns the facts of a loss whose Backward reads all inputs. Only the first `gradients` inputs
 // may get a gradient.
 LayerInfo LossInfo(const InferContext& context, size_t gradients);
-
-// Returns a sum over items. add(n, sum) returns `sum` plus the costs of item n. The order depends
-// on `count` and `grain` only (OrderedSum).
-template <typename Add>
-double SumItems(int threads, int64_t count, int64_t grain, const Add& add) {
-  return OrderedSum(threads, count, grain, [&](int64_t begin, int64_t end) {
-    double sum = 0;
-    for (int64_t n = begin; n < end; ++n) sum = add(n, sum);
-    return sum;
-  });
-}
-
-// Calls body(n) for all items.
-template <typename Body>
-void ForItems(int threads, int64_t count, int64_t grain, const Body& body) {
-  ParallelFor(threads, count, grain, [&](int64_t begin, int64_t end, int) {
-    for (int64_t n = begin; n < end; ++n) body(n);
-  });
-}
 
 // Base of rules (element_rules.h, feature_rules.h), with the defaults.
 struct ItemRule {

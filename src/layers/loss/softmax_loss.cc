@@ -5,6 +5,7 @@
 
 #include "crema.pb.h"
 #include "layers/loss/item_batch.h"
+#include "layers/loss/item_loops.h"
 #include "layers/loss/labels.h"
 #include "math/scratch.h"
 

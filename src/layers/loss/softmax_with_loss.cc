@@ -16,6 +16,7 @@
 #include "crema.pb.h"
 #include "layers/loss/class_weights.h"
 #include "layers/loss/item_batch.h"
+#include "layers/loss/item_loops.h"
 #include "layers/loss/loss_type.h"
 #include "layers/loss/softmax_loss.h"
 #include "layers/loss/softmax_rules.h"
