@@ -84,7 +84,7 @@ class WeightsMatcher {
     }
   }
 
-  // Throws with all problems; see Weights::Load. To be called once.
+  // Throws with all problems; see Weights::Load. Call once.
   LoadReport Match() {
     for (const PlannedLayer& layer : plan_.layers) {
       if (!layer.learned.empty()) unused_.erase(layer.name());
@@ -111,7 +111,7 @@ class WeightsMatcher {
     return std::move(report_);
   }
 
-  // Learned slots and what is to be copied into them.
+  // Returns learned slots and the blobs to copy into them.
   const std::vector<std::pair<int, const BlobProto*>>& matches() const { return matches_; }
 
  private:

@@ -20,10 +20,10 @@ namespace crema {
 struct LrPolicy {
   std::string name;
   std::vector<std::string> needs;       // fields that must be set
-  std::vector<std::string> reads = {};  // and those that may be
+  std::vector<std::string> reads = {};  // fields that may be set
   // Requires: no problem of CheckLearningRate. `step` is current_step of the solver state.
   double (*rate)(const SolverParameter& param, int64_t iteration, int* step) = nullptr;
-  bool reads_step = false;  // the rate depends on `step`, so on what was before
+  bool reads_step = false;  // the rate depends on `step`, so on earlier iterations
   int (*most_steps)(const SolverParameter& param) = nullptr;  // null: no limit
 };
 

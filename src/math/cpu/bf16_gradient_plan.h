@@ -83,7 +83,8 @@ void FindInputs(const Plan& plan, int64_t run, int64_t phase, int64_t begin, int
                 int64_t* places);
 void FindGradients(const Plan& plan, int64_t run, int64_t begin, int64_t count, int64_t* places);
 
-// Both require a processor with AVX-512 and `count` in steps of kPlaces.
+// Both functions below require a processor with AVX-512 and a `count` that is a multiple of
+// kPlaces.
 // to[channel * row + i]: place i of a channel.
 void PackInputs(const BFloat16* block, const int64_t* places, int64_t count, int64_t row,
                 BFloat16* to);

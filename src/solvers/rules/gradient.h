@@ -9,7 +9,7 @@
 
 namespace crema {
 
-// Where a rule has the weight decay: in the gradient, or apart from it.
+// The place of weight decay in a rule: in the gradient, or separate from it.
 enum class Decay { kInGradient, kDecoupled };
 
 template <typename T>
