@@ -25,7 +25,7 @@ class PackedWeightCache;
 class StepBinder;
 struct LayerStep;
 
-// Observes every layer that a session runs, to time it or to look at what it made.
+// Observes every layer that a session runs, to time it or to examine its outputs.
 //
 // `layer` is an index into the plan. The arguments are those of the layer: blobs may share memory
 // with later ones, so values must be read during the call. Layers that do not run (views, splits)
@@ -169,9 +169,8 @@ class Session {
   std::unique_ptr<DevicePasses> device_;  // null on the CPU; waits before the rest is freed
 };
 
-// Calls Session::QueueForward. What layers have to tell (HasDeferredWarnings: bad samples that were
-// passed over, a cache that is full) is written to `log` as warnings, also when the pass throws.
-// Null: it waits.
+// Calls Session::QueueForward, and logs the deferred warnings of layers (HasDeferredWarnings:
+// skipped bad samples, a full cache) to `log`, also if the pass throws. Null: they stay deferred.
 void QueueForwardAndWarn(Session* session, LogSink* log);
 // The same, and returns the loss.
 double ForwardAndWarn(Session* session, LogSink* log);

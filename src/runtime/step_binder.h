@@ -19,7 +19,7 @@
 
 namespace crema {
 
-// Sends outputs of a source to a GPU while that still computes with the batch before.
+// Transfers outputs of a source to a GPU while the GPU computes with the previous batch.
 //
 // The host fills one of kPlaces page-locked places while earlier ones are being transferred. They
 // arrive in separate device memory, and each pass copies them to the inputs of its layers, so that
@@ -31,7 +31,7 @@ class SourceTransfer {
 
   explicit SourceTransfer(const ExecContext& context) : context_(context) {}
 
-  // Makes room for outputs of these shapes; memory is only taken anew where it is too small.
+  // Makes room for outputs of these shapes; reallocates only if the memory is too small.
   void Reserve(std::span<const TensorView> outputs);
   // Sets `outputs` to host memory that may be written; waits if the place is still being read.
   void Next(std::span<TensorView> outputs);

@@ -99,16 +99,16 @@ class Weights {
   uint64_t seed_ = 0;                                      // of the fillers
 };
 
-// Weights files that a user names.
+// A sequence of weights files that a user names.
 struct WeightsFiles {
   std::vector<std::string> paths;
   OnMismatch on_mismatch = OnMismatch::kError;
   MissingLayers missing = MissingLayers::kError;  // in all of the files together
 };
 
-// Loads the files in their order: later ones add and override; fillers do the rest of weights that
-// were made to be loaded. Writes a table for each file and warnings to `log`, unless it is null.
-// Throws what ReadCaffemodel and Weights::Load throw.
+// Loads the files in order: later ones add and override; fillers fill the rest of weights made by
+// MakeToLoad. Writes a table for each file and warnings to `log`, unless it is null. Throws the
+// errors of ReadCaffemodel and Weights::Load.
 LoadReport LoadFiles(const WeightsFiles& files, const Plan& plan, Weights* weights, LogSink* log);
 
 }  // namespace crema

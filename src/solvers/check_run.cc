@@ -121,7 +121,7 @@ class BatchChecker {
   }
 
  private:
-  // Returns false if what follows this batch cannot be looked at.
+  // Returns false if the data after this batch cannot be read.
   bool Run(int64_t batch) {
     try {
       const double loss = session_.Forward();
@@ -158,10 +158,10 @@ class BatchChecker {
   PassMark mark_;
 };
 
-// The problems of the batches, one a batch and ten at most: what follows a bad batch is looked at
-// too. Those that several batches have are there once, with their number. Layers that `weights`
-// knows run with them, and change nothing. Fills batch, epoch, samples and loss of `checked`.
-// Throws what makes the net as a whole unable to run.
+// Returns the problems of the batches, at most ten: batches after a bad one are checked too. A
+// problem of several batches occurs once, with their number. Layers found in `weights` use them,
+// and nothing is changed. Fills batch, epoch, samples and loss of `checked`. Throws errors that
+// keep the net as a whole from running.
 std::vector<Problem> CheckData(const DataCheck& check, const Weights& weights,
                                CheckedNet* checked) {
   std::vector<Problem> warnings;  // from planning, reported at the end

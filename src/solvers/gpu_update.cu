@@ -1,4 +1,4 @@
-// One update of all learned blobs in a few launches, whatever their number; see device_update.h.
+// One update of all parameters in a few launches, whatever their number; see device_update.h.
 #include <algorithm>
 #include <cstring>
 #include <functional>

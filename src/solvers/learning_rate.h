@@ -27,9 +27,9 @@ struct LrPolicy {
   int (*most_steps)(const SolverParameter& param) = nullptr;  // null: no limit
 };
 
-// All of them, in the order in which they are listed to people.
+// Returns all policies, in the order of listings.
 std::span<const LrPolicy> LrPolicies();
-// Null when there is none of that name.
+// Returns null for an unknown name.
 const LrPolicy* FindLrPolicy(const std::string& name);
 
 // The schedule of one run, in double; docs/learning_rate.md has every formula. At the start the

@@ -1,4 +1,4 @@
-// The plan of the training net and the memory that the run takes; train and check share this.
+// The plan of the training net and the memory requirements of the run; train and check share this.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,7 @@ struct TrainPlan {
 TrainPlan HoldFrozenLayers(const SolverFile& solver, std::shared_ptr<const Plan> plan,
                            const Registry& registry, NetOfRun* train);
 
-// Warns about what is allowed and probably not meant.
+// Returns warnings about probable mistakes.
 std::vector<Problem> WarnAboutTraining(const Plan& plan);
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// The snapshots that lie beside a prefix, and the room on the disk for those of a run.
+// The set of snapshots beside a prefix, and the room on the disk for those of a run.
 #pragma once
 
 #include <cstdint>

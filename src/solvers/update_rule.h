@@ -75,7 +75,7 @@ struct UpdateRule {
   int64_t (*apply)(const UpdateArgs& args) = nullptr;
 };
 
-// Returns a row of the table of rules. `rest` has the fields that not all rules set.
+// Returns an entry of the table of rules. `rest` has the optional fields.
 inline UpdateRule MakeRule(const char* name, int histories, decltype(UpdateRule::check) check,
                            decltype(UpdateRule::apply) apply, UpdateRule rest) {
   rest.name = name;
@@ -85,9 +85,9 @@ inline UpdateRule MakeRule(const char* name, int histories, decltype(UpdateRule:
   return rest;
 }
 
-// All of them, in the order in which they are listed to people.
+// Returns all rules, in the order of listings.
 std::span<const UpdateRule> UpdateRules();
-// Null when there is none of that name.
+// Returns null for an unknown name.
 const UpdateRule* FindUpdateRule(const std::string& name);
 
 // Returns the problems of the fields that an update by `rule` reads; where.field names the field.
