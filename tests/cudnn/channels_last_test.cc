@@ -198,7 +198,7 @@ layer { name: "loss" type: "Reduction" bottom: "c2" top: "loss" loss_weight: 0.0
   }
 }
 
-// Two blocks, the first with a projection: what is added is read by others too.
+// Two blocks, the first with a projection: others also read the summand.
 std::string Blocks() {
   std::string net = R"(
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 3 dim: 16 dim: 14 dim: 9 } } }

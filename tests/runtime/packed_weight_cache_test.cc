@@ -105,7 +105,7 @@ TEST_P(PackedWeightCacheOf, SessionsOfOnePlanHaveTheSameMemory) {
   }
   EXPECT_GE(first->keepers.kept.size(), 3U);
   for (const auto& [layer, kept] : first->keepers.kept) EXPECT_NE(kept, nullptr) << layer;
-  first.reset();  // what it made lives on
+  first.reset();  // its packed weights stay
   EXPECT_EQ(early.Run(), expected);
   EXPECT_EQ(late.Run(), expected);
 }
