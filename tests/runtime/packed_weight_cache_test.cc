@@ -1,4 +1,4 @@
-// Sessions that share what rows made of fixed weights compute what those that do not share do.
+// Sessions that share packed weights compute the same as sessions that do not.
 #include "runtime/packed_weight_cache.h"
 
 #include <gtest/gtest.h>
