@@ -318,7 +318,7 @@ class Pipeline {
   std::unique_ptr<Prefetcher> prefetcher_;
 };
 
-// (e) With one worker, reading and handing over have the second core to themselves; with two they
+// (e) With one worker, reading and delivering have the second core to themselves; with two they
 // share it. A batch of bytes is a quarter of the copying.
 void CompareWorkers(const std::vector<std::string>& paths, const std::string& work) {
   constexpr int kBatches = 80;

@@ -22,7 +22,7 @@ class Course:
     weights: pathlib.Path  # of the net, as training begins
     folder: pathlib.Path
     timeout: float = process.TIMEOUT_SECONDS  # of each answer
-    autotune: float = 0  # seconds that Crema may measure its rows, in its first process
+    autotune: float = 0  # seconds that Crema may measure its implementations, in its first process
 
     @property
     def name(self):

@@ -9,7 +9,7 @@ class Net:
     name: str
     train: str  # prototxt, from the root of the sources
     deploy: str
-    inputs: dict  # blob: extents of one sample
+    inputs: dict  # blob: shape of one sample
     integers: dict  # blob: bound
     train_batch: int
     infer_batches: tuple = (1, 8, 32)

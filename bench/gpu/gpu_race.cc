@@ -2,7 +2,7 @@
 //   gpu_race --model=NET --shape=data:8,3,224,224 [--bounds=label:1000] [--mode=train|infer]
 //            [--precision=BF16] [--gpu=0] [--autotune=SECONDS] [--cuda_graphs=0]
 // Says on its output what it has made, as JSON; then each line of its input is answered by one:
-//   passes COUNT WAIT     runs that many, WAIT 1: waiting for the device behind each
+//   passes COUNT WAIT     runs that many, WAIT 1: waiting for the device after each
 //   state                 the memory that it has taken on the GPU, and why it has no CUDA graphs
 #include <gflags/gflags.h>
 
@@ -187,7 +187,7 @@ double SecondsOf(Racer* racer, int64_t passes, bool wait) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// How many layers each row computes, so that a table of times shows of what.
+// The number of layers that each implementation computes, for tables of times.
 std::string ImplementationsOf(const Plan& plan) {
   std::map<std::string, int> counts;
   for (const PlannedLayer& layer : plan.layers) {

@@ -14,7 +14,7 @@ class Net:
     name: str
     train: str  # prototxt, from the folder of the models
     deploy: str
-    inputs: dict  # blob: extents of one sample
+    inputs: dict  # blob: shape of one sample
     integers: dict  # blob: bound
 
     def shapes(self, batch, mode):

@@ -39,7 +39,7 @@ class Torch:
         module = module.to(self.device)
         module.train(race.mode == "train")
         with torch.no_grad():
-            module(*(x[:2] for x in self.inputs))  # lazy modules learn their extents
+            module(*(x[:2] for x in self.inputs))  # lazy modules infer their shapes
         self.module = module.to(self.device, memory_format=torch.channels_last)
         self.learned = sum(p.numel() for p in module.parameters())
         self.net = torch.compile(self.module) if variant == "compiled" else self.module

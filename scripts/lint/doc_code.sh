@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The C++ in the pages that show how to extend Crema is compiled: every line of it stands in
-# tests/examples/.
+# Checks that every line of the C++ in the pages that show how to extend Crema is in
+# tests/examples/, which is compiled.
 set -euo pipefail
 . scripts/lint/files.sh
 

@@ -41,7 +41,7 @@ struct LayerSample {
   int outputs = 1;
   Phase phase = Phase{};  // TRAIN
   bool gradient = true;   // false: the layer has none (Accuracy, data)
-  // false: what it adds to parameter gradients is its own update rule and not the derivative
+  // false: it adds its own update rule to parameter gradients, not the derivative
   // (CenterLoss); Backward runs, values are not compared with numeric ones.
   bool learned_gradient = true;
   // Forward updates parameters or sources, so running again gives other outputs.

@@ -20,7 +20,7 @@ bool BuiltWithCuda();
 int GpuCount();
 
 // Throws kDeviceFailure, with the reason, if there is no such GPU. `limit`: bytes that its contexts
-// may allocate together; 0: what is free. `graphs`: sessions may queue passes as CUDA graphs.
+// may allocate together; 0: all free ones. `graphs`: sessions may queue passes as CUDA graphs.
 ComputeDevice OpenGpu(int ordinal, int64_t limit = 0, bool graphs = true);
 GpuInfo InfoOfGpu(int ordinal);
 GpuRates MeasureGpuRates(int ordinal);

@@ -16,7 +16,7 @@
 namespace crema {
 namespace {
 
-// By name: "blob:conv1", "param:conv1:0", "loss".
+// Maps names such as "blob:conv1", "param:conv1:0", "loss".
 using Records = std::map<std::string, const BlobProto*>;
 
 struct RecordedRun {
@@ -25,7 +25,7 @@ struct RecordedRun {
   std::unique_ptr<Session> session;
 };
 
-// Into `recording`, which must live. Throws kDataLoss if it is none.
+// Refers to `recording`, which must outlive the result. Throws kDataLoss for anything else.
 Records ReadRecords(const NetParameter& recording) {
   Records records;
   for (const LayerParameter& layer : recording.layer()) {
@@ -42,7 +42,7 @@ Records ReadRecords(const NetParameter& recording) {
 // Returns true if gradients were recorded.
 bool HasDiff(const BlobProto& blob) { return blob.diff_size() > 0 || blob.double_diff_size() > 0; }
 
-// The net, with each Input layer in the recorded shape.
+// Returns the net with the recorded shape of each Input layer.
 NetParameter WithRecordedShapes(const NetParameter& net, const Records& records) {
   NetParameter shaped = net;
   for (LayerParameter& layer : *shaped.mutable_layer()) {
@@ -63,7 +63,7 @@ NetParameter WithRecordedShapes(const NetParameter& net, const Records& records)
   return shaped;
 }
 
-// Plans `shaped`, a form of `net`, with its weights or fillers that draw by `seed`.
+// Plans `shaped`, a form of `net`, with its weights, or with fillers seeded by `seed`.
 RecordedRun MakeRecordedRun(const ReplayNet& net, const NetParameter& shaped,
                             const Registry& registry, const PlanOptions& options,
                             ExecContext context, uint64_t seed) {
@@ -81,7 +81,7 @@ RecordedRun MakeRecordedRun(const ReplayNet& net, const NetParameter& shaped,
   return run;
 }
 
-// Tops of Input layers.
+// Returns the tops of Input layers.
 std::vector<std::string> InputBlobs(const Plan& plan) {
   std::vector<std::string> names;
   for (const PlannedLayer& layer : plan.layers) {
@@ -91,7 +91,7 @@ std::vector<std::string> InputBlobs(const Plan& plan) {
   return names;
 }
 
-// Recorded values into a view of the session, on whatever device that is.
+// Copies recorded values to a view of the session, on any device.
 void SetTo(const BlobProto& blob, const TensorView& view, const Session& session) {
   Tensor host(view.shape(), view.dtype());
   CopyTo(blob, host.view());

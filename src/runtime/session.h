@@ -25,13 +25,12 @@ class PackedWeightCache;
 class StepBinder;
 struct LayerStep;
 
-// Observes every layer that a session runs, to time it or to look at what it made.
+// Observes every layer that a session runs, to time it or to examine its outputs.
 //
 // `layer` is an index into the plan. The arguments are those of the layer: blobs may share memory
-// with later ones, so values are to be looked at during the call. Layers that do not run (views,
-// splits) are not heard of. What is thrown ends the pass as if the layer had thrown it; when a
-// layer throws, its After... is not called.
-// Thread safety: called on the thread of the session.
+// with later ones, so values must be read during the call. Layers that do not run (views, splits)
+// are not reported. An exception ends the pass as if the layer had thrown it; after a layer has
+// thrown, its After... is not called. Thread safety: called on the thread of the session.
 class LayerObserver {
  public:
   virtual ~LayerObserver() = default;
@@ -39,7 +38,7 @@ class LayerObserver {
   virtual void AfterForward(size_t /*layer*/, const ForwardArgs&) {}
   virtual void BeforeBackward(size_t /*layer*/, const BackwardArgs&) {}
   virtual void AfterBackward(size_t /*layer*/, const BackwardArgs&) {}
-  // A layer runs forward again in the backward pass (`recompute`).
+  // Called before a layer runs forward again in the backward pass (`recompute`).
   virtual void BeforeRecompute(size_t /*layer*/, const ForwardArgs&) {}
   virtual void AfterRecompute(size_t /*layer*/, const ForwardArgs&) {}
 };
@@ -170,16 +169,16 @@ class Session {
   std::unique_ptr<DevicePasses> device_;  // null on the CPU; waits before the rest is freed
 };
 
-// Calls Session::QueueForward. What layers have to tell (HasDeferredWarnings: bad samples that were
-// passed over, a cache that is full) is written to `log` as warnings, also when the pass throws.
-// Null: it waits.
+// Calls Session::QueueForward, and logs the deferred warnings of layers (HasDeferredWarnings:
+// skipped bad samples, a full cache) to `log`, also if the pass throws. Null: they stay deferred.
 void QueueForwardAndWarn(Session* session, LogSink* log);
-// The same, and the loss.
+// The same, and returns the loss.
 double ForwardAndWarn(Session* session, LogSink* log);
 
-// A tensor of a session as the host can read it, whatever device the session is on.
+// A tensor of a session that the host can read, on any device.
 //
-// On the CPU the memory of the session; on a GPU a copy, made here. Must not outlive the session.
+// On the CPU the memory of the session; on a GPU a copy, made by the constructor. Must not outlive
+// the session.
 class HostView {
  public:
   HostView(const Session& session, const ConstTensorView& of) : view_(of) {

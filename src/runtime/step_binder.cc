@@ -461,7 +461,7 @@ void SourceTransfer::Reserve(std::span<const TensorView> outputs) {
   DeviceQueue& queue = *context_.queue();
   for (Place& place : places_) {
     if (place.sent == nullptr) place.sent = queue.MakeEvent(false);
-    if (!place.sent->Passed()) place.sent->Wait();  // its memory may be let go now
+    if (!place.sent->Passed()) place.sent->Wait();  // its memory may be freed now
     Grow(outputs, queue.HostMemory(), &place.outputs);
   }
   if (taken_ == nullptr) taken_ = queue.MakeEvent(false);

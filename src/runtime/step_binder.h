@@ -1,4 +1,4 @@
-// The arguments of each layer of a session, for the shapes that its values have now.
+// The arguments of each layer of a session, for the current shapes of its values.
 #pragma once
 
 #include <cstddef>
@@ -19,40 +19,39 @@
 
 namespace crema {
 
-// Sends outputs of a source to a GPU while that still computes with the batch before.
+// Transfers outputs of a source to a GPU while the GPU computes with the previous batch.
 //
-// The host fills one of kPlaces page-locked places while the ones before are on their way. They
-// arrive in memory of their own, and the work of a pass copies them to where its layers read, so
-// that the next transfer need not wait for that pass. The context must outlive it. Thread safety:
-// one thread at a time.
+// The host fills one of kPlaces page-locked places while earlier ones are being transferred. They
+// arrive in separate device memory, and each pass copies them to the inputs of its layers, so that
+// the next transfer need not wait for that pass. The context must outlive it. Thread safety: one
+// thread at a time.
 class SourceTransfer {
  public:
   static constexpr size_t kPlaces = 2;
 
   explicit SourceTransfer(const ExecContext& context) : context_(context) {}
 
-  // Makes room for outputs of these shapes; memory is only taken anew where it is too small.
+  // Makes room for outputs of these shapes; reallocates only if the memory is too small.
   void Reserve(std::span<const TensorView> outputs);
-  // `outputs` become memory of the host, free to be written: a place that is still being read is
-  // waited for.
+  // Sets `outputs` to host memory that may be written; waits if the place is still being read.
   void Next(std::span<TensorView> outputs);
-  // Queues the way of `outputs`, those of the last Next, to `place_of(output)`. Does not wait.
+  // Queues the copies of `outputs`, those of the last Next, to `place_of(output)`. Does not wait.
   void Send(std::span<const TensorView> outputs, const std::function<void*(size_t)>& place_of);
 
  private:
   struct Place {
     std::vector<Tensor> outputs;
-    std::unique_ptr<DeviceEvent> sent;  // it may be written again
+    std::unique_ptr<DeviceEvent> sent;  // then it may be written again
   };
 
   const ExecContext& context_;
   Place places_[kPlaces];
   size_t place_ = 0;  // that of the last Next
   std::vector<Tensor> arrived_;
-  std::unique_ptr<DeviceEvent> taken_;  // arrived_ may be written again
+  std::unique_ptr<DeviceEvent> taken_;  // then arrived_ may be written again
 };
 
-// The state of one layer in a session and its arguments: views that are made once, and again when
+// The state of one layer in a session and its arguments: views that are made once, and again if
 // shapes change or external buffers move.
 struct LayerStep {
   const LayerInfo* info = nullptr;      // of the plan, or own_info
@@ -60,11 +59,11 @@ struct LayerStep {
   const Implementation* implementation = nullptr;
   size_t forward_scratch = 0;  // bytes
   size_t backward_scratch = 0;
-  // SessionValues::version that the arguments were made for.
+  // The SessionValues::version of the arguments.
   uint64_t forward_version = 0;
   uint64_t recompute_version = 0;
   uint64_t backward_version = 0;
-  bool concat_in_place = false;  // the inputs lie where the output has them: nothing to do
+  bool concat_in_place = false;  // the inputs lie in the output: nothing to do
 
   std::vector<ConstTensorView> forward_inputs;
   std::vector<TensorView> forward_outputs;
@@ -73,7 +72,7 @@ struct LayerStep {
   std::vector<ConstTensorView> learned;
   std::vector<TensorView> statistics;
   std::vector<TensorView> saved;
-  // Of a layer that runs again in the backward pass.
+  // For a layer that runs again in the backward pass.
   std::vector<ConstTensorView> again_inputs;
   std::vector<TensorView> again_outputs;
   std::vector<TensorView> again_saved;
@@ -89,12 +88,12 @@ struct LayerStep {
 
   std::unique_ptr<LayerSessionState> state;
   std::unique_ptr<ImplementationState> implementation_state;
-  std::unique_ptr<SourceTransfer> transfer;  // of a source, which runs on the host of a GPU
-  Tensor inputs_away;  // copies of inputs that were placed in the output for other shapes
+  std::unique_ptr<SourceTransfer> transfer;  // of a source, which runs on the host
+  Tensor inputs_away;  // copies of inputs whose place in the output is for other shapes
 };
 
-// Makes the steps of all layers and keeps them in line with the values. Layers are indices into the
-// plan. All arguments must outlive it. Thread safety: one thread at a time.
+// Makes the steps of all layers and updates them when the values change. Layers are indices into
+// the plan. All arguments must outlive it. Thread safety: one thread at a time.
 class StepBinder {
  public:
   // Makes the states of layers and implementations and allocates scratch memory.

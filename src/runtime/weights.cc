@@ -84,12 +84,12 @@ class WeightsMatcher {
     }
   }
 
-  // Throws with all problems; see Weights::Load. To be called once.
+  // Throws with all problems; see Weights::Load. Call once.
   LoadReport Match() {
     for (const PlannedLayer& layer : plan_.layers) {
       if (!layer.learned.empty()) unused_.erase(layer.name());
     }
-    std::set<std::string> taken;  // by suggestions
+    std::set<std::string> taken;  // already suggested
     for (const PlannedLayer& layer : plan_.layers) {
       if (layer.learned.empty()) continue;
       const auto found = by_name_.find(layer.name());
@@ -111,7 +111,7 @@ class WeightsMatcher {
     return std::move(report_);
   }
 
-  // Learned slots and what is to be copied into them.
+  // Returns learned slots and the blobs to copy into them.
   const std::vector<std::pair<int, const BlobProto*>>& matches() const { return matches_; }
 
  private:
@@ -126,7 +126,7 @@ class WeightsMatcher {
     LayerMatch match;
     try {
       match = MatchBlobs(layer, BlobsOf(layer, source));
-    } catch (const Error& error) {  // of adapt_blobs, or of a damaged shape
+    } catch (const Error& error) {  // of adapt_blobs, or a damaged shape
       const Problem& problem = error.problems().front();
       return Report(layer, problem.message, problem.code);
     }
@@ -168,7 +168,7 @@ class WeightsMatcher {
   void MatchBlob(int slot_index, int blob_index, const BlobProto& blob, LayerMatch* match) const {
     const LearnedSlot& slot = plan_.learned[static_cast<size_t>(slot_index)];
     const int64_t count = DataCount(blob);
-    // HDF5 files hold a shared blob once, with its owner.
+    // HDF5 files store a shared parameter once, with its owner.
     if (slot.owner != slot_index && count == 0) return;
     const Shape stored = ShapeOf(blob);
     if (count != stored.count()) {
@@ -188,7 +188,7 @@ class WeightsMatcher {
     match->blobs.emplace_back(slot_index, &blob);
   }
 
-  // The blobs of the file in the layout of this version.
+  // Returns the parameters of the file in the current layout.
   std::vector<const BlobProto*> BlobsOf(const PlannedLayer& layer, const LayerParameter& source) {
     std::vector<const BlobProto*> blobs;
     if (!layer.type->adapt_blobs) {
@@ -202,7 +202,8 @@ class WeightsMatcher {
     return blobs;
   }
 
-  // As many as the layer has; blobs that others own may be missing at the end.
+  // Returns true if the layer's own parameters are there; those that others own may be missing at
+  // the end.
   bool HasRightCount(const PlannedLayer& layer, size_t count) const {
     if (count > layer.learned.size()) return false;
     return std::all_of(
@@ -216,8 +217,8 @@ class WeightsMatcher {
     return Join(roles, ", ");
   }
 
-  // An unused layer of the file: one of the same shapes and the most similar name, else the first
-  // of the same shapes, else one of a similar name.
+  // Suggests an unused layer of the file: the most similar name with the same shapes, else the
+  // first with the same shapes, else a similar name.
   void SuggestRename(const PlannedLayer& layer, std::set<std::string>* taken) {
     std::vector<std::string> fitting;
     std::vector<std::string> others;

@@ -41,10 +41,10 @@ struct DataCheck {
 };
 
 constexpr size_t kMostProblems = 10;  // of one net
-// A net that breaks in every batch would be planned and run once more for each.
+// A net that fails in every batch would be planned and run once more for each.
 constexpr int64_t kMostBadBatches = 100;
 
-// The shortest source; 0 when none has an end.
+// Returns the size of the smallest source; 0 if all are endless.
 int64_t ShortestEpoch(const Session& session) {
   int64_t epoch = 0;
   for (size_t i = 0; i < session.plan().layers.size(); ++i) {
@@ -55,8 +55,8 @@ int64_t ShortestEpoch(const Session& session) {
   return epoch;
 }
 
-// Readers stay before a batch that they cannot read.
-void GoBehind(const PassMark& bad, int64_t batch, Session* session) {
+// Moves readers past a batch that they cannot read.
+void SkipBatch(const PassMark& bad, int64_t batch, Session* session) {
   SolverState readers = bad.readers();
   for (LayerState& layer : *readers.mutable_layer_state()) {
     if (layer.has_position()) layer.set_position(layer.position() + static_cast<uint64_t>(batch));
@@ -69,7 +69,7 @@ bool IsAboutData(const Problem& problem) { return ExitCode(problem.code) == 3; }
 // Problems of batches, each once.
 class BadBatches {
  public:
-  // `begin` is what the first of the batches that have this problem is told with.
+  // `begin` is put before the first message of this problem.
   void Add(const Problem& problem, const std::string& begin = "") {
     ++batches_;
     for (Entry& entry : entries_) {
@@ -105,7 +105,7 @@ class BadBatches {
   int64_t batches_ = 0;
 };
 
-// The session, its data, and what was found.
+// The session, its data, and the findings.
 class BatchChecker {
  public:
   BatchChecker(const DataCheck& check, const Weights& weights, Session* session,
@@ -121,7 +121,7 @@ class BatchChecker {
   }
 
  private:
-  // Returns false if what follows this batch cannot be looked at.
+  // Returns false if the data after this batch cannot be read.
   bool Run(int64_t batch) {
     try {
       const double loss = session_.Forward();
@@ -136,12 +136,12 @@ class BatchChecker {
       if (error.code() == ErrorCode::kInternal) throw;
       bad_.Add(error.problems().front());
       if (!IsAboutData(error.problems().front())) return false;
-      GoBehind(mark_, checked_.batch, &session_);
+      SkipBatch(mark_, checked_.batch, &session_);
       return true;
     }
   }
 
-  // Nothing was trained yet: neither a rate nor a snapshot has to do with it.
+  // Nothing was trained yet: neither rate nor snapshot matters.
   void AddBroken(int64_t batch, double loss) {
     const BrokenPass pass =
         DiagnosePass(check_.net, check_.registry, session_, weights_, mark_, /*iteration=*/0);
@@ -158,13 +158,13 @@ class BatchChecker {
   PassMark mark_;
 };
 
-// The problems of the batches, one a batch and ten at most: what follows a bad batch is looked at
-// too. Those that several batches have are there once, with their number. Layers that `weights`
-// knows run with them, and change nothing. Fills batch, epoch, samples and loss of `checked`.
-// Throws what makes the net as a whole unable to run.
+// Returns the problems of the batches, at most ten: batches after a bad one are checked too. A
+// problem of several batches occurs once, with their number. Layers found in `weights` use them,
+// and nothing is changed. Fills batch, epoch, samples and loss of `checked`. Throws errors that
+// keep the net as a whole from running.
 std::vector<Problem> CheckData(const DataCheck& check, const Weights& weights,
                                CheckedNet* checked) {
-  std::vector<Problem> warnings;  // planned before, and told then
+  std::vector<Problem> warnings;  // from planning, reported at the end
   const auto plan =
       MakePlan(check.net.file.net, check.net.file.source, check.net.state, check.registry,
                {.threads = check.threads, .backward = false}, &warnings);
@@ -178,7 +178,7 @@ std::vector<Problem> CheckData(const DataCheck& check, const Weights& weights,
   return BatchChecker(check, *shared, &session, checked).Check(samples);
 }
 
-// What LoadFiles writes to the log besides its tables.
+// Collects the warnings of LoadFiles, without its tables.
 class WarningsToReport final : public LogSink {
  public:
   explicit WarningsToReport(CheckReport* report) : report_(report) {}
@@ -202,7 +202,7 @@ class RunChecker {
   CheckReport Check() {
     Add(solver_.warnings, &report_.warnings);
     std::unique_ptr<RunConfig> config = Configure();
-    if (config) CheckNets(config.get());  // says how long the run is, where it counts epochs
+    if (config) CheckNets(config.get());  // finds the length of the run if it counts epochs
     if (RatesAreKnown() && param_.has_max_iter()) CheckRates();
     CheckSnapshots();
     return std::move(report_);
@@ -213,7 +213,7 @@ class RunChecker {
     std::string role;
     NetOfRun* net;
     std::shared_ptr<const Plan> plan;
-    bool can_run = true;  // its data are there
+    bool can_run = true;  // its data are available
   };
 
   static void Add(const std::vector<Problem>& more, std::vector<Problem>* to) {
@@ -224,7 +224,7 @@ class RunChecker {
     }
   }
 
-  // Adds what `body` throws about the run to the report. False when it threw.
+  // Adds the errors of `body` about the run to the report. Returns false if it threw.
   template <typename Body>
   bool Collect(Body&& body) {
     try {
@@ -247,10 +247,10 @@ class RunChecker {
     return config;
   }
 
-  // A schedule can be computed when all of its fields are right.
+  // A schedule can be computed if all of its fields are valid.
   bool RatesAreKnown() const { return CheckLearningRate(param_).empty(); }
 
-  // The nets can be looked at although other fields are wrong.
+  // Returns the nets alone, which can be checked although other fields are wrong.
   SolverFile NetsOnly() const {
     static constexpr std::string_view kKept[] = {
         "net",      "net_param",      "train_net", "train_net_param", "train_state",
@@ -319,19 +319,20 @@ class RunChecker {
     for (const PlannedNet& net : nets) {
       if (net.role != "train") tests.push_back(net.plan.get());
     }
-    if (tests.size() < config.tests.size()) return;  // there is more wrong with them
+    if (tests.size() < config.tests.size()) return;  // tests have other errors
     std::optional<LearningRate> rate;
     if (RatesAreKnown()) rate.emplace(param_);
     Collect([&] { MakeRunRules(solver_, tests, rate ? &*rate : nullptr); });
   }
 
-  // Data that are not there hide what is wrong behind them. Null when there is nothing to plan.
+  // Plans the net without data, as missing data hide later problems. Returns null if there is
+  // nothing to plan.
   std::shared_ptr<const Plan> PlanWithoutData(const NetOfRun& net, const PlanOptions& options) {
     NetParameter text = net.file.net;
     try {
       ReplaceSources({}, &text);
     } catch (const Error&) {
-      return nullptr;  // the text does not say how large the images are
+      return nullptr;  // the text does not give the size of the images
     }
     std::vector<Problem> warnings;
     std::shared_ptr<const Plan> plan;
@@ -359,7 +360,7 @@ class RunChecker {
   void RunNets(const RunConfig& config, const std::vector<PlannedNet>& nets) {
     const bool any_runs = std::ranges::any_of(nets, &PlannedNet::can_run);
     if (!any_runs && options_.weights.paths.empty()) return;
-    const PlannedNet& first = nets.front();  // the training net, unless that is what is wrong
+    const PlannedNet& first = nets.front();  // the training net, unless it is the faulty one
     const uint64_t seed =
         param_.random_seed() < 0 ? 1 : static_cast<uint64_t>(param_.random_seed());
     const std::shared_ptr<Weights> weights = Weights::Make(*first.plan, seed);
@@ -383,7 +384,7 @@ class RunChecker {
     }
   }
 
-  // Epochs are counted where the source says how large they are.
+  // Counts epochs if the source has a known size.
   void CheckEnd(const RunConfig& config, const PlannedNet& net, const Session& session) {
     if (net.role == "train") {
       if (param_.iter_size() > 0) epochs_ = CountEpochs(session, &solver_);
@@ -417,7 +418,7 @@ class RunChecker {
     report_.snapshot_bytes = static_cast<int64_t>(need.once);
     if (!Collect([&] { ProbeSnapshotFolder(param_.snapshot_prefix()); })) return;
     const uint64_t free = FreeBytes(param_.snapshot_prefix());
-    if (free > uint64_t{INT64_MAX}) return;  // not known
+    if (free > uint64_t{INT64_MAX}) return;  // unknown
     report_.free_bytes = static_cast<int64_t>(free);
     if (need.all <= free) return;
     report_.problems.push_back(

@@ -61,8 +61,8 @@ using DeviceUpdateMaker = std::function<std::unique_ptr<DeviceUpdate>(const Exec
 // Returns the maker for GPUs. Throws kDeviceFailure in a build without CUDA.
 DeviceUpdateMaker BuiltInDeviceUpdate();
 
-// By kernels, for blobs of f32; built with CUDA only, and into tests. The context, of a GPU, must
-// outlive it.
+// Returns an update by kernels, for f32 blobs; built with CUDA, and into tests. The context, of a
+// GPU, must outlive it.
 std::unique_ptr<DeviceUpdate> MakeGpuUpdate(const ExecContext& context);
 
 }  // namespace crema

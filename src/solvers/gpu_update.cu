@@ -1,4 +1,4 @@
-// One update of all learned blobs in a few launches, whatever their number; see device_update.h.
+// One update of all parameters in a few launches, whatever their number; see device_update.h.
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -24,13 +24,13 @@ struct RateAndDecay {
   friend bool operator==(const RateAndDecay&, const RateAndDecay&) = default;
 };
 
-// Which rows are of which group.
+// Assigns blobs to groups.
 struct Grouping {
   std::vector<RateAndDecay> groups;
-  std::vector<size_t> example;  // a blob of each
+  std::vector<size_t> example;  // the index of one blob of each
   std::vector<int32_t> of_blob;
 
-  // Takes no memory where there are as many as before.
+  // Allocates nothing if the number of blobs is unchanged.
   void Set(std::span<const BlobUpdate> blobs) {
     groups.clear();
     example.clear();
@@ -60,7 +60,7 @@ StepGroups<Step> StepsOf(const UpdateArgs& args, const Grouping& grouping, size_
   constexpr size_t kMost = StepGroups<Step>::kMost;
   const size_t count = std::min(kMost, grouping.groups.size() - first);
   const auto group = [&](size_t i) {
-    const size_t g = first + std::min(i, count - 1);  // the places behind the last are not read
+    const size_t g = first + std::min(i, count - 1);  // the places after the last are not read
     return typename StepGroups<Step>::Group{MakeStep<Step>(args, args.blobs[grouping.example[g]]),
                                             grouping.groups[g].rate, grouping.groups[g].decay};
   };
@@ -70,7 +70,7 @@ StepGroups<Step> StepsOf(const UpdateArgs& args, const Grouping& grouping, size_
   (std::make_index_sequence<kMost>());
 }
 
-// What an update is made of once its tables and steps are on the GPU. Launches may be kept: they
+// The inputs of an update whose tables and steps are on the GPU. Launches may be captured: they
 // depend on nothing else.
 struct Launch {
   const CudaQueue& queue;
@@ -84,7 +84,7 @@ struct Launch {
 template <typename Step>
 constexpr size_t kGroupsALaunch = StepGroups<Step>::kMost;
 
-// The steps of all launches, one behind the other.
+// The steps of all launches, contiguous.
 template <typename Step>
 size_t StepBytes(size_t groups) {
   return (groups + kGroupsALaunch<Step> - 1) / kGroupsALaunch<Step> * sizeof(StepGroups<Step>);
@@ -100,7 +100,7 @@ void WriteSteps(const UpdateArgs& args, const Grouping& grouping, std::byte* to)
   }
 }
 
-// body(steps) for each launch.
+// Calls body(steps) for each launch.
 template <typename Step, typename Body>
 void ForLaunches(const Launch& l, const Body& body) {
   const auto* steps = reinterpret_cast<const StepGroups<Step>*>(l.steps);
@@ -122,7 +122,7 @@ void UpdateByLars(const Launch& l) {
   });
 }
 
-// Behind its steps there are its moments.
+// Its moments follow its steps.
 size_t LambBytes(size_t groups) {
   return StepBytes<LambStep<float>>(groups) + sizeof(Moments<float>);
 }
@@ -170,7 +170,7 @@ const Updater& FindUpdater(std::string_view rule) {
   Fail(ErrorCode::kUnsupported, StrCat("solver type '", rule, "' does not run on a GPU"));
 }
 
-// What launches of an update that were kept depend on.
+// The values that captured launches of an update depend on.
 struct UpdateKey {
   const Updater* updater = nullptr;
   size_t groups = 0;
@@ -217,7 +217,7 @@ class GpuUpdate final : public DeviceUpdate {
   size_t step_bytes_ = 0;
   CapturedGraph captured_;
   UpdateKey key_;
-  uint64_t version_ = 0;  // of what kept launches depend on
+  uint64_t version_ = 0;  // of the values that captured launches depend on
 
   DeviceTable<AverageRow> averages_;
   DeviceTable<UpdateChunk> average_chunks_;
@@ -244,7 +244,7 @@ void GpuUpdate::NoteLoss(const double* loss, int64_t pass) {
   NotePassLoss(BoundQueue(context_), run_.rows(), loss, pass);
 }
 
-// Chunks follow from the counts of elements, and so are made anew only where these have changed.
+// Chunks depend on the counts of elements, so they are rebuilt only if these have changed.
 void GpuUpdate::SetTables(const UpdateArgs& args) {
   rows_.clear();
   for (size_t b = 0; b < args.blobs.size(); ++b) {
@@ -285,7 +285,7 @@ void GpuUpdate::SendSteps(const Updater& updater, const UpdateArgs& args) {
   updater.write(args, grouping_, host);
   queue_.CopyToDeviceAsync(DeviceStream::kCompute, steps_there_.rows(), host, bytes);
   steps_.Record();
-  steps_.Drop();  // nobody reads it but the GPU
+  steps_.Drop();  // read by the GPU only
 }
 
 UpdatePlaces GpuUpdate::Places() {

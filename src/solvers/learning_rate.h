@@ -20,16 +20,16 @@ namespace crema {
 struct LrPolicy {
   std::string name;
   std::vector<std::string> needs;       // fields that must be set
-  std::vector<std::string> reads = {};  // and those that may be
+  std::vector<std::string> reads = {};  // fields that may be set
   // Requires: no problem of CheckLearningRate. `step` is current_step of the solver state.
   double (*rate)(const SolverParameter& param, int64_t iteration, int* step) = nullptr;
-  bool reads_step = false;  // the rate depends on `step`, so on what was before
+  bool reads_step = false;  // the rate depends on `step`, so on earlier iterations
   int (*most_steps)(const SolverParameter& param) = nullptr;  // null: no limit
 };
 
-// All of them, in the order in which they are listed to people.
+// Returns all policies, in the order of listings.
 std::span<const LrPolicy> LrPolicies();
-// Null when there is none of that name.
+// Returns null for an unknown name.
 const LrPolicy* FindLrPolicy(const std::string& name);
 
 // The schedule of one run, in double; docs/learning_rate.md has every formula. At the start the

@@ -1,4 +1,4 @@
-// The plan of the training net and the memory that the run takes; train and check share this.
+// The plan of the training net and the memory requirements of the run; train and check share this.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ int64_t TrainingBytes(const SolverParameter& solver, const Plan& plan);
 int64_t TestingBytes(const Plan& plan);
 
 // Returns kOutOfMemory and its remedy if `needed` bytes are more than `available`; nothing if
-// `available` is 0, which is not known.
+// `available` is 0 (unknown).
 std::optional<Problem> FindMemoryProblem(int64_t needed, int64_t available);
 
 // Throws that Problem for the memory that is available to this process, before it is allocated.
@@ -42,15 +42,15 @@ std::shared_ptr<const Plan> PlanNetOfRun(const NetOfRun& net, const Registry& re
 
 struct TrainPlan {
   std::shared_ptr<const Plan> plan;
-  std::vector<std::string> frozen;  // layers that `freeze` holds still, in order
+  std::vector<std::string> frozen;  // layers that `freeze` names, in order
 };
 
-// Writes `freeze` into the text of the training net and plans it again; `plan`, that of the text as
-// it was, when nothing is frozen. Throws as FrozenLayers does.
+// Writes `freeze` into the text of the training net and plans it again; returns `plan`, that of the
+// original text, if nothing is frozen. Throws as FrozenLayers does.
 TrainPlan HoldFrozenLayers(const SolverFile& solver, std::shared_ptr<const Plan> plan,
                            const Registry& registry, NetOfRun* train);
 
-// Warns about what is allowed and probably not meant.
+// Returns warnings about probable mistakes.
 std::vector<Problem> WarnAboutTraining(const Plan& plan);
 
 }  // namespace crema

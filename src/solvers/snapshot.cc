@@ -32,8 +32,8 @@ bool IsHdf5(const SolverParameter& param) {
   return param.snapshot_format() == SolverParameter::HDF5;
 }
 
-// Models of a snapshot whose state is not written would never be removed: nothing names them. With
-// an older state of that iteration they stay.
+// Removes models of a snapshot whose state is not written, since no state names them, unless an
+// older state of that iteration does.
 class ModelsInWriting {
  public:
   explicit ModelsInWriting(std::string state_path) : state_path_(std::move(state_path)) {}
@@ -52,8 +52,9 @@ class ModelsInWriting {
   std::vector<std::string> written_;
 };
 
-// Where the file is now. Folders of runs are copied and moved, and another run may be where this
-// one was: the file beside the state comes first, then that at the path as it was written.
+// Returns the current path of a file. Folders of runs are copied and moved, and another run may
+// have taken the old place: the file beside the state has precedence over the one at the recorded
+// path.
 std::string Locate(const std::string& path, const std::string& state_path) {
   namespace fs = std::filesystem;
   if (path.empty())
@@ -97,9 +98,9 @@ void WarnAboutSeed(const SolverState& state, const SolverParameter& param, uint6
   }
 }
 
-// Returns false if the drops that the state counts are surely not of this schedule. A state does
-// not name its policy, but `plateau` leaves more in it than others, and `multistep` drops at known
-// iterations.
+// Returns false if the drops counted in the state certainly belong to another schedule. A state
+// does not name its policy, but `plateau` leaves more in it than others, and `multistep` drops at
+// known iterations.
 bool HasDropsOfSchedule(const SolverParameter& param, const SolverState& state) {
   const std::string& policy = param.lr_policy();
   if (state.current_step() == 0 || (policy != "plateau" && policy != "multistep")) return true;

@@ -183,9 +183,9 @@ std::string Megabytes(uint64_t bytes) {
 }  // namespace
 
 uint64_t SnapshotBytes(const Plan& plan, int histories, bool averaged) {
-  constexpr uint64_t kText = 1 << 14;  // names, shapes and parameters around the numbers
+  constexpr uint64_t kText = 1 << 14;  // names, shapes and parameters in addition to the numbers
   const uint64_t element = SizeOf(plan.options.dtype);
-  uint64_t written = 0;  // a model has shared blobs in each layer
+  uint64_t written = 0;  // a model repeats shared parameters in each layer
   uint64_t owned = 0;
   for (size_t s = 0; s < plan.learned.size(); ++s) {
     const uint64_t bytes = static_cast<uint64_t>(plan.learned[s].shape.count()) * element;
@@ -210,7 +210,7 @@ SnapshotNeed SnapshotNeedOf(const SolverParameter& param, const Plan& plan, int 
   }
   const bool at_end = param.snapshot_after_train() || !param.time_limit().empty();
   if (at_end && (every <= 0 || most % every != 0)) ++need.count;
-  // The new one is there before an old one goes.
+  // The new snapshot is written before an old one is removed.
   const int64_t kept = param.snapshot_keep();
   if (kept > 0) need.count = std::min(need.count, kept + 1);
   need.all = static_cast<uint64_t>(need.count) * need.once;

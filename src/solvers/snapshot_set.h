@@ -1,4 +1,4 @@
-// The snapshots that lie beside a prefix, and the room on the disk for those of a run.
+// The set of snapshots beside a prefix, and the room on the disk for those of a run.
 #pragma once
 
 #include <cstdint>
@@ -16,27 +16,27 @@ struct SnapshotFile {
   std::string state;  // path of the .solverstate or .solverstate.h5
 };
 
-// The files <prefix>_iter_N.solverstate and .solverstate.h5, oldest iteration first. What cannot be
-// listed is empty.
+// Returns the files <prefix>_iter_N.solverstate and .solverstate.h5, oldest iteration first. Empty
+// if the folder cannot be listed.
 std::vector<SnapshotFile> ListSnapshots(const std::string& prefix);
 
-// Of the snapshots of iterations up to `newest`, keeps the `keep` newest and that of `newest`. Of
-// the others, each state goes, with the model and the averaged weights of its name, whole or not.
-// Everything else stays: what has other names, later iterations, models without a state. A file
-// that cannot be removed is a warning. Whoever is killed meanwhile leaves no state without its
-// model, but perhaps a "<state>.removed", which the next removal goes on with.
+// Among the snapshots of iterations up to `newest`, keeps the `keep` newest and that of `newest`,
+// and removes the other states with the model and averaged weights of their names, intact or not.
+// Everything else stays: files of other names, later iterations, models without a state. Warns
+// about files that cannot be removed. A process killed meanwhile leaves no state without its model,
+// but perhaps a "<state>.removed", which the next removal completes.
 void RemoveOldSnapshots(const std::string& prefix, int64_t newest, int keep, LogSink& log);
-// Only what killed runs left of that.
+// Only completes the removals of killed runs.
 void FinishRemovals(const std::string& prefix, LogSink& log);
 
-// Removes what runs of exactly this prefix were writing when they were killed:
+// Removes the temporary files of killed runs with exactly this prefix:
 // "<prefix>_iter_N.<...>.tmp.<host>.<pid>-<random>" and that of the best model; see
-// NameOfAbandoned.
-// Requires: nothing of this process writes there. Returns how many.
+// NameOfAbandoned. Requires: no writer of this process is using that prefix. Returns the number of
+// files.
 int RemoveTemporaryFiles(const std::string& prefix);
 
-// About what one snapshot takes on the disk: the model, the averaged weights, the state with so
-// many histories for each learned blob.
+// Returns the approximate size of one snapshot on the disk: the model, the averaged weights, and
+// the state with `histories` values for each parameter.
 uint64_t SnapshotBytes(const Plan& plan, int histories, bool averaged);
 
 struct SnapshotNeed {
@@ -44,14 +44,14 @@ struct SnapshotNeed {
   uint64_t once = 0;  // bytes of one snapshot
   uint64_t all = 0;   // of all of them, and the best model
 };
-// From `iteration` to max_iter. `epoch_iterations` is what an epoch takes; 0: not known.
+// From `iteration` to max_iter. `epoch_iterations` is the length of an epoch; 0: unknown.
 SnapshotNeed SnapshotNeedOf(const SolverParameter& param, const Plan& plan, int histories,
                             int64_t iteration, double epoch_iterations);
 
-// Bytes that this user may still write beside the prefix; UINT64_MAX where that cannot be told.
+// Returns the bytes that this user may still write beside the prefix; UINT64_MAX if unknown.
 uint64_t FreeBytes(const std::string& prefix);
 
-// Throws kIoFailure when not even one snapshot fits; warns when not all of them do.
+// Throws kIoFailure if not even one snapshot fits; warns if not all of them do.
 void CheckSnapshotSpace(const SnapshotNeed& need, uint64_t free, const std::string& prefix,
                         LogSink& log);
 

@@ -56,8 +56,8 @@ struct SolverOptions {
   // 0 tests and writes snapshots. Must outlive the solver. Null: one device.
   RankGroup* ranks = nullptr;
   int rank = 0;
-  // The program that feeds batches (Input, MemoryData) gives the same one again and again: it is
-  // still available if it turns out later that it broke an iteration, so none waits for its loss.
+  // The program that feeds batches (Input, MemoryData) repeats the same one: it is still available
+  // if it later turns out to have broken an iteration, so no iteration waits for its loss.
   bool same_batch = false;
   // Options of all plans of the run, which sets threads, backward, deterministic and device itself.
   PlanOptions plan = {};
@@ -65,8 +65,8 @@ struct SolverOptions {
 
 inline constexpr int kDeterministicPieces = 16;
 
-// Positions of data readers, number of the pass, and statistics, which forward passes change; the
-// weights are changed at the end of an iteration only. Thread safety: one thread.
+// Positions of data readers, number of the pass, and running statistics, which forward passes
+// change; the weights change at the end of an iteration only. Thread safety: one thread.
 class IterationStart {
  public:
   // On a GPU the copies are queued. Allocates memory the first time.
@@ -76,7 +76,7 @@ class IterationStart {
 
  private:
   PassMark mark_;
-  std::vector<Tensor> statistics_;  // by learned slot; empty: it is none
+  std::vector<Tensor> statistics_;  // by learned slot; empty if it is not a statistic
 };
 
 // With SolverOptions::ranks, all ranks call Solve and Step, each in a thread of its own; all other

@@ -268,7 +268,7 @@ class Resolver {
 
 struct UnreadField {
   const char* name;
-  const char* effect;  // what the run lacks without it
+  const char* effect;  // the consequence of ignoring it
 };
 
 constexpr UnreadField kUnread[] = {
@@ -284,7 +284,7 @@ constexpr UnreadField kUnread[] = {
     {"debug_info", "profile and replay look into a net"},
 };
 
-// Written out, and not as what it is without being written.
+// Explicitly set, to another value than the default.
 bool IsSet(const SolverParameter& param, const google::protobuf::FieldDescriptor& field) {
   const google::protobuf::Reflection& reflection = *param.GetReflection();
   if (field.is_repeated()) return reflection.FieldSize(param, &field) > 0;
@@ -322,8 +322,8 @@ std::set<std::string> FieldsOf(const LrPolicy& policy) {
   return fields;
 }
 
-// Those that some policy reads and this one does not. How long a run is, and how fast it begins, is
-// more than a matter of its policy.
+// Returns the fields that some policy reads and this one does not. base_lr and max_iter matter for
+// all.
 std::set<std::string> FieldsOfOthers(const LrPolicy& chosen) {
   std::set<std::string> all;
   for (const LrPolicy& policy : LrPolicies()) all.merge(FieldsOf(policy));

@@ -28,9 +28,9 @@ struct RunConfig {
 // Throws Error with all problems found.
 RunConfig MakeRunConfig(SolverFile solver);
 
-// A warning for each field of a fork that this version does not follow, and each that the lr_policy
-// or the type of this solver does not read, where it is set to something else than its default;
-// where.field names it.
+// Returns a warning for each field of a fork that this version does not support, and each that the
+// lr_policy or the type of this solver does not read, if it is set to something other than its
+// default; where.field names it.
 std::vector<Problem> WarnAboutUnreadFields(const SolverParameter& param);
 
 }  // namespace crema

@@ -23,11 +23,11 @@ struct IterationReport {
   double loss = 0;              // of this iteration, averaged over iter_size
   double smoothed_loss = 0;     // over average_loss iterations
   double rate = 0;              // learning rate
-  int64_t samples = 0;          // of one iteration; 0 when the net has no batch axis to tell it
-  double seconds = 0;           // wall-clock time since the iteration before, tests left out
-  double wait_seconds = 0;      // of those, waiting for data
-  double epoch = 0;             // passes over the training data so far; 0 when it has no end
-  double loss_scale = 0;        // of this iteration; 0: there is none
+  int64_t samples = 0;          // in one iteration; 0 if the net has no batch axis that gives it
+  double seconds = 0;           // wall-clock time since the previous iteration, without tests
+  double wait_seconds = 0;      // of `seconds`, waiting for data
+  double epoch = 0;             // passes over the training data so far; 0 if it is endless
+  double loss_scale = 0;        // in this iteration; 0: there is none
   int64_t skipped_updates = 0;  // before this iteration, since their gradients were not finite
   bool displayed = false;       // iteration % display == 0
   std::vector<OutputValue> outputs;  // filled when displayed
@@ -41,10 +41,10 @@ struct TestReport {
   double loss = 0;
   double seconds = 0;  // wall-clock time
   int64_t samples = 0;
-  double epoch = 0;  // passes over the training data so far; 0 when it has no end
+  double epoch = 0;  // passes over the training data so far; 0 if it is endless
 };
 
-// Called by the thread that trains, between its steps. The default does nothing.
+// Called by the training thread between its steps. The default does nothing.
 class TrainingObserver {
  public:
   virtual ~TrainingObserver() = default;
@@ -52,18 +52,19 @@ class TrainingObserver {
   virtual void OnIteration(const IterationReport&) {}
   virtual void OnTestStart(int64_t /*iteration*/, size_t /*net*/) {}
   virtual void OnTest(const TestReport&) {}
-  // A snapshot is about to be written, of all that was reported.
+  // Called before a snapshot is written, of everything reported so far.
   virtual void OnSnapshotStart() {}
   virtual void OnSnapshot(const std::string& /*model*/, const std::string& /*state*/) {}
-  // A test was better than all before; `model` holds its weights. `metric` is "test#0:accuracy".
+  // Called when a test was better than all before; `model` is the file of its weights. `metric` is
+  // "test#0:accuracy".
   virtual void OnBest(const std::string& /*model*/, const std::string& /*metric*/,
                       double /*value*/) {}
   virtual void OnFinalLoss(int64_t /*iteration*/, double /*loss*/) {}
   virtual void OnEnd(bool /*stopped_early*/) {}
 };
 
-// Passes every event on, in the order in which observers were added. They must live as long as
-// events come. Thread safety: one thread; observers may be added between two events.
+// Forwards every event in the order in which observers were added. They must outlive the events.
+// Thread safety: one thread; observers may be added between two events.
 class ObserverList final : public TrainingObserver {
  public:
   void Add(TrainingObserver& observer) { observers_.push_back(&observer); }

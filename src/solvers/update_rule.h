@@ -1,4 +1,4 @@
-// How gradients change learned blobs: the list of solver types.
+// How gradients change parameters: the list of solver types.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ class FieldChecks {
 
 enum class Regularization { kL2, kL1 };
 
-// One learned blob in an update.
+// One parameter in an update.
 struct BlobUpdate {
   TensorView weights;
   ConstTensorView gradient;             // empty: zero (a blob that no loss depends on)
@@ -45,7 +45,7 @@ struct BlobUpdate {
 
 // One update of a net. Before the rule proper, each gradient becomes
 //   g = clamp(gradient_scale * gradient, +-gradient_limit)
-// and, where the rule does not decouple the decay, g += decay * w (L2) or decay * sign(w) (L1).
+// and, unless the rule decouples the decay, g += decay * w (L2) or decay * sign(w) (L1).
 struct UpdateArgs {
   const ExecContext& context;
   const SolverParameter& param;
@@ -60,22 +60,22 @@ struct UpdateArgs {
 // One solver type. Thread safety: const.
 struct UpdateRule {
   std::string name = {};                // SolverParameter.type
-  int histories = 0;                    // blobs of state for each learned blob
+  int histories = 0;                    // blobs of state for each parameter
   unsigned squares = 0;                 // bit h: history h holds means of squares, never negative
-  double default_momentum = 0;          // where the field is not set
-  bool rate_in_history = false;         // the history moves weights even where the rate is 0
-  bool takes_l1 = true;                 // can regularise with L1
+  double default_momentum = 0;          // if the field is not set
+  bool rate_in_history = false;         // the history moves weights even if the rate is 0
+  bool takes_l1 = true;                 // supports L1 regularisation
   bool in_caffe = false;                // a type of BVLC Caffe
-  std::vector<std::string> reads = {};  // of the fields that only some rules read
-  // Adds problems with the fields of this rule.
+  std::vector<std::string> reads = {};  // those of the fields that only some rules read
+  // Adds the problems of this rule's fields.
   void (*check)(const SolverParameter& param, FieldChecks* checks) = nullptr;
-  // One pass over all blobs, split evenly over the threads of the context: regularise, update
+  // Makes one pass over all blobs, split evenly over the threads of the context: regularise, update
   // history and weights. The result does not depend on the number of threads. Returns the index of
-  // the first blob that then holds a weight or history that is not finite; -1: there is none.
+  // the first blob that then has a weight or history that is not finite; -1: none.
   int64_t (*apply)(const UpdateArgs& args) = nullptr;
 };
 
-// Returns a row of the table of rules. `rest` has the fields that not all rules set.
+// Returns an entry of the table of rules. `rest` has the optional fields.
 inline UpdateRule MakeRule(const char* name, int histories, decltype(UpdateRule::check) check,
                            decltype(UpdateRule::apply) apply, UpdateRule rest) {
   rest.name = name;
@@ -85,20 +85,20 @@ inline UpdateRule MakeRule(const char* name, int histories, decltype(UpdateRule:
   return rest;
 }
 
-// All of them, in the order in which they are listed to people.
+// Returns all rules, in the order of listings.
 std::span<const UpdateRule> UpdateRules();
-// Null when there is none of that name.
+// Returns null for an unknown name.
 const UpdateRule* FindUpdateRule(const std::string& name);
 
-// Problems with the fields that an update by `rule` reads; where.field names the field.
+// Returns the problems of the fields that an update by `rule` reads; where.field names the field.
 std::vector<Problem> CheckUpdate(const UpdateRule& rule, const SolverParameter& param);
 
-// Values that are allowed, as in Caffe, and make weights grow without end.
+// Returns warnings about values that are allowed, as in Caffe, but make weights diverge.
 std::vector<Problem> WarnAboutUpdate(const SolverParameter& param);
 
-// The momentum of this iteration: the field, or the default of the rule. While warmup_iter lasts
-// and the history holds the rate, times rate / rate of the iteration before (IntelCaffe; Goyal et
-// al., arXiv:1706.02677, section 2.1).
+// Returns the momentum of this iteration: the field, or the default of the rule. During
+// warmup_iter, if the history contains the rate, it is multiplied by rate / previous rate
+// (IntelCaffe; Goyal et al., arXiv:1706.02677, section 2.1).
 double MomentumAt(const UpdateRule& rule, const SolverParameter& param, int64_t iteration);
 
 }  // namespace crema

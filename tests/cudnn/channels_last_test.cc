@@ -111,7 +111,7 @@ TEST_F(ChannelsLast, OtherNetsOfImagesToo) {
   const auto train = [&](const std::string& name) {
     return PlanModel(name + "/train_val.prototxt", TRAIN, {.precision = BF16});
   };
-  // In front of the first InnerProduct maps are larger than a pixel.
+  // Before the first InnerProduct, maps are larger than a pixel.
   EXPECT_EQ(ReordersOf(*train("vgg16")),
             (Names{"data_to_NHWC_bf16", "pool5_to_NCHW_bf16", "fc8_to_NCHW"}));
   EXPECT_EQ(ReordersOf(*train("mobilenet_v2")), (Names{"data_to_NHWC_bf16", "fc10_to_NCHW"}));
@@ -198,7 +198,7 @@ layer { name: "loss" type: "Reduction" bottom: "c2" top: "loss" loss_weight: 0.0
   }
 }
 
-// Two blocks, the first with a projection: what is added is read by others too.
+// Two blocks, the first with a projection: others also read the summand.
 std::string Blocks() {
   std::string net = R"(
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 3 dim: 16 dim: 14 dim: 9 } } }
@@ -335,7 +335,7 @@ TEST_F(ChannelsLast, DropoutHasTheSameMask) {
   ExpectNear(single.gradients, halves.gradients, 0.01, "gradient");
 }
 
-// Behind one pixel nothing is turned around.
+// After maps of one pixel nothing is transposed.
 TEST_F(ChannelsLast, InnerProductsTakeOnePixelAsItIs) {
   const std::string net =
       "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 3 dim: 16 dim: 31 dim: "

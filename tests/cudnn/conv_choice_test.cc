@@ -63,7 +63,7 @@ TEST_F(CudnnChoice, RefusedLayersRunWithoutFusionOrCudnn) {
     return operations[0] == "to weights" ? "no such gradients" : "";
   };
   EXPECT_EQ(ImplementationOf(*PlanOn(kNet, TEST)), "cudnn");
-  // Nobody wants gradients there.
+  // No gradients are needed there.
   const std::string loss =
       "layer { name: 'l' type: 'Reduction' bottom: 'conv' top: 'l' loss_weight: 1 }";
   plan = PlanOn(kNet + loss, TRAIN);

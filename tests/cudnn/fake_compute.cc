@@ -250,7 +250,7 @@ class Computation {
       dscale.At(place) += dy.At(place) * (x.At(place) - mean.At(place)) * inverse.At(place);
       dshift.At(place) += dy.At(place);
     });
-    // Nobody may read what cuDNN gives besides.
+    // The other outputs of cuDNN must not be read.
     Numbers others = dscale;
     std::ranges::fill(others.values, std::numeric_limits<double>::quiet_NaN());
     for (const int name : {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_DY_SCALE_DESC,

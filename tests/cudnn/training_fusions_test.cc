@@ -101,7 +101,7 @@ double& At(Numbers& numbers, int64_t i) { return numbers[static_cast<size_t>(i)]
 double At(const Numbers& numbers, int64_t i) { return numbers[static_cast<size_t>(i)]; }
 Numbers Zeros(int64_t count) { return Numbers(static_cast<size_t>(count)); }
 
-// relu(scale * x + shift), in halves: what the convolution reads.
+// relu(scale * x + shift), in halves: the input of the convolution.
 Numbers Normalized(Numbers x, const Numbers& scale, const Numbers& shift) {
   for (size_t i = 0; i < x.size(); ++i) {
     const size_t c = i % scale.size();

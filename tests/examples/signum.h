@@ -1,5 +1,5 @@
 // The update rule of docs/development/add_an_update_rule.md. The step of a built-in rule is in
-// solvers/rules/steps.h, and its row in solvers/rules/rules.cc.
+// solvers/rules/steps.h, and its entry in solvers/rules/rules.cc.
 #pragma once
 
 #include "solvers/rules/steps.h"

@@ -6,7 +6,7 @@
 
 namespace crema::test {
 
-int64_t StartHeapPeak();  // returns what is handed out now
+int64_t StartHeapPeak();  // returns the bytes allocated now
 int64_t HeapPeak();       // since StartHeapPeak
 
 }  // namespace crema::test

@@ -1,5 +1,5 @@
 // Implementations of GPUs that sort, match and suppress boxes against the native methods, on random
-// cases with boxes that overlap and scores that are equal: what is chosen must be the same.
+// cases with boxes that overlap and scores that are equal: both must choose the same.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace crema::test {
 namespace {
 
 constexpr int kCases = 150;
-// Exponentials and logarithms of GPUs differ in the last bit; what is chosen does not.
+// Exponentials and logarithms of GPUs differ in the last bit; the choices do not.
 constexpr double kTolerance = 1e-6;
 
 class Draw {

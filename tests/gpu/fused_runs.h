@@ -95,7 +95,7 @@ inline void ExpectClose(const std::vector<std::vector<float>>& a,
   }
 }
 
-// That two ways to compute a net agree.
+// Expects that two ways to compute a net agree.
 inline void ExpectSame(const Numbers& apart, const Numbers& fused, double tolerance,
                        const std::string& net) {
   for (size_t i = 0; i < apart.losses.size(); ++i) {

@@ -46,7 +46,7 @@ std::string Sum(const std::string& bottoms, const std::string& fields = "") {
   return Layer("e", "Eltwise", bottoms, fields);
 }
 
-// Behind `last` a convolution that reads it, and one that reads `also`.
+// Returns a convolution that reads `last`, one that reads `also`, and the loss of their sum.
 std::string Loss(const std::string& last, const std::string& also) {
   return Convolution("d", last, 4) + Convolution("g", also, 4) + Layer("dg", "Eltwise", "d g") +
          Layer("loss", "Reduction", "dg", "loss_weight: 0.05 reduction_param { operation: SUMSQ }");
@@ -135,7 +135,7 @@ TEST(GpuFusedSum, LeavesWhatItCannotDo) {
             Names{"s"});
 }
 
-// Behind a ReLU y is kept for the backward pass, and z is not.
+// After a ReLU the backward pass needs y, and not z.
 TEST(GpuFusedSum, KeepsWhatBackwardReads) {
   const std::string before = Input("x", 5, 2, 6) + Convolution("c", "x", 16) +
                              Convolution("z", "x", 16) + kNorm + kScale + Sum("z s");

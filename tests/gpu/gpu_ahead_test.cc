@@ -134,7 +134,7 @@ TEST_F(GpuAhead, AnIterationNeitherWaitsNorAllocates) {
   EXPECT_GT(trace.waits, 0);
 }
 
-// A batch that a program hands over may be another one by the time that its loss is heard of.
+// A batch that a program feeds may have changed by the time that its loss is reported.
 TEST_F(GpuAhead, WhoHandsOverBatchesWaitsUnlessTheyAreTheSame) {
   const std::string net = R"(net_param {
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 6 } } }

@@ -144,7 +144,7 @@ TEST(GpuMemory, ASessionTakesWhatItIsSaidToTake) {
   const Session session(plan, Weights::Make(*plan, 1), gpu.device().Context(1, 1));
   const int64_t taken = (int64_t{1} << 30) - gpu.free();
   EXPECT_GE(taken, SessionBytes(*plan));
-  EXPECT_LE(taken, SessionBytes(*plan) + 4096);  // what is allocated is rounded up
+  EXPECT_LE(taken, SessionBytes(*plan) + 4096);  // allocations are rounded up
 }
 
 }  // namespace

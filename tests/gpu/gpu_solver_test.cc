@@ -1,5 +1,5 @@
-// Training on a GPU, or where there is none on a stand-in, is training on the CPU: what is learned,
-// the files, and what is said of a run that is no longer finite.
+// Training on a GPU, or without one on a stand-in, equals training on the CPU: the parameters, the
+// files, and the messages about a run that is no longer finite.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -43,7 +43,7 @@ class OnDevice {
     for (size_t b = 0; b < blobs.size(); ++b) updates_[b].history = histories_[b];
   }
 
-  // One iteration, whose pass has a loss of `loss`; what the device says of it.
+  // Runs one iteration, whose pass has a loss of `loss`; returns the result of the device.
   DeviceRun Iterate(const UpdateRule& rule, const Call& call, DeviceUpdate* update,
                     int64_t growth_interval = 0, double loss = 1) const {
     Tensor place(Shape{1}, DType::kF64, context_.allocator());

@@ -122,7 +122,7 @@ TEST(HalfSession, CastsAreLayersWhereFormatsMeet) {
   EXPECT_EQ(ValueOf(*plan, "loss").spec.format, MemoryFormat{});
   const auto casts = std::ranges::count_if(
       plan->layers, [](const PlannedLayer& layer) { return layer.type->name == "Reorder"; });
-  EXPECT_EQ(casts, 2);  // of x, and in front of the loss
+  EXPECT_EQ(casts, 2);  // of x, and before the loss
 }
 
 TEST(HalfSession, NoCastsAroundActivations) {

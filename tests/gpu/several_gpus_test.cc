@@ -137,7 +137,7 @@ TEST_F(SeveralGpus, StopTogetherWhenTheFirstIsAskedTo) {
   ExpectSameWeights(run);
 }
 
-// A test is run by the first alone; what it decides is for all.
+// The first alone runs a test; its decisions are for all.
 TEST_F(SeveralGpus, FollowWhatTestsDecide) {
   const std::string fields =
       "base_lr: 0.01 lr_policy: 'plateau' gamma: 0.5 plateau { metric: 'loss' patience: 1 "

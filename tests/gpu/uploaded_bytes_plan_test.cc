@@ -1,5 +1,5 @@
-// Images that go up to a GPU as bytes: what the plan says of them, errors, and the layer that makes
-// numbers of them.
+// Images that go up to a GPU as bytes: their reports in the plan, errors, and the layer that
+// converts them to floats.
 #include <cmath>
 #include <tuple>
 #include <utility>

@@ -135,7 +135,7 @@ ImplementationCase InnerProduct(const LayerType&, Draw& draw) {
   const bool relu = draw.Chance(25);
   int64_t rows = 1, columns = 1;
   for (size_t i = 0; i < x.size(); ++i) (static_cast<int64_t>(i) < axis ? rows : columns) *= x[i];
-  // Some rows are for many weights only.
+  // Some implementations are for many weights only.
   const int64_t many = (int64_t{1} << 16) / std::max<int64_t>(columns, 1) + 1;
   const int64_t outputs = draw.Chance(25) && many < 1000 ? many : draw.Int(1, 70);
   ImplementationCase result =
@@ -194,7 +194,7 @@ ImplementationCase Lrn(const LayerType&, Draw& draw) {
   return result;
 }
 
-// The rows take sums in f64, so that with an eps this large rounding stays as it is.
+// The implementations sum in f64; with an eps this large rounding errors do not grow.
 ImplementationCase Norm(Draw& draw, const std::string& fields) {
   const Dims x = DrawImage(draw);
   ImplementationCase result =

@@ -24,8 +24,8 @@ constexpr int kLeast = 20;  // of these an implementation must have run
 
 const Registry& Layers() { return LayersWithGpuImplementations(); }
 
-// Implementations of GPUs alone are run where there is a generator: what oneDNN has rows for,
-// without oneDNN.
+// Types with GPU implementations only are tested if there is a generator: in builds without oneDNN,
+// those that oneDNN implements.
 bool HasCasesForGpus(const LayerType& type) {
   return Generators().contains(type.name) &&
          std::ranges::find(type.implementations, DeviceType::kCuda, &Implementation::device) !=
@@ -46,7 +46,7 @@ std::string TestName(const testing::TestParamInfo<std::string>& info) { return i
 
 class ImplementationsTest : public testing::TestWithParam<std::string> {};
 
-// Types whose only row is oneDNN's.
+// Types whose only implementation is oneDNN's.
 const std::set<std::string, std::less<>>& OneDnnOnly() {
   static const std::set<std::string, std::less<>> types{
       "Attention", "Deconvolution", "GRU", "LSTM", "MatMul", "RNN", "Softmax"};
@@ -115,7 +115,7 @@ TEST_P(ImplementationsTest, AgreeWithNativeOnRandomCases) {
     EXPECT_GE(reached[implementation->name], kLeast)
         << "implementation '" << implementation->name << "' of " << type.name;
   }
-  // Where there are no blocks, most rows say no.
+  // Without blocks, most implementations decline.
   if (ChannelBlock() == 0) GTEST_SKIP() << "this processor has neither AVX2 nor AVX-512";
   for (const std::string& implementation : ImplementationsOf(type)) {
     if (CanNeverRun(type.name, implementation)) {

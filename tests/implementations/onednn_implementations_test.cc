@@ -134,7 +134,7 @@ void ExpectSameOf(const std::string& name, const std::string& prototxt, std::vec
   RunOptions options;
   options.implementation = ImplementationOf(type, "blocked");
   const RunResult own = RunLayer(layer_case, values, options);
-  options.backward = true;  // what the gradients are then is nobody's concern, where they lie is
+  options.backward = true;  // the places of the gradients matter here, not their values
   options.implementation = ImplementationOf(type, "onednn");
   const RunResult implementation = RunLayer(layer_case, values, options);
   EXPECT_EQ(implementation.failures, std::vector<std::string>{});

@@ -1,4 +1,4 @@
-// Statistics of BatchNorm and BN: what is stored, and what it is used for.
+// Statistics of BatchNorm and BN: the stored values and their use.
 #include <gtest/gtest.h>
 
 #include <algorithm>

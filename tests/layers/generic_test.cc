@@ -161,7 +161,7 @@ TEST_P(LayerTypeTest, HasTheTraitsOfItsKernels) {
     EXPECT_NE(fits, StaysInF32(type))
         << "decide: LayerTraits::fits_16_bits, or an entry in TypesInF32 with the reason";
   }
-  // Rows for products come with a library.
+  // Implementations of products come with a library.
   const bool claims_bytes = type.traits.computes_on_bytes;
   EXPECT_TRUE(claims_bytes || !on_bytes) << "set LayerTraits::computes_on_bytes";
   EXPECT_TRUE(on_bytes || !claims_bytes || type.traits.multiplies_matrices)

@@ -50,7 +50,7 @@ TEST(LabelLossesTest, BadLabelsAreReportedWithTheItem) {
   }
 }
 
-// A target for each class: what mixup gives.
+// A target for each class, as from mixup.
 TEST(SoftmaxWithLossTest, TargetsOfOneClassAreLabelsAndOthersAreWeighted) {
   const Values scores = {1, -1, 0.5, 2, 0, -0.5};
   const auto run = [&](const std::string& prototxt, const Blob& labels) {

@@ -1,5 +1,5 @@
-// Rows of Convolution against direct loops. On random shapes the native one only, which is what
-// tests/implementations compares the others with.
+// Implementations of Convolution against direct loops. On random shapes the native one only, which
+// is what tests/implementations compares the others with.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Each pass left out: what it does is not done, and the others do theirs.
+// Plans without one pass: its changes are missing, and those of the others are made.
 #include "plan/plan_passes.h"
 
 #include <gtest/gtest.h>

@@ -29,7 +29,7 @@ struct Numbers {
   std::vector<std::vector<float>> gradients;
 };
 
-// Statistics that are not 0: what three passes leave.
+// Statistics that are not 0: those after three passes.
 std::shared_ptr<Weights> WarmWeights(const std::string& text) {
   const auto plan = PlanText(text, TRAIN, {.optimize = false});
   auto weights = Weights::Make(*plan, 3);

@@ -1,5 +1,5 @@
-// Sessions of blocked nets whose inputs change: what a plain net computes, or an error; and weights
-// that change before they stay.
+// Sessions of blocked nets whose inputs change: the results of a plain net, or an error; and
+// weights that change before they are fixed.
 #include <gtest/gtest.h>
 
 #include <algorithm>

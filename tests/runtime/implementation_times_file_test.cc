@@ -1,4 +1,4 @@
-// The file of times: what is damaged or foreign is refused, what others wrote stays.
+// The file of times: damaged or foreign files are rejected, entries of others stay.
 #include "runtime/implementation_times_file.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Nets with rows that only measuring chooses learn what plain nets do.
+// Nets with implementations that only measuring chooses learn as plain nets do.
 #include <gtest/gtest.h>
 
 #include <algorithm>

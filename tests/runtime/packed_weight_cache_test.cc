@@ -1,4 +1,4 @@
-// Sessions that share what rows made of fixed weights compute what those that do not share do.
+// Sessions that share packed weights compute the same as sessions that do not.
 #include "runtime/packed_weight_cache.h"
 
 #include <gtest/gtest.h>
@@ -105,7 +105,7 @@ TEST_P(PackedWeightCacheOf, SessionsOfOnePlanHaveTheSameMemory) {
   }
   EXPECT_GE(first->keepers.kept.size(), 3U);
   for (const auto& [layer, kept] : first->keepers.kept) EXPECT_NE(kept, nullptr) << layer;
-  first.reset();  // what it made lives on
+  first.reset();  // its packed weights stay
   EXPECT_EQ(early.Run(), expected);
   EXPECT_EQ(late.Run(), expected);
 }

@@ -65,7 +65,7 @@ TEST(Profiler, CountsProductsAndBytes) {
   const LayerProfile ip1 = Find(profile, *plan, "ip1");
   EXPECT_EQ(ip1.forward.macs, 4 * 3 * 5);
   EXPECT_EQ(ip1.forward.bytes, 4 * (4 * 3 + 4 * 5 + 5 * 3 + 5));
-  // Nobody wants the gradient of x: one product for the weights.
+  // The gradient of x is not needed: one product for the weights.
   EXPECT_EQ(ip1.backward.macs, 4 * 3 * 5);
   const LayerProfile ip2 = Find(profile, *plan, "ip2");
   EXPECT_EQ(ip2.backward.macs, 2 * 4 * 5 * 2);

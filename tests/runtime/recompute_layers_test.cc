@@ -126,7 +126,7 @@ TEST(RecomputeOfEveryLayer, GivesTheSameBits) {
     }
   }
   EXPECT_GT(again, 100);
-  // Extents that show while it runs, no outputs, a state.
+  // Dynamic output shapes, no outputs, a state.
   const std::set<std::string> known = {"Filter", "GRU", "LSTM", "RNN", "Silence"};
   EXPECT_TRUE(std::ranges::includes(known, refused)) << testing::PrintToString(refused);
 }

@@ -7,7 +7,7 @@
 namespace crema::test {
 
 struct BadRequest {
-  std::string name;   // what is wrong
+  std::string name;   // the fault
   std::string bytes;  // all that is sent
   int status = 400;
 };

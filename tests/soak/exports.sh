@@ -35,7 +35,7 @@ command_for() { # name
   esac
 }
 
-# answers FOLDER MODEL_FLAGS...: what a process without environment says, in FOLDER
+# answers FOLDER MODEL_FLAGS...: the output of a process without environment, in FOLDER
 answers() {
   local where=$1
   shift

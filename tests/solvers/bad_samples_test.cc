@@ -1,4 +1,4 @@
-// Bad samples of a run: what its log says, and how it ends.
+// Bad samples of a run: the messages in its log, and its end.
 #ifdef CREMA_HAVE_OPENCV
 #include <gtest/gtest.h>
 

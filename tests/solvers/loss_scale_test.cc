@@ -1,4 +1,4 @@
-// Loss scaling: what is learned does not depend on it, and updates that overflow are skipped.
+// Loss scaling: learned parameters do not depend on it, and updates that overflow are skipped.
 #include "solvers/loss_scale.h"
 
 #include <gtest/gtest.h>

@@ -7,7 +7,7 @@
 namespace crema::test {
 
 struct CorpusFile {
-  std::string name;    // what was done to it
+  std::string name;    // the change that was made
   std::string target;  // as in fuzz_targets.h, in lower case
   std::string bytes;
   // Part of the message that it must end with; empty: it may be accepted, but nothing may break.

@@ -9,12 +9,12 @@
 
 namespace crema::test {
 
-// All built-in layers, with their rows for GPUs also where CUDA was not built.
+// Returns all built-in layers, with their GPU implementations also in builds without CUDA.
 const Registry& LayersWithGpuImplementations();
 
 // For contexts of the stand-in: the same without implementations by cuDNN and cuBLASLt, which on a
 // machine with a GPU are these libraries themselves and take memory of the CPU for the GPU's; and
-// FilterOfTheCpu: what Filter does, without code for GPUs.
+// FilterOfTheCpu: Filter without code for GPUs.
 const Registry& LayersOfStandIn();
 
 ExecContext GpuContext(uint64_t seed);

@@ -27,8 +27,8 @@ constexpr double kFloatTolerance = 1e-4;  // f32 against f64, of the largest val
 // the value; sums of terms with either sign are smaller than the terms, which a factor of 4 allows
 // for.
 constexpr double kBFloat16Tolerance = 1.0 / 64;
-// Rows of GPUs whose blobs are all halves, as above but with weights and what is kept in between
-// rounded too.
+// GPU implementations whose blobs are all halves, as above but with weights and what is kept in
+// between rounded too.
 constexpr double kHalfTolerance = 1.0 / 256;
 constexpr double kGpuBFloat16Tolerance = 1.0 / 32;
 constexpr double kOrderTolerance = 1e-5;  // f32, sums taken in another order
@@ -277,7 +277,7 @@ void SampleChecker::CheckImplementations(const LayerCase& layer_case, const Case
   }
 }
 
-// Rows of GPUs on blobs of f16 or bf16 against f64 on the same values.
+// GPU implementations on blobs of f16 or bf16 against f64 on the same values.
 void SampleChecker::CheckHalves(const LayerCase& wide, DType dtype, double tolerance) {
   for (const ImplementationPtr& implementation : type_.implementations) {
     if (implementation->device != DeviceType::kCuda) continue;

@@ -1,4 +1,4 @@
-// The generic checker: what every layer must fulfil, run on the samples that it registers.
+// The generic checker: the requirements of every layer, run on the samples that it registers.
 //
 //   for (const LayerSample& sample : type.samples) {
 //     for (const std::string& failure : CheckLayerSample(type, sample)) ADD_FAILURE() << failure;

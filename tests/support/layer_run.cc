@@ -76,7 +76,7 @@ class Workspace {
     return info_.view || info_.share || (options_.in_place && output == 0);
   }
 
-  // In the format that the row takes or gives.
+  // Returns the spec in the format that the implementation reads or writes.
   BlobSpec As(const BlobSpec& spec, bool input) const {
     BlobSpec own{spec.shape, spec.dtype, options_.format};
     if (options_.implementation != nullptr) {

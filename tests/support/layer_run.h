@@ -33,7 +33,7 @@ struct RunOptions {
 struct RunResult {
   std::vector<Values> outputs;
   std::vector<Values> input_grads;    // empty: not wanted
-  std::vector<Values> learned_grads;  // what was added
+  std::vector<Values> learned_grads;  // the added gradients
   std::vector<std::string> failures;  // broken promises: bounds, constness, unwritten elements
 };
 

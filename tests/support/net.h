@@ -13,7 +13,7 @@
 
 namespace crema::test {
 
-// The built-in layers with their rows for GPUs, made once.
+// Returns the built-in layers with their GPU implementations, made once.
 const Registry& TestRegistry();
 
 // Plans a net written as text, under the name "net.prototxt".

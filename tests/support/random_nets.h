@@ -14,7 +14,7 @@
 namespace crema::test {
 
 // A maximum or a sign that rounding turns over changes a gradient by more than any tolerance, and
-// what is drawn goes by the place in memory.
+// random values depend on the place in memory.
 enum class Kind { kAny, kSmooth };
 
 // Draws nets of convolutions and what stands around them; some channels do not fill blocks.

@@ -1,5 +1,6 @@
 // Runs the machine code of AMX on processors without it: each of its instructions faults there, and
-// what handles the fault does it with the stand-in. For Linux on x86-64; elsewhere nothing happens.
+// the handler of the fault executes it by the stand-in. For Linux on x86-64; elsewhere nothing
+// happens.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,7 @@
 
 namespace crema::test {
 
-// While it lives, for the whole process. One at a time; what it lets run may use many threads.
+// While it lives, for the whole process. One at a time; the emulated code may use many threads.
 class TileEmulator {
  public:
   TileEmulator();

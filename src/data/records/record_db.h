@@ -60,7 +60,7 @@ class RecordWriter {
 // lacks).
 std::unique_ptr<RecordReader> OpenRecords(const std::string& path);
 
-// TAR: records must be Datums with an image file, see tar_writer.h. Throws kInvalidArgument if
+// TAR: records must be Datums with an image file, see tar_shards.h. Throws kInvalidArgument if
 // `path` exists, kIoFailure if it cannot be created, kUnsupported.
 std::unique_ptr<RecordWriter> CreateRecords(const std::string& path, DataParameter::DB backend);
 

@@ -16,7 +16,7 @@ namespace crema {
 
 // Steps of transform_param that a layer supports.
 enum class TransformSteps {
-  kPlain,      // what Transformer does
+  kPlain,      // the steps of Transformer
   kAugmented,  // also augment_param, which SampleWriter applies
   kAnnotated,  // also the steps of SSD that need boxes: see augment/
 };

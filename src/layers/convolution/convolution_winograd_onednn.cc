@@ -181,7 +181,7 @@ class State final : public ImplementationState, public HasPackedWeights {
       ToInput(args.context.threads(), grads, dy, cutter);
       grads.dx = nullptr;
     }
-    // What is left, with the gradient as it came: it is masked there.
+    // Computes the rest from the unmasked gradient, which is masked there.
     const bool left = grads.dweight != nullptr || grads.dbias != nullptr || grads.dx != nullptr;
     if (left) other_->Backward(grads, args.scratch);
   }
@@ -257,7 +257,7 @@ class State final : public ImplementationState, public HasPackedWeights {
   std::vector<float> bias_;
 };
 
-// Of the mean of the passes, which oneDNN does where that is faster.
+// Returns the estimated time: the mean over the passes, each by oneDNN where that is faster.
 double Seconds(const OpDesc& query) {
   const ConvGeometry g = GeometryOf(query);
   const auto share = [&](WinogradPass pass, bool used) {

@@ -17,7 +17,7 @@ namespace {
 
 template <typename T>
 constexpr bool kStoresFloat = std::is_same_v<T, float>;
-constexpr int64_t kGrain = 1 << 11;  // windows' cells, of a block each, that pay for a thread
+constexpr int64_t kGrain = 1 << 11;  // windows' cells, of a block each, worth a thread
 
 template <typename Index, int kBlock>
 struct Places {
@@ -28,7 +28,7 @@ struct Places {
     const Narrow narrow = __builtin_convertvector(places, Narrow);
     std::memcpy(to, &narrow, sizeof(narrow));
   }
-  // "Nowhere" is no cell of a window in either type.
+  // "None" is no cell of a window in either type.
   [[gnu::always_inline]] static void Load(const Index* from, Ints* places) {
     Narrow narrow;
     std::memcpy(&narrow, from, sizeof(narrow));
@@ -36,7 +36,7 @@ struct Places {
   }
 };
 
-// One row of windows of one plane.
+// Pools one row of windows of one plane.
 template <int kBlock, typename T, typename Index>
 [[gnu::always_inline]] inline void MaxRow(const PoolWindow& w, int64_t oh, const T* x, T* y,
                                           Index* index) {
@@ -134,8 +134,8 @@ template <int kBlock, typename T>
   }
 }
 
-// The versions for the processors, chosen by block: templates are not compiled for several of them.
-// bfloat16 comes in blocks of 16 only.
+// Multiversioned instances, by block size: templates cannot be multiversioned. bfloat16 has blocks
+// of 16 only.
 #define CREMA_MAX_OF(Index)                                                                       \
   CREMA_MULTIVERSION void MaxOf(int64_t block, const PoolWindow& w, int64_t oh, const float* x,   \
                                 float* y, Index* index) {                                         \
@@ -180,7 +180,7 @@ int64_t GrainFor(int64_t cells) {
   return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, cells));
 }
 
-// body(plane, oh, row of outputs counted over all planes).
+// Calls body(plane, oh, row of outputs counted over all planes).
 template <typename Body>
 void ForRows(int threads, const PoolWindow& w, int64_t planes, Body&& body) {
   const int64_t cells = w.w.out * w.h.kernel * w.w.kernel;
@@ -189,7 +189,7 @@ void ForRows(int threads, const PoolWindow& w, int64_t planes, Body&& body) {
   });
 }
 
-// body(plane, where the sums of its gradient are taken), which are rounded afterwards for BFloat16.
+// Calls body(plane, sums of its gradient), and rounds the sums for BFloat16.
 template <typename T, typename Body>
 void ForPlanes(int threads, const PoolWindow& w, int64_t planes, T* dx,
                std::span<std::byte> scratch, Body&& body) {

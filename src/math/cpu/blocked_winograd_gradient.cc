@@ -12,7 +12,7 @@ using namespace blocked_winograd;  // NOLINT: this file is a part of it
 
 namespace {
 
-// Blocks [from, from + from_count) x [to, to + to_count) of a group.
+// Input blocks [from, from + from_count) x output blocks [to, to + to_count) of a group.
 struct Slab {
   int64_t group, from, from_count, to, to_count;
 };

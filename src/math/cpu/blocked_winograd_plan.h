@@ -46,9 +46,9 @@ inline int64_t FilterGroup(const Pass& p) {
          p.ToBlocks() % kMaxVectors * kPoints * FilterPoint(p, 1);
 }
 
-// How the work is cut, by the shape alone: sums are added up in the same order whatever the number
-// of threads. A slab is a rectangle of input and output channels, whose sums stay in the
-// second-level cache while it goes through a part of the tiles.
+// The division of the work, by the shape alone: sums are added in the same order for any number of
+// threads. A slab is a rectangle of input and output channels, whose sums stay in the second-level
+// cache while a part of the tiles is processed.
 struct GradientCut {
   static constexpr int64_t kSlabBlocks = 4;
   static constexpr int64_t kChunkTiles = 28;

@@ -9,11 +9,11 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 14;  // elements that pay for a thread
+constexpr int64_t kGrain = 1 << 14;  // elements worth a thread
 constexpr int64_t kTile = 64;        // pixels whose lines are in the cache at once
 constexpr int64_t kMostBlock = 16;
 
-// What is copied: pixels [begin, end) of one image.
+// Pixels [begin, end) of one image.
 struct Part {
   int64_t channels;
   int64_t pixels;
@@ -35,7 +35,7 @@ inline void GatherPlanes(const Part& part, const float* x, float per_step, T* y)
   }
 }
 
-// T is a byte, or float with a step of 1.
+// T is an int8 type, or float with a step of 1.
 template <typename T>
 inline void ScatterPlanes(const Part& part, const T* x, float step, float* y) {
   for (int64_t p = part.begin; p < part.end; p += kTile) {
@@ -82,7 +82,7 @@ inline void ScatterBlocks(const Part& part, int64_t block, const T* x, float ste
   }
 }
 
-// The versions for the processors.
+// Multiversioned instances.
 #define CREMA_PLANES_AND_BLOCKS_TO(T)                                                       \
   CREMA_MULTIVERSION void PlanesTo(const Part& part, const T* x, float step, float* y) {    \
     ScatterPlanes(part, x, step, y);                                                        \
@@ -108,7 +108,7 @@ CREMA_PLANES_AND_BLOCKS_TO(float)
 CREMA_BYTES_OF(uint8_t)
 CREMA_BYTES_OF(int8_t)
 
-// body(image, part): the pixels of all images, cut over the threads.
+// Calls body(image, part) for the pixels of all images, divided among the threads.
 template <typename Body>
 void ForParts(int threads, int64_t batch, int64_t channels, int64_t pixels, Body&& body) {
   const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, channels));

@@ -9,7 +9,7 @@ namespace {
 CublasLibrary Load() {
   const SharedLibrary loader("cuBLAS, which GPUs need,", StrCat("libcublas.so.", CUBLAS_VER_MAJOR));
   CublasLibrary library{};
-  // The names behind the macros of cublas_v2.h.
+  // The names that the macros of cublas_v2.h expand to.
   loader.Find("cublasCreate_v2", &library.create);
   loader.Find("cublasDestroy_v2", &library.destroy);
   loader.Find("cublasSetStream_v2", &library.set_stream);

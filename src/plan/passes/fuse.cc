@@ -56,8 +56,8 @@ class Fuser {
     UpdateRequirements(plan_, &layer);
   }
 
-  // An implementation of a GPU gives the reason, being asked with the layer that it would fuse.
-  // Those of the CPU cannot be asked about what they never do.
+  // GPU implementations give the reason if queried with the layer to fuse. CPU implementations do
+  // not support queries about layers that they never fuse.
   void KeepReason(const Layer& follower, PlannedLayer* layer) const {
     const Implementation& implementation = *layer->implementation;
     if (implementation.device != DeviceType::kCuda) return;
@@ -87,7 +87,7 @@ class Fuser {
     follower.to_input = {to_input};
     follower.inputs = {v};
     follower.fusion.leader = n;
-    // If one of them keeps its output, that of all is kept.
+    // If one of them keeps its output, all do.
     layer.recompute = layer.recompute && follower.recompute;
     follower.recompute = false;
     follower.info.view = true;

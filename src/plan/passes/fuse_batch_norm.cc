@@ -51,7 +51,7 @@ class NormFuser {
     UpdateRequirements(plan_, norm);
   }
 
-  // Lets the convolution after BatchNorm n and its fused layers normalise what it reads.
+  // Lets the convolution after BatchNorm n and its fused layers normalise its input.
   void FuseFactors(int n) {
     PlannedLayer* norm = Candidate(n, NormRole::kNorm);
     if (norm == nullptr || norm->outputs.size() != 1 || !norm->to_input[0]) return;

@@ -19,8 +19,8 @@ bool IsConvolution(const Node& node) {
   return p.type() == "Convolution" && node.inputs.size() == 1 && p.convolution_param().axis() == 1;
 }
 
-// What a convolution reads of its input: every n-th place of each spatial axis, and nothing
-// between. 1: all, or not so simple.
+// Returns n if a convolution reads every n-th place of each spatial axis of its input, and nothing
+// between. 1: it reads all, or is not so simple.
 uint32_t PlacesApart(const Node& node) {
   if (!IsConvolution(node)) return 1;
   const ConvolutionParameter& p = node.layer->param().convolution_param();
@@ -51,7 +51,7 @@ void SetStrides(ConvolutionParameter* p, uint32_t (*changed)(uint32_t, uint32_t)
   for (uint32_t& stride : *p->mutable_stride()) stride = changed(stride, apart);
 }
 
-// Whether an element of its output depends on the same place of each input only, in TEST.
+// Returns true if an element of its output depends on the same place of each input only, in TEST.
 bool WorksPlaceByPlace(const Node& node, const LayerInfo& info) {
   return node.outputs.size() == 1 && node.layer->param().phase() == TEST &&
          info.reach >= Reach::kPlace && info.shared_inputs.empty();
@@ -66,7 +66,7 @@ class Mover {
         met_(graph->values.size(), false),
         picks_(graph->nodes.size()) {}
 
-  // From the last node on, as a convolution that takes a stride may pass it on.
+  // Starts from the last node, as a convolution that takes a stride may pass it on.
   void Run() {
     for (size_t n = graph_.nodes.size(); n-- > 0;) {
       for (const int v : graph_.nodes[n].outputs) Try(v);
@@ -75,7 +75,7 @@ class Mover {
   }
 
  private:
-  // What is to be computed at fewer places, and where that begins.
+  // The values to compute at fewer places, and where that begins.
   struct Change {
     uint32_t apart = 1;
     std::vector<int> values;
@@ -131,8 +131,8 @@ class Mover {
     });
   }
 
-  // Goes back from what is read at few places to convolutions, through layers that work place by
-  // place. Says no where the first one is of another kind: nothing would be saved.
+  // Goes back from values read at few places to convolutions, through layers that work place by
+  // place. Returns false if the first layer is of another kind, as nothing would be saved.
   bool Follow(Change* change) {
     for (size_t i = 0; i < change->values.size(); ++i) {
       const int n = ValueAt(change->values[i]).producer;
@@ -173,13 +173,13 @@ class Mover {
     node.layer = node.type->make(param);
   }
 
-  // That no blob or layer of the user's has.
+  // Returns a name that no blob or layer of the user has.
   std::string FreeName(std::string name) {
     while (!names_.insert(name).second) name += "_";
     return name;
   }
 
-  // A mean of one place: what is there, NaN too.
+  // Returns a mean of one place, which is the value there, NaN too.
   Node MakePick(int v, int reader, uint32_t apart) {
     const Value value = ValueAt(v);
     LayerParameter param;
@@ -209,7 +209,8 @@ class Mover {
     return node;
   }
 
-  // Behind what they pick from, so that what is added to it last can add it.
+  // Inserts each pick after the node whose output it reads, so that the layer that adds to this
+  // output last can fuse the addition.
   void InsertPicks() {
     if (std::ranges::all_of(picks_, &std::vector<Pick>::empty)) return;
     for (const Value& value : graph_.values) names_.insert(value.name);
@@ -237,8 +238,8 @@ class Mover {
   Graph& graph_;
   const Registry& registry_;
   const std::vector<LayerInfo>& infos_;
-  std::vector<bool> met_;                 // by value, in the change that is looked for
-  std::vector<std::vector<Pick>> picks_;  // by the node that makes what is picked from
+  std::vector<bool> met_;                 // by value, in the change that is searched for
+  std::vector<std::vector<Pick>> picks_;  // by the node whose output is picked from
   std::unordered_set<std::string> names_;
 };
 

@@ -1,5 +1,5 @@
-// Changes of a gradient before the rule proper (UpdateArgs), and the two running means of Adam
-// and of what grew from it; on both devices.
+// Preprocessing of a gradient before the rule proper (UpdateArgs), and the two running means of
+// Adam and rules derived from it; on both devices.
 #pragma once
 
 #include <cmath>
@@ -9,7 +9,7 @@
 
 namespace crema {
 
-// Where a rule has the weight decay: in the gradient, or apart from it.
+// The place of weight decay in a rule: in the gradient, or separate from it.
 enum class Decay { kInGradient, kDecoupled };
 
 template <typename T>
@@ -38,7 +38,7 @@ struct Moments {
   }
 };
 
-// Factors that the means, which start from 0, lack: 1 - momentum^t and 1 - momentum2^t.
+// The bias of the means, which start from 0: 1 - momentum^t and 1 - momentum2^t.
 struct BiasCorrection {
   double first;
   double second;
