@@ -10,11 +10,10 @@ defined() {  # extension, suffix
     sed -n "s/^void Register\([A-Za-z0-9]*\)$2(Registry& [a-z]*) {.*/\1/p" "$file"
   done | sort -u
 }
-listed() { sed -n 's/^LAYER(\([A-Za-z0-9]*\)).*/\1/p' "$1" | sort -u; }
-compare() {  # what, list, defined
-  local name failed=0 list=$2 there listed
-  there=$3
-  listed=$(listed "$list")
+list=src/layers/builtin_layers.def
+compare() {  # what, macro, defined
+  local name failed=0 there=$3 listed
+  listed=$(sed -n "s/^$2(\([A-Za-z0-9]*\)).*/\1/p" "$list" | sort -u)
   for name in $(comm -23 <(echo "$there") <(echo "$listed")); do
     echo "$list:1: $1 $name is defined below src/layers and not listed"
     failed=1
@@ -27,7 +26,7 @@ compare() {  # what, list, defined
 }
 
 status=0
-compare "layer" src/layers/builtin_layers.def "$(defined cc '')" || status=1
-compare "GPU layer" src/layers/gpu_implementations.def "$(defined cu Cuda)" || status=1
-compare "cuDNN layer" src/layers/cudnn_implementations.def "$(defined cu Cudnn)" || status=1
+compare "layer" LAYER "$(defined cc '')" || status=1
+compare "GPU layer" CUDA "$(defined cu Cuda)" || status=1
+compare "cuDNN layer" CUDNN "$(defined cu Cudnn)" || status=1
 exit $status

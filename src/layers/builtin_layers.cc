@@ -9,13 +9,11 @@ namespace crema {
 
 #define LAYER(name) void Register##name(Registry&);
 #include "layers/builtin_layers.def"
-#undef LAYER
 
 Registry BuiltinRegistry() {
   Registry registry;
 #define LAYER(name) Register##name(registry);
 #include "layers/builtin_layers.def"
-#undef LAYER
 #ifdef CREMA_HAVE_CUDA
   AddGpuImplementations(&registry);
 #endif

@@ -1,15 +1,13 @@
-#include "layers/cudnn_implementations.h"
+#include "layers/gpu_implementations.h"
 
 namespace crema {
 
-#define LAYER(name) void Register##name##Cudnn(Registry&);
-#include "layers/cudnn_implementations.def"
-#undef LAYER
+#define CUDNN(name) void Register##name##Cudnn(Registry&);
+#include "layers/builtin_layers.def"
 
 void AddCudnnImplementations([[maybe_unused]] Registry* registry) {
-#define LAYER(name) Register##name##Cudnn(*registry);
-#include "layers/cudnn_implementations.def"
-#undef LAYER
+#define CUDNN(name) Register##name##Cudnn(*registry);
+#include "layers/builtin_layers.def"
 }
 
 }  // namespace crema

@@ -1,20 +1,13 @@
 #include "layers/gpu_implementations.h"
-#include "layers/half_implementations.h"
-#include "layers/tf32_implementations.h"
-#ifdef CREMA_HAVE_CUDNN
-#include "layers/cudnn_implementations.h"
-#endif
 
 namespace crema {
 
-#define LAYER(name) void Register##name##Cuda(Registry&);
-#include "layers/gpu_implementations.def"
-#undef LAYER
+#define CUDA(name) void Register##name##Cuda(Registry&);
+#include "layers/builtin_layers.def"
 
 void AddGpuImplementations(Registry* registry) {
-#define LAYER(name) Register##name##Cuda(*registry);
-#include "layers/gpu_implementations.def"
-#undef LAYER
+#define CUDA(name) Register##name##Cuda(*registry);
+#include "layers/builtin_layers.def"
 #ifdef CREMA_HAVE_CUDNN
   AddCudnnImplementations(registry);
 #endif

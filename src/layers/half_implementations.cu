@@ -9,7 +9,7 @@
 #include "core/tensor.h"
 #include "crema.pb.h"
 #include "layers/gpu_implementation.h"
-#include "layers/half_implementations.h"
+#include "layers/gpu_implementations.h"
 #include "math/scratch.h"
 #include "plan/tunes_engines.h"
 

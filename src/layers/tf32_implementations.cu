@@ -3,7 +3,7 @@
 
 #include "crema.pb.h"
 #include "layers/gpu_implementation.h"
-#include "layers/tf32_implementations.h"
+#include "layers/gpu_implementations.h"
 #include "math/cuda/gemm.h"
 
 namespace crema {

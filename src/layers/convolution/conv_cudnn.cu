@@ -1,5 +1,5 @@
 // See conv_cudnn.h. Weights and their gradients have the type of the blobs
-// (half_implementations.h).
+// (gpu_implementations.h).
 #include <algorithm>
 #include <array>
 #include <string>
