@@ -10,7 +10,8 @@ namespace crema {
 // emulation (math/cuda/emulation.h).
 void AddGpuImplementations(Registry* registry);
 
-// Adds the implementations by cuDNN before the native GPU ones. Only in builds with cuDNN's headers.
+// Adds the implementations by cuDNN before the native GPU ones. Only in builds with cuDNN's
+// headers.
 void AddCudnnImplementations(Registry* registry);
 
 // Adds implementations on blobs of bfloat16 or half precision for types with

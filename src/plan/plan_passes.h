@@ -23,6 +23,7 @@ inline constexpr std::array<NamedPass, 7> kNamedPasses = {{
     {"share_memory", &PlanPasses::share_memory},
     {"optimized_implementations", &PlanPasses::optimized_implementations},
 }};
+static_assert(sizeof(PlanPasses) == kNamedPasses.size() * sizeof(bool), "each pass has a name");
 
 // Parses comma-separated words, applied in order to all passes enabled: "all", "none", "-NAME",
 // "+NAME". "-fuse" is all passes but that one, "none,+fuse" is that one alone. Throws
