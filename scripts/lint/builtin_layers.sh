@@ -29,4 +29,19 @@ status=0
 compare "layer" LAYER "$(defined cc '')" || status=1
 compare "GPU layer" CUDA "$(defined cu Cuda)" || status=1
 compare "cuDNN layer" CUDNN "$(defined cu Cudnn)" || status=1
+
+# A library that a build may lack: its layers are listed only if the build has it.
+guarded() { awk -v guard="$1" '$0 == "#ifdef " guard {on = 1} /^#endif/ {on = 0} on' "$list"; }
+while read -r part pattern; do
+  names=$(list_files "$pattern" | xargs sed -n 's/^void Register\([A-Za-z0-9]*\)(Registry& [a-z]*) {.*/\1/p')
+  for name in $names; do
+    if ! guarded "CREMA_HAVE_$part" | grep -qx "LAYER($name)"; then
+      echo "$list:1: layer $name must be listed within #ifdef CREMA_HAVE_$part"
+      status=1
+    fi
+  done
+done <<'END'
+OPENCV src/layers/*/*_opencv.cc
+HDF5 src/layers/*/hdf5*.cc
+END
 exit $status

@@ -287,7 +287,7 @@ std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& s
   if (options.passes.upload_bytes && options.device.type != DeviceType::kCpu) {
     upload_decisions = UploadBytes(&graph, registry);
   }
-  if (options.passes.fuse) InheritPrecisions(&graph);
+  if (options.passes.fuse) InheritPrecisions(options.pinned, &graph);
   if (options.passes.move_strides && !options.backward) {
     MoveStrides(&graph, registry,
                 {.dtype = options.dtype, .rank = options.rank, .world = options.world});

@@ -167,14 +167,18 @@ void CheckPrecisions(const Graph& graph, const NetParameter& net, const PlanOpti
   if (!problems.empty()) throw Error(std::move(problems));
 }
 
-void InheritPrecisions(Graph* graph) {
+void InheritPrecisions(const std::map<std::string, std::string>& pinned, Graph* graph) {
   for (Node& node : graph->nodes) {
     const LayerParameter& own = node.layer->param();
-    if (own.type() != "ReLU" || own.has_precision()) continue;
+    if (own.type() != "ReLU" || own.has_precision() || own.relu_param().negative_slope() < 0) {
+      continue;
+    }
     const Value& input = graph->values[static_cast<size_t>(node.inputs[0])];
     const Node& before = graph->nodes[static_cast<size_t>(input.producer)];
     const bool fuses = std::ranges::count(before.type->param_fields, "fused_relu_param") > 0;
-    if (!fuses || !before.layer->param().has_precision() || input.readers.size() != 1) continue;
+    if (!fuses || !before.layer->param().has_precision() || before.outputs.size() != 1) continue;
+    if (input.readers.size() != 1 || input.loss_weight != 0) continue;
+    if (pinned.contains(node.name()) || pinned.contains(before.name())) continue;
     LayerParameter param = own;
     param.set_precision(before.layer->param().precision());
     node.layer = node.type->make(param);

@@ -1,6 +1,9 @@
 // Precision that the layers of a net may compute in.
 #pragma once
 
+#include <map>
+#include <string>
+
 #include "crema.pb.h"
 #include "graph/graph.h"
 #include "graph/implementation.h"
@@ -29,7 +32,7 @@ void CheckPrecisions(const Graph& graph, const NetParameter& net, const PlanOpti
                      std::vector<Problem>* warnings);
 
 // Gives a ReLU without a precision that of the convolution or product before it, which can then
-// fuse it. Changes nodes of the graph only, not what is written.
-void InheritPrecisions(Graph* graph);
+// fuse it. Does not change `pinned` layers (PlanOptions), nor what is written.
+void InheritPrecisions(const std::map<std::string, std::string>& pinned, Graph* graph);
 
 }  // namespace crema

@@ -114,6 +114,33 @@ TEST(Fuse, EachImplementationComputesAReluToo) {
   }
 }
 
+// The slopes of fused ReLUs multiply only while the sign stays.
+TEST(Fuse, ReluAfterReluIsRight) {
+  for (const Pair& pair : Pairs()) {
+    for (const auto& [first, second] :
+         {std::pair{"-1", "0"}, {"-0.5", "0.1"}, {"0.5", "-0.25"}, {"0.5", "0.25"}}) {
+      Pair leaky = pair;
+      leaky.relu = StrCat("negative_slope: ", first);
+      const std::string net =
+          StrCat(NetOf(leaky, false), "layer { name: 'q' type: 'ReLU' bottom: 'r' top: 'q' ",
+                 "relu_param { negative_slope: ", second, " } }");
+      const auto plain = NumbersOf(PlanText(net, TEST, {.backward = false, .optimize = false}));
+      for (const ImplementationPtr& implementation :
+           test::TestRegistry().Find(pair.type)->implementations) {
+        if (implementation->device != DeviceType::kCpu) continue;
+        SCOPED_TRACE(StrCat(implementation->name, "\n", net));
+        std::shared_ptr<const Plan> plan;
+        try {
+          plan = PlanText(net, TEST, {.backward = false, .pinned = {{"l", implementation->name}}});
+        } catch (const Error&) {
+          continue;  // it cannot compute this layer
+        }
+        test::ExpectNear(plain, NumbersOf(plan), 1e-4, net);
+      }
+    }
+  }
+}
+
 TEST(Fuse, NativeImplementationsComputeAReluInDoublePrecisionToo) {
   for (const Pair& pair : Pairs()) {
     const auto plan = PlanText(NetOf(pair, true), TRAIN, {.dtype = DType::kF64});
@@ -149,13 +176,14 @@ TEST(Fuse, AReluWithoutAPrecisionHasThatOfTheLayerThatFusesIt) {
   for (const auto& [fields, wanted] :
        {std::pair{"}", BF16},
         {"precision: FP32 }", FP32},
+        {"relu_param { negative_slope: -1 } }", FP16},
         {"} layer { name: 't' type: 'TanH' bottom: 'l' top: 't' }", FP16}}) {
     const NetFile file = ParseNet(net + fields, "net.prototxt");
     NetState state;
     state.set_phase(TEST);
     std::vector<Problem> warnings;
     Graph graph = BuildGraph(file.net, file.source, state, test::TestRegistry(), &warnings);
-    InheritPrecisions(&graph);
+    InheritPrecisions({}, &graph);
     const LayerParameter& relu = graph.nodes[2].layer->param();
     EXPECT_EQ(relu.has_precision(), wanted != FP16) << fields;
     EXPECT_EQ(relu.precision(), wanted == FP16 ? FP32 : wanted);

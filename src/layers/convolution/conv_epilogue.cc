@@ -25,7 +25,9 @@ ConvEpilogue::ConvEpilogue(const Convolution& convolution, std::span<const Layer
 
 bool ConvEpilogue::Take(const Layer& layer) {
   if (layer.param().type() == "ReLU") {
-    relu_.on = true;
+    // Slopes multiply (ReluOf) as long as the sign stays, so nothing follows one below 0.
+    if (relu_.on && relu_.slope < 0) return false;
+    relu_ = {true, layer.param().relu_param().negative_slope()};
     return true;
   }
   if (relu_.on) return false;  // nothing follows a ReLU but another

@@ -136,6 +136,7 @@ template <int kBlock, typename T>
 
 // Multiversioned instances, by block size: templates cannot be multiversioned. bfloat16 has blocks
 // of 16 only.
+// NOLINTBEGIN(bugprone-macro-parentheses): T is a type
 #define CREMA_MAX_OF(Index)                                                                       \
   CREMA_MULTIVERSION void MaxOf(int64_t block, const PoolWindow& w, int64_t oh, const float* x,   \
                                 float* y, Index* index) {                                         \
@@ -153,6 +154,7 @@ template <int kBlock, typename T>
                                         const BFloat16* dy, float* dx) {                          \
     MaxBackwardPlane<16>(w, index, dy, dx);                                                       \
   }
+// NOLINTEND(bugprone-macro-parentheses)
 CREMA_MAX_OF(uint8_t)
 CREMA_MAX_OF(int32_t)
 CREMA_MULTIVERSION void AverageOf(int64_t block, const PoolWindow& w, bool exclude_pad, int64_t oh,

@@ -83,6 +83,7 @@ inline void ScatterBlocks(const Part& part, int64_t block, const T* x, float ste
 }
 
 // Multiversioned instances.
+// NOLINTBEGIN(bugprone-macro-parentheses): T is a type
 #define CREMA_PLANES_AND_BLOCKS_TO(T)                                                       \
   CREMA_MULTIVERSION void PlanesTo(const Part& part, const T* x, float step, float* y) {    \
     ScatterPlanes(part, x, step, y);                                                        \
@@ -91,6 +92,8 @@ inline void ScatterBlocks(const Part& part, int64_t block, const T* x, float ste
                                    float* y) {                                              \
     ScatterBlocks(part, block, x, step, y);                                                 \
   }
+// NOLINTEND(bugprone-macro-parentheses)
+// NOLINTBEGIN(bugprone-macro-parentheses): T is a type
 #define CREMA_BYTES_OF(T)                                                                    \
   CREMA_PLANES_AND_BLOCKS_TO(T)                                                              \
   CREMA_MULTIVERSION void PlanesOf(const Part& part, const float* x, float per_step, T* y) { \
@@ -104,6 +107,7 @@ inline void ScatterBlocks(const Part& part, int64_t block, const T* x, float ste
                                   int64_t end) {                                             \
     for (int64_t i = begin; i < end; ++i) y[i] = NearestByte<T>(x[i], per_step);             \
   }
+// NOLINTEND(bugprone-macro-parentheses)
 CREMA_PLANES_AND_BLOCKS_TO(float)
 CREMA_BYTES_OF(uint8_t)
 CREMA_BYTES_OF(int8_t)

@@ -93,11 +93,13 @@ CREMA_MULTIVERSION void MaxRowOf(const PoolWindow& w, int64_t channels, int64_t 
                                  int8_t* y) {
   MaxRow(w, channels, oh, x, y);
 }
+// NOLINTBEGIN(bugprone-macro-parentheses): T is a type
 #define CREMA_MEAN_ROW_OF(T, Out)                                                            \
   CREMA_MULTIVERSION void MeanRowOf(const PoolWindow& w, bool exclude_pad, int64_t channels, \
                                     int64_t oh, const T* x, Steps steps, Out* y) {           \
     MeanRow(w, exclude_pad, channels, oh, x, steps, y);                                      \
   }
+// NOLINTEND(bugprone-macro-parentheses)
 CREMA_MEAN_ROW_OF(uint8_t, uint8_t)
 CREMA_MEAN_ROW_OF(uint8_t, int8_t)
 CREMA_MEAN_ROW_OF(uint8_t, float)
