@@ -86,30 +86,40 @@ std::vector<std::vector<float>> NumbersOf(const std::shared_ptr<const Plan>& pla
   return numbers;
 }
 
+// Compares the net with each CPU implementation of layer "l", of that type, with its plain plan.
+// Calls check(plan) for each. Returns how many implementations can compute the layer.
+template <typename Check>
+int CompareImplementations(const std::string& type, const std::string& net, bool backward,
+                           int threads, const Check& check) {
+  const Phase phase = backward ? TRAIN : TEST;
+  const auto plain = NumbersOf(PlanText(net, phase, {.backward = backward, .optimize = false}));
+  int planned = 0;
+  for (const ImplementationPtr& implementation : test::TestRegistry().Find(type)->implementations) {
+    if (implementation->device != DeviceType::kCpu) continue;
+    SCOPED_TRACE(StrCat(implementation->name, "\n", net));
+    std::shared_ptr<const Plan> plan;
+    try {
+      plan = PlanText(
+          net, phase,
+          {.threads = threads, .backward = backward, .pinned = {{"l", implementation->name}}});
+    } catch (const Error&) {
+      continue;  // it cannot compute this layer
+    }
+    ++planned;
+    check(*plan);
+    test::ExpectNear(plain, NumbersOf(plan), 1e-4, net);
+  }
+  return planned;
+}
+
 TEST(Fuse, EachImplementationComputesAReluToo) {
   for (const Pair& pair : Pairs()) {
     for (const bool backward : {true, false}) {
-      const std::string net = NetOf(pair, backward);
-      const Phase phase = backward ? TRAIN : TEST;
-      const auto plain = NumbersOf(PlanText(net, phase, {.backward = backward, .optimize = false}));
-      int planned = 0;
-      for (const ImplementationPtr& implementation :
-           test::TestRegistry().Find(pair.type)->implementations) {
-        if (implementation->device != DeviceType::kCpu) continue;
-        SCOPED_TRACE(StrCat(implementation->name, "\n", net));
-        std::shared_ptr<const Plan> plan;
-        try {
-          plan = PlanText(
-              net, phase,
-              {.threads = 2, .backward = backward, .pinned = {{"l", implementation->name}}});
-        } catch (const Error&) {
-          continue;  // it cannot compute this layer
-        }
-        ++planned;
-        EXPECT_EQ(LayerOf(*plan, "l").fusion.followers.size(), 1U);
-        test::ExpectNear(plain, NumbersOf(plan), 1e-4, net);
-      }
-      EXPECT_GT(planned, 0);  // native, at least
+      const auto fuses = [](const Plan& plan) {
+        EXPECT_EQ(LayerOf(plan, "l").fusion.followers.size(), 1U);
+      };
+      // Native, at least.
+      EXPECT_GT(CompareImplementations(pair.type, NetOf(pair, backward), backward, 2, fuses), 0);
     }
   }
 }
@@ -124,19 +134,7 @@ TEST(Fuse, ReluAfterReluIsRight) {
       const std::string net =
           StrCat(NetOf(leaky, false), "layer { name: 'q' type: 'ReLU' bottom: 'r' top: 'q' ",
                  "relu_param { negative_slope: ", second, " } }");
-      const auto plain = NumbersOf(PlanText(net, TEST, {.backward = false, .optimize = false}));
-      for (const ImplementationPtr& implementation :
-           test::TestRegistry().Find(pair.type)->implementations) {
-        if (implementation->device != DeviceType::kCpu) continue;
-        SCOPED_TRACE(StrCat(implementation->name, "\n", net));
-        std::shared_ptr<const Plan> plan;
-        try {
-          plan = PlanText(net, TEST, {.backward = false, .pinned = {{"l", implementation->name}}});
-        } catch (const Error&) {
-          continue;  // it cannot compute this layer
-        }
-        test::ExpectNear(plain, NumbersOf(plan), 1e-4, net);
-      }
+      EXPECT_GT(CompareImplementations(pair.type, net, false, 1, [](const Plan&) {}), 0);
     }
   }
 }
