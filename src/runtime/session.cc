@@ -114,15 +114,35 @@ double Session::Forward() {
 }
 
 void Session::QueueForward() {
-  context_.set_step(next_step_++);
-  if (device_ != nullptr) {
-    return device_->Forward(observer_ == nullptr, [this](size_t layer) { ForwardLayer(layer); });
+  if (device_ == nullptr) {
+    ForwardLayers(0, steps_->size() - 1);
+    return;
   }
+  context_.set_step(next_step_++);
+  device_->Forward(observer_ == nullptr, [this](size_t layer) { ForwardLayer(layer); });
+}
+
+void Session::CheckRange(size_t first, size_t last) const {
+  if (OnGpu()) Fail(ErrorCode::kUnsupported, "parts of a net run on the CPU only");
+  if (first > last || last >= steps_->size()) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("layers ", first, " to ", last, " of a net with ", steps_->size(), " layers"));
+  }
+}
+
+double Session::ForwardLayers(size_t first, size_t last) {
+  CheckRange(first, last);
+  context_.set_step(next_step_++);
   loss_ = 0;
-  for (size_t i = 0; i < steps_->size(); ++i) {
+  for (size_t i = first; i <= last; ++i) {
     ForwardLayer(i);
     loss_ += LossOf(plan_->layers[i]);
   }
+  return loss_;
+}
+
+void Session::UpdateShapes() {
+  for (size_t i = 0; i < steps_->size(); ++i) steps_->ForwardStep(i);
 }
 
 void Session::ForwardLayer(size_t index) {
@@ -253,11 +273,22 @@ std::string Session::WhyNoGraph() const {
 
 void Session::Backward() {
   CREMA_CHECK(plan_->options.backward);
-  const auto all = [this] {
+  if (device_ == nullptr) return BackwardLayers(0, steps_->size() - 1);
+  device_->Backward(observer_ == nullptr, [this] {
     for (size_t i = steps_->size(); i-- > 0;) BackwardLayer(i);
-  };
-  if (device_ == nullptr) return all();
-  device_->Backward(observer_ == nullptr, all);
+  });
+}
+
+void Session::BackwardLayers(size_t first, size_t last) {
+  CheckRange(first, last);
+  for (size_t i = last + 1; i-- > first;) BackwardLayer(i);
+}
+
+void Session::LeaveOutputGradients() {
+  for (size_t i = 0; i < steps_->size(); ++i) {
+    if (plan_->layers[i].backward) StartGradients(steps_->BackwardStep(i));
+  }
+  leaves_output_gradients_ = true;
 }
 
 void Session::BackwardLayer(size_t index) {
@@ -290,6 +321,7 @@ void Session::Recompute(size_t index) {
 }
 
 void Session::StartGradients(const LayerStep& step) {
+  if (leaves_output_gradients_) return;
   const double* place = device_ != nullptr ? device_->scale_place() : nullptr;
   for (size_t s = 0; s < step.seeds.size(); ++s) {
     const TensorView& seed = step.seeds[s];

@@ -67,6 +67,14 @@ class Session {
   double Forward();
   // The same without the loss. On a GPU it returns when the work is queued; errors may come later.
   void QueueForward();
+  // Run only the layers from `first` to `last` (indices into the plan, both included): forward, and
+  // from `last` down to `first` backward. ForwardLayers counts as a pass and returns the loss of
+  // these layers. Throw kInvalidArgument unless first <= last < layers, kUnsupported on a GPU.
+  double ForwardLayers(size_t first, size_t last);
+  void BackwardLayers(size_t first, size_t last);
+  // Infers the shapes of all layers for the present shapes of the inputs, as Forward does. Throws
+  // the same errors.
+  void UpdateShapes();
   // Returns the loss of the last pass. On a GPU it waits for that pass.
   double Loss() const;
   // Returns the place of that loss in device memory, which holds until the next pass. Null on the
@@ -83,6 +91,9 @@ class Session {
   void set_loss_scale(double scale);
   // Makes the next Backward read that factor from device memory. Requires a GPU.
   void set_loss_scale_place(const double* scale);
+  // Sets the gradients from which Backward starts (those that no layer writes) to the loss weights
+  // now, and leaves them to the program from then on.
+  void LeaveOutputGradients();
   // Computes the gradients of the last Forward. Adds to those of parameters. Requires a plan with
   // backward.
   void Backward();
@@ -113,6 +124,7 @@ class Session {
   void ReturnWeights() { parameters_.Download(); }
   // Returns that copy, or on the CPU the weights themselves.
   TensorView LearnedBlob(size_t slot) const { return parameters_.Blob(slot); }
+  const Weights& weights() const { return parameters_.weights(); }
   bool OnGpu() const { return context_.device().type != DeviceType::kCpu; }
   void ZeroLearnedGradients() { parameters_.ZeroGradients(); }
 
@@ -145,6 +157,7 @@ class Session {
   Session(std::shared_ptr<const Plan> plan, std::shared_ptr<const Weights> weights,
           std::shared_ptr<Weights> updated, ExecContext context);
   void PrepareGpu();
+  void CheckRange(size_t first, size_t last) const;
   bool IsPlain(int value) const;
   void ForwardLayer(size_t layer);
   void RunForward(size_t layer, LayerStep* step);
@@ -164,6 +177,7 @@ class Session {
   LayerObserver* observer_ = nullptr;
   uint64_t next_step_ = 0;
   bool weights_fixed_ = false;
+  bool leaves_output_gradients_ = false;
   double loss_scale_ = 1;
   double loss_ = 0;                       // of the last pass on the CPU
   std::unique_ptr<DevicePasses> device_;  // null on the CPU; waits before the rest is freed

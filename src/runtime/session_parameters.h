@@ -23,6 +23,7 @@ class SessionParameters {
   SessionParameters(const Plan& plan, const ExecContext& context,
                     std::shared_ptr<const Weights> weights, std::shared_ptr<Weights> updated);
 
+  const Weights& weights() const { return *weights_; }
   TensorView Blob(size_t slot) const;
   bool UpdatesStatistics() const { return updated_ != nullptr; }
 

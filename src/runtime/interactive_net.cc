@@ -1,0 +1,252 @@
+#include "runtime/interactive_net.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include "core/strings.h"
+#include "crema.pb.h"
+
+namespace crema {
+namespace {
+
+void SetInputShape(const std::string& blob, const Shape& shape, NetParameter* net) {
+  for (LayerParameter& layer : *net->mutable_layer()) {
+    const auto top = std::ranges::find(layer.top(), blob);
+    if (layer.type() != "Input" || top == layer.top().end()) continue;
+    auto* const shapes = layer.mutable_input_param()->mutable_shape();
+    while (shapes->size() < layer.top_size()) *shapes->Add() = shapes->Get(0);  // one for all
+    BlobShape* const text = shapes->Mutable(static_cast<int>(top - layer.top().begin()));
+    text->clear_dim();
+    for (const int64_t size : shape.dims()) text->add_dim(size);
+  }
+}
+
+std::vector<std::string> NamesOf(const Plan& plan, const std::vector<int>& values) {
+  std::vector<std::string> names;
+  for (const int v : values) names.push_back(plan.values[static_cast<size_t>(v)].name);
+  return names;
+}
+
+// Throws kInvalidArgument unless the parameters have the shapes of the plan.
+void CheckParameters(const Plan& plan, const Weights& weights) {
+  for (size_t s = 0; s < plan.learned.size(); ++s) {
+    const LearnedSlot& slot = plan.learned[s];
+    const Shape shape = weights.blob(s).shape();
+    if (slot.owner != static_cast<int>(s) || shape == slot.shape) continue;
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat(slot.role, " is ", ToString(shape), ", and would have to be ", ToString(slot.shape),
+                " for this shape of the inputs"),
+         {.layer = plan.layers[static_cast<size_t>(slot.layer)].name()});
+  }
+}
+
+}  // namespace
+
+InteractiveNet::InteractiveNet(NetFile file, const Registry& registry, InteractiveOptions options)
+    : source_({.file = std::move(file),
+               .registry = &registry,
+               .options = std::move(options),
+               .state = {}}) {
+  const InteractiveOptions& given = source_->options;
+  source_->state = source_->file.net.state();
+  source_->state.set_phase(given.phase);
+  source_->state.set_level(given.level);
+  for (const std::string& stage : given.stages) source_->state.add_stage(stage);
+  const std::shared_ptr<const Plan> plan = MakePlanOf(source_->file.net);
+  const std::shared_ptr<Weights> weights = given.weights.empty()
+                                               ? Weights::Make(*plan, given.seed)
+                                               : Weights::MakeToLoad(*plan, given.seed);
+  Start(plan, weights);
+  if (!given.weights.empty()) LoadWeights(given.weights);
+}
+
+InteractiveNet::InteractiveNet(std::shared_ptr<Session> session) : session_(std::move(session)) {
+  CREMA_CHECK(!plan().options.optimize && !session_->OnGpu());
+  NameBlobs();
+}
+
+std::shared_ptr<const Plan> InteractiveNet::MakePlanOf(const NetParameter& net) const {
+  const InteractiveOptions& options = source_->options;
+  std::vector<Problem> warnings = source_->file.warnings;
+  PlanOptions plan_options;
+  plan_options.threads = options.threads > 0 ? options.threads : AvailableProcessors();
+  plan_options.optimize = false;
+  std::shared_ptr<const Plan> plan = MakePlan(net, source_->file.source, source_->state,
+                                              *source_->registry, plan_options, &warnings);
+  if (options.log != nullptr && session_ == nullptr) {
+    for (const Problem& warning : warnings) {
+      options.log->Write(Severity::kWarning, ToString(warning));
+    }
+  }
+  return plan;
+}
+
+void InteractiveNet::Start(std::shared_ptr<const Plan> plan, std::shared_ptr<Weights> weights) {
+  const int threads = plan->options.threads;
+  session_ = std::make_shared<Session>(std::move(plan), weights,
+                                       ExecContext(threads, source_->options.seed));
+  weights_ = std::move(weights);
+  if (this->plan().options.backward) session_->LeaveOutputGradients();
+  unplanned_.clear();
+  NameBlobs();
+}
+
+void InteractiveNet::NameBlobs() {
+  blobs_.clear();
+  inputs_.clear();
+  for (const PlannedLayer& layer : layers()) {
+    for (const std::string& top : NamesOf(plan(), layer.outputs)) {
+      if (layer.type->name == "Input") inputs_.push_back(top);
+      if (std::ranges::find(blobs_, top) == blobs_.end()) blobs_.push_back(top);
+    }
+  }
+  outputs_ = NamesOf(plan(), plan().outputs);
+}
+
+std::vector<std::string> InteractiveNet::BottomsOf(size_t layer) const {
+  return NamesOf(plan(), layers().at(layer).inputs);
+}
+
+std::vector<std::string> InteractiveNet::TopsOf(size_t layer) const {
+  return NamesOf(plan(), layers().at(layer).outputs);
+}
+
+int InteractiveNet::ValueOf(const std::string& blob) const {
+  const int first = plan().FindFirstValue(blob);
+  if (first < 0) {
+    Fail(ErrorCode::kNotFound,
+         StrCat("the net has no blob '", blob, "'", DidYouMean(blob, blobs_)));
+  }
+  const int producer = plan().values[static_cast<size_t>(first)].producer;
+  const bool given = layers()[static_cast<size_t>(producer)].inputs.empty();
+  return given ? first : plan().FindValue(blob);
+}
+
+double InteractiveNet::LossWeight(const std::string& blob) const {
+  return plan().values[static_cast<size_t>(ValueOf(blob))].loss_weight;
+}
+
+Shape InteractiveNet::ShapeOf(const std::string& blob) const {
+  const auto reshaped = reshaped_.find(blob);
+  return reshaped != reshaped_.end() ? reshaped->second : session_->DataOf(ValueOf(blob)).shape();
+}
+
+HeldView InteractiveNet::Data(const std::string& blob) {
+  if (reshaped_.contains(blob)) UpdateShapes();
+  const ConstTensorView data = session_->DataOf(ValueOf(blob));
+  return {{const_cast<void*>(data.raw()), data.shape(), data.dtype()}, session_};
+}
+
+HeldView InteractiveNet::Unplanned(const std::string& key, const Shape& shape) {
+  std::shared_ptr<Tensor>& tensor = unplanned_[key];
+  if (tensor == nullptr || tensor->shape() != shape) {
+    tensor = std::make_shared<Tensor>(shape, plan().options.dtype);
+  }
+  return {tensor->view(), tensor};
+}
+
+HeldView InteractiveNet::Gradient(const std::string& blob) {
+  if (reshaped_.contains(blob)) UpdateShapes();
+  const Shape shape = session_->DataOf(ValueOf(blob)).shape();
+  const ConstTensorView gradient = session_->Gradient(blob);
+  if (gradient.empty()) return Unplanned(blob, shape);
+  return {{const_cast<void*>(gradient.raw()), gradient.shape(), gradient.dtype()}, session_};
+}
+
+HeldView InteractiveNet::Parameter(size_t slot) const {
+  if (slot >= plan().learned.size()) {
+    Fail(ErrorCode::kNotFound, StrCat("the net has no parameter ", slot));
+  }
+  return {session_->LearnedBlob(slot), session_};
+}
+
+HeldView InteractiveNet::ParameterGradient(size_t slot) {
+  const Shape shape = Parameter(slot).view.shape();
+  const TensorView gradient = session_->LearnedGradient(slot);
+  if (gradient.empty()) return Unplanned(StrCat("parameter ", slot), shape);
+  return {gradient, session_};
+}
+
+void InteractiveNet::Reshape(const std::string& input, const Shape& shape) {
+  if (ShapeOf(input) == shape) return;
+  if (std::ranges::find(inputs_, input) == inputs_.end()) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("'", input, "' is made by a layer; only inputs of the net can be reshaped"));
+  }
+  if (source_) {
+    reshaped_.insert_or_assign(input, shape);
+    return;
+  }
+  session_->Reshape(input, shape);
+}
+
+void InteractiveNet::UpdateShapes() {
+  if (!source_) return session_->UpdateShapes();
+  if (reshaped_.empty()) return;
+  NetParameter net = source_->file.net;
+  for (const auto& [blob, shape] : std::exchange(reshaped_, {})) SetInputShape(blob, shape, &net);
+  std::shared_ptr<const Plan> plan = MakePlanOf(net);
+  CheckParameters(*plan, *weights_);
+  const std::shared_ptr<Session> old = session_;
+  Start(std::move(plan), weights_);
+  source_->file.net = std::move(net);
+  CopyInputsFrom(old.get());
+  for (size_t slot = 0; slot < weights_->size(); ++slot) {
+    const TensorView from = old->LearnedGradient(slot);
+    const TensorView to = session_->LearnedGradient(slot);
+    if (!from.empty()) std::memcpy(to.raw(), from.raw(), from.bytes());
+  }
+}
+
+// Keeps what the program has set in inputs whose shape is the same.
+void InteractiveNet::CopyInputsFrom(Session* old) {
+  for (const std::string& input : inputs_) {
+    const TensorView from = old->MutableData(input);
+    const TensorView to = session_->MutableData(input);
+    if (from.shape() == to.shape()) std::memcpy(to.raw(), from.raw(), from.bytes());
+  }
+}
+
+double InteractiveNet::Forward(size_t first, size_t last) {
+  UpdateShapes();
+  return session_->ForwardLayers(first, last);
+}
+
+void InteractiveNet::Backward(size_t first, size_t last) {
+  UpdateShapes();
+  if (!plan().options.backward) {
+    Fail(ErrorCode::kUnsupported, "a test net of a solver has no backward pass");
+  }
+  session_->BackwardLayers(first, last);
+}
+
+Weights& InteractiveNet::OwnWeights() {
+  if (weights_ == nullptr) {
+    Fail(ErrorCode::kUnsupported, "this net uses the parameters of a solver; load them there");
+  }
+  return *weights_;
+}
+
+void InteractiveNet::LoadWeights(const std::vector<std::string>& paths) {
+  LoadFiles({.paths = paths, .on_mismatch = OnMismatch::kError, .missing = MissingLayers::kKeep},
+            plan(), &OwnWeights(), source_->options.log);
+}
+
+void InteractiveNet::ShareWeightsWith(const InteractiveNet& other) {
+  const Weights& own = OwnWeights();
+  const Weights& others = other.session_->weights();
+  std::set<const void*> memory;
+  for (size_t slot = 0; slot < others.size(); ++slot) memory.insert(others.blob(slot).raw());
+  std::shared_ptr<Weights> shared = Weights::ShareWith(plan(), others, source_->options.seed);
+  for (size_t slot = 0; slot < shared->size(); ++slot) {
+    const TensorView to = shared->blob(slot);
+    if (!memory.contains(to.raw())) std::memcpy(to.raw(), own.blob(slot).raw(), to.bytes());
+  }
+  const std::shared_ptr<Session> old = session_;
+  Start(MakePlanOf(source_->file.net), std::move(shared));
+  CopyInputsFrom(old.get());
+}
+
+}  // namespace crema
