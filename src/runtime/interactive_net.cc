@@ -184,7 +184,11 @@ void InteractiveNet::Reshape(const std::string& input, const Shape& shape) {
 
 void InteractiveNet::UpdateShapes() {
   if (!source_) return session_->UpdateShapes();
-  if (reshaped_.empty()) return;
+  if (!reshaped_.empty()) Replan();
+}
+
+void InteractiveNet::Replan() {
+  if (!source_) Fail(ErrorCode::kUnsupported, "the net of a solver cannot be planned again");
   NetParameter net = source_->file.net;
   for (const auto& [blob, shape] : std::exchange(reshaped_, {})) SetInputShape(blob, shape, &net);
   std::shared_ptr<const Plan> plan = MakePlanOf(net);

@@ -79,6 +79,8 @@ class InteractiveNet {
   void Reshape(const std::string& input, const Shape& shape);
   // Throws kInvalidArgument if a layer does not accept the shapes; the net then has those before.
   void UpdateShapes();
+  // Plans again, for layers that infer other shapes than before from the same inputs.
+  void Replan();
 
   // Run the layers from `first` to `last` (both included), backward from `last` to `first`. Forward
   // returns the loss of these layers. Gradients of parameters are added to.

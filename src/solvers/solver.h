@@ -105,6 +105,9 @@ class Solver {
   // Runs one test net; with the averaged weights if ema_decay is set.
   TestReport Test(size_t net);
   void Snapshot();
+  // Updates the weights by the gradients that the session holds, at the rate of this iteration,
+  // which it does not count. Throws kDiverged, and kUnsupported on a GPU.
+  void Update();
 
   // Runs one iteration at this rate, without test, snapshot and report. Returns its loss. Throws
   // kDiverged.
@@ -123,6 +126,7 @@ class Solver {
   const RunConfig& config() const { return config_; }
   const Plan& plan() const { return *train_plan_; }
   const Plan& test_plan(size_t net) const { return tests_[net]->plan(); }
+  Session& test_session(size_t net) { return tests_[net]->session(); }
   size_t test_count() const { return tests_.size(); }
   Session& session() { return *train_; }
   // Return weights in host memory; on a GPU copies as of this call.

@@ -13,8 +13,10 @@ namespace crema {
 
 bool Solver::Train() {
   if (updater_->device() != nullptr) return IterateOnGpu({});
+  options_.observer->OnIterationStart();
   const std::optional<double> own_loss = ForwardBackward(true);
   if (!own_loss) return false;
+  options_.observer->OnGradients();
   const double loss = ranks_.SumGradients(*own_loss, train_.get());
   losses_.Add(loss);
   const bool drops = rate_->ObserveLoss(iteration_, losses_.Mean());
@@ -57,6 +59,13 @@ bool Solver::ApplyUpdate(double rate) {
       break;
   }
   throw DiagnoseUpdate(*train_, updater_->broken_slot(), RunSoFar(iteration_));
+}
+
+void Solver::Update() {
+  if (updater_->device() != nullptr) {
+    Fail(ErrorCode::kUnsupported, "an update by itself is possible on the CPU only");
+  }
+  ApplyUpdate(rate_->At(iteration_));
 }
 
 // All ranks get the same request, so all give up before the same pass.

@@ -58,6 +58,7 @@ class TestNet {
   TestReport Run(int64_t iteration, const std::function<void()>& after_batch);
 
   const Plan& plan() const { return session_->plan(); }
+  Session& session() { return *session_; }
   // Saves the positions of the data readers.
   void Save(SolverState* state) const { session_->SaveState(name_, state); }
   void Restore(const SolverState& state) { session_->RestoreState(name_, state); }

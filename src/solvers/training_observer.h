@@ -49,6 +49,10 @@ class TrainingObserver {
  public:
   virtual ~TrainingObserver() = default;
   virtual void OnStart(const std::string& /*net*/, int64_t /*iteration*/) {}
+  // Called on the CPU before the passes of an iteration, and after them, when the gradients are
+  // complete and the weights have not changed yet.
+  virtual void OnIterationStart() {}
+  virtual void OnGradients() {}
   virtual void OnIteration(const IterationReport&) {}
   virtual void OnTestStart(int64_t /*iteration*/, size_t /*net*/) {}
   virtual void OnTest(const TestReport&) {}
@@ -72,6 +76,12 @@ class ObserverList final : public TrainingObserver {
 
   void OnStart(const std::string& net, int64_t iteration) override {
     for (TrainingObserver* o : observers_) o->OnStart(net, iteration);
+  }
+  void OnIterationStart() override {
+    for (TrainingObserver* o : observers_) o->OnIterationStart();
+  }
+  void OnGradients() override {
+    for (TrainingObserver* o : observers_) o->OnGradients();
   }
   void OnIteration(const IterationReport& report) override {
     for (TrainingObserver* o : observers_) o->OnIteration(report);

@@ -1,0 +1,92 @@
+#include "arrays.h"
+
+#include <nanobind/ndarray.h>
+
+#include <utility>
+
+#include "core/error.h"
+#include "core/strings.h"
+#include "python_layer.h"
+
+namespace crema::python {
+namespace {
+
+nb::dlpack::dtype ElementType(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return nb::dtype<float>();
+    case DType::kF64:
+      return nb::dtype<double>();
+    case DType::kU8:
+      return nb::dtype<uint8_t>();
+    default:
+      Fail(ErrorCode::kUnsupported,
+           StrCat("a blob of ", ToString(dtype), " cannot be a NumPy array"));
+  }
+}
+
+}  // namespace
+
+nb::object ArrayOf(const HeldView& held) {
+  const auto dims = held.view.shape().dims();
+  const std::vector<size_t> sizes(dims.begin(), dims.end());
+  auto owner = std::make_unique<std::shared_ptr<const void>>(held.owner);
+  const nb::capsule capsule(owner.get(), [](void* p) noexcept {
+    delete static_cast<std::shared_ptr<const void>*>(p);
+  });
+  (void)owner.release();
+  const nb::ndarray<nb::numpy> array(held.view.raw(), sizes.size(), sizes.data(), capsule, nullptr,
+                                     ElementType(held.view.dtype()));
+  return nb::cast(array, nb::rv_policy::reference);
+}
+
+nb::tuple TupleOf(const Shape& shape) {
+  nb::list sizes;
+  for (const int64_t size : shape.dims()) sizes.append(size);
+  return nb::tuple(sizes);
+}
+
+Shape ShapeOf(const nb::args& sizes) {
+  std::vector<int64_t> dims;
+  for (const nb::handle size : sizes) dims.push_back(nb::cast<int64_t>(size));
+  return Shape(std::span<const int64_t>(dims));
+}
+
+const Registry& Layers() {
+  static const Registry registry = [] {
+    Registry all = BuiltinRegistry();
+    RegisterPythonLayer(all);
+    return all;
+  }();
+  return registry;
+}
+
+Guard::Lock::Lock(Guard& guard) : lock_(guard.mutex_, std::try_to_lock) {
+  if (lock_.owns_lock()) return;
+  const nb::gil_scoped_release released;
+  lock_.lock();
+}
+
+Guard::Run::Run(Guard& guard) : lock_(guard), guard_(guard) {
+  if (std::exchange(guard.running_, true)) {
+    Fail(ErrorCode::kInvalidArgument,
+         "a layer or a callback cannot run or change the net that is running it");
+  }
+}
+
+void BindBlobs(nb::module_& module) {
+  nb::class_<Blob>(module, "Blob", "Values and gradients of a blob or a parameter.")
+      .def_prop_ro(
+          "data", [](Blob& blob) { return ArrayOf(blob.Data()); },
+          "The values: a NumPy array over the memory of the net.")
+      .def_prop_ro(
+          "diff", [](Blob& blob) { return ArrayOf(blob.Gradient()); },
+          "The gradients: a NumPy array over the memory of the net.")
+      .def_prop_ro("shape", [](Blob& blob) { return TupleOf(blob.GetShape()); })
+      .def_prop_ro("count", [](Blob& blob) { return blob.GetShape().count(); })
+      .def(
+          "reshape", [](Blob& blob, const nb::args& sizes) { blob.Reshape(ShapeOf(sizes)); },
+          "Gives an input of the net, or a top of a Python layer, another shape.");
+}
+
+}  // namespace crema::python

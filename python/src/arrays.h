@@ -1,0 +1,78 @@
+// Arrays, blobs and locks that the bindings share.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "core/tensor.h"
+#include "graph/registry.h"
+#include "runtime/interactive_net.h"
+
+namespace crema::python {
+
+namespace nb = nanobind;
+
+// Returns a NumPy array over the memory of the view, writable, which holds the owner. Throws
+// kUnsupported for an element type that NumPy lacks.
+nb::object ArrayOf(const HeldView& held);
+nb::tuple TupleOf(const Shape& shape);
+Shape ShapeOf(const nb::args& sizes);
+
+// All layer types, with Python layers. Thread safety: const.
+const Registry& Layers();
+
+// Keeps several threads out of nets that belong together (those of a solver), and a program out of a
+// net that is running: a layer or a callback in Python may look at blobs, but not start a pass.
+class Guard {
+ public:
+  // Locks, without the GIL while it waits.
+  class Lock {
+   public:
+    explicit Lock(Guard& guard);
+
+   private:
+    std::unique_lock<std::recursive_mutex> lock_;
+  };
+
+  // A lock for calls that run or change the net. Throws kInvalidArgument inside of another one.
+  class Run {
+   public:
+    explicit Run(Guard& guard);
+    ~Run() { guard_.running_ = false; }
+    Run(const Run&) = delete;
+    Run& operator=(const Run&) = delete;
+
+   private:
+    Lock lock_;
+    Guard& guard_;
+  };
+
+ private:
+  std::recursive_mutex mutex_;
+  bool running_ = false;
+};
+
+// What a program sees as a blob: values and gradients under a shape.
+class Blob {
+ public:
+  virtual ~Blob() = default;
+  virtual HeldView Data() = 0;
+  virtual HeldView Gradient() = 0;
+  virtual Shape GetShape() = 0;
+  virtual void Reshape(const Shape& shape) = 0;
+};
+
+// Registers the classes of a file with the module.
+void BindBlobs(nb::module_& module);
+void BindErrors(nb::module_& module);
+void BindModel(nb::module_& module);
+void BindNet(nb::module_& module);
+void BindSolver(nb::module_& module);
+
+}  // namespace crema::python

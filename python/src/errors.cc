@@ -1,0 +1,78 @@
+// crema::Error as the Python exception crema.Error.
+#include "arrays.h"
+#include "core/error.h"
+
+namespace crema::python {
+namespace {
+
+const char* NameOf(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalidArgument:
+      return "invalid_argument";
+    case ErrorCode::kNotFound:
+      return "not_found";
+    case ErrorCode::kUnsupported:
+      return "unsupported";
+    case ErrorCode::kDataLoss:
+      return "data_loss";
+    case ErrorCode::kIoFailure:
+      return "io_failure";
+    case ErrorCode::kOutOfMemory:
+      return "out_of_memory";
+    case ErrorCode::kDeviceFailure:
+      return "device_failure";
+    case ErrorCode::kDiverged:
+      return "diverged";
+    case ErrorCode::kCancelled:
+      return "cancelled";
+    case ErrorCode::kInternal:
+      return "internal";
+  }
+  return "internal";
+}
+
+nb::object NumberOrNone(int number) { return number > 0 ? nb::object(nb::int_(number)) : nb::none(); }
+nb::object TextOrNone(const std::string& text) {
+  return text.empty() ? nb::none() : nb::object(nb::str(text.c_str()));
+}
+
+void SetFields(const Problem& problem, nb::object* error) {
+  error->attr("code") = NameOf(problem.code);
+  error->attr("file") = TextOrNone(problem.where.file);
+  error->attr("line") = NumberOrNone(problem.where.line);
+  error->attr("column") = NumberOrNone(problem.where.column);
+  error->attr("layer") = TextOrNone(problem.where.layer);
+}
+
+}  // namespace
+
+// crema.Error(message) with the fields of its first problem, and `problems`: one error for each.
+void BindErrors(nb::module_& module) {
+  static PyObject* type = nullptr;
+  type = PyErr_NewExceptionWithDoc(
+      "crema.Error",
+      "An error of Crema. Fields: code ('invalid_argument', 'not_found', ...), file, line, column,\n"
+      "layer (None if unknown) of the first problem; problems: all of them, an Error each.",
+      PyExc_RuntimeError, nullptr);
+  if (type == nullptr) throw nb::python_error();
+  module.attr("Error") = nb::handle(type);
+  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const Error& error) {
+      const nb::handle make(type);
+      nb::object whole = make(error.what());
+      SetFields(error.problems().front(), &whole);
+      nb::list problems;
+      for (const Problem& problem : error.problems()) {
+        nb::object one = make(ToString(problem));
+        SetFields(problem, &one);
+        problems.append(one);
+      }
+      whole.attr("problems") = problems;
+      PyErr_SetObject(type, whole.ptr());
+    }
+  });
+}
+
+}  // namespace crema::python

@@ -1,0 +1,17 @@
+// The extension module crema._core.
+#include "arrays.h"
+#include "log.h"
+
+NB_MODULE(_core, module) {
+  using namespace crema::python;  // NOLINT(google-build-using-namespace)
+  module.doc() = "The C++ half of the package crema.";
+  module.attr("__version__") = CREMA_VERSION;
+  BindErrors(module);
+  BindBlobs(module);
+  BindNet(module);
+  BindSolver(module);
+  BindModel(module);
+  module.def("layer_types", [] { return Layers().Names(); }, "The names of all layer types.");
+  module.def("set_log_level", &SetLogLevel, nb::arg("level"),
+             "0: log everything to stderr; 1 (default): warnings and errors; 2: errors.");
+}

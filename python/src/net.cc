@@ -1,0 +1,295 @@
+#include "net.h"
+
+#include <nanobind/stl/optional.h>
+
+#include <utility>
+
+#include "core/error.h"
+#include "core/strings.h"
+#include "crema.pb.h"
+#include "format/caffemodel.h"
+#include "format/prototxt.h"
+#include "plan/plan.h"
+#include "log.h"
+
+namespace crema::python {
+namespace {
+
+using NetPtr = std::shared_ptr<Net>;
+
+class NetBlob final : public Blob {
+ public:
+  NetBlob(NetPtr net, std::string name) : net_(std::move(net)), name_(std::move(name)) {}
+
+  HeldView Data() override {
+    const Guard::Lock lock(*net_->guard);
+    return net_->net->Data(name_);
+  }
+  HeldView Gradient() override {
+    const Guard::Lock lock(*net_->guard);
+    return net_->net->Gradient(name_);
+  }
+  Shape GetShape() override {
+    const Guard::Lock lock(*net_->guard);
+    return net_->net->ShapeOf(name_);
+  }
+  void Reshape(const Shape& shape) override {
+    const Guard::Run run(*net_->guard);
+    net_->net->Reshape(name_, shape);
+  }
+
+ private:
+  NetPtr net_;
+  std::string name_;
+};
+
+class ParameterBlob final : public Blob {
+ public:
+  ParameterBlob(NetPtr net, size_t slot) : net_(std::move(net)), slot_(slot) {}
+
+  HeldView Data() override {
+    const Guard::Lock lock(*net_->guard);
+    return net_->net->Parameter(slot_);
+  }
+  HeldView Gradient() override {
+    const Guard::Lock lock(*net_->guard);
+    return net_->net->ParameterGradient(slot_);
+  }
+  Shape GetShape() override { return Data().view.shape(); }
+  void Reshape(const Shape&) override {
+    Fail(ErrorCode::kUnsupported, "the shape of a parameter follows from the net's text");
+  }
+
+ private:
+  NetPtr net_;
+  size_t slot_;
+};
+
+// A layer of a net, as an entry of net.layers.
+struct NetLayer {
+  NetPtr net;
+  size_t index;
+
+  const PlannedLayer& Planned() const { return net->net->layers()[index]; }
+};
+
+NetPtr Open(NetFile file, InteractiveOptions options) {
+  auto net = std::make_shared<Net>();
+  net->guard = std::make_shared<Guard>();
+  options.log = &Log();
+  const std::vector<std::string> weights = std::exchange(options.weights, {});
+  const ReuseObjects reuse(net->objects.get(), true);
+  net->net = std::make_unique<InteractiveNet>(std::move(file), Layers(), std::move(options));
+  SetInitialParameters(net->net->plan(), &net->net->session());
+  if (!weights.empty()) net->net->LoadWeights(weights);
+  return net;
+}
+
+NetPtr OpenFile(const std::string& path, int phase, int level, std::vector<std::string> stages,
+                std::vector<std::string> weights, int threads, uint64_t seed) {
+  const nb::gil_scoped_release released;
+  return Open(ReadNet(path), {.phase = phase == 0 ? TRAIN : TEST,
+                              .level = level,
+                              .stages = std::move(stages),
+                              .weights = std::move(weights),
+                              .threads = threads,
+                              .seed = seed});
+}
+
+NetPtr OpenText(const std::string& text, int phase, int threads, uint64_t seed) {
+  const nb::gil_scoped_release released;
+  return Open(ParseNet(text, "<text>"),
+              {.phase = phase == 0 ? TRAIN : TEST, .threads = threads, .seed = seed});
+}
+
+void Call(const std::vector<nb::object>& callbacks, size_t layer) {
+  if (callbacks.empty()) return;
+  const nb::gil_scoped_acquire gil;
+  for (const nb::object& callback : callbacks) callback(layer);
+}
+
+// Plans the net again if that is due, and its Python layers that read data are ready.
+void Prepare(Net* net) {
+  const ReuseObjects reuse(net->objects.get(), true);
+  net->net->UpdateShapes();
+  if (net->objects->empty()) return;
+  bool grows = false;
+  {
+    const nb::gil_scoped_acquire gil;
+    grows = PrepareSources(net->net->plan());
+  }
+  if (grows) net->net->Replan();
+}
+
+double Forward(const NetPtr& net, size_t first, size_t last) {
+  const Guard::Run run(*net->guard);
+  const nb::gil_scoped_release released;
+  Prepare(net.get());
+  const RunningNet running(std::shared_ptr<const void>(net, &net->net->session()));
+  if (net->before_forward.empty() && net->after_forward.empty()) {
+    return net->net->Forward(first, last);
+  }
+  double loss = 0;
+  for (size_t layer = first; layer <= last; ++layer) {
+    Call(net->before_forward, layer);
+    loss += net->net->Forward(layer, layer);
+    Call(net->after_forward, layer);
+  }
+  return loss;
+}
+
+// From layer `first` down to `last`, as pycaffe counts.
+void Backward(const NetPtr& net, size_t first, size_t last) {
+  const Guard::Run run(*net->guard);
+  const nb::gil_scoped_release released;
+  const RunningNet running(std::shared_ptr<const void>(net, &net->net->session()));
+  if (net->before_backward.empty() && net->after_backward.empty()) {
+    return net->net->Backward(last, first);
+  }
+  for (size_t layer = first + 1; layer-- > last;) {
+    Call(net->before_backward, layer);
+    net->net->Backward(layer, layer);
+    Call(net->after_backward, layer);
+  }
+}
+
+nb::list BlobsOf(const NetPtr& net) {
+  nb::list blobs;
+  for (const std::string& name : net->net->blobs()) {
+    blobs.append(nb::cast(std::shared_ptr<Blob>(std::make_shared<NetBlob>(net, name))));
+  }
+  return blobs;
+}
+
+nb::list LayersOf(const NetPtr& net) {
+  nb::list layers;
+  for (size_t i = 0; i < net->net->layers().size(); ++i) layers.append(NetLayer{net, i});
+  return layers;
+}
+
+nb::list ParametersOf(const NetLayer& layer) {
+  nb::list blobs;
+  for (const int slot : layer.Planned().learned) {
+    blobs.append(nb::cast(std::shared_ptr<Blob>(
+        std::make_shared<ParameterBlob>(layer.net, static_cast<size_t>(slot)))));
+  }
+  return blobs;
+}
+
+std::vector<std::string> LayerNames(const NetPtr& net) {
+  std::vector<std::string> names;
+  for (const PlannedLayer& layer : net->net->layers()) names.push_back(layer.name());
+  return names;
+}
+
+void LoadWeights(const NetPtr& net, const std::vector<std::string>& paths) {
+  const Guard::Run run(*net->guard);
+  const nb::gil_scoped_release released;
+  net->net->LoadWeights(paths);
+}
+
+void Save(const NetPtr& net, const std::string& path, bool hdf5, bool with_gradients) {
+  const Guard::Run run(*net->guard);
+  const nb::gil_scoped_release released;
+  (void)with_gradients;
+  const NetParameter written = net->net->Export();
+  if (hdf5) {
+    WriteCaffemodelHdf5(written, path);
+  } else {
+    WriteCaffemodel(written, path);
+  }
+}
+
+void ShareWith(const NetPtr& net, const NetPtr& other) {
+  const Guard::Run run(*net->guard);
+  if (net->guard != other->guard) {
+    const Guard::Lock lock(*other->guard);
+    const ReuseObjects reuse(net->objects.get(), true);
+    net->net->ShareWeightsWith(*other->net);
+  }
+}
+
+void BindLayer(nb::module_& module) {
+  nb::class_<NetLayer>(module, "NetLayer", "A layer of a net.")
+      .def_prop_ro("name", [](const NetLayer& layer) { return layer.Planned().name(); })
+      .def_prop_ro("type",
+                   [](const NetLayer& layer) { return layer.Planned().layer->param().type(); })
+      .def_prop_ro("blobs", &ParametersOf, "The parameters, a Blob each.");
+  nb::class_<LayerBlobs>(module, "BlobVec", "The parameters of a Python layer.")
+      .def("__len__", [](const LayerBlobs& of) { return of.blobs.size(); })
+      .def("__getitem__",
+           [](const LayerBlobs& of, int64_t i) {
+             const auto count = static_cast<int64_t>(of.blobs.size());
+             if (i < -count || i >= count) throw nb::index_error();
+             return std::shared_ptr<Blob>(of.blobs[static_cast<size_t>(i < 0 ? i + count : i)]);
+           })
+      .def(
+          "add_blob",
+          [](LayerBlobs& of, const nb::args& sizes) {
+            of.blobs.push_back(std::make_shared<LayerBlob>(ShapeOf(sizes)));
+          },
+          "Adds a parameter of these sizes; call it in setup.");
+}
+
+}  // namespace
+
+std::shared_ptr<Net> NetOf(std::shared_ptr<Guard> guard, std::shared_ptr<Session> session) {
+  auto net = std::make_shared<Net>();
+  net->guard = std::move(guard);
+  net->net = std::make_unique<InteractiveNet>(std::move(session));
+  return net;
+}
+
+void BindNet(nb::module_& module) {
+  BindLayer(module);
+  nb::class_<Net>(module, "Net", "A net whose blobs a program reads and writes between layers.")
+      .def_static("open", &OpenFile, nb::arg("path"), nb::arg("phase"), nb::arg("level") = 0,
+                  nb::arg("stages") = std::vector<std::string>(),
+                  nb::arg("weights") = std::vector<std::string>(), nb::arg("threads") = 0,
+                  nb::arg("seed") = 1)
+      .def_static("parse", &OpenText, nb::arg("text"), nb::arg("phase"), nb::arg("threads") = 0,
+                  nb::arg("seed") = 1)
+      .def_prop_ro("name", [](const NetPtr& net) { return net->net->name(); })
+      .def_prop_ro("blob_names", [](const NetPtr& net) { return net->net->blobs(); })
+      .def_prop_ro("layer_names", &LayerNames)
+      .def_prop_ro("input_names", [](const NetPtr& net) { return net->net->inputs(); })
+      .def_prop_ro("output_names", [](const NetPtr& net) { return net->net->outputs(); })
+      .def("bottoms", [](const NetPtr& net, size_t i) { return net->net->BottomsOf(i); })
+      .def("tops", [](const NetPtr& net, size_t i) { return net->net->TopsOf(i); })
+      .def("loss_weight",
+           [](const NetPtr& net, const std::string& blob) { return net->net->LossWeight(blob); })
+      .def("blob_list", &BlobsOf)
+      .def("layer_list", &LayersOf)
+      .def("forward", &Forward, nb::arg("first"), nb::arg("last"),
+           "Runs layers first to last; returns their loss.")
+      .def("backward", &Backward, nb::arg("first"), nb::arg("last"),
+           "Runs layers first down to last backward.")
+      .def("reshape",
+           [](const NetPtr& net) {
+             const Guard::Run run(*net->guard);
+             const nb::gil_scoped_release released;
+             const ReuseObjects reuse(net->objects.get(), true);
+             net->net->UpdateShapes();
+           })
+      .def("clear_parameter_gradients",
+           [](const NetPtr& net) {
+             const Guard::Run run(*net->guard);
+             net->net->ZeroParameterGradients();
+           })
+      .def("load", &LoadWeights, nb::arg("paths"))
+      .def("save", &Save, nb::arg("path"), nb::arg("hdf5") = false,
+           nb::arg("with_gradients") = false)
+      .def("share_with", &ShareWith)
+      .def("describe", [](const NetPtr& net) { return DescribePlan(net->net->plan()); })
+      .def("to_text", [](const NetPtr& net) { return PrintText(net->net->plan().written); })
+      .def("add_callback",
+           [](const NetPtr& net, const std::string& when, nb::object callback) {
+             std::vector<nb::object>* const list = when == "before_forward"    ? &net->before_forward
+                                                   : when == "after_forward"   ? &net->after_forward
+                                                   : when == "before_backward" ? &net->before_backward
+                                                                               : &net->after_backward;
+             list->push_back(std::move(callback));
+           });
+}
+
+}  // namespace crema::python

@@ -1,0 +1,25 @@
+// A net in Python, opened from a file or taken from a solver.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "arrays.h"
+#include "python_layer.h"
+#include "runtime/interactive_net.h"
+
+namespace crema::python {
+
+// Thread safety: any number of threads; the guard lets in one at a time.
+struct Net {
+  std::shared_ptr<Guard> guard;  // shared by the nets of a solver
+  std::shared_ptr<PythonObjects> objects = std::make_shared<PythonObjects>();
+  std::unique_ptr<InteractiveNet> net;
+  // Called with the index of a layer before and after it runs.
+  std::vector<nb::object> before_forward, after_forward, before_backward, after_backward;
+};
+
+std::shared_ptr<Net> NetOf(std::shared_ptr<Guard> guard, std::shared_ptr<Session> session);
+
+}  // namespace crema::python

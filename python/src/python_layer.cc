@@ -1,0 +1,272 @@
+#include "python_layer.h"
+
+#include <cstring>
+#include <utility>
+
+#include "core/error.h"
+#include "core/strings.h"
+#include "crema.pb.h"
+
+namespace crema::python {
+namespace {
+
+thread_local PythonObjects* reused_objects = nullptr;
+thread_local bool reuses_both_phases = false;
+thread_local std::shared_ptr<const void> running_net;
+
+TensorView Writable(const ConstTensorView& view) {
+  return {const_cast<void*>(view.raw()), view.shape(), view.dtype()};
+}
+
+void Resize(size_t count, LayerBlobs* blobs) {
+  blobs->blobs.resize(count);
+  for (auto& blob : blobs->blobs) {
+    if (blob == nullptr) blob = std::make_shared<LayerBlob>();
+  }
+}
+
+nb::object MakeObject(const LayerParameter& param) {
+  const PythonParameter& python = param.python_param();
+  const nb::object type = nb::module_::import_(python.module().c_str()).attr(python.layer().c_str());
+  nb::object object = type(nb::none());
+  object.attr("param_str") = nb::str(python.param_str().c_str());
+  object.attr("phase") = static_cast<int>(param.phase());
+  object.attr("name") = nb::str(param.name().c_str());
+  return object;
+}
+
+std::shared_ptr<PythonObject> ObjectFor(const LayerParameter& param) {
+  const nb::gil_scoped_acquire gil;
+  const bool reuse = reused_objects != nullptr && (reuses_both_phases || param.phase() == TRAIN);
+  if (reuse) {
+    const auto found = reused_objects->find(param.name());
+    if (found != reused_objects->end()) return found->second;
+  }
+  auto made = std::make_shared<PythonObject>();
+  made->object = MakeObject(param);
+  made->object.attr("blobs") = nb::cast(made->parameters);
+  if (reuse) reused_objects->emplace(param.name(), made);
+  return made;
+}
+
+// Binds the blobs of a layer during a pass.
+class Bound {
+ public:
+  explicit Bound(PythonObject* object) : object_(*object) {}
+  ~Bound() {
+    for (LayerBlobs* blobs : {&object_.bottoms, &object_.tops, object_.parameters.get()}) {
+      for (const auto& blob : blobs->blobs) blob->Unbind();
+    }
+  }
+  Bound(const Bound&) = delete;
+  Bound& operator=(const Bound&) = delete;
+
+  void Parameters(std::span<const ConstTensorView> data, std::span<const TensorView> gradients) {
+    Bind(data, gradients, object_.parameters.get());
+  }
+  void Bottoms(std::span<const ConstTensorView> data, std::span<const TensorView> gradients) {
+    Bind(data, gradients, &object_.bottoms);
+  }
+  void Tops(std::span<const ConstTensorView> data, std::span<const TensorView> gradients) {
+    Bind(data, gradients, &object_.tops);
+  }
+
+ private:
+  static void Bind(std::span<const ConstTensorView> data, std::span<const TensorView> gradients,
+                   LayerBlobs* blobs) {
+    for (size_t i = 0; i < data.size(); ++i) {
+      blobs->blobs.at(i)->Bind(Writable(data[i]),
+                               i < gradients.size() ? gradients[i] : TensorView(), running_net);
+    }
+  }
+
+  PythonObject& object_;
+};
+
+class PythonLayer final : public Layer {
+ public:
+  explicit PythonLayer(const LayerParameter& param) : Layer(param) {
+    if (param.python_param().module().empty() || param.python_param().layer().empty()) {
+      FailField(*this, "python_param", "a Python layer needs a module and a layer (its class)");
+    }
+    object_ = ObjectFor(param);
+  }
+
+  LayerInfo Infer(const InferContext& context) const override {
+    const nb::gil_scoped_acquire gil;
+    std::vector<Shape> shapes;
+    for (const BlobSpec& input : context.inputs) shapes.push_back(input.shape);
+    object_->Reshape(shapes, context.output_count);
+    LayerInfo info;
+    for (const auto& top : object_->tops.blobs) {
+      info.outputs.push_back({top->GetShape(), context.dtype});
+    }
+    for (const auto& blob : object_->parameters->blobs) {
+      info.learned.push_back({"blob", blob->GetShape()});
+    }
+    info.backward_reads_input.assign(context.inputs.size(), true);
+    info.backward_reads_output.assign(context.output_count, true);
+    info.dynamic_outputs = true;
+    return info;
+  }
+
+  void Forward(const ForwardArgs& args) const override {
+    const nb::gil_scoped_acquire gil;
+    Bound bound(object_.get());
+    bound.Bottoms(args.inputs, {});
+    bound.Parameters(args.learned, {});
+    const std::vector<ConstTensorView> outputs(args.outputs.begin(), args.outputs.end());
+    std::vector<Shape> shapes;
+    for (const auto& top : object_->tops.blobs) shapes.push_back(top->GetShape());
+    bound.Tops(outputs, {});
+    for (size_t o = 0; o < shapes.size(); ++o) object_->tops.blobs[o]->Reshape(shapes[o]);
+    if (!std::exchange(object_->is_shaped, false)) object_->CallReshape();
+    object_->object.attr("forward")(ListOf(object_->bottoms), ListOf(object_->tops));
+    for (size_t o = 0; o < outputs.size(); ++o) {
+      args.output_shapes[o] = object_->tops.blobs[o]->GetShape();
+    }
+  }
+
+  void Backward(const BackwardArgs& args) const override {
+    const nb::gil_scoped_acquire gil;
+    Bound bound(object_.get());
+    bound.Bottoms(args.inputs, args.input_grads);
+    bound.Parameters(args.learned, args.learned_grads);
+    std::vector<TensorView> gradients;
+    for (const ConstTensorView& gradient : args.output_grads) {
+      gradients.push_back(Writable(gradient));
+    }
+    bound.Tops(args.outputs, gradients);
+    nb::list propagate;
+    for (const TensorView& gradient : args.input_grads) propagate.append(!gradient.empty());
+    object_->object.attr("backward")(ListOf(object_->tops), propagate, ListOf(object_->bottoms));
+  }
+
+  static nb::list ListOf(const LayerBlobs& blobs) {
+    nb::list list;
+    for (const auto& blob : blobs.blobs) list.append(nb::cast(std::shared_ptr<Blob>(blob)));
+    return list;
+  }
+  PythonObject& object() const { return *object_; }
+
+ private:
+  std::shared_ptr<PythonObject> object_;
+};
+
+const PythonLayer* AsPython(const PlannedLayer& layer) {
+  return dynamic_cast<const PythonLayer*>(layer.layer.get());
+}
+
+}  // namespace
+
+void LayerBlob::Reshape(const Shape& shape) {
+  if (!data_.empty() && shape.count() > data_.count()) {
+    Fail(ErrorCode::kOutOfMemory,
+         StrCat("a Python layer reshapes a top to ", ToString(shape), " during a pass, and the plan "
+                "has memory for ", data_.count(), " elements; reshape inputs of the net first, or "
+                "start with the largest shape"));
+  }
+  shape_ = shape;
+}
+
+void LayerBlob::Bind(const TensorView& data, const TensorView& gradient,
+                     std::shared_ptr<const void> owner) {
+  shape_ = data.shape();
+  data_ = data;
+  gradient_ = gradient;
+  owner_ = std::move(owner);
+}
+
+void LayerBlob::Unbind() {
+  data_ = {};
+  gradient_ = {};
+  owner_ = nullptr;
+}
+
+HeldView LayerBlob::View(const TensorView& bound, std::shared_ptr<Tensor>* own) const {
+  if (!bound.empty()) return {{bound.raw(), shape_, bound.dtype()}, owner_};
+  if (*own == nullptr || (*own)->shape() != shape_) {
+    *own = std::make_shared<Tensor>(shape_, DType::kF32);
+  }
+  return {(*own)->view(), *own};
+}
+
+PythonObject::~PythonObject() {
+  if (!nb::is_alive()) {
+    object.release();
+    return;
+  }
+  const nb::gil_scoped_acquire gil;
+  object.reset();
+}
+
+void PythonObject::Reshape(std::span<const Shape> bottom_shapes, size_t top_count) {
+  Resize(bottom_shapes.size(), &bottoms);
+  Resize(top_count, &tops);
+  for (size_t i = 0; i < bottom_shapes.size(); ++i) {
+    bottoms.blobs[i]->Reshape(bottom_shapes[i]);
+  }
+  if (!std::exchange(is_set_up, true)) {
+    object.attr("setup")(PythonLayer::ListOf(bottoms), PythonLayer::ListOf(tops));
+  }
+  CallReshape();
+}
+
+void PythonObject::CallReshape() {
+  object.attr("reshape")(PythonLayer::ListOf(bottoms), PythonLayer::ListOf(tops));
+}
+
+ReuseObjects::ReuseObjects(PythonObjects* objects, bool both_phases) {
+  reused_objects = objects;
+  reuses_both_phases = both_phases;
+}
+
+ReuseObjects::~ReuseObjects() { reused_objects = nullptr; }
+
+RunningNet::RunningNet(std::shared_ptr<const void> owner)
+    : before_(std::exchange(running_net, std::move(owner))) {}
+
+RunningNet::~RunningNet() { running_net = std::move(before_); }
+
+bool PrepareSources(const Plan& plan) {
+  bool grows = false;
+  for (const PlannedLayer& layer : plan.layers) {
+    const PythonLayer* const python = AsPython(layer);
+    if (python == nullptr || !layer.inputs.empty()) continue;
+    PythonObject& object = python->object();
+    object.CallReshape();
+    object.is_shaped = true;
+    for (size_t o = 0; o < layer.outputs.size(); ++o) {
+      const PlannedValue& value = plan.values[static_cast<size_t>(layer.outputs[o])];
+      grows = grows || object.tops.blobs[o]->GetShape().count() > value.spec.shape.count();
+    }
+  }
+  return grows;
+}
+
+void SetInitialParameters(const Plan& plan, Session* session) {
+  for (const PlannedLayer& layer : plan.layers) {
+    const PythonLayer* const python = AsPython(layer);
+    if (python == nullptr) continue;
+    const auto& blobs = python->object().parameters->blobs;
+    for (size_t i = 0; i < layer.learned.size(); ++i) {
+      const TensorView to = session->LearnedBlob(static_cast<size_t>(layer.learned[i]));
+      std::memcpy(to.raw(), blobs[i]->Data().view.raw(), to.bytes());
+    }
+  }
+}
+
+void RegisterPythonLayer(Registry& registry) {
+  LayerType type;
+  type.name = "Python";
+  type.category = "python";
+  type.summary = "A class of the user computes it.";
+  type.formula = "y = forward(x)";
+  type.param_fields = {"python_param"};
+  type.inputs = {0, Arity::kAny};
+  type.outputs = {0, Arity::kAny};
+  type.make = [](const LayerParameter& p) { return std::make_unique<const PythonLayer>(p); };
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema::python

@@ -1,0 +1,97 @@
+// Layers of type "Python": a class of the user computes them, as in pycaffe.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "arrays.h"
+#include "graph/layer.h"
+#include "plan/plan.h"
+#include "runtime/weights.h"
+
+namespace crema::python {
+
+// A blob of a Python layer: during a pass over the memory of the session, otherwise over memory of
+// its own. Thread safety: with the GIL.
+class LayerBlob final : public Blob {
+ public:
+  LayerBlob() = default;
+  explicit LayerBlob(const Shape& shape) : shape_(shape) {}
+
+  HeldView Data() override { return View(data_, &own_data_); }
+  HeldView Gradient() override { return View(gradient_, &own_gradient_); }
+  Shape GetShape() override { return shape_; }
+  // Throws kOutOfMemory during a pass if the plan has no memory for it.
+  void Reshape(const Shape& shape) override;
+
+  // Sets the memory until Unbind. An empty gradient: memory of its own. `owner` keeps it alive.
+  void Bind(const TensorView& data, const TensorView& gradient, std::shared_ptr<const void> owner);
+  void Unbind();
+
+ private:
+  HeldView View(const TensorView& bound, std::shared_ptr<Tensor>* own) const;
+
+  Shape shape_;
+  TensorView data_, gradient_;
+  std::shared_ptr<const void> owner_;
+  std::shared_ptr<Tensor> own_data_, own_gradient_;
+};
+
+// The blobs of a layer in Python: a sequence to which setup may add parameters.
+struct LayerBlobs {
+  std::vector<std::shared_ptr<LayerBlob>> blobs;
+};
+
+// An object of the user's class and its blobs. It outlives a plan: the layer of the next plan of the
+// same net takes it over.
+struct PythonObject {
+  nb::object object;
+  bool is_set_up = false;
+  bool is_shaped = false;  // reshape was called for the pass that is about to begin
+  LayerBlobs bottoms, tops;
+  std::shared_ptr<LayerBlobs> parameters = std::make_shared<LayerBlobs>();
+
+  // Calls setup once, then reshape. Require the GIL.
+  void Reshape(std::span<const Shape> bottom_shapes, size_t top_count);
+  void CallReshape();
+  ~PythonObject();
+};
+
+// By layer name.
+using PythonObjects = std::map<std::string, std::shared_ptr<PythonObject>>;
+
+// While it lives, layers that this thread makes for the phase TRAIN, or for both, take their objects
+// from `objects`, and leave new ones there.
+class ReuseObjects {
+ public:
+  ReuseObjects(PythonObjects* objects, bool both_phases);
+  ~ReuseObjects();
+  ReuseObjects(const ReuseObjects&) = delete;
+  ReuseObjects& operator=(const ReuseObjects&) = delete;
+};
+
+// While it lives, arrays of layers that this thread runs hold `owner`, the memory of the session.
+class RunningNet {
+ public:
+  explicit RunningNet(std::shared_ptr<const void> owner);
+  ~RunningNet();
+  RunningNet(const RunningNet&) = delete;
+  RunningNet& operator=(const RunningNet&) = delete;
+
+ private:
+  std::shared_ptr<const void> before_;
+};
+
+// Calls reshape of the Python layers without bottoms, before a pass. Returns true if one of them
+// needs more memory than planned. Requires the GIL.
+bool PrepareSources(const Plan& plan);
+
+// Sets parameters to the values that setup gave them.
+void SetInitialParameters(const Plan& plan, Session* session);
+
+// Adds the type "Python".
+void RegisterPythonLayer(Registry& registry);
+
+}  // namespace crema::python
