@@ -25,6 +25,16 @@ nb::dlpack::dtype ElementType(DType dtype) {
   }
 }
 
+// Returns a size of a blob that is seen as one of four axes, as in old Caffe.
+int64_t LegacySize(const Shape& shape, int axis) {
+  if (shape.axes() > 4) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("num, channels, height and width are of blobs with up to 4 axes, and this one is ",
+                ToString(shape), "; use shape"));
+  }
+  return axis < shape.axes() ? shape[axis] : 1;
+}
+
 }  // namespace
 
 nb::object ArrayOf(const HeldView& held) {
@@ -83,6 +93,10 @@ void BindBlobs(nb::module_& module) {
           "diff", [](Blob& blob) { return ArrayOf(blob.Gradient()); },
           "The gradients: a NumPy array over the memory of the net.")
       .def_prop_ro("shape", [](Blob& blob) { return TupleOf(blob.GetShape()); })
+      .def_prop_ro("num", [](Blob& blob) { return LegacySize(blob.GetShape(), 0); })
+      .def_prop_ro("channels", [](Blob& blob) { return LegacySize(blob.GetShape(), 1); })
+      .def_prop_ro("height", [](Blob& blob) { return LegacySize(blob.GetShape(), 2); })
+      .def_prop_ro("width", [](Blob& blob) { return LegacySize(blob.GetShape(), 3); })
       .def_prop_ro("count", [](Blob& blob) { return blob.GetShape().count(); })
       .def(
           "reshape", [](Blob& blob, const nb::args& sizes) { blob.Reshape(ShapeOf(sizes)); },

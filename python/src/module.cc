@@ -12,6 +12,9 @@ NB_MODULE(_core, module) {
   BindSolver(module);
   BindModel(module);
   module.def("layer_types", [] { return Layers().Names(); }, "The names of all layer types.");
+  module.def("log", [](const std::string& text) {
+    Log().Write(crema::Severity::kInfo, text);
+  });
   module.def("set_log_level", &SetLogLevel, nb::arg("level"),
              "0: log everything to stderr; 1 (default): warnings and errors; 2: errors.");
 }

@@ -1,12 +1,13 @@
 #include "net.h"
 
-#include <nanobind/stl/optional.h>
+#include <nanobind/ndarray.h>
 
 #include <utility>
 
 #include "core/error.h"
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "data/batches/memory_feed.h"
 #include "format/caffemodel.h"
 #include "format/prototxt.h"
 #include "plan/plan.h"
@@ -188,10 +189,9 @@ void LoadWeights(const NetPtr& net, const std::vector<std::string>& paths) {
   net->net->LoadWeights(paths);
 }
 
-void Save(const NetPtr& net, const std::string& path, bool hdf5, bool with_gradients) {
+void Save(const NetPtr& net, const std::string& path, bool hdf5) {
   const Guard::Run run(*net->guard);
   const nb::gil_scoped_release released;
-  (void)with_gradients;
   const NetParameter written = net->net->Export();
   if (hdf5) {
     WriteCaffemodelHdf5(written, path);
@@ -200,13 +200,25 @@ void Save(const NetPtr& net, const std::string& path, bool hdf5, bool with_gradi
   }
 }
 
+using FloatArray = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
+
+// Feeds a MemoryData layer, without a copy.
+void SetArrays(const NetPtr& net, const std::string& layer, const FloatArray& data,
+               const FloatArray& labels) {
+  const Guard::Run run(*net->guard);
+  auto* const feed = dynamic_cast<MemoryFeed*>(net->net->session().MutableState(layer));
+  if (feed == nullptr) {
+    Fail(ErrorCode::kInvalidArgument, StrCat("'", layer, "' is no MemoryData layer of this net"));
+  }
+  feed->SetArrays({data.data(), data.size()}, {labels.data(), labels.size()});
+  net->arrays = {nb::cast(data), nb::cast(labels)};
+}
+
 void ShareWith(const NetPtr& net, const NetPtr& other) {
   const Guard::Run run(*net->guard);
-  if (net->guard != other->guard) {
-    const Guard::Lock lock(*other->guard);
-    const ReuseObjects reuse(net->objects.get(), true);
-    net->net->ShareWeightsWith(*other->net);
-  }
+  const Guard::Lock lock(*other->guard);
+  const ReuseObjects reuse(net->objects.get(), true);
+  net->net->ShareWeightsWith(*other->net);
 }
 
 void BindLayer(nb::module_& module) {
@@ -277,8 +289,8 @@ void BindNet(nb::module_& module) {
              net->net->ZeroParameterGradients();
            })
       .def("load", &LoadWeights, nb::arg("paths"))
-      .def("save", &Save, nb::arg("path"), nb::arg("hdf5") = false,
-           nb::arg("with_gradients") = false)
+      .def("save", &Save, nb::arg("path"), nb::arg("hdf5") = false)
+      .def("set_arrays", &SetArrays, nb::arg("layer"), nb::arg("data"), nb::arg("labels"))
       .def("share_with", &ShareWith)
       .def("describe", [](const NetPtr& net) { return DescribePlan(net->net->plan()); })
       .def("to_text", [](const NetPtr& net) { return PrintText(net->net->plan().written); })

@@ -16,6 +16,7 @@ struct Net {
   std::shared_ptr<Guard> guard;  // shared by the nets of a solver
   std::shared_ptr<PythonObjects> objects = std::make_shared<PythonObjects>();
   std::unique_ptr<InteractiveNet> net;
+  std::vector<nb::object> arrays;  // that a MemoryData layer reads
   // Called with the index of a layer before and after it runs.
   std::vector<nb::object> before_forward, after_forward, before_backward, after_backward;
 };

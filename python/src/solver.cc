@@ -190,6 +190,7 @@ void BindSolver(nb::module_& module) {
       .def_prop_ro("test_nets", &TestNets)
       .def_prop_ro("iteration",
                    [](const SolverPtr& solver) { return solver->solver->iteration(); })
+      .def_prop_ro("rate", [](const SolverPtr& solver) { return solver->solver->rate(); })
       .def_prop_ro("text",
                    [](const SolverPtr& solver) {
                      return PrintText(solver->solver->config().solver.solver);

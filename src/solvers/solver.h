@@ -121,6 +121,8 @@ class Solver {
   void EndTrial();
 
   int64_t iteration() const { return iteration_; }
+  // Returns the learning rate of the next update, as far as it is known before its loss.
+  double rate() const { return LearningRate(*rate_).At(iteration_); }
   uint64_t seed() const { return seed_; }
   // Returns the configuration; max_iter is set also if the text counts epochs.
   const RunConfig& config() const { return config_; }
