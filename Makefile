@@ -4,6 +4,7 @@
 #   make test             set up, build, run the tests
 #   make                  build/bin/train and the other commands; `make tests` builds the tests too
 #   make compare PYTHON=P against the peers that P can import (bench/compare/README.md)
+#   make wheel | wheel-check  the Python packages (docs/python.md)
 #   make bench | docs | lint | soak | soak-big | install PREFIX=/usr/local | clean | fuzz | gpu-check
 #
 # PRESET=debug|asan|tsan|ci chooses another of CMakePresets.json (build folder: build-PRESET),
@@ -14,7 +15,7 @@ BUILD := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
-.PHONY: all packages configure build tests demo test bench compare docs lint install clean gpu-check soak soak-big soak-serve soak-exports fuzz faults
+.PHONY: all packages configure build tests demo test bench compare docs wheel wheel-check lint install clean gpu-check soak soak-big soak-serve soak-exports fuzz faults
 
 all: build
 
@@ -52,6 +53,13 @@ compare: packages
 docs: configure
 	cmake --build $(BUILD) --parallel $(JOBS) --target layer_reference
 	$(BUILD)/bin/layer_reference $(BUILD)/proto/crema.desc >docs/layers.md
+
+# The Python packages, into build/wheels/; wheel-check installs them into an empty environment.
+wheel: packages
+	@scripts/wheel.sh $(PYTHON)
+
+wheel-check:
+	@scripts/wheel_check.sh $(PYTHON)
 
 lint:
 	@scripts/install_packages.sh --lint

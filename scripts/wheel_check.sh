@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Installs the wheels of build/wheels/ into an empty virtual environment and runs their tests there.
+# Usage: scripts/wheel_check.sh [PYTHON]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+python=${1:-python3}
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+"$python" -m venv "$place/env"
+"$place/env/bin/pip" install --quiet --find-links build/wheels crema crema-caffe pytest
+tests=$PWD/python/tests
+cd "$place"
+"$place/env/bin/python" -m pytest -q -p no:cacheprovider "$tests"
+"$place/env/bin/crema" --version
