@@ -19,10 +19,11 @@ NetState StateOf(const NetFile& file, Phase phase) {
 
 const Registry& TestRegistry() { return LayersWithGpuImplementations(); }
 
-std::shared_ptr<const Plan> PlanText(const std::string& text, Phase phase, PlanOptions options) {
+std::shared_ptr<const Plan> PlanText(const std::string& text, Phase phase, PlanOptions options,
+                                     const Registry& registry) {
   const NetFile file = ParseNet(text, "net.prototxt");
   std::vector<Problem> warnings;
-  return MakePlan(file.net, file.source, StateOf(file, phase), TestRegistry(), options, &warnings);
+  return MakePlan(file.net, file.source, StateOf(file, phase), registry, options, &warnings);
 }
 
 std::string PlanError(const std::string& text, Phase phase) {
