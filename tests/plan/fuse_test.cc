@@ -76,6 +76,9 @@ std::vector<Pair> Pairs() {
           {"Deconvolution", 16, Conv("num_output: 16 stride: 2"), leaky},
           {"Deconvolution", 5, Conv("num_output: 4")},
           {"InnerProduct", 16, kProduct, leaky},
+          {"InnerProduct", 5,
+           "inner_product_param { num_output: 19 relu: true negative_slope: 0.5 weight_filler { "
+           "type: 'xavier' } } "},
           {"InnerProduct", 3, std::string(kProduct) + "fused_relu_param { negative_slope: 0.5 }",
            leaky}};
 }
