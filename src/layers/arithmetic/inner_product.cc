@@ -45,7 +45,7 @@ InnerProduct::InnerProduct(const LayerParameter& param)
     FailField(*this, "inner_product_param.num_output",
               "num_output is missing or 0; it is the number of outputs");
   }
-  if (!(ip_.negative_slope() >= 0)) {
+  if (ip_.relu() && !(ip_.negative_slope() >= 0)) {
     FailField(*this, "inner_product_param.negative_slope",
               "negative_slope of the ReLU must be 0 or more");
   }
