@@ -38,10 +38,10 @@ constexpr const char* kUsage =
 
 std::string Dot() {
   NetFile file = ReadNet(FLAGS_model);
-  ReplaceSources({.given = ParseShapes(FLAGS_shape), .batch = FLAGS_batch}, &file.net);
+  const Registry registry = BuiltinRegistry();
+  ReplaceSources({.given = ParseShapes(FLAGS_shape), .batch = FLAGS_batch}, registry, &file.net);
   std::vector<Problem> warnings;
   const NetState state = ParseState(FLAGS_phase, FLAGS_level, FLAGS_stage);
-  const Registry registry = BuiltinRegistry();
   const Graph graph = BuildGraph(file.net, file.source, state, registry, &warnings);
   return ToDot(graph, InferShapes(graph, {}));
 }

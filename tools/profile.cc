@@ -85,7 +85,7 @@ LayerOrder OrderOfFlag() {
 std::shared_ptr<const Plan> PlanOf(const NetFile& file, const Registry& registry, int threads,
                                    const Device& device, bool backward) {
   NetParameter net = file.net;
-  ReplaceSources({.given = ParseShapes(FLAGS_shape), .batch = FLAGS_batch}, &net);
+  ReplaceSources({.given = ParseShapes(FLAGS_shape), .batch = FLAGS_batch}, registry, &net);
   SetPrecisionOfFlag(&net);
   PlanOptions options = PlanOptionsOfFlags();
   options.threads = threads;

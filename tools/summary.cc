@@ -67,7 +67,7 @@ struct Report {
 std::shared_ptr<const Plan> PlanOf(const NetFile& file, const Registry& registry, Phase phase,
                                    bool backward, bool optimize) {
   NetParameter net = file.net;
-  ReplaceSources({.given = ParseShapes(FLAGS_shape), .batch = FLAGS_batch}, &net);
+  ReplaceSources({.given = ParseShapes(FLAGS_shape), .batch = FLAGS_batch}, registry, &net);
   SetPrecisionOfFlag(&net);
   NetState state = ParseState(FLAGS_phase, FLAGS_level, FLAGS_stage);
   state.set_phase(phase);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -47,19 +48,62 @@ Source Describe(const LayerParameter& layer) {
   return source;
 }
 
-bool ReadsFiles(const std::string& type) {
-  static const std::set<std::string> kTypes = {"Data",       "ImageData",     "HDF5Data",
-                                               "WindowData", "AnnotatedData", "VideoData"};
-  return kTypes.contains(type);
+using Messages = std::vector<std::string>;  // fields of LayerParameter
+
+bool Has(const Messages& messages, std::string_view name) {
+  return std::ranges::find(messages, name) != messages.end();
+}
+
+bool NameDataSet(const Messages& messages) {
+  return std::ranges::any_of(messages, [](const std::string& name) {
+    const auto* field = LayerParameter::descriptor()->FindFieldByName(name);
+    const auto* message = field == nullptr ? nullptr : field->message_type();
+    return message != nullptr && message->FindFieldByName("source") != nullptr &&
+           message->FindFieldByName("batch_size") != nullptr;
+  });
+}
+
+// "ImageData" -> "image_data_param"
+std::string MessageOfType(const std::string& type) {
+  std::string name;
+  bool was_upper = true;
+  for (const char c : type) {
+    const bool upper = c >= 'A' && c <= 'Z';
+    if (upper && !was_upper) name += '_';
+    name += upper ? static_cast<char>(c - 'A' + 'a') : c;
+    was_upper = upper;
+  }
+  return name + "_param";
+}
+
+// Returns the messages that a layer reads. A data layer of a type that this build lacks has its own
+// message, if the schema has it, and those of the text.
+Messages MessagesOf(const Registry& registry, const LayerParameter& layer) {
+  if (const LayerType* type = registry.Find(layer.type())) return type->param_fields;
+  const std::string own = MessageOfType(layer.type());
+  const bool known = LayerParameter::descriptor()->FindFieldByName(own) != nullptr;
+  if (!known || !own.ends_with("data_param")) return {};
+  Messages messages = {own};
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  layer.GetReflection()->ListFields(layer, &fields);
+  for (const auto* field : fields) messages.push_back(field->name());
+  return messages;
 }
 
 bool GivesBytes(const LayerParameter& layer) {
   return layer.pipeline_param().output() == PipelineParameter::U8;
 }
 
-Shape ShapeOfTop(const LayerParameter& layer, int top, const Source& source) {
+uint32_t ReadAheadDepth(const LayerParameter& layer, bool reads) {
+  const PipelineParameter& pipeline = layer.pipeline_param();
+  if (pipeline.has_prefetch()) return pipeline.prefetch();
+  return reads ? layer.data_param().prefetch() : 0;
+}
+
+Shape ShapeOfTop(const LayerParameter& layer, const Messages& messages, int top,
+                 const Source& source) {
   const int64_t batch = std::max<int64_t>(source.batch, 1);
-  if (top > 0) return layer.type() == "AnnotatedData" ? Shape{1, 1, batch, 8} : Shape{batch};
+  if (top > 0) return Has(messages, "annotated_data_param") ? Shape{1, 1, batch, 8} : Shape{batch};
   if (source.height > 0 && source.width > 0 && GivesBytes(layer)) {
     return {batch, source.height, source.width, source.channels};
   }
@@ -77,7 +121,8 @@ Shape WithBatch(const Shape& shape, int64_t batch) {
   return batch > 0 && shape.axes() > 0 ? shape.With(0, batch) : shape;
 }
 
-void BecomeInput(const SourceShapes& shapes, Source source, LayerParameter* layer) {
+void BecomeInput(const SourceShapes& shapes, const Messages& messages, Source source,
+                 LayerParameter* layer) {
   // There is one label for each given image.
   const auto first = shapes.given.find(layer->top_size() > 0 ? layer->top(0) : "");
   if (first != shapes.given.end() && first->second.axes() > 0) source.batch = first->second[0];
@@ -90,12 +135,12 @@ void BecomeInput(const SourceShapes& shapes, Source source, LayerParameter* laye
   if (GivesBytes(*layer)) input.mutable_pipeline_param()->set_output(PipelineParameter::U8);
   if (layer->has_phase()) input.set_phase(layer->phase());
   if (layer->has_int8()) *input.mutable_int8() = layer->int8();
-  input.mutable_pipeline_param()->set_prefetch(ReadAheadDepth(*layer));
+  input.mutable_pipeline_param()->set_prefetch(ReadAheadDepth(*layer, true));
   for (int t = 0; t < layer->top_size(); ++t) {
     const auto given = shapes.given.find(layer->top(t));
     const Shape shape = given != shapes.given.end()
                             ? given->second
-                            : WithBatch(ShapeOfTop(*layer, t, source), shapes.batch);
+                            : WithBatch(ShapeOfTop(*layer, messages, t, source), shapes.batch);
     BlobShape* text = input.mutable_input_param()->add_shape();
     for (int64_t size : shape.dims()) text->add_dim(size);
   }
@@ -118,11 +163,10 @@ void SetBatch(const SourceShapes& shapes, LayerParameter* layer) {
 
 }  // namespace
 
-uint32_t ReadAheadDepth(const LayerParameter& layer) {
-  const PipelineParameter& pipeline = layer.pipeline_param();
-  if (layer.type() == "Input") return pipeline.has_prefetch() ? pipeline.prefetch() : 0;
-  if (!ReadsFiles(layer.type())) return 0;
-  return pipeline.has_prefetch() ? pipeline.prefetch() : layer.data_param().prefetch();
+bool ReadsDataSet(const LayerType& type) { return NameDataSet(type.param_fields); }
+
+uint32_t ReadAheadDepth(const LayerType& type, const LayerParameter& layer) {
+  return Has(type.param_fields, "pipeline_param") ? ReadAheadDepth(layer, ReadsDataSet(type)) : 0;
 }
 
 void SetBatchSize(uint32_t batch, LayerParameter* layer) {
@@ -132,7 +176,7 @@ void SetBatchSize(uint32_t batch, LayerParameter* layer) {
   if (layer->has_window_data_param()) layer->mutable_window_data_param()->set_batch_size(batch);
 }
 
-void ReplaceSources(const SourceShapes& shapes, NetParameter* net) {
+void ReplaceSources(const SourceShapes& shapes, const Registry& registry, NetParameter* net) {
   std::set<std::string> unused;
   for (const auto& [blob, shape] : shapes.given) unused.insert(blob);
   for (LayerParameter& layer : *net->mutable_layer()) {
@@ -141,14 +185,15 @@ void ReplaceSources(const SourceShapes& shapes, NetParameter* net) {
       given = given || (shapes.given.contains(top) && layer.bottom_size() == 0);
       if (layer.bottom_size() == 0) unused.erase(top);
     }
-    if (!ReadsFiles(layer.type())) {
+    const Messages messages = MessagesOf(registry, layer);
+    if (!NameDataSet(messages)) {
       SetBatch(shapes, &layer);
       continue;
     }
     const Source source = Describe(layer);
     std::error_code ignored;
     if (given || !std::filesystem::exists(source.path, ignored)) {
-      BecomeInput(shapes, source, &layer);
+      BecomeInput(shapes, messages, source, &layer);
     } else {
       SetBatch(shapes, &layer);
     }

@@ -7,6 +7,7 @@
 
 #include "core/shape.h"
 #include "crema.pb.h"
+#include "graph/registry.h"
 
 namespace crema {
 
@@ -15,16 +16,21 @@ struct SourceShapes {
   int64_t batch = 0;                   // 0: as written
 };
 
-// Replaces data layers whose source does not exist (and those with given shapes) by Input layers of
-// the same name, tops and phase rules. Other shapes follow from the text: batch_size and crop_size
-// (or new_height and new_width), 3 channels, or 1 if the text requests gray; the second top has one
-// label for each item. `batch` sets axis 0 of data and Input layers. Throws kInvalidArgument,
-// naming the blob, if the text does not give the size of the images.
-void ReplaceSources(const SourceShapes& shapes, NetParameter* net);
+// Replaces layers that read a data set, if it does not exist (and those with given shapes), by
+// Input layers of the same name, tops and phase rules, also those of types that this build lacks.
+// Other shapes follow from the text: batch_size and crop_size (or new_height and new_width), 3
+// channels, or 1 if the text requests gray; the second top has one label for each item. `batch`
+// sets axis 0 of data and Input layers. Throws kInvalidArgument, naming the blob, if the text does
+// not give the size of the images.
+void ReplaceSources(const SourceShapes& shapes, const Registry& registry, NetParameter* net);
 
-// Returns the batches that a data layer reads ahead, including those in progress, also after
-// ReplaceSources has made it an input; 0: none.
-uint32_t ReadAheadDepth(const LayerParameter& layer);
+// Returns true for a type that reads a data set: one of its messages has a `source` and a
+// `batch_size`.
+bool ReadsDataSet(const LayerType& type);
+
+// Returns the batches that a layer of this type reads ahead, including those in progress, also
+// after ReplaceSources has made it an input; 0: none.
+uint32_t ReadAheadDepth(const LayerType& type, const LayerParameter& layer);
 
 // Sets the batch size of a layer that reads a data set, in the message that has it; other layers do
 // not change.

@@ -12,14 +12,20 @@
 namespace crema {
 
 // Returns the ReLU of a Convolution, Deconvolution or InnerProduct with these layers fused into it:
-// IntelCaffe's fields of convolutions, fused_relu_param, and fused layers of type ReLU. If several
-// are set, the slopes are multiplied.
+// IntelCaffe's fields, fused_relu_param, and fused layers of type ReLU. If several are set, the
+// slopes are multiplied.
 inline FusedRelu ReluOf(const Layer& layer, std::span<const Layer* const> fused) {
   const LayerParameter& param = layer.param();
   FusedRelu relu;
   const auto add = [&](float slope) { relu = {true, relu.on ? relu.slope * slope : slope}; };
-  const ConvolutionParameter& own = param.convolution_param();
-  if (own.relu() && param.type() != "InnerProduct") add(own.negative_slope());
+  const auto add_own = [&](const auto& own) {
+    if (own.relu()) add(own.negative_slope());
+  };
+  if (param.type() == "InnerProduct") {
+    add_own(param.inner_product_param());
+  } else {
+    add_own(param.convolution_param());
+  }
   if (param.has_fused_relu_param()) add(param.fused_relu_param().negative_slope());
   for (const Layer* next : fused) {
     if (next->param().type() == "ReLU") add(next->param().relu_param().negative_slope());

@@ -35,7 +35,7 @@ int64_t ReadAheadBytes(const Plan& plan, const PlannedLayer& layer) {
   // memory.
   const bool external =
       std::ranges::find(layer.info.external_output, true) != layer.info.external_output.end();
-  return batch * (int64_t{ReadAheadDepth(layer.layer->param())} + (external ? 1 : 0));
+  return batch * (int64_t{ReadAheadDepth(*layer.type, layer.layer->param())} + (external ? 1 : 0));
 }
 
 // Measured on GoogLeNet and ResNet-50, because oneDNN does not report it (bench/results/memory.md).

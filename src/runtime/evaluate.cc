@@ -79,7 +79,7 @@ class Evaluator {
       if (error.code() != ErrorCode::kOutOfMemory || free == 0) throw;
       const auto plan_of = [&](int64_t batch) {
         NetParameter other = net;
-        ReplaceSources({.given = {}, .batch = batch}, &other);
+        ReplaceSources({.given = {}, .batch = batch}, registry_, &other);
         std::vector<Problem> reported_before;
         return MakePlan(other, file_.source, state_, registry_, plan->options, &reported_before);
       };

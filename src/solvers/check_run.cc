@@ -330,7 +330,7 @@ class RunChecker {
   std::shared_ptr<const Plan> PlanWithoutData(const NetOfRun& net, const PlanOptions& options) {
     NetParameter text = net.file.net;
     try {
-      ReplaceSources({}, &text);
+      ReplaceSources({}, registry_, &text);
     } catch (const Error&) {
       return nullptr;  // the text does not give the size of the images
     }

@@ -21,7 +21,7 @@ std::shared_ptr<const Plan> PlanWith(const NetOfRun& net, const Registry& regist
                                      PlanOptions options, int64_t batch) {
   std::vector<Problem> reported_before;
   NetOfRun changed = net;
-  if (batch > 0) ReplaceSources({.given = {}, .batch = batch}, &changed.file.net);
+  if (batch > 0) ReplaceSources({.given = {}, .batch = batch}, registry, &changed.file.net);
   options.implementation_timer = nullptr;
   return PlanNetOfRun(changed, registry, options, &reported_before);
 }

@@ -23,7 +23,7 @@ class ChannelsLast : public CudnnTest {
   std::shared_ptr<const Plan> PlanModel(const std::string& name, Phase phase,
                                         PlanOptions options) const {
     NetFile file = ReadNet(StrCat(CREMA_SOURCE_DIR, "/models/", name));
-    ReplaceSources({.given = {}, .batch = 2}, &file.net);
+    ReplaceSources({.given = {}, .batch = 2}, *registry_, &file.net);
     NetState state;
     state.set_phase(phase);
     options.device.type = DeviceType::kCuda;

@@ -348,7 +348,7 @@ TEST_F(BatchNormFuser, ConstantChannelsBecomeTheirShift) {
 
 TEST_F(BatchNormFuser, InResNet50AllNormsTakeSumsAndConvolutionsAfterReluNormalise) {
   NetFile file = ReadNet(StrCat(CREMA_SOURCE_DIR, "/models/resnet50/train_val.prototxt"));
-  ReplaceSources({.given = {}, .batch = 2}, &file.net);
+  ReplaceSources({.given = {}, .batch = 2}, TestRegistry(), &file.net);
   const auto plan_with = [&](bool fuses) {
     NetState state;
     state.set_phase(TRAIN);

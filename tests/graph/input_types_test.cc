@@ -137,7 +137,7 @@ TEST(InputTypes, NetsWhoseDataIsNotHereKeepBytes) {
       "batch_size: 5 } ";
   const auto plan_of = [](const std::string& text, const SourceShapes& shapes) {
     NetFile file = ParseNet(text, "net.prototxt");
-    ReplaceSources(shapes, &file.net);
+    ReplaceSources(shapes, test::TestRegistry(), &file.net);
     std::vector<Problem> warnings;
     return MakePlan(file.net, file.source, {}, test::TestRegistry(), {}, &warnings);
   };
@@ -153,7 +153,7 @@ TEST(InputTypes, NetsWhoseDataIsNotHereKeepBytes) {
   EXPECT_EQ(spec("floats").shape, (Shape{5, 3, 8, 6}));
   NetFile unknown = ParseNet(data + "pipeline_param { output: U8 } }", "net.prototxt");
   try {
-    ReplaceSources({}, &unknown.net);
+    ReplaceSources({}, test::TestRegistry(), &unknown.net);
     ADD_FAILURE() << "it does not say how large";
   } catch (const Error& error) {
     ExpectContains(error.what(), "data:N,H,W,C");

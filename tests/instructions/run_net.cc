@@ -15,7 +15,7 @@ namespace {
 
 int Run(const std::string& path, const Shape& images, int passes) {
   NetFile file = ReadNet(path);
-  ReplaceSources({.given = {{"data", images}, {"label", {images[0]}}}}, &file.net);
+  ReplaceSources({.given = {{"data", images}, {"label", {images[0]}}}}, TestRegistry(), &file.net);
   NetState state;
   state.set_phase(TRAIN);
   std::vector<Problem> warnings;

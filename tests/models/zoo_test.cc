@@ -84,7 +84,7 @@ std::shared_ptr<const Plan> PlanOf(const Model& model, const std::string& name, 
   ReplaceSources(
       {.given = name == "deploy.prototxt" ? std::map<std::string, Shape>() : model.shapes,
        .batch = model.shapes.empty() || model.folder == "ssd300" ? 1 : 0},
-      &file.net);
+      TestRegistry(), &file.net);
   NetState state;
   state.set_phase(phase);
   if (phase == TEST) state.add_stage("test-on-test");

@@ -9,7 +9,9 @@
 
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "gpu/session_values.h"
 #include "plan/precision.h"
+#include "support/gpu.h"
 #include "support/net.h"
 #include "support/random_nets.h"
 
@@ -17,6 +19,8 @@ namespace crema {
 namespace {
 
 using test::PlanText;
+
+constexpr Device kGpu{DeviceType::kCuda, 0};
 
 // Layers "l" and "r" on images.
 struct Pair {
@@ -26,15 +30,25 @@ struct Pair {
   std::string relu = "";
 };
 
-std::string NetOf(const Pair& pair, bool backward) {
+// The net around them: "l" reads `bottom`, the loss `top`.
+struct Around {
+  std::string before = "";
+  std::string bottom = "x";
+  std::string of_both = "";  // fields of "l" and "r"
+  std::string after = "";
+  std::string top = "r";
+};
+
+std::string NetOf(const Pair& pair, bool backward, const Around& around = {}) {
   return StrCat(
       "force_backward: true layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 "
       "dim: ",
-      pair.channels, " dim: 9 dim: 8 } } } layer { name: 'l' type: '", pair.type,
-      "' bottom: 'x' top: 'l' ", pair.fields,
-      "} layer { name: 'r' type: 'ReLU' bottom: 'l' top: 'r' relu_param { ", pair.relu, " } } ",
-      backward ? "layer { name: 's' type: 'Reduction' bottom: 'r' top: 's' loss_weight: 1 "
-                 "reduction_param { operation: SUMSQ } }"
+      pair.channels, " dim: 9 dim: 8 } } } ", around.before, "layer { name: 'l' type: '", pair.type,
+      "' bottom: '", around.bottom, "' top: 'l' ", pair.fields, around.of_both,
+      "} layer { name: 'r' type: 'ReLU' bottom: 'l' top: 'r' relu_param { ", pair.relu, " } ",
+      around.of_both, "} ", around.after,
+      backward ? StrCat("layer { name: 's' type: 'Reduction' bottom: '", around.top,
+                        "' top: 's' loss_weight: 1 reduction_param { operation: SUMSQ } }")
                : "");
 }
 
@@ -62,6 +76,9 @@ std::vector<Pair> Pairs() {
           {"Deconvolution", 16, Conv("num_output: 16 stride: 2"), leaky},
           {"Deconvolution", 5, Conv("num_output: 4")},
           {"InnerProduct", 16, kProduct, leaky},
+          {"InnerProduct", 5,
+           "inner_product_param { num_output: 19 relu: true negative_slope: 0.5 weight_filler { "
+           "type: 'xavier' } } "},
           {"InnerProduct", 3, std::string(kProduct) + "fused_relu_param { negative_slope: 0.5 }",
            leaky}};
 }
@@ -72,54 +89,109 @@ const PlannedLayer& LayerOf(const Plan& plan, const std::string& name) {
 }
 
 std::vector<std::vector<float>> NumbersOf(const std::shared_ptr<const Plan>& plan) {
-  Session session(plan, Weights::Make(*plan, 3), ExecContext(plan->options.threads, 3));
+  const bool gpu = plan->options.device.type == DeviceType::kCuda;
+  Session session(plan, Weights::Make(*plan, 3),
+                  gpu ? test::GpuContext(3) : ExecContext(plan->options.threads, 3));
   test::FillInput(&session, "x", 1);
   session.Forward();
-  std::vector<std::vector<float>> numbers = {test::ValuesOf(session.DataOf(plan->outputs[0]))};
+  std::vector<std::vector<float>> numbers = {
+      test::Values(session, session.DataOf(plan->outputs[0]))};
   if (!plan->options.backward) return numbers;
-  session.ZeroLearnedGradients();
-  session.Backward();
-  numbers.push_back(test::ValuesOf(session.Gradient("x")));
-  for (size_t s = 0; s < plan->learned.size(); ++s) {
-    numbers.push_back(test::ValuesOf(session.LearnedGradient(s)));
-  }
+  test::AppendGradients(&session, &numbers);
+  numbers.push_back(test::Values(session, session.Gradient("x")));
   return numbers;
 }
 
-// Compares the net with each CPU implementation of layer "l", of that type, with its plain plan.
-// Calls check(plan) for each. Returns how many implementations can compute the layer.
+// Compares the net with each implementation of layer "l", of that type, on the device of `options`
+// with its plain plan on the CPU. Calls check(plan) for each. Returns how many implementations can
+// compute the layer.
 template <typename Check>
-int CompareImplementations(const std::string& type, const std::string& net, bool backward,
-                           int threads, const Check& check) {
-  const Phase phase = backward ? TRAIN : TEST;
-  const auto plain = NumbersOf(PlanText(net, phase, {.backward = backward, .optimize = false}));
+int CompareImplementations(const std::string& type, const std::string& net, PlanOptions options,
+                           const Check& check, double tolerance = 1e-4) {
+  const Phase phase = options.backward ? TRAIN : TEST;
+  const auto plain =
+      NumbersOf(PlanText(net, phase, {.backward = options.backward, .optimize = false}));
   int planned = 0;
   for (const ImplementationPtr& implementation : test::TestRegistry().Find(type)->implementations) {
-    if (implementation->device != DeviceType::kCpu) continue;
+    if (implementation->device != options.device.type) continue;
     SCOPED_TRACE(StrCat(implementation->name, "\n", net));
+    options.pinned = {{"l", implementation->name}};
     std::shared_ptr<const Plan> plan;
     try {
-      plan = PlanText(
-          net, phase,
-          {.threads = threads, .backward = backward, .pinned = {{"l", implementation->name}}});
+      plan = PlanText(net, phase, options);
     } catch (const Error&) {
       continue;  // it cannot compute this layer
     }
     ++planned;
     check(*plan);
-    test::ExpectNear(plain, NumbersOf(plan), 1e-4, net);
+    test::ExpectNear(plain, NumbersOf(plan), tolerance, net);
   }
   return planned;
 }
 
+// Expects that "r" is fused into "l".
+void ExpectFused(const Plan& plan) { EXPECT_EQ(LayerOf(plan, "l").fusion.followers.size(), 1U); }
+
 TEST(Fuse, EachImplementationComputesAReluToo) {
   for (const Pair& pair : Pairs()) {
     for (const bool backward : {true, false}) {
-      const auto fuses = [](const Plan& plan) {
-        EXPECT_EQ(LayerOf(plan, "l").fusion.followers.size(), 1U);
-      };
       // Native, at least.
-      EXPECT_GT(CompareImplementations(pair.type, NetOf(pair, backward), backward, 2, fuses), 0);
+      EXPECT_GT(CompareImplementations(pair.type, NetOf(pair, backward),
+                                       {.threads = 2, .backward = backward}, ExpectFused),
+                0);
+    }
+  }
+}
+
+TEST(Fuse, EachImplementationOfGpusDoesInTrainingToo) {
+  int in_halves = 0;
+  for (const Pair& pair : Pairs()) {
+    const std::string net = NetOf(pair, true);
+    EXPECT_GT(CompareImplementations(pair.type, net, {.device = kGpu}, ExpectFused), 0);
+    const PlanOptions halves{.device = kGpu, .precision = BF16};
+    in_halves += CompareImplementations(pair.type, net, halves, ExpectFused, 0.03);
+  }
+  EXPECT_GT(in_halves, 0);
+}
+
+// Backward takes the mask from an output that was computed again.
+TEST(Fuse, AReluOfALayerThatRunsAgainIsRight) {
+  for (const Pair& pair : Pairs()) {
+    const std::string net = NetOf(pair, true, {.of_both = "recompute: true "});
+    const auto runs_again = [](const Plan& plan) {
+      ExpectFused(plan);
+      EXPECT_TRUE(LayerOf(plan, "l").recompute);
+      // For the loss, or for its own backward if the loss reads a reordered copy.
+      EXPECT_TRUE(std::ranges::any_of(
+          plan.layers, [](const PlannedLayer& layer) { return !layer.runs_again.empty(); }));
+    };
+    for (const Device& device : {Device{}, kGpu}) {
+      EXPECT_GT(CompareImplementations(pair.type, net, {.device = device}, runs_again), 0);
+    }
+  }
+}
+
+// Views of what the layer reads, and of what the ReLU writes.
+TEST(Fuse, AReluBetweenAliasesIsRight) {
+  const Around around = {
+      .before =
+          "layer { name: 't' type: 'TanH' bottom: 'x' top: 't' } layer { name: 'v' type: "
+          "'Reshape' bottom: 't' top: 'v' reshape_param { shape { dim: 0 dim: 0 dim: 8 dim: "
+          "9 } } } ",
+      .bottom = "v",
+      .after =
+          "layer { name: 'f' type: 'Flatten' bottom: 'r' top: 'f' } layer { name: 'p' type: "
+          "'Power' bottom: 'f' top: 'p' power_param { power: 2 } } layer { name: 'q' type: "
+          "'Reduction' bottom: 'r' top: 'q' loss_weight: 1 } ",
+      .top = "p"};
+  for (const Pair& pair : Pairs()) {
+    for (const std::string again : {"", "recompute: true "}) {
+      Around each = around;
+      each.of_both = again;
+      const std::string net = NetOf(pair, true, each);
+      for (const Device& device : {Device{}, kGpu}) {
+        EXPECT_GT(CompareImplementations(pair.type, net, {.device = device}, ExpectFused), 0);
+      }
     }
   }
 }
@@ -134,7 +206,7 @@ TEST(Fuse, ReluAfterReluIsRight) {
       const std::string net =
           StrCat(NetOf(leaky, false), "layer { name: 'q' type: 'ReLU' bottom: 'r' top: 'q' ",
                  "relu_param { negative_slope: ", second, " } }");
-      EXPECT_GT(CompareImplementations(pair.type, net, false, 1, [](const Plan&) {}), 0);
+      EXPECT_GT(CompareImplementations(pair.type, net, {.backward = false}, [](const Plan&) {}), 0);
     }
   }
 }
@@ -156,6 +228,10 @@ TEST(Fuse, LeavesOthersAlone) {
       // A negative slope: the sign of the output does not tell the sign of the input.
       product +
           "layer { name: 'r' type: 'ReLU' bottom: 'l' top: 'r' relu_param { negative_slope: -1 } }",
+      // A view between them.
+      product +
+          "layer { name: 'v' type: 'Reshape' bottom: 'l' top: 'v' reshape_param { shape { dim: 0 "
+          "dim: -1 } } } layer { name: 'r' type: 'ReLU' bottom: 'v' top: 'r' }",
       // Not a layer that fuses it.
       "layer { name: 'l' type: 'TanH' bottom: 'x' top: 'l' }\n" + relu};
   for (const std::string& rest : untouched) {

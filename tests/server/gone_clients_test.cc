@@ -15,11 +15,24 @@
 namespace crema::test {
 namespace {
 
+// One thread for all connections, which handles what arrives in order.
+server::ServerOptions OneThread() {
+  server::ServerOptions options = TestOptions();
+  options.http.threads = 1;
+  return options;
+}
+
+// Waits until the server (OneThread) has handled what arrived before, such as the end of a
+// connection: it then answers this probe.
+void AwaitHeard(const RunningServer& running) {
+  EXPECT_EQ(Get(running.port(), "/v2/health/live").status, 200);
+}
+
 // A server whose model is blocked by the request `first`, so that others wait.
 struct HeldServer {
-  explicit HeldServer(std::chrono::milliseconds half_closed = std::chrono::milliseconds(1)) {
+  explicit HeldServer(std::chrono::milliseconds half_closed = std::chrono::milliseconds(0)) {
     fake.gate = std::make_shared<Gate>();
-    server::ServerOptions options = TestOptions();
+    server::ServerOptions options = OneThread();
     options.http.half_closed = half_closed;
     running = std::make_unique<RunningServer>(options, fake);
     running->model->Forget();
@@ -46,9 +59,6 @@ struct HeldServer {
   std::unique_ptr<SocketClient> first;
 };
 
-// The server notices the closed socket with some delay.
-void AwaitHeard() { std::this_thread::sleep_for(std::chrono::milliseconds(200)); }
-
 TEST(GoneClients, RequestsOfGoneClientsAreNotComputed) {
   for (const char* fields : {"", "Connection: close\r\n"}) {
     HeldServer held;
@@ -57,7 +67,7 @@ TEST(GoneClients, RequestsOfGoneClientsAreNotComputed) {
       gone.Send(HeldServer::Request(fields));
       held.AwaitUnderWay(2);
     }
-    AwaitHeard();
+    AwaitHeard(*held.running);
     SocketClient stays(held.running->port());
     stays.Send(HeldServer::Request(fields));
     held.AwaitUnderWay(3);
@@ -73,7 +83,7 @@ TEST(GoneClients, RequestsOfGoneClientsAreNotComputed) {
 TEST(GoneClients, OneWhoseRequestIsBeingComputedDoesNotDisturbOthers) {
   HeldServer held;
   held.first.reset();
-  AwaitHeard();
+  AwaitHeard(*held.running);
   held.fake.gate->Open();
   held.AwaitUnderWay(0);
   SocketClient next(held.running->port());
@@ -86,9 +96,9 @@ TEST(GoneClients, NextRequestsMayComeBeforeTheAnswer) {
   HeldServer held;
   const std::string next = HeldServer::Request();
   held.first->Send(next);
-  AwaitHeard();
+  AwaitHeard(*held.running);
   held.first->Send(next.substr(0, 20));
-  AwaitHeard();
+  AwaitHeard(*held.running);
   held.fake.gate->Open();
   EXPECT_EQ(held.first->Read().status, 200);
   EXPECT_EQ(held.first->Read().status, 200);
@@ -102,13 +112,13 @@ TEST(GoneClients, AnswersThatEndAConnectionArriveWhole) {
   for (const bool sends_more : {false, true}) {
     FakeModelOptions fake;
     fake.gate = std::make_shared<Gate>();
-    RunningServer running(TestOptions(), fake);
+    RunningServer running(OneThread(), fake);
     fake.gate->Close();
     SocketClient client(running.port());
     client.Send(HeldServer::Request("Connection: close\r\n"));
     fake.gate->AwaitWaiting(1);
     if (sends_more) client.Send(std::string(100000, 'x'));
-    AwaitHeard();
+    AwaitHeard(running);
     fake.gate->Open();
     const SocketAnswer answer = client.Read();
     EXPECT_EQ(answer.status, 200);
@@ -125,7 +135,7 @@ TEST(GoneClients, HalfClosedConnectionsAreStillAnswered) {
   waits.Send(HeldServer::Request());
   waits.EndSending();
   held.AwaitUnderWay(2);
-  AwaitHeard();
+  AwaitHeard(*held.running);
   held.fake.gate->Open();
   for (SocketClient* client : {held.first.get(), &waits}) {
     EXPECT_EQ(client->Read().status, 200);
@@ -142,15 +152,21 @@ TEST(GoneClients, HalfClosedConnectionsAreStillAnswered) {
 // A server handler defined by the test.
 struct AnyHandler final : server::HttpHandler {
   size_t Admit(const server::HttpHead&) override { return 0; }
-  void Handle(server::HttpRequest, server::HttpRespond respond) override { handle(respond); }
+  void Handle(server::HttpRequest, server::HttpRespond respond) override {
+    ++handled;
+    handle(respond);
+  }
   server::HttpResponse Explain(const server::RequestError&) override { return {}; }
-  void Log(const server::HttpLogEntry&) override { log(); }
+  void Log(const server::HttpLogEntry&) override {
+    ++logged;
+    log();
+  }
   void ConnectionsChanged(int change) override { connections += change; }
   void ReportFailure(const std::exception_ptr&) noexcept override {}
 
   std::function<void(const server::HttpRespond&)> handle;
   std::function<void()> log = [] {};
-  std::atomic<int> connections{0};
+  std::atomic<int> connections{0}, handled{0}, logged{0};
 };
 
 void ExpectEnds(AnyHandler* handler, server::HttpOptions options, bool half_closes) {
@@ -158,7 +174,8 @@ void ExpectEnds(AnyHandler* handler, server::HttpOptions options, bool half_clos
   server::HttpServer server(options, *handler);
   SocketClient client(server.port());
   client.Send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
-  AwaitHeard();
+  // An answer is logged when it begins.
+  while ((half_closes ? handler->logged : handler->handled) == 0) HeldServer::Pause();
   if (half_closes) client.EndSending();
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (handler->connections > 0 && std::chrono::steady_clock::now() < end) HeldServer::Pause();

@@ -19,10 +19,11 @@ NetState StateOf(const NetFile& file, Phase phase) {
 
 const Registry& TestRegistry() { return LayersWithGpuImplementations(); }
 
-std::shared_ptr<const Plan> PlanText(const std::string& text, Phase phase, PlanOptions options) {
+std::shared_ptr<const Plan> PlanText(const std::string& text, Phase phase, PlanOptions options,
+                                     const Registry& registry) {
   const NetFile file = ParseNet(text, "net.prototxt");
   std::vector<Problem> warnings;
-  return MakePlan(file.net, file.source, StateOf(file, phase), TestRegistry(), options, &warnings);
+  return MakePlan(file.net, file.source, StateOf(file, phase), registry, options, &warnings);
 }
 
 std::string PlanError(const std::string& text, Phase phase) {
@@ -60,10 +61,13 @@ std::string PlanWarnings(const std::string& text, Phase phase) {
 
 void FillInput(Session* session, const std::string& blob, uint64_t seed) {
   const RandomStream stream(seed, HashName(blob));
-  const std::span<float> values = session->MutableData(blob).span<float>();
+  const TensorView view = session->MutableData(blob);
+  CREMA_CHECK(view.dtype() == DType::kF32);
+  std::vector<float> values(static_cast<size_t>(view.count()));
   for (size_t i = 0; i < values.size(); ++i) {
     values[i] = static_cast<float>(2 * stream.Uniform(i) - 1);
   }
+  session->Write(view, values.data());
 }
 
 std::vector<float> ValuesOf(const ConstTensorView& view) {

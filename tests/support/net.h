@@ -16,9 +16,10 @@ namespace crema::test {
 // Returns the built-in layers with their GPU implementations, made once.
 const Registry& TestRegistry();
 
-// Plans a net written as text, under the name "net.prototxt".
+// Plans a net written as text, under the name "net.prototxt". The registry must outlive the plan.
 std::shared_ptr<const Plan> PlanText(const std::string& text, Phase phase = TRAIN,
-                                     PlanOptions options = {});
+                                     PlanOptions options = {},
+                                     const Registry& registry = TestRegistry());
 
 // The text of the error that planning ends with; empty when it succeeds.
 std::string PlanError(const std::string& text, Phase phase = TRAIN);

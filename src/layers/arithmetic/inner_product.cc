@@ -45,6 +45,10 @@ InnerProduct::InnerProduct(const LayerParameter& param)
     FailField(*this, "inner_product_param.num_output",
               "num_output is missing or 0; it is the number of outputs");
   }
+  if (ip_.relu() && !(ip_.negative_slope() >= 0)) {
+    FailField(*this, "inner_product_param.negative_slope",
+              "negative_slope of the ReLU must be 0 or more");
+  }
   if (!(param.fused_relu_param().negative_slope() >= 0)) {
     FailField(*this, "fused_relu_param.negative_slope",
               "negative_slope of a fused ReLU must be 0 or more");
@@ -169,7 +173,8 @@ void RegisterInnerProduct(Registry& registry) {
   type.learned_docs = {"weight: num_output x K; K x num_output with `transpose`",
                        "bias: num_output; only with bias_term"};
   type.differences = {
-      "The weights of a file must have as many elements as the layer's; Caffe does not look."};
+      "The weights of a file must have as many elements as the layer's; Caffe does not look.",
+      "relu and negative_slope are IntelCaffe's fused ReLU."};
   type.param_fields = {"inner_product_param", "fused_relu_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const InnerProduct>(p); };
 #ifdef CREMA_HAVE_ONEDNN
@@ -193,12 +198,18 @@ void RegisterInnerProduct(Registry& registry) {
       Sample("relu", "num_output: 6", {3, 5}, "fused_relu_param {}"),
       Sample("leaky_relu", "num_output: 6 bias_term: false", {3, 5},
              "fused_relu_param { negative_slope: 0.25 }"),
+      Sample("intel_relu", "num_output: 6 relu: true negative_slope: 0.5", {3, 5}),
+      Sample("intel_relu_and_fused", "num_output: 6 relu: true negative_slope: 0.5", {3, 5},
+             "fused_relu_param { negative_slope: 0.5 }"),
       Sample("empty_batch", "num_output: 3", {0, 4}),
   };
   type.bad_samples = {
       {"", {{2, 3}}, "num_output is missing"},
       {"inner_product_param { num_output: 3 axis: 2 }", {{2, 3}}, "axis 2"},
       {"inner_product_param { num_output: 3 }", {{2, 0}}, "no elements"},
+      {"inner_product_param { num_output: 3 relu: true negative_slope: -1 }",
+       {{2, 3}},
+       "must be 0 or more"},
       {"inner_product_param { num_output: 3 } fused_relu_param { negative_slope: -1 }",
        {{2, 3}},
        "fused ReLU"},

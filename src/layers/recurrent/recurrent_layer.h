@@ -6,12 +6,12 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "crema.pb.h"
 #include "graph/layer.h"
 #include "graph/registry.h"
+#include "layers/elements.h"
 #include "layers/recurrent/recurrent_state.h"
 #include "layers/recurrent/sequence_pass.h"
 #include "math/scratch.h"
@@ -109,21 +109,11 @@ class RecurrentLayer : public Layer {
   const RecurrentParameter& recurrent_;
 };
 
-// Returns the elements of a view; null if it is empty.
-template <typename T, typename View>
-auto SequenceElements(const View& view) {
-  // GPU half types have no DTypeOf.
-  if constexpr (std::is_floating_point_v<T>) {
-    CREMA_CHECK(view.empty() || view.dtype() == DTypeOf<T>::value);
-  }
-  return static_cast<decltype(view.template data<T>())>(view.raw());
-}
-
 template <typename T, typename Args>
 void RecurrentLayer::FillPass(const Args& args, const Bottoms& bottoms, int direction,
                               SequencePass<T>* pass) const {
   const auto input = [&](int i) {
-    return i < 0 ? nullptr : SequenceElements<T>(args.inputs[static_cast<size_t>(i)]);
+    return i < 0 ? nullptr : Elements<T>(args.inputs[static_cast<size_t>(i)]);
   };
   const Shape* x_static =
       bottoms.x_static < 0 ? nullptr : &args.inputs[static_cast<size_t>(bottoms.x_static)].shape();
@@ -141,7 +131,7 @@ void RecurrentLayer::FillPass(const Args& args, const Bottoms& bottoms, int dire
   size_t blob = FirstBlob(args.learned.size(), direction);
   for (size_t b = 0; b < kRecurrentBlobs; ++b) {
     if (!Has(static_cast<RecurrentBlob>(b), e)) continue;
-    pass->learned[b] = SequenceElements<T>(args.learned[blob++]);
+    pass->learned[b] = Elements<T>(args.learned[blob++]);
   }
 }
 
@@ -159,13 +149,13 @@ T* RecurrentLayer::FillForward(const ForwardArgs& args, int direction, ScratchCu
   FillPass<T>(args, bottoms, direction, pass);
   const SequenceSize& e = pass->extent;
   CutScratch(ForwardElements(e), cutter, pass);
-  pass->y = SequenceElements<T>(args.outputs[0]) + direction * e.hidden;
+  pass->y = Elements<T>(args.outputs[0]) + direction * e.hidden;
   size_t saved = 0;
   // Returns the next saved blob at an offset, or scratch in its place if it is not saved.
   const auto next = [&](int64_t count, int64_t offset) {
     const size_t i = saved++;
     if (i >= args.saved.size() || args.saved[i].empty()) return cutter->Take<T>(count);
-    return SequenceElements<T>(args.saved[i]) + offset;
+    return Elements<T>(args.saved[i]) + offset;
   };
   for (size_t t = 0; t < kMostTapes; ++t) {
     const int64_t size = TapeSize(e, t);
@@ -177,7 +167,7 @@ T* RecurrentLayer::FillForward(const ForwardArgs& args, int direction, ScratchCu
     if (carries) {
       pass->initial[s] = initial + static_cast<int64_t>(s) * e.state();
     } else if (bottoms.initial >= 0) {
-      pass->final[s] = SequenceElements<T>(args.outputs[1 + s]) + direction * e.state();
+      pass->final[s] = Elements<T>(args.outputs[1 + s]) + direction * e.state();
     }
   }
   return initial;
@@ -188,27 +178,26 @@ void RecurrentLayer::FillBackward(const BackwardArgs& args, int direction,
                                   BackwardPass<T>* pass) const {
   const Bottoms bottoms = BottomsOf(args.inputs.size());
   const auto input_grad = [&](int i) {
-    return i < 0 ? nullptr : SequenceElements<T>(args.input_grads[static_cast<size_t>(i)]);
+    return i < 0 ? nullptr : Elements<T>(args.input_grads[static_cast<size_t>(i)]);
   };
   ScratchCutter cutter(args.scratch);
   FillPass<T>(args, bottoms, direction, pass);
   const SequenceSize& e = pass->extent;
   CutScratch(BackwardElements(e), &cutter, pass);
-  pass->y = SequenceElements<T>(args.outputs[0]) + direction * e.hidden;
-  pass->dy = SequenceElements<T>(args.output_grads[0]) + direction * e.hidden;
+  pass->y = Elements<T>(args.outputs[0]) + direction * e.hidden;
+  pass->dy = Elements<T>(args.output_grads[0]) + direction * e.hidden;
   size_t saved = 0;
   for (size_t t = 0; t < kMostTapes; ++t) {
     if (cell_.tapes[t] == 0) continue;
-    pass->tapes[t] = SequenceElements<T>(args.saved[saved++]) + direction * TapeSize(e, t);
+    pass->tapes[t] = Elements<T>(args.saved[saved++]) + direction * TapeSize(e, t);
   }
   for (size_t s = 0; s < cell_.states; ++s) {
     if (direction == 0 && Carries(bottoms)) {
-      pass->initial[s] =
-          SequenceElements<T>(args.saved[saved]) + static_cast<int64_t>(s) * e.state();
+      pass->initial[s] = Elements<T>(args.saved[saved]) + static_cast<int64_t>(s) * e.state();
     } else if (bottoms.initial >= 0) {
       T* grad = input_grad(bottoms.initial + static_cast<int>(s));
       if (grad != nullptr) pass->initial_grads[s] = grad + direction * e.state();
-      pass->final_grads[s] = SequenceElements<T>(args.output_grads[1 + s]) + direction * e.state();
+      pass->final_grads[s] = Elements<T>(args.output_grads[1 + s]) + direction * e.state();
     }
   }
   pass->dx = input_grad(0);
@@ -217,7 +206,7 @@ void RecurrentLayer::FillBackward(const BackwardArgs& args, int direction,
   size_t blob = FirstBlob(args.learned.size(), direction);
   for (size_t b = 0; b < kRecurrentBlobs; ++b) {
     if (!Has(static_cast<RecurrentBlob>(b), e)) continue;
-    pass->learned_grads[b] = SequenceElements<T>(args.learned_grads[blob++]);
+    pass->learned_grads[b] = Elements<T>(args.learned_grads[blob++]);
   }
 }
 
