@@ -41,9 +41,8 @@ nb::object ArrayOf(const HeldView& held) {
   const auto dims = held.view.shape().dims();
   const std::vector<size_t> sizes(dims.begin(), dims.end());
   auto owner = std::make_unique<std::shared_ptr<const void>>(held.owner);
-  const nb::capsule capsule(owner.get(), [](void* p) noexcept {
-    delete static_cast<std::shared_ptr<const void>*>(p);
-  });
+  const nb::capsule capsule(
+      owner.get(), [](void* p) noexcept { delete static_cast<std::shared_ptr<const void>*>(p); });
   (void)owner.release();
   const nb::ndarray<nb::numpy> array(held.view.raw(), sizes.size(), sizes.data(), capsule, nullptr,
                                      ElementType(held.view.dtype()));

@@ -27,8 +27,8 @@ Shape ShapeOf(const nb::args& sizes);
 // All layer types, with Python layers. Thread safety: const.
 const Registry& Layers();
 
-// Keeps several threads out of nets that belong together (those of a solver), and a program out of a
-// net that is running: a layer or a callback in Python may look at blobs, but not start a pass.
+// Keeps several threads out of nets that belong together (those of a solver), and a program out of
+// a net that is running: a layer or a callback in Python may look at blobs, but not start a pass.
 class Guard {
  public:
   // Locks, without the GIL while it waits.

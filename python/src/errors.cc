@@ -31,7 +31,9 @@ const char* NameOf(ErrorCode code) {
   return "internal";
 }
 
-nb::object NumberOrNone(int number) { return number > 0 ? nb::object(nb::int_(number)) : nb::none(); }
+nb::object NumberOrNone(int number) {
+  return number > 0 ? nb::object(nb::int_(number)) : nb::none();
+}
 nb::object TextOrNone(const std::string& text) {
   return text.empty() ? nb::none() : nb::object(nb::str(text.c_str()));
 }
@@ -51,7 +53,8 @@ void BindErrors(nb::module_& module) {
   static PyObject* type = nullptr;
   type = PyErr_NewExceptionWithDoc(
       "crema.Error",
-      "An error of Crema. Fields: code ('invalid_argument', 'not_found', ...), file, line, column,\n"
+      "An error of Crema. Fields: code ('invalid_argument', 'not_found', ...), file, line, "
+      "column,\n"
       "layer (None if unknown) of the first problem; problems: all of them, an Error each.",
       PyExc_RuntimeError, nullptr);
   if (type == nullptr) throw nb::python_error();

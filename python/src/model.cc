@@ -1,4 +1,6 @@
 // Trained models in Python.
+#include "inference/model.h"
+
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/tuple.h>
 
@@ -12,7 +14,6 @@
 #include "core/strings.h"
 #include "format/prototxt.h"
 #include "inference/classifier.h"
-#include "inference/model.h"
 #include "log.h"
 
 namespace crema::python {
@@ -172,8 +173,9 @@ void BindModel(nb::module_& module) {
       .def_prop_ro("name", [](const ModelPtr& model) { return model->model().card().name; })
       .def_prop_ro("task", [](const ModelPtr& model) { return model->model().card().task; })
       .def_prop_ro("labels", [](const ModelPtr& model) { return model->model().card().labels; })
-      .def_prop_ro("inputs", [](const ModelPtr& model) { return InfosOf(model->model().inputs()); },
-                   "(name, element type, shape) of each input; -1 means any size.")
+      .def_prop_ro(
+          "inputs", [](const ModelPtr& model) { return InfosOf(model->model().inputs()); },
+          "(name, element type, shape) of each input; -1 means any size.")
       .def_prop_ro("outputs",
                    [](const ModelPtr& model) { return InfosOf(model->model().outputs()); })
       .def("run", &Run, nb::arg("inputs"), "Runs a dict of arrays; returns new arrays.")

@@ -10,8 +10,8 @@
 #include "data/batches/memory_feed.h"
 #include "format/caffemodel.h"
 #include "format/prototxt.h"
-#include "plan/plan.h"
 #include "log.h"
+#include "plan/plan.h"
 
 namespace crema::python {
 namespace {
@@ -127,14 +127,14 @@ double Forward(const NetPtr& net, size_t first, size_t last) {
   const nb::gil_scoped_release released;
   Prepare(net.get());
   const RunningNet running(std::shared_ptr<const void>(net, &net->net->session()));
-  if (net->before_forward.empty() && net->after_forward.empty()) {
+  if (net->callbacks.before_forward.empty() && net->callbacks.after_forward.empty()) {
     return net->net->Forward(first, last);
   }
   double loss = 0;
   for (size_t layer = first; layer <= last; ++layer) {
-    Call(net->before_forward, layer);
+    Call(net->callbacks.before_forward, layer);
     loss += net->net->Forward(layer, layer);
-    Call(net->after_forward, layer);
+    Call(net->callbacks.after_forward, layer);
   }
   return loss;
 }
@@ -144,13 +144,13 @@ void Backward(const NetPtr& net, size_t first, size_t last) {
   const Guard::Run run(*net->guard);
   const nb::gil_scoped_release released;
   const RunningNet running(std::shared_ptr<const void>(net, &net->net->session()));
-  if (net->before_backward.empty() && net->after_backward.empty()) {
+  if (net->callbacks.before_backward.empty() && net->callbacks.after_backward.empty()) {
     return net->net->Backward(last, first);
   }
   for (size_t layer = first + 1; layer-- > last;) {
-    Call(net->before_backward, layer);
+    Call(net->callbacks.before_backward, layer);
     net->net->Backward(layer, layer);
-    Call(net->after_backward, layer);
+    Call(net->callbacks.after_backward, layer);
   }
 }
 
@@ -221,6 +221,27 @@ void ShareWith(const NetPtr& net, const NetPtr& other) {
   net->net->ShareWeightsWith(*other->net);
 }
 
+// Show the garbage collector the callbacks, which may refer to their net.
+int TraverseNet(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(self)) return 0;
+  const NetCallbacks& all = nb::inst_ptr<Net>(self)->callbacks;
+  for (const auto* list :
+       {&all.before_forward, &all.after_forward, &all.before_backward, &all.after_backward}) {
+    for (const nb::object& callback : *list) Py_VISIT(callback.ptr());
+  }
+  return 0;
+}
+
+int ClearNet(PyObject* self) {
+  nb::inst_ptr<Net>(self)->callbacks = {};
+  return 0;
+}
+
+PyType_Slot kNetSlots[] = {{Py_tp_traverse, reinterpret_cast<void*>(TraverseNet)},
+                           {Py_tp_clear, reinterpret_cast<void*>(ClearNet)},
+                           {0, nullptr}};
+
 void BindLayer(nb::module_& module) {
   nb::class_<NetLayer>(module, "NetLayer", "A layer of a net.")
       .def_prop_ro("name", [](const NetLayer& layer) { return layer.Planned().name(); })
@@ -245,6 +266,16 @@ void BindLayer(nb::module_& module) {
 
 }  // namespace
 
+std::vector<nb::object>& NetCallbacks::At(const std::string& event) {
+  if (event == "before_forward") return before_forward;
+  if (event == "after_forward") return after_forward;
+  if (event == "before_backward") return before_backward;
+  if (event == "after_backward") return after_backward;
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat("a net has no event '", event,
+              "'; it has before_forward, after_forward, before_backward, after_backward"));
+}
+
 std::shared_ptr<Net> NetOf(std::shared_ptr<Guard> guard, std::shared_ptr<Session> session) {
   auto net = std::make_shared<Net>();
   net->guard = std::move(guard);
@@ -254,7 +285,8 @@ std::shared_ptr<Net> NetOf(std::shared_ptr<Guard> guard, std::shared_ptr<Session
 
 void BindNet(nb::module_& module) {
   BindLayer(module);
-  nb::class_<Net>(module, "Net", "A net whose blobs a program reads and writes between layers.")
+  nb::class_<Net>(module, "Net", nb::type_slots(kNetSlots),
+                  "A net whose blobs a program reads and writes between layers.")
       .def_static("open", &OpenFile, nb::arg("path"), nb::arg("phase"), nb::arg("level") = 0,
                   nb::arg("stages") = std::vector<std::string>(),
                   nb::arg("weights") = std::vector<std::string>(), nb::arg("threads") = 0,
@@ -294,14 +326,9 @@ void BindNet(nb::module_& module) {
       .def("share_with", &ShareWith)
       .def("describe", [](const NetPtr& net) { return DescribePlan(net->net->plan()); })
       .def("to_text", [](const NetPtr& net) { return PrintText(net->net->plan().written); })
-      .def("add_callback",
-           [](const NetPtr& net, const std::string& when, nb::object callback) {
-             std::vector<nb::object>* const list = when == "before_forward"    ? &net->before_forward
-                                                   : when == "after_forward"   ? &net->after_forward
-                                                   : when == "before_backward" ? &net->before_backward
-                                                                               : &net->after_backward;
-             list->push_back(std::move(callback));
-           });
+      .def("add_callback", [](const NetPtr& net, const std::string& event, nb::object callback) {
+        net->callbacks.At(event).push_back(std::move(callback));
+      });
 }
 
 }  // namespace crema::python

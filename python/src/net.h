@@ -11,14 +11,21 @@
 
 namespace crema::python {
 
+// Functions that are called with the index of a layer before and after it runs.
+struct NetCallbacks {
+  std::vector<nb::object> before_forward, after_forward, before_backward, after_backward;
+
+  // Returns the list of an event, by its name. Throws kInvalidArgument.
+  std::vector<nb::object>& At(const std::string& event);
+};
+
 // Thread safety: any number of threads; the guard lets in one at a time.
 struct Net {
   std::shared_ptr<Guard> guard;  // shared by the nets of a solver
   std::shared_ptr<PythonObjects> objects = std::make_shared<PythonObjects>();
   std::unique_ptr<InteractiveNet> net;
   std::vector<nb::object> arrays;  // that a MemoryData layer reads
-  // Called with the index of a layer before and after it runs.
-  std::vector<nb::object> before_forward, after_forward, before_backward, after_backward;
+  NetCallbacks callbacks;
 };
 
 std::shared_ptr<Net> NetOf(std::shared_ptr<Guard> guard, std::shared_ptr<Session> session);

@@ -27,7 +27,8 @@ void Resize(size_t count, LayerBlobs* blobs) {
 
 nb::object MakeObject(const LayerParameter& param) {
   const PythonParameter& python = param.python_param();
-  const nb::object type = nb::module_::import_(python.module().c_str()).attr(python.layer().c_str());
+  const nb::object type =
+      nb::module_::import_(python.module().c_str()).attr(python.layer().c_str());
   nb::object object = type(nb::none());
   object.attr("param_str") = nb::str(python.param_str().c_str());
   object.attr("phase") = static_cast<int>(param.phase());
@@ -161,10 +162,12 @@ const PythonLayer* AsPython(const PlannedLayer& layer) {
 
 void LayerBlob::Reshape(const Shape& shape) {
   if (!data_.empty() && shape.count() > data_.count()) {
-    Fail(ErrorCode::kOutOfMemory,
-         StrCat("a Python layer reshapes a top to ", ToString(shape), " during a pass, and the plan "
-                "has memory for ", data_.count(), " elements; reshape inputs of the net first, or "
-                "start with the largest shape"));
+    Fail(ErrorCode::kOutOfMemory, StrCat("a Python layer reshapes a top to ", ToString(shape),
+                                         " during a pass, and the plan "
+                                         "has memory for ",
+                                         data_.count(),
+                                         " elements; reshape inputs of the net first, or "
+                                         "start with the largest shape"));
   }
   shape_ = shape;
 }

@@ -44,8 +44,8 @@ struct LayerBlobs {
   std::vector<std::shared_ptr<LayerBlob>> blobs;
 };
 
-// An object of the user's class and its blobs. It outlives a plan: the layer of the next plan of the
-// same net takes it over.
+// An object of the user's class and its blobs. It outlives a plan: the layer of the next plan of
+// the same net takes it over.
 struct PythonObject {
   nb::object object;
   bool is_set_up = false;
@@ -62,8 +62,8 @@ struct PythonObject {
 // By layer name.
 using PythonObjects = std::map<std::string, std::shared_ptr<PythonObject>>;
 
-// While it lives, layers that this thread makes for the phase TRAIN, or for both, take their objects
-// from `objects`, and leave new ones there.
+// While it lives, layers that this thread makes for the phase TRAIN, or for both, take their
+// objects from `objects`, and leave new ones there.
 class ReuseObjects {
  public:
   ReuseObjects(PythonObjects* objects, bool both_phases);

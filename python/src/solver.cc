@@ -1,6 +1,9 @@
 // Training runs in Python.
+#include "solvers/solver.h"
+
 #include <nanobind/stl/optional.h>
 
+#include <array>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -12,7 +15,6 @@
 #include "log.h"
 #include "net.h"
 #include "solvers/caffe_log.h"
-#include "solvers/solver.h"
 #include "solvers/solver_config.h"
 #include "solvers/training_observer.h"
 
@@ -66,6 +68,15 @@ class Callbacks final : public TrainingObserver {
     event["model"] = model;
     event["state"] = state;
     for (const nb::object& function : on_snapshot) function(event);
+  }
+
+  // The functions of each event, by its name.
+  std::array<std::pair<const char*, Functions*>, 5> Lists() {
+    return {{{"start", &on_start},
+             {"gradients", &on_gradients},
+             {"iteration", &on_iteration},
+             {"test", &on_test},
+             {"snapshot", &on_snapshot}}};
   }
 
   Functions on_start, on_gradients, on_iteration, on_test, on_snapshot;
@@ -162,45 +173,55 @@ nb::list TestNets(const SolverPtr& solver) {
 }
 
 void AddCallback(const SolverPtr& solver, const std::string& event, nb::object function) {
-  Callbacks& all = solver->callbacks;
-  const std::pair<const char*, Callbacks::Functions*> lists[] = {{"start", &all.on_start},
-                                                                 {"gradients", &all.on_gradients},
-                                                                 {"iteration", &all.on_iteration},
-                                                                 {"test", &all.on_test},
-                                                                 {"snapshot", &all.on_snapshot}};
-  for (const auto& [name, functions] : lists) {
+  for (const auto& [name, functions] : solver->callbacks.Lists()) {
     if (event == name) return functions->push_back(std::move(function));
   }
   Fail(ErrorCode::kInvalidArgument,
        "a solver has no event '" + event + "'; it has start, gradients, iteration, test, snapshot");
 }
 
+// Show the garbage collector the callbacks, which may refer to their solver.
+int TraverseSolver(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(self)) return 0;
+  for (const auto& [name, functions] : nb::inst_ptr<PySolver>(self)->callbacks.Lists()) {
+    for (const nb::object& function : *functions) Py_VISIT(function.ptr());
+  }
+  return 0;
+}
+
+int ClearSolver(PyObject* self) {
+  for (const auto& [name, functions] : nb::inst_ptr<PySolver>(self)->callbacks.Lists()) {
+    functions->clear();
+  }
+  return 0;
+}
+
+PyType_Slot kSolverSlots[] = {{Py_tp_traverse, reinterpret_cast<void*>(TraverseSolver)},
+                              {Py_tp_clear, reinterpret_cast<void*>(ClearSolver)},
+                              {0, nullptr}};
+
 }  // namespace
 
 void BindSolver(nb::module_& module) {
-  nb::class_<PySolver>(module, "Solver", "A training run.")
+  nb::class_<PySolver>(module, "Solver", nb::type_slots(kSolverSlots), "A training run.")
       .def_static("open", &OpenFile, nb::arg("path"), nb::arg("type") = "", nb::arg("threads") = 0,
                   nb::arg("seed") = nb::none())
-      .def_static("parse", &OpenText, nb::arg("text"), nb::arg("type") = "",
-                  nb::arg("threads") = 0, nb::arg("seed") = nb::none())
+      .def_static("parse", &OpenText, nb::arg("text"), nb::arg("type") = "", nb::arg("threads") = 0,
+                  nb::arg("seed") = nb::none())
       .def_prop_ro("net",
                    [](const SolverPtr& solver) {
                      return NetOf(solver->guard, SessionOf(solver, &solver->solver->session()));
                    })
       .def_prop_ro("test_nets", &TestNets)
-      .def_prop_ro("iteration",
-                   [](const SolverPtr& solver) { return solver->solver->iteration(); })
+      .def_prop_ro("iteration", [](const SolverPtr& solver) { return solver->solver->iteration(); })
       .def_prop_ro("rate", [](const SolverPtr& solver) { return solver->solver->rate(); })
-      .def_prop_ro("text",
-                   [](const SolverPtr& solver) {
-                     return PrintText(solver->solver->config().solver.solver);
-                   })
-      .def("solve",
-           [](const SolverPtr& solver) { Train(solver, [](Solver& of) { of.Solve(); }); })
-      .def("step",
-           [](const SolverPtr& solver, int64_t count) {
-             Train(solver, [count](Solver& of) { of.Step(count); });
-           })
+      .def_prop_ro(
+          "text",
+          [](const SolverPtr& solver) { return PrintText(solver->solver->config().solver.solver); })
+      .def("solve", [](const SolverPtr& solver) { Train(solver, [](Solver& of) { of.Solve(); }); })
+      .def("step", [](const SolverPtr& solver,
+                      int64_t count) { Train(solver, [count](Solver& of) { of.Step(count); }); })
       .def("update",
            [](const SolverPtr& solver) { Train(solver, [](Solver& of) { of.Update(); }); })
       .def("snapshot",
@@ -218,8 +239,8 @@ void BindSolver(nb::module_& module) {
              TestReport report;
              Train(solver, [&](Solver& of) {
                if (net >= of.test_count()) {
-                 Fail(ErrorCode::kNotFound, "the run has " + std::to_string(of.test_count()) +
-                                                " test nets");
+                 Fail(ErrorCode::kNotFound,
+                      "the run has " + std::to_string(of.test_count()) + " test nets");
                }
                report = of.Test(net);
              });

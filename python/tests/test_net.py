@@ -1,0 +1,195 @@
+import gc
+import os
+import threading
+
+import numpy as np
+import pytest
+
+import crema
+from conftest import NET
+
+
+def open_net(phase=0, text=NET):
+    net = crema.Net.parse(text, phase)
+    return net, dict(zip(net.blob_names, net.blob_list()))
+
+
+def last(net):
+    return len(net.layer_names) - 1
+
+
+def test_arrays_are_views_of_the_net():
+    net, blobs = open_net()
+    blobs["data"].data[...] = 1
+    assert (blobs["data"].data == 1).all()
+    net.forward(0, last(net))
+    np.testing.assert_allclose(blobs["prob"].data.sum(axis=1), 1, rtol=1e-6)
+    blobs["prob"].diff[...] = np.eye(4, dtype=np.float32)[:2]
+    net.backward(last(net), 0)
+    assert np.abs(blobs["data"].diff).max() > 0
+
+
+def test_arrays_outlive_their_net():
+    net, blobs = open_net()
+    array = blobs["data"].data
+    array[...] = 3
+    weights = net.layer_list()[1].blobs[0].data
+    before = weights.copy()
+    del net, blobs
+    gc.collect()
+    assert (array == 3).all()
+    np.testing.assert_array_equal(weights, before)
+
+
+def test_reshape_keeps_old_arrays_and_changes_later_blobs():
+    net, blobs = open_net()
+    old = blobs["data"].data
+    old[...] = 5
+    blobs["data"].reshape(7, 3)
+    assert blobs["data"].shape == (7, 3)
+    net.reshape()
+    assert blobs["prob"].shape == (7, 4)
+    assert (old == 5).all() and old.shape == (2, 3)
+
+
+def test_errors_have_code_and_place():
+    with pytest.raises(crema.Error) as caught:
+        crema.Net.parse('name: "x"\nlayer { name: "a" type: "ReLUU" bottom: "b" top: "c" }', 0)
+    error = caught.value
+    assert (error.code, error.line) == ("invalid_argument", 2)
+    assert "ReLU" in str(error)
+    assert len(error.problems) >= 1
+    assert isinstance(error, RuntimeError)
+    with pytest.raises(crema.Error) as caught:
+        crema.Net.open("/nothing.prototxt", 0)
+    assert caught.value.code == "not_found"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda net, blobs: net.forward(0, 99),
+        lambda net, blobs: net.forward(2, 1),
+        lambda net, blobs: net.forward(-1, 1),
+        lambda net, blobs: net.tops(99),
+        lambda net, blobs: blobs["prob"].reshape(1),
+        lambda net, blobs: blobs["data"].reshape(-2, 3),
+        lambda net, blobs: blobs["data"].reshape(2**31, 2**31),
+        lambda net, blobs: blobs["data"].reshape("a"),
+        lambda net, blobs: net.load(["/nothing"]),
+        lambda net, blobs: net.save("/nothing/there"),
+        lambda net, blobs: net.layer_list()[1].blobs[0].reshape(3),
+        lambda net, blobs: net.loss_weight("nothing"),
+        lambda net, blobs: net.set_arrays("data", np.zeros(3, "f"), np.zeros(3, "f")),
+        lambda net, blobs: net.add_callback("never", print),
+    ],
+)
+def test_wrong_calls_are_errors_and_the_net_remains(call):
+    net, blobs = open_net()
+    with pytest.raises((crema.Error, TypeError, IndexError, RuntimeError)):
+        call(net, blobs)
+    net.forward(0, last(net))
+
+
+def test_a_layer_that_rejects_a_shape_leaves_the_net_as_it_was():
+    net, blobs = open_net()
+    blobs["data"].reshape(2, 5)
+    with pytest.raises(crema.Error, match="weight is 4x3"):
+        net.reshape()
+    assert blobs["data"].shape == (2, 3)
+    net.forward(0, last(net))
+
+
+def test_weights_are_saved_loaded_and_shared(tmp_path):
+    net, _ = open_net()
+    for name, hdf5 in (("a.caffemodel", False), ("a.h5", True)):
+        path = str(tmp_path / name)
+        net.save(path, hdf5=hdf5)
+        other, _ = open_net()
+        other.layer_list()[1].blobs[0].data[...] = 0
+        other.load([path])
+        np.testing.assert_array_equal(
+            other.layer_list()[1].blobs[0].data, net.layer_list()[1].blobs[0].data
+        )
+    other.share_with(net)
+    net.layer_list()[1].blobs[0].data[...] = 9
+    assert (other.layer_list()[1].blobs[0].data == 9).all()
+    net.share_with(net)
+    net.forward(0, last(net))
+
+
+def test_callbacks_see_each_layer_and_may_throw():
+    net, blobs = open_net()
+    seen = []
+    net.add_callback("before_forward", lambda layer: seen.append(("before", layer)))
+    net.add_callback("after_forward", lambda layer: seen.append(("after", layer)))
+    net.forward(1, 2)
+    assert seen == [("before", 1), ("after", 1), ("before", 2), ("after", 2)]
+
+    def fail(layer):
+        raise KeyError("mine")
+
+    net.add_callback("after_forward", fail)
+    with pytest.raises(KeyError, match="mine"):
+        net.forward(0, last(net))
+
+
+def test_a_callback_cannot_run_or_change_its_net():
+    net, blobs = open_net()
+    errors = []
+
+    def call(layer):
+        assert blobs["data"].data.shape == (2, 3)
+        for attempt in (lambda: net.forward(0, 1), lambda: blobs["data"].reshape(9, 3)):
+            with pytest.raises(crema.Error) as caught:
+                attempt()
+            errors.append(caught.value)
+
+    net.add_callback("before_forward", call)
+    net.forward(0, 0)
+    assert [error.code for error in errors] == ["invalid_argument"] * 2
+
+
+def test_threads_share_a_net_one_at_a_time():
+    net, blobs = open_net()
+
+    def work():
+        for _ in range(50):
+            net.forward(0, last(net))
+            assert blobs["prob"].data.shape == (2, 4)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_a_forked_process_runs_a_net_of_its_own():
+    net, _ = open_net()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            own, _ = open_net()
+            own.forward(0, last(own))
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_opening_and_closing_does_not_leak():
+    def resident():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1])
+
+    for _ in range(200):
+        open_net()
+    gc.collect()
+    before = resident()
+    for _ in range(2000):
+        net, blobs = open_net()
+        net.forward(0, last(net))
+    gc.collect()
+    assert resident() - before < 500  # pages: 1 KB a net would be 500

@@ -1,0 +1,104 @@
+import numpy as np
+import pytest
+
+import crema
+
+
+def net_with(layer, param_str="", bottom="data", phase=0):
+    source = 'layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 2 dim: 3 } } }'
+    net = crema.Net.parse(
+        f"""force_backward: true
+        {source if bottom else ""}
+        layer {{ name: "py" type: "Python" {f'bottom: "{bottom}"' if bottom else ""} top: "out"
+          python_param {{ module: "layers_for_tests" layer: "{layer}" param_str: "{param_str}" }} }}
+        layer {{ name: "after" type: "Power" bottom: "out" top: "after" power_param {{ scale: 2 }} }}
+        """,
+        phase,
+    )
+    return net, dict(zip(net.blob_names, net.blob_list()))
+
+
+def run(net):
+    return net.forward(0, len(net.layer_names) - 1)
+
+
+def test_computes_forward_and_backward():
+    net, blobs = net_with("Times", "10")
+    blobs["data"].data[...] = 3
+    run(net)
+    assert (blobs["after"].data == 60).all()
+    blobs["after"].diff[...] = 1
+    net.backward(2, 0)
+    assert (blobs["data"].diff == 20).all()
+
+
+def test_follows_the_shapes_of_inputs():
+    net, blobs = net_with("Times", "10")
+    blobs["data"].reshape(50, 3)
+    blobs["data"].data[...] = 1
+    run(net)
+    assert blobs["after"].shape == (50, 3)
+
+
+def test_data_layers_may_grow_from_batch_to_batch_and_keep_their_object():
+    net, blobs = net_with("Growing", bottom="")
+    import layers_for_tests
+
+    layers_for_tests.Growing.setups = 1
+    for count in range(5):
+        run(net)
+        assert blobs["after"].shape == (count + 1, 2)
+        assert (blobs["out"].data == count).all()
+    assert layers_for_tests.Growing.setups == 1
+
+
+def test_parameters_start_as_setup_set_them_and_are_saved(tmp_path):
+    net, blobs = net_with("Learning")
+    parameter = net.layer_list()[1].blobs[0]
+    assert parameter.data[0] == 2
+    blobs["data"].data[...] = 1
+    run(net)
+    assert (blobs["out"].data == 2).all()
+    blobs["after"].diff[...] = 1
+    net.backward(2, 0)
+    assert parameter.diff[0] == 12
+    parameter.data[...] = 7
+    net.save(str(tmp_path / "w.caffemodel"))
+    other, _ = net_with("Learning")
+    other.load([str(tmp_path / "w.caffemodel")])
+    assert other.layer_list()[1].blobs[0].data[0] == 7
+
+
+@pytest.mark.parametrize("layer, error", [("Failing", "forward of mine"), ("Forgetful", None)])
+def test_exceptions_of_layers_reach_the_caller(layer, error):
+    net, _ = net_with(layer)
+    if error is None:
+        run(net)
+    else:
+        with pytest.raises(ValueError, match=error):
+            run(net)
+
+
+def test_errors_while_planning_reach_the_caller():
+    with pytest.raises(ValueError, match="setup of mine"):
+        net_with("FailingSetup")
+    with pytest.raises(AttributeError):
+        net_with("Nothing")
+    with pytest.raises(ValueError, match="could not convert"):
+        net_with("Times", "no number")
+
+
+def test_a_top_cannot_outgrow_the_plan_during_a_pass():
+    net, _ = net_with("TooLarge")
+    with pytest.raises(crema.Error, match="during a pass") as caught:
+        run(net)
+    assert caught.value.code == "out_of_memory"
+
+
+def test_arrays_kept_by_a_layer_stay_valid():
+    net, blobs = net_with("Times", "1")
+    blobs["data"].data[...] = 4
+    run(net)
+    kept = blobs["out"].data
+    del net, blobs
+    assert np.isfinite(kept).all()

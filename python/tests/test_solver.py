@@ -1,0 +1,107 @@
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+import crema
+
+
+def test_trains_with_callbacks(solver_file):
+    solver = crema.Solver.open(solver_file)
+    seen = {"start": 0, "gradients": 0, "iteration": [], "test": []}
+    solver.add_callback("start", lambda: seen.update(start=seen["start"] + 1))
+    solver.add_callback("gradients", lambda: seen.update(gradients=seen["gradients"] + 1))
+    solver.add_callback("iteration", seen["iteration"].append)
+    solver.add_callback("test", seen["test"].append)
+    solver.solve()
+    assert solver.iteration == 10
+    assert (seen["start"], seen["gradients"], len(seen["iteration"])) == (10, 10, 10)
+    assert [event["iteration"] for event in seen["test"]] == [0, 5, 10]
+    assert seen["iteration"][-1]["loss"] < seen["iteration"][0]["loss"]
+    assert "loss" in seen["test"][0]["outputs"]
+
+
+def test_step_update_and_blobs(solver_file):
+    solver = crema.Solver.open(solver_file)
+    solver.step(3)
+    assert solver.iteration == 3
+    weights = solver.net.layer_list()[1].blobs[0]
+    weights.data[...] = 0
+    weights.diff[...] = 1
+    solver.net.layer_list()[1].blobs[1].diff[...] = 0
+    solver.update()
+    np.testing.assert_allclose(weights.data, -0.1, rtol=1e-6)
+    assert solver.iteration == 3
+    assert (solver.test_nets[0].layer_list()[1].blobs[0].data == weights.data).all()
+
+
+def test_snapshots_are_restored(solver_file, tmp_path):
+    solver = crema.Solver.open(solver_file)
+    files = []
+    solver.add_callback("snapshot", files.append)
+    solver.step(4)
+    solver.snapshot()
+    assert os.path.exists(files[0]["model"])
+    other = crema.Solver.open(solver_file)
+    other.restore(files[0]["state"])
+    assert other.iteration == 4
+    np.testing.assert_array_equal(
+        other.net.layer_list()[1].blobs[0].data, solver.net.layer_list()[1].blobs[0].data
+    )
+
+
+def test_exceptions_of_callbacks_end_the_call_and_not_the_process(solver_file):
+    solver = crema.Solver.open(solver_file)
+
+    def fail(event):
+        raise KeyError("mine")
+
+    solver.add_callback("iteration", fail)
+    with pytest.raises(KeyError, match="mine"):
+        solver.solve()
+
+
+def test_a_callback_may_read_blobs_but_not_train(solver_file):
+    solver = crema.Solver.open(solver_file)
+    errors = []
+
+    def look():
+        assert dict(zip(solver.net.blob_names, solver.net.blob_list()))["ip"].data.shape == (8, 3)
+        with pytest.raises(crema.Error) as caught:
+            solver.step(1)
+        errors.append(caught.value.code)
+
+    solver.add_callback("start", look)
+    solver.step(1)
+    assert errors == ["invalid_argument"]
+
+
+def test_ctrl_c_stops_after_the_iteration(tmp_path, solver_file):
+    text = open(solver_file).read().replace("max_iter: 10", "max_iter: 100000000")
+    text = text.replace("test_interval: 5", "test_interval: 100000000").replace("display: 2", "")
+    solver = crema.Solver.parse(text)
+    timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        solver.solve()
+    assert 0 < solver.iteration < 100000000
+
+
+@pytest.mark.parametrize("text", ["", "net: 3", 'net: "/nothing"', "max_iter: -1"])
+def test_wrong_solvers_are_errors(text):
+    with pytest.raises(crema.Error):
+        crema.Solver.parse(text)
+
+
+def test_wrong_calls_are_errors(solver_file):
+    solver = crema.Solver.open(solver_file)
+    with pytest.raises(crema.Error):
+        solver.restore("/nothing")
+    with pytest.raises(crema.Error):
+        solver.test(7)
+    with pytest.raises(crema.Error):
+        solver.add_callback("never", print)
+    with pytest.raises(TypeError):
+        solver.step("x")
