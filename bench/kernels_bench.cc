@@ -264,9 +264,9 @@ void ConvOneDnn(benchmark::State& state, const Convolution& c) {
                     .threads = Threads(state)});
   Floats x(c.InCount()), y(c.OutCount()), weight(c.WeightCount()), bias(c.outputs);
   Floats scratch(static_cast<int64_t>(conv.ForwardScratch() / sizeof(float)));
-  const ConvLearned learned{.weight = weight.data(), .bias = bias.data()};
+  const ConvParameters parameters{.weight = weight.data(), .bias = bias.data()};
   Time(state, c.Operations(), c.Bytes(), [&] {
-    conv.Forward(x.data(), learned, nullptr, y.data(), true,
+    conv.Forward(x.data(), parameters, nullptr, y.data(), true,
                  {reinterpret_cast<std::byte*>(scratch.data()), conv.ForwardScratch()});
   });
 }

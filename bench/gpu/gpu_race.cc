@@ -202,13 +202,13 @@ std::string ImplementationsOf(const Plan& plan) {
 
 void Describe(const Plan& plan) {
   int64_t macs = 0;
-  int64_t learned = 0;
+  int64_t parameters = 0;
   for (const PlannedLayer& layer : plan.layers) macs += layer.info.macs;
-  for (const LearnedSlot& slot : plan.learned) {
-    if (!slot.statistic) learned += slot.shape.count();
+  for (const ParameterSlot& slot : plan.parameters) {
+    if (!slot.statistic) parameters += slot.shape.count();
   }
   std::printf("{\"macs\": %lld, \"learned\": %lld, \"implementations\": {%s}}\n",
-              static_cast<long long>(macs), static_cast<long long>(learned),
+              static_cast<long long>(macs), static_cast<long long>(parameters),
               ImplementationsOf(plan).c_str());
   std::fflush(stdout);
 }

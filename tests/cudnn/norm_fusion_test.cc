@@ -315,8 +315,8 @@ TEST_F(BatchNormFuser, SmallVariancesAreMeasured) {
     session.Forward();
     session.ReturnStatistics();
     std::vector<float> variances;
-    for (size_t s = 0; s < plan->learned.size(); ++s) {
-      if (plan->learned[s].role == "variance sum") {
+    for (size_t s = 0; s < plan->parameters.size(); ++s) {
+      if (plan->parameters[s].role == "variance sum") {
         variances = ValuesOf(std::as_const(*weights).blob(s));
       }
     }

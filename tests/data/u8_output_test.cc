@@ -288,7 +288,7 @@ TEST_F(U8OutputTest, GradientsAreThoseOfTheFloatPath) {
   for (int step = 0; step < 3; ++step) {
     EXPECT_EQ(floats->Forward(), bytes->Forward());
     for (Session* session : {floats.get(), bytes.get()}) {
-      session->ZeroLearnedGradients();
+      session->ZeroParameterGradients();
       session->Backward();
     }
     EXPECT_EQ(BytesOf(floats->Gradient("ip")), BytesOf(bytes->Gradient("ip")));

@@ -55,10 +55,10 @@ Numbers RunPasses(QueueTrace* trace, const std::vector<int64_t>& batches) {
     }
     session.Write(session.MutableData("x"), x.data());
     numbers.losses.push_back(session.Forward());
-    session.ZeroLearnedGradients();
+    session.ZeroParameterGradients();
     session.Backward();
     for (const ConstTensorView& view :
-         {session.Data("drop"), ConstTensorView(session.LearnedGradient(0))}) {
+         {session.Data("drop"), ConstTensorView(session.ParameterGradient(0))}) {
       numbers.values.push_back(test::ValuesOf(**std::make_unique<HostView>(session, view)));
     }
   }

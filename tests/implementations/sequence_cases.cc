@@ -63,9 +63,9 @@ ImplementationCase RecurrentCase(const LayerType& type, Draw& draw) {
   if (exposed) result.sample.outputs = 1 + states;
   result.forward_terms = inputs + size;
   result.input_terms = 4 * size;
-  result.learned_terms = steps * streams;
+  result.parameter_terms = steps * streams;
   // With larger weights the rounding error of a step would grow in later steps.
-  result.learned_factor = 0x1p-4;
+  result.parameter_factor = 0x1p-4;
   result.amplification = 4;
   return result;
 }

@@ -77,11 +77,11 @@ std::vector<std::vector<float>> NumbersOf(const std::shared_ptr<const Plan>& pla
   session.Forward();
   std::vector<std::vector<float>> numbers = {test::ValuesOf(session.DataOf(plan->outputs[0]))};
   if (!plan->options.backward) return numbers;
-  session.ZeroLearnedGradients();
+  session.ZeroParameterGradients();
   session.Backward();
   numbers.push_back(test::ValuesOf(session.Gradient("x")));
-  for (size_t s = 0; s < plan->learned.size(); ++s) {
-    numbers.push_back(test::ValuesOf(session.LearnedGradient(s)));
+  for (size_t s = 0; s < plan->parameters.size(); ++s) {
+    numbers.push_back(test::ValuesOf(session.ParameterGradient(s)));
   }
   return numbers;
 }

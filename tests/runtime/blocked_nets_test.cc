@@ -54,10 +54,10 @@ Numbers RunNet(const std::string& text, Phase phase, const PlanOptions& options,
     session.Forward();
     for (int v : plan->outputs) numbers.outputs.push_back(ValuesOf(session.DataOf(v)));
     if (!options.backward) continue;
-    session.ZeroLearnedGradients();
+    session.ZeroParameterGradients();
     session.Backward();
-    for (size_t s = 0; s < plan->learned.size(); ++s) {
-      const TensorView gradient = session.LearnedGradient(s);
+    for (size_t s = 0; s < plan->parameters.size(); ++s) {
+      const TensorView gradient = session.ParameterGradient(s);
       numbers.gradients.push_back(gradient.empty() ? std::vector<float>() : ValuesOf(gradient));
     }
   }
@@ -113,14 +113,14 @@ std::vector<std::vector<float>> Iterate(const std::string& text, const PlanOptio
   std::vector<std::vector<float>> numbers;
   for (uint64_t i = 0; i < 3; ++i) {
     FillInput(&session, "x", i);
-    session.ZeroLearnedGradients();
+    session.ZeroParameterGradients();
     numbers.push_back({static_cast<float>(session.Forward())});
     session.Backward();
   }
-  for (size_t s = 0; s < plan->learned.size(); ++s) {
-    const TensorView gradient = session.LearnedGradient(s);
+  for (size_t s = 0; s < plan->parameters.size(); ++s) {
+    const TensorView gradient = session.ParameterGradient(s);
     if (!gradient.empty()) numbers.push_back(ValuesOf(gradient));
-    if (plan->learned[s].statistic) numbers.push_back(ValuesOf(weights->blob(s)));
+    if (plan->parameters[s].statistic) numbers.push_back(ValuesOf(weights->blob(s)));
   }
   return numbers;
 }

@@ -84,7 +84,7 @@ TEST(Load, SkippedLayersKeepTheirValues) {
   EXPECT_EQ(target.Values(2), before);
   EXPECT_EQ(target.Values(0).size(), 12u);
   EXPECT_EQ(target.Values(0)[5], model.layer(1).blobs(0).data(5));
-  EXPECT_EQ(report.learned, 4);
+  EXPECT_EQ(report.parameters, 4);
   EXPECT_EQ(report.filled, (std::set<int>{0, 1}));
   EXPECT_NE(DescribeLoad(report, "m").find("  skipped     b: blob 0 (weight) is 6x4"),
             std::string::npos)
@@ -160,7 +160,7 @@ TEST(Load, AdaptBlobsIsAskedFirst) {
     if (written.name() == "broken") Fail(ErrorCode::kDataLoss, "the fork wrote nonsense");
     // This fork stores the bias first, and a third blob.
     if (blobs->size() != 3) return;
-    EXPECT_EQ(info.learned.size(), 2u);
+    EXPECT_EQ(info.parameters.size(), 2u);
     blobs->pop_back();
     std::swap((*blobs)[0], (*blobs)[1]);
   };

@@ -40,9 +40,9 @@ class CenterLoss final : public Layer {
                                " labels, but the labels have shape ", ToString(labels)));
     }
     LayerInfo info = LossInfo(context, 1);
-    info.learned = {{.role = "centers",
-                     .shape = Shape{classes_, extent.inner},
-                     .filler = param().center_loss_param().center_filler()}};
+    info.parameters = {{.role = "centers",
+                        .shape = Shape{classes_, extent.inner},
+                        .filler = param().center_loss_param().center_filler()}};
     return info;
   }
 
@@ -57,7 +57,7 @@ class CenterLoss final : public Layer {
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* x = args.inputs[0].data<T>();
       const T* labels = args.inputs[1].data<T>();
-      const T* centers = args.learned[0].data<T>();
+      const T* centers = args.parameters[0].data<T>();
       const double sum =
           SumItems(args.context.threads(), extent.outer, ItemGrain(extent.inner),
                    [&](int64_t n, double part) {
@@ -73,7 +73,7 @@ class CenterLoss final : public Layer {
     CheckLabels(*this, args.inputs[1], Rule());
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       if (!args.input_grads[0].empty()) FeatureGradient<T>(args);
-      if (!args.learned_grads[0].empty()) AddCenterUpdate<T>(args);
+      if (!args.parameter_grads[0].empty()) AddCenterUpdate<T>(args);
     });
   }
 
@@ -98,7 +98,7 @@ class CenterLoss final : public Layer {
     const SoftmaxSize extent = SizesOf(args.inputs[0].shape());
     const T* x = args.inputs[0].data<T>();
     const T* labels = args.inputs[1].data<T>();
-    const T* centers = args.learned[0].data<T>();
+    const T* centers = args.parameters[0].data<T>();
     const T scale = static_cast<T>(args.output_grads[0].data<T>()[0] / Items(extent));
     T* dx = args.input_grads[0].data<T>();
     ForItems(args.context.threads(), extent.outer, ItemGrain(extent.inner), [&](int64_t n) {
@@ -114,8 +114,8 @@ class CenterLoss final : public Layer {
     const SoftmaxSize extent = SizesOf(args.inputs[0].shape());
     const T* x = args.inputs[0].data<T>();
     const T* labels = args.inputs[1].data<T>();
-    const T* centers = args.learned[0].data<T>();
-    T* update = args.learned_grads[0].data<T>();
+    const T* centers = args.parameters[0].data<T>();
+    T* update = args.parameter_grads[0].data<T>();
     int64_t* items = ScratchCutter(args.scratch).Take<int64_t>(classes_);
     std::fill_n(items, classes_, 0);
     for (int64_t n = 0; n < extent.outer; ++n) ++items[static_cast<int64_t>(labels[n])];
@@ -154,7 +154,7 @@ std::vector<LayerSample> Samples() {
        .prototxt = "center_loss_param { num_output: 3 }",
        .inputs = {{.shape = {0, 3}}, {.shape = {0}}}},
   };
-  for (LayerSample& sample : samples) sample.learned_gradient = false;
+  for (LayerSample& sample : samples) sample.parameter_gradient = false;
   return samples;
 }
 
@@ -172,7 +172,7 @@ void RegisterCenterLoss(Registry& registry) {
       "features x: items on the axes before center_loss_param.axis, N in all; the "
       "values of one after it",
       "labels: N whole numbers 0..num_output-1, in any shape; no gradient"};
-  type.learned_docs = {
+  type.parameter_docs = {
       "centers: num_output x values of a feature; lr_mult * base_lr is the paper's alpha. Set "
       "decay_mult: 0"};
   type.differences = {

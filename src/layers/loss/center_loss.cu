@@ -73,7 +73,7 @@ void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
   double* parts = cutter.Take<double>(kMostSumParts);
   DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
     const GpuLabels<T> labels(Elements<T>(args.inputs[1]), extent.classes);
-    WriteCosts(queue, extent, Elements<T>(args.inputs[0]), labels, Elements<T>(args.learned[0]),
+    WriteCosts(queue, extent, Elements<T>(args.inputs[0]), labels, Elements<T>(args.parameters[0]),
                costs);
     WriteSumOfCosts(queue, extent.outer, costs, {.fixed = 2 * Items(extent)}, parts,
                     Elements<T>(args.outputs[0]));
@@ -85,14 +85,14 @@ void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
   const SoftmaxSize extent = SizesOf(layer, args.inputs[0].shape());
   DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
     const T* x = Elements<T>(args.inputs[0]);
-    const T* centers = Elements<T>(args.learned[0]);
+    const T* centers = Elements<T>(args.parameters[0]);
     const GpuLabels<T> labels(Elements<T>(args.inputs[1]), extent.classes);
     if (!args.input_grads[0].empty()) {
       FeatureGradient(queue, extent, x, labels, centers, Elements<T>(args.output_grads[0]),
                       Elements<T>(args.input_grads[0]));
     }
-    if (!args.learned_grads[0].empty()) {
-      AddCenterUpdate(queue, extent, x, labels, centers, Elements<T>(args.learned_grads[0]));
+    if (!args.parameter_grads[0].empty()) {
+      AddCenterUpdate(queue, extent, x, labels, centers, Elements<T>(args.parameter_grads[0]));
     }
   });
 }

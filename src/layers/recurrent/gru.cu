@@ -69,7 +69,7 @@ void StepResetBefore(const GpuRun& run, const ForwardPass<T>& pass, int64_t t, c
                      T* reset) {
   const SequenceSize& e = pass.extent;
   const int64_t size = e.hidden;
-  const T* weight = pass.Learned(RecurrentBlob::kHidden);
+  const T* weight = pass.Parameter(RecurrentBlob::kHidden);
   T* step = pass.tape[kGates] + t * e.streams * 3 * size;
   CudaGemm(run.queue, run.dtype, false, true, e.streams, 2 * size, size, before, size, weight, size,
            1, step, 3 * size);
@@ -126,7 +126,7 @@ void StepBackward(const GpuRun& run, const BackwardPass<T>& pass, int64_t t, boo
                   const GruGradients<T>& at) {
   const SequenceSize& e = pass.extent;
   const int64_t size = e.hidden;
-  const T* weight = pass.Learned(RecurrentBlob::kHidden);
+  const T* weight = pass.Parameter(RecurrentBlob::kHidden);
   CudaGemm(run.queue, run.dtype, false, false, e.streams, size, size, at.dproduct + t * e.state(),
            size, weight + 2 * size * size, size, reset_after ? 1 : 0,
            reset_after ? at.dh : at.dreset, size);
@@ -141,13 +141,13 @@ void HiddenWeightGradients(const GpuRun& run, const BackwardPass<T>& pass, bool 
                            const GruGradients<T>& at) {
   const SequenceSize& e = pass.extent;
   const int64_t size = e.hidden;
-  if (T* grad = pass.LearnedGrad(RecurrentBlob::kHidden)) {
+  if (T* grad = pass.ParameterGrad(RecurrentBlob::kHidden)) {
     CudaGemm(run.queue, run.dtype, true, false, 2 * size, size, e.rows(), at.dz, 3 * size,
              at.before, size, 1, grad, size);
     CudaGemm(run.queue, run.dtype, true, false, size, size, e.rows(), at.dproduct, size,
              reset_after ? at.before : at.factor, size, 1, grad + 2 * size * size, size);
   }
-  T* grad = pass.LearnedGrad(RecurrentBlob::kExtraBias);
+  T* grad = pass.ParameterGrad(RecurrentBlob::kExtraBias);
   if (grad == nullptr) return;
   AddColumnSums<T>(run.queue, e.rows(), 2 * size, 3 * size, at.dz, grad);
   AddColumnSums<T>(run.queue, e.rows(), size, size, at.dproduct, grad + 2 * size);
@@ -168,7 +168,8 @@ struct GruSteps {
         StepResetBefore<T>(run, pass, pass.Time(k), before, from_h);
         continue;
       }
-      RepeatRows(run, pass.Learned(RecurrentBlob::kExtraBias), 1, e.streams, width, from_h, width);
+      RepeatRows(run, pass.Parameter(RecurrentBlob::kExtraBias), 1, e.streams, width, from_h,
+                 width);
       AddHiddenProduct<T>(run, pass, width, before, from_h);
       StepResetAfter<T>(run, pass, pass.Time(k), before, from_h);
     }

@@ -146,7 +146,7 @@ void RegisterLSTM(Registry& registry) {
   type.formula =
       "[i f o g] = W_xc x + b_c (+ W_xc_static s) + W_hc (cont h'), i f o: sigmoid, g: tanh; "
       "c = f (cont c') + i g; h = o tanh(c); the output is h";
-  type.learned_docs = {
+  type.parameter_docs = {
       "W_xc: 4D x I, rows in the order i, f, o, g",
       "b_c: 4D",
       "W_xc_static: 4D x S, only with x_static",

@@ -91,7 +91,7 @@ class RecurrentLayer : public Layer {
 
  private:
   void CheckInputs(const InferContext& context, const Bottoms& bottoms) const;
-  std::vector<LearnedBlob> LearnedBlobs(const SequenceSize& extent) const;
+  std::vector<ParameterInfo> ParameterInfos(const SequenceSize& extent) const;
   size_t ScratchSize(const InferContext& context, int64_t cell, bool forward) const;
 
   // Returns the number of elements of one direction of a tape: steps x streams x width.
@@ -138,10 +138,10 @@ void RecurrentLayer::FillPass(const Args& args, const Bottoms& bottoms, int dire
   for (size_t s = 0; bottoms.initial >= 0 && s < cell_.states; ++s) {
     pass->initial[s] = input(bottoms.initial + static_cast<int>(s)) + direction * e.state();
   }
-  size_t blob = FirstBlob(args.learned.size(), direction);
+  size_t blob = FirstBlob(args.parameters.size(), direction);
   for (size_t b = 0; b < kRecurrentBlobs; ++b) {
     if (!Has(static_cast<RecurrentBlob>(b), e)) continue;
-    pass->learned[b] = SequenceElements<T>(args.learned[blob++]);
+    pass->parameters[b] = SequenceElements<T>(args.parameters[blob++]);
   }
 }
 
@@ -214,10 +214,10 @@ void RecurrentLayer::FillBackward(const BackwardArgs& args, int direction,
   pass->dx = input_grad(0);
   pass->dstatic = input_grad(bottoms.x_static);
   pass->accumulate = direction > 0;
-  size_t blob = FirstBlob(args.learned.size(), direction);
+  size_t blob = FirstBlob(args.parameters.size(), direction);
   for (size_t b = 0; b < kRecurrentBlobs; ++b) {
     if (!Has(static_cast<RecurrentBlob>(b), e)) continue;
-    pass->learned_grads[b] = SequenceElements<T>(args.learned_grads[blob++]);
+    pass->parameter_grads[b] = SequenceElements<T>(args.parameter_grads[blob++]);
   }
 }
 

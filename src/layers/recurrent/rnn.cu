@@ -43,11 +43,11 @@ void OutputBackward(const GpuRun& run, const BackwardPass<T>& pass, T* dout, T* 
   const int64_t size = e.hidden;
   OutputSlopes(run, pass, dout);
   CudaGemm(run.queue, run.dtype, false, false, e.rows(), size, size, dout, size,
-           pass.Learned(RecurrentBlob::kExtra), size, 0, dh, size);
-  if (T* grad = pass.LearnedGrad(RecurrentBlob::kExtraBias)) {
+           pass.Parameter(RecurrentBlob::kExtra), size, 0, dh, size);
+  if (T* grad = pass.ParameterGrad(RecurrentBlob::kExtraBias)) {
     AddColumnSums<T>(run.queue, e.rows(), size, size, dout, grad);
   }
-  T* grad = pass.LearnedGrad(RecurrentBlob::kExtra);
+  T* grad = pass.ParameterGrad(RecurrentBlob::kExtra);
   if (grad == nullptr) return;
   CudaGemm(run.queue, run.dtype, true, false, size, size, e.rows(), dout, size, pass.tapes[0], size,
            1, grad, size);
@@ -68,10 +68,10 @@ struct RnnSteps {
       TanhRows(run, e.streams, size, z, size);
     }
     StoreFinal(run, hidden, pass.final[0]);
-    RepeatRows(run, pass.Learned(RecurrentBlob::kExtraBias), 1, e.rows(), size, pass.y,
+    RepeatRows(run, pass.Parameter(RecurrentBlob::kExtraBias), 1, e.rows(), size, pass.y,
                pass.y_stride);
     CudaGemm(run.queue, run.dtype, false, true, e.rows(), size, size, h, size,
-             pass.Learned(RecurrentBlob::kExtra), size, 1, pass.y, pass.y_stride);
+             pass.Parameter(RecurrentBlob::kExtra), size, 1, pass.y, pass.y_stride);
     TanhRows(run, e.rows(), size, pass.y, pass.y_stride);
   }
 

@@ -21,12 +21,12 @@ void CopyOrZero(const T* src, int64_t count, T* dst) {
 template <typename T>
 void ProjectInput(const ForwardPass<T>& pass, int64_t width, T* z) {
   const SequenceSize& e = pass.extent;
-  const T* bias = pass.Learned(RecurrentBlob::kBias);
+  const T* bias = pass.Parameter(RecurrentBlob::kBias);
   T* first = pass.static_scratch;  // initial value of each step of a stream
   if (pass.x_static != nullptr) {
     for (int64_t n = 0; n < e.streams; ++n) std::copy(bias, bias + width, first + n * width);
     Gemm<T>(pass.threads, false, true, e.streams, width, e.statics, T(1), pass.x_static, e.statics,
-            pass.Learned(RecurrentBlob::kStatic), e.statics, T(1), first, width);
+            pass.Parameter(RecurrentBlob::kStatic), e.statics, T(1), first, width);
   }
   for (int64_t row = 0; row < e.rows(); ++row) {
     const T* from = pass.x_static != nullptr ? first + row % e.streams * width : bias;
@@ -36,7 +36,7 @@ void ProjectInput(const ForwardPass<T>& pass, int64_t width, T* z) {
     if (pass.products != nullptr && pass.products->AddInput(pass.x, z)) return;
   }
   Gemm<T>(pass.threads, false, true, e.rows(), width, e.inputs, T(1), pass.x, e.inputs,
-          pass.Learned(RecurrentBlob::kInput), e.inputs, T(1), z, width);
+          pass.Parameter(RecurrentBlob::kInput), e.inputs, T(1), z, width);
 }
 
 template <typename T>
@@ -46,7 +46,7 @@ void AddHiddenProduct(const ForwardPass<T>& pass, int64_t width, const T* h, T* 
   }
   const SequenceSize& e = pass.extent;
   Gemm<T>(pass.threads, false, true, e.streams, width, e.hidden, T(1), h, e.hidden,
-          pass.Learned(RecurrentBlob::kHidden), e.hidden, T(1), z, width);
+          pass.Parameter(RecurrentBlob::kHidden), e.hidden, T(1), z, width);
 }
 
 template <typename T>
@@ -56,7 +56,7 @@ void HiddenProductBackward(const BackwardPass<T>& pass, int64_t width, const T* 
   }
   const SequenceSize& e = pass.extent;
   Gemm<T>(pass.threads, false, false, e.streams, e.hidden, width, T(1), dz, width,
-          pass.Learned(RecurrentBlob::kHidden), e.hidden, T(0), dh, e.hidden);
+          pass.Parameter(RecurrentBlob::kHidden), e.hidden, T(0), dh, e.hidden);
 }
 
 namespace {
@@ -67,14 +67,14 @@ void StaticBackward(const BackwardPass<T>& pass, int64_t width, const T* dz) {
   T* sum = pass.static_scratch;
   std::fill(sum, sum + e.streams * width, T(0));
   AddColumnSums<T>(e.steps, e.streams * width, dz, sum);
-  if (T* grad = pass.LearnedGrad(RecurrentBlob::kStatic)) {
+  if (T* grad = pass.ParameterGrad(RecurrentBlob::kStatic)) {
     Gemm<T>(pass.threads, true, false, width, e.statics, e.streams, T(1), sum, width, pass.x_static,
             e.statics, T(1), grad, e.statics);
   }
   if (pass.dstatic == nullptr) return;
   Gemm<T>(pass.threads, false, false, e.streams, e.statics, width, T(1), sum, width,
-          pass.Learned(RecurrentBlob::kStatic), e.statics, T(pass.accumulate ? 1 : 0), pass.dstatic,
-          e.statics);
+          pass.Parameter(RecurrentBlob::kStatic), e.statics, T(pass.accumulate ? 1 : 0),
+          pass.dstatic, e.statics);
 }
 
 }  // namespace
@@ -82,15 +82,16 @@ void StaticBackward(const BackwardPass<T>& pass, int64_t width, const T* dz) {
 template <typename T>
 void ProjectInputBackward(const BackwardPass<T>& pass, int64_t width, const T* dz) {
   const SequenceSize& e = pass.extent;
-  if (T* grad = pass.LearnedGrad(RecurrentBlob::kInput)) {
+  if (T* grad = pass.ParameterGrad(RecurrentBlob::kInput)) {
     Gemm<T>(pass.threads, true, false, width, e.inputs, e.rows(), T(1), dz, width, pass.x, e.inputs,
             T(1), grad, e.inputs);
   }
-  if (T* grad = pass.LearnedGrad(RecurrentBlob::kBias)) AddColumnSums<T>(e.rows(), width, dz, grad);
+  if (T* grad = pass.ParameterGrad(RecurrentBlob::kBias))
+    AddColumnSums<T>(e.rows(), width, dz, grad);
   if (pass.x_static != nullptr) StaticBackward(pass, width, dz);
   if (pass.dx == nullptr) return;
   Gemm<T>(pass.threads, false, false, e.rows(), e.inputs, width, T(1), dz, width,
-          pass.Learned(RecurrentBlob::kInput), e.inputs, T(pass.accumulate ? 1 : 0), pass.dx,
+          pass.Parameter(RecurrentBlob::kInput), e.inputs, T(pass.accumulate ? 1 : 0), pass.dx,
           e.inputs);
 }
 
@@ -133,7 +134,7 @@ void FinishBackward(const BackwardPass<T>& pass, int64_t width, const HiddenRows
   const SequenceSize& e = pass.extent;
   if (pass.initial_grads[0] != nullptr) CopyOrZero(dh, e.state(), pass.initial_grads[0]);
   ProjectInputBackward(pass, width, dz);
-  T* dweight = pass.LearnedGrad(RecurrentBlob::kHidden);
+  T* dweight = pass.ParameterGrad(RecurrentBlob::kHidden);
   if (dweight == nullptr) return;
   LoadAllHidden(pass, hidden, before);
   Gemm<T>(pass.threads, true, false, width, e.hidden, e.rows(), T(1), dz, width, before, e.hidden,

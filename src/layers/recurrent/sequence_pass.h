@@ -49,7 +49,7 @@ struct SequencePass {
   const T* x = nullptr;
   const T* cont = nullptr;      // steps x streams; null: a batch holds whole sequences
   const T* x_static = nullptr;  // streams x statics
-  BlobPointers<const T> learned{};
+  BlobPointers<const T> parameters{};
   std::array<const T*, kMostStates> initial{};  // streams x hidden; null means zeros
   std::array<const T*, kMostTapes> tapes{};     // for backward: as written by forward
   int64_t y_stride = 0;                         // distance of the rows of y
@@ -57,7 +57,7 @@ struct SequencePass {
   T* scratch = nullptr;                         // as many elements as the cell requests
   SequenceProducts* products = nullptr;         // null means Gemm
 
-  const T* Learned(RecurrentBlob blob) const { return learned[static_cast<size_t>(blob)]; }
+  const T* Parameter(RecurrentBlob blob) const { return parameters[static_cast<size_t>(blob)]; }
   // Returns the time of the k-th step in order of computation.
   int64_t Time(int64_t k) const { return reverse ? extent.steps - 1 - k : k; }
   // Returns one factor per stream on the state before the k-th step; null means that all are 1. A
@@ -84,9 +84,9 @@ struct BackwardPass : SequencePass<T> {
   T* dx = nullptr;                                  // null if not wanted
   T* dstatic = nullptr;                             // null if not wanted
   bool accumulate = false;                          // add to dx and dstatic of the other direction
-  BlobPointers<T> learned_grads{};                  // added to; null if not wanted
+  BlobPointers<T> parameter_grads{};                // added to; null if not wanted
 
-  T* LearnedGrad(RecurrentBlob blob) const { return learned_grads[static_cast<size_t>(blob)]; }
+  T* ParameterGrad(RecurrentBlob blob) const { return parameter_grads[static_cast<size_t>(blob)]; }
 };
 
 // Rows of hidden states; row i begins at data + i * stride.

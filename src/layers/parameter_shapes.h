@@ -21,9 +21,9 @@ inline void GiveShape(const Shape& shape, BlobProto* blob) {
 }
 
 // Does the same for each blob of a layer.
-inline void GiveLearnedShapes(const LayerInfo& info, std::vector<BlobProto>* blobs) {
-  for (size_t i = 0; i < std::min(blobs->size(), info.learned.size()); ++i) {
-    GiveShape(info.learned[i].shape, &(*blobs)[i]);
+inline void GiveParameterShapes(const LayerInfo& info, std::vector<BlobProto>* blobs) {
+  for (size_t i = 0; i < std::min(blobs->size(), info.parameters.size()); ++i) {
+    GiveShape(info.parameters[i].shape, &(*blobs)[i]);
   }
 }
 
