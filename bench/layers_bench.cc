@@ -299,7 +299,7 @@ void Run(benchmark::State& state, const LayerType& type, const LayerSpec& spec,
          const Implementation& implementation, Pass pass) {
   LayerRun run(type, spec, implementation, static_cast<int>(state.range(0)),
                pass != Pass::kForward);
-  if (!run.supported()) return state.SkipWithError("is not for these extents");
+  if (!run.supported()) return state.SkipWithError("is not for these shapes");
   run.Forward();
   for (auto _ : state) pass == Pass::kBackward ? run.Backward() : run.Forward();
   const double passes = pass == Pass::kBackward && spec.data_gradient ? 2 : 1;

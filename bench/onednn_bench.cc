@@ -91,12 +91,12 @@ void InnerProductOneDnn(benchmark::State& state) {
 }
 
 void SoftmaxNative(benchmark::State& state) {
-  const SoftmaxSize extent{state.range(0), state.range(1), state.range(2)};
-  const auto count = static_cast<size_t>(extent.outer * extent.classes * extent.inner);
+  const SoftmaxSize sizes{state.range(0), state.range(1), state.range(2)};
+  const auto count = static_cast<size_t>(sizes.outer * sizes.classes * sizes.inner);
   const int threads = Threads(state, 3);
   std::vector<float> x(count, 0.5F), y(count);
   Time(state, 0, static_cast<int64_t>(8 * count),
-       [&] { SoftmaxForward(threads, extent, x.data(), y.data()); });
+       [&] { SoftmaxForward(threads, sizes, x.data(), y.data()); });
 }
 void SoftmaxOneDnn(benchmark::State& state) {
   const int64_t count = state.range(0) * state.range(1) * state.range(2);

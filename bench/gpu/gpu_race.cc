@@ -32,7 +32,7 @@
 #include "solvers/solver.h"
 
 DEFINE_string(model, "", "the net, a prototxt");
-DEFINE_string(shape, "", "extents of its inputs");
+DEFINE_string(shape, "", "shapes of its inputs");
 DEFINE_string(bounds, "", "inputs that are whole numbers below a bound: label:1000");
 DEFINE_string(mode, "train", "train: forward, backward, update by SGD with momentum; or infer");
 DEFINE_int32(threads, 0, "of the CPU; 0: one for each processor");

@@ -17,7 +17,7 @@ inline void GiveShape(const Shape& shape, BlobProto* blob) {
   blob->clear_height();
   blob->clear_width();
   blob->mutable_shape()->clear_dim();
-  for (int64_t extent : shape.dims()) blob->mutable_shape()->add_dim(extent);
+  for (int64_t dim : shape.dims()) blob->mutable_shape()->add_dim(dim);
 }
 
 // Does the same for each blob of a layer.

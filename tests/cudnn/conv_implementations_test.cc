@@ -303,8 +303,8 @@ layer { name: "s1" type: "Scale" bottom: "c1" top: "s1"
 layer { name: "sum" type: "Eltwise" bottom: "s1" bottom: "x" top: "sum" }
 layer { name: "r1" type: "ReLU" bottom: "sum" top: "y" relu_param { negative_slope: 0.25 } }
 )";
-  const auto nothing_behind_sums = [](const std::vector<std::string>& operations) {
-    return operations.size() > 1 ? "nothing behind sums" : "";
+  const auto nothing_after_sums = [](const std::vector<std::string>& operations) {
+    return operations.size() > 1 ? "nothing after sums" : "";
   };
   for (const Precision precision : {FP32, TF32, BF16}) {
     AskAnew();
@@ -320,7 +320,7 @@ layer { name: "r1" type: "ReLU" bottom: "sum" top: "y" relu_param { negative_slo
     };
     const std::vector<float> fused = run(2);
     run(3);
-    FakeRules().refuse = nothing_behind_sums;
+    FakeRules().refuse = nothing_after_sums;
     FakeCounts().runs.clear();
     const std::vector<float> unfused = run(1);
     EXPECT_EQ(FakeCounts().runs[7], 1);
@@ -334,7 +334,7 @@ TEST_F(CudnnImplementations, OwnCodeFusesWhereCudnnDoesNot) {
   FakeRules().refuse = [](const auto&) { return "not today"; };
   const double native = RunNet(PlanOn(kNet, TEST)).loss;
   FakeRules().refuse = [](const std::vector<std::string>& operations) {
-    return operations.size() > 1 ? "nothing behind sums" : "";
+    return operations.size() > 1 ? "nothing after sums" : "";
   };
   for (const Precision precision : {FP32, BF16}) {
     AskAnew();

@@ -33,9 +33,9 @@ std::string Layer(const std::string& type, const std::string& name, const Names&
   return text + fields + " }\n";
 }
 
-std::string Input(int64_t batch, int64_t channels, int64_t extent) {
+std::string Input(int64_t batch, int64_t channels, int64_t side) {
   return StrCat("layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: ", batch,
-                " dim: ", channels, " dim: ", extent, " dim: ", extent + 3, " } } }\n");
+                " dim: ", channels, " dim: ", side, " dim: ", side + 3, " } } }\n");
 }
 
 std::string Convolution(const std::string& name, const std::string& bottom, int64_t outputs,

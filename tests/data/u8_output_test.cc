@@ -296,7 +296,7 @@ TEST_F(U8OutputTest, GradientsAreThoseOfTheFloatPath) {
   }
 }
 
-TEST_F(U8OutputTest, StepsThatBelongBehindAreRefused) {
+TEST_F(U8OutputTest, FloatingPointStepsAreRefused) {
   const std::string set = WriteRaw(3);
   const auto error = [&](const std::string& transform) {
     return PlanError("layer { " + DataText(set, transform, "output: U8") + " }");

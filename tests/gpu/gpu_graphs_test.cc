@@ -65,7 +65,7 @@ Numbers RunPasses(QueueTrace* trace, const std::vector<int64_t>& batches) {
   return numbers;
 }
 
-TEST(GpuGraphs, ExtentsMayChange) {
+TEST(GpuGraphs, SizesMayChange) {
   const std::vector<int64_t> batches = {4, 4, 4, 4, 2, 2, 2, 4, 2, 3, 3, 3};
   QueueTrace anew{.no_graphs = true}, again;
   const Numbers expected = RunPasses(&anew, batches);

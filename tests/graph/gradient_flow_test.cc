@@ -35,7 +35,7 @@ TEST(GradientFlow, StopsAtTheFirstLayerWithTrainedParameters) {
   EXPECT_FALSE(LayerOf(*plan, "x").backward);
 }
 
-TEST(GradientFlow, FrozenLayersInFrontAreSkipped) {
+TEST(GradientFlow, FrozenFirstLayersGetNoBackwardPass) {
   const std::string frozen = "param { lr_mult: 0 } param { lr_mult: 0 }";
   const auto plan = PlanText(kHead + Ip("a", "x", frozen) + Ip("b", "a") + Loss("b"));
   EXPECT_FALSE(LayerOf(*plan, "a").backward);

@@ -72,8 +72,8 @@ ImplementationCase RecurrentCase(const LayerType& type, Draw& draw) {
 
 ImplementationCase MatMulCase(const LayerType&, Draw& draw) {
   const bool transpose_a = draw.Chance(40), transpose_b = draw.Chance(40);
-  const auto extent = [&] { return draw.Chance(20) ? draw.Int(1, 15) : draw.Int(16, 70); };
-  int64_t m = extent(), n = extent(), k = extent();
+  const auto draw_size = [&] { return draw.Chance(20) ? draw.Int(1, 15) : draw.Int(16, 70); };
+  int64_t m = draw_size(), n = draw_size(), k = draw_size();
   if (draw.Chance(10)) k = draw.Int(256, 600);
   // Axes before the matrices: of both, repeated or missing.
   std::vector<int64_t> a, b;

@@ -195,7 +195,7 @@ TEST(BatchReindexTest, SumsTheGradientsOfRepeatedRows) {
   EXPECT_NE(error.find("is outside an empty range: there are 0 rows"), std::string::npos);
 }
 
-TEST(MatMulTest, RepeatsAxesOfExtentOne) {
+TEST(MatMulTest, RepeatsAxesOfSizeOne) {
   const RunResult result =
       Call("MatMul", {.prototxt = "matmul_param { scale: 2 }",
                       .inputs = {{{2, 1, 2}, {1, 2, 3, 4}}, {{1, 2, 2}, {1, 2, 3, 4}}},
@@ -241,7 +241,7 @@ TEST(CastTest, IntegersAreCutAndBounded) {
   EXPECT_EQ(cast("BOOL"), (Values{1, 1, 1, 1, 1, 1, 0}));
 }
 
-TEST(ArgMaxTest, EqualValuesGiveTheLastAndNanComesBehind) {
+TEST(ArgMaxTest, EqualValuesGiveTheLastIndexAndNanRanksLast) {
   const RunResult result =
       Call("ArgMax", {.prototxt = "argmax_param { top_k: 3 out_max_val: true }",
                       .inputs = {{{1, 5}, {1, kNan, 4, 4, 2}}}});

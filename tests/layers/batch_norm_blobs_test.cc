@@ -19,7 +19,7 @@ BlobProto Blob(const std::vector<float>& values, const std::vector<int64_t>& sha
   BlobProto blob;
   for (float value : values) blob.add_data(value);
   if (shape.empty()) blob.mutable_shape()->add_dim(static_cast<int64_t>(values.size()));
-  for (int64_t extent : shape) blob.mutable_shape()->add_dim(extent);
+  for (int64_t dim : shape) blob.mutable_shape()->add_dim(dim);
   return blob;
 }
 

@@ -16,9 +16,9 @@ namespace {
 
 using test::PlanText;
 
-std::string Input(int channels, int extent) {
+std::string Input(int channels, int side) {
   return StrCat("layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: ",
-                channels, " dim: ", extent, " dim: ", extent, " } } }\n");
+                channels, " dim: ", side, " dim: ", side, " } } }\n");
 }
 
 std::string Conv(const std::string& name, const std::string& bottom, int outputs,

@@ -107,17 +107,17 @@ std::string ImplementationsOf(const Plan& plan) {
 TEST_F(Int8Plans, DoNotDependOnThreadsWhereTheyAreDeterministic) {
   int others = 0;
   const NetParameter net = Run().net;
-  for (const int extent : {4, 8, 16, 32}) {
+  for (const int side : {4, 8, 16, 32}) {
     NetParameter small = net;
     InputParameter* input = small.mutable_layer(0)->mutable_input_param();
-    for (const int axis : {2, 3}) input->mutable_shape(0)->set_dim(axis, extent);
+    for (const int axis : {2, 3}) input->mutable_shape(0)->set_dim(axis, side);
     const auto implementations = [&](int threads, bool deterministic) {
       return ImplementationsOf(
           *PlanOf(small, {.threads = threads, .deterministic = deterministic}));
     };
     for (const int threads : {2, 8, 64}) {
       EXPECT_EQ(implementations(threads, true), implementations(1, true))
-          << extent << ", " << threads;
+          << side << ", " << threads;
       if (implementations(threads, false) != implementations(1, false)) ++others;
     }
   }

@@ -196,11 +196,9 @@ layer { name: 'b' type: 'Convolution' bottom: 'n' top: 'b' convolution_param { n
     GTEST_SKIP() << "no implementation of this build or processor takes blocked blobs";
   }
   for (const char* fields : {"}\n", "batch_norm_param { use_global_stats: false } }\n"}) {
-    for (const std::string& behind : {std::string(), scale, relu, scale + relu}) {
-      const std::string text = head + norm + fields + behind + tail;
-      EXPECT_EQ(FusedOf(text, TEST, options), (behind.empty()           ? 0
-                                               : behind == scale + relu ? 2
-                                                                        : 1));
+    for (const std::string& after : {std::string(), scale, relu, scale + relu}) {
+      const std::string text = head + norm + fields + after + tail;
+      EXPECT_EQ(FusedOf(text, TEST, options), (after.empty() ? 0 : after == scale + relu ? 2 : 1));
       const Numbers plain = RunNet(text, TEST, {.backward = false, .optimize = false});
       ASSERT_NO_FATAL_FAILURE(
           ExpectNear(plain.outputs, RunNet(text, TEST, options).outputs, 1e-4, text));

@@ -44,7 +44,7 @@ NetParameter NetOf(const LayerCase& of, bool recompute) {
       input->mutable_pipeline_param()->set_output(PipelineParameter::U8);
     }
     BlobShape* shape = input->mutable_input_param()->add_shape();
-    for (int64_t extent : spec.shape.dims()) shape->add_dim(extent);
+    for (int64_t dim : spec.shape.dims()) shape->add_dim(dim);
   }
   *net.add_layer() = MakeParameter(of.type(), of.sample().prototxt, of.sample().inputs.size(),
                                    of.sample().outputs);

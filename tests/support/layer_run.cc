@@ -225,7 +225,7 @@ void Workspace::Forward() {
       Complain(StrCat("forward left elements of output ", i, " unwritten"));
     }
     if (!OutputIsInput(i) && !outputs_[i].FillIsZero()) {
-      Complain(StrCat("forward left something behind the last channel of output ", i));
+      Complain(StrCat("forward left something after the last channel of output ", i));
     }
   }
 }
@@ -339,7 +339,7 @@ void Workspace::Backward() {
       Complain(StrCat("backward left elements of input gradient ", i, " unwritten"));
     }
     if (!InputGrad(i).FillIsZero()) {
-      Complain(StrCat("backward left something behind the last channel of input gradient ", i));
+      Complain(StrCat("backward left something after the last channel of input gradient ", i));
     }
     result_.input_grads.back() = InputGrad(i).Values();
   }

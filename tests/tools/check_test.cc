@@ -92,7 +92,7 @@ TEST_F(Check, ATestNetIsLookedAtThoughTheTrainingNetIsBroken) {
   ExpectChecked(2, {"train_lmdb", "label 4 at sample '00000009'"});
 }
 
-TEST_F(Check, WhatIsWrongBehindMissingDataIsFoundToo) {
+TEST_F(Check, ErrorsAreReportedWithAMissingDataSet) {
   Edit("net.prototxt", "scale: 0.00390625", "crop_size: 6 force_gray: true");
   fs::remove_all(temp_.File("train_lmdb"));
   ExpectChecked(2, {"net.prototxt:4:16: layer \"data\": ", "train_lmdb", "1 problem,",

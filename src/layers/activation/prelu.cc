@@ -42,18 +42,18 @@ class PReLU final : public Layer {
   }
 
   void Backward(const BackwardArgs& args) const override {
-    const BroadcastShape extent = SizesOf(args.inputs[0].shape());
+    const BroadcastShape sizes = SizesOf(args.inputs[0].shape());
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* x = args.inputs[0].data<T>();
       const T* dy = args.output_grads[0].data<T>();
       if (!args.parameter_grads[0].empty()) {
         const auto product = [](T v, T d) { return v > 0 ? T(0) : v * d; };
-        AddBroadcastSums(args.context.threads(), extent, product, x, dy,
+        AddBroadcastSums(args.context.threads(), sizes, product, x, dy,
                          args.parameter_grads[0].data<T>());
       }
       if (!args.input_grads[0].empty()) {
         const auto bend = [](T v, T d, T slope) { return v > 0 ? d : slope * d; };
-        Broadcast(args.context.threads(), extent, bend, x, dy, args.input_grads[0].data<T>(),
+        Broadcast(args.context.threads(), sizes, bend, x, dy, args.input_grads[0].data<T>(),
                   args.parameters[0].data<T>());
       }
     });

@@ -33,12 +33,12 @@ class Bias final : public Layer {
 
   void Forward(const ForwardArgs& args) const override {
     const ConstTensorView& bias = args.inputs.size() > 1 ? args.inputs[1] : args.parameters[0];
-    const BroadcastShape extent =
+    const BroadcastShape sizes =
         CoveredSize(*this, args.inputs[0].shape(), bias.shape(), Covered());
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* x = args.inputs[0].data<T>();
       const auto add = [](T v, T, T b) { return v + b; };
-      Broadcast(args.context.threads(), extent, add, x, x, args.outputs[0].data<T>(),
+      Broadcast(args.context.threads(), sizes, add, x, x, args.outputs[0].data<T>(),
                 bias.data<T>());
     });
   }
@@ -49,11 +49,11 @@ class Bias final : public Layer {
     DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
       const T* dy = args.output_grads[0].data<T>();
       if (!bias.empty()) {
-        const BroadcastShape extent =
+        const BroadcastShape sizes =
             CoveredSize(*this, args.output_grads[0].shape(), bias.shape(), Covered());
         if (!learns) std::memset(bias.raw(), 0, bias.bytes());
         const auto first = [](T d, T) { return d; };
-        AddBroadcastSums(args.context.threads(), extent, first, dy, dy, bias.data<T>());
+        AddBroadcastSums(args.context.threads(), sizes, first, dy, dy, bias.data<T>());
       }
       // Last, since dx may share memory with dy.
       if (!args.input_grads[0].empty() && args.input_grads[0].raw() != dy) {

@@ -43,7 +43,7 @@ class Scale final : public Layer, public ChannelAffine {
   void Forward(const ForwardArgs& args) const override {
     const bool learns = args.inputs.size() == 1;
     const ConstTensorView& scale = learns ? args.parameters[0] : args.inputs[1];
-    const BroadcastShape extent =
+    const BroadcastShape sizes =
         CoveredSize(*this, args.inputs[0].shape(), scale.shape(), Covered());
     const int threads = args.context.threads();
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
@@ -51,11 +51,11 @@ class Scale final : public Layer, public ChannelAffine {
       T* y = args.outputs[0].data<T>();
       if (HasBias()) {
         const auto apply = [](T v, T, T s, T b) { return v * s + b; };
-        Broadcast(threads, extent, apply, x, x, y, scale.data<T>(),
+        Broadcast(threads, sizes, apply, x, x, y, scale.data<T>(),
                   args.parameters.back().data<T>());
       } else {
         const auto apply = [](T v, T, T s) { return v * s; };
-        Broadcast(threads, extent, apply, x, x, y, scale.data<T>());
+        Broadcast(threads, sizes, apply, x, x, y, scale.data<T>());
       }
     });
   }
@@ -79,7 +79,7 @@ class Scale final : public Layer, public ChannelAffine {
     const bool learns = args.inputs.size() == 1;
     const ConstTensorView& scale = learns ? args.parameters[0] : args.inputs[1];
     const TensorView& dscale = learns ? args.parameter_grads[0] : args.input_grads[1];
-    const BroadcastShape extent =
+    const BroadcastShape sizes =
         CoveredSize(*this, args.inputs[0].shape(), scale.shape(), Covered());
     const int threads = args.context.threads();
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
@@ -88,15 +88,15 @@ class Scale final : public Layer, public ChannelAffine {
       if (!dscale.empty()) {
         if (!learns) std::memset(dscale.raw(), 0, dscale.bytes());
         const auto product = [](T d, T v) { return d * v; };
-        AddBroadcastSums(threads, extent, product, dy, x, dscale.data<T>());
+        AddBroadcastSums(threads, sizes, product, dy, x, dscale.data<T>());
       }
       if (HasBias() && !args.parameter_grads.back().empty()) {
         const auto first = [](T d, T) { return d; };
-        AddBroadcastSums(threads, extent, first, dy, dy, args.parameter_grads.back().data<T>());
+        AddBroadcastSums(threads, sizes, first, dy, dy, args.parameter_grads.back().data<T>());
       }
       if (!args.input_grads[0].empty()) {
         const auto apply = [](T d, T, T s) { return d * s; };
-        Broadcast(threads, extent, apply, dy, dy, args.input_grads[0].data<T>(), scale.data<T>());
+        Broadcast(threads, sizes, apply, dy, dy, args.input_grads[0].data<T>(), scale.data<T>());
       }
     });
   }

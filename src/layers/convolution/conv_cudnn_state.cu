@@ -208,7 +208,7 @@ void CudnnConvState::GiveToInput(const BackwardArgs& args, size_t i, const void*
   if (spec.norm_gradient) memory.norm = norm;
   Run(queue, memory, &to_input_);
   if (spec.norm_gradient) return;
-  GradientBehindNorm(queue, spec.dtype, layer_.InputGroups(), norm, dx, scratch.fused_sums);
+  MaskNormGradient(queue, spec.dtype, layer_.InputGroups(), norm, dx, scratch.fused_sums);
 }
 
 void CudnnConvState::Backward(const BackwardArgs& args) {

@@ -75,8 +75,8 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
     for (int64_t n = 0; n < sizes.g.batch; n += scratch.images) {
       const int64_t images = std::min(scratch.images, sizes.g.batch - n);
       const void* x = ElementAt(args.inputs[i].raw(), dtype, n * sizes.XImage());
-      const void* dy = CudaBehindRelu(queue, scratch, relu, args, i, n * sizes.YImage(),
-                                      images * sizes.YImage());
+      const void* dy = CudaReluGradient(queue, scratch, relu, args, i, n * sizes.YImage(),
+                                        images * sizes.YImage());
       if (!dbias.empty()) {
         CudaAddBiasGradient(queue, dtype, sizes.Outputs(images), dy, dbias.raw());
       }

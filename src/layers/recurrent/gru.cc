@@ -98,7 +98,7 @@ CREMA_MULTIVERSION void RowHidden(int64_t size, int64_t begin, int64_t end, cons
 // One step with reset_after: `from_h` is W_h h' + b_h.
 template <typename T>
 void StepResetAfter(const ForwardPass<T>& pass, int64_t t, const T* before, const T* from_h) {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   const int64_t size = e.hidden;
   ForRows(pass.threads, e.streams, size, kCellGrain, [&](int64_t s, int64_t begin, int64_t end) {
     const int64_t row = t * e.streams + s;
@@ -111,7 +111,7 @@ void StepResetAfter(const ForwardPass<T>& pass, int64_t t, const T* before, cons
 // One step without reset_after; the gates hold the contribution of x.
 template <typename T>
 void StepResetBefore(const ForwardPass<T>& pass, int64_t t, const T* before, T* reset) {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   const int64_t size = e.hidden;
   const T* weight = pass.Parameter(RecurrentBlob::kHidden);
   T* step = pass.tape[kGates] + t * e.streams * 3 * size;
@@ -130,7 +130,7 @@ void StepResetBefore(const ForwardPass<T>& pass, int64_t t, const T* before, T* 
 
 template <typename T>
 void GruSteps::Forward(const ForwardPass<T>& pass) const {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   const int64_t width = 3 * e.hidden;
   const HiddenRows<T> hidden{pass.y, pass.y_stride};
   T* before = pass.scratch;
@@ -154,7 +154,7 @@ void GruSteps::Forward(const ForwardPass<T>& pass) const {
 template <typename T>
 void GateGradients(const BackwardPass<T>& pass, int64_t t, bool reset_after,
                    const GruGradients<T>& at) {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   const int64_t size = e.hidden;
   ForRows(pass.threads, e.streams, size, kCellGrain, [&](int64_t s, int64_t begin, int64_t end) {
     const int64_t row = t * e.streams + s;
@@ -182,7 +182,7 @@ void GateGradients(const BackwardPass<T>& pass, int64_t t, bool reset_after,
 // Without reset_after: the gradient through r h'.
 template <typename T>
 void ResetGradients(const BackwardPass<T>& pass, int64_t t, const GruGradients<T>& at) {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   const int64_t size = e.hidden;
   Gemm<T>(pass.threads, false, false, e.streams, size, size, T(1), at.dproduct + t * e.state(),
           size, pass.Parameter(RecurrentBlob::kHidden) + 2 * size * size, size, T(0), at.dreset,
@@ -202,7 +202,7 @@ void ResetGradients(const BackwardPass<T>& pass, int64_t t, const GruGradients<T
 template <typename T>
 void HiddenWeightGradients(const BackwardPass<T>& pass, bool reset_after,
                            const GruGradients<T>& at) {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   const int64_t size = e.hidden;
   if (T* grad = pass.ParameterGrad(RecurrentBlob::kHidden)) {
     Gemm<T>(pass.threads, true, false, 2 * size, size, e.rows(), T(1), at.dz, 3 * size, at.before,
@@ -220,7 +220,7 @@ void HiddenWeightGradients(const BackwardPass<T>& pass, bool reset_after,
 
 template <typename T>
 void GruSteps::Backward(const BackwardPass<T>& pass) const {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   const int64_t size = e.hidden;
   const T* weight = pass.Parameter(RecurrentBlob::kHidden);
   const GruGradients<T> at(pass);

@@ -44,12 +44,12 @@ struct LstmSteps {
 // Returns the cells before the k-th step, without the factors; null means zeros.
 template <typename T>
 const T* CellsBefore(const SequencePass<T>& pass, int64_t k, const T* cells) {
-  return k == 0 ? pass.initial[1] : cells + pass.Time(k - 1) * pass.extent.state();
+  return k == 0 ? pass.initial[1] : cells + pass.Time(k - 1) * pass.sizes.state();
 }
 
 template <typename T>
 void LstmSteps::Forward(const ForwardPass<T>& pass) const {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   const int64_t size = e.hidden, width = 4 * size;
   T* gates = pass.tape[kGates];
   T* cells = pass.tape[kCells];
@@ -76,7 +76,7 @@ void LstmSteps::Forward(const ForwardPass<T>& pass) const {
 
 template <typename T>
 void LstmSteps::Backward(const BackwardPass<T>& pass) const {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   const int64_t size = e.hidden, width = 4 * size;
   T* dz = pass.scratch;
   T* before = dz + e.rows() * width;

@@ -32,8 +32,8 @@ bool RecurrentLayer::Carries(const Bottoms& bottoms) const {
   return !recurrent_.expose_hidden() && bottoms.cont >= 0 && !Reverse(0);
 }
 
-bool RecurrentLayer::Has(RecurrentBlob blob, const SequenceSize& extent) const {
-  if (blob == RecurrentBlob::kStatic && extent.statics == 0) return false;
+bool RecurrentLayer::Has(RecurrentBlob blob, const SequenceSize& sizes) const {
+  if (blob == RecurrentBlob::kStatic && sizes.statics == 0) return false;
   return cell_.roles[static_cast<size_t>(blob)] != nullptr;
 }
 

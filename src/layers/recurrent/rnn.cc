@@ -38,7 +38,7 @@ struct RnnSteps {
 
 template <typename T>
 void RnnSteps::Forward(const ForwardPass<T>& pass) const {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   const int64_t size = e.hidden;
   T* h = pass.tape[0];
   const HiddenRows<T> hidden{h, size};
@@ -68,7 +68,7 @@ void RnnSteps::Forward(const ForwardPass<T>& pass) const {
 // b_o.
 template <typename T>
 void OutputBackward(const BackwardPass<T>& pass, T* dout, T* dh) {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   const int64_t size = e.hidden;
   ForRows(pass.threads, e.rows(), size, kCellGrain, [&](int64_t row, int64_t begin, int64_t end) {
     const T* y = pass.y + row * pass.y_stride;
@@ -88,7 +88,7 @@ void OutputBackward(const BackwardPass<T>& pass, T* dout, T* dh) {
 
 template <typename T>
 void RnnSteps::Backward(const BackwardPass<T>& pass) const {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   const int64_t size = e.hidden;
   const T* h = pass.tapes[0];
   T* dout = pass.scratch;

@@ -16,10 +16,10 @@ void TanhRows(const GpuRun& run, int64_t rows, int64_t size, T* data, int64_t st
 // dout = dy (1 - y^2)
 template <typename T>
 void OutputSlopes(const GpuRun& run, const BackwardPass<T>& pass, T* dout) {
-  const int64_t size = pass.extent.hidden, stride = pass.y_stride;
+  const int64_t size = pass.sizes.hidden, stride = pass.y_stride;
   const T* all_y = pass.y;
   const T* dy = pass.dy;
-  ForElements(run.queue, "RnnOutput", pass.extent.rows() * size, [=] CREMA_HOST_DEVICE(int64_t i) {
+  ForElements(run.queue, "RnnOutput", pass.sizes.rows() * size, [=] CREMA_HOST_DEVICE(int64_t i) {
     const int64_t at = i / size * stride + i % size;
     const float y = ToFloat(all_y[at]);
     dout[i] = FromFloat<T>(ToFloat(dy[at]) * (1 - y * y));
@@ -39,7 +39,7 @@ void HiddenSlopes(const GpuRun& run, int64_t count, const T* h, const T* dh, T* 
 // b_o.
 template <typename T>
 void OutputBackward(const GpuRun& run, const BackwardPass<T>& pass, T* dout, T* dh) {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   const int64_t size = e.hidden;
   OutputSlopes(run, pass, dout);
   CudaGemm(run.queue, run.dtype, false, false, e.rows(), size, size, dout, size,
@@ -56,7 +56,7 @@ void OutputBackward(const GpuRun& run, const BackwardPass<T>& pass, T* dout, T* 
 struct RnnSteps {
   template <typename T>
   static void Forward(const GpuRun& run, const RecurrentLayer&, const ForwardPass<T>& pass) {
-    const SequenceSize& e = pass.extent;
+    const SequenceSize& e = pass.sizes;
     const int64_t size = e.hidden;
     T* h = pass.tape[0];
     const StepStart<T> hidden(pass, pass.initial[0], h, size);
@@ -77,7 +77,7 @@ struct RnnSteps {
 
   template <typename T>
   static void Backward(const GpuRun& run, const RecurrentLayer&, const BackwardPass<T>& pass) {
-    const SequenceSize& e = pass.extent;
+    const SequenceSize& e = pass.sizes;
     const int64_t size = e.hidden;
     const T* h = pass.tapes[0];
     T* dout = pass.scratch;

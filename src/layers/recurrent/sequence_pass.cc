@@ -20,7 +20,7 @@ void CopyOrZero(const T* src, int64_t count, T* dst) {
 
 template <typename T>
 void ProjectInput(const ForwardPass<T>& pass, int64_t width, T* z) {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   const T* bias = pass.Parameter(RecurrentBlob::kBias);
   T* first = pass.static_scratch;  // initial value of each step of a stream
   if (pass.x_static != nullptr) {
@@ -44,7 +44,7 @@ void AddHiddenProduct(const ForwardPass<T>& pass, int64_t width, const T* h, T* 
   if constexpr (std::is_same_v<T, float>) {
     if (pass.products != nullptr) return pass.products->AddHidden(h, z);
   }
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   Gemm<T>(pass.threads, false, true, e.streams, width, e.hidden, T(1), h, e.hidden,
           pass.Parameter(RecurrentBlob::kHidden), e.hidden, T(1), z, width);
 }
@@ -54,7 +54,7 @@ void HiddenProductBackward(const BackwardPass<T>& pass, int64_t width, const T* 
   if constexpr (std::is_same_v<T, float>) {
     if (pass.products != nullptr) return pass.products->HiddenGradient(dz, dh);
   }
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   Gemm<T>(pass.threads, false, false, e.streams, e.hidden, width, T(1), dz, width,
           pass.Parameter(RecurrentBlob::kHidden), e.hidden, T(0), dh, e.hidden);
 }
@@ -63,7 +63,7 @@ namespace {
 
 template <typename T>
 void StaticBackward(const BackwardPass<T>& pass, int64_t width, const T* dz) {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   T* sum = pass.static_scratch;
   std::fill(sum, sum + e.streams * width, T(0));
   AddColumnSums<T>(e.steps, e.streams * width, dz, sum);
@@ -81,7 +81,7 @@ void StaticBackward(const BackwardPass<T>& pass, int64_t width, const T* dz) {
 
 template <typename T>
 void ProjectInputBackward(const BackwardPass<T>& pass, int64_t width, const T* dz) {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   if (T* grad = pass.ParameterGrad(RecurrentBlob::kInput)) {
     Gemm<T>(pass.threads, true, false, width, e.inputs, e.rows(), T(1), dz, width, pass.x, e.inputs,
             T(1), grad, e.inputs);
@@ -97,7 +97,7 @@ void ProjectInputBackward(const BackwardPass<T>& pass, int64_t width, const T* d
 
 template <typename T>
 void LoadHidden(const SequencePass<T>& pass, int64_t k, const HiddenRows<T>& hidden, T* out) {
-  const int64_t streams = pass.extent.streams, size = pass.extent.hidden;
+  const int64_t streams = pass.sizes.streams, size = pass.sizes.hidden;
   if (k == 0 && pass.initial[0] == nullptr) {
     std::fill(out, out + streams * size, T(0));
     return;
@@ -121,9 +121,9 @@ void LoadHidden(const SequencePass<T>& pass, int64_t k, const HiddenRows<T>& hid
 
 template <typename T>
 void LoadAllHidden(const SequencePass<T>& pass, const HiddenRows<T>& hidden, T* out) {
-  ParallelFor(pass.threads, pass.extent.steps, 1, [&](int64_t begin, int64_t end, int) {
+  ParallelFor(pass.threads, pass.sizes.steps, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t k = begin; k < end; ++k) {
-      LoadHidden(pass, k, hidden, out + pass.Time(k) * pass.extent.state());
+      LoadHidden(pass, k, hidden, out + pass.Time(k) * pass.sizes.state());
     }
   });
 }
@@ -131,7 +131,7 @@ void LoadAllHidden(const SequencePass<T>& pass, const HiddenRows<T>& hidden, T* 
 template <typename T>
 void FinishBackward(const BackwardPass<T>& pass, int64_t width, const HiddenRows<T>& hidden,
                     const T* dz, const T* dh, T* before) {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   if (pass.initial_grads[0] != nullptr) CopyOrZero(dh, e.state(), pass.initial_grads[0]);
   ProjectInputBackward(pass, width, dz);
   T* dweight = pass.ParameterGrad(RecurrentBlob::kHidden);
@@ -145,8 +145,8 @@ template <typename T>
 void ApplyFactors(const SequencePass<T>& pass, int64_t k, T* grad) {
   const T* factors = pass.Factors(k);
   if (factors == nullptr) return;
-  const int64_t size = pass.extent.hidden;
-  for (int64_t n = 0; n < pass.extent.streams; ++n) {
+  const int64_t size = pass.sizes.hidden;
+  for (int64_t n = 0; n < pass.sizes.streams; ++n) {
     T* row = grad + n * size;
     if (factors[n] == T(0)) {
       std::fill(row, row + size, T(0));
@@ -160,7 +160,7 @@ template <typename T>
 void StoreFinal(const ForwardPass<T>& pass, size_t state, const HiddenRows<T>& rows) {
   T* to = pass.final[state];
   if (to == nullptr) return;
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   if (e.steps == 0) return CopyOrZero(pass.initial[state], e.state(), to);
   const T* from = rows.data + pass.Time(e.steps - 1) * e.streams * rows.stride;
   for (int64_t n = 0; n < e.streams; ++n) {

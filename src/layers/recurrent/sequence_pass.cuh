@@ -26,9 +26,9 @@ struct StepStart {
         rows(states),
         cont(pass.cont),
         stride(stride_of_rows),
-        steps(pass.extent.steps),
-        streams(pass.extent.streams),
-        size(pass.extent.hidden),
+        steps(pass.sizes.steps),
+        streams(pass.sizes.streams),
+        size(pass.sizes.hidden),
         reverse(pass.reverse) {}
 
   CREMA_HOST_DEVICE int64_t Time(int64_t k) const { return reverse ? steps - 1 - k : k; }
@@ -70,7 +70,7 @@ static void RepeatRows(const GpuRun& run, const T* table, int64_t table_rows, in
 // z (rows x width) = b + W_x x + W_static x_static.
 template <typename T>
 void ProjectInput(const GpuRun& run, const ForwardPass<T>& pass, int64_t width, T* z) {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   const T* bias = pass.Parameter(RecurrentBlob::kBias);
   if (pass.x_static != nullptr) {
     RepeatRows(run, bias, 1, e.streams, width, pass.static_scratch, width);
@@ -97,7 +97,7 @@ static void SumOverSteps(const GpuRun& run, int64_t steps, int64_t count, const 
 
 template <typename T>
 void StaticBackward(const GpuRun& run, const BackwardPass<T>& pass, int64_t width, const T* dz) {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   T* sum = pass.static_scratch;
   SumOverSteps(run, e.steps, e.streams * width, dz, sum);
   if (T* grad = pass.ParameterGrad(RecurrentBlob::kStatic)) {
@@ -114,7 +114,7 @@ void StaticBackward(const GpuRun& run, const BackwardPass<T>& pass, int64_t widt
 template <typename T>
 void ProjectInputBackward(const GpuRun& run, const BackwardPass<T>& pass, int64_t width,
                           const T* dz) {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   if (T* grad = pass.ParameterGrad(RecurrentBlob::kInput)) {
     CudaGemm(run.queue, run.dtype, true, false, width, e.inputs, e.rows(), dz, width, pass.x,
              e.inputs, 1, grad, e.inputs);
@@ -152,21 +152,21 @@ static void LoadAllHidden(const GpuRun& run, const StepStart<T>& start, T* out) 
 template <typename T>
 void AddHiddenProduct(const GpuRun& run, const SequencePass<T>& pass, int64_t width, const T* h,
                       T* z) {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   CudaGemm(run.queue, run.dtype, false, true, e.streams, width, e.hidden, h, e.hidden,
            pass.Parameter(RecurrentBlob::kHidden), e.hidden, 1, z, width);
 }
 template <typename T>
 void HiddenProductBackward(const GpuRun& run, const SequencePass<T>& pass, int64_t width,
                            const T* dz, T* dh) {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   CudaGemm(run.queue, run.dtype, false, false, e.streams, e.hidden, width, dz, width,
            pass.Parameter(RecurrentBlob::kHidden), e.hidden, 0, dh, e.hidden);
 }
 template <typename T>
 void FinishBackward(const GpuRun& run, const BackwardPass<T>& pass, int64_t width,
                     const StepStart<T>& hidden, const T* dz, const T* dh, T* before) {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   if (pass.initial_grads[0] != nullptr) CopyOrZero(run, dh, e.state(), pass.initial_grads[0]);
   ProjectInputBackward(run, pass, width, dz);
   T* dweight = pass.ParameterGrad(RecurrentBlob::kHidden);

@@ -44,7 +44,7 @@ class SequenceProducts {
 template <typename T>
 struct SequencePass {
   int threads = 1;
-  SequenceSize extent;
+  SequenceSize sizes;
   bool reverse = false;  // time runs from the last step to the first
   const T* x = nullptr;
   const T* cont = nullptr;      // steps x streams; null: a batch holds whole sequences
@@ -59,12 +59,12 @@ struct SequencePass {
 
   const T* Parameter(RecurrentBlob blob) const { return parameters[static_cast<size_t>(blob)]; }
   // Returns the time of the k-th step in order of computation.
-  int64_t Time(int64_t k) const { return reverse ? extent.steps - 1 - k : k; }
+  int64_t Time(int64_t k) const { return reverse ? sizes.steps - 1 - k : k; }
   // Returns one factor per stream on the state before the k-th step; null means that all are 1. A
   // sequence starts where cont is 0; in reverse, the later step has that cont.
   const T* Factors(int64_t k) const {
     if (cont == nullptr || (reverse && k == 0)) return nullptr;
-    return cont + (reverse ? Time(k) + 1 : Time(k)) * extent.streams;
+    return cont + (reverse ? Time(k) + 1 : Time(k)) * sizes.streams;
   }
 };
 
