@@ -128,7 +128,7 @@ TEST_P(CarriedState, IsInSnapshots) {
   EXPECT_EQ(Step(resumed.session.get()), expected);
 }
 
-TEST_P(CarriedState, OfOtherStreamsIsRefusedUnlessAllBegin) {
+TEST_P(CarriedState, OtherNumberOfStreamsIsRefusedUnlessAllSequencesBegin) {
   const Planned run = MakePlanned(GetParam(), true);
   SetBatch(run.session.get(), 0, kStreams);
   Step(run.session.get());

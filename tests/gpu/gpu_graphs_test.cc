@@ -142,7 +142,7 @@ TEST(GpuGraphs, WorkThatCannotBeKeptIsQueuedAnew) {
   EXPECT_TRUE(context.queue()->lost().empty());
 }
 
-TEST(GpuGraphs, WhatIsFrozenShows) {
+TEST(GpuGraphs, ReplaysUseTheCapturedArguments) {
   const ExecContext context = EmulatedGpuContext(1);
   CapturedGraph work;
   float number = 0, argument = 0;

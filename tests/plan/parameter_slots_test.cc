@@ -39,7 +39,7 @@ TEST(ParameterSlots, FillersThatCannotFillAreRefusedWithTheirLine) {
       << ErrorOf("", rest + "type: 'gaussian' sparse: 9 } ");
 }
 
-TEST(ParameterSlots, OfEqualFillersThatOfTheBlobIsNamed) {
+TEST(ParameterSlots, ErrorNamesTheFillerOfTheBlob) {
   const std::string both = "\nweight_filler { type: 'xaviar' }\nbias_filler { type: 'xaviar' } ";
   EXPECT_NE(ErrorOf("", both).find("net.prototxt:5:17"), std::string::npos) << ErrorOf("", both);
   EXPECT_NE(ErrorOf("", both).find("net.prototxt:6:15"), std::string::npos) << ErrorOf("", both);

@@ -126,7 +126,7 @@ TEST_F(Int8Plans, DoNotDependOnThreadsWhereTheyAreDeterministic) {
   }
 }
 
-TEST_F(Int8Plans, WhatIsPickedForMovedStridesStaysBytes) {
+TEST_F(Int8Plans, PixelsPickedForMovedStridesStayBytes) {
   for (LayerParameter& layer : *net_.mutable_layer()) {
     if (layer.name() != "e" && layer.name() != "f") continue;
     ConvolutionParameter* conv = layer.mutable_convolution_param();
@@ -145,7 +145,7 @@ TEST_F(Int8Plans, WhatIsPickedForMovedStridesStaysBytes) {
   EXPECT_LT(RelativeError(OutputOf(net_, 2), OutputOf(net, 2)), 0.05);
 }
 
-TEST_F(Int8Plans, OfOtherShapesAndWithoutPassesAreTheSame) {
+TEST_F(Int8Plans, ReshapedAndUnoptimizedPlansGiveTheSameResults) {
   const NetParameter net = Run().net;
   const auto plan = PlanOf(net, {.threads = 2});
   Session session(plan, weights_, ExecContext(2, 1));

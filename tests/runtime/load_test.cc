@@ -142,7 +142,7 @@ TEST(Load, FourAxesAndRawBytesAreTaken) {
   EXPECT_EQ(target.Values(1), (std::vector<float>{7, 8}));
 }
 
-TEST(Load, OfTwoLayersOfOneNameTheLastWithBlobsCounts) {
+TEST(Load, LastLayerOfANameWithBlobsIsLoaded) {
   const Target target(Net({{"a", 2}}));
   NetParameter model = ModelOf(Net({{"a", 2}}), 2);
   *model.add_layer() = ModelOf(Net({{"a", 2}}), 3).layer(1);
@@ -236,7 +236,7 @@ TEST_F(LoadOfFiles, LaterOnesAddAndOverride) {
   EXPECT_EQ(log.warnings.find("only"), std::string::npos) << log.warnings;
 }
 
-TEST_F(LoadOfFiles, WhatNoneHasIsAnError) {
+TEST_F(LoadOfFiles, LayersMissingFromAllFilesAreAnError) {
   const Target target(Net({{"a", 4}, {"b", 5}, {"see", 6}}));
   const NetParameter model = ModelOf(Net({{"a", 4}, {"b", 5}, {"sea", 6}}), 2);
   const std::string path = Write("1", model);

@@ -88,7 +88,7 @@ std::vector<float> Values(const BlobProto& blob) {
   return {blob.data().begin(), blob.data().end()};
 }
 
-TEST_P(CaffeState, OfAllSixTypesIsReadAndWrittenInItsOrder) {
+TEST_P(CaffeState, StateOfAllSixTypesIsReadAndWrittenInCaffesOrder) {
   for (const UpdateRule& rule : UpdateRules()) {
     if (!rule.in_caffe) continue;
     SCOPED_TRACE(rule.name);
@@ -135,7 +135,7 @@ TEST_P(CaffeState, ResumedIsUninterruptedForEveryType) {
   }
 }
 
-TEST_P(CaffeState, OfAnotherTypeIsDetectedByTheNumberOfBlobs) {
+TEST_P(CaffeState, StateOfAnotherTypeIsDetectedByTheNumberOfBlobs) {
   const auto solver = Make("SGD");
   EXPECT_NE(
       RestoreError("SGD", HandMade(*solver, "Adam"))
@@ -153,7 +153,7 @@ TEST_P(CaffeState, OfAnotherTypeIsDetectedByTheNumberOfBlobs) {
             std::string::npos);
 }
 
-TEST_P(CaffeState, OfAnotherTypeIsDetectedBySigns) {
+TEST_P(CaffeState, StateOfAnotherTypeIsDetectedByNegativeNumbers) {
   const auto solver = Make("SGD");
   SolverState state = HandMade(*solver, "SGD");
   state.mutable_history(1)->set_data(2, -0.5F);

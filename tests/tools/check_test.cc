@@ -126,7 +126,7 @@ TEST_F(Check, ALossThatIsNotFiniteIsExplained) {
   ExpectChecked(3, {"The data are at fault: \"data\" holds inf in 144 of 144 values"});
 }
 
-TEST_F(Check, WhatSeveralBatchesHaveIsToldOnceAndWithoutTheRun) {
+TEST_F(Check, FaultOfSeveralBatchesIsReportedOnce) {
   ReplaceData(
       "type: \"DummyData\" dummy_data_param { shape { dim: 4 dim: 36 } shape { dim: 4 } "
       "data_filler { type: \"constant\" value: nan } data_filler { type: \"constant\" } }");
