@@ -124,20 +124,19 @@ dnnl::convolution_backward_weights::primitive_desc DescribeOneDnn(const BlockedC
   const Dims filters{s.out_channels, s.in_channels, s.h.kernel, s.w.kernel};
   const memory::desc weight(filters, Type::bf16, Tag::any), gradient(filters, Type::f32, Tag::any);
   const Dims strides{s.h.stride, s.w.stride}, before{s.h.pad, s.w.pad};
-  const auto behind_of = [](const BlockedConvShape::Axis& a) {
+  const auto after_of = [](const BlockedConvShape::Axis& a) {
     return (a.out - 1) * a.stride + a.kernel - a.in - a.pad;
   };
-  const Dims behind{behind_of(s.h), behind_of(s.w)};
+  const Dims after{after_of(s.h), after_of(s.w)};
   constexpr auto kDirect = dnnl::algorithm::convolution_direct;
 #if DNNL_VERSION_MAJOR >= 3
   const dnnl::convolution_forward::primitive_desc forward(
-      Engine(), dnnl::prop_kind::forward_training, kDirect, x, weight, y, strides, before, behind);
-  return {Engine(), kDirect, x, gradient, y, strides, before, behind, forward};
+      Engine(), dnnl::prop_kind::forward_training, kDirect, x, weight, y, strides, before, after);
+  return {Engine(), kDirect, x, gradient, y, strides, before, after, forward};
 #else
   const dnnl::convolution_forward::primitive_desc forward(
-      {dnnl::prop_kind::forward_training, kDirect, x, weight, y, strides, before, behind},
-      Engine());
-  return {{kDirect, x, gradient, y, strides, before, behind}, Engine(), forward};
+      {dnnl::prop_kind::forward_training, kDirect, x, weight, y, strides, before, after}, Engine());
+  return {{kDirect, x, gradient, y, strides, before, after}, Engine(), forward};
 #endif
 }
 

@@ -26,8 +26,8 @@ void WriteDrawnWeights(const NetFile& net, const std::string& path, const Regist
   std::vector<Problem> warnings;
   const auto plan = MakePlan(net.net, net.source, state, registry, {.backward = false}, &warnings);
   const std::shared_ptr<Weights> weights = Weights::Make(*plan, 1);
-  for (size_t s = 0; s < plan->learned.size(); ++s) {
-    if (plan->learned[s].statistic) std::ranges::fill(weights->blob(s).span<float>(), 1.0F);
+  for (size_t s = 0; s < plan->parameters.size(); ++s) {
+    if (plan->parameters[s].statistic) std::ranges::fill(weights->blob(s).span<float>(), 1.0F);
   }
   WriteCaffemodel(weights->Export(*plan), path);
 }

@@ -114,11 +114,11 @@ void PeakBytes(benchmark::State& state) {
   for (auto _ : state) state.counters["GB/s"] = MeasurePeakGbs(Threads(state));
 }
 
-void Softmax(benchmark::State& state, const SoftmaxSize& extent) {
-  const int64_t count = extent.outer * extent.classes * extent.inner;
+void Softmax(benchmark::State& state, const SoftmaxSize& sizes) {
+  const int64_t count = sizes.outer * sizes.classes * sizes.inner;
   Floats x(count), y(count);
   const int threads = Threads(state);
-  Time(state, 0, 8 * count, [&] { SoftmaxForward(threads, extent, x.data(), y.data()); });
+  Time(state, 0, 8 * count, [&] { SoftmaxForward(threads, sizes, x.data(), y.data()); });
 }
 void SoftmaxRows(benchmark::State& state) { Softmax(state, {64, 1000, 1}); }
 void SoftmaxRowsOneDnn(benchmark::State& state) {
@@ -264,9 +264,9 @@ void ConvOneDnn(benchmark::State& state, const Convolution& c) {
                     .threads = Threads(state)});
   Floats x(c.InCount()), y(c.OutCount()), weight(c.WeightCount()), bias(c.outputs);
   Floats scratch(static_cast<int64_t>(conv.ForwardScratch() / sizeof(float)));
-  const ConvLearned learned{.weight = weight.data(), .bias = bias.data()};
+  const ConvParameters parameters{.weight = weight.data(), .bias = bias.data()};
   Time(state, c.Operations(), c.Bytes(), [&] {
-    conv.Forward(x.data(), learned, nullptr, y.data(), true,
+    conv.Forward(x.data(), parameters, nullptr, y.data(), true,
                  {reinterpret_cast<std::byte*>(scratch.data()), conv.ForwardScratch()});
   });
 }

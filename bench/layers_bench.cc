@@ -191,7 +191,7 @@ class LayerRun {
                            1,
                            inputs_,
                            outputs_,
-                           learned_,
+                           parameters_,
                            saved_out_,
                            AlignedScratch(),
                            nullptr,
@@ -210,8 +210,8 @@ class LayerRun {
                             read_outputs_,
                             output_grads_,
                             input_grads_,
-                            learned_,
-                            learned_grads_,
+                            parameters_,
+                            parameter_grads_,
                             saved_in_,
                             AlignedScratch(),
                             nullptr,
@@ -268,9 +268,9 @@ class LayerRun {
       inputs_.push_back(AddBlob(specs_[1].shape, true, {}));
       input_grads_.emplace_back();
     }
-    for (const LearnedBlob& blob : info_.learned) {
-      learned_.push_back(Add(blob.shape, DType::kF32, true).view());
-      learned_grads_.push_back(Add(blob.shape, DType::kF32, false).view());
+    for (const ParameterInfo& blob : info_.parameters) {
+      parameters_.push_back(Add(blob.shape, DType::kF32, true).view());
+      parameter_grads_.push_back(Add(blob.shape, DType::kF32, false).view());
     }
     for (const BlobSpec& blob : info_.saved) {
       saved_out_.push_back(Add(blob.shape, blob.dtype, false).view());
@@ -289,8 +289,8 @@ class LayerRun {
   std::unique_ptr<ImplementationState> implementation_state_;
   std::vector<std::byte> scratch_;
   std::vector<std::unique_ptr<Tensor>> tensors_;
-  std::vector<ConstTensorView> inputs_, read_outputs_, output_grads_, learned_, saved_in_;
-  std::vector<TensorView> outputs_, input_grads_, learned_grads_, saved_out_;
+  std::vector<ConstTensorView> inputs_, read_outputs_, output_grads_, parameters_, saved_in_;
+  std::vector<TensorView> outputs_, input_grads_, parameter_grads_, saved_out_;
 };
 
 enum class Pass : uint8_t { kForward, kTrainingForward, kBackward };
@@ -299,7 +299,7 @@ void Run(benchmark::State& state, const LayerType& type, const LayerSpec& spec,
          const Implementation& implementation, Pass pass) {
   LayerRun run(type, spec, implementation, static_cast<int>(state.range(0)),
                pass != Pass::kForward);
-  if (!run.supported()) return state.SkipWithError("is not for these extents");
+  if (!run.supported()) return state.SkipWithError("is not for these shapes");
   run.Forward();
   for (auto _ : state) pass == Pass::kBackward ? run.Backward() : run.Forward();
   const double passes = pass == Pass::kBackward && spec.data_gradient ? 2 : 1;

@@ -54,12 +54,12 @@ class NativeLayer {
     const LayerInfo info = layer_->Infer(infer);
     for (const Shape& shape : inputs) inputs_.push_back(Add(shape, 1));
     outputs_ = {Add(info.outputs[0].shape, 0)};
-    for (const LearnedBlob& blob : info.learned) learned_.push_back(Add(blob.shape, 0.01F));
+    for (const ParameterInfo& blob : info.parameters) parameters_.push_back(Add(blob.shape, 0.01F));
     saved_.resize(info.saved.size());
     scratch_.resize(layer_->ForwardScratch(infer, info, threads) + 1);
   }
   void operator()() {
-    layer_->Forward({context_, TEST, 1, inputs_, outputs_, learned_, saved_, scratch_, nullptr});
+    layer_->Forward({context_, TEST, 1, inputs_, outputs_, parameters_, saved_, scratch_, nullptr});
   }
 
  private:
@@ -74,7 +74,7 @@ class NativeLayer {
   std::vector<BlobSpec> specs_;
   std::vector<std::byte> scratch_;
   std::vector<std::unique_ptr<Tensor>> tensors_;
-  std::vector<ConstTensorView> inputs_, learned_;
+  std::vector<ConstTensorView> inputs_, parameters_;
   std::vector<TensorView> outputs_, saved_;
 };
 
@@ -91,12 +91,12 @@ void InnerProductOneDnn(benchmark::State& state) {
 }
 
 void SoftmaxNative(benchmark::State& state) {
-  const SoftmaxSize extent{state.range(0), state.range(1), state.range(2)};
-  const auto count = static_cast<size_t>(extent.outer * extent.classes * extent.inner);
+  const SoftmaxSize sizes{state.range(0), state.range(1), state.range(2)};
+  const auto count = static_cast<size_t>(sizes.outer * sizes.classes * sizes.inner);
   const int threads = Threads(state, 3);
   std::vector<float> x(count, 0.5F), y(count);
   Time(state, 0, static_cast<int64_t>(8 * count),
-       [&] { SoftmaxForward(threads, extent, x.data(), y.data()); });
+       [&] { SoftmaxForward(threads, sizes, x.data(), y.data()); });
 }
 void SoftmaxOneDnn(benchmark::State& state) {
   const int64_t count = state.range(0) * state.range(1) * state.range(2);

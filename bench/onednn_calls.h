@@ -172,13 +172,13 @@ inline Call MaxPoolCall(int64_t batch, int64_t channels, int64_t in, int64_t out
   const memory::desc y = F32({batch, channels, out, out}, Blocked());
   constexpr auto kMax = dnnl::algorithm::pooling_max;
   const Dims strides{2, 2}, kernel{3, 3}, before{0, 0},
-      behind{(out - 1) * 2 + 3 - in, (out - 1) * 2 + 3 - in};
+      after{(out - 1) * 2 + 3 - in, (out - 1) * 2 + 3 - in};
 #if DNNL_VERSION_MAJOR >= 3
   const auto desc = Describe<dnnl::pooling_forward>(dnnl::prop_kind::forward_training, kMax, x, y,
-                                                    strides, kernel, Dims{0, 0}, before, behind);
+                                                    strides, kernel, Dims{0, 0}, before, after);
 #else
   const auto desc = Describe<dnnl::pooling_forward>(dnnl::prop_kind::forward_training, kMax, x, y,
-                                                    strides, kernel, before, behind);
+                                                    strides, kernel, before, after);
 #endif
   return {dnnl::pooling_forward(desc),
           {{DNNL_ARG_SRC, Filled(x, 0.5F)},

@@ -82,7 +82,7 @@ std::shared_ptr<const Plan> PlanOf(const NetFile& file, const Registry& registry
 }
 
 bool Learns(const Plan& plan) {
-  return std::ranges::any_of(plan.learned, &LearnedSlot::wants_gradient);
+  return std::ranges::any_of(plan.parameters, &ParameterSlot::wants_gradient);
 }
 
 NetFile WithoutRecompute(NetFile file) {
@@ -142,7 +142,7 @@ std::string Mebibytes(int64_t bytes) {
 
 void PrintRow(const LayerSummary& layer, int name_width) {
   std::printf("%-*s %-18s %-22s %12ld %15ld %12ld\n", name_width, layer.name.c_str(),
-              layer.type.c_str(), Shapes(layer).c_str(), layer.learned + layer.statistics,
+              layer.type.c_str(), Shapes(layer).c_str(), layer.parameters + layer.statistics,
               layer.macs, layer.activation_bytes);
 }
 
@@ -197,7 +197,8 @@ void PrintTable(const Report& report) {
               "parameters", "MACs", "bytes");
   for (const LayerSummary& layer : report.net.layers) PrintRow(layer, name_width);
   const LayerSummary& total = report.net.total;
-  std::printf("learned parameters: %ld (%s)", total.learned, Mebibytes(total.learned * 4).c_str());
+  std::printf("learned parameters: %ld (%s)", total.parameters,
+              Mebibytes(total.parameters * 4).c_str());
   if (total.statistics > 0) {
     std::printf("; not counted: %ld elements of statistics that BatchNorm keeps", total.statistics);
   }
@@ -218,7 +219,7 @@ void PrintJsonLayer(const LayerSummary& layer) {
     std::printf("]");
   }
   std::printf("], \"parameters\": %ld, \"statistics\": %ld, \"macs\": %ld, \"bytes\": %ld}",
-              layer.learned, layer.statistics, layer.macs, layer.activation_bytes);
+              layer.parameters, layer.statistics, layer.macs, layer.activation_bytes);
 }
 
 void PrintJsonParts(const char* of, const NetSummary& net) {
@@ -239,7 +240,7 @@ void PrintJson(const Report& report) {
   const LayerSummary& total = report.net.total;
   std::printf(
       "],\n\"parameters\": %ld, \"statistics\": %ld, \"macs\": %ld, \"activation_bytes\": %ld,\n",
-      total.learned, total.statistics, total.macs, total.activation_bytes);
+      total.parameters, total.statistics, total.macs, total.activation_bytes);
   PrintJsonParts("inference", report.inference);
   std::printf("\"inference_peak_bytes\": %ld,\n", report.inference.peak_bytes);
   if (report.no_training.empty()) {

@@ -56,7 +56,7 @@ std::shared_ptr<Weights> MakeRandomWeights(std::shared_ptr<const Plan> plan,
                                            const std::map<std::string, Shape>& integers,
                                            int threads) {
   std::shared_ptr<Weights> weights = Weights::Make(*plan, kSeed);
-  if (std::ranges::none_of(plan->learned, &LearnedSlot::statistic)) return weights;
+  if (std::ranges::none_of(plan->parameters, &ParameterSlot::statistic)) return weights;
   const RunnerInputs inputs(*plan, integers);
   Session session(std::move(plan), weights, ExecContext(threads));
   inputs.CopyTo(&session);

@@ -50,9 +50,9 @@ std::string RunnerInputs::Write(const std::string& folder) const {
 
 std::string DescribeBlob(const std::string& name, const Shape& shape, const std::string& file,
                          bool integer) {
-  std::vector<std::string> extents;
-  for (int64_t extent : shape.dims()) extents.push_back(std::to_string(extent));
-  return StrCat("{\"name\": ", JsonString(name), ", \"shape\": [", Join(extents, ", "),
+  std::vector<std::string> sizes;
+  for (int64_t dim : shape.dims()) sizes.push_back(std::to_string(dim));
+  return StrCat("{\"name\": ", JsonString(name), ", \"shape\": [", Join(sizes, ", "),
                 "], \"file\": ", JsonString(file), ", \"integer\": ", integer ? "true" : "false",
                 "}");
 }

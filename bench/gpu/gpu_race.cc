@@ -32,7 +32,7 @@
 #include "solvers/solver.h"
 
 DEFINE_string(model, "", "the net, a prototxt");
-DEFINE_string(shape, "", "extents of its inputs");
+DEFINE_string(shape, "", "shapes of its inputs");
 DEFINE_string(bounds, "", "inputs that are whole numbers below a bound: label:1000");
 DEFINE_string(mode, "train", "train: forward, backward, update by SGD with momentum; or infer");
 DEFINE_int32(threads, 0, "of the CPU; 0: one for each processor");
@@ -202,13 +202,13 @@ std::string ImplementationsOf(const Plan& plan) {
 
 void Describe(const Plan& plan) {
   int64_t macs = 0;
-  int64_t learned = 0;
+  int64_t parameters = 0;
   for (const PlannedLayer& layer : plan.layers) macs += layer.info.macs;
-  for (const LearnedSlot& slot : plan.learned) {
-    if (!slot.statistic) learned += slot.shape.count();
+  for (const ParameterSlot& slot : plan.parameters) {
+    if (!slot.statistic) parameters += slot.shape.count();
   }
   std::printf("{\"macs\": %lld, \"learned\": %lld, \"implementations\": {%s}}\n",
-              static_cast<long long>(macs), static_cast<long long>(learned),
+              static_cast<long long>(macs), static_cast<long long>(parameters),
               ImplementationsOf(plan).c_str());
   std::fflush(stdout);
 }

@@ -170,7 +170,7 @@ nb::list LayersOf(const NetPtr& net) {
 
 nb::list ParametersOf(const NetLayer& layer) {
   nb::list blobs;
-  for (const int slot : layer.Planned().learned) {
+  for (const int slot : layer.Planned().parameters) {
     blobs.append(nb::cast(std::shared_ptr<Blob>(
         std::make_shared<ParameterBlob>(layer.net, static_cast<size_t>(slot)))));
   }

@@ -103,7 +103,7 @@ class PythonLayer final : public Layer {
       info.outputs.push_back({top->GetShape(), context.dtype});
     }
     for (const auto& blob : object_->parameters->blobs) {
-      info.learned.push_back({"blob", blob->GetShape()});
+      info.parameters.push_back({"blob", blob->GetShape()});
     }
     info.backward_reads_input.assign(context.inputs.size(), true);
     info.backward_reads_output.assign(context.output_count, true);
@@ -115,7 +115,7 @@ class PythonLayer final : public Layer {
     const nb::gil_scoped_acquire gil;
     Bound bound(object_.get());
     bound.Bottoms(args.inputs, {});
-    bound.Parameters(args.learned, {});
+    bound.Parameters(args.parameters, {});
     const std::vector<ConstTensorView> outputs(args.outputs.begin(), args.outputs.end());
     std::vector<Shape> shapes;
     for (const auto& top : object_->tops.blobs) shapes.push_back(top->GetShape());
@@ -132,7 +132,7 @@ class PythonLayer final : public Layer {
     const nb::gil_scoped_acquire gil;
     Bound bound(object_.get());
     bound.Bottoms(args.inputs, args.input_grads);
-    bound.Parameters(args.learned, args.learned_grads);
+    bound.Parameters(args.parameters, args.parameter_grads);
     std::vector<TensorView> gradients;
     for (const ConstTensorView& gradient : args.output_grads) {
       gradients.push_back(Writable(gradient));
@@ -252,8 +252,8 @@ void SetInitialParameters(const Plan& plan, Session* session) {
     const PythonLayer* const python = AsPython(layer);
     if (python == nullptr) continue;
     const auto& blobs = python->object().parameters->blobs;
-    for (size_t i = 0; i < layer.learned.size(); ++i) {
-      const TensorView to = session->LearnedBlob(static_cast<size_t>(layer.learned[i]));
+    for (size_t i = 0; i < layer.parameters.size(); ++i) {
+      const TensorView to = session->Parameter(static_cast<size_t>(layer.parameters[i]));
       std::memcpy(to.raw(), blobs[i]->Data().view.raw(), to.bytes());
     }
   }

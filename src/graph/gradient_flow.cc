@@ -58,12 +58,12 @@ class Flow {
       of.to_input[i] =
           param.propagate_down_size() > 0 ? param.propagate_down(static_cast<int>(i)) : needed;
     }
-    of.to_learned.assign(infos_[n].learned.size(), false);
-    for (size_t i = 0; i < of.to_learned.size(); ++i) {
+    of.to_parameters.assign(infos_[n].parameters.size(), false);
+    for (size_t i = 0; i < of.to_parameters.size(); ++i) {
       const int index = static_cast<int>(i);
-      of.to_learned[i] = !infos_[n].learned[i].statistic &&
-                         (index >= param.param_size() || param.param(index).lr_mult() != 0);
-      of.backward = of.backward || of.to_learned[i];
+      of.to_parameters[i] = !infos_[n].parameters[i].statistic &&
+                            (index >= param.param_size() || param.param(index).lr_mult() != 0);
+      of.backward = of.backward || of.to_parameters[i];
     }
     for (int v : node.outputs) needed_[static_cast<size_t>(v)] = of.backward;
   }
@@ -93,8 +93,8 @@ class Flow {
     for (size_t i = 0; i < of.to_input.size(); ++i) {
       of.to_input[i] = of.to_input[i] || !IsForbidden(n, i);
     }
-    for (size_t i = 0; i < of.to_learned.size(); ++i) {
-      of.to_learned[i] = !infos_[n].learned[i].statistic;
+    for (size_t i = 0; i < of.to_parameters.size(); ++i) {
+      of.to_parameters[i] = !infos_[n].parameters[i].statistic;
     }
   }
 
@@ -122,10 +122,10 @@ class Flow {
     const auto any = [](const std::vector<bool>& flags) {
       return std::ranges::find(flags, true) != flags.end();
     };
-    of.backward = of.backward && (any(of.to_input) || any(of.to_learned));
+    of.backward = of.backward && (any(of.to_input) || any(of.to_parameters));
     if (of.backward) return;
     of.to_input.assign(of.to_input.size(), false);
-    of.to_learned.assign(of.to_learned.size(), false);
+    of.to_parameters.assign(of.to_parameters.size(), false);
   }
 
   const Graph& graph_;
@@ -143,7 +143,7 @@ GradientFlow NoGradients(const Graph& graph) {
   for (const Node& node : graph.nodes) {
     flow.nodes.push_back({.backward = false,
                           .to_input = std::vector<bool>(node.inputs.size(), false),
-                          .to_learned = {}});
+                          .to_parameters = {}});
   }
   return flow;
 }

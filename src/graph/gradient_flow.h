@@ -9,9 +9,9 @@ namespace crema {
 
 struct GradientFlow {
   struct OfNode {
-    bool backward = false;         // runs backward at all
-    std::vector<bool> to_input;    // gradient of input i is computed
-    std::vector<bool> to_learned;  // gradient of parameter i is computed
+    bool backward = false;            // runs backward at all
+    std::vector<bool> to_input;       // gradient of input i is computed
+    std::vector<bool> to_parameters;  // gradient of parameter i is computed
   };
   std::vector<OfNode> nodes;
 };

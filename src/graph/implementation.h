@@ -88,7 +88,7 @@ class Implementation : public ImplementationFacts {
   // not declare; the reason is empty if CanFuse refuses.
   Support Supports(const OpDesc& op) const;
   // Returns whether it can compute `op.fused` too. Extra inputs of these layers come after those of
-  // the layer, their learned blobs and the gradients of these after its own.
+  // the layer, their parameters and the gradients of these after its own.
   virtual bool CanFuse(const OpDesc& /*op*/) const { return false; }
   // Returns whether a plan may use `op.output_stride` or `op.norm_fusion`, which its facts declare.
   // Called with the planned shapes; declines if it is not profitable.

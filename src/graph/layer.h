@@ -28,7 +28,7 @@ class Filler {
 };
 
 // A parameter, stored in a caffemodel.
-struct LearnedBlob {
+struct ParameterInfo {
   std::string role;  // "weight", "bias"
   Shape shape;
   Filler filler = {};
@@ -67,7 +67,7 @@ inline Reach ReachFromAxis(int axis) { return axis > 0 ? Reach::kSample : Reach:
 // one.
 struct LayerInfo {
   std::vector<BlobSpec> outputs;
-  std::vector<LearnedBlob> learned;
+  std::vector<ParameterInfo> parameters;
   std::vector<BlobSpec> saved;  // written by Forward, read by Backward (masks, argmax)
 
   // Tensors that Backward reads. It gets an empty view of those that are not declared here.
@@ -142,11 +142,11 @@ struct ForwardArgs {
   uint64_t layer_id;  // HashName(layer name): the random stream of this layer
   std::span<const ConstTensorView> inputs;
   std::span<const TensorView> outputs;
-  std::span<const ConstTensorView> learned;
+  std::span<const ConstTensorView> parameters;
   std::span<const TensorView> saved;  // empty views when no backward pass will follow
   std::span<std::byte> scratch;       // as the implementation required; contents undefined
   LayerSessionState* state;           // null if MakeState returned none
-  // Running statistics to update, by parameter, in the memory of `learned`. Empty views: not a
+  // Running statistics to update, by parameter, in the memory of `parameters`. Empty views: not a
   // statistic, or the weights of this session must not change.
   std::span<const TensorView> statistics = {};
   // By output, as planned. A layer with dynamic_outputs writes the shapes that it used, with at
@@ -171,8 +171,8 @@ struct BackwardArgs {
   std::span<const ConstTensorView> outputs;
   std::span<const ConstTensorView> output_grads;
   std::span<const TensorView> input_grads;  // empty view: not needed. Overwritten, not added to
-  std::span<const ConstTensorView> learned;
-  std::span<const TensorView> learned_grads;  // empty view: not needed. Added to
+  std::span<const ConstTensorView> parameters;
+  std::span<const TensorView> parameter_grads;  // empty view: not needed. Added to
   std::span<const ConstTensorView> saved;
   std::span<std::byte> scratch;
   LayerSessionState* state;

@@ -43,7 +43,7 @@ struct LayerSample {
   bool gradient = true;   // false: the layer has none (Accuracy, data)
   // false: it adds its own update rule to parameter gradients, not the derivative
   // (CenterLoss); Backward runs, values are not compared with numeric ones.
-  bool learned_gradient = true;
+  bool parameter_gradient = true;
   // Forward updates parameters or sources, so running again gives other outputs.
   bool stateful = false;
 };
@@ -75,11 +75,11 @@ struct LayerType {
   // For docs/layers.md, one text each: "x: N x C x H x W, any number of axes from 2".
   std::vector<std::string> input_docs = {};
   std::vector<std::string> output_docs = {};
-  std::vector<std::string> learned_docs = {};  // in the order of the blobs
-  std::vector<std::string> differences = {};   // from Caffe, or from the fork of its origin
-  std::string origin = "Caffe";                // "Caffe", "SSD", "SegNet", "Crema"
-  std::string alias_of = {};                   // another name of that type
-  std::vector<std::string> param_fields;       // messages of LayerParameter that it reads
+  std::vector<std::string> parameter_docs = {};  // in the order of the blobs
+  std::vector<std::string> differences = {};     // from Caffe, or from the fork of its origin
+  std::string origin = "Caffe";                  // "Caffe", "SSD", "SegNet", "Crema"
+  std::string alias_of = {};                     // another name of that type
+  std::vector<std::string> param_fields;         // messages of LayerParameter that it reads
   // Fields of these messages that it ignores ("data_param.mirror"); setting one warns.
   std::vector<std::string> unread_fields = {};
   LayerTraits traits = {};
@@ -97,7 +97,7 @@ struct LayerType {
   // would need files. Others show their first sample.
   std::string example = {};
   // Converts the blobs of a layer of a file (of any version or fork) to the order and meaning of
-  // `learned_docs` before they are matched; empty: no conversion. May throw.
+  // `parameter_docs` before they are matched; empty: no conversion. May throw.
   std::function<void(const LayerParameter& written, const LayerInfo& info,
                      std::vector<BlobProto>* blobs)>
       adapt_blobs = {};

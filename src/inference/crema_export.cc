@@ -13,7 +13,7 @@ namespace crema {
 namespace {
 
 const std::string& LayerOf(const Plan& plan, size_t slot) {
-  return plan.layers[static_cast<size_t>(plan.learned[slot].layer)].name();
+  return plan.layers[static_cast<size_t>(plan.parameters[slot].layer)].name();
 }
 
 void StoreCard(const ModelCard& card, CremaFileHeader* header) {
@@ -32,11 +32,11 @@ void StoreCard(const ModelCard& card, CremaFileHeader* header) {
 void StoreWeights(const Plan& left, const Plan& whole, const Weights& weights,
                   CremaContents* contents) {
   std::map<std::pair<std::string, int>, size_t> slots;
-  for (size_t s = 0; s < whole.learned.size(); ++s) {
-    slots[{LayerOf(whole, s), whole.learned[s].index}] = s;
+  for (size_t s = 0; s < whole.parameters.size(); ++s) {
+    slots[{LayerOf(whole, s), whole.parameters[s].index}] = s;
   }
-  for (size_t s = 0; s < left.learned.size(); ++s) {
-    const LearnedSlot& slot = left.learned[s];
+  for (size_t s = 0; s < left.parameters.size(); ++s) {
+    const ParameterSlot& slot = left.parameters[s];
     if (slot.owner != static_cast<int>(s)) continue;
     const ConstTensorView blob = weights.blob(slots.at({LayerOf(left, s), slot.index}));
     const ConstTensorView value(blob.raw(), slot.shape, blob.dtype());

@@ -14,8 +14,8 @@
 namespace crema {
 namespace {
 
-// Returns pointers into the map, in the order of Weights' requests: that of the learned slots that
-// own their blobs. Read-only, as the weights are const.
+// Returns pointers into the map, in the order of Weights' requests: that of the parameter slots
+// that own their blobs. Read-only, as the weights are const.
 class MappedBlobs final : public Allocator {
  public:
   explicit MappedBlobs(std::vector<ConstTensorView> blobs) : blobs_(std::move(blobs)) {}
@@ -55,8 +55,8 @@ std::vector<ConstTensorView> FindBlobs(const Plan& plan, const CremaFileHeader& 
     FailWeights(file, tensor.name(), StrCat("blob ", tensor.index(), " appears twice"));
   }
   std::vector<ConstTensorView> blobs;
-  for (size_t s = 0; s < plan.learned.size(); ++s) {
-    const LearnedSlot& slot = plan.learned[s];
+  for (size_t s = 0; s < plan.parameters.size(); ++s) {
+    const ParameterSlot& slot = plan.parameters[s];
     if (slot.owner != static_cast<int>(s)) continue;
     const std::string& layer = plan.layers[static_cast<size_t>(slot.layer)].name();
     const auto found = stored.find({layer, static_cast<uint32_t>(slot.index)});

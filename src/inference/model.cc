@@ -168,16 +168,16 @@ std::shared_ptr<const Plan> Model::Parts::MakePlanFor(std::span<const Shape> sha
   SetInputShapes(input_blobs, shapes, &sized);
   std::vector<Problem> ignored;  // the text's warnings have been reported
   auto made = MakePlan(sized, net.source, state, *registry, options.plan, &ignored);
-  CREMA_CHECK(made->learned.size() == plan->learned.size());
+  CREMA_CHECK(made->parameters.size() == plan->parameters.size());
   std::vector<Problem> problems;
-  for (size_t s = 0; s < made->learned.size(); ++s) {
-    const LearnedSlot& slot = made->learned[s];
-    if (slot.shape == plan->learned[s].shape) continue;
+  for (size_t s = 0; s < made->parameters.size(); ++s) {
+    const ParameterSlot& slot = made->parameters[s];
+    if (slot.shape == plan->parameters[s].shape) continue;
     problems.push_back(
         {ErrorCode::kInvalidArgument,
          {.layer = made->layers[static_cast<size_t>(slot.layer)].name()},
          StrCat("for inputs of these shapes its ", slot.role, " would be ", ToString(slot.shape),
-                ", but it is ", ToString(plan->learned[s].shape))});
+                ", but it is ", ToString(plan->parameters[s].shape))});
   }
   if (!problems.empty()) throw Error(std::move(problems));
   return made;

@@ -71,10 +71,12 @@ class Walk {
   std::vector<Part> parts_;
 };
 
-bool SameLearned(const std::vector<LayerInfo>& a, const std::vector<LayerInfo>& b) {
-  const auto same = [](const LearnedBlob& x, const LearnedBlob& y) { return x.shape == y.shape; };
+bool SameParameters(const std::vector<LayerInfo>& a, const std::vector<LayerInfo>& b) {
+  const auto same = [](const ParameterInfo& x, const ParameterInfo& y) {
+    return x.shape == y.shape;
+  };
   for (size_t n = 0; n < a.size(); ++n) {
-    if (!std::ranges::equal(a[n].learned, b[n].learned, same)) return false;
+    if (!std::ranges::equal(a[n].parameters, b[n].parameters, same)) return false;
   }
   return true;
 }
@@ -109,7 +111,7 @@ bool WorksBySample(const NetFile& net, const NetState& state, const Registry& re
     const Graph large = BuildGraph(sized, net.source, state, registry, &ignored);
     const std::vector<LayerInfo> large_infos = InferShapes(large, {});
     CREMA_CHECK(small.nodes.size() == large.nodes.size());
-    return SameLearned(small_infos, large_infos) &&
+    return SameParameters(small_infos, large_infos) &&
            Walk(small, small_infos, large_infos, kBatch).Run();
   } catch (const Error&) {
     return false;  // the net accepts only one batch size

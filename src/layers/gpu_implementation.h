@@ -55,15 +55,16 @@ View At(std::span<const View> views, size_t index) {
   return index < views.size() ? views[index] : View();
 }
 
-// Arguments of a pass over blobs of type T, with their elements: x are inputs, y outputs, w learned
-// blobs, and dx, dy and dw their gradients. Elements of an empty or a missing view are null.
+// Arguments of a pass over blobs of type T, with their elements: x are inputs, y outputs, w
+// parameters, and dx, dy and dw their gradients. Elements of an empty or a missing view are
+// null.
 template <typename T>
 struct GpuForward : ForwardArgs {
   explicit GpuForward(const ForwardArgs& args)
       : ForwardArgs(args), queue(BoundQueue(args.context)) {}
   const T* x(size_t i = 0) const { return Elements<T>(At(inputs, i)); }
   T* y(size_t i = 0) const { return Elements<T>(At(outputs, i)); }
-  const T* w(size_t i = 0) const { return Elements<T>(At(learned, i)); }
+  const T* w(size_t i = 0) const { return Elements<T>(At(parameters, i)); }
   template <typename Element>
   Element* Saved(size_t i = 0) const {
     return Elements<Element>(At(saved, i));
@@ -78,10 +79,10 @@ struct GpuBackward : BackwardArgs {
       : BackwardArgs(args), queue(BoundQueue(args.context)) {}
   const T* x(size_t i = 0) const { return Elements<T>(At(inputs, i)); }
   const T* y(size_t i = 0) const { return Elements<T>(At(outputs, i)); }
-  const T* w(size_t i = 0) const { return Elements<T>(At(learned, i)); }
+  const T* w(size_t i = 0) const { return Elements<T>(At(parameters, i)); }
   const T* dy(size_t i = 0) const { return Elements<T>(At(output_grads, i)); }
   T* dx(size_t i = 0) const { return Elements<T>(At(input_grads, i)); }
-  T* dw(size_t i = 0) const { return Elements<T>(At(learned_grads, i)); }
+  T* dw(size_t i = 0) const { return Elements<T>(At(parameter_grads, i)); }
   template <typename Element>
   const Element* Saved(size_t i = 0) const {
     return Elements<Element>(At(saved, i));

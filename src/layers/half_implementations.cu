@@ -34,9 +34,9 @@ struct HalfQuery {
   LayerInfo info;
 };
 
-size_t BytesOfLearned(const OpDesc& query, DType dtype) {
+size_t ParameterBytes(const OpDesc& query, DType dtype) {
   size_t bytes = kScratchSlack;
-  for (const LearnedBlob& blob : query.info.learned) {
+  for (const ParameterInfo& blob : query.info.parameters) {
     if (blob.statistic) continue;
     bytes += ScratchBytes<std::byte>(blob.shape.count() * static_cast<int64_t>(SizeOf(dtype)));
   }
@@ -51,11 +51,11 @@ struct HalfState final : ImplementationState, TunesEngines {
     if (tunes != nullptr) tunes->UseTimer(std::move(timer));
   }
   explicit HalfState(const LayerInfo& info) {
-    for (const LearnedBlob& blob : info.learned) rounds.push_back(!blob.statistic);
+    for (const ParameterInfo& blob : info.parameters) rounds.push_back(!blob.statistic);
   }
   std::vector<bool> rounds;  // by parameter; statistics are not rounded
-  std::vector<ConstTensorView> learned;
-  std::vector<TensorView> learned_grads;
+  std::vector<ConstTensorView> parameters;
+  std::vector<TensorView> parameter_grads;
   std::vector<Tensor> kept;                                // rounded fixed weights, by parameter
   std::unique_ptr<ImplementationState> of_implementation;  // null if it has none
 };
@@ -72,31 +72,31 @@ void AddRounded(const CudaQueue& queue, int64_t count, const From* x, float* sum
               [=] CREMA_HOST_DEVICE(int64_t i) { sum[i] += ToFloat(x[i]); });
 }
 
-class LearnedHalves {
+class ParameterHalves {
  public:
-  LearnedHalves(const ExecContext& context, DType dtype, std::span<std::byte> scratch)
+  ParameterHalves(const ExecContext& context, DType dtype, std::span<std::byte> scratch)
       : queue_(BoundQueue(context)), context_(context), dtype_(dtype), cutter_(scratch) {}
 
   // `fixed` is ForwardArgs::weights_fixed: blobs are then rounded once and cached in `state`.
-  void Round(std::span<const ConstTensorView> learned, bool fixed, HalfState* state) {
-    state->learned.clear();
-    state->kept.resize(learned.size());
-    for (size_t i = 0; i < learned.size(); ++i) {
+  void Round(std::span<const ConstTensorView> parameters, bool fixed, HalfState* state) {
+    state->parameters.clear();
+    state->kept.resize(parameters.size());
+    for (size_t i = 0; i < parameters.size(); ++i) {
       if (i >= state->rounds.size() || !state->rounds[i]) {  // of a fused layer, or a statistic
-        state->learned.push_back(learned[i]);
+        state->parameters.push_back(parameters[i]);
       } else if (fixed) {
-        state->learned.push_back(Rounded(learned[i], &state->kept[i]));
+        state->parameters.push_back(Rounded(parameters[i], &state->kept[i]));
       } else {
-        const TensorView half = Take(learned[i].shape());
-        RoundInto(learned[i], half);
-        state->learned.push_back(half);
+        const TensorView half = Take(parameters[i].shape());
+        RoundInto(parameters[i], half);
+        state->parameters.push_back(half);
       }
     }
   }
   // Provides zeroed half-precision gradients for those that are wanted. Gradients of fused layers,
   // whose blobs are not rounded, are passed on.
   void TakeGradients(std::span<const TensorView> grads, HalfState* state) {
-    std::vector<TensorView>& halves = state->learned_grads;
+    std::vector<TensorView>& halves = state->parameter_grads;
     halves.clear();
     for (size_t i = 0; i < grads.size(); ++i) {
       if (grads[i].empty() || i >= state->rounds.size()) {
@@ -108,7 +108,7 @@ class LearnedHalves {
     }
   }
   void AddGradients(const HalfState& state, std::span<const TensorView> grads) {
-    const std::vector<TensorView>& halves = state.learned_grads;
+    const std::vector<TensorView>& halves = state.parameter_grads;
     for (size_t i = 0; i < std::min(grads.size(), state.rounds.size()); ++i) {
       if (grads[i].empty()) continue;
       DispatchCudaFloat(dtype_, [&]<typename T>(T) {
@@ -172,11 +172,11 @@ class HalfImplementation final : public ImplementationAdapter {
     return info;
   }
   Needs NeedsOf(const OpDesc& op) const override {
-    const size_t learned = BytesOfLearned(op, dtype_);
+    const size_t parameter_bytes = ParameterBytes(op, dtype_);
     Needs needs = own().NeedsOf(Asked(op).Of(op));
-    needs.forward_scratch += learned;
-    if (op.backward) needs.backward_scratch += 2 * learned;
-    if (!op.backward) needs.state_bytes += learned;
+    needs.forward_scratch += parameter_bytes;
+    if (op.backward) needs.backward_scratch += 2 * parameter_bytes;
+    if (!op.backward) needs.state_bytes += parameter_bytes;
     return needs;
   }
   std::unique_ptr<ImplementationState> MakeState(const OpDesc& op) const override {
@@ -188,9 +188,9 @@ class HalfImplementation final : public ImplementationAdapter {
     auto& state = *static_cast<HalfState*>(args.implementation_state);
     ForwardArgs half = args;
     half.implementation_state = state.of_implementation.get();
-    LearnedHalves halves(args.context, dtype_, args.scratch);
-    halves.Round(args.learned, args.weights_fixed, &state);
-    half.learned = state.learned;
+    ParameterHalves halves(args.context, dtype_, args.scratch);
+    halves.Round(args.parameters, args.weights_fixed, &state);
+    half.parameters = state.parameters;
     half.scratch = halves.Rest();
     own().Forward(layer, half);
   }
@@ -198,14 +198,14 @@ class HalfImplementation final : public ImplementationAdapter {
     auto& state = *static_cast<HalfState*>(args.implementation_state);
     BackwardArgs half = args;
     half.implementation_state = state.of_implementation.get();
-    LearnedHalves halves(args.context, dtype_, args.scratch);
-    halves.Round(args.learned, false, &state);
-    halves.TakeGradients(args.learned_grads, &state);
-    half.learned = state.learned;
-    half.learned_grads = state.learned_grads;
+    ParameterHalves halves(args.context, dtype_, args.scratch);
+    halves.Round(args.parameters, false, &state);
+    halves.TakeGradients(args.parameter_grads, &state);
+    half.parameters = state.parameters;
+    half.parameter_grads = state.parameter_grads;
     half.scratch = halves.Rest();
     own().Backward(layer, half);
-    halves.AddGradients(state, args.learned_grads);
+    halves.AddGradients(state, args.parameter_grads);
   }
 
  private:

@@ -35,7 +35,7 @@ namespace crema {
                  .layer_id = args.layer_id,
                  .inputs = inputs,
                  .outputs = outputs,
-                 .learned = {},
+                 .parameters = {},
                  .saved = {},
                  .scratch = {},
                  .state = nullptr,

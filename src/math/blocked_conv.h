@@ -33,7 +33,7 @@ struct BlockedConvConfig {
   // Blocked blobs, including the added one, hold bfloat16; weights are rounded to it.
   bool bfloat16 = false;
   bool bias = false;
-  bool affine = false;  // ConvLearned::factor and shift are given
+  bool affine = false;  // ConvParameters::factor and shift are given
   bool sum = false;     // another blob is added before the ReLU
   FusedRelu relu;
   bool backward = false;
@@ -46,7 +46,7 @@ struct BlockedConvConfig {
 };
 
 // y = relu((weight * x + bias) * factor + shift + added), factor and shift by output channel.
-struct ConvLearned {
+struct ConvParameters {
   const float* weight = nullptr;  // out channels x in channels of a group x height x width
   const float* bias = nullptr;
   const float* factor = nullptr;
@@ -93,7 +93,7 @@ class BlockedConv {
 
   // `keep_weights`: the parameters have not changed since the previous call, which had keep_weights
   // too.
-  void Forward(const void* x, const ConvLearned& learned, const void* added, void* y,
+  void Forward(const void* x, const ConvParameters& parameters, const void* added, void* y,
                bool keep_weights, std::span<std::byte> scratch);
   // Requires: neither affine nor sum; no dx of a plain input with bfloat16.
   void Backward(const BlockedConvGrads& grads, std::span<std::byte> scratch);

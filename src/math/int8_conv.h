@@ -19,7 +19,7 @@ struct Int8ConvConfig {
   bool bytes_out = false;
   Int8Scale y;
   bool bias = false;
-  bool affine = false;  // ConvLearned::factor and shift are given
+  bool affine = false;  // ConvParameters::factor and shift are given
   bool sum = false;     // int8 elements of scale `added` are added before the ReLU; for bytes_out
   Int8Scale added;
   FusedRelu relu;
@@ -44,7 +44,7 @@ class Int8Conv {
   void Prepare();
   // `keep_weights`: the parameters have not changed since the previous call, which had keep_weights
   // too.
-  void Forward(const void* x, const ConvLearned& learned, const void* added, void* y,
+  void Forward(const void* x, const ConvParameters& parameters, const void* added, void* y,
                bool keep_weights, std::span<std::byte> scratch);
 
   // ExportPacked returns the packed weights, null before Forward. ImportPacked uses those of

@@ -76,8 +76,8 @@ struct HostState final : ImplementationState {
 
   int threads;
   std::vector<std::byte> scratch;
-  std::vector<Tensor> inputs, outputs, learned, saved;
-  std::vector<Tensor> output_grads, input_grads, learned_grads;
+  std::vector<Tensor> inputs, outputs, parameters, saved;
+  std::vector<Tensor> output_grads, input_grads, parameter_grads;
 };
 
 void Forward(const Layer& layer, const ForwardArgs& args) {
@@ -86,18 +86,18 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
   ExecContext context = state.ContextOf(args.context);
   const std::vector<ConstTensorView> inputs = AsConst(copies.FetchAll(args.inputs, &state.inputs));
   const std::vector<TensorView> outputs = copies.PlaceAll(args.outputs, &state.outputs);
-  const std::vector<TensorView> learned = copies.FetchAll(args.learned, &state.learned);
+  const std::vector<TensorView> parameters = copies.FetchAll(args.parameters, &state.parameters);
   const std::vector<TensorView> saved = copies.PlaceAll(args.saved, &state.saved);
   std::vector<TensorView> statistics;
   for (size_t i = 0; i < args.statistics.size(); ++i) {
-    statistics.push_back(args.statistics[i].empty() ? TensorView() : learned[i]);
+    statistics.push_back(args.statistics[i].empty() ? TensorView() : parameters[i]);
   }
   layer.Forward({.context = context,
                  .phase = args.phase,
                  .layer_id = args.layer_id,
                  .inputs = inputs,
                  .outputs = outputs,
-                 .learned = AsConst(learned),
+                 .parameters = AsConst(parameters),
                  .saved = saved,
                  .scratch = state.scratch,
                  .state = args.state,
@@ -121,12 +121,12 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
       AsConst(copies.FetchAll(args.outputs, &state.outputs));
   const std::vector<ConstTensorView> output_grads =
       AsConst(copies.FetchAll(args.output_grads, &state.output_grads));
-  const std::vector<ConstTensorView> learned =
-      AsConst(copies.FetchAll(args.learned, &state.learned));
+  const std::vector<ConstTensorView> parameters =
+      AsConst(copies.FetchAll(args.parameters, &state.parameters));
   const std::vector<ConstTensorView> saved = AsConst(copies.FetchAll(args.saved, &state.saved));
   const std::vector<TensorView> input_grads = copies.PlaceAll(args.input_grads, &state.input_grads);
-  const std::vector<TensorView> learned_grads =
-      copies.FetchAll(args.learned_grads, &state.learned_grads);
+  const std::vector<TensorView> parameter_grads =
+      copies.FetchAll(args.parameter_grads, &state.parameter_grads);
   layer.Backward({.context = context,
                   .phase = args.phase,
                   .layer_id = args.layer_id,
@@ -134,13 +134,13 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
                   .outputs = outputs,
                   .output_grads = output_grads,
                   .input_grads = input_grads,
-                  .learned = learned,
-                  .learned_grads = learned_grads,
+                  .parameters = parameters,
+                  .parameter_grads = parameter_grads,
                   .saved = saved,
                   .scratch = state.scratch,
                   .state = args.state});
   copies.ReturnAll(input_grads, args.input_grads);
-  copies.ReturnAll(learned_grads, args.learned_grads);
+  copies.ReturnAll(parameter_grads, args.parameter_grads);
 }
 
 }  // namespace

@@ -14,12 +14,12 @@
 #include "math/current_device.h"
 #include "plan/host_implementation.h"
 #include "plan/layer_query.h"
-#include "plan/learned_slots.h"
 #include "plan/measure_implementations.h"
 #include "plan/memory/concat_in_place.h"
 #include "plan/memory/liveness.h"
 #include "plan/memory/memory_budget.h"
 #include "plan/memory/recompute.h"
+#include "plan/parameter_slots.h"
 #include "plan/passes/fuse.h"
 #include "plan/passes/fuse_batch_norm.h"
 #include "plan/passes/memory_formats.h"
@@ -78,10 +78,10 @@ class Planner {
                          {.dtype = options_.dtype, .rank = options_.rank, .world = options_.world});
     flow_ = options_.backward ? ComputeGradientFlow(graph_, infos_) : NoGradients(graph_);
     for (GradientFlow::OfNode& node : flow_.nodes) {
-      node.to_learned.resize(
-          infos_[static_cast<size_t>(&node - flow_.nodes.data())].learned.size());
+      node.to_parameters.resize(
+          infos_[static_cast<size_t>(&node - flow_.nodes.data())].parameters.size());
     }
-    plan_.learned = AssignLearnedSlots(graph_, infos_, flow_);
+    plan_.parameters = AssignParameterSlots(graph_, infos_, flow_);
     AddValues();
     AddLayers();
     MarkRecompute(graph_, &plan_);
@@ -154,12 +154,12 @@ class Planner {
       layer.outputs = node.outputs;
       layer.backward = flow_.nodes[n].backward;
       layer.to_input = flow_.nodes[n].to_input;
-      layer.to_learned = flow_.nodes[n].to_learned;
+      layer.to_parameters = flow_.nodes[n].to_parameters;
       layer.layer_id = HashName(StreamName(node, &names));
       // Slots have the order of the layers.
-      for (; slot < plan_.learned.size() && plan_.learned[slot].layer == static_cast<int>(n);
+      for (; slot < plan_.parameters.size() && plan_.parameters[slot].layer == static_cast<int>(n);
            ++slot) {
-        layer.learned.push_back(static_cast<int>(slot));
+        layer.parameters.push_back(static_cast<int>(slot));
       }
       const auto numbers = upload_decisions_.find(node.layer.get());
       if (numbers != upload_decisions_.end()) layer.skipped.push_back({"bytes", numbers->second});
@@ -186,8 +186,8 @@ class Planner {
       if (!support.yes) layer->skipped.push_back({candidate->name, support.reason});
     }
     const bool runs = !layer->info.view && !layer->info.share;
-    // Sources run on the host, which has no access to learned blobs of the device.
-    const bool source = node.inputs.empty() && layer->info.learned.empty();
+    // Sources run on the host, which has no access to parameters of the device.
+    const bool source = node.inputs.empty() && layer->info.parameters.empty();
     if (layer->implementation == nullptr && runs && !source) {
       if (IsPinned(*node.layer, options_)) FailPinned(node, *layer);
       if (!MayRunOnHost()) FailWithoutImplementation(node, *layer);

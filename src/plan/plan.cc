@@ -27,10 +27,10 @@ int Plan::FindFirstValue(const std::string& blob) const {
   return found == values.end() ? -1 : static_cast<int>(std::distance(values.begin(), found));
 }
 
-int64_t Plan::LearnedCount() const {
+int64_t Plan::ParameterCount() const {
   int64_t count = 0;
-  for (size_t s = 0; s < learned.size(); ++s) {
-    if (learned[s].owner == static_cast<int>(s)) count += learned[s].shape.count();
+  for (size_t s = 0; s < parameters.size(); ++s) {
+    if (parameters[s].owner == static_cast<int>(s)) count += parameters[s].shape.count();
   }
   return count;
 }
@@ -38,11 +38,11 @@ int64_t Plan::LearnedCount() const {
 namespace {
 
 std::string Row(const std::string& name, const std::string& type, const std::string& shape,
-                const std::string& learned, const std::string& bytes,
+                const std::string& parameters, const std::string& bytes,
                 const std::string& implementation) {
   char line[512];
   std::snprintf(line, sizeof(line), "  %-20.60s %-18.40s %-24.80s %12.20s %10.20s  %.60s",
-                name.c_str(), type.c_str(), shape.c_str(), learned.c_str(), bytes.c_str(),
+                name.c_str(), type.c_str(), shape.c_str(), parameters.c_str(), bytes.c_str(),
                 implementation.c_str());
   return std::string(line) + "\n";
 }
@@ -106,10 +106,10 @@ std::string DescribePlan(const Plan& plan) {
       shapes += (shapes.empty() ? "" : " ") + ToString(value.spec.shape);
       bytes += layer.LiesInInput(o) ? 0 : value.data.bytes;
     }
-    int64_t learned = 0;
-    for (int s : layer.learned) {
-      const LearnedSlot& slot = plan.learned[static_cast<size_t>(s)];
-      learned += slot.owner == s ? slot.shape.count() : 0;
+    int64_t parameters = 0;
+    for (int s : layer.parameters) {
+      const ParameterSlot& slot = plan.parameters[static_cast<size_t>(s)];
+      parameters += slot.owner == s ? slot.shape.count() : 0;
     }
     const std::string implementation =
         layer.fusion.leader >= 0
@@ -119,13 +119,14 @@ std::string DescribePlan(const Plan& plan) {
             ? "none"
             : layer.implementation->name + (layer.tuned ? ", tuned" : "") +
                   DescribeNormFusion(layer.fusion.norm);
-    text += Row(layer.name(), layer.type->name, shapes, std::to_string(learned), Kibibytes(bytes),
-                layer.concat_in_place != ConcatPlace::kNone ? "inputs are parts of it"
-                : layer.in_place                            ? implementation + ", in place"
-                                                            : implementation);
+    text +=
+        Row(layer.name(), layer.type->name, shapes, std::to_string(parameters), Kibibytes(bytes),
+            layer.concat_in_place != ConcatPlace::kNone ? "inputs are parts of it"
+            : layer.in_place                            ? implementation + ", in place"
+                                                        : implementation);
   }
   text += DescribeReorders(plan);
-  text += StrCat("  learned elements: ", plan.LearnedCount(),
+  text += StrCat("  learned elements: ", plan.ParameterCount(),
                  "; activations and gradients: ", Kibibytes(plan.arena_bytes), " (",
                  Kibibytes(plan.unshared_bytes),
                  " without sharing); scratch: ", Kibibytes(plan.scratch_bytes), "\n");

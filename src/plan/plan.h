@@ -72,9 +72,9 @@ struct PlannedLayer {
   std::shared_ptr<const Layer> layer;
   const LayerType* type = nullptr;
   LayerInfo info;
-  std::vector<int> inputs;   // values
-  std::vector<int> outputs;  // values
-  std::vector<int> learned;  // learned slots of the plan
+  std::vector<int> inputs;      // values
+  std::vector<int> outputs;     // values
+  std::vector<int> parameters;  // parameter slots of the plan
   const Implementation* implementation = nullptr;
   std::vector<SkippedImplementation> skipped;
   bool tuned = false;     // chosen by times of an ImplementationTimer
@@ -89,11 +89,11 @@ struct PlannedLayer {
   // Forward runs again just before backward, without updating running statistics, so neither
   // outputs nor saved tensors are kept. The first run has no memory for saved tensors.
   bool recompute = false;
-  std::vector<int> runs_again;   // layers to run again before this backward, in order
-  std::vector<bool> to_input;    // gradient needed, by input
-  std::vector<bool> to_learned;  // gradient needed, by parameter
-  std::vector<ArenaSlot> saved;  // of the run that backward follows
-  Needs needs;                   // of its implementation
+  std::vector<int> runs_again;      // layers to run again before this backward, in order
+  std::vector<bool> to_input;       // gradient needed, by input
+  std::vector<bool> to_parameters;  // gradient needed, by parameter
+  std::vector<ArenaSlot> saved;     // of the run that backward follows
+  Needs needs;                      // of its implementation
   Fusion fusion;
 
   const std::string& name() const { return layer->param().name(); }
@@ -112,7 +112,7 @@ inline bool WantsInputGradient(const PlannedLayer& layer) {
 }
 
 // A parameter of one layer. Parameters that share a name have one owner.
-struct LearnedSlot {
+struct ParameterSlot {
   int layer = -1;
   int index = 0;  // among the blobs of its layer
   std::string role;
@@ -122,7 +122,7 @@ struct LearnedSlot {
   int owner = -1;          // slot; its own index if it is the owner
   float lr_mult = 1;       // of the owner after merging
   float decay_mult = 1;
-  bool statistic = false;  // LearnedBlob::statistic
+  bool statistic = false;  // ParameterInfo::statistic
   bool wants_gradient = false;
 };
 
@@ -184,7 +184,7 @@ struct Plan {
   PlanOptions options;
   std::vector<PlannedLayer> layers;  // in running order
   std::vector<PlannedValue> values;
-  std::vector<LearnedSlot> learned;
+  std::vector<ParameterSlot> parameters;
   std::vector<int> outputs;    // values, ordered by name
   int64_t arena_bytes = 0;     // with reuse
   int64_t unshared_bytes = 0;  // without memory reuse
@@ -198,7 +198,7 @@ struct Plan {
   // Returns the first value of that name: the start of an in-place chain. Inputs are set and
   // gradients are read through this value.
   int FindFirstValue(const std::string& blob) const;
-  int64_t LearnedCount() const;  // elements of owned learned blobs
+  int64_t ParameterCount() const;  // elements of owned parameters
 };
 
 // Plans a net for one state: builds the graph, runs the passes, infers shapes, chooses

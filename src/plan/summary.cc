@@ -20,10 +20,10 @@ LayerSummary OfLayer(const Plan& plan, const PlannedLayer& layer) {
     if (layer.LiesInInput(o)) continue;
     summary.activation_bytes += StoredBytes(spec);
   }
-  for (int s : layer.learned) {
-    const LearnedSlot& slot = plan.learned[static_cast<size_t>(s)];
+  for (int s : layer.parameters) {
+    const ParameterSlot& slot = plan.parameters[static_cast<size_t>(s)];
     if (slot.owner != s) continue;
-    (slot.statistic ? summary.statistics : summary.learned) += slot.shape.count();
+    (slot.statistic ? summary.statistics : summary.parameters) += slot.shape.count();
   }
   return summary;
 }
@@ -61,15 +61,15 @@ NetSummary Summarize(const Plan& plan) {
     if (!own && !written.contains(layer.name())) continue;
     net.layers.push_back(OfLayer(plan, layer));
     const LayerSummary& added = net.layers.back();
-    net.total.learned += added.learned;
+    net.total.parameters += added.parameters;
     net.total.statistics += added.statistics;
     net.total.macs += added.macs;
     net.total.activation_bytes += added.activation_bytes;
   }
   const auto size = static_cast<int64_t>(SizeOf(plan.options.dtype));
-  net.weight_bytes = (net.total.learned + net.total.statistics) * size;
-  for (const LearnedSlot& slot : plan.learned) {
-    const bool owns = &slot - plan.learned.data() == slot.owner;
+  net.weight_bytes = (net.total.parameters + net.total.statistics) * size;
+  for (const ParameterSlot& slot : plan.parameters) {
+    const bool owns = &slot - plan.parameters.data() == slot.owner;
     if (owns && slot.wants_gradient) net.gradient_bytes += slot.shape.count() * size;
   }
   for (const PlannedLayer& layer : plan.layers) {

@@ -13,7 +13,7 @@ struct LayerSummary {
   std::string name;
   std::string type;
   std::vector<Shape> outputs;
-  int64_t learned = 0;           // elements that a solver changes; a shared blob counts once
+  int64_t parameters = 0;        // elements that a solver changes; a shared blob counts once
   int64_t statistics = 0;        // elements that Forward updates (BatchNorm's running means)
   int64_t macs = 0;              // multiply-adds of products, one forward pass of the whole batch
   int64_t activation_bytes = 0;  // of outputs with their own memory

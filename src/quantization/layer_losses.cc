@@ -99,12 +99,12 @@ void OwnLosses::AfterForward(size_t n, const ForwardArgs& args) {
   const Int8Range& range = ranges_[Index(layer.inputs[0])];
   if (!range.has_max()) return;
   const std::vector<float> x = AsBytes(args.inputs[0].span<float>(), ScaleOf(range));
-  const std::vector<float> weight = WeightsAsBytes(layer, args.learned[0]);
+  const std::vector<float> weight = WeightsAsBytes(layer, args.parameters[0]);
   std::vector<float> y(static_cast<size_t>(args.outputs[0].count()));
   const ConstTensorView input(x.data(), args.inputs[0].shape(), DType::kF32);
   const TensorView output(y.data(), args.outputs[0].shape(), DType::kF32);
-  std::vector<ConstTensorView> learned(args.learned.begin(), args.learned.end());
-  learned[0] = {weight.data(), learned[0].shape(), DType::kF32};
+  std::vector<ConstTensorView> parameters(args.parameters.begin(), args.parameters.end());
+  parameters[0] = {weight.data(), parameters[0].shape(), DType::kF32};
   const BlobSpec spec{args.inputs[0].shape(), DType::kF32};
   const InferContext context{
       .phase = args.phase, .inputs = {&spec, 1}, .output_count = 1, .dtype = DType::kF32};
@@ -113,7 +113,7 @@ void OwnLosses::AfterForward(size_t n, const ForwardArgs& args) {
   ForwardArgs rounded = args;
   rounded.inputs = {&input, 1};
   rounded.outputs = {&output, 1};
-  rounded.learned = learned;
+  rounded.parameters = parameters;
   rounded.scratch = {static_cast<std::byte*>(scratch.view().raw()), scratch.view().bytes()};
   rounded.implementation_state = nullptr;
   layer.layer->Forward(rounded);

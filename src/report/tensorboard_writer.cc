@@ -184,14 +184,14 @@ void TensorboardWriter::OnTest(const TestReport& report) {
 void TensorboardWriter::WriteHistograms(int64_t iteration) {
   std::vector<NamedHistogram> histograms;
   const Plan& plan = session_.plan();
-  for (size_t s = 0; s < plan.learned.size(); ++s) {
-    const LearnedSlot& slot = plan.learned[s];
+  for (size_t s = 0; s < plan.parameters.size(); ++s) {
+    const ParameterSlot& slot = plan.parameters[s];
     if (slot.owner != static_cast<int>(s)) continue;
     const std::string& layer = plan.layers[static_cast<size_t>(slot.layer)].name();
     const std::string name = StrCat(layer, "/", slot.role.empty() ? StrCat(slot.index) : slot.role);
-    histograms.push_back({"weights/" + name,
-                          HistogramOf(HostView(session_, session_.LearnedBlob(s))->span<float>())});
-    const HostView gradient(session_, session_.LearnedGradient(s));
+    histograms.push_back(
+        {"weights/" + name, HistogramOf(HostView(session_, session_.Parameter(s))->span<float>())});
+    const HostView gradient(session_, session_.ParameterGradient(s));
     if (gradient->empty()) continue;
     histograms.push_back({"gradients/" + name, HistogramOf(gradient->span<float>())});
   }

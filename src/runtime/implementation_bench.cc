@@ -76,9 +76,9 @@ Blobs BlobsIn(MemoryFormat format, std::span<const BlobSpec> specs, uint64_t see
   return BlobsOf(formatted, seed);
 }
 
-std::vector<BlobSpec> LearnedSpecs(const OpDesc& query) {
+std::vector<BlobSpec> ParameterSpecs(const OpDesc& query) {
   std::vector<BlobSpec> specs;
-  for (const LearnedBlob& blob : query.info.learned) {
+  for (const ParameterInfo& blob : query.info.parameters) {
     specs.push_back({blob.shape, query.context.dtype});
   }
   return specs;
@@ -105,7 +105,7 @@ class ImplementationRun {
         context_(query.threads),
         inputs_(BlobsIn(implementation.input_format, query.context.inputs, 1)),
         outputs_(BlobsIn(implementation.output_format, query.info.outputs, 100)),
-        learned_(BlobsOf(LearnedSpecs(query), 200)) {
+        parameters_(BlobsOf(ParameterSpecs(query), 200)) {
     implementation_state_ = implementation.MakeState(query_);
     state_ = query.layer.MakeState(context_, query.context.phase);
     const Needs needs = implementation.NeedsOf(query_);
@@ -115,7 +115,7 @@ class ImplementationRun {
       output_grads_ = BlobsIn(implementation.output_format, query.info.outputs, 400);
       if (query.to_input)
         input_grads_ = BlobsIn(implementation.input_format, query.context.inputs, 500);
-      learned_grads_ = BlobsOf(LearnedSpecs(query), 600);
+      parameter_grads_ = BlobsOf(ParameterSpecs(query), 600);
     }
     scratch_ = Tensor(Shape{static_cast<int64_t>(scratch / sizeof(float)) + 1}, DType::kF32);
   }
@@ -123,16 +123,16 @@ class ImplementationRun {
   double Forward() {
     const std::vector<ConstTensorView> inputs = ViewsOf<ConstTensorView>(&inputs_);
     const std::vector<TensorView> outputs = ViewsOf<TensorView>(&outputs_);
-    const std::vector<ConstTensorView> learned = ViewsOf<ConstTensorView>(&learned_);
+    const std::vector<ConstTensorView> parameters = ViewsOf<ConstTensorView>(&parameters_);
     std::vector<TensorView> saved = ViewsOf<TensorView>(&saved_);
     saved.resize(info_.saved.size());
-    const std::vector<TensorView> statistics(learned.size());
+    const std::vector<TensorView> statistics(parameters.size());
     const ForwardArgs args{.context = context_,
                            .phase = query_.context.phase,
                            .layer_id = 1,
                            .inputs = inputs,
                            .outputs = outputs,
-                           .learned = learned,
+                           .parameters = parameters,
                            .saved = saved,
                            .scratch = Scratch(),
                            .state = state_.get(),
@@ -161,10 +161,10 @@ class ImplementationRun {
       if (At(info.gradient_forbidden, i)) input_grads[i] = {};
     }
     const std::vector<ConstTensorView> output_grads = ViewsOf<ConstTensorView>(&output_grads_);
-    const std::vector<ConstTensorView> learned = ViewsOf<ConstTensorView>(&learned_);
-    std::vector<TensorView> learned_grads = ViewsOf<TensorView>(&learned_grads_);
-    for (size_t i = 0; i < learned_grads.size(); ++i) {
-      if (info.learned[i].statistic) learned_grads[i] = {};
+    const std::vector<ConstTensorView> parameters = ViewsOf<ConstTensorView>(&parameters_);
+    std::vector<TensorView> parameter_grads = ViewsOf<TensorView>(&parameter_grads_);
+    for (size_t i = 0; i < parameter_grads.size(); ++i) {
+      if (info.parameters[i].statistic) parameter_grads[i] = {};
     }
     const std::vector<ConstTensorView> saved = ViewsOf<ConstTensorView>(&saved_);
     const BackwardArgs args{.context = context_,
@@ -174,8 +174,8 @@ class ImplementationRun {
                             .outputs = outputs,
                             .output_grads = output_grads,
                             .input_grads = input_grads,
-                            .learned = learned,
-                            .learned_grads = learned_grads,
+                            .parameters = parameters,
+                            .parameter_grads = parameter_grads,
                             .saved = saved,
                             .scratch = Scratch(),
                             .state = state_.get(),
@@ -203,11 +203,11 @@ class ImplementationRun {
   ExecContext context_;
   Blobs inputs_;
   Blobs outputs_;
-  Blobs learned_;
+  Blobs parameters_;
   Blobs saved_;
   Blobs output_grads_;
   Blobs input_grads_;
-  Blobs learned_grads_;
+  Blobs parameter_grads_;
   Tensor scratch_;
   std::unique_ptr<ImplementationState> implementation_state_;
   std::unique_ptr<LayerSessionState> state_;

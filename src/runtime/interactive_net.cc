@@ -31,8 +31,8 @@ std::vector<std::string> NamesOf(const Plan& plan, const std::vector<int>& value
 
 // Throws kInvalidArgument unless the parameters have the shapes of the plan.
 void CheckParameters(const Plan& plan, const Weights& weights) {
-  for (size_t s = 0; s < plan.learned.size(); ++s) {
-    const LearnedSlot& slot = plan.learned[s];
+  for (size_t s = 0; s < plan.parameters.size(); ++s) {
+    const ParameterSlot& slot = plan.parameters[s];
     const Shape shape = weights.blob(s).shape();
     if (slot.owner != static_cast<int>(s) || shape == slot.shape) continue;
     Fail(ErrorCode::kInvalidArgument,
@@ -156,15 +156,15 @@ HeldView InteractiveNet::Gradient(const std::string& blob) {
 }
 
 HeldView InteractiveNet::Parameter(size_t slot) const {
-  if (slot >= plan().learned.size()) {
+  if (slot >= plan().parameters.size()) {
     Fail(ErrorCode::kNotFound, StrCat("the net has no parameter ", slot));
   }
-  return {session_->LearnedBlob(slot), session_};
+  return {session_->Parameter(slot), session_};
 }
 
 HeldView InteractiveNet::ParameterGradient(size_t slot) {
   const Shape shape = Parameter(slot).view.shape();
-  const TensorView gradient = session_->LearnedGradient(slot);
+  const TensorView gradient = session_->ParameterGradient(slot);
   if (gradient.empty()) return Unplanned(StrCat("parameter ", slot), shape);
   return {gradient, session_};
 }
@@ -198,8 +198,8 @@ void InteractiveNet::Replan() {
   source_->file.net = std::move(net);
   CopyInputsFrom(old.get());
   for (size_t slot = 0; slot < weights_->size(); ++slot) {
-    const TensorView from = old->LearnedGradient(slot);
-    const TensorView to = session_->LearnedGradient(slot);
+    const TensorView from = old->ParameterGradient(slot);
+    const TensorView to = session_->ParameterGradient(slot);
     if (!from.empty()) std::memcpy(to.raw(), from.raw(), from.bytes());
   }
 }

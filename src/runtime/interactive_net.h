@@ -64,7 +64,7 @@ class InteractiveNet {
   std::vector<std::string> TopsOf(size_t layer) const;
   double LossWeight(const std::string& blob) const;
 
-  // Return a blob, its gradient, and a parameter (a learned slot of the plan) and its gradient.
+  // Return a blob, its gradient, and a parameter (a parameter slot of the plan) and its gradient.
   // Gradients that are not planned are zeros, which nothing reads. Throw kNotFound for an unknown
   // name or slot.
   HeldView Data(const std::string& blob);
@@ -86,7 +86,7 @@ class InteractiveNet {
   // returns the loss of these layers. Gradients of parameters are added to.
   double Forward(size_t first, size_t last);
   void Backward(size_t first, size_t last);
-  void ZeroParameterGradients() { session_->ZeroLearnedGradients(); }
+  void ZeroParameterGradients() { session_->ZeroParameterGradients(); }
 
   // Copies parameters from files (.caffemodel, HDF5) by layer name; layers that one side lacks are
   // left as they are. Throws kInvalidArgument, without changes, if shapes differ.

@@ -35,8 +35,8 @@ int64_t ArrivalBytes(const Plan& plan) {
 template <typename Counts>
 int64_t BytesOf(const Plan& plan, const Counts& counts) {
   int64_t elements = 0;
-  for (size_t s = 0; s < plan.learned.size(); ++s) {
-    const LearnedSlot& slot = plan.learned[s];
+  for (size_t s = 0; s < plan.parameters.size(); ++s) {
+    const ParameterSlot& slot = plan.parameters[s];
     if (slot.owner == static_cast<int>(s) && counts(slot)) elements += slot.shape.count();
   }
   return elements * static_cast<int64_t>(SizeOf(plan.options.dtype));
@@ -98,11 +98,11 @@ std::string Advice(const MemoryShortage& shortage) {
 }  // namespace
 
 int64_t WeightBytes(const Plan& plan) {
-  return BytesOf(plan, [](const LearnedSlot&) { return true; });
+  return BytesOf(plan, [](const ParameterSlot&) { return true; });
 }
 
 int64_t GradientBytes(const Plan& plan) {
-  return BytesOf(plan, [](const LearnedSlot& slot) { return slot.wants_gradient; });
+  return BytesOf(plan, [](const ParameterSlot& slot) { return slot.wants_gradient; });
 }
 
 int64_t SessionBytes(const Plan& plan) {

@@ -21,13 +21,14 @@ int64_t BytesOf(std::span<const View> views) {
 }
 
 int64_t BytesOf(const ForwardArgs& args) {
-  return BytesOf(args.inputs) + BytesOf(args.outputs) + BytesOf(args.learned) + BytesOf(args.saved);
+  return BytesOf(args.inputs) + BytesOf(args.outputs) + BytesOf(args.parameters) +
+         BytesOf(args.saved);
 }
 
 // Gradients of parameters are added to: read and written.
 int64_t BytesOf(const BackwardArgs& args) {
   return BytesOf(args.inputs) + BytesOf(args.outputs) + BytesOf(args.output_grads) +
-         BytesOf(args.input_grads) + BytesOf(args.learned) + 2 * BytesOf(args.learned_grads) +
+         BytesOf(args.input_grads) + BytesOf(args.parameters) + 2 * BytesOf(args.parameter_grads) +
          BytesOf(args.saved);
 }
 
@@ -35,8 +36,8 @@ int64_t BytesOf(const BackwardArgs& args) {
 // input (one for each input without parameters, as in MatMul).
 int64_t BackwardMacs(const PlannedLayer& layer) {
   const auto inputs = std::ranges::count(layer.to_input, true);
-  if (layer.to_learned.empty()) return inputs * layer.info.macs;
-  return ((inputs > 0 ? 1 : 0) + (layer.to_learned[0] ? 1 : 0)) * layer.info.macs;
+  if (layer.to_parameters.empty()) return inputs * layer.info.macs;
+  return ((inputs > 0 ? 1 : 0) + (layer.to_parameters[0] ? 1 : 0)) * layer.info.macs;
 }
 
 // Returns the batch size of the first source.
@@ -233,7 +234,7 @@ void Warm(Session* session, int64_t passes) {
   for (int64_t i = 0; i < passes; ++i) {
     session->Forward();
     if (!session->plan().options.backward) continue;
-    session->ZeroLearnedGradients();
+    session->ZeroParameterGradients();
     session->Backward();
   }
 }
@@ -247,7 +248,7 @@ void Time(Session* session, int64_t passes, Recorder* recorder, Profile* profile
     session->QueueForward();
     recorder->End(forward_begin, &profile->forward);
     if (backward) {
-      session->ZeroLearnedGradients();
+      session->ZeroParameterGradients();
       const Recorder::Mark backward_begin = recorder->Begin();
       session->Backward();
       recorder->End(backward_begin, &profile->backward);

@@ -156,7 +156,7 @@ class Comparer {
     for (const auto& record : records_) {
       const std::string& key = record.first;
       if (!key.starts_with("param:")) continue;
-      const bool known = std::ranges::any_of(plan_.learned, [&](const LearnedSlot& slot) {
+      const bool known = std::ranges::any_of(plan_.parameters, [&](const ParameterSlot& slot) {
         const PlannedLayer& layer = plan_.layers[static_cast<size_t>(slot.layer)];
         return key == StrCat("param:", layer.name(), ":", slot.index);
       });
@@ -225,14 +225,14 @@ class Comparer {
 
   void CompareParameters() {
     for (const PlannedLayer& layer : plan_.layers) {
-      for (size_t i = 0; i < layer.learned.size(); ++i) {
+      for (size_t i = 0; i < layer.parameters.size(); ++i) {
         const std::string key = StrCat("param:", layer.name(), ":", i);
         const auto found = records_.find(key);
         if (found == records_.end()) continue;
-        const auto slot = static_cast<size_t>(layer.learned[i]);
+        const auto slot = static_cast<size_t>(layer.parameters[i]);
         CompareOne(key, layer.name(), ElementsOnHost(std::as_const(*run_.weights).blob(slot)),
                    Elements(*found->second, false));
-        const TensorView gradient = run_.session->LearnedGradient(slot);
+        const TensorView gradient = run_.session->ParameterGradient(slot);
         if (!HasDiff(*found->second)) continue;
         const std::vector<double> expected = Elements(*found->second, true);
         if (gradient.empty() && std::ranges::all_of(expected, [](double x) { return x == 0; })) {
@@ -344,7 +344,7 @@ ReplayResult Replay(const ReplayNet& net, const NetParameter& recording, const R
   }
   const double loss = run.session->Forward();
   if (gradients) {
-    run.session->ZeroLearnedGradients();
+    run.session->ZeroParameterGradients();
     run.session->Backward();
   }
   run.session->ReturnStatistics();
@@ -365,7 +365,7 @@ NetParameter Record(const ReplayNet& net, const NetParameter* inputs, const Regi
   SetInputs(inputs != nullptr ? &records : nullptr, options.seed, run.session.get());
   const double loss = run.session->Forward();
   if (options.gradients) {
-    run.session->ZeroLearnedGradients();
+    run.session->ZeroParameterGradients();
     run.session->Backward();
   }
   NetParameter recording;
@@ -379,11 +379,11 @@ NetParameter Record(const ReplayNet& net, const NetParameter* inputs, const Regi
     if (!gradient.empty()) CopyDiffFrom(gradient, blob);
   }
   for (const PlannedLayer& layer : run.plan->layers) {
-    for (size_t i = 0; i < layer.learned.size(); ++i) {
-      const auto slot = static_cast<size_t>(layer.learned[i]);
+    for (size_t i = 0; i < layer.parameters.size(); ++i) {
+      const auto slot = static_cast<size_t>(layer.parameters[i]);
       BlobProto* blob = AddRecord(StrCat("param:", layer.name(), ":", i), &recording);
       CopyFrom(std::as_const(*run.weights).blob(slot), blob);
-      const TensorView gradient = run.session->LearnedGradient(slot);
+      const TensorView gradient = run.session->ParameterGradient(slot);
       if (!gradient.empty()) CopyDiffFrom(gradient, blob);
     }
   }

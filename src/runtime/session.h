@@ -107,26 +107,26 @@ class Session {
   ConstTensorView Gradient(const std::string& name) const;
   ConstTensorView DataOf(int value) const { return values_.Data(value); }
 
-  // Returns the gradient of a learned slot; slots that share have one. Empty if none was planned.
-  TensorView LearnedGradient(size_t slot) { return parameters_.Gradient(slot); }
+  // Returns the gradient of a parameter slot; slots that share have one. Empty if none was planned.
+  TensorView ParameterGradient(size_t slot) { return parameters_.Gradient(slot); }
   // Returns all of them in their order, with padding. Requires a plan of f32.
-  std::span<float> LearnedGradientMemory() { return parameters_.GradientMemory(); }
+  std::span<float> ParameterGradientMemory() { return parameters_.GradientMemory(); }
 
   // On a GPU all views above are of device memory. These copy between a view of the session and
   // host memory of the same size, on any device, and wait.
   void Write(const TensorView& to, const void* from) const;
   void Read(const ConstTensorView& from, void* to) const;
   // On a GPU a session works on a copy of the weights. TakeWeights copies them again after they
-  // were changed; the others copy back the running statistics, or all after LearnedBlob was
+  // were changed; the others copy back the running statistics, or all after Parameter was
   // changed. They do nothing on the CPU.
   void TakeWeights() { parameters_.Upload(); }
   void ReturnStatistics() { parameters_.DownloadStatistics(); }
   void ReturnWeights() { parameters_.Download(); }
   // Returns that copy, or on the CPU the weights themselves.
-  TensorView LearnedBlob(size_t slot) const { return parameters_.Blob(slot); }
+  TensorView Parameter(size_t slot) const { return parameters_.Blob(slot); }
   const Weights& weights() const { return parameters_.weights(); }
   bool OnGpu() const { return context_.device().type != DeviceType::kCpu; }
-  void ZeroLearnedGradients() { parameters_.ZeroGradients(); }
+  void ZeroParameterGradients() { parameters_.ZeroGradients(); }
 
   // Save and restore the positions of data readers, for snapshots. `net` is the name of the net in
   // the run ("train", "test#0").

@@ -11,7 +11,7 @@ SessionParameters::SessionParameters(const Plan& plan, const ExecContext& contex
                                      std::shared_ptr<const Weights> weights,
                                      std::shared_ptr<Weights> updated)
     : plan_(plan), context_(context), weights_(std::move(weights)), updated_(std::move(updated)) {
-  CREMA_CHECK(weights_->size() == plan.learned.size());
+  CREMA_CHECK(weights_->size() == plan.parameters.size());
   Upload();
   AllocateGradients();
 }
@@ -19,19 +19,19 @@ SessionParameters::SessionParameters(const Plan& plan, const ExecContext& contex
 void SessionParameters::AllocateGradients() {
   const DType dtype = plan_.options.dtype;
   size_t bytes = 0;
-  std::vector<size_t> offsets(plan_.learned.size());
-  for (size_t s = 0; s < plan_.learned.size(); ++s) {
-    const LearnedSlot& slot = plan_.learned[s];
+  std::vector<size_t> offsets(plan_.parameters.size());
+  for (size_t s = 0; s < plan_.parameters.size(); ++s) {
+    const ParameterSlot& slot = plan_.parameters[s];
     if (!Owns(s) || !slot.wants_gradient) continue;
     offsets[s] = bytes;
     bytes += (static_cast<size_t>(slot.shape.count()) * SizeOf(dtype) + 63) / 64 * 64;
   }
   gradient_memory_ = MakeByteTensor(bytes, context_);
   auto* base = static_cast<std::byte*>(gradient_memory_.view().raw());
-  for (const LearnedSlot& slot : plan_.learned) {
+  for (const ParameterSlot& slot : plan_.parameters) {
     const auto owner = static_cast<size_t>(slot.owner);
     gradients_.push_back(
-        plan_.learned[owner].wants_gradient
+        plan_.parameters[owner].wants_gradient
             ? TensorView(base + offsets[owner], slot.shape, dtype, context_.device())
             : TensorView());
   }
@@ -39,7 +39,7 @@ void SessionParameters::AllocateGradients() {
 
 TensorView SessionParameters::Blob(size_t slot) const {
   if (OnGpu()) {
-    const auto owner = static_cast<size_t>(plan_.learned[slot].owner);
+    const auto owner = static_cast<size_t>(plan_.parameters[slot].owner);
     return const_cast<Tensor&>(copies_[owner]).view();
   }
   const ConstTensorView blob = weights_->blob(slot);
@@ -48,8 +48,8 @@ TensorView SessionParameters::Blob(size_t slot) const {
 
 void SessionParameters::Upload() {
   if (!OnGpu()) return;
-  copies_.resize(plan_.learned.size());
-  for (size_t s = 0; s < plan_.learned.size(); ++s) {
+  copies_.resize(plan_.parameters.size());
+  for (size_t s = 0; s < plan_.parameters.size(); ++s) {
     if (!Owns(s)) continue;
     const ConstTensorView blob = weights_->blob(s);
     Tensor& copy = copies_[s];
@@ -61,9 +61,9 @@ void SessionParameters::Upload() {
 void SessionParameters::DownloadStatistics() {
   if (!OnGpu() || updated_ == nullptr) return;
   for (const PlannedLayer& layer : plan_.layers) {
-    for (size_t i = 0; i < layer.learned.size(); ++i) {
-      if (!layer.info.learned[i].statistic) continue;
-      const auto slot = static_cast<size_t>(layer.learned[i]);
+    for (size_t i = 0; i < layer.parameters.size(); ++i) {
+      if (!layer.info.parameters[i].statistic) continue;
+      const auto slot = static_cast<size_t>(layer.parameters[i]);
       crema::Download(context_, updated_->blob(slot).raw(), Blob(slot).raw(), Blob(slot).bytes());
     }
   }
@@ -72,7 +72,7 @@ void SessionParameters::DownloadStatistics() {
 void SessionParameters::Download() {
   if (!OnGpu()) return;
   CREMA_CHECK(updated_ != nullptr);
-  for (size_t s = 0; s < plan_.learned.size(); ++s) {
+  for (size_t s = 0; s < plan_.parameters.size(); ++s) {
     if (!Owns(s)) continue;
     crema::Download(context_, updated_->blob(s).raw(), Blob(s).raw(), Blob(s).bytes());
   }

@@ -14,7 +14,7 @@
 namespace crema {
 
 // On the CPU the session works on the weights themselves, on a GPU on a copy. Slots are indices
-// into Plan::learned; slots that share have one blob and one gradient. The plan and the context
+// into Plan::parameters; slots that share have one blob and one gradient. The plan and the context
 // must outlive it. Thread safety: one thread at a time.
 class SessionParameters {
  public:
@@ -42,7 +42,7 @@ class SessionParameters {
  private:
   void AllocateGradients();
   bool OnGpu() const { return context_.queue() != nullptr; }
-  bool Owns(size_t slot) const { return plan_.learned[slot].owner == static_cast<int>(slot); }
+  bool Owns(size_t slot) const { return plan_.parameters[slot].owner == static_cast<int>(slot); }
 
   const Plan& plan_;
   const ExecContext& context_;

@@ -158,7 +158,7 @@ void StepBinder::BindForward(const PlannedLayer& layer, LayerStep* step) {
   for (int v : layer.inputs) step->forward_inputs.push_back(values_.Data(v));
   BindOutputs(layer, step);
   if (step->transfer != nullptr) step->transfer->Reserve(step->forward_outputs);
-  BindLearned(layer, step);
+  BindParameters(layer, step);
   try {
     step->concat_in_place = IsConcatInPlace(layer);
   } catch (...) {
@@ -192,21 +192,21 @@ void StepBinder::BindOutputs(const PlannedLayer& layer, LayerStep* step) {
   }
 }
 
-void StepBinder::BindLearned(const PlannedLayer& layer, LayerStep* step) {
-  step->learned.clear();
+void StepBinder::BindParameters(const PlannedLayer& layer, LayerStep* step) {
+  step->parameters.clear();
   step->statistics.clear();
-  for (size_t i = 0; i < layer.learned.size(); ++i) {
-    const auto slot = static_cast<size_t>(layer.learned[i]);
+  for (size_t i = 0; i < layer.parameters.size(); ++i) {
+    const auto slot = static_cast<size_t>(layer.parameters[i]);
     const TensorView blob = parameters_.Blob(slot);
     // A blob that is shared PERMISSIVEly has this layer's shape here.
-    const TensorView view(blob.raw(), plan_.learned[slot].shape, blob.dtype(), blob.device());
-    step->learned.emplace_back(view);
-    const bool updated = layer.info.learned[i].statistic && parameters_.UpdatesStatistics();
+    const TensorView view(blob.raw(), plan_.parameters[slot].shape, blob.dtype(), blob.device());
+    step->parameters.emplace_back(view);
+    const bool updated = layer.info.parameters[i].statistic && parameters_.UpdatesStatistics();
     step->statistics.push_back(updated ? view : TensorView());
   }
   for (int fused : layer.fusion.followers) {
-    for (int slot : plan_.layers[static_cast<size_t>(fused)].learned) {
-      step->learned.push_back(parameters_.Blob(static_cast<size_t>(slot)));
+    for (int slot : plan_.layers[static_cast<size_t>(fused)].parameters) {
+      step->parameters.push_back(parameters_.Blob(static_cast<size_t>(slot)));
     }
   }
 }
@@ -242,7 +242,7 @@ void StepBinder::BindBackward(const PlannedLayer& layer, LayerStep* step) {
         view(layer.outputs[o], At(layer.info.backward_reads_output, o)));
   }
   BindOutputGradients(layer, step);
-  BindLearnedGradients(layer, step);
+  BindParameterGradients(layer, step);
   const std::vector<TensorView>& saved = layer.recompute ? step->again_saved : step->saved;
   step->saved_const.assign(saved.begin(), saved.end());
   CheckBackwardStrides(layer, *step);
@@ -269,13 +269,13 @@ void StepBinder::BindOutputGradients(const PlannedLayer& layer, LayerStep* step)
   }
 }
 
-void StepBinder::BindLearnedGradients(const PlannedLayer& layer, LayerStep* step) {
-  step->learned_grads.clear();
+void StepBinder::BindParameterGradients(const PlannedLayer& layer, LayerStep* step) {
+  step->parameter_grads.clear();
   const auto add = [&](const PlannedLayer& member) {
-    for (size_t i = 0; i < member.learned.size(); ++i) {
-      step->learned_grads.push_back(
-          member.to_learned[i] ? parameters_.Gradient(static_cast<size_t>(member.learned[i]))
-                               : TensorView());
+    for (size_t i = 0; i < member.parameters.size(); ++i) {
+      step->parameter_grads.push_back(
+          member.to_parameters[i] ? parameters_.Gradient(static_cast<size_t>(member.parameters[i]))
+                                  : TensorView());
     }
   };
   add(layer);
@@ -371,11 +371,12 @@ void StepBinder::CheckPlanned(const PlannedLayer& layer, LayerInfo* info) const 
     CheckFits(info->saved[s], planned.saved[s], StrCat("what it saves for backward (", s, ")"));
     info->saved[s].format = planned.saved[s].format;
   }
-  for (size_t i = 0; i < planned.learned.size(); ++i) {
-    if (i < info->learned.size() && info->learned[i].shape == planned.learned[i].shape) continue;
+  for (size_t i = 0; i < planned.parameters.size(); ++i) {
+    if (i < info->parameters.size() && info->parameters[i].shape == planned.parameters[i].shape)
+      continue;
     FailInputs(*layer.layer,
-               StrCat("with these inputs its ", planned.learned[i].role,
-                      " would need another shape than ", ToString(planned.learned[i].shape)));
+               StrCat("with these inputs its ", planned.parameters[i].role,
+                      " would need another shape than ", ToString(planned.parameters[i].shape)));
   }
 }
 

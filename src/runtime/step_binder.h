@@ -69,7 +69,7 @@ struct LayerStep {
   std::vector<TensorView> forward_outputs;
   std::vector<Shape> output_shapes;  // set by a layer with dynamic outputs
   std::vector<std::byte*> external;  // by output; empty: the layer has no external buffers
-  std::vector<ConstTensorView> learned;
+  std::vector<ConstTensorView> parameters;
   std::vector<TensorView> statistics;
   std::vector<TensorView> saved;
   // For a layer that runs again in the backward pass.
@@ -81,7 +81,7 @@ struct LayerStep {
   std::vector<ConstTensorView> backward_outputs;
   std::vector<ConstTensorView> output_grads;
   std::vector<TensorView> input_grads;
-  std::vector<TensorView> learned_grads;
+  std::vector<TensorView> parameter_grads;
   std::vector<ConstTensorView> saved_const;
   std::vector<TensorView> seeds;  // output gradients that start from a constant
   std::vector<float> seed_values;
@@ -121,11 +121,11 @@ class StepBinder {
   void Rebind(size_t layer);
   void BindForward(const PlannedLayer& layer, LayerStep* step);
   void BindOutputs(const PlannedLayer& layer, LayerStep* step);
-  void BindLearned(const PlannedLayer& layer, LayerStep* step);
+  void BindParameters(const PlannedLayer& layer, LayerStep* step);
   void BindRecompute(const PlannedLayer& layer, LayerStep* step);
   void BindBackward(const PlannedLayer& layer, LayerStep* step);
   void BindOutputGradients(const PlannedLayer& layer, LayerStep* step);
-  void BindLearnedGradients(const PlannedLayer& layer, LayerStep* step);
+  void BindParameterGradients(const PlannedLayer& layer, LayerStep* step);
   void InferAgain(const PlannedLayer& layer, LayerStep* step);
   void CheckPlanned(const PlannedLayer& layer, LayerInfo* info) const;
   void ChooseImplementation(const PlannedLayer& layer, const OpDesc& query, LayerStep* step);

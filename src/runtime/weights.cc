@@ -19,19 +19,19 @@
 namespace crema {
 namespace {
 
-std::string KeyOf(const Plan& plan, const LearnedSlot& slot) {
+std::string KeyOf(const Plan& plan, const ParameterSlot& slot) {
   return StrCat(plan.layers[static_cast<size_t>(slot.layer)].name(), "\n", slot.index);
 }
 
-const LayerParameter& ParamOf(const Plan& plan, const LearnedSlot& slot) {
+const LayerParameter& ParamOf(const Plan& plan, const ParameterSlot& slot) {
   return plan.layers[static_cast<size_t>(slot.layer)].layer->param();
 }
 
-bool IsGivenInText(const Plan& plan, const LearnedSlot& slot) {
+bool IsGivenInText(const Plan& plan, const ParameterSlot& slot) {
   return slot.index < ParamOf(plan, slot).blobs_size();
 }
 
-void TakeFromText(const Plan& plan, const LearnedSlot& slot, const TensorView& to) {
+void TakeFromText(const Plan& plan, const ParameterSlot& slot, const TensorView& to) {
   const LayerParameter& param = ParamOf(plan, slot);
   const BlobProto& given = param.blobs(slot.index);
   if (!ShapeMatches(given, slot.shape) || DataCount(given) != slot.shape.count()) {
@@ -43,7 +43,7 @@ void TakeFromText(const Plan& plan, const LearnedSlot& slot, const TensorView& t
   CopyTo(given, to);
 }
 
-void RunFiller(const Plan& plan, const LearnedSlot& slot, uint64_t seed, const TensorView& to) {
+void RunFiller(const Plan& plan, const ParameterSlot& slot, uint64_t seed, const TensorView& to) {
   const PlannedLayer& layer = plan.layers[static_cast<size_t>(slot.layer)];
   const RandomStream stream(seed, MixBits(layer.layer_id, static_cast<uint64_t>(slot.index)));
   Fill(slot.filler, slot.shape, stream, to);
@@ -87,11 +87,11 @@ class WeightsMatcher {
   // Throws with all problems; see Weights::Load. Call once.
   LoadReport Match() {
     for (const PlannedLayer& layer : plan_.layers) {
-      if (!layer.learned.empty()) unused_.erase(layer.name());
+      if (!layer.parameters.empty()) unused_.erase(layer.name());
     }
     std::set<std::string> taken;  // already suggested
     for (const PlannedLayer& layer : plan_.layers) {
-      if (layer.learned.empty()) continue;
+      if (layer.parameters.empty()) continue;
       const auto found = by_name_.find(layer.name());
       if (found != by_name_.end()) {
         MatchLayer(layer, *found->second);
@@ -104,14 +104,14 @@ class WeightsMatcher {
       }
     }
     report_.not_in_net.assign(unused_.begin(), unused_.end());
-    for (size_t s = 0; s < plan_.learned.size(); ++s) {
-      report_.learned += plan_.learned[s].owner == static_cast<int>(s) ? 1 : 0;
+    for (size_t s = 0; s < plan_.parameters.size(); ++s) {
+      report_.parameters += plan_.parameters[s].owner == static_cast<int>(s) ? 1 : 0;
     }
     if (!problems_.empty()) throw Error(std::move(problems_));
     return std::move(report_);
   }
 
-  // Returns learned slots and the blobs to copy into them.
+  // Returns parameter slots and the blobs to copy into them.
   const std::vector<std::pair<int, const BlobProto*>>& matches() const { return matches_; }
 
  private:
@@ -135,7 +135,7 @@ class WeightsMatcher {
       for (const std::string& text : match.reshaped)
         report_.reshaped.push_back({layer.name(), text});
       for (const auto& [slot, blob] : match.blobs) {
-        report_.filled.insert(plan_.learned[static_cast<size_t>(slot)].owner);
+        report_.filled.insert(plan_.parameters[static_cast<size_t>(slot)].owner);
       }
       matches_.insert(matches_.end(), match.blobs.begin(), match.blobs.end());
     } else if (on_mismatch_ == OnMismatch::kSkip) {
@@ -155,18 +155,18 @@ class WeightsMatcher {
     LayerMatch match;
     if (!HasRightCount(layer, blobs.size())) {
       match.mismatches.push_back(StrCat("the file has ", blobs.size(),
-                                        " blobs for this layer, the net has ", layer.learned.size(),
-                                        " (", Roles(layer), ")"));
+                                        " blobs for this layer, the net has ",
+                                        layer.parameters.size(), " (", Roles(layer), ")"));
       return match;
     }
     for (size_t i = 0; i < blobs.size(); ++i) {
-      MatchBlob(layer.learned[i], static_cast<int>(i), *blobs[i], &match);
+      MatchBlob(layer.parameters[i], static_cast<int>(i), *blobs[i], &match);
     }
     return match;
   }
 
   void MatchBlob(int slot_index, int blob_index, const BlobProto& blob, LayerMatch* match) const {
-    const LearnedSlot& slot = plan_.learned[static_cast<size_t>(slot_index)];
+    const ParameterSlot& slot = plan_.parameters[static_cast<size_t>(slot_index)];
     const int64_t count = DataCount(blob);
     // HDF5 files store a shared parameter once, with its owner.
     if (slot.owner != slot_index && count == 0) return;
@@ -205,15 +205,15 @@ class WeightsMatcher {
   // Returns true if the layer's own parameters are there; those that others own may be missing at
   // the end.
   bool HasRightCount(const PlannedLayer& layer, size_t count) const {
-    if (count > layer.learned.size()) return false;
+    if (count > layer.parameters.size()) return false;
     return std::all_of(
-        layer.learned.begin() + static_cast<std::ptrdiff_t>(count), layer.learned.end(),
-        [&](int slot) { return plan_.learned[static_cast<size_t>(slot)].owner != slot; });
+        layer.parameters.begin() + static_cast<std::ptrdiff_t>(count), layer.parameters.end(),
+        [&](int slot) { return plan_.parameters[static_cast<size_t>(slot)].owner != slot; });
   }
 
   std::string Roles(const PlannedLayer& layer) const {
     std::vector<std::string> roles;
-    for (int s : layer.learned) roles.push_back(plan_.learned[static_cast<size_t>(s)].role);
+    for (int s : layer.parameters) roles.push_back(plan_.parameters[static_cast<size_t>(s)].role);
     return Join(roles, ", ");
   }
 
@@ -242,10 +242,10 @@ class WeightsMatcher {
   }
 
   bool Fits(const PlannedLayer& layer, const LayerParameter& source) const {
-    if (static_cast<size_t>(source.blobs_size()) != layer.learned.size()) return false;
+    if (static_cast<size_t>(source.blobs_size()) != layer.parameters.size()) return false;
     for (int i = 0; i < source.blobs_size(); ++i) {
-      const int slot = layer.learned[static_cast<size_t>(i)];
-      if (!ShapeMatches(source.blobs(i), plan_.learned[static_cast<size_t>(slot)].shape)) {
+      const int slot = layer.parameters[static_cast<size_t>(i)];
+      if (!ShapeMatches(source.blobs(i), plan_.parameters[static_cast<size_t>(slot)].shape)) {
         return false;
       }
     }
@@ -285,9 +285,9 @@ std::shared_ptr<Weights> Weights::MakeToLoad(const Plan& plan, uint64_t seed,
                                              Allocator& allocator) {
   auto weights = std::make_shared<Weights>();
   weights->seed_ = seed;
-  weights->to_fill_.resize(plan.learned.size());
-  for (size_t s = 0; s < plan.learned.size(); ++s) {
-    const LearnedSlot& slot = plan.learned[s];
+  weights->to_fill_.resize(plan.parameters.size());
+  for (size_t s = 0; s < plan.parameters.size(); ++s) {
+    const ParameterSlot& slot = plan.parameters[s];
     const auto owner = static_cast<size_t>(slot.owner);
     if (owner < s) {
       weights->blobs_.push_back(weights->blobs_[owner]);
@@ -304,7 +304,7 @@ std::shared_ptr<Weights> Weights::MakeToLoad(const Plan& plan, uint64_t seed,
 
 void Weights::FillRest(const Plan& plan) {
   for (size_t s = 0; s < to_fill_.size(); ++s) {
-    if (to_fill_[s]) RunFiller(plan, plan.learned[s], seed_, blob(s));
+    if (to_fill_[s]) RunFiller(plan, plan.parameters[s], seed_, blob(s));
     to_fill_[s] = false;
   }
 }
@@ -318,13 +318,13 @@ std::shared_ptr<Weights> Weights::Make(const Plan& plan, uint64_t seed, Allocato
 std::shared_ptr<Weights> Weights::ShareWith(const Plan& plan, const Weights& other, uint64_t seed) {
   auto weights = MakeToLoad(plan, seed);
   // Parameters that several layers own may have some owners in `other` and some not.
-  const bool several = std::ranges::any_of(plan.learned, [&](const LearnedSlot& slot) {
-    return &slot != &plan.learned[static_cast<size_t>(slot.owner)];
+  const bool several = std::ranges::any_of(plan.parameters, [&](const ParameterSlot& slot) {
+    return &slot != &plan.parameters[static_cast<size_t>(slot.owner)];
   });
   if (several) weights->FillRest(plan);
   std::vector<Problem> problems;
-  for (size_t s = 0; s < plan.learned.size(); ++s) {
-    const LearnedSlot& slot = plan.learned[s];
+  for (size_t s = 0; s < plan.parameters.size(); ++s) {
+    const ParameterSlot& slot = plan.parameters[s];
     const auto found = other.by_key_.find(KeyOf(plan, slot));
     if (found == other.by_key_.end()) continue;
     // A parameter that is shared PERMISSIVEly may have another shape here.
@@ -354,7 +354,7 @@ LoadReport Weights::Load(const Plan& plan, const NetParameter& model, const std:
   LoadReport report = matcher.Match();
   for (const auto& [slot, blob] : matcher.matches()) {
     CopyTo(*blob, blobs_[static_cast<size_t>(slot)]->view());
-    to_fill_[static_cast<size_t>(plan.learned[static_cast<size_t>(slot)].owner)] = false;
+    to_fill_[static_cast<size_t>(plan.parameters[static_cast<size_t>(slot)].owner)] = false;
   }
   return report;
 }
@@ -364,9 +364,9 @@ NetParameter Weights::Export(const Plan& plan) const {
   std::map<std::string, LayerParameter*> by_name;
   for (LayerParameter& layer : *net.mutable_layer()) by_name.emplace(layer.name(), &layer);
   for (const PlannedLayer& layer : plan.layers) {
-    if (layer.learned.empty()) continue;
+    if (layer.parameters.empty()) continue;
     LayerParameter* target = by_name.at(layer.name());
-    for (int s : layer.learned) {
+    for (int s : layer.parameters) {
       CopyFrom(blob(static_cast<size_t>(s)), target->add_blobs());
     }
   }
@@ -385,7 +385,7 @@ void MergeInto(LoadReport* all, const LoadReport& next) {
   std::erase_if(all->renames,
                 [&](const LoadReport::Rename& rename) { return is_loaded(rename.layer); });
   all->filled.insert(next.filled.begin(), next.filled.end());
-  all->learned = next.learned;
+  all->parameters = next.parameters;
 }
 
 std::string DescribeLoad(const LoadReport& report, const std::string& file) {
@@ -408,8 +408,8 @@ std::string DescribeLoad(const LoadReport& report, const std::string& file) {
 
 std::string LoadWarning(const LoadReport& report, const std::string& files) {
   const auto filled = static_cast<int>(report.filled.size());
-  if (2 * filled >= report.learned) return "";
-  std::string text = StrCat("only ", filled, " of the ", report.learned,
+  if (2 * filled >= report.parameters) return "";
+  std::string text = StrCat("only ", filled, " of the ", report.parameters,
                             " parameter blobs of the net came from ", files);
   constexpr size_t kMost = 10;
   for (size_t i = 0; i < std::min(report.renames.size(), kMost); ++i) {

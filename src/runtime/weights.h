@@ -46,8 +46,8 @@ struct LoadReport {
   std::vector<std::string> at_fillers;  // layers with parameters that the file lacks
   std::vector<std::string> not_in_net;  // layers of the file that are not in the net
   std::vector<Rename> renames;
-  std::set<int> filled;  // learned slots (of owners) that came from the file
-  int learned = 0;       // number of parameters of the net, shared ones once
+  std::set<int> filled;  // parameter slots (of owners) that came from the file
+  int parameters = 0;    // number of parameters of the net, shared ones once
 };
 
 // Adds the report of a later file, which adds and overrides.
@@ -60,8 +60,8 @@ std::string DescribeLoad(const LoadReport& report, const std::string& file);
 // else an empty text.
 std::string LoadWarning(const LoadReport& report, const std::string& files);
 
-// Parameters by learned slot of a plan; slots that share have the same memory. Thread safety: const
-// ones, any number of threads; otherwise one thread.
+// Parameters by parameter slot of a plan; slots that share have the same memory. Thread safety:
+// const ones, any number of threads; otherwise one thread.
 class Weights {
  public:
   // Runs the fillers, each with a random stream of its own. Parameters written in the net's text

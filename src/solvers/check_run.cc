@@ -300,7 +300,7 @@ class RunChecker {
     report_.nets.push_back({.role = role,
                             .name = plan->name,
                             .layers = int64_t{plan->written.layer_size()},
-                            .parameters = plan->LearnedCount()});
+                            .parameters = plan->ParameterCount()});
     nets->push_back({.role = role, .net = net, .plan = std::move(plan), .can_run = whole});
   }
 

@@ -22,12 +22,12 @@ DeviceState::DeviceState(Session* session, WeightAverage* average,
     if (average_ == nullptr || !Owns(s)) continue;
     averages_[s] = like(average_->weights().blob(s));
     averaged_.push_back(
-        {averages_[s], session_->LearnedBlob(s), session_->plan().learned[s].statistic});
+        {averages_[s], session_->Parameter(s), session_->plan().parameters[s].statistic});
   }
 }
 
 bool DeviceState::Owns(size_t slot) const {
-  return session_->plan().learned[slot].owner == static_cast<int>(slot);
+  return session_->plan().parameters[slot].owner == static_cast<int>(slot);
 }
 
 void DeviceState::TakeAll() {

@@ -18,7 +18,7 @@ namespace crema {
 // Thread safety: one thread.
 class DeviceState {
  public:
-  // `average` may be null; `history` is in host memory, by learned slot. All must outlive this.
+  // `average` may be null; `history` is in host memory, by parameter slot. All must outlive this.
   DeviceState(Session* session, WeightAverage* average,
               const std::vector<std::vector<TensorView>>& history, const DeviceUpdateMaker& maker);
 
@@ -29,10 +29,10 @@ class DeviceState {
   void ReturnWeights();  // and averages
   void ReturnHistory();
 
-  TensorView weights(size_t slot) const { return session_->LearnedBlob(slot); }
+  TensorView weights(size_t slot) const { return session_->Parameter(slot); }
   std::span<const TensorView> history(size_t slot) const { return history_[slot]; }
 
-  // See DeviceUpdate::Apply; blob i of `args` belongs to learned slot slots[i], the same in each
+  // See DeviceUpdate::Apply; blob i of `args` belongs to parameter slot slots[i], the same in each
   // update.
   void Update(const UpdateRule& rule, const UpdateArgs& args, double clip_norm,
               int64_t growth_interval, const std::vector<size_t>& slots);
@@ -60,8 +60,8 @@ class DeviceState {
   const std::vector<std::vector<TensorView>>& host_history_;
   std::unique_ptr<DeviceUpdate> update_;
   std::vector<Tensor> memory_;
-  std::vector<std::vector<TensorView>> history_;  // by learned slot, as in host memory
-  std::vector<TensorView> averages_;              // by learned slot, if it owns its parameter
+  std::vector<std::vector<TensorView>> history_;  // by parameter slot, as in host memory
+  std::vector<TensorView> averages_;              // by parameter slot, if it owns its parameter
   std::vector<AveragedBlob> averaged_;
   std::vector<size_t> slots_;  // of the blobs of updates
   bool weights_changed_ = false;

@@ -110,11 +110,11 @@ std::string DescribeBatch(const Session& session) {
   return "";
 }
 
-const PlannedLayer& LayerOf(const Plan& plan, const LearnedSlot& slot) {
+const PlannedLayer& LayerOf(const Plan& plan, const ParameterSlot& slot) {
   return plan.layers[static_cast<size_t>(slot.layer)];
 }
 
-std::string BlobName(const LearnedSlot& slot) {
+std::string BlobName(const ParameterSlot& slot) {
   return StrCat("blob ", slot.index, slot.role.empty() ? "" : " (" + slot.role + ")");
 }
 
@@ -140,8 +140,8 @@ class Inquiry {
 
   // Call before anything has run.
   std::optional<Finding> FindWeights() const {
-    for (size_t s = 0; s < plan_.learned.size(); ++s) {
-      const LearnedSlot& slot = plan_.learned[s];
+    for (size_t s = 0; s < plan_.parameters.size(); ++s) {
+      const ParameterSlot& slot = plan_.parameters[s];
       // The pass itself may have written NaN to the running means; they are not the cause.
       if (slot.statistic || slot.owner != static_cast<int>(s)) continue;
       const ConstTensorView blob = weights_.blob(s);
@@ -211,8 +211,8 @@ class Inquiry {
     }
     double weight = 0;
     std::string owner;
-    for (size_t s = 0; s < plan_.learned.size(); ++s) {
-      const LearnedSlot& slot = plan_.learned[s];
+    for (size_t s = 0; s < plan_.parameters.size(); ++s) {
+      const ParameterSlot& slot = plan_.parameters[s];
       if (slot.statistic || slot.layer > static_cast<int>(at)) continue;
       const double largest = Look(weights_.blob(s)).largest;
       if (largest <= weight) continue;
@@ -231,8 +231,8 @@ class Inquiry {
 
   // The means and variances of a file can be broken too.
   std::string DescribeStatisticsAt(size_t at) const {
-    for (const int s : plan_.layers[at].learned) {
-      const LearnedSlot& slot = plan_.learned[static_cast<size_t>(s)];
+    for (const int s : plan_.layers[at].parameters) {
+      const ParameterSlot& slot = plan_.parameters[static_cast<size_t>(s)];
       if (slot.statistic && Look(weights_.blob(static_cast<size_t>(s))).broken > 0) {
         return StrCat("; of its statistics, ", BlobName(slot), " is not finite");
       }
@@ -355,10 +355,10 @@ Error DiagnoseDivergence(const NetOfRun& net, const Registry& registry, const Se
 
 Error DiagnoseUpdate(Session& session, size_t slot, const DivergedRun& run) {
   const Plan& plan = session.plan();
-  std::vector<GradientReport> reports(plan.learned.size(), GradientReport{0, -1, 0, 0});
+  std::vector<GradientReport> reports(plan.parameters.size(), GradientReport{0, -1, 0, 0});
   for (size_t s = 0; s < reports.size(); ++s) {
-    const TensorView gradient = session.LearnedGradient(s);
-    if (plan.learned[s].owner != static_cast<int>(s) || gradient.empty()) continue;
+    const TensorView gradient = session.ParameterGradient(s);
+    if (plan.parameters[s].owner != static_cast<int>(s) || gradient.empty()) continue;
     const Extremes extremes = Look(*HostView(session, gradient));
     reports[s] = {extremes.broken, -1, extremes.first, extremes.largest};
   }
@@ -367,12 +367,12 @@ Error DiagnoseUpdate(Session& session, size_t slot, const DivergedRun& run) {
 
 Error DiagnoseUpdate(const Plan& plan, const std::vector<GradientReport>& reports, size_t slot,
                      const DivergedRun& run) {
-  const LearnedSlot& broken = plan.learned[slot];
+  const ParameterSlot& broken = plan.parameters[slot];
   const std::string what = StrCat("the update gave values of ", BlobName(broken), " of \"",
                                   LayerOf(plan, broken).name(), "\" that are not finite");
   double largest = 0;
   for (size_t s = reports.size(); s-- > 0;) {
-    const LearnedSlot& at = plan.learned[s];
+    const ParameterSlot& at = plan.parameters[s];
     const GradientReport& report = reports[s];
     if (report.broken > 0) {
       return MakeError(

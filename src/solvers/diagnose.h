@@ -62,10 +62,10 @@ Error DiagnoseDivergence(const NetOfRun& net, const Registry& registry, const Se
                          const Weights& weights, const PassMark& mark, double loss,
                          const DivergedRun& run);
 
-// Returns the error of a run whose update of learned slot `slot` gave values that are not finite.
+// Returns the error of a run whose update of parameter slot `slot` gave values that are not finite.
 // Examines the gradients in the order of backward and names the first layer whose gradient is not
 // finite; if all are finite, the step was too large. The gradients are those of the session, or as
-// described in `reports`, by learned slot.
+// described in `reports`, by parameter slot.
 Error DiagnoseUpdate(Session& session, size_t slot, const DivergedRun& run);
 Error DiagnoseUpdate(const Plan& plan, const std::vector<GradientReport>& reports, size_t slot,
                      const DivergedRun& run);

@@ -25,8 +25,8 @@ void WeightAverage::Reset(const Weights& weights) { CopyWeights(*plan_, weights,
 
 void WeightAverage::Update(const ExecContext& context, const Weights& weights) {
   constexpr int64_t kGrain = 1 << 15;  // elements worth a thread
-  for (size_t s = 0; s < plan_->learned.size(); ++s) {
-    const LearnedSlot& slot = plan_->learned[s];
+  for (size_t s = 0; s < plan_->parameters.size(); ++s) {
+    const ParameterSlot& slot = plan_->parameters[s];
     if (slot.owner != static_cast<int>(s)) continue;
     if (slot.statistic) {
       CopyBlob(weights.blob(s), average_->blob(s));
@@ -45,8 +45,8 @@ void WeightAverage::Update(const ExecContext& context, const Weights& weights) {
 }
 
 void CopyWeights(const Plan& plan, const Weights& from, Weights* to) {
-  for (size_t s = 0; s < plan.learned.size(); ++s) {
-    if (plan.learned[s].owner == static_cast<int>(s)) CopyBlob(from.blob(s), to->blob(s));
+  for (size_t s = 0; s < plan.parameters.size(); ++s) {
+    if (plan.parameters[s].owner == static_cast<int>(s)) CopyBlob(from.blob(s), to->blob(s));
   }
 }
 

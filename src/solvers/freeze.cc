@@ -14,7 +14,7 @@ namespace {
 std::vector<std::string> LearningLayers(const Plan& plan) {
   std::vector<std::string> names;
   for (const PlannedLayer& layer : plan.layers) {
-    if (!layer.learned.empty()) names.push_back(layer.name());
+    if (!layer.parameters.empty()) names.push_back(layer.name());
   }
   return names;
 }
@@ -22,7 +22,7 @@ std::vector<std::string> LearningLayers(const Plan& plan) {
 // Returns the names of the parameters that these layers share with others.
 std::set<std::string> SharedNames(const std::set<std::string>& layers, const Plan& plan) {
   std::set<std::string> names;
-  for (const LearnedSlot& slot : plan.learned) {
+  for (const ParameterSlot& slot : plan.parameters) {
     const std::string& layer = plan.layers[static_cast<size_t>(slot.layer)].name();
     if (!slot.share_name.empty() && layers.contains(layer)) names.insert(slot.share_name);
   }
@@ -100,7 +100,7 @@ void Freeze(const std::vector<std::string>& layers, const Plan& plan, NetParamet
     // Layers of other phases may have the name of a trained layer.
     const auto planned = std::ranges::find(plan.layers, layer.name(), &PlannedLayer::name);
     if (planned != plan.layers.end() && frozen.contains(layer.name())) {
-      while (layer.param_size() < static_cast<int>(planned->learned.size())) layer.add_param();
+      while (layer.param_size() < static_cast<int>(planned->parameters.size())) layer.add_param();
       for (ParamSpec& spec : *layer.mutable_param()) HoldStill(&spec);
       if (layer.type() == "BatchNorm") layer.mutable_batch_norm_param()->set_use_global_stats(true);
     }

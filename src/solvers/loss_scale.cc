@@ -16,7 +16,7 @@ bool IsScale(double scale) {
 
 bool LearnsByItself(const PlannedLayer& layer) {
   return layer.backward && std::ranges::any_of(layer.type->samples, [](const LayerSample& sample) {
-           return !sample.learned_gradient;
+           return !sample.parameter_gradient;
          });
 }
 

@@ -79,7 +79,7 @@ double RankedRun::Mean(double loss) const {
 double RankedRun::SumGradients(double loss, Session* train) const {
   if (group_ == nullptr) return loss;
   const double mean = Mean(loss);
-  group_->collective().Sum(rank_, train->context(), train->LearnedGradientMemory());
+  group_->collective().Sum(rank_, train->context(), train->ParameterGradientMemory());
   AwaitOthersQueued();
   return mean;
 }

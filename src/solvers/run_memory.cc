@@ -38,7 +38,7 @@ std::string Mebibytes(int64_t bytes) {
 int64_t TrainingBytes(const SolverParameter& solver, const Plan& plan) {
   const UpdateRule* rule = FindUpdateRule(solver.type());
   const int64_t copies = (rule == nullptr ? 0 : rule->histories) + (solver.ema_decay() > 0 ? 1 : 0);
-  return Summarize(plan).peak_bytes + copies * plan.LearnedCount() * int64_t{sizeof(float)};
+  return Summarize(plan).peak_bytes + copies * plan.ParameterCount() * int64_t{sizeof(float)};
 }
 
 int64_t TestingBytes(const Plan& plan) {

@@ -20,8 +20,8 @@ namespace {
 
 uint32_t ChecksumOf(const Plan& plan, const Weights& weights) {
   uLong crc = crc32_z(0, nullptr, 0);
-  for (size_t s = 0; s < plan.learned.size(); ++s) {
-    if (plan.learned[s].owner != static_cast<int>(s)) continue;
+  for (size_t s = 0; s < plan.parameters.size(); ++s) {
+    if (plan.parameters[s].owner != static_cast<int>(s)) continue;
     const ConstTensorView blob = weights.blob(s);
     crc = crc32_z(crc, static_cast<const Bytef*>(blob.raw()), blob.bytes());
   }

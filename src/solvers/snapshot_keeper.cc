@@ -17,10 +17,10 @@ namespace {
 
 // A snapshot with NaN would be the newest, and useless.
 void RefuseBrokenWeights(const RunWeights& run, int64_t iteration) {
-  for (size_t s = 0; s < run.plan.learned.size(); ++s) {
+  for (size_t s = 0; s < run.plan.parameters.size(); ++s) {
     const std::span<const float> values = run.weights.blob(s).span<float>();
     if (std::ranges::all_of(values, [](float w) { return std::isfinite(w); })) continue;
-    const PlannedLayer& layer = run.plan.layers[static_cast<size_t>(run.plan.learned[s].layer)];
+    const PlannedLayer& layer = run.plan.layers[static_cast<size_t>(run.plan.parameters[s].layer)];
     Fail(ErrorCode::kDiverged,
          StrCat("training diverged: after iteration ", iteration - 1,
                 " the weights are no longer finite; no snapshot was written. Lower base_lr or set "

@@ -187,10 +187,10 @@ uint64_t SnapshotBytes(const Plan& plan, int histories, bool averaged) {
   const uint64_t element = SizeOf(plan.options.dtype);
   uint64_t written = 0;  // a model repeats shared parameters in each layer
   uint64_t owned = 0;
-  for (size_t s = 0; s < plan.learned.size(); ++s) {
-    const uint64_t bytes = static_cast<uint64_t>(plan.learned[s].shape.count()) * element;
+  for (size_t s = 0; s < plan.parameters.size(); ++s) {
+    const uint64_t bytes = static_cast<uint64_t>(plan.parameters[s].shape.count()) * element;
     written += bytes;
-    if (plan.learned[s].owner == static_cast<int>(s)) owned += bytes;
+    if (plan.parameters[s].owner == static_cast<int>(s)) owned += bytes;
   }
   const uint64_t text = kText + plan.written.ByteSizeLong();
   const uint64_t models = averaged ? 2 : 1;

@@ -61,14 +61,14 @@ void RefuseUndetermined(const RunConfig& config, const SolverOptions& options) {
   if (!problems.empty()) throw Error(std::move(problems));
 }
 
-void WarnWhereNothingIsLearned(const Plan& train, const Plan& test, size_t net, LogSink* log) {
+void WarnOfNetWithoutParameters(const Plan& train, const Plan& test, size_t net, LogSink* log) {
   const auto has_layer = [&](const std::string& name) {
     return std::ranges::any_of(train.layers, [&](const PlannedLayer& layer) {
-      return layer.name() == name && !layer.learned.empty();
+      return layer.name() == name && !layer.parameters.empty();
     });
   };
   for (const PlannedLayer& layer : test.layers) {
-    if (layer.learned.empty() || has_layer(layer.name())) continue;
+    if (layer.parameters.empty() || has_layer(layer.name())) continue;
     log->Write(Severity::kWarning,
                StrCat("test net #", net, ": layer \"", layer.name(),
                       "\" is not in the training net; it stays at its fillers"));
@@ -176,7 +176,7 @@ void Solver::PlanTestNets(const PlanOptions& options) {
                          .log_classes = param_.show_per_class_result()}));
     // If both nets are in one file, it was warned about before.
     if (!param_.has_net() && !param_.has_net_param()) Warn(warnings, options_.log);
-    WarnWhereNothingIsLearned(*train_plan_, tests_.back()->plan(), i, options_.log);
+    WarnOfNetWithoutParameters(*train_plan_, tests_.back()->plan(), i, options_.log);
   }
 }
 
@@ -265,11 +265,11 @@ void Solver::Restore(const std::string& path) {
 
 void IterationStart::Take(const Session& session) {
   mark_.Take(session);
-  const std::vector<LearnedSlot>& learned = session.plan().learned;
-  statistics_.resize(learned.size());
-  for (size_t s = 0; s < learned.size(); ++s) {
-    if (!learned[s].statistic || learned[s].owner != static_cast<int>(s)) continue;
-    const TensorView now = session.LearnedBlob(s);
+  const std::vector<ParameterSlot>& parameters = session.plan().parameters;
+  statistics_.resize(parameters.size());
+  for (size_t s = 0; s < parameters.size(); ++s) {
+    if (!parameters[s].statistic || parameters[s].owner != static_cast<int>(s)) continue;
+    const TensorView now = session.Parameter(s);
     Tensor& copy = statistics_[s];
     if (copy.view().empty()) {
       copy = Tensor(now.shape(), now.dtype(), session.context().allocator());
@@ -281,7 +281,7 @@ void IterationStart::Take(const Session& session) {
 void IterationStart::PutBack(Session* session) const {
   for (size_t s = 0; s < statistics_.size(); ++s) {
     const ConstTensorView before = statistics_[s].view();
-    if (!before.empty()) Copy(*session, session->LearnedBlob(s), before);
+    if (!before.empty()) Copy(*session, session->Parameter(s), before);
   }
   session->RestoreState("train", mark_.readers());
   session->set_step(mark_.step());

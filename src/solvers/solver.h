@@ -76,7 +76,7 @@ class IterationStart {
 
  private:
   PassMark mark_;
-  std::vector<Tensor> statistics_;  // by learned slot; empty if it is not a statistic
+  std::vector<Tensor> statistics_;  // by parameter slot; empty if it is not a statistic
 };
 
 // With SolverOptions::ranks, all ranks call Solve and Step, each in a thread of its own; all other

@@ -33,7 +33,7 @@ std::optional<double> Solver::ForwardBackward(bool may_stop) {
   double loss = 0;
   for (int pass = 0; pass < param_.iter_size(); ++pass) {
     if (may_stop && GivesUp(pass)) return std::nullopt;
-    if (pass == 0) train_->ZeroLearnedGradients();
+    if (pass == 0) train_->ZeroParameterGradients();
     loss += ForwardOnce();
     updater_->ScaleLoss();
     train_->Backward();
@@ -139,7 +139,7 @@ bool Solver::QueuePasses(bool may_stop, QueuedIteration* queued) {
       if (!std::isfinite(loss)) throw Diverged(mark, loss, iteration_);
       sum += loss;
     }
-    if (pass == 0) train_->ZeroLearnedGradients();
+    if (pass == 0) train_->ZeroParameterGradients();
     train_->Backward();
   }
   queued->loss = ranks_.SumGradients(sum / param_.iter_size(), train_.get());

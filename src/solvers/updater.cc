@@ -19,10 +19,10 @@ std::string DescribeHistoryCount(const SolverState& state, const UpdateRule& rul
                                  size_t expected) {
   const std::string start = StrCat("the state holds ", state.history_size(), " history blobs, but ",
                                    rule.name, " keeps ", expected, " for this net");
-  const size_t learned = expected / static_cast<size_t>(rule.histories);
+  const size_t parameters = expected / static_cast<size_t>(rule.histories);
   std::vector<std::string> types;
   for (const UpdateRule& other : UpdateRules()) {
-    const size_t kept = learned * static_cast<size_t>(other.histories);
+    const size_t kept = parameters * static_cast<size_t>(other.histories);
     if (other.in_caffe && kept == static_cast<size_t>(state.history_size())) {
       types.push_back(other.name);
     }
@@ -64,9 +64,9 @@ Updater::Updater(const SolverParameter& param, const std::shared_ptr<const Plan>
 
 void Updater::AllocateHistory() {
   const Plan& plan = train_.plan();
-  history_.resize(plan.learned.size());
+  history_.resize(plan.parameters.size());
   for (int h = 0; h < rule_.histories; ++h) {
-    for (size_t s = 0; s < plan.learned.size(); ++s) {
+    for (size_t s = 0; s < plan.parameters.size(); ++s) {
       if (Slot(s).owner != static_cast<int>(s)) continue;
       history_memory_.emplace_back(Slot(s).shape, plan.options.dtype);
       history_[s].push_back(history_memory_.back().view());
@@ -85,7 +85,7 @@ void Updater::ScaleLoss() {
 std::vector<ConstTensorView> Updater::Gradients() {
   std::vector<ConstTensorView> gradients;
   for (size_t s = 0; s < history_.size(); ++s) {
-    const TensorView gradient = train_.LearnedGradient(s);
+    const TensorView gradient = train_.ParameterGradient(s);
     if (!history_[s].empty() && !gradient.empty()) gradients.emplace_back(gradient);
   }
   return gradients;
@@ -106,21 +106,21 @@ double Updater::GradientScale(double loss_scale) {
 // restored, and even then moves a frozen blob only if the rate is part of it. Caffe updates the
 // history of such blobs, which changes no weight.
 bool Updater::StandsStill(size_t slot) {
-  const LearnedSlot& learned = Slot(slot);
-  if (!train_.LearnedGradient(slot).empty()) return false;
-  if (learned.lr_mult != 0 && param_.weight_decay() * learned.decay_mult != 0) return false;
-  return !restored_ || (learned.lr_mult == 0 && !rule_.rate_in_history);
+  const ParameterSlot& parameter = Slot(slot);
+  if (!train_.ParameterGradient(slot).empty()) return false;
+  if (parameter.lr_mult != 0 && param_.weight_decay() * parameter.decay_mult != 0) return false;
+  return !restored_ || (parameter.lr_mult == 0 && !rule_.rate_in_history);
 }
 
 void Updater::FindBlobsToUpdate(double rate) {
   blobs_.clear();
   slots_.clear();
   for (size_t s = 0; s < history_.size(); ++s) {
-    const LearnedSlot& slot = Slot(s);
+    const ParameterSlot& slot = Slot(s);
     if (slot.owner != static_cast<int>(s) || StandsStill(s)) continue;
     slots_.push_back(s);
-    blobs_.push_back({.weights = train_.LearnedBlob(s),
-                      .gradient = train_.LearnedGradient(s),
+    blobs_.push_back({.weights = train_.Parameter(s),
+                      .gradient = train_.ParameterGradient(s),
                       .history = device_ ? device_->history(s) : history_[s],
                       .rate = rate * slot.lr_mult,
                       .decay = static_cast<double>(param_.weight_decay()) * slot.decay_mult});
@@ -228,7 +228,7 @@ std::vector<TensorView> Updater::Blobs() const {
   std::vector<TensorView> blobs;
   for (size_t s = 0; s < history_.size(); ++s) {
     if (Slot(s).owner != static_cast<int>(s)) continue;
-    blobs.push_back(train_.LearnedBlob(s));
+    blobs.push_back(train_.Parameter(s));
     const std::span<const TensorView> histories = device_ ? device_->history(s) : history_[s];
     blobs.insert(blobs.end(), histories.begin(), histories.end());
   }

@@ -94,7 +94,7 @@ class Updater {
   void PutBack(const Copy& copy);
 
  private:
-  const LearnedSlot& Slot(size_t slot) const { return train_.plan().learned[slot]; }
+  const ParameterSlot& Slot(size_t slot) const { return train_.plan().parameters[slot]; }
   double ScaleNow() const { return scale_ ? scale_->scale() : 1; }
   void AllocateHistory();
   std::vector<ConstTensorView> Gradients();
@@ -121,7 +121,7 @@ class Updater {
   std::optional<WeightAverage> average_;
   bool average_started_ = false;
   std::vector<Tensor> history_memory_;
-  std::vector<std::vector<TensorView>> history_;  // by learned slot; empty if it is shared
+  std::vector<std::vector<TensorView>> history_;  // by parameter slot; empty if it is shared
   std::unique_ptr<DeviceState> device_;
   std::optional<LossScale> scale_;
   double gradient_scale_ = 1;

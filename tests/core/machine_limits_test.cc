@@ -101,7 +101,7 @@ TEST(AvailableMemory, ReadsTheGroupOfAContainerWhoseNameIsNotThere) {
   EXPECT_EQ(machine.AvailableMebibytes(), 50);
 }
 
-TEST(AvailableMemory, OfAGroupThatIsFullIsAsGoodAsNone) {
+TEST(AvailableMemory, FullGroupHasOneByteAvailable) {
   const Machine machine;
   machine.Write("proc/self/cgroup", "0::/\n");
   machine.Group2("sys/fs/cgroup", Mebibytes(100), 130, 0);

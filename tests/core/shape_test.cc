@@ -85,7 +85,7 @@ TEST(ShapeTest, ComparesByDimensions) {
   EXPECT_NE(Shape(), Shape({1}));
 }
 
-TEST(ShapeTest, WithReplacesOneExtent) {
+TEST(ShapeTest, WithReplacesOneSize) {
   const Shape shape{2, 3, 4};
   EXPECT_EQ(shape.With(1, 9), Shape({2, 9, 4}));
   EXPECT_EQ(shape.With(1, 9).count(), 72);

@@ -66,7 +66,7 @@ TEST(TensorTest, MovesWithItsMemoryAndFreesItOnce) {
   EXPECT_EQ(allocator.live, 0);
 }
 
-TEST(TensorTest, RefusedMemoryLeavesNothingBehind) {
+TEST(TensorTest, FailedAllocationLeavesNothingAllocated) {
   CountingAllocator allocator(8);
   EXPECT_THROW(Tensor({100}, DType::kF32, allocator), Error);
   EXPECT_EQ(allocator.live, 0);

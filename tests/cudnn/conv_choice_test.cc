@@ -50,11 +50,11 @@ TEST_F(CudnnChoice, EachGpuIsAskedForItself) {
 
 TEST_F(CudnnChoice, RefusedLayersRunWithoutFusionOrCudnn) {
   FakeRules().refuse = [](const std::vector<std::string>& operations) {
-    return operations.size() > 1 ? "nothing behind sums" : "";
+    return operations.size() > 1 ? "nothing after sums" : "";
   };
   auto plan = PlanOn(kNet, TEST);
   EXPECT_EQ(ImplementationOf(*plan), "cudnn, unfused");
-  EXPECT_NE(ReasonOf(*plan, "conv", "cudnn").find("nothing behind sums"), std::string::npos);
+  EXPECT_NE(ReasonOf(*plan, "conv", "cudnn").find("nothing after sums"), std::string::npos);
   RunOnce(plan);
   EXPECT_EQ(FakeCounts().runs[7], 1);
 

@@ -38,7 +38,7 @@ void ExpectAgreement(const Registry& registry, const std::string& name, int case
     ImplementationCase implementation_case = generator->second(type, draw);
     implementation_case.sample.name = StrCat("case ", number);
     const Gradients wanted = number % 4 == 0   ? Gradients::kNone
-                             : number % 4 == 1 ? Gradients::kLearned
+                             : number % 4 == 1 ? Gradients::kParameters
                                                : Gradients::kAll;
     for (const std::string& failure :
          CompareImplementations(type, implementation_case, 1, wanted, &reached)) {
@@ -72,7 +72,7 @@ TEST_F(CudnnImplementations, AgreeWithNativeCodeOnSamples) {
     for (const LayerSample& sample : type.samples) {
       if (sample.inputs[0].shape[0] == 0) continue;
       ImplementationCase implementation_case{
-          .sample = sample, .forward_terms = 200, .input_terms = 200, .learned_terms = 200};
+          .sample = sample, .forward_terms = 200, .input_terms = 200, .parameter_terms = 200};
       std::map<std::string, int> reached;
       for (const std::string& failure :
            CompareImplementations(type, implementation_case, 1, Gradients::kAll, &reached)) {
@@ -122,11 +122,11 @@ Learnt RunNet(const std::shared_ptr<const Plan>& plan) {
   for (int pass = 0; pass < 2; ++pass) {  // the second on what the first has made
     learnt.loss = session.Forward();
     if (!plan->options.backward) continue;
-    session.ZeroLearnedGradients();
+    session.ZeroParameterGradients();
     session.Backward();
   }
-  for (size_t s = 0; s < plan->learned.size(); ++s) {
-    const TensorView gradient = session.LearnedGradient(s);
+  for (size_t s = 0; s < plan->parameters.size(); ++s) {
+    const TensorView gradient = session.ParameterGradient(s);
     if (gradient.empty()) continue;
     const HostView view(session, gradient);
     learnt.gradients.insert(learnt.gradients.end(), view->data<float>(),
@@ -214,9 +214,9 @@ TEST_F(CudnnImplementations, FoldWhatScalesChannels) {
     EXPECT_EQ(LayerOf(*plan, "c1").fusion.followers.size(), fused[0]);
     EXPECT_EQ(LayerOf(*plan, "c2").fusion.followers.size(), fused[1]);
     const std::shared_ptr<Weights> weights = Weights::Make(*plan, 3);
-    for (size_t s = 0; s < plan->learned.size(); ++s) {
+    for (size_t s = 0; s < plan->parameters.size(); ++s) {
       // Stored statistics as of some training: mean, variance, and what both are divided by.
-      const LearnedSlot& slot = plan->learned[s];
+      const ParameterSlot& slot = plan->parameters[s];
       if (!slot.statistic) continue;
       float value = 2.5F;
       for (float& x : weights->blob(s).span<float>()) x = slot.index == 2 ? 4 : (value += 0.25F);
@@ -253,7 +253,7 @@ layer { name: "s" type: "Scale" bottom: "c" top: "y" scale_param { filler { valu
   FillInput(&session, "x", 1);
   session.Forward();
   const std::vector<float> before = ValuesOf(session.Data("y"));
-  for (size_t s = 0; s < plan->learned.size(); ++s) {
+  for (size_t s = 0; s < plan->parameters.size(); ++s) {
     for (float& x : weights->blob(s).span<float>()) x *= 2;
   }
   session.TakeWeights();
@@ -278,9 +278,9 @@ TEST_F(CudnnImplementations, AreLaunchedAgainWithTheirPass) {
     for (int pass = 0; pass < kPasses; ++pass) {
       FillInput(&session, "x", static_cast<uint64_t>(pass) + 1);
       learnt.push_back(static_cast<float>(session.Forward()));
-      session.ZeroLearnedGradients();
+      session.ZeroParameterGradients();
       session.Backward();
-      const std::vector<float> gradient = ValuesOf(session.LearnedGradient(0));
+      const std::vector<float> gradient = ValuesOf(session.ParameterGradient(0));
       learnt.insert(learnt.end(), gradient.begin(), gradient.end());
     }
     EXPECT_EQ(FakeCounts().runs[7], kPasses * (3 + 3 + 2));
@@ -303,8 +303,8 @@ layer { name: "s1" type: "Scale" bottom: "c1" top: "s1"
 layer { name: "sum" type: "Eltwise" bottom: "s1" bottom: "x" top: "sum" }
 layer { name: "r1" type: "ReLU" bottom: "sum" top: "y" relu_param { negative_slope: 0.25 } }
 )";
-  const auto nothing_behind_sums = [](const std::vector<std::string>& operations) {
-    return operations.size() > 1 ? "nothing behind sums" : "";
+  const auto nothing_after_sums = [](const std::vector<std::string>& operations) {
+    return operations.size() > 1 ? "nothing after sums" : "";
   };
   for (const Precision precision : {FP32, TF32, BF16}) {
     AskAnew();
@@ -320,7 +320,7 @@ layer { name: "r1" type: "ReLU" bottom: "sum" top: "y" relu_param { negative_slo
     };
     const std::vector<float> fused = run(2);
     run(3);
-    FakeRules().refuse = nothing_behind_sums;
+    FakeRules().refuse = nothing_after_sums;
     FakeCounts().runs.clear();
     const std::vector<float> unfused = run(1);
     EXPECT_EQ(FakeCounts().runs[7], 1);
@@ -334,7 +334,7 @@ TEST_F(CudnnImplementations, OwnCodeFusesWhereCudnnDoesNot) {
   FakeRules().refuse = [](const auto&) { return "not today"; };
   const double native = RunNet(PlanOn(kNet, TEST)).loss;
   FakeRules().refuse = [](const std::vector<std::string>& operations) {
-    return operations.size() > 1 ? "nothing behind sums" : "";
+    return operations.size() > 1 ? "nothing after sums" : "";
   };
   for (const Precision precision : {FP32, BF16}) {
     AskAnew();

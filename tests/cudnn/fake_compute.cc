@@ -94,9 +94,9 @@ class Computation {
     int64_t x, w, y;
   };
 
-  static int64_t IndexOf(const Sizes& place, const Sizes& extents) {
+  static int64_t IndexOf(const Sizes& place, const Sizes& sizes) {
     int64_t index = 0;
-    for (size_t a = 0; a < extents.size(); ++a) index = index * extents[a] + place[a];
+    for (size_t a = 0; a < sizes.size(); ++a) index = index * sizes[a] + place[a];
     return index;
   }
 
@@ -124,13 +124,13 @@ class Computation {
   template <typename Body>
   static void ForProducts(const FakeDescriptor& window, const Numbers& x, const Numbers& w,
                           const Numbers& y, const Body& body) {
-    const Sizes x_space = SpaceOf(x.extents), w_space = SpaceOf(w.extents);
-    const Sizes y_space = SpaceOf(y.extents);
+    const Sizes x_space = SpaceOf(x.sizes), w_space = SpaceOf(w.sizes);
+    const Sizes y_space = SpaceOf(y.sizes);
     const auto products = ProductsOf(window, x_space, w_space, y_space);
     const int64_t xs = CountOf(x_space), ws = CountOf(w_space), ys = CountOf(y_space);
-    const int64_t inputs = x.extents[1], depth = w.extents[1], outputs = y.extents[1];
+    const int64_t inputs = x.sizes[1], depth = w.sizes[1], outputs = y.sizes[1];
     const int64_t group_outputs = outputs / (inputs / depth);
-    for (int64_t n = 0; n < y.extents[0]; ++n) {
+    for (int64_t n = 0; n < y.sizes[0]; ++n) {
       for (int64_t k = 0; k < outputs; ++k) {
         for (int64_t c = 0; c < depth; ++c) {
           const int64_t image = n * inputs + k / group_outputs * depth + c;
@@ -212,7 +212,7 @@ class Computation {
       return Write(std::move(x), operation.DescriptorOf(CUDNN_ATTR_OPERATION_POINTWISE_DXDESC));
     } else {
       Numbers b = read(CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
-      ForPlaces(Sizes(x.extents), [&](const Sizes& place) {
+      ForPlaces(Sizes(x.sizes), [&](const Sizes& place) {
         double& value = x.At(place);
         value = Of(ModeOf(operation), value, b.At(place));
       });
@@ -229,7 +229,7 @@ class Computation {
     Numbers x = Read(at(CUDNN_ATTR_OPERATION_GENSTATS_XDESC));
     Numbers sum = Zeros(at(CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC));
     Numbers squares = sum;
-    ForPlaces(x.extents, [&](const Sizes& place) {
+    ForPlaces(x.sizes, [&](const Sizes& place) {
       sum.At(place) += x.At(place);
       squares.At(place) += x.At(place) * x.At(place);
     });
@@ -246,7 +246,7 @@ class Computation {
     Read(at(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_BN_SCALE_DESC));
     Numbers dscale = Zeros(at(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_SCALE_DESC));
     Numbers dshift = dscale;
-    ForPlaces(x.extents, [&](const Sizes& place) {
+    ForPlaces(x.sizes, [&](const Sizes& place) {
       dscale.At(place) += dy.At(place) * (x.At(place) - mean.At(place)) * inverse.At(place);
       dshift.At(place) += dy.At(place);
     });

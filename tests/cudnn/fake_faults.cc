@@ -102,11 +102,11 @@ const std::map<int, Demands>& AllDemands() {
 }
 
 std::string TensorFault(const FakeDescriptor& tensor) {
-  const auto extents = SizesOf(tensor);
+  const auto sizes = SizesOf(tensor);
   const auto strides = tensor.ArrayOf<int64_t>(CUDNN_ATTR_TENSOR_STRIDES);
-  if (extents.size() != strides.size()) return "as many strides as extents";
-  if (extents.size() < 4) return "a tensor has four axes or more";
-  if (std::ranges::any_of(extents, [](int64_t e) { return e <= 0; })) return "extents are above 0";
+  if (sizes.size() != strides.size()) return "as many strides as sizes";
+  if (sizes.size() < 4) return "a tensor has four axes or more";
+  if (std::ranges::any_of(sizes, [](int64_t e) { return e <= 0; })) return "sizes are above 0";
   const auto alignment = tensor.ValueOf<int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
   if (alignment <= 0 || (alignment & (alignment - 1)) != 0) return "alignment is a power of 2";
   return alignment % (TypeOf(tensor) == CUDNN_DATA_FLOAT ? 4 : 2) == 0 ? ""
@@ -137,7 +137,7 @@ std::string SizesFault(const FakeDescriptor& window, const FakeDescriptor& x,
     const int64_t padded = xs[i + 2] + of(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, i) +
                            of(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, i);
     const int64_t stride = of(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, i);
-    if (padded < reach || (padded - reach) / stride + 1 != ys[i + 2]) return "extents do not fit";
+    if (padded < reach || (padded - reach) / stride + 1 != ys[i + 2]) return "sizes do not fit";
   }
   return "";
 }

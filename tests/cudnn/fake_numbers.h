@@ -39,42 +39,42 @@ inline double Rounded(cudnnDataType_t type, double value) {
   return Load(type, place, 0);
 }
 
-inline int64_t CountOf(const Sizes& extents) {
+inline int64_t CountOf(const Sizes& sizes) {
   int64_t product = 1;
-  for (int64_t extent : extents) product *= extent;
+  for (int64_t size : sizes) product *= size;
   return product;
 }
 
-inline Sizes SpaceOf(const Sizes& extents) {
+inline Sizes SpaceOf(const Sizes& sizes) {
   Sizes space;
-  for (size_t a = 2; a < extents.size(); ++a) space.push_back(extents[a]);
+  for (size_t a = 2; a < sizes.size(); ++a) space.push_back(sizes[a]);
   return space;
 }
 
 // A tensor's numbers, row-major whatever its strides are.
 struct Numbers {
-  Sizes extents;
+  Sizes sizes;
   std::vector<double> values;
 
-  int64_t count() const { return CountOf(extents); }
+  int64_t count() const { return CountOf(sizes); }
   double& operator[](int64_t index) { return values[static_cast<size_t>(index)]; }
   // Returns the element for a place of a tensor that it is broadcast to.
   double& At(const Sizes& place) {
     int64_t index = 0;
-    for (size_t a = 0; a < extents.size(); ++a) {
-      index = index * extents[a] + (extents[a] == 1 ? 0 : place[a]);
+    for (size_t a = 0; a < sizes.size(); ++a) {
+      index = index * sizes[a] + (sizes[a] == 1 ? 0 : place[a]);
     }
     return values[static_cast<size_t>(index)];
   }
 };
 
 // body(place) for each place of a box.
-inline void ForPlaces(const Sizes& extents, const std::function<void(const Sizes&)>& body) {
-  Sizes place(extents.size(), 0);
+inline void ForPlaces(const Sizes& sizes, const std::function<void(const Sizes&)>& body) {
+  Sizes place(sizes.size(), 0);
   while (true) {
     body(place);
-    size_t a = extents.size();
-    while (a > 0 && ++place[a - 1] == extents[a - 1]) place[--a] = 0;
+    size_t a = sizes.size();
+    while (a > 0 && ++place[a - 1] == sizes[a - 1]) place[--a] = 0;
     if (a == 0) return;
   }
 }

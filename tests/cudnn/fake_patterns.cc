@@ -118,8 +118,8 @@ std::string MemoryFault(const FakeDescriptor& tensor, cudnnDataType_t type) {
     return "getPtrAlignment() % 16 != 0";
   }
   if (tensor.ArrayOf<int64_t>(CUDNN_ATTR_TENSOR_STRIDES)[1] != 1) return "!isAllTensorNHWC()";
-  const auto extents = SizesOf(tensor);
-  const bool of_channels = std::ranges::count(extents, 1) + 1 == std::ssize(extents);
+  const auto sizes = SizesOf(tensor);
+  const bool of_channels = std::ranges::count(sizes, 1) + 1 == std::ssize(sizes);
   return TypeOf(tensor) == type || of_channels ? "" : "blobs of other types than filters";
 }
 

@@ -29,14 +29,14 @@ inline Learnt Learn(const std::shared_ptr<const Plan>& plan, uint64_t seed,
   Learnt learnt;
   for (int pass = 0; pass < 2; ++pass) {
     learnt.loss = session.Forward();
-    session.ZeroLearnedGradients();
+    session.ZeroParameterGradients();
     session.Backward();
   }
   session.ReturnStatistics();
-  for (size_t s = 0; s < plan->learned.size(); ++s) {
-    const TensorView gradient = session.LearnedGradient(s);
+  for (size_t s = 0; s < plan->parameters.size(); ++s) {
+    const TensorView gradient = session.ParameterGradient(s);
     if (!gradient.empty()) learnt.gradients.push_back(ValuesOf(gradient));
-    if (plan->learned[s].statistic)
+    if (plan->parameters[s].statistic)
       learnt.statistics.push_back(ValuesOf(std::as_const(*weights).blob(s)));
   }
   return learnt;

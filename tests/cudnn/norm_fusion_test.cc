@@ -33,9 +33,9 @@ std::string Layer(const std::string& type, const std::string& name, const Names&
   return text + fields + " }\n";
 }
 
-std::string Input(int64_t batch, int64_t channels, int64_t extent) {
+std::string Input(int64_t batch, int64_t channels, int64_t side) {
   return StrCat("layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: ", batch,
-                " dim: ", channels, " dim: ", extent, " dim: ", extent + 3, " } } }\n");
+                " dim: ", channels, " dim: ", side, " dim: ", side + 3, " } } }\n");
 }
 
 std::string Convolution(const std::string& name, const std::string& bottom, int64_t outputs,
@@ -315,8 +315,8 @@ TEST_F(BatchNormFuser, SmallVariancesAreMeasured) {
     session.Forward();
     session.ReturnStatistics();
     std::vector<float> variances;
-    for (size_t s = 0; s < plan->learned.size(); ++s) {
-      if (plan->learned[s].role == "variance sum") {
+    for (size_t s = 0; s < plan->parameters.size(); ++s) {
+      if (plan->parameters[s].role == "variance sum") {
         variances = ValuesOf(std::as_const(*weights).blob(s));
       }
     }

@@ -83,7 +83,7 @@ TEST_F(RealFusions, WithoutStatisticsAreReadyForAmpere) {
 }
 
 // Also where it can compile engines. Once it has them, this is worth another look.
-TEST_F(RealFusions, OfBackwardPassesAreMissingForBFloat16) {
+TEST_F(RealFusions, BackwardFusionsAreUnsupportedForBFloat16) {
   if (TheLibrary().library.version() / 100 != 919) GTEST_SKIP() << "another cuDNN may have them";
   CudnnConvSpec spec = Shapes()[0];
   spec.dtype = DType::kBF16;

@@ -38,7 +38,7 @@ TEST(BoundedCache, TheFirstValueOfANumberStays) {
   EXPECT_EQ(cache.bytes(), 5 + FileCache::kEntryBytes);
 }
 
-TEST(BoundedCache, OneWithoutRoomKeepsNothing) {
+TEST(BoundedCache, CacheOfSizeZeroKeepsNothing) {
   FileCache cache(0, nullptr);
   EXPECT_EQ(cache.Keep(1, "", 0), nullptr);
   EXPECT_EQ(cache.bytes(), 0u);

@@ -55,11 +55,11 @@ layer { name: "loss" type: "EuclideanLoss" bottom: "row" bottom: "class" top: "l
 )";
 
 std::vector<std::vector<float>> GradientsOf(Session* session) {
-  session->ZeroLearnedGradients();
+  session->ZeroParameterGradients();
   session->Backward();
   std::vector<std::vector<float>> all;
-  for (size_t s = 0; s < session->plan().learned.size(); ++s) {
-    all.push_back(ValuesOf(session->LearnedGradient(s)));
+  for (size_t s = 0; s < session->plan().parameters.size(); ++s) {
+    all.push_back(ValuesOf(session->ParameterGradient(s)));
   }
   return all;
 }

@@ -44,7 +44,7 @@ class LayerRunner {
                      .layer_id = HashName(layer_->param().name()),
                      .inputs = {},
                      .outputs = views,
-                     .learned = {},
+                     .parameters = {},
                      .saved = {},
                      .scratch = {},
                      .state = state_.get(),

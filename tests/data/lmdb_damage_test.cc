@@ -157,7 +157,7 @@ TEST_F(DamagedLmdb, PagesOfNoiseAreAnError) {
   EXPECT_GT(errors, kDamagesOfAKind / 4);
 }
 
-TEST_F(DamagedLmdb, NoiseBehindTheHeaderOfAPageIsAnErrorOrOtherValues) {
+TEST_F(DamagedLmdb, NoiseAfterThePageHeaderIsAnErrorOrOtherValues) {
   const auto errors = Run(
       [](std::string* bytes, const RandomStream& random) {
         const size_t page = PageAt(random, 0, *bytes);

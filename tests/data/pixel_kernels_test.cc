@@ -156,7 +156,7 @@ void CheckBytes(int channels, int width, bool planar, bool mirror) {
   }
   EXPECT_EQ(wrong, 0) << channels << " channels, " << width << (planar ? ", planes" : "")
                       << (mirror ? ", mirror" : "");
-  EXPECT_EQ(out[size], 0xA5) << "written behind the end";
+  EXPECT_EQ(out[size], 0xA5) << "written after the end";
 }
 
 TEST(PixelKernels, BytesAreCopiedAndTurned) {

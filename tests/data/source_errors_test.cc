@@ -269,7 +269,7 @@ TEST(SourceErrors, AnLmdbOfALargeMapIsReadWithFewAddresses) {
 }
 
 // This limit stops writing in the middle, like a full disk.
-TEST(SourceErrors, WhatDoesNotFitOnTheDiskIsAnErrorAndIsRemoved) {
+TEST(SourceErrors, AFullDiskIsAnErrorAndTheFileIsRemoved) {
   const TempDir temp;
   for (const DataParameter::DB backend : testing::Backends(temp)) {
     const std::string path = temp.File("full");

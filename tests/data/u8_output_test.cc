@@ -288,7 +288,7 @@ TEST_F(U8OutputTest, GradientsAreThoseOfTheFloatPath) {
   for (int step = 0; step < 3; ++step) {
     EXPECT_EQ(floats->Forward(), bytes->Forward());
     for (Session* session : {floats.get(), bytes.get()}) {
-      session->ZeroLearnedGradients();
+      session->ZeroParameterGradients();
       session->Backward();
     }
     EXPECT_EQ(BytesOf(floats->Gradient("ip")), BytesOf(bytes->Gradient("ip")));
@@ -296,7 +296,7 @@ TEST_F(U8OutputTest, GradientsAreThoseOfTheFloatPath) {
   }
 }
 
-TEST_F(U8OutputTest, StepsThatBelongBehindAreRefused) {
+TEST_F(U8OutputTest, FloatingPointStepsAreRefused) {
   const std::string set = WriteRaw(3);
   const auto error = [&](const std::string& transform) {
     return PlanError("layer { " + DataText(set, transform, "output: U8") + " }");

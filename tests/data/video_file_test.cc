@@ -205,12 +205,12 @@ TEST_F(VideoFile, AVideoThatGoesAwayIsAnError) {
   ExpectError(ErrorCode::kDataLoss, "layer \"film\"", [&] { runner.Forward(); });
 }
 
-TEST(VideoCamera, ThatIsNotThereIsAnError) {
+TEST(VideoCamera, MissingCameraIsAnError) {
   Registry registry;
   RegisterVideoData(registry);
   ExpectError(ErrorCode::kNotFound, "camera 97 cannot be opened", [&] {
     LayerRunner(registry,
-                "name: 'film' type: 'VideoData' top: 'data' data_param { batch_size: 1 } "
+                "name: 'video' type: 'VideoData' top: 'data' data_param { batch_size: 1 } "
                 "video_data_param { device_id: 97 }");
   });
 }

@@ -25,7 +25,7 @@ class Gain final : public Layer {
     LayerInfo info;
     info.outputs = {context.inputs[0]};
     info.reach = Axis(shape) == 1 ? Reach::kPlace : ReachFromAxis(Axis(shape));
-    info.learned = {{.role = "gain", .shape = {shape[Axis(shape)]}, .filler = Filler()}};
+    info.parameters = {{.role = "gain", .shape = {shape[Axis(shape)]}, .filler = Filler()}};
     info.backward_reads_input = {true};
     info.macs = shape.count();
     return info;
@@ -33,18 +33,19 @@ class Gain final : public Layer {
 
   void Forward(const ForwardArgs& args) const override {
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
-      Multiply(args.context.threads(), args.inputs[0], args.learned[0].data<T>(), args.outputs[0]);
+      Multiply(args.context.threads(), args.inputs[0], args.parameters[0].data<T>(),
+               args.outputs[0]);
     });
   }
 
   void Backward(const BackwardArgs& args) const override {
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       if (!args.input_grads[0].empty()) {
-        Multiply(args.context.threads(), args.output_grads[0], args.learned[0].data<T>(),
+        Multiply(args.context.threads(), args.output_grads[0], args.parameters[0].data<T>(),
                  args.input_grads[0]);
       }
-      if (!args.learned_grads[0].empty()) {
-        AddGainGradient<T>(args.inputs[0], args.output_grads[0], args.learned_grads[0]);
+      if (!args.parameter_grads[0].empty()) {
+        AddGainGradient<T>(args.inputs[0], args.output_grads[0], args.parameter_grads[0]);
       }
     });
   }

@@ -27,9 +27,9 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
   const int64_t inner = shape.count(axis + 1);
   const auto* x = args.inputs[0].data<float>();
   const auto* dy = args.output_grads[0].data<float>();
-  const auto* gain = args.learned[0].data<float>();
+  const auto* gain = args.parameters[0].data<float>();
   auto* dx = args.input_grads[0].empty() ? nullptr : args.input_grads[0].data<float>();
-  auto* dg = args.learned_grads[0].empty() ? nullptr : args.learned_grads[0].data<float>();
+  auto* dg = args.parameter_grads[0].empty() ? nullptr : args.parameter_grads[0].data<float>();
   ParallelFor(args.context.threads(), shape[axis], 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t c = begin; c < end; ++c) {
       double dot = 0;

@@ -58,40 +58,40 @@ class GainTest : public testing::Test {
 TEST_F(GainTest, BeginsAsTheIdentity) {
   const BlobSpec input{.shape = {2, 3, 4}};
   const LayerInfo info = layer_->Infer({.inputs = {&input, 1}, .output_count = 1});
-  ASSERT_EQ(info.learned.size(), 1u);
-  EXPECT_EQ(info.learned[0].shape, Shape({3}));
-  EXPECT_EQ(info.learned[0].filler->type(), "constant");
-  EXPECT_EQ(info.learned[0].filler->value(), 1);
+  ASSERT_EQ(info.parameters.size(), 1u);
+  EXPECT_EQ(info.parameters[0].shape, Shape({3}));
+  EXPECT_EQ(info.parameters[0].filler->type(), "constant");
+  EXPECT_EQ(info.parameters[0].filler->value(), 1);
   EXPECT_FALSE(info.in_place);
 }
 
 TEST_F(GainTest, ForwardMultipliesEachChannel) {
   Tensor y({2, 2, 2}, DType::kF32);
   const ConstTensorView input = x_.view();
-  const ConstTensorView learned = gain_.view();
+  const ConstTensorView parameter = gain_.view();
   const TensorView output = y.view();
   layer_->Forward({.context = context_,
                    .phase = TRAIN,
                    .layer_id = 1,
                    .inputs = {&input, 1},
                    .outputs = {&output, 1},
-                   .learned = {&learned, 1},
+                   .parameters = {&parameter, 1},
                    .saved = {},
                    .scratch = {},
                    .state = nullptr});
   EXPECT_EQ(Values(y), (std::vector<float>{10, 20, -3, -4, 50, 60, -7, -8}));
 }
 
-TEST_F(GainTest, BackwardOverwritesInputAndAddsToLearnedGradients) {
+TEST_F(GainTest, BackwardOverwritesInputAndAddsToParameterGradients) {
   Tensor dy = Filled({2, 2, 2}, {1, 1, 1, 1, 1, 1, 1, 2});
   Tensor dx = Filled({2, 2, 2}, std::vector<float>(8, 99));
   Tensor dg = Filled({2}, {100, 200});
   const ConstTensorView input = x_.view();
   const ConstTensorView output;  // not declared as read
   const ConstTensorView output_grad = dy.view();
-  const ConstTensorView learned = gain_.view();
+  const ConstTensorView parameter = gain_.view();
   const TensorView input_grad = dx.view();
-  const TensorView learned_grad = dg.view();
+  const TensorView parameter_grad = dg.view();
   layer_->Backward({.context = context_,
                     .phase = TRAIN,
                     .layer_id = 1,
@@ -99,8 +99,8 @@ TEST_F(GainTest, BackwardOverwritesInputAndAddsToLearnedGradients) {
                     .outputs = {&output, 1},
                     .output_grads = {&output_grad, 1},
                     .input_grads = {&input_grad, 1},
-                    .learned = {&learned, 1},
-                    .learned_grads = {&learned_grad, 1},
+                    .parameters = {&parameter, 1},
+                    .parameter_grads = {&parameter_grad, 1},
                     .saved = {},
                     .scratch = {},
                     .state = nullptr});

@@ -55,7 +55,7 @@ TEST(SourceMap, MovesAFieldWithAllBelowAndNothingElse) {
   EXPECT_FALSE(map.Has("removed.bottom[0]"));
 }
 
-TEST(SourceMap, ShiftMakesRoomInFront) {
+TEST(SourceMap, ShiftUpMovesEveryIndexByOne) {
   SourceMap map = Example();
   map.ShiftUp("layer");
   EXPECT_FALSE(map.Has("layer[0]"));

@@ -109,7 +109,7 @@ TEST(UpgradeV1, PositionsFollow) {
   EXPECT_EQ(file.source.Locate("layer[1].type").line, 3);
 }
 
-TEST(UpgradeInputs, ShapesBecomeOneLayerInFront) {
+TEST(UpgradeInputs, InputShapesBecomeOneFirstLayer) {
   ExpectUpgrade(
       "name: 'n' input: 'a' input: 'b' input_shape { dim: 1 dim: 2 } input_shape { dim: 3 }"
       "layer { name: 'r' type: 'ReLU' bottom: 'a' top: 'y' }",

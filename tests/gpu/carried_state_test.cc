@@ -76,10 +76,10 @@ std::vector<std::vector<float>> Step(Session* session) {
   std::vector<std::vector<float>> numbers;
   numbers.push_back({static_cast<float>(session->Forward())});
   numbers.push_back(Values(*session, session->Data("h")));
-  session->ZeroLearnedGradients();
+  session->ZeroParameterGradients();
   session->Backward();
-  for (size_t s = 0; s < session->plan().learned.size(); ++s) {
-    numbers.push_back(Values(*session, session->LearnedGradient(s)));
+  for (size_t s = 0; s < session->plan().parameters.size(); ++s) {
+    numbers.push_back(Values(*session, session->ParameterGradient(s)));
   }
   return numbers;
 }
@@ -128,7 +128,7 @@ TEST_P(CarriedState, IsInSnapshots) {
   EXPECT_EQ(Step(resumed.session.get()), expected);
 }
 
-TEST_P(CarriedState, OfOtherStreamsIsRefusedUnlessAllBegin) {
+TEST_P(CarriedState, OtherNumberOfStreamsIsRefusedUnlessAllSequencesBegin) {
   const Planned run = MakePlanned(GetParam(), true);
   SetBatch(run.session.get(), 0, kStreams);
   Step(run.session.get());

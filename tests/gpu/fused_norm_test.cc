@@ -27,9 +27,9 @@ std::string Relu(const std::string& bottom, float slope = 0) {
                 "' top: 'r' relu_param { negative_slope: ", slope, " } }\n");
 }
 
-std::string NetOf(const std::string& behind, const std::string& last, int64_t batch,
-                  int64_t extent) {
-  const std::string shape = StrCat("dim: ", batch, " dim: 5 dim: ", extent, " dim: ", extent + 1);
+std::string NetOf(const std::string& following, const std::string& last, int64_t batch,
+                  int64_t side) {
+  const std::string shape = StrCat("dim: ", batch, " dim: 5 dim: ", side, " dim: ", side + 1);
   return StrCat(
       "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { ", shape, " } } }\n",
       "layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' convolution_param { num_output: "
@@ -37,7 +37,7 @@ std::string NetOf(const std::string& behind, const std::string& last, int64_t ba
       "kernel_size: 1 weight_filler { type: 'msra' } bias_filler { type: 'constant' value: 3 } } "
       "}\n"
       "layer { name: 'bn' type: 'BatchNorm' bottom: 'c' top: 'bn' }\n",
-      behind, "layer { name: 'd' type: 'Convolution' bottom: '", last,
+      following, "layer { name: 'd' type: 'Convolution' bottom: '", last,
       "' top: 'd' convolution_param { num_output: 4 kernel_size: 1 weight_filler { type: 'msra' } "
       "} "
       "}\nlayer { name: 'loss' type: 'Reduction' bottom: 'd' top: 'loss' loss_weight: 0.05 "
@@ -45,7 +45,7 @@ std::string NetOf(const std::string& behind, const std::string& last, int64_t ba
 }
 
 TEST(GpuFusedNorm, IsAsEachByItself) {
-  const std::vector<std::pair<std::string, std::pair<std::string, size_t>>> behind{
+  const std::vector<std::pair<std::string, std::pair<std::string, size_t>>> following{
       {kScale, {"s", 1}},
       {kBiased, {"s", 1}},
       {Relu("bn"), {"r", 1}},
@@ -53,9 +53,9 @@ TEST(GpuFusedNorm, IsAsEachByItself) {
       {kBiased + Relu("s"), {"r", 2}},
       {kBiased + Relu("s", 0.25F), {"r", 2}},
       {kFrozen + Relu("s"), {"r", 2}}};
-  for (const auto& [layers, last] : behind) {
-    for (const auto& [batch, extent] : {std::pair{3, 7}, {1, 1}, {2, 40}, {2, 90}}) {
-      const std::string net = NetOf(layers, last.first, batch, extent);
+  for (const auto& [layers, last] : following) {
+    for (const auto& [batch, side] : {std::pair{3, 7}, {1, 1}, {2, 40}, {2, 90}}) {
+      const std::string net = NetOf(layers, last.first, batch, side);
       for (const Phase phase : {TRAIN, TEST}) {
         for (const Precision precision : {FP32, BF16, FP16}) {
           if (precision == FP16 && !HasF16OnGpu()) continue;

@@ -30,10 +30,10 @@ std::string Convolution(const std::string& name, const std::string& bottom, int 
                       " kernel_size: 1 weight_filler { type: 'msra' } }"));
 }
 
-std::string Input(const std::string& name, int64_t channels, int64_t batch, int64_t extent) {
+std::string Input(const std::string& name, int64_t channels, int64_t batch, int64_t side) {
   return Layer(name, "Input", "",
-               StrCat("input_param { shape { dim: ", batch, " dim: ", channels, " dim: ", extent,
-                      " dim: ", extent + 1, " } }"));
+               StrCat("input_param { shape { dim: ", batch, " dim: ", channels, " dim: ", side,
+                      " dim: ", side + 1, " } }"));
 }
 
 const std::string kScale = Layer("s", "Scale", "bn",
@@ -54,15 +54,15 @@ std::string Loss(const std::string& last, const std::string& also) {
 
 struct Case {
   std::string z;  // layers that make it
-  std::string behind;
+  std::string after;
   std::string last;
   std::string also;  // another blob that is read
   size_t fused;
   bool halves = true;  // also in 16 bits
 };
 
-std::vector<Case> Cases(int64_t batch, int64_t extent) {
-  const std::string made = Convolution("z", "x", 16), given = Input("z", 16, batch, extent);
+std::vector<Case> Cases(int64_t batch, int64_t side) {
+  const std::string made = Convolution("z", "x", 16), given = Input("z", 16, batch, side);
   return {
       {made, Sum("bn z"), "e", "x", 1},
       {made, Sum("z bn") + kRelu, "r", "z", 2},
@@ -80,10 +80,10 @@ std::vector<Case> Cases(int64_t batch, int64_t extent) {
 }
 
 TEST(GpuFusedSum, IsAsEachByItself) {
-  for (const auto& [batch, extent] : {std::pair{3, 7}, {1, 1}, {2, 90}}) {
-    for (const Case& c : Cases(batch, extent)) {
-      const std::string net = Input("x", 5, batch, extent) + Convolution("c", "x", 16) + c.z +
-                              kNorm + c.behind + Loss(c.last, c.also);
+  for (const auto& [batch, side] : {std::pair{3, 7}, {1, 1}, {2, 90}}) {
+    for (const Case& c : Cases(batch, side)) {
+      const std::string net = Input("x", 5, batch, side) + Convolution("c", "x", 16) + c.z + kNorm +
+                              c.after + Loss(c.last, c.also);
       for (const Phase phase : {TRAIN, TEST}) {
         for (const Precision precision : {FP32, BF16, FP16}) {
           if (precision == FP16 && !HasF16OnGpu()) continue;
@@ -104,8 +104,8 @@ std::shared_ptr<const Plan> PlanOnGpu(const std::string& net) {
 TEST(GpuFusedSum, LeavesWhatItCannotDo) {
   const std::string before =
       Input("x", 5, 2, 6) + Convolution("c", "x", 16) + Convolution("z", "x", 16);
-  const auto fused = [&](const std::string& norm, const std::string& behind) {
-    const auto plan = PlanOnGpu(before + norm + behind + Loss("e", "x"));
+  const auto fused = [&](const std::string& norm, const std::string& after) {
+    const auto plan = PlanOnGpu(before + norm + after + Loss("e", "x"));
     std::vector<std::string> names;
     for (const int n : Norm(*plan).fusion.followers) {
       names.push_back(plan->layers[static_cast<size_t>(n)].name());

@@ -55,17 +55,17 @@ Numbers RunPasses(QueueTrace* trace, const std::vector<int64_t>& batches) {
     }
     session.Write(session.MutableData("x"), x.data());
     numbers.losses.push_back(session.Forward());
-    session.ZeroLearnedGradients();
+    session.ZeroParameterGradients();
     session.Backward();
     for (const ConstTensorView& view :
-         {session.Data("drop"), ConstTensorView(session.LearnedGradient(0))}) {
+         {session.Data("drop"), ConstTensorView(session.ParameterGradient(0))}) {
       numbers.values.push_back(test::ValuesOf(**std::make_unique<HostView>(session, view)));
     }
   }
   return numbers;
 }
 
-TEST(GpuGraphs, ExtentsMayChange) {
+TEST(GpuGraphs, SizesMayChange) {
   const std::vector<int64_t> batches = {4, 4, 4, 4, 2, 2, 2, 4, 2, 3, 3, 3};
   QueueTrace anew{.no_graphs = true}, again;
   const Numbers expected = RunPasses(&anew, batches);
@@ -142,7 +142,7 @@ TEST(GpuGraphs, WorkThatCannotBeKeptIsQueuedAnew) {
   EXPECT_TRUE(context.queue()->lost().empty());
 }
 
-TEST(GpuGraphs, WhatIsFrozenShows) {
+TEST(GpuGraphs, ReplaysUseTheCapturedArguments) {
   const ExecContext context = EmulatedGpuContext(1);
   CapturedGraph work;
   float number = 0, argument = 0;

@@ -114,7 +114,7 @@ TEST(GpuMemory, TrainingNamesTheLayerAndTheLargestBatchThatFits) {
   EXPECT_NE(BatchIn(ShortageOf([&] { Train(batch + 2, gpu); })), 0);
 }
 
-TEST(GpuMemory, WhereNoBatchFitsThatIsSaid) {
+TEST(GpuMemory, ErrorSaysThatNoBatchFits) {
   const BoundedGpu gpu(int64_t{1} << 20);
   const std::string message = ShortageOf([&] { Train(8, gpu); });
   EXPECT_NE(message.find("not even a batch of 1 fits"), std::string::npos) << message;

@@ -92,7 +92,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
 )");
 }
 
-TEST(GpuSession, TurnsToOtherExtents) {
+TEST(GpuSession, ReshapesBetweenPasses) {
   const std::string text = R"(
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 6 } } }
 layer { name: "a" type: "InnerProduct" bottom: "x" top: "a"

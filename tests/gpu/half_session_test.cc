@@ -64,11 +64,11 @@ Numbers RunNet(Precision precision) {
   Numbers numbers;
   for (int i = 0; i < 2; ++i) {
     numbers.losses.push_back(session.Forward());
-    session.ZeroLearnedGradients();
+    session.ZeroParameterGradients();
     session.Backward();
   }
-  for (size_t s = 0; s < plan->learned.size(); ++s) {
-    const TensorView gradient = session.LearnedGradient(s);
+  for (size_t s = 0; s < plan->parameters.size(); ++s) {
+    const TensorView gradient = session.ParameterGradient(s);
     if (gradient.empty()) continue;
     EXPECT_EQ(gradient.dtype(), DType::kF32);
     const HostView view(session, gradient);
@@ -195,7 +195,7 @@ TEST(HalfSession, RandomNetsAgree) {
         session.Write(x, values.data());
       }
       losses.push_back(session.Forward());
-      session.ZeroLearnedGradients();
+      session.ZeroParameterGradients();
       session.Backward();
     }
     EXPECT_NEAR(losses[0], losses[1], 0.05 * (std::abs(losses[0]) + 0.1)) << text;

@@ -34,7 +34,7 @@ bool ExpectSameBits(const LayerType& type, const LayerSample& sample, bool backw
   EXPECT_EQ(got.failures, std::vector<std::string>()) << what;
   EXPECT_EQ(got.outputs, expected.outputs) << what;
   EXPECT_EQ(got.input_grads, expected.input_grads) << what;
-  EXPECT_EQ(got.learned_grads, expected.learned_grads) << what;
+  EXPECT_EQ(got.parameter_grads, expected.parameter_grads) << what;
   return true;
 }
 

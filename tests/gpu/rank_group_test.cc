@@ -150,7 +150,7 @@ TEST(GpuCollective, SumsAndCopiesOnAllGpusOfTheMachine) {
 }
 
 // No machine has a GPU of this number.
-TEST(GpuCollective, OfGpusThatAreNotThereIsAnErrorWithWords) {
+TEST(GpuCollective, MissingGpusAreAnErrorWithAMessage) {
   try {
     MakeGpuCollective({1000, 1001});
     FAIL() << "made";

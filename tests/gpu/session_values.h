@@ -15,10 +15,10 @@ inline std::vector<float> Values(const Session& session, const ConstTensorView& 
 
 // Appends the gradients of one backward pass from zero, of the parameters that have one.
 inline void AppendGradients(Session* session, std::vector<std::vector<float>>* gradients) {
-  session->ZeroLearnedGradients();
+  session->ZeroParameterGradients();
   session->Backward();
-  for (size_t s = 0; s < session->plan().learned.size(); ++s) {
-    const TensorView gradient = session->LearnedGradient(s);
+  for (size_t s = 0; s < session->plan().parameters.size(); ++s) {
+    const TensorView gradient = session->ParameterGradient(s);
     if (!gradient.empty()) gradients->push_back(Values(*session, gradient));
   }
 }

@@ -38,13 +38,13 @@ TEST_F(SeveralGpus, SkipAnUpdateTogether) {
                                         "16777216 growth_interval: 100 }"));
     Feed(run, 0, small, labels);
     Feed(run, 1, *data, labels);
-    const auto before = LearnedOf(*run.first);
+    const auto before = ParametersOf(*run.first);
     run.Solve();
     const int64_t skipped = recorder_.iterations.back().skipped_updates;
     EXPECT_EQ(skipped > 0, data == &large);
     EXPECT_LT(skipped, 10);
     if (data == &large) {
-      EXPECT_NE(before, LearnedOf(*run.first));
+      EXPECT_NE(before, ParametersOf(*run.first));
     }
     ExpectSameWeights(run);
   }

@@ -50,9 +50,9 @@ TEST_F(SeveralGpus, KeepTheSameWeightsWithEveryRule) {
     const Training run = Make(
         3, Regression(StrCat("max_iter: 5 lr_policy: 'fixed' type: '", rule.name, "' ",
                              no_momentum ? "" : "momentum: 0.9 ", "snapshot_after_train: false")));
-    const auto before = LearnedOf(*run.first);
+    const auto before = ParametersOf(*run.first);
     run.Solve();
-    EXPECT_NE(before, LearnedOf(*run.first));
+    EXPECT_NE(before, ParametersOf(*run.first));
     ExpectSameWeights(run);
   }
 }

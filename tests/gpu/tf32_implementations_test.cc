@@ -56,7 +56,7 @@ double CompareOnSample(const LayerType& type, const LayerSample& sample,
   const double outputs = Distance(single.outputs, rounded.outputs);
   EXPECT_LT(outputs, kTolerance);
   EXPECT_LT(Distance(single.input_grads, rounded.input_grads), kTolerance);
-  EXPECT_LT(Distance(single.learned_grads, rounded.learned_grads), kTolerance);
+  EXPECT_LT(Distance(single.parameter_grads, rounded.parameter_grads), kTolerance);
   return outputs;
 }
 

@@ -110,7 +110,7 @@ class UploadedBytes : public ::testing::Test {
   }
   std::string WriteMean(int channels, int height = kHeight) const {
     BlobProto blob;
-    for (const int extent : {channels, height, kWidth}) blob.mutable_shape()->add_dim(extent);
+    for (const int dim : {channels, height, kWidth}) blob.mutable_shape()->add_dim(dim);
     for (int i = 0; i < channels * height * kWidth; ++i) {
       blob.add_data(0.37F * static_cast<float>(i % 401));
     }

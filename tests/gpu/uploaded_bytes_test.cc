@@ -137,9 +137,9 @@ void ExpectSameGradient(const std::string& text) {
   for (const PlanOptions& options : {OnCpu(), OnGpu()}) {
     const auto session = Open(text, TRAIN, options);
     session->Forward();
-    session->ZeroLearnedGradients();
+    session->ZeroParameterGradients();
     session->Backward();
-    const TensorView gradient = session->LearnedGradient(0);
+    const TensorView gradient = session->ParameterGradient(0);
     gradients.emplace_back(static_cast<size_t>(gradient.count()));
     session->Read(gradient, gradients.back().data());
   }

@@ -192,7 +192,7 @@ TEST(BuildGraph, LossWithoutTopGetsOne) {
   EXPECT_EQ(plan->values[static_cast<size_t>(loss)].loss_weight, 1);
 }
 
-TEST(BuildGraph, NamesMayRepeatWhereNothingIsLearned) {
+TEST(BuildGraph, NamesMayRepeatInNetsWithoutParameters) {
   const std::string input =
       "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 } } }\n";
   const auto plan = PlanText(input +

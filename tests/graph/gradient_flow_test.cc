@@ -27,7 +27,7 @@ const PlannedLayer& LayerOf(const Plan& plan, const std::string& name) {
   return *std::ranges::find(plan.layers, name, &PlannedLayer::name);
 }
 
-TEST(GradientFlow, StopsAtTheFirstLearnedLayer) {
+TEST(GradientFlow, StopsAtTheFirstLayerWithTrainedParameters) {
   const auto plan = PlanText(kHead + Ip("a", "x") + Ip("b", "a") + Loss("b"));
   EXPECT_TRUE(LayerOf(*plan, "a").backward);
   EXPECT_FALSE(LayerOf(*plan, "a").to_input[0]);
@@ -35,7 +35,7 @@ TEST(GradientFlow, StopsAtTheFirstLearnedLayer) {
   EXPECT_FALSE(LayerOf(*plan, "x").backward);
 }
 
-TEST(GradientFlow, FrozenLayersInFrontAreSkipped) {
+TEST(GradientFlow, FrozenFirstLayersGetNoBackwardPass) {
   const std::string frozen = "param { lr_mult: 0 } param { lr_mult: 0 }";
   const auto plan = PlanText(kHead + Ip("a", "x", frozen) + Ip("b", "a") + Loss("b"));
   EXPECT_FALSE(LayerOf(*plan, "a").backward);
@@ -48,7 +48,7 @@ TEST(GradientFlow, PropagateDownFalseCutsEarlierLayers) {
       PlanText(kHead + Ip("a", "x") + Ip("b", "a", "propagate_down: false ") + Loss("b"));
   EXPECT_FALSE(LayerOf(*plan, "a").backward);
   EXPECT_FALSE(LayerOf(*plan, "b").to_input[0]);
-  EXPECT_TRUE(LayerOf(*plan, "b").to_learned[0]);
+  EXPECT_TRUE(LayerOf(*plan, "b").to_parameters[0]);
 }
 
 TEST(GradientFlow, BranchesWithoutLossRunNoBackward) {

@@ -15,14 +15,14 @@ struct cudnnContext {
 struct cudnnTensorStruct {
   bool set = false;
   crema::DType dtype = crema::DType::kF32;
-  std::array<int64_t, 4> extents{};
+  std::array<int64_t, 4> sizes{};
   std::array<int64_t, 4> strides{};
 
   int64_t At(int64_t n, int64_t c, int64_t h, int64_t w) const {
     return n * strides[0] + c * strides[1] + h * strides[2] + w * strides[3];
   }
   bool SameShape(const cudnnTensorStruct& other) const {
-    return set && other.set && dtype == other.dtype && extents == other.extents;
+    return set && other.set && dtype == other.dtype && sizes == other.sizes;
   }
 };
 struct cudnnPoolingStruct {
@@ -84,16 +84,16 @@ cudnnStatus_t SetTensor(cudnnTensorDescriptor_t tensor, cudnnDataType_t type, in
   if (type != CUDNN_DATA_FLOAT && !f16) return CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE;
   *tensor = {.set = true,
              .dtype = f16 ? DType::kF16 : DType::kF32,
-             .extents = {n, c, h, w},
+             .sizes = {n, c, h, w},
              .strides = {n_stride, c_stride, h_stride, w_stride}};
-  const bool positive = std::ranges::all_of(tensor->extents, [](int64_t e) { return e > 0; });
+  const bool positive = std::ranges::all_of(tensor->sizes, [](int64_t e) { return e > 0; });
   return positive ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
 }
 
 // body(n, c, h, w) of all elements.
 template <typename Body>
 void ForAll(const cudnnTensorStruct& tensor, const Body& body) {
-  const auto& e = tensor.extents;
+  const auto& e = tensor.sizes;
   for (int64_t n = 0; n < e[0]; ++n) {
     for (int64_t c = 0; c < e[1]; ++c) {
       for (int64_t h = 0; h < e[2]; ++h) {
@@ -106,9 +106,9 @@ void ForAll(const cudnnTensorStruct& tensor, const Body& body) {
 // body(n, h, w) of all positions of the channels.
 template <typename Body>
 void ForAllPositions(const cudnnTensorStruct& tensor, const Body& body) {
-  for (int64_t n = 0; n < tensor.extents[0]; ++n) {
-    for (int64_t h = 0; h < tensor.extents[2]; ++h) {
-      for (int64_t w = 0; w < tensor.extents[3]; ++w) body(n, h, w);
+  for (int64_t n = 0; n < tensor.sizes[0]; ++n) {
+    for (int64_t h = 0; h < tensor.sizes[2]; ++h) {
+      for (int64_t w = 0; w < tensor.sizes[3]; ++w) body(n, h, w);
     }
   }
 }
@@ -136,10 +136,10 @@ bool Fits(const cudnnPoolingStruct& pooling, const cudnnTensorStruct& x,
           const cudnnTensorStruct& y) {
   if (!pooling.set || !x.set || !y.set || x.dtype != y.dtype) return false;
   for (size_t i = 0; i < 2; ++i) {
-    const int64_t moves = x.extents[2 + i] + 2 * pooling.pad[i] - pooling.window[i];
-    if (moves < 0 || y.extents[2 + i] != 1 + moves / pooling.stride[i]) return false;
+    const int64_t moves = x.sizes[2 + i] + 2 * pooling.pad[i] - pooling.window[i];
+    if (moves < 0 || y.sizes[2 + i] != 1 + moves / pooling.stride[i]) return false;
   }
-  return x.extents[0] == y.extents[0] && x.extents[1] == y.extents[1];
+  return x.sizes[0] == y.sizes[0] && x.sizes[1] == y.sizes[1];
 }
 
 // body(h, w) of the cells of the image in the window of output (h, w); gives their number.
@@ -151,7 +151,7 @@ int64_t ForWindow(const cudnnPoolingStruct& pooling, const cudnnTensorStruct& x,
     for (int64_t j = 0; j < pooling.window[1]; ++j) {
       const int64_t h = out_h * pooling.stride[0] - pooling.pad[0] + i;
       const int64_t w = out_w * pooling.stride[1] - pooling.pad[1] + j;
-      if (h < 0 || w < 0 || h >= x.extents[2] || w >= x.extents[3]) continue;
+      if (h < 0 || w < 0 || h >= x.sizes[2] || w >= x.sizes[3]) continue;
       body(h, w);
       ++cells;
     }
@@ -196,7 +196,7 @@ cudnnStatus_t PoolingBackward(cudnnHandle_t, cudnnPoolingDescriptor_t pooling, c
       !y_desc->SameShape(*dy_desc)) {
     return CUDNN_STATUS_BAD_PARAM;
   }
-  std::vector<double> sums(static_cast<size_t>(dx_desc->extents[0] * dx_desc->strides[0]), 0.0);
+  std::vector<double> sums(static_cast<size_t>(dx_desc->sizes[0] * dx_desc->strides[0]), 0.0);
   ForAll(*dy_desc, [&](int64_t n, int64_t c, int64_t out_h, int64_t out_w) {
     const int64_t cells = ForWindow(*pooling, *dx_desc, out_h, out_w, [](int64_t, int64_t) {});
     const double share = Load(*dy_desc, dy, n, c, out_h, out_w) / DivisorOf(*pooling, cells);
@@ -224,7 +224,7 @@ cudnnStatus_t SoftmaxForward(cudnnHandle_t, cudnnSoftmaxAlgorithm_t algorithm,
   if (!IsSoftmax(algorithm, mode)) return CUDNN_STATUS_NOT_SUPPORTED;
   if (!x_desc->SameShape(*y_desc) || x == y) return CUDNN_STATUS_BAD_PARAM;
   ForAllPositions(*y_desc, [&](int64_t n, int64_t h, int64_t w) {
-    const int64_t classes = x_desc->extents[1];
+    const int64_t classes = x_desc->sizes[1];
     double top = -HUGE_VAL, sum = 0;
     for (int64_t c = 0; c < classes; ++c) top = std::max(top, Load(*x_desc, x, n, c, h, w));
     for (int64_t c = 0; c < classes; ++c) sum += std::exp(Load(*x_desc, x, n, c, h, w) - top);
@@ -246,7 +246,7 @@ cudnnStatus_t SoftmaxBackward(cudnnHandle_t, cudnnSoftmaxAlgorithm_t algorithm,
   if (!y_desc->SameShape(*dy_desc) || !y_desc->SameShape(*dx_desc)) return CUDNN_STATUS_BAD_PARAM;
   // In place is allowed: an element is read before it is written.
   ForAllPositions(*y_desc, [&](int64_t n, int64_t h, int64_t w) {
-    const int64_t classes = y_desc->extents[1];
+    const int64_t classes = y_desc->sizes[1];
     double dot = 0;
     for (int64_t c = 0; c < classes; ++c) {
       dot += Load(*y_desc, y, n, c, h, w) * Load(*dy_desc, dy, n, c, h, w);
@@ -270,9 +270,9 @@ cudnnStatus_t SetLrn(cudnnLRNDescriptor_t lrn, unsigned size, double alpha, doub
 // body(channel) of the window around channel c.
 template <typename Body>
 void ForNeighbours(const cudnnLRNStruct& lrn, int64_t channels, int64_t c, const Body& body) {
-  const int64_t behind = (lrn.size - 1) / 2;
-  const int64_t ahead = lrn.size - behind - 1;
-  for (int64_t k = std::max<int64_t>(0, c - behind); k <= std::min(channels - 1, c + ahead); ++k) {
+  const int64_t before = (lrn.size - 1) / 2;
+  const int64_t after = lrn.size - before - 1;
+  for (int64_t k = std::max<int64_t>(0, c - before); k <= std::min(channels - 1, c + after); ++k) {
     body(k);
   }
 }
@@ -280,10 +280,10 @@ void ForNeighbours(const cudnnLRNStruct& lrn, int64_t channels, int64_t c, const
 // k + alpha / n * sum of squares, of each element, where it lies in memory.
 std::vector<double> Scales(const cudnnLRNStruct& lrn, const cudnnTensorStruct& desc,
                            const void* x) {
-  std::vector<double> scales(static_cast<size_t>(desc.extents[0] * desc.strides[0]));
+  std::vector<double> scales(static_cast<size_t>(desc.sizes[0] * desc.strides[0]));
   ForAll(desc, [&](int64_t n, int64_t c, int64_t h, int64_t w) {
     double sum = 0;
-    ForNeighbours(lrn, desc.extents[1], c, [&](int64_t k) {
+    ForNeighbours(lrn, desc.sizes[1], c, [&](int64_t k) {
       const double value = Load(desc, x, n, k, h, w);
       sum += value * value;
     });
@@ -324,7 +324,7 @@ cudnnStatus_t LrnBackward(cudnnHandle_t, cudnnLRNDescriptor_t lrn, cudnnLRNMode_
   ForAll(*dx_desc, [&](int64_t n, int64_t c, int64_t h, int64_t w) {
     double sum = 0;
     // Windows are of odd size here, so that who sees this channel is whom it sees.
-    ForNeighbours(*lrn, x_desc->extents[1], c, [&](int64_t k) {
+    ForNeighbours(*lrn, x_desc->sizes[1], c, [&](int64_t k) {
       sum += Load(*dy_desc, dy, n, k, h, w) * Load(*y_desc, y, n, k, h, w) / scale(n, k, h, w);
     });
     const double direct = Load(*dy_desc, dy, n, c, h, w) * std::pow(scale(n, c, h, w), -lrn->beta);

@@ -59,13 +59,13 @@ bool HasWholeBlocks(const BlobSpec& spec) {
 }
 
 bool Learns(const LayerInfo& info) {
-  return std::ranges::any_of(info.learned, [](const LearnedBlob& b) { return !b.statistic; });
+  return std::ranges::any_of(info.parameters, [](const ParameterInfo& b) { return !b.statistic; });
 }
 
-CaseValues DrawScaled(const LayerCase& layer_case, double learned_factor) {
+CaseValues DrawScaled(const LayerCase& layer_case, double parameter_factor) {
   CaseValues values = DrawValues(layer_case);
-  for (Values& blob : values.learned) {
-    for (double& value : blob) value *= learned_factor;
+  for (Values& blob : values.parameters) {
+    for (double& value : blob) value *= parameter_factor;
   }
   return values;
 }
@@ -81,7 +81,7 @@ class Comparison {
         backward_(wanted != Gradients::kNone && implementation_case.sample.gradient),
         // Backward is called where something is wanted.
         to_input_(backward_ && (wanted == Gradients::kAll || !Learns(narrow_.info()))),
-        values_(DrawScaled(narrow_, implementation_case.learned_factor)) {}
+        values_(DrawScaled(narrow_, implementation_case.parameter_factor)) {}
 
   std::vector<std::string> Run(std::map<std::string, int>* reached) {
     const OpDesc query{.layer = narrow_.layer(),
@@ -144,8 +144,8 @@ class Comparison {
     // A gradient of what was rounded before is off by the error of the sums of both ways.
     Compare(implementation.name + ": gradient of input", got.input_grads, expected.input_grads,
             case_.forward_terms + case_.input_terms, factor * case_.amplification);
-    Compare(implementation.name + ": gradient of parameter blob", got.learned_grads,
-            expected.learned_grads, case_.forward_terms + case_.learned_terms,
+    Compare(implementation.name + ": gradient of parameter blob", got.parameter_grads,
+            expected.parameter_grads, case_.forward_terms + case_.parameter_terms,
             factor * case_.amplification);
   }
 
@@ -158,7 +158,8 @@ class Comparison {
     const std::string how = kAnyFormatImplementation;
     Compare(how + ": output", blocked.outputs, plain.outputs, 1, 0);
     Compare(how + ": gradient of input", blocked.input_grads, plain.input_grads, 1, 0);
-    Compare(how + ": gradient of parameter blob", blocked.learned_grads, plain.learned_grads, 1, 0);
+    Compare(how + ": gradient of parameter blob", blocked.parameter_grads, plain.parameter_grads, 1,
+            0);
   }
 
   bool IsAtKink(double factor) {

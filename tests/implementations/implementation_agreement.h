@@ -18,7 +18,7 @@ inline constexpr const char* kAnyFormatImplementation = "native, any format";
 // lower precision are left to tests with tolerances of their own.
 std::vector<std::string> ImplementationsOf(const LayerType& type);
 
-enum class Gradients : uint8_t { kNone, kLearned, kAll };
+enum class Gradients : uint8_t { kNone, kParameters, kAll };
 
 // Runs the case with all that supports it and returns what is wrong, with all that is needed to
 // run it again; counts in `reached` what ran. The reference is native code in f64.

@@ -80,7 +80,7 @@ ImplementationCase ConvolutionOf(const Filters& f, const Dims& x, bool relu) {
   const int64_t window = f.kernel_h * f.kernel_w;
   result.forward_terms = f.in / f.group * window;
   result.input_terms = f.out / f.group * window;
-  result.learned_terms = x[0] * x[2] * x[3];
+  result.parameter_terms = x[0] * x[2] * x[3];
   result.relu_after = relu;
   return result;
 }
@@ -124,7 +124,8 @@ ImplementationCase Deconvolution(const LayerType&, Draw& draw) {
   result.forward_terms = f.in / f.group * window;
   result.input_terms = f.out / f.group * window;
   // Those of the bias: one an output pixel.
-  result.learned_terms = x[0] * (x[2] * f.stride_h + f.ReachH()) * (x[3] * f.stride_w + f.ReachW());
+  result.parameter_terms =
+      x[0] * (x[2] * f.stride_h + f.ReachH()) * (x[3] * f.stride_w + f.ReachW());
   result.relu_after = relu;
   return result;
 }
@@ -146,7 +147,7 @@ ImplementationCase InnerProduct(const LayerType&, Draw& draw) {
              x);
   result.forward_terms = columns;
   result.input_terms = outputs;
-  result.learned_terms = rows;
+  result.parameter_terms = rows;
   result.relu_after = relu;
   return result;
 }
@@ -202,7 +203,7 @@ ImplementationCase Norm(Draw& draw, const std::string& fields) {
   result.sample.phase = draw.Chance(30) ? TEST : TRAIN;
   result.forward_terms = x[0] * x[2] * x[3];
   result.input_terms = result.forward_terms;
-  result.learned_terms = result.forward_terms;
+  result.parameter_terms = result.forward_terms;
   return result;
 }
 
@@ -227,7 +228,7 @@ ImplementationCase Scale(const LayerType&, Draw& draw) {
           "scale_param { filler { type: 'gaussian' } bias_filler { type: 'gaussian' } bias_term: ",
           draw.Chance(50), draw.Chance(15) ? " axis: 2" : "", " }"),
       x);
-  result.learned_terms = result.sample.inputs[0].shape[0] * x[1] * x[2] * x[3];
+  result.parameter_terms = result.sample.inputs[0].shape[0] * x[1] * x[2] * x[3];
   return result;
 }
 
@@ -237,7 +238,7 @@ ImplementationCase PRelu(const LayerType&, Draw& draw) {
   ImplementationCase result = CaseOf(StrCat("prelu_param { channel_shared: ", shared,
                                             " filler { type: 'uniform' min: -0.5 max: 0.9 } }"),
                                      x);
-  result.learned_terms = x[0] * x[2] * x[3] * (shared ? x[1] : 1);
+  result.parameter_terms = x[0] * x[2] * x[3] * (shared ? x[1] : 1);
   return result;
 }
 

@@ -33,14 +33,14 @@ class Draw {
 
 struct ImplementationCase {
   LayerSample sample;
-  // The longest sums: of an output, of a gradient of an input, of a learned gradient.
+  // The longest sums: of an output, of a gradient of an input, of a gradient of a parameter.
   int64_t forward_terms = 1;
   int64_t input_terms = 1;
-  int64_t learned_terms = 1;
+  int64_t parameter_terms = 1;
   // Factor by which the computation may amplify rounding errors.
   double amplification = 1;
   // Factor, a power of 2, of parameter values, which are drawn from -1 to 1.
-  double learned_factor = 1;
+  double parameter_factor = 1;
   // A ReLU follows the sums: where an output is 0 except for rounding, gradients cannot be
   // compared.
   bool relu_after = false;

@@ -64,7 +64,7 @@ bool CanNeverRun(const std::string& type, const std::string& implementation) {
 
 Gradients WantedOf(int number) {
   if (number % 4 == 0) return Gradients::kNone;
-  return number % 4 == 1 ? Gradients::kLearned : Gradients::kAll;
+  return number % 4 == 1 ? Gradients::kParameters : Gradients::kAll;
 }
 
 // $CREMA_SECONDS_A_TYPE: cases beyond are left out, where a library compiles code for each.

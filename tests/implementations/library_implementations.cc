@@ -275,10 +275,10 @@ NetRun RunNet(Precision precision) {
     session.Reshape("x", {batch, 3, 9, 9});
     FillInput(&session, "x", 5 + run.losses.size());
     run.losses.push_back(session.Forward());
-    session.ZeroLearnedGradients();
+    session.ZeroParameterGradients();
     session.Backward();
   }
-  run.gradient = ValuesOf(session.LearnedGradient(0));
+  run.gradient = ValuesOf(session.ParameterGradient(0));
   return run;
 }
 
@@ -291,9 +291,9 @@ std::vector<float> RunPasses(QueueTrace* trace) {
   for (uint64_t pass = 1; pass < 5; ++pass) {
     FillInput(&session, "x", pass);
     learnt.push_back(static_cast<float>(session.Forward()));
-    session.ZeroLearnedGradients();
+    session.ZeroParameterGradients();
     session.Backward();
-    const std::vector<float> gradient = ValuesOf(session.LearnedGradient(0));
+    const std::vector<float> gradient = ValuesOf(session.ParameterGradient(0));
     learnt.insert(learnt.end(), gradient.begin(), gradient.end());
   }
   return learnt;

@@ -63,17 +63,17 @@ ImplementationCase RecurrentCase(const LayerType& type, Draw& draw) {
   if (exposed) result.sample.outputs = 1 + states;
   result.forward_terms = inputs + size;
   result.input_terms = 4 * size;
-  result.learned_terms = steps * streams;
+  result.parameter_terms = steps * streams;
   // With larger weights the rounding error of a step would grow in later steps.
-  result.learned_factor = 0x1p-4;
+  result.parameter_factor = 0x1p-4;
   result.amplification = 4;
   return result;
 }
 
 ImplementationCase MatMulCase(const LayerType&, Draw& draw) {
   const bool transpose_a = draw.Chance(40), transpose_b = draw.Chance(40);
-  const auto extent = [&] { return draw.Chance(20) ? draw.Int(1, 15) : draw.Int(16, 70); };
-  int64_t m = extent(), n = extent(), k = extent();
+  const auto draw_size = [&] { return draw.Chance(20) ? draw.Int(1, 15) : draw.Int(16, 70); };
+  int64_t m = draw_size(), n = draw_size(), k = draw_size();
   if (draw.Chance(10)) k = draw.Int(256, 600);
   // Axes before the matrices: of both, repeated or missing.
   std::vector<int64_t> a, b;

@@ -296,7 +296,7 @@ TEST(CremaFile, OtherAnswersThanRecordedAreRefused) {
 TEST(CremaFile, ExportingOverAFileReplacesItWhole) {
   const test::TempDir folder;
   BlobProto gain;
-  for (const int64_t extent : {1, 1, 3, 3}) gain.mutable_shape()->add_dim(extent);
+  for (const int64_t dim : {1, 1, 3, 3}) gain.mutable_shape()->add_dim(dim);
   gain.mutable_data()->Resize(9, 1.0F);
   const std::string path = folder.Write("m.crema", "older");
   EXPECT_THROW(ExportModel(ModelOf(kTinyNet), folder.File("no/such/m.crema")), Error);

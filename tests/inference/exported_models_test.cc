@@ -44,11 +44,11 @@ WeightsFiles DrawnWeights(const NetFile& net, const std::string& path) {
   std::vector<Problem> warnings;
   const auto plan =
       MakePlan(net.net, net.source, state, test::TestRegistry(), {.backward = false}, &warnings);
-  const bool has_statistics = std::ranges::any_of(plan->learned, &LearnedSlot::statistic);
+  const bool has_statistics = std::ranges::any_of(plan->parameters, &ParameterSlot::statistic);
   if (!has_statistics) return {};  // the model's own fillers
   const std::shared_ptr<Weights> weights = Weights::Make(*plan, 1);
-  for (size_t s = 0; s < plan->learned.size(); ++s) {
-    if (plan->learned[s].statistic) std::ranges::fill(weights->blob(s).span<float>(), 1.0F);
+  for (size_t s = 0; s < plan->parameters.size(); ++s) {
+    if (plan->parameters[s].statistic) std::ranges::fill(weights->blob(s).span<float>(), 1.0F);
   }
   WriteCaffemodel(weights->Export(*plan), path);
   return {.paths = {path}};

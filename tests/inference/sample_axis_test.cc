@@ -124,7 +124,7 @@ std::string NetOf(const LayerType& type, const LayerSample& sample) {
   for (size_t i = 0; i < sample.inputs.size(); ++i) {
     text +=
         StrCat("layer { name: 'in", i, "' type: 'Input' top: 'in", i, "' input_param { shape {");
-    for (const int64_t extent : sample.inputs[i].shape) text += StrCat(" dim: ", extent);
+    for (const int64_t dim : sample.inputs[i].shape) text += StrCat(" dim: ", dim);
     text += " } } }\n";
     layer += StrCat("bottom: 'in", i, "' ");
   }

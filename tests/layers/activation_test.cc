@@ -90,7 +90,7 @@ TEST(ThresholdTest, MustBeExceeded) {
   EXPECT_EQ(result.outputs[0], (Values{0, 0, 1, 0}));
 }
 
-TEST(ThresholdTest, LearnedLayersBelowAreRefused) {
+TEST(ThresholdTest, TrainedLayersBelowAreRefused) {
   const std::string net = R"(
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }
 layer { name: "t" type: "Input" top: "t" input_param { shape { dim: 2 dim: 4 } } }
@@ -150,14 +150,14 @@ TEST(ActivationTest, NanStaysNan) {
 TEST(PreluTest, SlopesOfChannels) {
   const LayerSample sample{.name = "x", .prototxt = "", .inputs = {{.shape = {1, 2, 3}}}};
   const LayerCase layer_case(*TestRegistry().Find("PReLU"), sample, DType::kF32);
-  EXPECT_EQ(layer_case.info().learned[0].filler->value(), 0.25F);
+  EXPECT_EQ(layer_case.info().parameters[0].filler->value(), 0.25F);
   const CaseValues values{.inputs = {{-1, 0, 2, -4, 5, -6}},
-                          .learned = {{0.5, -2}},
+                          .parameters = {{0.5, -2}},
                           .output_grads = {{1, 1, 1, 1, 2, 3}}};
   const RunResult result = RunLayer(layer_case, values, {.backward = true});
   EXPECT_EQ(result.outputs[0], (Values{-0.5, 0, 2, 8, 5, 12}));
   EXPECT_EQ(result.input_grads[0], (Values{0.5, 0.5, 1, -2, 2, -6}));
-  EXPECT_EQ(result.learned_grads[0], (Values{-1, -22}));
+  EXPECT_EQ(result.parameter_grads[0], (Values{-1, -22}));
 }
 
 TEST(PreluTest, SharedSlopeIsAScalar) {
@@ -165,12 +165,12 @@ TEST(PreluTest, SharedSlopeIsAScalar) {
                            .prototxt = "prelu_param { channel_shared: true }",
                            .inputs = {{.shape = {2, 2}}}};
   const LayerCase layer_case(*TestRegistry().Find("PReLU"), sample, DType::kF32);
-  EXPECT_EQ(layer_case.info().learned[0].shape, Shape());
+  EXPECT_EQ(layer_case.info().parameters[0].shape, Shape());
   const CaseValues values{
-      .inputs = {{-1, 2, -3, -4}}, .learned = {{0.5}}, .output_grads = {{1, 1, 1, 2}}};
+      .inputs = {{-1, 2, -3, -4}}, .parameters = {{0.5}}, .output_grads = {{1, 1, 1, 2}}};
   const RunResult result = RunLayer(layer_case, values, {.backward = true});
   EXPECT_EQ(result.outputs[0], (Values{-0.5, 2, -1.5, -2}));
-  EXPECT_EQ(result.learned_grads[0], (Values{-12}));
+  EXPECT_EQ(result.parameter_grads[0], (Values{-12}));
 }
 
 }  // namespace

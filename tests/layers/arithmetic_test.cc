@@ -31,8 +31,8 @@ std::string ErrorOf(Run&& run) {
 }
 
 // Runs a layer with these parameter values.
-RunResult CallLearned(const std::string& type, const LayerSample& sample,
-                      const CaseValues& values) {
+RunResult CallWithParameters(const std::string& type, const LayerSample& sample,
+                             const CaseValues& values) {
   const LayerCase layer_case(*TestRegistry().Find(type), sample, DType::kF32);
   return RunLayer(layer_case, values, {.backward = !values.output_grads.empty()});
 }
@@ -55,22 +55,22 @@ TEST(ScaleTest, LearnsScaleAndBias) {
   const LayerSample sample{.name = "x",
                            .prototxt = "scale_param { axis: -1 bias_term: true }",
                            .inputs = {{.shape = {2, 3}}}};
-  const RunResult result = CallLearned("Scale", sample,
-                                       {.inputs = {{1, 2, 3, 4, 5, 6}},
-                                        .learned = {{1, 0, -2}, {0.5, 7, 1}},
-                                        .output_grads = {{1, 1, 1, 2, 2, 2}}});
+  const RunResult result = CallWithParameters("Scale", sample,
+                                              {.inputs = {{1, 2, 3, 4, 5, 6}},
+                                               .parameters = {{1, 0, -2}, {0.5, 7, 1}},
+                                               .output_grads = {{1, 1, 1, 2, 2, 2}}});
   EXPECT_EQ(result.outputs[0], (Values{1.5, 7, -5, 4.5, 7, -11}));
   EXPECT_EQ(result.input_grads[0], (Values{1, 0, -2, 2, 0, -4}));
-  EXPECT_EQ(result.learned_grads[0], (Values{9, 12, 15}));
-  EXPECT_EQ(result.learned_grads[1], (Values{3, 3, 3}));
+  EXPECT_EQ(result.parameter_grads[0], (Values{9, 12, 15}));
+  EXPECT_EQ(result.parameter_grads[1], (Values{3, 3, 3}));
 }
 
 TEST(ScaleTest, FirstFillIsTheIdentity) {
   const LayerSample sample{
       .name = "x", .prototxt = "scale_param { bias_term: true }", .inputs = {{.shape = {2, 3}}}};
   const LayerCase layer_case(*TestRegistry().Find("Scale"), sample, DType::kF32);
-  EXPECT_EQ(layer_case.info().learned[0].filler->value(), 1);
-  EXPECT_EQ(layer_case.info().learned[1].filler->value(), 0);
+  EXPECT_EQ(layer_case.info().parameters[0].filler->value(), 1);
+  EXPECT_EQ(layer_case.info().parameters[1].filler->value(), 0);
 }
 
 TEST(ScaleTest, InPlaceTextGivesTheGradientsOfSeparateBlobs) {
@@ -91,11 +91,11 @@ layer { name: "sum" type: "Reduction" bottom: ")",
     Session session(plan, Weights::Make(*plan, 3), ExecContext(1, 3));
     FillInput(&session, "x", 5);
     session.Forward();
-    session.ZeroLearnedGradients();
+    session.ZeroParameterGradients();
     session.Backward();
     auto all = ValuesOf(session.Gradient("x"));
     for (size_t slot = 0; slot < 2; ++slot) {
-      for (float v : ValuesOf(session.LearnedGradient(slot))) all.push_back(v);
+      for (float v : ValuesOf(session.ParameterGradient(slot))) all.push_back(v);
     }
     return all;
   };
@@ -136,13 +136,13 @@ TEST(EmbedTest, RowsAndTheirGradients) {
   const LayerSample sample{.name = "x",
                            .prototxt = "embed_param { input_dim: 3 num_output: 2 }",
                            .inputs = {{.shape = {3}}}};
-  const RunResult result = CallLearned("Embed", sample,
-                                       {.inputs = {{2, 0, 2}},
-                                        .learned = {{1, 2, 3, 4, 5, 6}, {10, 20}},
-                                        .output_grads = {{1, 2, 3, 4, 5, 6}}});
+  const RunResult result = CallWithParameters("Embed", sample,
+                                              {.inputs = {{2, 0, 2}},
+                                               .parameters = {{1, 2, 3, 4, 5, 6}, {10, 20}},
+                                               .output_grads = {{1, 2, 3, 4, 5, 6}}});
   EXPECT_EQ(result.outputs[0], (Values{15, 26, 11, 22, 15, 26}));
-  EXPECT_EQ(result.learned_grads[0], (Values{3, 4, 0, 0, 6, 8}));
-  EXPECT_EQ(result.learned_grads[1], (Values{9, 12}));
+  EXPECT_EQ(result.parameter_grads[0], (Values{3, 4, 0, 0, 6, 8}));
+  EXPECT_EQ(result.parameter_grads[1], (Values{9, 12}));
 }
 
 TEST(EmbedTest, IndicesAreChecked) {
@@ -151,8 +151,9 @@ TEST(EmbedTest, IndicesAreChecked) {
                            .inputs = {{.shape = {2}}}};
   const auto error = [&](double index) {
     return ErrorOf([&] {
-      CallLearned("Embed", sample,
-                  {.inputs = {{3, index}}, .learned = {Values(7), {0}}, .output_grads = {}});
+      CallWithParameters(
+          "Embed", sample,
+          {.inputs = {{3, index}}, .parameters = {Values(7), {0}}, .output_grads = {}});
     });
   };
   EXPECT_NE(error(7).find("index 7 at element 1 of \"in0\" (sample 1 of the batch) is outside "
@@ -194,7 +195,7 @@ TEST(BatchReindexTest, SumsTheGradientsOfRepeatedRows) {
   EXPECT_NE(error.find("is outside an empty range: there are 0 rows"), std::string::npos);
 }
 
-TEST(MatMulTest, RepeatsAxesOfExtentOne) {
+TEST(MatMulTest, RepeatsAxesOfSizeOne) {
   const RunResult result =
       Call("MatMul", {.prototxt = "matmul_param { scale: 2 }",
                       .inputs = {{{2, 1, 2}, {1, 2, 3, 4}}, {{1, 2, 2}, {1, 2, 3, 4}}},
@@ -240,7 +241,7 @@ TEST(CastTest, IntegersAreCutAndBounded) {
   EXPECT_EQ(cast("BOOL"), (Values{1, 1, 1, 1, 1, 1, 0}));
 }
 
-TEST(ArgMaxTest, EqualValuesGiveTheLastAndNanComesBehind) {
+TEST(ArgMaxTest, EqualValuesGiveTheLastIndexAndNanRanksLast) {
   const RunResult result =
       Call("ArgMax", {.prototxt = "argmax_param { top_k: 3 out_max_val: true }",
                       .inputs = {{{1, 5}, {1, kNan, 4, 4, 2}}}});
@@ -272,10 +273,10 @@ TEST(ArgMaxTest, ShapesWithoutAnAxisAreCaffes) {
 TEST(ParameterTest, TheTopIsTheBlob) {
   const LayerSample sample{
       .name = "x", .prototxt = "parameter_param { shape { dim: 3 } }", .inputs = {}};
-  const RunResult result = CallLearned(
-      "Parameter", sample, {.inputs = {}, .learned = {{1, 2, 3}}, .output_grads = {{4, 5, 6}}});
+  const RunResult result = CallWithParameters(
+      "Parameter", sample, {.inputs = {}, .parameters = {{1, 2, 3}}, .output_grads = {{4, 5, 6}}});
   EXPECT_EQ(result.outputs[0], (Values{1, 2, 3}));
-  EXPECT_EQ(result.learned_grads[0], (Values{4, 5, 6}));
+  EXPECT_EQ(result.parameter_grads[0], (Values{4, 5, 6}));
 }
 
 TEST(PositionEmbeddingTest, SinesAndCosines) {
@@ -290,11 +291,11 @@ TEST(PositionEmbeddingTest, LearnsARowForEachPosition) {
   const LayerSample sample{.name = "x",
                            .prototxt = "position_embedding_param { axis: 0 max_length: 3 }",
                            .inputs = {{.shape = {2, 2, 1}}}};
-  const RunResult result = CallLearned(
+  const RunResult result = CallWithParameters(
       "PositionEmbedding", sample,
-      {.inputs = {{1, 2, 3, 4}}, .learned = {{10, 20, 30}}, .output_grads = {{1, 2, 3, 4}}});
+      {.inputs = {{1, 2, 3, 4}}, .parameters = {{10, 20, 30}}, .output_grads = {{1, 2, 3, 4}}});
   EXPECT_EQ(result.outputs[0], (Values{11, 12, 23, 24}));
-  EXPECT_EQ(result.learned_grads[0], (Values{3, 7, 0}));
+  EXPECT_EQ(result.parameter_grads[0], (Values{3, 7, 0}));
 }
 
 TEST(CosineSimilarityTest, AnglesAndZeroVectors) {

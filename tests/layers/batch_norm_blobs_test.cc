@@ -19,7 +19,7 @@ BlobProto Blob(const std::vector<float>& values, const std::vector<int64_t>& sha
   BlobProto blob;
   for (float value : values) blob.add_data(value);
   if (shape.empty()) blob.mutable_shape()->add_dim(static_cast<int64_t>(values.size()));
-  for (int64_t extent : shape) blob.mutable_shape()->add_dim(extent);
+  for (int64_t dim : shape) blob.mutable_shape()->add_dim(dim);
   return blob;
 }
 
@@ -37,8 +37,8 @@ std::vector<std::vector<float>> Adapt(const std::string& fields, std::vector<Blo
   AdaptBatchNormBlobs({}, info, &blobs);
   std::vector<std::vector<float>> values;
   for (size_t i = 0; i < blobs.size(); ++i) {
-    if (i < info.learned.size() && DataCount(blobs[i]) == info.learned[i].shape.count()) {
-      EXPECT_TRUE(ShapeMatches(blobs[i], info.learned[i].shape)) << i;
+    if (i < info.parameters.size() && DataCount(blobs[i]) == info.parameters[i].shape.count()) {
+      EXPECT_TRUE(ShapeMatches(blobs[i], info.parameters[i].shape)) << i;
       CheckBlob(blobs[i]);
     }
     values.emplace_back(blobs[i].data().begin(), blobs[i].data().end());
@@ -89,7 +89,7 @@ TEST(BatchNormBlobs, ScaleAndBiasAreDroppedOnlyWhereTheyDoNothing) {
 TEST(BatchNormBlobs, OneChannelIsTakenInTheNewOrder) {
   const LayerInfo info = InfoOf(kNvidia);
   LayerInfo one = info;
-  for (LearnedBlob& blob : one.learned) blob.shape = {1};
+  for (ParameterInfo& blob : one.parameters) blob.shape = {1};
   std::vector<BlobProto> blobs = {Blob({1}), Blob({2}), Blob({1}), Blob({4}), Blob({5})};
   AdaptBatchNormBlobs({}, one, &blobs);
   EXPECT_EQ(blobs[3].data(0), 4);

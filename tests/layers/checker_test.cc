@@ -25,13 +25,13 @@ namespace {
 enum class Fault {
   kNone,
   kGradientOffByAThousandth,
-  kLearnedGradientOffByAThousandth,
-  kLearnedGradientAssigned,
+  kParameterGradientOffByAThousandth,
+  kParameterGradientAssigned,
   kInputGradientAdded,
   kOutputPastEnd,
   kOutputBeforeBegin,
   kScratchPastEnd,
-  kLearnedGradientPastEnd,
+  kParameterGradientPastEnd,
   kOutputUnwritten,
   kInputChanged,
   kUndeclaredInput,
@@ -53,7 +53,7 @@ class Planted final : public Layer {
     if (context.inputs[0].shape != context.inputs[1].shape) FailInputs(*this, "shapes differ");
     LayerInfo info;
     info.outputs = {context.inputs[0]};
-    info.learned = {{"weight", context.inputs[0].shape, {}}};
+    info.parameters = {{"weight", context.inputs[0].shape, {}}};
     info.saved = {context.inputs[0]};
     info.backward_reads_input = {!Has(Fault::kUndeclaredInput)};
     info.in_place = Has(Fault::kInPlaceNotPossible);
@@ -79,7 +79,7 @@ class Planted final : public Layer {
   void ForwardTyped(const ForwardArgs& args) const {
     const T* a = args.inputs[0].data<T>();
     const T* b = args.inputs[1].data<T>();
-    const T* w = args.learned[0].data<T>();
+    const T* w = args.parameters[0].data<T>();
     T* y = args.outputs[0].data<T>();
     const int64_t count = args.outputs[0].count();
     ParallelFor(args.context.threads(), count, 1, [&](int64_t begin, int64_t end, int worker) {
@@ -107,16 +107,16 @@ class Planted final : public Layer {
   void BackwardTyped(const BackwardArgs& args) const {
     const T* dy = args.output_grads[0].data<T>();
     const T* a = args.inputs[0].data<T>();
-    const T* w = args.learned[0].data<T>();
+    const T* w = args.parameters[0].data<T>();
     const int64_t count = args.output_grads[0].count();
-    T* dw = args.learned_grads[0].empty() ? nullptr : args.learned_grads[0].data<T>();
+    T* dw = args.parameter_grads[0].empty() ? nullptr : args.parameter_grads[0].data<T>();
     const T exact = 1;
     const T off = T(1.001);
     for (int64_t i = 0; i < count && dw != nullptr; ++i) {
-      const T grad = dy[i] * a[i] * (Has(Fault::kLearnedGradientOffByAThousandth) ? off : exact);
-      dw[i] = Has(Fault::kLearnedGradientAssigned) ? grad : dw[i] + grad;
+      const T grad = dy[i] * a[i] * (Has(Fault::kParameterGradientOffByAThousandth) ? off : exact);
+      dw[i] = Has(Fault::kParameterGradientAssigned) ? grad : dw[i] + grad;
     }
-    if (Has(Fault::kLearnedGradientPastEnd) && dw != nullptr) dw[count] = 0;
+    if (Has(Fault::kParameterGradientPastEnd) && dw != nullptr) dw[count] = 0;
     const bool both = !args.input_grads[0].empty() && !args.input_grads[1].empty();
     if (!args.input_grads[1].empty()) {
       std::copy_n(dy, count, args.input_grads[1].data<T>());
@@ -169,16 +169,16 @@ INSTANTIATE_TEST_SUITE_P(
     Checker, PlantedFaultTest,
     testing::Values(
         Planting{"Gradient", Fault::kGradientOffByAThousandth, "gradient of input 0 is"},
-        Planting{"LearnedGradient", Fault::kLearnedGradientOffByAThousandth,
+        Planting{"ParameterGradient", Fault::kParameterGradientOffByAThousandth,
                  "gradient of parameter blob 0 (weight) is"},
-        Planting{"LearnedGradientAssigned", Fault::kLearnedGradientAssigned,
+        Planting{"ParameterGradientAssigned", Fault::kParameterGradientAssigned,
                  "gradient of parameter blob 0 (weight) is"},
         Planting{"InputGradientAdded", Fault::kInputGradientAdded, "input gradient 0 unwritten"},
         Planting{"OutputPastEnd", Fault::kOutputPastEnd, "forward wrote outside output 0"},
         Planting{"OutputBeforeBegin", Fault::kOutputBeforeBegin, "forward wrote outside output 0"},
         Planting{"ScratchPastEnd", Fault::kScratchPastEnd, "forward wrote outside scratch"},
-        Planting{"LearnedGradientPastEnd", Fault::kLearnedGradientPastEnd,
-                 "backward wrote outside learned gradient 0"},
+        Planting{"ParameterGradientPastEnd", Fault::kParameterGradientPastEnd,
+                 "backward wrote outside parameter gradient 0"},
         Planting{"OutputUnwritten", Fault::kOutputUnwritten, "elements of output 0 unwritten"},
         Planting{"InputChanged", Fault::kInputChanged, "forward changed input 1"},
         Planting{"UndeclaredInput", Fault::kUndeclaredInput, "threw:"},

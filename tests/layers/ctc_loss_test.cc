@@ -111,7 +111,7 @@ TEST(CTCLossTest, LengthsCutStepsAndLabelsAndTheBatchIsAveraged) {
                           2;
   ExpectNear(result.outputs[0], {expected}, 1e-10);
   const Values& gradient = result.input_grads[0];
-  for (size_t c = 0; c < 3; ++c) EXPECT_EQ(gradient[(3 * 2 + 1) * 3 + c], 0) << "behind the length";
+  for (size_t c = 0; c < 3; ++c) EXPECT_EQ(gradient[(3 * 2 + 1) * 3 + c], 0) << "after the length";
   EXPECT_NE(gradient[(3 * 2) * 3], 0);
 }
 

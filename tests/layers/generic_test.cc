@@ -113,11 +113,11 @@ TEST_P(LayerTypeTest, IsDocumented) {
   EXPECT_EQ(type.output_docs.empty(), type.outputs.max == 0);
   for (const LayerSample& sample : type.samples) {
     const LayerCase layer_case(type, sample, DType::kF32);
-    const size_t learned = layer_case.info().learned.size();
+    const size_t parameters = layer_case.info().parameters.size();
     // One text may stand for the blobs of the other direction of a recurrent layer.
-    const bool repeats = !type.learned_docs.empty() &&
-                         type.learned_docs.back().starts_with("BIDIRECTIONAL: the same");
-    EXPECT_GE(type.learned_docs.size() * (repeats ? 2 : 1), learned) << sample.name;
+    const bool repeats = !type.parameter_docs.empty() &&
+                         type.parameter_docs.back().starts_with("BIDIRECTIONAL: the same");
+    EXPECT_GE(type.parameter_docs.size() * (repeats ? 2 : 1), parameters) << sample.name;
   }
   for (const std::string& field : type.param_fields) {
     EXPECT_NE(LayerParameter::descriptor()->FindFieldByName(field), nullptr) << field;
@@ -134,7 +134,7 @@ const std::map<std::string, std::set<std::string, std::less<>>>& TypesInF32() {
       {"sum up over many", {"CosineSimilarity", "MVN", "Normalize", "Reduction", "Softmax"}},
       {"compare or count", {"ArgMax", "BatchReindex", "Embed", "Filter", "Gather", "Threshold"}},
       {"change the type, or compute nothing", {"Cast", "Parameter", "Reorder", "Silence"}},
-      {"have statistics that are not LearnedBlob::statistic when they are frozen", {"BN"}},
+      {"have statistics that are not ParameterInfo::statistic when they are frozen", {"BN"}},
       {"were never measured in 16 bits",
        {"Im2col", "Interp", "Resize", "SPP", "Tile", "UnPooling", "Upsample"}},
   };

@@ -24,7 +24,7 @@ TEST(LabelLossesTest, BadLabelsAreReportedWithTheItem) {
     std::string type;
     std::string prototxt = {};
     std::vector<Blob> more = {};
-    std::vector<Values> learned = {};
+    std::vector<Values> parameters = {};
   };
   const std::vector<Case> cases = {
       {"SoftmaxWithLoss"},
@@ -40,7 +40,7 @@ TEST(LabelLossesTest, BadLabelsAreReportedWithTheItem) {
     LayerCall call{.prototxt = one.prototxt,
                    .inputs = {{{2, 3}, Values(6, 0.5)}, {{2}, {2, 0}}},
                    .output_grads = {{1}},
-                   .learned = one.learned};
+                   .parameters = one.parameters};
     call.inputs.insert(call.inputs.end(), one.more.begin(), one.more.end());
     EXPECT_NO_THROW(CallBuiltin(one.type, call));
     for (const double bad : {3.0, -1.0, 0.5, kNan, 1e20}) {
@@ -92,7 +92,7 @@ TEST(CenterLossTest, LossAndGradientAreThoseOfTheDistance) {
       CallBuiltin("CenterLoss", {.prototxt = "center_loss_param { num_output: 2 }",
                                  .inputs = {{{2, 2}, {1, 3, 0, 5}}, {{2}, {0, 1}}},
                                  .output_grads = {{3}},
-                                 .learned = {Values(4, 1.0)}});
+                                 .parameters = {Values(4, 1.0)}});
   ExpectNear(result.outputs[0], {(0 + 4 + 1 + 16) / 4.0});
   ExpectNear(result.input_grads[0], {0, 3, -1.5, 6});
 }
@@ -103,9 +103,9 @@ TEST(CenterLossTest, CentersFollowThePapersRuleWhateverTheWeight) {
         CallBuiltin("CenterLoss", {.prototxt = "center_loss_param { num_output: 3 }",
                                    .inputs = {{{3, 2}, {4, 1, 7, 3, 0, 0}}, {{3}, {1, 1, 2}}},
                                    .output_grads = {{weight}},
-                                   .learned = {Values(6, 1.0)}});
+                                   .parameters = {Values(6, 1.0)}});
     // Class 1: (1 - 4 + 1 - 7) / 3 and (1 - 1 + 1 - 3) / 3; class 2: 1 / 2.
-    ExpectNear(result.learned_grads[0], {0, 0, -3, -2 / 3.0, 0.5, 0.5});
+    ExpectNear(result.parameter_grads[0], {0, 0, -3, -2 / 3.0, 0.5, 0.5});
   }
 }
 

@@ -27,7 +27,7 @@ Blob ReadBlob(std::istream& stream) {
   stream >> shape;
   Blob blob;
   if (shape != "scalar") {
-    for (const std::string& extent : Split(shape, 'x')) blob.shape.push_back(std::stoll(extent));
+    for (const std::string& dim : Split(shape, 'x')) blob.shape.push_back(std::stoll(dim));
   }
   while (stream >> value) blob.values.push_back(std::strtod(value.c_str(), nullptr));
   return blob;

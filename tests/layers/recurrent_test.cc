@@ -145,10 +145,10 @@ TEST_P(RecurrentForm, IsWhatPlainLoopsCompute) {
   const RunResult result = RunLayer(layer_case, values, {.threads = 2});
   const bool both = fields.find("BIDIRECTIONAL") != std::string::npos;
   const bool reverse = fields.find("REVERSE") != std::string::npos;
-  const size_t each = values.learned.size() / (both ? 2 : 1);
+  const size_t each = values.parameters.size() / (both ? 2 : 1);
   const int64_t width = kHidden * (both ? 2 : 1);
   for (int direction = 0; direction < (both ? 2 : 1); ++direction) {
-    const auto begin = values.learned.begin() + static_cast<int64_t>(each) * direction;
+    const auto begin = values.parameters.begin() + static_cast<int64_t>(each) * direction;
     const Naive net{.type = type,
                     .reset_after = fields.find("reset_after: false") == std::string::npos,
                     .blobs = {begin, begin + static_cast<int64_t>(each)},
@@ -282,7 +282,7 @@ TEST(LSTMUnit, IsOneStepByHand) {
                      .outputs = 2};
   const LayerCase layer_case(*TestRegistry().Find("LSTMUnit"), sample, DType::kF64);
   const CaseValues values{.inputs = {{2}, {0, std::log(3.0), 0, 100}, {0.5}},
-                          .learned = {},
+                          .parameters = {},
                           .output_grads = {{1}, {0}}};
   const RunResult result = RunLayer(layer_case, values, {.backward = true});
   EXPECT_NEAR(result.outputs[0][0], 0.75 * 0.5 * 2 + 0.5, 1e-12);  // f cont c' + i g

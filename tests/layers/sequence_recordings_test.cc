@@ -68,7 +68,7 @@ TEST_P(PyTorchRecording, IsMet) {
     values.inputs.push_back(input.values);
   }
   for (const RecordedTensor& blob : recording.tensors["learned"]) {
-    values.learned.push_back(blob.values);
+    values.parameters.push_back(blob.values);
   }
   for (const RecordedTensor& grad : recording.tensors["output_grad"]) {
     values.output_grads.push_back(grad.values);
@@ -77,16 +77,16 @@ TEST_P(PyTorchRecording, IsMet) {
   for (DType dtype : {DType::kF64, DType::kF32}) {
     const double tolerance = dtype == DType::kF64 ? 1e-10 : 1e-5;
     const LayerCase layer_case(*type, sample, dtype);
-    const std::vector<RecordedTensor>& learned = recording.tensors["learned"];
-    ASSERT_EQ(layer_case.info().learned.size(), learned.size());
-    for (size_t i = 0; i < learned.size(); ++i) {
-      EXPECT_EQ(layer_case.info().learned[i].shape, Shape(std::span(learned[i].shape)));
+    const std::vector<RecordedTensor>& parameters = recording.tensors["learned"];
+    ASSERT_EQ(layer_case.info().parameters.size(), parameters.size());
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      EXPECT_EQ(layer_case.info().parameters[i].shape, Shape(std::span(parameters[i].shape)));
     }
     const RunResult result = RunLayer(layer_case, values, {.backward = true});
     EXPECT_TRUE(result.failures.empty()) << result.failures.front();
     ExpectNear(result.outputs, recording.tensors["output"], "output", tolerance);
     ExpectNear(result.input_grads, recording.tensors["input_grad"], "input gradient", tolerance);
-    ExpectNear(result.learned_grads, recording.tensors["learned_grad"], "learned gradient",
+    ExpectNear(result.parameter_grads, recording.tensors["learned_grad"], "parameter gradient",
                tolerance);
   }
 }

@@ -204,7 +204,7 @@ TEST(FilterTest, LaterLayersFollowTheNumberOfItems) {
 }
 
 // Moving layers have no shapes of their own: another batch size goes through all of them.
-TEST(MovingLayers, ExtentsMayChangeFromPassToPass) {
+TEST(MovingLayers, SizesMayChangeBetweenPasses) {
   const auto plan = PlanText(R"(
       force_backward: true
       layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 8 dim: 4 dim: 6 } } }

@@ -134,7 +134,7 @@ TEST(DropoutTest, MaskIsAFunctionOfSeedLayerAndStep) {
                     .layer_id = layer_id,
                     .inputs = {&input, 1},
                     .outputs = {&output, 1},
-                    .learned = {},
+                    .parameters = {},
                     .saved = {&saved, 1},
                     .scratch = {},
                     .state = nullptr});
@@ -268,8 +268,8 @@ TEST(SplitTest, AbsentGradientsAreZeroAndOneMayShareMemoryWithTheSum) {
                      .outputs = {},
                      .output_grads = grads,
                      .input_grads = {&dx, 1},
-                     .learned = {},
-                     .learned_grads = {},
+                     .parameters = {},
+                     .parameter_grads = {},
                      .saved = {},
                      .scratch = {},
                      .state = nullptr});

@@ -101,9 +101,9 @@ RunResult Direct(const Conv& c, const CaseValues& values) {
   RunResult result;
   Values y(values.output_grads[0].size());
   const auto channel = [&](size_t i) { return static_cast<int64_t>(i) / plane % c.outputs; };
-  for (size_t i = 0; c.bias && i < y.size(); ++i) y[i] = At(values.learned[1], channel(i));
+  for (size_t i = 0; c.bias && i < y.size(); ++i) y[i] = At(values.parameters[1], channel(i));
   ForProducts(c, [&](int64_t o, int64_t w, int64_t x) {
-    At(y, o) += At(values.learned[0], w) * At(values.inputs[0], x);
+    At(y, o) += At(values.parameters[0], w) * At(values.inputs[0], x);
   });
   Values dy = values.output_grads[0];
   for (size_t i = 0; c.relu && i < y.size(); ++i) {
@@ -111,17 +111,17 @@ RunResult Direct(const Conv& c, const CaseValues& values) {
     y[i] *= 0.5;
     dy[i] *= 0.5;
   }
-  Values dx(values.inputs[0].size()), dweight(values.learned[0].size());
-  Values dbias(c.bias ? values.learned[1].size() : 0);
+  Values dx(values.inputs[0].size()), dweight(values.parameters[0].size());
+  Values dbias(c.bias ? values.parameters[1].size() : 0);
   for (size_t i = 0; c.bias && i < y.size(); ++i) At(dbias, channel(i)) += dy[i];
   ForProducts(c, [&](int64_t o, int64_t w, int64_t x) {
-    At(dx, x) += At(dy, o) * At(values.learned[0], w);
+    At(dx, x) += At(dy, o) * At(values.parameters[0], w);
     At(dweight, w) += At(dy, o) * At(values.inputs[0], x);
   });
   result.outputs = {y};
   result.input_grads = {dx};
-  result.learned_grads = {dweight};
-  if (c.bias) result.learned_grads.push_back(dbias);
+  result.parameter_grads = {dweight};
+  if (c.bias) result.parameter_grads.push_back(dbias);
   return result;
 }
 
@@ -138,9 +138,9 @@ void ExpectSame(const RunResult& got, const RunResult& expected, const std::stri
   ASSERT_TRUE(got.failures.empty()) << what << ": " << got.failures.front();
   ASSERT_NO_FATAL_FAILURE(ExpectNear(got.outputs[0], expected.outputs[0], what + " y"));
   ASSERT_NO_FATAL_FAILURE(ExpectNear(got.input_grads[0], expected.input_grads[0], what + " dx"));
-  for (size_t i = 0; i < expected.learned_grads.size(); ++i) {
-    ASSERT_NO_FATAL_FAILURE(ExpectNear(got.learned_grads[i], expected.learned_grads[i],
-                                       what + " learned " + std::to_string(i)));
+  for (size_t i = 0; i < expected.parameter_grads.size(); ++i) {
+    ASSERT_NO_FATAL_FAILURE(ExpectNear(got.parameter_grads[i], expected.parameter_grads[i],
+                                       what + " parameter " + std::to_string(i)));
   }
 }
 

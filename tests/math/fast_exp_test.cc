@@ -77,12 +77,12 @@ TEST(FastSigmoid, IsWithinFourUnitsInTheLastPlace) {
 // Rows of whole lines of lanes, of less, and of both; one NaN spoils its row and no other.
 TEST(Softmax, MasksAndBrokenNumbersStayInTheirRow) {
   for (const int64_t classes : {3, 16, 21, 64}) {
-    const SoftmaxSize extent{3, classes, 1};
+    const SoftmaxSize sizes{3, classes, 1};
     const auto count = static_cast<size_t>(classes);
     std::vector<float> x(3 * count, 0.5F), y(3 * count, -1);
     for (size_t c = 1; c < count; ++c) x[c] = -kInfinity;
     x[count + count - 1] = std::numeric_limits<float>::quiet_NaN();
-    SoftmaxForward(1, extent, x.data(), y.data());
+    SoftmaxForward(1, sizes, x.data(), y.data());
     EXPECT_EQ(y[0], 1.0F);
     EXPECT_EQ(*std::max_element(y.begin() + 1, y.begin() + classes), 0.0F);
     EXPECT_TRUE(std::all_of(y.begin() + classes, y.begin() + 2 * classes,

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 struct Model {
   std::string folder;
-  int64_t learned;                           // as published, of the net for use
+  int64_t parameters;                        // as published, of the net for use
   std::map<std::string, Shape> shapes = {};  // of the data, where the text does not say
   int64_t trained = 0;                       // of the training net, if it has more
 
@@ -37,40 +37,42 @@ struct Model {
 // Numbers and their sources: README.md of each folder.
 const std::vector<Model>& Models() {
   static const std::vector<Model> models = {
-      {.folder = "alexnet", .learned = 60'965'224},
-      {.folder = "autoencoder", .learned = 2'837'314, .shapes = {{"data", {2, 1, 28, 28}}}},
-      {.folder = "caffenet", .learned = 60'965'224},
+      {.folder = "alexnet", .parameters = 60'965'224},
+      {.folder = "autoencoder", .parameters = 2'837'314, .shapes = {{"data", {2, 1, 28, 28}}}},
+      {.folder = "caffenet", .parameters = 60'965'224},
       {.folder = "char_rnn",
-       .learned = 240'321 - 2 * 512,
+       .parameters = 240'321 - 2 * 512,
        .shapes = {{"data", {5, 3, 65}}, {"cont", {5, 3}}, {"label", {5, 3}}}},
       {.folder = "cifar10_full",
-       .learned = 89'578,
+       .parameters = 89'578,
        .shapes = {{"data", {2, 3, 32, 32}}, {"label", {2}}}},
       {.folder = "cifar10_quick",
-       .learned = 145'578,
+       .parameters = 145'578,
        .shapes = {{"data", {2, 3, 32, 32}}, {"label", {2}}}},
       {.folder = "fcn8s",
-       .learned = 134'489'759,
+       .parameters = 134'489'759,
        .shapes = {{"data", {1, 3, 32, 32}}, {"label", {1, 1, 32, 32}}}},
-      {.folder = "googlenet", .learned = 6'998'552, .trained = 13'378'280},
-      {.folder = "lenet", .learned = 431'080, .shapes = {{"data", {2, 1, 28, 28}}, {"label", {2}}}},
+      {.folder = "googlenet", .parameters = 6'998'552, .trained = 13'378'280},
+      {.folder = "lenet",
+       .parameters = 431'080,
+       .shapes = {{"data", {2, 1, 28, 28}}, {"label", {2}}}},
       // Not published; the sum over conv1..conv5, fc6, lstm1 and fc8-final.
       {.folder = "lrcn",
-       .learned =
+       .parameters =
            14'208 + 461'184 + 1'769'984 + 1'180'160 + 885'120 + 56'627'200 + 4'457'472 + 25'957,
        .shapes = {{"data", {16, 3, 227, 227}}, {"cont", {16}}, {"label", {16}}}},
-      {.folder = "mobilenet_v1", .learned = 4'231'976},
-      {.folder = "mobilenet_v2", .learned = 3'504'872},
-      {.folder = "resnet50", .learned = 25'557'032},
-      {.folder = "resnet101", .learned = 44'549'160},
-      {.folder = "resnet152", .learned = 60'192'808},
+      {.folder = "mobilenet_v1", .parameters = 4'231'976},
+      {.folder = "mobilenet_v2", .parameters = 3'504'872},
+      {.folder = "resnet50", .parameters = 25'557'032},
+      {.folder = "resnet101", .parameters = 44'549'160},
+      {.folder = "resnet152", .parameters = 60'192'808},
       {.folder = "siamese",
-       .learned = 431'102,
+       .parameters = 431'102,
        .shapes = {{"pair_data", {2, 2, 28, 28}}, {"sim", {2}}}},
-      {.folder = "squeezenet", .learned = 1'248'424},
-      {.folder = "squeezenet_v1.1", .learned = 1'235'496},
-      {.folder = "ssd300", .learned = 26'285'486, .shapes = {{"label", {1, 1, 2, 8}}}},
-      {.folder = "vgg16", .learned = 138'357'544},
+      {.folder = "squeezenet", .parameters = 1'248'424},
+      {.folder = "squeezenet_v1.1", .parameters = 1'235'496},
+      {.folder = "ssd300", .parameters = 26'285'486, .shapes = {{"label", {1, 1, 2, 8}}}},
+      {.folder = "vgg16", .parameters = 138'357'544},
   };
   return models;
 }
@@ -106,10 +108,10 @@ TEST_P(Zoo, HasItsFiles) {
 
 TEST_P(Zoo, HasThePublishedNumberOfParameters) {
   const auto deploy = PlanOf(GetParam(), "deploy.prototxt", TEST);
-  EXPECT_EQ(Summarize(*deploy).total.learned, GetParam().learned);
+  EXPECT_EQ(Summarize(*deploy).total.parameters, GetParam().parameters);
   const auto training = PlanOf(GetParam(), "train_val.prototxt", TRAIN);
-  const int64_t trained = GetParam().trained > 0 ? GetParam().trained : GetParam().learned;
-  EXPECT_EQ(Summarize(*training).total.learned, trained);
+  const int64_t trained = GetParam().trained > 0 ? GetParam().trained : GetParam().parameters;
+  EXPECT_EQ(Summarize(*training).total.parameters, trained);
 }
 
 TEST_P(Zoo, TestPhasePlans) {
@@ -145,12 +147,12 @@ TEST_P(Zoo, RunsForwardAndBackward) {
   EXPECT_GT(loss, 0);
   session.Backward();
   size_t wanted = 0;
-  for (size_t s = 0; s < plan->learned.size(); ++s) {
-    const LearnedSlot& slot = plan->learned[s];
+  for (size_t s = 0; s < plan->parameters.size(); ++s) {
+    const ParameterSlot& slot = plan->parameters[s];
     if (!slot.wants_gradient || slot.owner != static_cast<int>(s)) continue;
     ++wanted;
     double sum = 0;
-    for (const float g : session.LearnedGradient(s).span<float>()) sum += std::abs(g);
+    for (const float g : session.ParameterGradient(s).span<float>()) sum += std::abs(g);
     EXPECT_TRUE(std::isfinite(sum)) << plan->layers[static_cast<size_t>(slot.layer)].name();
   }
   EXPECT_GT(wanted, 0U);
@@ -158,8 +160,8 @@ TEST_P(Zoo, RunsForwardAndBackward) {
 
 // Stored statistics of a net that was never trained are zeros, by which nothing can be divided.
 void SetStatistics(const Plan& plan, Weights* weights) {
-  for (size_t s = 0; s < plan.learned.size(); ++s) {
-    if (plan.learned[s].statistic) std::ranges::fill(weights->blob(s).span<float>(), 1.0F);
+  for (size_t s = 0; s < plan.parameters.size(); ++s) {
+    if (plan.parameters[s].statistic) std::ranges::fill(weights->blob(s).span<float>(), 1.0F);
   }
 }
 

@@ -16,9 +16,9 @@ namespace {
 
 using test::PlanText;
 
-std::string Input(int channels, int extent) {
+std::string Input(int channels, int side) {
   return StrCat("layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: ",
-                channels, " dim: ", extent, " dim: ", extent, " } } }\n");
+                channels, " dim: ", side, " dim: ", side, " } } }\n");
 }
 
 std::string Conv(const std::string& name, const std::string& bottom, int outputs,
@@ -141,7 +141,7 @@ TEST_F(MemoryFormats, ABlobThatOnlyCarriesALossWeightIsNoOutput) {
   EXPECT_EQ(plan->outputs, std::vector<int>{plan->FindValue("b")});
 }
 
-TEST_F(MemoryFormats, WhereOneDnnHasItsReferenceOnlyOwnImplementationsRun) {
+TEST_F(MemoryFormats, NativeImplementationReplacesOneDnnsReferenceCode) {
   const auto plan =
       PlanText(Input(3, 64) + Conv("fcn", "x", 64, "pad: 100") + Conv("b", "fcn", 64));
   EXPECT_EQ(Named(*plan, "fcn").implementation->name, "packed");
@@ -153,7 +153,7 @@ TEST_F(MemoryFormats, APlainNetIsLeftAlone) {
   EXPECT_TRUE(NamesOf(*plan, "Reorder").empty());
 }
 
-TEST_F(MemoryFormats, NothingIsBlockedWhereAllBlobsCanBeLookedAtOrBitsMayNotDependOnThreads) {
+TEST_F(MemoryFormats, NoLayoutIsBlockedInUnoptimizedOrDeterministicPlans) {
   const std::string text = Input(16, 16) + Conv("a", "x", 16) + Conv("b", "a", 16);
   for (const PlanOptions& options :
        {PlanOptions{.optimize = false}, PlanOptions{.deterministic = true}}) {
@@ -194,7 +194,7 @@ TEST_F(MemoryFormats, AConvolutionFusesWhatFollowsIt) {
   EXPECT_TRUE(Named(*PlanText(text + loss, TEST), "a").fusion.followers.empty());
 }
 
-TEST_F(MemoryFormats, WhatFusedLayersWouldReadIsNotKept) {
+TEST_F(MemoryFormats, InputsOfFusedLayersMayBeOverwritten) {
   // The sum needs none of its inputs again, so "s", which "n" writes, may be overwritten.
   const std::string text = Input(16, 64) + Conv("a", "x", 16) + Layer("BatchNorm", "n", "a") +
                            Layer("Scale", "s", "n") + Layer("Eltwise", "e", "s x") +

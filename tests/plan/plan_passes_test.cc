@@ -117,9 +117,9 @@ TEST_F(Passes, WithoutOptimizedImplementationsAllIsNative) {
   EXPECT_TRUE(facts.shares);
 }
 
-TEST_F(Passes, NoneIsWhatItSays) { EXPECT_EQ(FactsOf("none"), (Facts{.has_relu = true})); }
+TEST_F(Passes, NoneDisablesAllPasses) { EXPECT_EQ(FactsOf("none"), (Facts{.has_relu = true})); }
 
-TEST_F(Passes, EachAloneDoesWhatItDoes) {
+TEST_F(Passes, EachPassHasItsEffectAlone) {
   EXPECT_FALSE(FactsOf("none,+fuse").has_relu);
   EXPECT_TRUE(FactsOf("none,+move_strides").strides);
   EXPECT_TRUE(FactsOf("none,+share_memory").shares);

@@ -129,7 +129,7 @@ class Run {
       added_ = DrawBytes(info_.outputs[0].shape, true, StepOf(kAddedMax, true), false,
                          RandomStream(seed_, 50), true);
     }
-    for (size_t b = 0; b < info_.learned.size(); ++b) learned_.push_back(DrawLearned(b));
+    for (size_t b = 0; b < info_.parameters.size(); ++b) parameters_.push_back(DrawParameter(b));
     if (Scales()) {
       const RandomStream random(seed_, 99);
       for (int64_t c = 0; c < info_.outputs[0].shape[1]; ++c) {
@@ -138,8 +138,8 @@ class Run {
     }
   }
 
-  std::vector<float> DrawLearned(size_t blob) const {
-    const Shape& shape = info_.learned[blob].shape;
+  std::vector<float> DrawParameter(size_t blob) const {
+    const Shape& shape = info_.parameters[blob].shape;
     const RandomStream random(seed_, 100 + blob);
     std::vector<float> values(static_cast<size_t>(shape.count()));
     const int64_t depth = shape.count(1);
@@ -172,13 +172,13 @@ class Run {
                                  std::max<int64_t>(1, y_shape.count() / y_shape[1])),
              bytes_out ? DType::kU8 : DType::kF32);
     const TensorView output(y.view().raw(), y_shape, y.dtype());
-    std::vector<ConstTensorView> learned;
-    for (size_t b = 0; b < learned_.size(); ++b) {
-      learned.emplace_back(learned_[b].data(), info_.learned[b].shape, DType::kF32);
+    std::vector<ConstTensorView> parameters;
+    for (size_t b = 0; b < parameters_.size(); ++b) {
+      parameters.emplace_back(parameters_[b].data(), info_.parameters[b].shape, DType::kF32);
     }
     if (Scales()) {
-      learned.emplace_back(factors_.data(), Shape{static_cast<int64_t>(factors_.size())},
-                           DType::kF32);
+      parameters.emplace_back(factors_.data(), Shape{static_cast<int64_t>(factors_.size())},
+                              DType::kF32);
     }
     const size_t bytes = implementation.NeedsOf(query).forward_scratch;
     Tensor scratch(Shape{static_cast<int64_t>(bytes / 64) + 1, 16}, DType::kF32);
@@ -189,7 +189,7 @@ class Run {
                      .layer_id = 1,
                      .inputs = inputs,
                      .outputs = {&output, 1},
-                     .learned = learned,
+                     .parameters = parameters,
                      .saved = {},
                      .scratch = {static_cast<std::byte*>(scratch.view().raw()), bytes},
                      .state = nullptr,
@@ -229,15 +229,15 @@ class Run {
   std::vector<double> RoundedWeights() const {
     const bool transposed =
         case_.type == "InnerProduct" && layer_->param().inner_product_param().transpose();
-    const Shape& shape = info_.learned[0].shape;
+    const Shape& shape = info_.parameters[0].shape;
     const int64_t rows = transposed ? shape[shape.axes() - 1] : shape[0];
-    std::vector<double> rounded(learned_[0].begin(), learned_[0].end());
+    std::vector<double> rounded(parameters_[0].begin(), parameters_[0].end());
     const auto row_of = [&](int64_t i) {
       return transposed ? i % rows : i / (shape.count() / rows);
     };
     for (int64_t i = 0; i < shape.count(); ++i) {
       const auto at = static_cast<size_t>(i);
-      rounded[at] = double{learned_[0][at] * FactorOf(row_of(i))};
+      rounded[at] = double{parameters_[0][at] * FactorOf(row_of(i))};
     }
     std::vector<double> most(static_cast<size_t>(rows));
     for (int64_t i = 0; i < shape.count(); ++i) {
@@ -260,18 +260,18 @@ class Run {
     const InferContext context{
         .phase = TEST, .inputs = wide_, .output_count = 1, .dtype = DType::kF64};
     const LayerInfo info = layer_->Infer(context);
-    std::vector<ConstTensorView> inputs, learned;
+    std::vector<ConstTensorView> inputs, parameters;
     for (size_t i = 0; i < inputs_.size(); ++i) {
       inputs.emplace_back(inputs_[i].planes.data(), wide_[i].shape, DType::kF64);
     }
     std::vector<std::vector<double>> blobs;
-    for (size_t b = 0; b < learned_.size(); ++b) {
+    for (size_t b = 0; b < parameters_.size(); ++b) {
       blobs.push_back(b == 0 ? RoundedWeights()
-                             : std::vector<double>(learned_[b].begin(), learned_[b].end()));
+                             : std::vector<double>(parameters_[b].begin(), parameters_[b].end()));
       for (size_t o = 0; b == 1 && o < blobs[b].size(); ++o) {
         blobs[b][o] *= double{FactorOf(static_cast<int64_t>(o))};
       }
-      learned.emplace_back(blobs[b].data(), info.learned[b].shape, DType::kF64);
+      parameters.emplace_back(blobs[b].data(), info.parameters[b].shape, DType::kF64);
     }
     outcome->expected.resize(static_cast<size_t>(info.outputs[0].shape.count()));
     const TensorView y(outcome->expected.data(), info.outputs[0].shape, DType::kF64);
@@ -283,7 +283,7 @@ class Run {
                      .layer_id = 1,
                      .inputs = inputs,
                      .outputs = {&y, 1},
-                     .learned = learned,
+                     .parameters = parameters,
                      .saved = {},
                      .scratch = {static_cast<std::byte*>(scratch.view().raw()), bytes},
                      .state = nullptr});
@@ -307,7 +307,7 @@ class Run {
   std::vector<const Layer*> fused_layers_;
   std::vector<Bytes> inputs_;
   Bytes added_;
-  std::vector<std::vector<float>> learned_;
+  std::vector<std::vector<float>> parameters_;
   std::vector<float> factors_;
 };
 

@@ -170,14 +170,14 @@ TEST_F(Int8Implementations, FactorsOfChannelsGoIntoTheWeights) {
 TEST_F(Int8Implementations, InnerProductsAgree) {
   for (uint64_t seed = 0; seed < 40; ++seed) {
     const RandomStream random(seed, 2);
-    const int64_t channels = 1 + random.Below(0, 70), extent = 1 + random.Below(1, 6);
-    const int64_t outputs = 4096 / (channels * extent * extent) + 1 + random.Below(2, 50);
+    const int64_t channels = 1 + random.Below(0, 70), side = 1 + random.Below(1, 6);
+    const int64_t outputs = 4096 / (channels * side * side) + 1 + random.Below(2, 50);
     Int8Case c{.type = "InnerProduct",
                .fields = StrCat("inner_product_param { num_output: ", outputs,
                                 seed % 3 == 0 ? " transpose: true" : "",
                                 seed % 4 == 0 ? " bias_term: false" : "", " }",
                                 seed % 5 == 0 ? " fused_relu_param {}" : ""),
-               .inputs = {{1 + random.Below(3, 4), channels, extent, extent}},
+               .inputs = {{1 + random.Below(3, 4), channels, side, side}},
                .signed_in = seed % 2 == 0,
                .zero_output = static_cast<int>(seed % 7)};
     c.implementation = seed % 2 == 0 ? "int8, int8 input" : "int8";

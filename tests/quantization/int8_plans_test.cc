@@ -107,17 +107,17 @@ std::string ImplementationsOf(const Plan& plan) {
 TEST_F(Int8Plans, DoNotDependOnThreadsWhereTheyAreDeterministic) {
   int others = 0;
   const NetParameter net = Run().net;
-  for (const int extent : {4, 8, 16, 32}) {
+  for (const int side : {4, 8, 16, 32}) {
     NetParameter small = net;
     InputParameter* input = small.mutable_layer(0)->mutable_input_param();
-    for (const int axis : {2, 3}) input->mutable_shape(0)->set_dim(axis, extent);
+    for (const int axis : {2, 3}) input->mutable_shape(0)->set_dim(axis, side);
     const auto implementations = [&](int threads, bool deterministic) {
       return ImplementationsOf(
           *PlanOf(small, {.threads = threads, .deterministic = deterministic}));
     };
     for (const int threads : {2, 8, 64}) {
       EXPECT_EQ(implementations(threads, true), implementations(1, true))
-          << extent << ", " << threads;
+          << side << ", " << threads;
       if (implementations(threads, false) != implementations(1, false)) ++others;
     }
   }
@@ -126,7 +126,7 @@ TEST_F(Int8Plans, DoNotDependOnThreadsWhereTheyAreDeterministic) {
   }
 }
 
-TEST_F(Int8Plans, WhatIsPickedForMovedStridesStaysBytes) {
+TEST_F(Int8Plans, PixelsPickedForMovedStridesStayBytes) {
   for (LayerParameter& layer : *net_.mutable_layer()) {
     if (layer.name() != "e" && layer.name() != "f") continue;
     ConvolutionParameter* conv = layer.mutable_convolution_param();
@@ -145,7 +145,7 @@ TEST_F(Int8Plans, WhatIsPickedForMovedStridesStaysBytes) {
   EXPECT_LT(RelativeError(OutputOf(net_, 2), OutputOf(net, 2)), 0.05);
 }
 
-TEST_F(Int8Plans, OfOtherShapesAndWithoutPassesAreTheSame) {
+TEST_F(Int8Plans, ReshapedAndUnoptimizedPlansGiveTheSameResults) {
   const NetParameter net = Run().net;
   const auto plan = PlanOf(net, {.threads = 2});
   Session session(plan, weights_, ExecContext(2, 1));

@@ -89,7 +89,7 @@ void ExpectNoAllocations(const char* net) {
   const int64_t before = g_allocations;
   for (int i = 0; i < 5; ++i) {
     session.Forward();
-    session.ZeroLearnedGradients();
+    session.ZeroParameterGradients();
     session.Backward();
   }
   EXPECT_EQ(g_allocations - before, 0);
@@ -133,7 +133,7 @@ TEST(Allocation, NoneBetweenChangesOfShapes) {
       session.Reshape("x", x);
       session.Reshape("cont", shape);
       session.Forward();
-      session.ZeroLearnedGradients();
+      session.ZeroParameterGradients();
       session.Backward();
     }
     EXPECT_EQ(g_allocations - before, 0) << ToString(shape);

@@ -129,7 +129,7 @@ TEST_F(Autotune, OtherBuildsMeasureForThemselves) {
   EXPECT_EQ(calls, 2 * kinds_);
 }
 
-TEST_F(Autotune, WhatWasLeftOutStaysLeftOutUntilTheBoundIsLarger) {
+TEST_F(Autotune, UntimedKindsStayUntimedUntilTheTimeLimitGrows) {
   const auto nothing = [](const OpDesc&, std::span<const Implementation* const>,
                           Autotuner::Clock::time_point) { return std::vector<double>(); };
   const std::string estimated = DescribePlan(*PlanWith(nullptr));

@@ -85,21 +85,21 @@ Learned Learn(const PlanOptions& options, int steps) {
   const auto plan = PlanText(std::string(kNet) + kLoss, TRAIN, options);
   const std::shared_ptr<Weights> weights = Weights::Make(*plan, 3);
   Session session(plan, weights, ExecContext(options.threads, 3));
-  Learned learned;
+  Learned result;
   for (int step = 0; step < steps; ++step) {
     FillInput(&session, "x", 1);
-    session.ZeroLearnedGradients();
-    learned.losses.push_back(session.Forward());
+    session.ZeroParameterGradients();
+    result.losses.push_back(session.Forward());
     session.Backward();
-    for (size_t s = 0; s < plan->learned.size(); ++s) {
-      const TensorView gradient = session.LearnedGradient(s);
+    for (size_t s = 0; s < plan->parameters.size(); ++s) {
+      const TensorView gradient = session.ParameterGradient(s);
       if (gradient.empty()) continue;
-      if (step == 0) learned.gradients.push_back(ValuesOf(gradient));
+      if (step == 0) result.gradients.push_back(ValuesOf(gradient));
       const std::span<float> values = weights->blob(s).span<float>();
       for (size_t i = 0; i < values.size(); ++i) values[i] -= 0.0002F * gradient.span<float>()[i];
     }
   }
-  return learned;
+  return result;
 }
 
 class BFloat16Nets : public testing::Test {
@@ -236,9 +236,9 @@ TEST_F(BFloat16Nets, KeepParametersInSinglePrecision) {
   const auto plan = PlanText(std::string(kNet) + kLoss, TRAIN, {.precision = BF16});
   const std::shared_ptr<Weights> weights = Weights::Make(*plan, 3);
   Session session(plan, weights, ExecContext(1, 3));
-  for (size_t s = 0; s < plan->learned.size(); ++s) {
+  for (size_t s = 0; s < plan->parameters.size(); ++s) {
     EXPECT_EQ(weights->blob(s).dtype(), DType::kF32);
-    const TensorView gradient = session.LearnedGradient(s);
+    const TensorView gradient = session.ParameterGradient(s);
     if (!gradient.empty()) {
       EXPECT_EQ(gradient.dtype(), DType::kF32);
     }

@@ -54,10 +54,10 @@ Numbers RunNet(const std::string& text, Phase phase, const PlanOptions& options,
     session.Forward();
     for (int v : plan->outputs) numbers.outputs.push_back(ValuesOf(session.DataOf(v)));
     if (!options.backward) continue;
-    session.ZeroLearnedGradients();
+    session.ZeroParameterGradients();
     session.Backward();
-    for (size_t s = 0; s < plan->learned.size(); ++s) {
-      const TensorView gradient = session.LearnedGradient(s);
+    for (size_t s = 0; s < plan->parameters.size(); ++s) {
+      const TensorView gradient = session.ParameterGradient(s);
       numbers.gradients.push_back(gradient.empty() ? std::vector<float>() : ValuesOf(gradient));
     }
   }
@@ -113,14 +113,14 @@ std::vector<std::vector<float>> Iterate(const std::string& text, const PlanOptio
   std::vector<std::vector<float>> numbers;
   for (uint64_t i = 0; i < 3; ++i) {
     FillInput(&session, "x", i);
-    session.ZeroLearnedGradients();
+    session.ZeroParameterGradients();
     numbers.push_back({static_cast<float>(session.Forward())});
     session.Backward();
   }
-  for (size_t s = 0; s < plan->learned.size(); ++s) {
-    const TensorView gradient = session.LearnedGradient(s);
+  for (size_t s = 0; s < plan->parameters.size(); ++s) {
+    const TensorView gradient = session.ParameterGradient(s);
     if (!gradient.empty()) numbers.push_back(ValuesOf(gradient));
-    if (plan->learned[s].statistic) numbers.push_back(ValuesOf(weights->blob(s)));
+    if (plan->parameters[s].statistic) numbers.push_back(ValuesOf(weights->blob(s)));
   }
   return numbers;
 }
@@ -196,11 +196,9 @@ layer { name: 'b' type: 'Convolution' bottom: 'n' top: 'b' convolution_param { n
     GTEST_SKIP() << "no implementation of this build or processor takes blocked blobs";
   }
   for (const char* fields : {"}\n", "batch_norm_param { use_global_stats: false } }\n"}) {
-    for (const std::string& behind : {std::string(), scale, relu, scale + relu}) {
-      const std::string text = head + norm + fields + behind + tail;
-      EXPECT_EQ(FusedOf(text, TEST, options), (behind.empty()           ? 0
-                                               : behind == scale + relu ? 2
-                                                                        : 1));
+    for (const std::string& after : {std::string(), scale, relu, scale + relu}) {
+      const std::string text = head + norm + fields + after + tail;
+      EXPECT_EQ(FusedOf(text, TEST, options), (after.empty() ? 0 : after == scale + relu ? 2 : 1));
       const Numbers plain = RunNet(text, TEST, {.backward = false, .optimize = false});
       ASSERT_NO_FATAL_FAILURE(
           ExpectNear(plain.outputs, RunNet(text, TEST, options).outputs, 1e-4, text));

@@ -82,7 +82,7 @@ void ExpectNear(const std::vector<float>& a, const std::vector<float>& b) {
   for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-4 * largest) << i;
 }
 
-TEST(BlockedReshape, OnePixelOfManyImagesBecomesSomeOfOne) {
+TEST(BlockedReshape, BatchOfSinglePixelsBecomesOneLargerImage) {
   const auto text = [](const std::vector<int>& dims) {
     return Input("x", dims) + Conv("c", "x", 64);
   };

@@ -62,10 +62,10 @@ class Net {
     Numbers numbers;
     for (int v : plan_->outputs) numbers.push_back(ValuesOf(session_.DataOf(v)));
     if (!plan_->options.backward) return numbers;
-    session_.ZeroLearnedGradients();
+    session_.ZeroParameterGradients();
     session_.Backward();
-    for (size_t s = 0; s < plan_->learned.size(); ++s) {
-      const TensorView gradient = session_.LearnedGradient(s);
+    for (size_t s = 0; s < plan_->parameters.size(); ++s) {
+      const TensorView gradient = session_.ParameterGradient(s);
       if (!gradient.empty()) numbers.push_back(ValuesOf(gradient));
     }
     return numbers;

@@ -65,12 +65,12 @@ class Summing final : public Layer {
   LayerInfo Infer(const InferContext& context) const override {
     LayerInfo info;
     info.outputs = {context.inputs[0]};
-    info.learned = {{.role = "sum", .shape = {1}, .statistic = true}};
+    info.parameters = {{.role = "sum", .shape = {1}, .statistic = true}};
     return info;
   }
 
   void Forward(const ForwardArgs& args) const override {
-    const float before = args.learned[0].data<float>()[0];
+    const float before = args.parameters[0].data<float>()[0];
     float sum = before;
     for (int64_t i = 0; i < args.inputs[0].count(); ++i) {
       args.outputs[0].data<float>()[i] = args.inputs[0].data<float>()[i] + before;
@@ -82,7 +82,7 @@ class Summing final : public Layer {
   void Backward(const BackwardArgs& args) const override {
     const auto dy = args.output_grads[0].span<float>();
     std::ranges::copy(dy, args.input_grads[0].data<float>());
-    EXPECT_TRUE(args.learned_grads[0].empty()) << "a statistic has no gradient";
+    EXPECT_TRUE(args.parameter_grads[0].empty()) << "a statistic has no gradient";
   }
 };
 
@@ -142,7 +142,7 @@ TEST(DynamicOutputs, AreAPlanOfTheImplementationsThatAreLeft) {
     const auto kept = static_cast<int64_t>(rows.size()) / 3;
     std::ranges::copy(all, session.MutableData("x").span<float>().begin());
     const double loss = session.Forward();
-    session.ZeroLearnedGradients();
+    session.ZeroParameterGradients();
     session.Backward();
     EXPECT_EQ(session.Data("kept").shape(), Shape({kept, 3}));
     EXPECT_EQ(session.Data("y").shape(), Shape({kept, 4}));
@@ -151,10 +151,10 @@ TEST(DynamicOutputs, AreAPlanOfTheImplementationsThatAreLeft) {
     Session fresh(fresh_plan, Weights::Make(*fresh_plan, 5), ExecContext(1));
     std::ranges::copy(rows, fresh.MutableData("x").span<float>().begin());
     EXPECT_EQ(loss, fresh.Forward());
-    fresh.ZeroLearnedGradients();
+    fresh.ZeroParameterGradients();
     fresh.Backward();
     for (size_t s = 0; s < 2; ++s) {
-      EXPECT_EQ(ValuesOf(session.LearnedGradient(s)), ValuesOf(fresh.LearnedGradient(s)));
+      EXPECT_EQ(ValuesOf(session.ParameterGradient(s)), ValuesOf(fresh.ParameterGradient(s)));
     }
     const std::vector<float> gradient = ValuesOf(session.Gradient("x"));
     const std::vector<float> expected = ValuesOf(fresh.Gradient("x"));
@@ -203,7 +203,7 @@ TEST(Statistics, AreUpdatedWhereTheWeightsMayChange) {
   const std::shared_ptr<Weights> weights = Weights::Make(*plan, 1);
   Session session(plan, weights, ExecContext(1));
   EXPECT_EQ(SumAfterTwoPasses(&session, *weights, 12), 6);
-  EXPECT_TRUE(session.LearnedGradient(0).empty());
+  EXPECT_TRUE(session.ParameterGradient(0).empty());
 }
 
 TEST(Statistics, StayWhereTheWeightsAreConst) {

@@ -56,7 +56,7 @@ TEST(FixedWeights, AreThoseOfTheTimeWhenTheyWereFixed) {
     Session session(plan, shared, ExecContext(2, 3));
     Feed(&session);
     session.Forward();
-    for (size_t s = 0; s < plan->learned.size(); ++s) {
+    for (size_t s = 0; s < plan->parameters.size(); ++s) {
       for (float& weight : weights->blob(s).span<float>()) weight *= -0.5F;
     }
     Session fresh(plan, shared, ExecContext(2, 3));

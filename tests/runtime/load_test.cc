@@ -84,7 +84,7 @@ TEST(Load, SkippedLayersKeepTheirValues) {
   EXPECT_EQ(target.Values(2), before);
   EXPECT_EQ(target.Values(0).size(), 12u);
   EXPECT_EQ(target.Values(0)[5], model.layer(1).blobs(0).data(5));
-  EXPECT_EQ(report.learned, 4);
+  EXPECT_EQ(report.parameters, 4);
   EXPECT_EQ(report.filled, (std::set<int>{0, 1}));
   EXPECT_NE(DescribeLoad(report, "m").find("  skipped     b: blob 0 (weight) is 6x4"),
             std::string::npos)
@@ -142,7 +142,7 @@ TEST(Load, FourAxesAndRawBytesAreTaken) {
   EXPECT_EQ(target.Values(1), (std::vector<float>{7, 8}));
 }
 
-TEST(Load, OfTwoLayersOfOneNameTheLastWithBlobsCounts) {
+TEST(Load, LastLayerOfANameWithBlobsIsLoaded) {
   const Target target(Net({{"a", 2}}));
   NetParameter model = ModelOf(Net({{"a", 2}}), 2);
   *model.add_layer() = ModelOf(Net({{"a", 2}}), 3).layer(1);
@@ -160,7 +160,7 @@ TEST(Load, AdaptBlobsIsAskedFirst) {
     if (written.name() == "broken") Fail(ErrorCode::kDataLoss, "the fork wrote nonsense");
     // This fork stores the bias first, and a third blob.
     if (blobs->size() != 3) return;
-    EXPECT_EQ(info.learned.size(), 2u);
+    EXPECT_EQ(info.parameters.size(), 2u);
     blobs->pop_back();
     std::swap((*blobs)[0], (*blobs)[1]);
   };
@@ -236,7 +236,7 @@ TEST_F(LoadOfFiles, LaterOnesAddAndOverride) {
   EXPECT_EQ(log.warnings.find("only"), std::string::npos) << log.warnings;
 }
 
-TEST_F(LoadOfFiles, WhatNoneHasIsAnError) {
+TEST_F(LoadOfFiles, LayersMissingFromAllFilesAreAnError) {
   const Target target(Net({{"a", 4}, {"b", 5}, {"see", 6}}));
   const NetParameter model = ModelOf(Net({{"a", 4}, {"b", 5}, {"sea", 6}}), 2);
   const std::string path = Write("1", model);

@@ -65,11 +65,11 @@ std::vector<std::vector<float>> Learn(const std::shared_ptr<const Plan>& plan) {
   for (const Shape& shape : {Shape{3, 16, 14, 13}, Shape{2, 16, 9, 10}}) {
     session.Reshape("x", shape);
     FillInput(&session, "x", 1);
-    session.ZeroLearnedGradients();
+    session.ZeroParameterGradients();
     numbers.push_back({static_cast<float>(session.Forward())});
     session.Backward();
-    for (size_t s = 0; s < plan->learned.size(); ++s) {
-      numbers.push_back(ValuesOf(session.LearnedGradient(s)));
+    for (size_t s = 0; s < plan->parameters.size(); ++s) {
+      numbers.push_back(ValuesOf(session.ParameterGradient(s)));
     }
   }
   return numbers;

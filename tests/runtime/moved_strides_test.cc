@@ -144,9 +144,9 @@ TEST(MovedStridesOf, OtherShapesFollowShapes) {
     const std::string text = StridedNet(seed).Make(2);
     const Implementations implementations = {"native", false, FP32, 1e-6};
     const Net moved(text, true, 1, implementations), whole(text, false, 1, implementations);
-    for (const Shape& extents : {Shape{1, 16, 8, 7}, Shape{2, 16, 9, 5}}) {
-      moved.session->Reshape("x", extents);
-      whole.session->Reshape("x", extents);
+    for (const Shape& sizes : {Shape{1, 16, 8, 7}, Shape{2, 16, 9, 5}}) {
+      moved.session->Reshape("x", sizes);
+      whole.session->Reshape("x", sizes);
       ASSERT_NO_FATAL_FAILURE(
           test::ExpectNear(whole.Run(7), moved.Run(7), implementations.tolerance, text));
     }

@@ -44,7 +44,7 @@ NetParameter NetOf(const LayerCase& of, bool recompute) {
       input->mutable_pipeline_param()->set_output(PipelineParameter::U8);
     }
     BlobShape* shape = input->mutable_input_param()->add_shape();
-    for (int64_t extent : spec.shape.dims()) shape->add_dim(extent);
+    for (int64_t dim : spec.shape.dims()) shape->add_dim(dim);
   }
   *net.add_layer() = MakeParameter(of.type(), of.sample().prototxt, of.sample().inputs.size(),
                                    of.sample().outputs);
@@ -76,7 +76,7 @@ Outcome RunCase(const LayerCase& of, const CaseValues& values, bool recompute) {
   const auto plan =
       MakePlan(NetOf(of, recompute), SourceMap(), state, TestRegistry(), {.threads = 2}, &warnings);
   const std::shared_ptr<Weights> weights = Weights::Make(*plan, 1);
-  for (size_t s = 0; s < plan->learned.size(); ++s) Fill(values.learned[s], weights->blob(s));
+  for (size_t s = 0; s < plan->parameters.size(); ++s) Fill(values.parameters[s], weights->blob(s));
   Session session(plan, weights, ExecContext(2, 1));
   Outcome outcome;
   for (const PlannedLayer& layer : plan->layers) {
@@ -89,13 +89,13 @@ Outcome RunCase(const LayerCase& of, const CaseValues& values, bool recompute) {
     const double loss = session.Forward();
     const auto* begin = reinterpret_cast<const std::byte*>(&loss);
     outcome.numbers.emplace_back(begin, begin + sizeof(loss));
-    session.ZeroLearnedGradients();
+    session.ZeroParameterGradients();
     session.Backward();
     for (size_t i = 0; i < values.inputs.size(); ++i) {
       outcome.numbers.push_back(BytesOf(session.Gradient(StrCat("in", i))));
     }
-    for (size_t s = 0; s < plan->learned.size(); ++s) {
-      outcome.numbers.push_back(BytesOf(session.LearnedGradient(s)));
+    for (size_t s = 0; s < plan->parameters.size(); ++s) {
+      outcome.numbers.push_back(BytesOf(session.ParameterGradient(s)));
       outcome.numbers.push_back(BytesOf(std::as_const(*weights).blob(s)));
     }
   }

@@ -141,17 +141,17 @@ Outcome Train(const std::string& text, const PlanOptions& options = {}) {
   for (uint64_t i = 0; i < 3; ++i) {
     FillInput(&session, "x", i);
     outcome.losses.push_back(session.Forward());
-    session.ZeroLearnedGradients();
+    session.ZeroParameterGradients();
     session.Backward();
-    for (size_t s = 0; s < plan->learned.size(); ++s) {
-      if (plan->learned[s].statistic) continue;
-      const std::vector<float> gradient = ValuesOf(session.LearnedGradient(s));
+    for (size_t s = 0; s < plan->parameters.size(); ++s) {
+      if (plan->parameters[s].statistic) continue;
+      const std::vector<float> gradient = ValuesOf(session.ParameterGradient(s));
       const std::span<float> values = weights->blob(s).span<float>();
       for (size_t k = 0; k < values.size(); ++k) values[k] -= 0.1F * gradient[k];
       outcome.numbers.push_back(gradient);
     }
   }
-  for (size_t s = 0; s < plan->learned.size(); ++s) {
+  for (size_t s = 0; s < plan->parameters.size(); ++s) {
     outcome.numbers.push_back(ValuesOf(weights->blob(s)));
   }
   return outcome;
@@ -273,9 +273,9 @@ TEST(Recompute, FollowsChangesOfShapes) {
       session.Reshape("x", shape);
       FillInput(&session, "x", 4);
       session.Forward();
-      session.ZeroLearnedGradients();
+      session.ZeroParameterGradients();
       session.Backward();
-      gradients.push_back(ValuesOf(session.LearnedGradient(0)));
+      gradients.push_back(ValuesOf(session.ParameterGradient(0)));
     }
     return gradients;
   };

@@ -34,7 +34,7 @@ struct Parameters {
 
 TEST(SessionParameters, AreTheWeightsOnTheCpu) {
   Parameters p(ExecContext(1, 1));
-  for (size_t s = 0; s < p.plan->learned.size(); ++s) {
+  for (size_t s = 0; s < p.plan->parameters.size(); ++s) {
     EXPECT_EQ(p.parameters.Blob(s).raw(), p.weights->blob(s).raw());
   }
   EXPECT_TRUE(p.parameters.UpdatesStatistics());
@@ -43,7 +43,7 @@ TEST(SessionParameters, AreTheWeightsOnTheCpu) {
 
 TEST(SessionParameters, HaveOneGradientForEachSharedBlob) {
   Parameters p(ExecContext(1, 1));
-  ASSERT_EQ(p.plan->learned.size(), 4U);
+  ASSERT_EQ(p.plan->parameters.size(), 4U);
   EXPECT_EQ(p.parameters.Gradient(0).raw(), p.parameters.Gradient(2).raw());
   EXPECT_TRUE(p.parameters.Gradient(1).empty());  // lr_mult: 0
   EXPECT_EQ(p.parameters.Gradient(3).shape(), (Shape{5}));

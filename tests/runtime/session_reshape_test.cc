@@ -134,11 +134,11 @@ Outcome RunNet(Session* session, const Net& net) {
   Outcome outcome;
   outcome.loss = session->Forward();
   outcome.values.push_back(ValuesOf(session->Data("y")));  // backward may use its memory
-  session->ZeroLearnedGradients();
+  session->ZeroParameterGradients();
   session->Backward();
   outcome.values.push_back(ValuesOf(session->Gradient("x")));
-  for (size_t s = 0; s < session->plan().learned.size(); ++s) {
-    outcome.values.push_back(ValuesOf(session->LearnedGradient(s)));
+  for (size_t s = 0; s < session->plan().parameters.size(); ++s) {
+    outcome.values.push_back(ValuesOf(session->ParameterGradient(s)));
   }
   return outcome;
 }

@@ -55,13 +55,13 @@ Outcome RunOnce(const PlanOptions& options, int passes = 2) {
     FillInput(&session, "x", 1 + static_cast<uint64_t>(pass));
     FillInput(&session, "t", 2);
     run.loss = session.Forward();
-    session.ZeroLearnedGradients();
+    session.ZeroParameterGradients();
     session.Backward();
   }
   for (const char* blob : {"loss", "side"}) run.results.push_back(ValuesOf(session.Data(blob)));
   for (const char* blob : {"x", "t"}) run.results.push_back(ValuesOf(session.Gradient(blob)));
-  for (size_t s = 0; s < plan->learned.size(); ++s) {
-    run.results.push_back(ValuesOf(session.LearnedGradient(s)));
+  for (size_t s = 0; s < plan->parameters.size(); ++s) {
+    run.results.push_back(ValuesOf(session.ParameterGradient(s)));
   }
   return run;
 }

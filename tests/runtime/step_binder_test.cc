@@ -42,9 +42,9 @@ TEST(StepBinder, BindsPlannedShapes) {
   const LayerStep& ip = bound.binder.ForwardStep(1);
   EXPECT_EQ(ip.forward_inputs[0].raw(), bound.values.Data(0).raw());
   EXPECT_EQ(ip.forward_outputs[0].shape(), (Shape{4, 5}));
-  EXPECT_EQ(ip.learned.size(), 2U);
+  EXPECT_EQ(ip.parameters.size(), 2U);
   EXPECT_TRUE(ip.statistics[0].empty());
-  EXPECT_EQ(ip.learned_grads[0].raw(), bound.parameters.Gradient(0).raw());
+  EXPECT_EQ(ip.parameter_grads[0].raw(), bound.parameters.Gradient(0).raw());
   const LayerStep& loss = bound.binder.BackwardStep(2);
   EXPECT_EQ(loss.seed_values, std::vector<float>{3});
 }

@@ -104,7 +104,7 @@ TEST(Weights, SharedBlobsHaveOneMemory) {
       "  inner_product_param { num_output: 4 bias_term: false } }\n");
   const auto weights = Weights::Make(*plan, 1);
   EXPECT_EQ(weights->blob(0).raw(), weights->blob(1).raw());
-  EXPECT_EQ(plan->LearnedCount(), 16);
+  EXPECT_EQ(plan->ParameterCount(), 16);
   const NetParameter model = weights->Export(*plan);
   EXPECT_EQ(model.layer(2).blobs_size(), 1);  // every layer writes its own copy
 }

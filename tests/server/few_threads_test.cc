@@ -49,7 +49,7 @@ TEST(FewThreads, OfABatcherAreAnError) {
 }
 
 // Either exit code 4 with a message, or it serves and exits with 0 after SIGTERM.
-TEST(FewThreads, OfAServerAreAnErrorAndNoHang) {
+TEST(FewThreads, ServerWithTooFewThreadsEndsWithAnError) {
   const TempDir folder;
   folder.Write("pool.prototxt", kNet);
   bool refused = false, served = false;

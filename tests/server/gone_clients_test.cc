@@ -80,7 +80,7 @@ TEST(GoneClients, RequestsOfGoneClientsAreNotComputed) {
   }
 }
 
-TEST(GoneClients, OneWhoseRequestIsBeingComputedDoesNotDisturbOthers) {
+TEST(GoneClients, ClientGoneDuringItsRequestDoesNotFailOthers) {
   HeldServer held;
   held.first.reset();
   AwaitHeard(*held.running);

@@ -129,7 +129,7 @@ std::vector<std::unique_ptr<SocketClient>> HalfBodies(uint16_t port, int count) 
   return clients;
 }
 
-TEST(Limits, WhereAllPlacesAreTakenOnlyHealthIsAnswered) {
+TEST(Limits, OnlyHealthIsAnsweredWhenAllConnectionsAreTaken) {
   ServerOptions options = TestOptions();
   options.http.connections = 2;
   RunningServer running(options);

@@ -48,7 +48,7 @@ class CaffeState : public ::testing::TestWithParam<bool> {  // HDF5?
     const int histories = FindUpdateRule(type)->histories;
     for (int h = 0; h < histories; ++h) {
       for (size_t s = 0; s < kBlobs; ++s) {
-        const Shape& shape = solver.plan().learned[s].shape;
+        const Shape& shape = solver.plan().parameters[s].shape;
         BlobProto* blob = state.add_history();
         for (int axis = 0; axis < shape.axes(); ++axis) blob->mutable_shape()->add_dim(shape[axis]);
         const uint64_t seed = 10 * s + static_cast<uint64_t>(h);
@@ -88,7 +88,7 @@ std::vector<float> Values(const BlobProto& blob) {
   return {blob.data().begin(), blob.data().end()};
 }
 
-TEST_P(CaffeState, OfAllSixTypesIsReadAndWrittenInItsOrder) {
+TEST_P(CaffeState, StateOfAllSixTypesIsReadAndWrittenInCaffesOrder) {
   for (const UpdateRule& rule : UpdateRules()) {
     if (!rule.in_caffe) continue;
     SCOPED_TRACE(rule.name);
@@ -106,7 +106,7 @@ TEST_P(CaffeState, OfAllSixTypesIsReadAndWrittenInItsOrder) {
     for (size_t s = 0; s < kBlobs; ++s) {
       std::vector<UpdateBlob<float>> blob(1);
       blob[0].weights = before[s];
-      blob[0].gradient = ValuesOf(solver->session().LearnedGradient(s));
+      blob[0].gradient = ValuesOf(solver->session().ParameterGradient(s));
       blob[0].rate = 0.05F;
       for (int h = 0; h < rule.histories; ++h) {
         blob[0].history.push_back(
@@ -135,7 +135,7 @@ TEST_P(CaffeState, ResumedIsUninterruptedForEveryType) {
   }
 }
 
-TEST_P(CaffeState, OfAnotherTypeIsDetectedByTheNumberOfBlobs) {
+TEST_P(CaffeState, StateOfAnotherTypeIsDetectedByTheNumberOfBlobs) {
   const auto solver = Make("SGD");
   EXPECT_NE(
       RestoreError("SGD", HandMade(*solver, "Adam"))
@@ -153,7 +153,7 @@ TEST_P(CaffeState, OfAnotherTypeIsDetectedByTheNumberOfBlobs) {
             std::string::npos);
 }
 
-TEST_P(CaffeState, OfAnotherTypeIsDetectedBySigns) {
+TEST_P(CaffeState, StateOfAnotherTypeIsDetectedByNegativeNumbers) {
   const auto solver = Make("SGD");
   SolverState state = HandMade(*solver, "SGD");
   state.mutable_history(1)->set_data(2, -0.5F);

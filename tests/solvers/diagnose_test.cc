@@ -195,7 +195,7 @@ TEST(Diagnose, TheFirstGradientThatIsNotFiniteIsNamed) {
                   "The learning rate is at fault: the gradients are finite",
                   "The last snapshot with finite weights is snap_iter_5.caffemodel"});
   for (const size_t slot : {0, 2}) {
-    solver->session().LearnedGradient(slot).span<float>()[3] = kNan;
+    solver->session().ParameterGradient(slot).span<float>()[3] = kNan;
   }
   text = DiagnoseUpdate(solver->session(), 1, run).what();
   ExpectContains(text, {"layer \"out\"",
@@ -207,8 +207,8 @@ TEST(Diagnose, GradientsAreReportedWithoutTheLossScale) {
   const auto solver = MakeSolver(kToy, "base_lr: 0.5");
   solver->session().Forward();
   solver->session().Backward();
-  for (size_t slot = 0; slot < solver->session().plan().learned.size(); ++slot) {
-    std::ranges::fill(solver->session().LearnedGradient(slot).span<float>(), 512.0F);
+  for (size_t slot = 0; slot < solver->session().plan().parameters.size(); ++slot) {
+    std::ranges::fill(solver->session().ParameterGradient(slot).span<float>(), 512.0F);
   }
   const DivergedRun run{.iteration = 7, .rate = 0.5, .gradient_scale = 1.0 / 1024};
   ExpectContains(DiagnoseUpdate(solver->session(), 1, run).what(), {"finite (up to 0.5)"});

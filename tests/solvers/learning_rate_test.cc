@@ -98,7 +98,7 @@ TEST(LearningRate, MultifixedTakesTheStageThatHasNotEnded) {
 
 // Computed in Python by a transcription of get_lr of PyTorch's OneCycleLR (two phases, total_steps
 // of 10, max_lr of 1, cycle_momentum=False).
-TEST(LearningRate, OneCycleIsPyTorchs) {
+TEST(LearningRate, OneCycleEqualsPyTorch) {
   const std::string base = "base_lr: 1 lr_policy: \"one_cycle\" max_iter: 10 ";
   ExpectRates(base, {0.04, 0.52, 1, 0.950484632013, 0.81174565395, 0.611262021936, 0.388741978064,
                      0.18825834605, 0.0495193679865, 4e-06});

@@ -140,7 +140,7 @@ class Resume : public ::testing::Test {
   Recorder recorder_;
 };
 
-TEST_F(Resume, InTheMiddleOfATestMakesThatTestAgain) {
+TEST_F(Resume, ResumeWithinATestRepeatsThatTest) {
   for (const Request request : {Request::kSnapshot, Request::kStop}) {
     const std::string text = Text(
         "max_iter: 8 test_interval: 4 test_iter: 3 ema_decay: 0.9 early_stop { patience: 9 } "

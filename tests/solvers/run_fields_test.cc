@@ -129,8 +129,8 @@ TEST_F(RunFields, FrozenLayersStayAndAreListed) {
   EXPECT_EQ(after[0], before[0]);
   EXPECT_EQ(after[1], before[1]);
   EXPECT_NE(after[2], before[2]);
-  EXPECT_TRUE(solver->session().LearnedGradient(0).empty()) << "a gradient nobody needs";
-  EXPECT_FALSE(solver->session().LearnedGradient(2).empty());
+  EXPECT_TRUE(solver->session().ParameterGradient(0).empty()) << "a gradient nobody needs";
+  EXPECT_FALSE(solver->session().ParameterGradient(2).empty());
 }
 
 TEST_F(RunFields, FreezingAnEarlierRunStopsItsMomentum) {

@@ -142,7 +142,7 @@ TEST_F(RunRules, OldSnapshotsGoAndNothingElse) {
   EXPECT_EQ(Files(), expected);
 }
 
-TEST_F(RunRules, WhatGoesIsInTheLog) {
+TEST_F(RunRules, RemovedSnapshotsAreLogged) {
   Make("max_iter: 3 snapshot: 1 snapshot_keep: 2")->Solve();
   EXPECT_NE(recorder_.log.find(StrCat("snapshot_keep: removed ", temp_.File("s_iter_1.solverstate"),
                                       " and its model")),

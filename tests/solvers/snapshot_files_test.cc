@@ -98,7 +98,7 @@ TEST_F(SnapshotFiles, AModelThatStayedWhereItWasIsFound) {
   EXPECT_EQ(Newest(Fixed("max_iter: 2", "b/s")).solver->iteration(), 2);
 }
 
-TEST_F(SnapshotFiles, WhereNoneCanBeUsedNothingIsWrittenOver) {
+TEST_F(SnapshotFiles, UnusableSnapshotsAreNotOverwritten) {
   Solve(Fixed("max_iter: 4 snapshot: 2"));
   fs::remove(temp_.File("a/s_iter_2.caffemodel"));
   temp_.Write("a/s_iter_4.caffemodel", temp_.Read("a/s_iter_4.caffemodel").substr(0, 50));

@@ -79,7 +79,7 @@ TEST_F(KeptSnapshots, AreWrittenOnceAndRemovedByKeep) {
   EXPECT_EQ(temp_.FileCount(), 2U);
 }
 
-TEST_F(KeptSnapshots, OfAnotherRankAreOnlyRemembered) {
+TEST_F(KeptSnapshots, OtherRanksRecordTheIterationWithoutWriting) {
   SnapshotKeeper keeper = Keeper(false);
   keeper.TryWrite(3, [] { FAIL(); });
   EXPECT_EQ(keeper.last(), 3);

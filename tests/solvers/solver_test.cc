@@ -91,8 +91,8 @@ TEST(Solver, OneSgdStepIsWhatTheFormulaSays) {
   solver->Step(1);
   const auto after = WeightsOf(*solver);
   for (size_t s = 0; s < before.size(); ++s) {
-    const LearnedSlot& slot = solver->plan().learned[s];
-    const auto gradient = ValuesOf(solver->session().LearnedGradient(s));
+    const ParameterSlot& slot = solver->plan().parameters[s];
+    const auto gradient = ValuesOf(solver->session().ParameterGradient(s));
     for (size_t i = 0; i < before[s].size(); ++i) {
       const double g = gradient[i] + 0.01 * slot.decay_mult * before[s][i];
       EXPECT_NEAR(after[s][i], before[s][i] - 0.1 * slot.lr_mult * g, 1e-6);
@@ -107,7 +107,7 @@ TEST(Solver, ClippingBoundsTheStep) {
   const auto after = WeightsOf(*solver);
   double norm = 0;
   for (size_t s = 0; s < before.size(); ++s) {
-    const double multiplier = solver->plan().learned[s].lr_mult;
+    const double multiplier = solver->plan().parameters[s].lr_mult;
     for (size_t i = 0; i < before[s].size(); ++i) {
       norm += std::pow((after[s][i] - before[s][i]) / (0.1 * multiplier), 2);
     }

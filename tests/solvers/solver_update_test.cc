@@ -55,9 +55,9 @@ std::string TypeField(const UpdateRule& rule) { return StrCat("type: '", rule.na
 
 double NormOfGradients(Solver& solver) {
   double sum = 0;
-  for (size_t s = 0; s < solver.plan().learned.size(); ++s) {
-    if (solver.plan().learned[s].owner != static_cast<int>(s)) continue;
-    for (float g : ValuesOf(solver.session().LearnedGradient(s))) sum += double{g} * g;
+  for (size_t s = 0; s < solver.plan().parameters.size(); ++s) {
+    if (solver.plan().parameters[s].owner != static_cast<int>(s)) continue;
+    for (float g : ValuesOf(solver.session().ParameterGradient(s))) sum += double{g} * g;
   }
   return std::sqrt(sum);
 }
@@ -72,11 +72,11 @@ void ExpectRule(const UpdateRule& rule, const std::string& fields, double rate, 
   const auto after = WeightsOf(*toy);
   if (scale < 0) scale = -scale / NormOfGradients(*toy);
   for (size_t s = 0; s < before.size(); ++s) {
-    const auto owner = static_cast<size_t>(toy->plan().learned[s].owner);
-    const LearnedSlot& slot = toy->plan().learned[owner];
+    const auto owner = static_cast<size_t>(toy->plan().parameters[s].owner);
+    const ParameterSlot& slot = toy->plan().parameters[owner];
     std::vector<UpdateBlob<float>> blob(1);
     blob[0].weights = before[owner];
-    blob[0].gradient = ValuesOf(toy->session().LearnedGradient(owner));
+    blob[0].gradient = ValuesOf(toy->session().ParameterGradient(owner));
     blob[0].history.assign(static_cast<size_t>(rule.histories),
                            std::vector<float>(before[owner].size()));
     blob[0].rate = rate * slot.lr_mult;
@@ -179,7 +179,7 @@ layer { name: 'loss' type: 'EuclideanLoss' bottom: 'y' bottom: 't' top: 'loss' }
   }
 }
 
-TEST(SolverUpdate, ABlobThatIsNotLearnedStays) {
+TEST(SolverUpdate, ParametersThatAreNotTrainedStay) {
   std::string net = Net(8);
   net.replace(net.find("lr_mult: 2"), 10, "lr_mult: 0");
   for (const UpdateRule& rule : UpdateRules()) {

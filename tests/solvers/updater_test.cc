@@ -29,8 +29,8 @@ class Updates : public ::testing::Test {
   }
   // Sets all gradients to this value.
   void SetGradients(float value) {
-    for (size_t s = 0; s < plan_->learned.size(); ++s) {
-      std::ranges::fill(session_.LearnedGradient(s).span<float>(), value);
+    for (size_t s = 0; s < plan_->parameters.size(); ++s) {
+      std::ranges::fill(session_.ParameterGradient(s).span<float>(), value);
     }
   }
   std::vector<float> Flat() const {
@@ -93,7 +93,7 @@ TEST_F(Updates, AreSkippedAtALossScaleThatIsTooLarge) {
 
 TEST_F(Updates, NameTheSlotThatTheyBreak) {
   SetGradients(0);
-  session_.LearnedGradient(1).span<float>()[0] = std::numeric_limits<float>::quiet_NaN();
+  session_.ParameterGradient(1).span<float>()[0] = std::numeric_limits<float>::quiet_NaN();
   const auto updater = Make();
   EXPECT_EQ(updater->Update(0.1, 0), Updater::Outcome::kBroken);
   EXPECT_EQ(updater->broken_slot(), 1U);

@@ -188,8 +188,8 @@ class FactChecker {
   // Returns true if each sample of the outputs follows its sample of the inputs to another position
   // of the batch, between other samples.
   bool KeepsSamples(const std::vector<bool>& shared) const {
-    const auto begins_with = [](const Shape& shape, int64_t extent) {
-      return shape.axes() > 0 && shape[0] == extent;
+    const auto begins_with = [](const Shape& shape, int64_t dim) {
+      return shape.axes() > 0 && shape[0] == dim;
     };
     int64_t batch = 0;
     std::vector<bool> stays = shared;

@@ -76,12 +76,12 @@ std::string WithTempFile(const std::string& name, void (*write)(const std::strin
   return folder.Read(name);
 }
 
-BlobProto Blob(std::initializer_list<int64_t> extents) {
+BlobProto Blob(std::initializer_list<int64_t> sizes) {
   BlobProto blob;
   int64_t count = 1;
-  for (const int64_t extent : extents) {
-    blob.mutable_shape()->add_dim(extent);
-    count *= extent;
+  for (const int64_t dim : sizes) {
+    blob.mutable_shape()->add_dim(dim);
+    count *= dim;
   }
   for (int64_t i = 0; i < count; ++i) blob.add_data(static_cast<float>(i) / 8);
   return blob;
@@ -235,13 +235,13 @@ void AddNets(std::vector<CorpusFile>* files) {
            "convolution_param { " +
            param + " } }";
   };
-  add("huge extents", InputOf("dim: 1000000 dim: 1000000"), "2147483647");
-  add("extents whose product overflows 64 bits", InputOf(Repeat("dim: 4294967296 ", 4)),
+  add("huge sizes", InputOf("dim: 1000000 dim: 1000000"), "2147483647");
+  add("sizes whose product overflows 64 bits", InputOf(Repeat("dim: 4294967296 ", 4)),
       "2147483647");
-  add("a negative extent", InputOf("dim: -3"), "-3");
-  add("the smallest extent", InputOf("dim: -9223372036854775808"), "-9223372036854775808");
+  add("a negative size", InputOf("dim: -3"), "-3");
+  add("the smallest size", InputOf("dim: -9223372036854775808"), "-9223372036854775808");
   add("40 axes", InputOf(Repeat("dim: 1 ", 40)), "axes");
-  add("an extent of zero", InputOf("dim: 0 dim: 3"), "");
+  add("a size of zero", InputOf("dim: 0 dim: 3"), "");
   add("an empty batch of huge planes",
       InputOf("dim: 0 dim: 3 dim: 4 dim: 4") +
           "layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' "
@@ -287,7 +287,7 @@ void AddModels(std::vector<CorpusFile>* files) {
   add("a blob of 2^40 x ... with few values", huge);
   NetParameter negative = Model();
   negative.mutable_layer(0)->mutable_blobs(0)->mutable_shape()->set_dim(0, -3);
-  add("a blob with a negative extent", negative);
+  add("a blob with a negative size", negative);
   NetParameter few = Model();
   few.mutable_layer(0)->mutable_blobs(0)->clear_data();
   add("a blob without values", few);

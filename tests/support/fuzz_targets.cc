@@ -47,7 +47,9 @@ bool TouchesFiles(const NetParameter& net) {
   });
 }
 
-bool IsSmall(const Plan& plan) { return IsQuick(plan) && plan.LearnedCount() <= kMostRunBytes / 4; }
+bool IsSmall(const Plan& plan) {
+  return IsQuick(plan) && plan.ParameterCount() <= kMostRunBytes / 4;
+}
 
 void PlanAndRun(const NetFile& file, Phase phase) {
   NetState state;

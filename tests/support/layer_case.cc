@@ -113,15 +113,15 @@ CaseValues DrawValues(const LayerCase& layer_case) {
     values.inputs.push_back(DrawInput(inputs[i], count, RandomStream(seed, i)));
   }
   DrawDistinct(inputs, RandomStream(seed, 1000), values.inputs);
-  for (const LearnedBlob& blob : layer_case.info().learned) {
+  for (const ParameterInfo& blob : layer_case.info().parameters) {
     FillerParameter filler;
     filler.set_type(blob.statistic ? "uniform" : "gaussian");
     filler.set_std(0.5F);
     filler.set_min(0.5F);  // variances are positive
     filler.set_max(1.5F);
     GuardedTensor tensor(blob.shape, DType::kF32);
-    Fill(filler, blob.shape, RandomStream(seed, 2000 + values.learned.size()), tensor.view());
-    values.learned.push_back(tensor.Values());
+    Fill(filler, blob.shape, RandomStream(seed, 2000 + values.parameters.size()), tensor.view());
+    values.parameters.push_back(tensor.Values());
   }
   for (const BlobSpec& output : layer_case.info().outputs) {
     values.output_grads.push_back(

@@ -43,7 +43,7 @@ class LayerCase {
 // The values of a case; f32 can represent each.
 struct CaseValues {
   std::vector<Values> inputs;
-  std::vector<Values> learned;
+  std::vector<Values> parameters;
   std::vector<Values> output_grads;
 };
 // Seeded by the names of type and sample.

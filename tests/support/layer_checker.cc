@@ -129,7 +129,8 @@ void SampleChecker::Compare(const RunResult& a, const RunResult& b, double toler
                             const std::string& what) {
   CompareBlobs(a.outputs, b.outputs, tolerance, what + ": output");
   CompareBlobs(a.input_grads, b.input_grads, tolerance, what + ": gradient of input");
-  CompareBlobs(a.learned_grads, b.learned_grads, tolerance, what + ": gradient of parameter blob");
+  CompareBlobs(a.parameter_grads, b.parameter_grads, tolerance,
+               what + ": gradient of parameter blob");
 }
 
 void SampleChecker::CheckInfo(const LayerCase& layer_case) {
@@ -188,28 +189,28 @@ void SampleChecker::CheckGradients(const LayerCase& wide, const CaseValues& valu
     if (!wide.Differentiable(i)) continue;
     CheckOneBlob(wide, moved, moved.inputs[i], analytic.input_grads[i], StrCat("input ", i));
   }
-  for (size_t i = 0; i < moved.learned.size() && sample_.learned_gradient; ++i) {
-    if (wide.info().learned[i].statistic) continue;
-    CheckOneBlob(wide, moved, moved.learned[i], analytic.learned_grads[i],
-                 StrCat("parameter blob ", i, " (", wide.info().learned[i].role, ")"));
+  for (size_t i = 0; i < moved.parameters.size() && sample_.parameter_gradient; ++i) {
+    if (wide.info().parameters[i].statistic) continue;
+    CheckOneBlob(wide, moved, moved.parameters[i], analytic.parameter_grads[i],
+                 StrCat("parameter blob ", i, " (", wide.info().parameters[i].role, ")"));
   }
 }
 
 // Not every gradient is needed: some inputs are data, some parameters are frozen.
 void SampleChecker::CheckSingleGradients(const LayerCase& narrow, const CaseValues& values,
                                          const RunResult& all) {
-  const bool learns = !narrow.info().learned.empty();
+  const bool learns = !narrow.info().parameters.empty();
   size_t differentiable = 0;
   for (size_t i = 0; i < sample_.inputs.size(); ++i) {
     if (!narrow.Differentiable(i)) continue;
     ++differentiable;
     const std::string how = StrCat("with the gradient of input ", i, " alone");
-    const RunOptions options{.only_input = static_cast<int>(i), .learned_grads = false};
+    const RunOptions options{.only_input = static_cast<int>(i), .parameter_grads = false};
     RunResult one = Run(narrow, values, options, how);
-    for (const Values& added : one.learned_grads) {
-      if (Largest(added) != 0) Complain(how + " a learned gradient was written");
+    for (const Values& added : one.parameter_grads) {
+      if (Largest(added) != 0) Complain(how + " a parameter gradient was written");
     }
-    one.learned_grads.clear();
+    one.parameter_grads.clear();
     Compare(all, one, kOrderTolerance, how);
   }
   if (!learns || differentiable == 0) return;
@@ -299,7 +300,7 @@ void SampleChecker::CheckHalves(const LayerCase& wide, DType dtype, double toler
     RoundTo(dtype, &exact.outputs);  // -FLT_MAX of an empty window becomes infinite
     // The initial value is rounded as well: the sums are compared.
     for (RunResult* result : {&exact, &other}) {
-      for (Values& added : result->learned_grads) {
+      for (Values& added : result->parameter_grads) {
         if (!added.empty()) added.push_back(kMostKnownGradient);
       }
     }

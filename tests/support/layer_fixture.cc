@@ -13,10 +13,10 @@ RunResult CallLayer(const LayerType& type, const LayerCall& call) {
     sample.inputs.push_back({.shape = input.shape});
     values.inputs.push_back(input.values);
   }
-  values.learned = call.learned;
+  values.parameters = call.parameters;
   values.output_grads = call.output_grads;
   const LayerCase layer_case(type, sample, call.dtype);
-  if (call.learned.size() != layer_case.info().learned.size()) {
+  if (call.parameters.size() != layer_case.info().parameters.size()) {
     throw std::logic_error("the call does not give the parameter blobs of the layer");
   }
   RunResult result = RunLayer(layer_case, values, {.backward = !call.output_grads.empty()});

@@ -25,7 +25,7 @@ struct LayerCall {
   Phase phase = TRAIN;
   DType dtype = DType::kF32;
   // Parameters in their order; as many as the layer has.
-  std::vector<Values> learned = {};
+  std::vector<Values> parameters = {};
 };
 
 // The outputs and, where asked for, the gradients of one call. Throws what the layer throws, and

@@ -96,9 +96,9 @@ class Workspace {
   std::unique_ptr<LayerSessionState> state_;
   std::unique_ptr<ImplementationState> implementation_state_;
 
-  std::vector<GuardedTensor> inputs_, outputs_, learned_, saved_;
-  std::vector<GuardedTensor> output_grads_, input_grads_, learned_grads_;
-  std::vector<ConstTensorView> input_views_, learned_views_;
+  std::vector<GuardedTensor> inputs_, outputs_, parameters_, saved_;
+  std::vector<GuardedTensor> output_grads_, input_grads_, parameter_grads_;
+  std::vector<ConstTensorView> input_views_, parameter_views_;
   std::vector<TensorView> output_views_;
   RunResult result_;
 };
@@ -117,9 +117,9 @@ Workspace::Workspace(const LayerCase& layer_case, const CaseValues& values,
     inputs_.emplace_back(As(infer.inputs[i], true)).Set(values_.inputs[i]);
     input_views_.push_back(inputs_.back().view());
   }
-  for (size_t i = 0; i < info_.learned.size(); ++i) {
-    learned_.emplace_back(info_.learned[i].shape, infer.dtype).Set(values_.learned[i]);
-    learned_views_.push_back(learned_.back().view());
+  for (size_t i = 0; i < info_.parameters.size(); ++i) {
+    parameters_.emplace_back(info_.parameters[i].shape, infer.dtype).Set(values_.parameters[i]);
+    parameter_views_.push_back(parameters_.back().view());
   }
   for (const BlobSpec& spec : info_.saved) saved_.emplace_back(spec.shape, spec.dtype);
   MakeOutputs();
@@ -169,11 +169,11 @@ void Workspace::CheckGuards(const std::string& when) {
   };
   check(inputs_, "input");
   check(outputs_, "output");
-  check(learned_, "parameter blob");
+  check(parameters_, "parameter blob");
   check(saved_, "saved blob");
   check(output_grads_, "output gradient");
   check(input_grads_, "input gradient");
-  check(learned_grads_, "learned gradient");
+  check(parameter_grads_, "parameter gradient");
 }
 
 void Workspace::Forward() {
@@ -182,10 +182,10 @@ void Workspace::Forward() {
     if (i > 0 || !options_.in_place) frozen.emplace_back(StrCat("input ", i), &inputs_[i]);
   }
   std::vector<TensorView> statistics;
-  for (size_t i = 0; i < learned_.size(); ++i) {
-    const bool statistic = info_.learned[i].statistic;
-    statistics.push_back(statistic ? learned_[i].view() : TensorView());
-    if (!statistic) frozen.emplace_back("a parameter blob", &learned_[i]);
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const bool statistic = info_.parameters[i].statistic;
+    statistics.push_back(statistic ? parameters_[i].view() : TensorView());
+    if (!statistic) frozen.emplace_back("a parameter blob", &parameters_[i]);
   }
   std::vector<Shape> output_shapes;
   for (const TensorView& view : output_views_) output_shapes.push_back(view.shape());
@@ -200,7 +200,7 @@ void Workspace::Forward() {
                          layer_id_,
                          input_views_,
                          output_views_,
-                         learned_views_,
+                         parameter_views_,
                          saved,
                          scratch.bytes(),
                          state_.get(),
@@ -225,7 +225,7 @@ void Workspace::Forward() {
       Complain(StrCat("forward left elements of output ", i, " unwritten"));
     }
     if (!OutputIsInput(i) && !outputs_[i].FillIsZero()) {
-      Complain(StrCat("forward left something behind the last channel of output ", i));
+      Complain(StrCat("forward left something after the last channel of output ", i));
     }
   }
 }
@@ -254,10 +254,10 @@ void Workspace::MakeGradients() {
         .Set(std::span(values_.output_grads[i]).first(count));
   }
   for (const BlobSpec& input : infer.inputs) input_grads_.emplace_back(As(input, true));
-  for (const LearnedBlob& blob : info_.learned) {
+  for (const ParameterInfo& blob : info_.parameters) {
     Values known(static_cast<size_t>(blob.shape.count()));
     for (size_t i = 0; i < known.size(); ++i) known[i] = KnownGradient(i);
-    learned_grads_.emplace_back(blob.shape, infer.dtype).Set(known);
+    parameter_grads_.emplace_back(blob.shape, infer.dtype).Set(known);
   }
 }
 
@@ -276,7 +276,7 @@ Workspace::Frozen Workspace::ReadByBackward() const {
   add(inputs_, "input");
   add(outputs_, "output");
   add(saved_, "saved blob");
-  add(learned_, "parameter blob");
+  add(parameters_, "parameter blob");
   for (size_t i = options_.in_place ? 1 : 0; i < output_grads_.size(); ++i) {
     frozen.emplace_back(StrCat("output gradient ", i), &output_grads_[i]);
   }
@@ -285,7 +285,7 @@ Workspace::Frozen Workspace::ReadByBackward() const {
 
 void Workspace::CallBackward(std::span<std::byte> scratch) {
   std::vector<ConstTensorView> inputs, outputs, output_grads, saved;
-  std::vector<TensorView> input_grads, learned_grads;
+  std::vector<TensorView> input_grads, parameter_grads;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     inputs.push_back(At(info_.backward_reads_input, i) ? input_views_[i]
                                                        : Undeclared(input_views_[i].shape()));
@@ -298,9 +298,9 @@ void Workspace::CallBackward(std::span<std::byte> scratch) {
     output_grads.push_back(output_grads_[i].view());
   }
   for (const GuardedTensor& blob : saved_) saved.push_back(blob.view());
-  for (size_t i = 0; i < learned_grads_.size(); ++i) {
-    const bool wanted = options_.learned_grads && !info_.learned[i].statistic;
-    learned_grads.push_back(wanted ? learned_grads_[i].view() : TensorView());
+  for (size_t i = 0; i < parameter_grads_.size(); ++i) {
+    const bool wanted = options_.parameter_grads && !info_.parameters[i].statistic;
+    parameter_grads.push_back(wanted ? parameter_grads_[i].view() : TensorView());
   }
   const BackwardArgs args{context_,
                           case_.infer_context().phase,
@@ -309,8 +309,8 @@ void Workspace::CallBackward(std::span<std::byte> scratch) {
                           outputs,
                           output_grads,
                           input_grads,
-                          learned_views_,
-                          learned_grads,
+                          parameter_views_,
+                          parameter_grads,
                           saved,
                           scratch,
                           state_.get(),
@@ -339,14 +339,14 @@ void Workspace::Backward() {
       Complain(StrCat("backward left elements of input gradient ", i, " unwritten"));
     }
     if (!InputGrad(i).FillIsZero()) {
-      Complain(StrCat("backward left something behind the last channel of input gradient ", i));
+      Complain(StrCat("backward left something after the last channel of input gradient ", i));
     }
     result_.input_grads.back() = InputGrad(i).Values();
   }
-  for (const GuardedTensor& grad : learned_grads_) {
+  for (const GuardedTensor& grad : parameter_grads_) {
     Values added = grad.Values();
     for (size_t i = 0; i < added.size(); ++i) added[i] -= KnownGradient(i);
-    result_.learned_grads.push_back(std::move(added));
+    result_.parameter_grads.push_back(std::move(added));
   }
 }
 

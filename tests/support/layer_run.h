@@ -19,7 +19,7 @@ struct RunOptions {
   bool in_place = false;  // output 0 lies on input 0, and their gradients too
   // Whose gradients are wanted: of all inputs, of none, or of the one with this index.
   int only_input = kAllInputs;
-  bool learned_grads = true;
+  bool parameter_grads = true;
   const Implementation* implementation = nullptr;  // null: the native methods
   // Weights are fixed, and Forward runs twice: the second run may use cached packed weights.
   bool weights_fixed = false;
@@ -32,9 +32,9 @@ struct RunOptions {
 
 struct RunResult {
   std::vector<Values> outputs;
-  std::vector<Values> input_grads;    // empty: not wanted
-  std::vector<Values> learned_grads;  // the added gradients
-  std::vector<std::string> failures;  // broken promises: bounds, constness, unwritten elements
+  std::vector<Values> input_grads;      // empty: not wanted
+  std::vector<Values> parameter_grads;  // the added gradients
+  std::vector<std::string> failures;    // broken promises: bounds, constness, unwritten elements
 };
 
 // Thread safety: several threads may run one case.

@@ -76,18 +76,18 @@ inline Training MakeTraining(int ranks, const std::string& text, SolverOptions o
 }
 
 // Statistics are each rank's own.
-inline std::vector<std::vector<float>> LearnedOf(Solver& solver) {
+inline std::vector<std::vector<float>> ParametersOf(Solver& solver) {
   std::vector<std::vector<float>> values = ValuesOf(solver.weights());
   for (size_t s = 0; s < values.size(); ++s) {
-    if (solver.plan().learned[s].statistic) values[s].clear();
+    if (solver.plan().parameters[s].statistic) values[s].clear();
   }
   return values;
 }
 
 inline void ExpectSameWeights(const Training& run) {
-  const auto first = LearnedOf(*run.first);
+  const auto first = ParametersOf(*run.first);
   for (int r = 1; r < run.ranks; ++r) {
-    const auto own = LearnedOf(run.rank(r));
+    const auto own = ParametersOf(run.rank(r));
     ASSERT_EQ(own.size(), first.size());
     for (size_t s = 0; s < own.size(); ++s) {
       ASSERT_EQ(own[s].size(), first[s].size());

@@ -20,7 +20,7 @@ inline void RoundTo(DType dtype, std::vector<Values>* blobs) {
 
 inline CaseValues RoundedTo(DType dtype, CaseValues values) {
   RoundTo(dtype, &values.inputs);
-  RoundTo(dtype, &values.learned);
+  RoundTo(dtype, &values.parameters);
   RoundTo(dtype, &values.output_grads);
   return values;
 }

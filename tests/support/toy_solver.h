@@ -21,7 +21,7 @@ inline std::unique_ptr<Solver> SolverOf(const std::string& net, const std::strin
                                   TestRegistry(), std::move(options));
 }
 
-// By learned slot.
+// By parameter slot.
 inline std::vector<std::vector<float>> WeightsOf(Solver& solver) {
   std::vector<std::vector<float>> weights;
   for (size_t s = 0; s < solver.weights().size(); ++s) {

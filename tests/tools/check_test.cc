@@ -92,7 +92,7 @@ TEST_F(Check, ATestNetIsLookedAtThoughTheTrainingNetIsBroken) {
   ExpectChecked(2, {"train_lmdb", "label 4 at sample '00000009'"});
 }
 
-TEST_F(Check, WhatIsWrongBehindMissingDataIsFoundToo) {
+TEST_F(Check, ErrorsAreReportedWithAMissingDataSet) {
   Edit("net.prototxt", "scale: 0.00390625", "crop_size: 6 force_gray: true");
   fs::remove_all(temp_.File("train_lmdb"));
   ExpectChecked(2, {"net.prototxt:4:16: layer \"data\": ", "train_lmdb", "1 problem,",
@@ -126,7 +126,7 @@ TEST_F(Check, ALossThatIsNotFiniteIsExplained) {
   ExpectChecked(3, {"The data are at fault: \"data\" holds inf in 144 of 144 values"});
 }
 
-TEST_F(Check, WhatSeveralBatchesHaveIsToldOnceAndWithoutTheRun) {
+TEST_F(Check, FaultOfSeveralBatchesIsReportedOnce) {
   ReplaceData(
       "type: \"DummyData\" dummy_data_param { shape { dim: 4 dim: 36 } shape { dim: 4 } "
       "data_filler { type: \"constant\" value: nan } data_filler { type: \"constant\" } }");

@@ -154,7 +154,7 @@ TEST(ConvertMnist, PipesAreNotWaitedFor) {
   EXPECT_TRUE(Contains(result.err, "images: is a pipe or a device")) << result.err;
 }
 
-TEST(ConvertMnist, GoesOnBehindTheLastKey) {
+TEST(ConvertMnist, ResumesAfterTheLastKey) {
   const TempDir temp;
   temp.Write("images", Images(25));
   temp.Write("labels", Labels(25));

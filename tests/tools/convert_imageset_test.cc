@@ -350,7 +350,7 @@ TEST_F(Stopped, ByCtrlCLeavesADataSetThatGoesOn) {
   }
 }
 
-TEST_F(Stopped, KilledItGoesOnBehindTheLastCommit) {
+TEST_F(Stopped, ResumesAfterTheLastCommitWhenKilled) {
   Prepare(1000);
   ASSERT_EQ(Stop(SIGKILL, [&] { return HasCommitted(db_); }), 128 + SIGKILL);
   EXPECT_EQ(ReadAll(db_).size(), 1000U);

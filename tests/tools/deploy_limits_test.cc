@@ -34,7 +34,7 @@ class DeployLimits : public ::testing::Test {
   test::TempDir temp_;
 };
 
-TEST_F(DeployLimits, NetsWithoutLearnedBlobsNeedNoWeights) {
+TEST_F(DeployLimits, NetsWithoutParametersNeedNoWeights) {
   temp_.Write("twice.prototxt", R"(
 layer { name: "x" type: "Input" top: "x" input_param { shape { } } }
 layer { name: "y" type: "Power" bottom: "x" top: "y" power_param { scale: 2 } }

@@ -62,7 +62,7 @@ TEST(RunInOrder, ReadsOnlyALittleAhead) {
   EXPECT_EQ(written, 500);
 }
 
-TEST(RunInOrder, WhatWasBeforeAnErrorIsWritten) {
+TEST(RunInOrder, ResultsBeforeAnErrorAreWritten) {
   std::atomic<int> read = 0;
   std::vector<int> written;
   const auto work = [](int i) {

@@ -164,7 +164,7 @@ TEST_F(Seeing, QuietOnATerminalShowsNothing) {
   EXPECT_EQ(terminal.screen().text(), "trained to iteration 40\n\n");
 }
 
-TEST_F(Seeing, InAPipeThereAreCaffesLinesAndNoControls) {
+TEST_F(Seeing, PipedOutputIsCaffesLogWithoutControlCharacters) {
   const ProcessResult result = Train();
   ASSERT_EQ(result.exit_code, 0) << result.err;
   for (const char* expected :

@@ -153,7 +153,7 @@ TEST_F(ShowBatch, TellsTheWarningsOfTheNet) {
       << result.err;
 }
 
-TEST_F(ShowBatch, WhatLiesAtTheSourceDecidesAndNoFlag) {
+TEST_F(ShowBatch, ThereIsNoBackendFlag) {
   EXPECT_FALSE(Contains(RunTool("show_batch", {"--help"}).out, "--backend"));
   EXPECT_EQ(Run({"--model=" + Net(""), "--backend=tar"}).exit_code, 2);
 }

@@ -98,7 +98,7 @@ std::shared_ptr<const Model> MakeModel(const NetFile& net, const ModelNames& nam
                                        const ModelOptions& options, LogSink& log) {
   if (names.weights.empty()) {
     auto model = Model::Make(net, {}, card, options, registry, log);
-    if (!model->parts().plan->learned.empty()) RequireFlag(names.weights, "weights");
+    if (!model->parts().plan->parameters.empty()) RequireFlag(names.weights, "weights");
     return model;
   }
   const WeightsFiles weights = WeightsOfFlags({names.weights}, MissingLayers::kError);

@@ -130,7 +130,7 @@ class Reference {
     PrintList("Inputs", type.input_docs);
     PrintList("Outputs", type.output_docs);
     for (const std::string& field : type.param_fields) PrintParameter(type, field);
-    PrintList("Parameters", type.learned_docs);
+    PrintList("Parameters", type.parameter_docs);
     if (type.default_loss_weight != 0) {
       std::cout << "\nThe first top has loss weight " << type.default_loss_weight
                 << " if the text gives none.\n";

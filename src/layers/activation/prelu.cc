@@ -26,7 +26,7 @@ class PReLU final : public Layer {
     LayerInfo info;
     info.outputs = {context.inputs[0]};
     info.reach = Shared() ? Reach::kElement : Reach::kPlace;
-    info.learned = {
+    info.parameters = {
         {.role = "slope", .shape = Shared() ? Shape() : Shape{shape[1]}, .filler = Filler()}};
     info.backward_reads_input = {true};
     return info;
@@ -37,24 +37,24 @@ class PReLU final : public Layer {
       const T* x = args.inputs[0].data<T>();
       const auto bend = [](T v, T, T slope) { return v > 0 ? v : slope * v; };
       Broadcast(args.context.threads(), SizesOf(args.inputs[0].shape()), bend, x, x,
-                args.outputs[0].data<T>(), args.learned[0].data<T>());
+                args.outputs[0].data<T>(), args.parameters[0].data<T>());
     });
   }
 
   void Backward(const BackwardArgs& args) const override {
-    const BroadcastShape extent = SizesOf(args.inputs[0].shape());
+    const BroadcastShape sizes = SizesOf(args.inputs[0].shape());
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* x = args.inputs[0].data<T>();
       const T* dy = args.output_grads[0].data<T>();
-      if (!args.learned_grads[0].empty()) {
+      if (!args.parameter_grads[0].empty()) {
         const auto product = [](T v, T d) { return v > 0 ? T(0) : v * d; };
-        AddBroadcastSums(args.context.threads(), extent, product, x, dy,
-                         args.learned_grads[0].data<T>());
+        AddBroadcastSums(args.context.threads(), sizes, product, x, dy,
+                         args.parameter_grads[0].data<T>());
       }
       if (!args.input_grads[0].empty()) {
         const auto bend = [](T v, T d, T slope) { return v > 0 ? d : slope * d; };
-        Broadcast(args.context.threads(), extent, bend, x, dy, args.input_grads[0].data<T>(),
-                  args.learned[0].data<T>());
+        Broadcast(args.context.threads(), sizes, bend, x, dy, args.input_grads[0].data<T>(),
+                  args.parameters[0].data<T>());
       }
     });
   }
@@ -93,18 +93,18 @@ PReluBlocks BlocksOf(const Layer& layer, const Shape& shape, const ConstTensorVi
 }
 
 void ForwardBlocked(const Layer& layer, const ForwardArgs& args) {
-  const PReluBlocks blocks = BlocksOf(layer, args.inputs[0].shape(), args.learned[0]);
+  const PReluBlocks blocks = BlocksOf(layer, args.inputs[0].shape(), args.parameters[0]);
   BlockedPRelu(args.context.threads(), blocks, args.inputs[0].data<float>(),
                args.outputs[0].data<float>());
 }
 
 void BackwardBlocked(const Layer& layer, const BackwardArgs& args) {
-  const PReluBlocks blocks = BlocksOf(layer, args.inputs[0].shape(), args.learned[0]);
+  const PReluBlocks blocks = BlocksOf(layer, args.inputs[0].shape(), args.parameters[0]);
   const int threads = args.context.threads();
   const float* x = args.inputs[0].data<float>();
   const float* dy = args.output_grads[0].data<float>();
-  if (!args.learned_grads[0].empty()) {
-    BlockedPReluToSlope(threads, blocks, x, dy, args.learned_grads[0].data<float>());
+  if (!args.parameter_grads[0].empty()) {
+    BlockedPReluToSlope(threads, blocks, x, dy, args.parameter_grads[0].data<float>());
   }
   if (!args.input_grads[0].empty()) {
     BlockedPReluBackward(threads, blocks, x, dy, args.input_grads[0].data<float>());
@@ -143,7 +143,7 @@ void RegisterPReLU(Registry& registry) {
   type.formula = "y = max(x, 0) + slope[c] * min(x, 0)";
   type.input_docs = {"x: N x C x ..., any number of axes from 2"};
   type.output_docs = {"y: the shape of x"};
-  type.learned_docs = {"slope: C; a scalar with channel_shared"};
+  type.parameter_docs = {"slope: C; a scalar with channel_shared"};
   type.differences = {"Any number of axes; Caffe takes 4 at most."};
   type.param_fields = {"prelu_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const PReLU>(p); };

@@ -24,17 +24,17 @@ class Softmax final : public Layer {
   }
 
   void Forward(const ForwardArgs& args) const override {
-    const SoftmaxSize extent = SizesOf(args.inputs[0].shape());
+    const SoftmaxSize sizes = SizesOf(args.inputs[0].shape());
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
-      SoftmaxForward(args.context.threads(), extent, args.inputs[0].data<T>(),
+      SoftmaxForward(args.context.threads(), sizes, args.inputs[0].data<T>(),
                      args.outputs[0].data<T>());
     });
   }
 
   void Backward(const BackwardArgs& args) const override {
-    const SoftmaxSize extent = SizesOf(args.outputs[0].shape());
+    const SoftmaxSize sizes = SizesOf(args.outputs[0].shape());
     DispatchFloat(args.outputs[0].dtype(), [&]<typename T>(T) {
-      SoftmaxBackward(args.context.threads(), extent, args.outputs[0].data<T>(),
+      SoftmaxBackward(args.context.threads(), sizes, args.outputs[0].data<T>(),
                       args.output_grads[0].data<T>(), args.input_grads[0].data<T>());
     });
   }

@@ -16,18 +16,18 @@ SoftmaxSize SizesOf(const OpDesc& query) {
 }
 
 SoftmaxPrimitive PrimitiveOf(const OpDesc& query) {
-  const SoftmaxSize extent = SizesOf(query);
-  return {extent.outer, extent.classes, query.threads};
+  const SoftmaxSize sizes = SizesOf(query);
+  return {sizes.outer, sizes.classes, query.threads};
 }
 
 Support Supports(const OpDesc& query) {
   if (query.deterministic) return Support::No("its bits may depend on the number of threads");
   if (query.context.dtype != DType::kF32) return Support::No("is for f32");
-  const SoftmaxSize extent = SizesOf(query);
-  if (extent.inner != 1) {
+  const SoftmaxSize sizes = SizesOf(query);
+  if (sizes.inner != 1) {
     return Support::No("oneDNN has its slow reference only where classes are apart");
   }
-  if (extent.outer == 1 || extent.outer * extent.classes < kFewest) {
+  if (sizes.outer == 1 || sizes.outer * sizes.classes < kFewest) {
     return Support::No("so few scores take our own code no longer");
   }
   try {

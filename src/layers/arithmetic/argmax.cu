@@ -29,7 +29,7 @@ struct Search {
     return Before(line, a, b) ? a : b;
   }
   // As First(best, i), but ignores i unless it ranks after `last`.
-  CREMA_HOST_DEVICE int64_t FirstBehind(int64_t line, int64_t last, int64_t best, int64_t i) const {
+  CREMA_HOST_DEVICE int64_t FirstAfter(int64_t line, int64_t last, int64_t best, int64_t i) const {
     return last < 0 || Before(line, last, i) ? First(line, best, i) : best;
   }
   CREMA_HOST_DEVICE void Write(int64_t line, int64_t k, int64_t position) const {
@@ -47,7 +47,7 @@ void SearchShort(const CudaQueue& queue, int64_t lines, const Search<T>& search)
     int64_t last = -1;
     for (int64_t k = 0; k < search.top_k; ++k) {
       int64_t best = -1;
-      for (int64_t i = 0; i < search.searched; ++i) best = search.FirstBehind(line, last, best, i);
+      for (int64_t i = 0; i < search.searched; ++i) best = search.FirstAfter(line, last, best, i);
       search.Write(line, k, best);
       last = best;
     }
@@ -62,7 +62,7 @@ void SearchLong(const CudaQueue& queue, int64_t lines, const Search<T>& search) 
     for (int64_t k = 0; k < search.top_k; ++k) {
       const int64_t best = team.Reduce<int64_t>(
           search.searched, -1,
-          [&](int64_t part, int64_t i) { return search.FirstBehind(line, last, part, i); },
+          [&](int64_t part, int64_t i) { return search.FirstAfter(line, last, part, i); },
           [&](int64_t a, int64_t b) { return search.First(line, a, b); });
       team.For(1, [&](int64_t) { search.Write(line, k, best); });
       last = best;

@@ -48,17 +48,17 @@ class Axpy final : public Layer {
 
   void Backward(const BackwardArgs& args) const override {
     const int threads = args.context.threads();
-    const BroadcastShape extent = SizesOf(args.inputs[1].shape());
+    const BroadcastShape sizes = SizesOf(args.inputs[1].shape());
     DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
       const T* dy = args.output_grads[0].data<T>();
       if (const TensorView& da = args.input_grads[0]; !da.empty()) {
         std::fill_n(da.data<T>(), da.count(), T(0));
         const auto product = [](T d, T x) { return d * x; };
-        AddBroadcastSums(threads, extent, product, dy, args.inputs[1].data<T>(), da.data<T>());
+        AddBroadcastSums(threads, sizes, product, dy, args.inputs[1].data<T>(), da.data<T>());
       }
       if (const TensorView& dx = args.input_grads[1]; !dx.empty()) {
         const auto apply = [](T d, T, T a) { return a * d; };
-        Broadcast(threads, extent, apply, dy, dy, dx.data<T>(), args.inputs[0].data<T>());
+        Broadcast(threads, sizes, apply, dy, dy, dx.data<T>(), args.inputs[0].data<T>());
       }
       if (const TensorView& dz = args.input_grads[2]; !dz.empty()) {
         std::memcpy(dz.raw(), dy, dz.bytes());

@@ -22,7 +22,8 @@ class Bias final : public Layer {
     info.outputs = {context.inputs[0]};
     info.in_place = true;
     if (context.inputs.size() == 1) {
-      info.learned = {{"bias", CoveredShape(*this, x, Covered()), param().bias_param().filler()}};
+      info.parameters = {
+          {"bias", CoveredShape(*this, x, Covered()), param().bias_param().filler()}};
     } else {
       CoveredSize(*this, x, context.inputs[1].shape, Covered());
     }
@@ -31,28 +32,28 @@ class Bias final : public Layer {
   }
 
   void Forward(const ForwardArgs& args) const override {
-    const ConstTensorView& bias = args.inputs.size() > 1 ? args.inputs[1] : args.learned[0];
-    const BroadcastShape extent =
+    const ConstTensorView& bias = args.inputs.size() > 1 ? args.inputs[1] : args.parameters[0];
+    const BroadcastShape sizes =
         CoveredSize(*this, args.inputs[0].shape(), bias.shape(), Covered());
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* x = args.inputs[0].data<T>();
       const auto add = [](T v, T, T b) { return v + b; };
-      Broadcast(args.context.threads(), extent, add, x, x, args.outputs[0].data<T>(),
+      Broadcast(args.context.threads(), sizes, add, x, x, args.outputs[0].data<T>(),
                 bias.data<T>());
     });
   }
 
   void Backward(const BackwardArgs& args) const override {
     const bool learns = args.inputs.size() == 1;
-    const TensorView& bias = learns ? args.learned_grads[0] : args.input_grads[1];
+    const TensorView& bias = learns ? args.parameter_grads[0] : args.input_grads[1];
     DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
       const T* dy = args.output_grads[0].data<T>();
       if (!bias.empty()) {
-        const BroadcastShape extent =
+        const BroadcastShape sizes =
             CoveredSize(*this, args.output_grads[0].shape(), bias.shape(), Covered());
         if (!learns) std::memset(bias.raw(), 0, bias.bytes());
         const auto first = [](T d, T) { return d; };
-        AddBroadcastSums(args.context.threads(), extent, first, dy, dy, bias.data<T>());
+        AddBroadcastSums(args.context.threads(), sizes, first, dy, dy, bias.data<T>());
       }
       // Last, since dx may share memory with dy.
       if (!args.input_grads[0].empty() && args.input_grads[0].raw() != dy) {
@@ -102,7 +103,7 @@ void RegisterBias(Registry& registry) {
   type.input_docs = {"x: any shape that has the covered axes",
                      "b (optional): the shape of x from axis on, or a scalar"};
   type.output_docs = {"y: the shape of x"};
-  type.learned_docs = {"bias: the covered axes of x; with one bottom only"};
+  type.parameter_docs = {"bias: the covered axes of x; with one bottom only"};
   type.param_fields = {"bias_param"};
   type.inputs = {1, 2};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Bias>(p); };

@@ -50,8 +50,8 @@ std::vector<BadSample> BadCoveredAxes(const std::string& message) {
 }
 
 void SetReach(const Shape& x, const CoveredAxes& covered, const Shape* given, LayerInfo* info) {
-  const bool learns = !info->learned.empty();
-  const Shape& small = given != nullptr ? *given : info->learned[0].shape;
+  const bool learns = !info->parameters.empty();
+  const Shape& small = given != nullptr ? *given : info->parameters[0].shape;
   const int axis = small.axes() == 0 ? 0 : x.CanonicalAxis(covered.axis);
   if (small.axes() > 0 && axis == 0 && !learns) {
     // The second bottom has an entry for each sample.

@@ -40,8 +40,9 @@ class Embed final : public Layer {
     LayerInfo info;
     info.outputs = {{Shape(std::span<const int64_t>(dims)), context.inputs[0].dtype}};
     info.reach = ReachFromAxis(index.axes());
-    info.learned.push_back({"weight", Shape{rows_, columns_}, embed.weight_filler()});
-    if (embed.bias_term()) info.learned.push_back({"bias", Shape{columns_}, embed.bias_filler()});
+    info.parameters.push_back({"weight", Shape{rows_, columns_}, embed.weight_filler()});
+    if (embed.bias_term())
+      info.parameters.push_back({"bias", Shape{columns_}, embed.bias_filler()});
     info.backward_reads_input = {true};
     info.gradient_forbidden = {true};
     return info;
@@ -53,10 +54,11 @@ class Embed final : public Layer {
     const int64_t picked = args.inputs[0].count();
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       T* y = args.outputs[0].data<T>();
-      GatherRows(threads, SizesOf(picked), args.inputs[0].data<T>(), args.learned[0].data<T>(), y);
-      if (args.learned.size() < 2) return;
+      GatherRows(threads, SizesOf(picked), args.inputs[0].data<T>(), args.parameters[0].data<T>(),
+                 y);
+      if (args.parameters.size() < 2) return;
       const auto add = [](T v, T, T bias) { return v + bias; };
-      Broadcast(threads, {picked, columns_, 1}, add, y, y, y, args.learned[1].data<T>());
+      Broadcast(threads, {picked, columns_, 1}, add, y, y, y, args.parameters[1].data<T>());
     });
   }
 
@@ -66,14 +68,14 @@ class Embed final : public Layer {
     const int64_t picked = args.inputs[0].count();
     DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
       const T* dy = args.output_grads[0].data<T>();
-      if (!args.learned_grads[0].empty()) {
+      if (!args.parameter_grads[0].empty()) {
         ScatterAddRows(threads, SizesOf(picked), args.inputs[0].data<T>(), dy,
-                       args.learned_grads[0].data<T>());
+                       args.parameter_grads[0].data<T>());
       }
-      if (args.learned_grads.size() > 1 && !args.learned_grads[1].empty()) {
+      if (args.parameter_grads.size() > 1 && !args.parameter_grads[1].empty()) {
         const auto first = [](T d, T) { return d; };
         AddBroadcastSums(threads, {picked, columns_, 1}, first, dy, dy,
-                         args.learned_grads[1].data<T>());
+                         args.parameter_grads[1].data<T>());
       }
     });
   }
@@ -95,7 +97,7 @@ void RegisterEmbed(Registry& registry) {
   type.formula = "y[n] = W[index[n]] + b";
   type.input_docs = {"index: whole numbers 0..input_dim-1, any shape; receives no gradient"};
   type.output_docs = {"y: the shape of index and one more axis of num_output"};
-  type.learned_docs = {"weight: input_dim x num_output", "bias: num_output; with bias_term only"};
+  type.parameter_docs = {"weight: input_dim x num_output", "bias: num_output; with bias_term only"};
   type.differences = {
       "An index outside 0..input_dim-1 is an error that names it; Caffe reads memory beyond the "
       "weight."};

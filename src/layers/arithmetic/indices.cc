@@ -47,37 +47,37 @@ void CheckIndices(const Layer& layer, const ConstTensorView& indices, int bottom
 }
 
 template <typename T>
-void GatherRows(int threads, const GatherSize& extent, const T* indices, const T* x, T* y) {
-  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, extent.inner));
-  ParallelFor(threads, extent.outer * extent.picked, grain, [&](int64_t begin, int64_t end, int) {
+void GatherRows(int threads, const GatherSize& sizes, const T* indices, const T* x, T* y) {
+  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, sizes.inner));
+  ParallelFor(threads, sizes.outer * sizes.picked, grain, [&](int64_t begin, int64_t end, int) {
     for (int64_t at = begin; at < end; ++at) {
-      const auto index = static_cast<int64_t>(indices[at % extent.picked]);
-      const int64_t row = at / extent.picked * extent.rows + index;
-      std::copy_n(x + row * extent.inner, extent.inner, y + at * extent.inner);
+      const auto index = static_cast<int64_t>(indices[at % sizes.picked]);
+      const int64_t row = at / sizes.picked * sizes.rows + index;
+      std::copy_n(x + row * sizes.inner, sizes.inner, y + at * sizes.inner);
     }
   });
 }
 
 template <typename T>
-void ScatterAddRows(int threads, const GatherSize& extent, const T* indices, const T* dy, T* dx) {
+void ScatterAddRows(int threads, const GatherSize& sizes, const T* indices, const T* dy, T* dx) {
   const auto add = [&](int64_t o, int64_t begin, int64_t end) {
-    for (int64_t k = 0; k < extent.picked; ++k) {
-      const int64_t row = o * extent.rows + static_cast<int64_t>(indices[k]);
-      const T* from = dy + (o * extent.picked + k) * extent.inner;
-      T* to = dx + row * extent.inner;
+    for (int64_t k = 0; k < sizes.picked; ++k) {
+      const int64_t row = o * sizes.rows + static_cast<int64_t>(indices[k]);
+      const T* from = dy + (o * sizes.picked + k) * sizes.inner;
+      T* to = dx + row * sizes.inner;
       for (int64_t i = begin; i < end; ++i) to[i] += from[i];
     }
   };
   // Threads never share a row of one o, so that equal indices are added in order.
-  const int64_t each = std::max<int64_t>(1, extent.picked);
-  if (extent.outer > 1) {
-    const int64_t slab = std::max<int64_t>(1, each * extent.inner);
-    ParallelFor(threads, extent.outer, std::max<int64_t>(1, kGrain / slab),
+  const int64_t each = std::max<int64_t>(1, sizes.picked);
+  if (sizes.outer > 1) {
+    const int64_t slab = std::max<int64_t>(1, each * sizes.inner);
+    ParallelFor(threads, sizes.outer, std::max<int64_t>(1, kGrain / slab),
                 [&](int64_t begin, int64_t end, int) {
-                  for (int64_t o = begin; o < end; ++o) add(o, 0, extent.inner);
+                  for (int64_t o = begin; o < end; ++o) add(o, 0, sizes.inner);
                 });
-  } else if (extent.outer == 1) {
-    ParallelFor(threads, extent.inner, std::max<int64_t>(1, kGrain / each),
+  } else if (sizes.outer == 1) {
+    ParallelFor(threads, sizes.inner, std::max<int64_t>(1, kGrain / each),
                 [&](int64_t begin, int64_t end, int) { add(0, begin, end); });
   }
 }

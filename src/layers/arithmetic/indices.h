@@ -25,10 +25,10 @@ struct GatherSize {
 
 // y[o, k, :] = x[o, indices[k], :]. T is float or double.
 template <typename T>
-void GatherRows(int threads, const GatherSize& extent, const T* indices, const T* x, T* y);
+void GatherRows(int threads, const GatherSize& sizes, const T* indices, const T* x, T* y);
 
 // dx[o, indices[k], :] += dy[o, k, :], in the order of k for any number of threads.
 template <typename T>
-void ScatterAddRows(int threads, const GatherSize& extent, const T* indices, const T* dy, T* dx);
+void ScatterAddRows(int threads, const GatherSize& sizes, const T* indices, const T* dy, T* dx);
 
 }  // namespace crema

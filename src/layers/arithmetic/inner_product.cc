@@ -82,10 +82,10 @@ LayerInfo InnerProduct::Infer(const InferContext& context) const {
   LayerInfo info;
   info.outputs = {{Shape(std::span<const int64_t>(dims)), context.inputs[0].dtype}};
   info.reach = ReachFromAxis(axis);
-  info.learned.push_back({"weight",
-                          ip_.transpose() ? Shape{columns, outputs} : Shape{outputs, columns},
-                          ip_.weight_filler()});
-  if (ip_.bias_term()) info.learned.push_back({"bias", Shape{outputs}, ip_.bias_filler()});
+  info.parameters.push_back({"weight",
+                             ip_.transpose() ? Shape{columns, outputs} : Shape{outputs, columns},
+                             ip_.weight_filler()});
+  if (ip_.bias_term()) info.parameters.push_back({"bias", Shape{outputs}, ip_.bias_filler()});
   info.backward_reads_input = {true};
   info.backward_reads_output = {ReluOf(*this, {}).on};
   info.macs = input.count() * outputs;
@@ -98,7 +98,7 @@ void InnerProduct::Forward(const ForwardArgs& args) const {
   const int64_t n = ip_.num_output();
   DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
     const T* x = args.inputs[0].data<T>();
-    const T* weight = args.learned[0].data<T>();
+    const T* weight = args.parameters[0].data<T>();
     T* y = args.outputs[0].data<T>();
     if (m == 1) {
       ForwardOnGpu<T>(args.context.threads(), ip_.transpose(), n, k, x, weight, y);
@@ -106,7 +106,7 @@ void InnerProduct::Forward(const ForwardArgs& args) const {
       Gemm<T>(args.context.threads(), false, !ip_.transpose(), m, n, k, T(1), x, k, weight,
               ip_.transpose() ? n : k, T(0), y, n);
     }
-    const T* bias = ip_.bias_term() ? args.learned[1].data<T>() : nullptr;
+    const T* bias = ip_.bias_term() ? args.parameters[1].data<T>() : nullptr;
     const FusedRelu relu = ReluOf(*this, args.fused);
     if (bias != nullptr || relu.on) AddColumnBiasRelu<T>(m, n, bias, relu, y);
   });
@@ -126,19 +126,19 @@ void InnerProduct::Backward(const BackwardArgs& args) const {
       MaskByOutput<T>(m * n, relu.slope, args.outputs[0].data<T>(), dy, masked);
       dy = masked;
     }
-    if (!args.learned_grads[0].empty()) {
-      T* dweight = args.learned_grads[0].data<T>();
+    if (!args.parameter_grads[0].empty()) {
+      T* dweight = args.parameter_grads[0].data<T>();
       if (transpose) {
         Gemm<T>(threads, true, false, k, n, m, T(1), x, k, dy, n, T(1), dweight, n);
       } else {
         Gemm<T>(threads, true, false, n, k, m, T(1), dy, n, x, k, T(1), dweight, k);
       }
     }
-    if (ip_.bias_term() && !args.learned_grads[1].empty()) {
-      AddColumnSums<T>(m, n, dy, args.learned_grads[1].data<T>());
+    if (ip_.bias_term() && !args.parameter_grads[1].empty()) {
+      AddColumnSums<T>(m, n, dy, args.parameter_grads[1].data<T>());
     }
     if (!args.input_grads[0].empty()) {
-      Gemm<T>(threads, false, transpose, m, k, n, T(1), dy, n, args.learned[0].data<T>(),
+      Gemm<T>(threads, false, transpose, m, k, n, T(1), dy, n, args.parameters[0].data<T>(),
               transpose ? n : k, T(0), args.input_grads[0].data<T>(), k);
     }
   });
@@ -170,8 +170,8 @@ void RegisterInnerProduct(Registry& registry) {
   type.input_docs = {
       "x: axes before `axis` count rows, M; those from it on are one row of K elements"};
   type.output_docs = {"y: the axes of x before `axis`, then num_output"};
-  type.learned_docs = {"weight: num_output x K; K x num_output with `transpose`",
-                       "bias: num_output; only with bias_term"};
+  type.parameter_docs = {"weight: num_output x K; K x num_output with `transpose`",
+                         "bias: num_output; only with bias_term"};
   type.differences = {
       "The weights of a file must have as many elements as the layer's; Caffe does not look.",
       "relu and negative_slope are IntelCaffe's fused ReLU."};

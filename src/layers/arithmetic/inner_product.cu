@@ -52,10 +52,10 @@ void CudaInnerProductForward(const Layer& layer, const ForwardArgs& args) {
   const Sizes s(layer, x.shape(), args.fused);
   void* y = args.outputs[0].raw();
   CudaGemm(queue, x.dtype(), false, !s.transpose, s.rows, s.columns, s.depth, x.raw(), s.depth,
-           args.learned[0].raw(), s.transpose ? s.columns : s.depth, 0, y, s.columns);
+           args.parameters[0].raw(), s.transpose ? s.columns : s.depth, 0, y, s.columns);
   if (!s.bias && !s.relu.on) return;
   DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
-    AddBiasRelu(queue, s, s.bias ? Elements<T>(args.learned[1]) : nullptr, static_cast<T*>(y));
+    AddBiasRelu(queue, s, s.bias ? Elements<T>(args.parameters[1]) : nullptr, static_cast<T*>(y));
   });
 }
 
@@ -87,8 +87,8 @@ void CudaInnerProductBackward(const Layer& layer, const BackwardArgs& args) {
   const DType dtype = x.dtype();
   const Sizes s(layer, x.shape(), args.fused);
   const void* dy = MaskedGradient(queue, s, args);
-  if (!args.learned_grads[0].empty()) {
-    void* dweight = args.learned_grads[0].raw();
+  if (!args.parameter_grads[0].empty()) {
+    void* dweight = args.parameter_grads[0].raw();
     if (s.transpose) {
       CudaGemm(queue, dtype, true, false, s.depth, s.columns, s.rows, x.raw(), s.depth, dy,
                s.columns, 1, dweight, s.columns);
@@ -97,16 +97,16 @@ void CudaInnerProductBackward(const Layer& layer, const BackwardArgs& args) {
                s.depth, 1, dweight, s.depth);
     }
   }
-  if (s.bias && !args.learned_grads[1].empty()) {
+  if (s.bias && !args.parameter_grads[1].empty()) {
     DispatchCudaFloat(dtype, [&]<typename T>(T) {
       AddColumnSums(queue, s.rows, s.columns, s.columns, static_cast<const T*>(dy),
-                    Elements<T>(args.learned_grads[1]));
+                    Elements<T>(args.parameter_grads[1]));
     });
   }
   if (!args.input_grads[0].empty()) {
     CudaGemm(queue, dtype, false, s.transpose, s.rows, s.depth, s.columns, dy, s.columns,
-             args.learned[0].raw(), s.transpose ? s.columns : s.depth, 0, args.input_grads[0].raw(),
-             s.depth);
+             args.parameters[0].raw(), s.transpose ? s.columns : s.depth, 0,
+             args.input_grads[0].raw(), s.depth);
   }
 }
 

@@ -41,9 +41,9 @@ struct State final : PackedProductState {
 void Forward(const Layer& layer, const ForwardArgs& args) {
   // Packing takes longer than a product of few rows.
   if (!args.weights_fixed) return layer.Forward(args);
-  const float* bias = args.learned.size() > 1 ? args.learned[1].data<float>() : nullptr;
+  const float* bias = args.parameters.size() > 1 ? args.parameters[1].data<float>() : nullptr;
   static_cast<State*>(args.implementation_state)
-      ->product.Forward(args.inputs[0].raw(), args.learned[0].data<float>(), bias,
+      ->product.Forward(args.inputs[0].raw(), args.parameters[0].data<float>(), bias,
                         args.outputs[0].data<float>(), true, args.scratch);
 }
 

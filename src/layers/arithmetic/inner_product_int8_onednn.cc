@@ -64,8 +64,8 @@ void Forward(const Layer& layer, const ForwardArgs& args, bool bytes_in) {
                  bytes);
     x = bytes;
   }
-  const float* bias = LayerOf(layer).has_bias() ? args.learned[1].data<float>() : nullptr;
-  product.Forward(x, args.learned[0].data<float>(), bias, args.outputs[0].data<float>(),
+  const float* bias = LayerOf(layer).has_bias() ? args.parameters[1].data<float>() : nullptr;
+  product.Forward(x, args.parameters[0].data<float>(), bias, args.outputs[0].data<float>(),
                   args.weights_fixed, scratch);
 }
 

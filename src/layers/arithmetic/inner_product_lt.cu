@@ -74,8 +74,8 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
   const ConstTensorView& x = args.inputs[0];
   const InnerProductSizes s(layer, x.shape(), args.fused);
   const LtPointers pointers{.a = x.raw(),
-                            .b = args.learned[0].raw(),
-                            .bias = s.bias ? args.learned[1].raw() : nullptr,
+                            .b = args.parameters[0].raw(),
+                            .bias = s.bias ? args.parameters[1].raw() : nullptr,
                             .c = args.outputs[0].raw()};
   LtProductConfig config = ConfigOf(s, x.dtype());
   config.tf32 = queue.tf32();

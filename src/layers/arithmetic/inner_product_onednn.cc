@@ -32,9 +32,9 @@ struct State final : PackedProductState {
 };
 
 void Forward(const Layer& layer, const ForwardArgs& args) {
-  const float* bias = LayerOf(layer).has_bias() ? args.learned[1].data<float>() : nullptr;
+  const float* bias = LayerOf(layer).has_bias() ? args.parameters[1].data<float>() : nullptr;
   static_cast<State*>(args.implementation_state)
-      ->product.Forward(args.inputs[0].data<float>(), args.learned[0].data<float>(), bias,
+      ->product.Forward(args.inputs[0].data<float>(), args.parameters[0].data<float>(), bias,
                         args.outputs[0].data<float>(), args.weights_fixed, args.scratch);
 }
 

@@ -17,7 +17,7 @@ enum Operand : size_t { kA, kB, kC };
 // repeated. Axes that are contiguous in all three operands are merged.
 struct BatchAxes {
   struct Axis {
-    int64_t extent = 1;
+    int64_t length = 1;
     std::array<int64_t, 3> step{};
   };
 
@@ -41,9 +41,9 @@ struct BatchAxes {
     if (size > 0) {
       Axis& last = axes[size - 1];
       bool runs_on = true;
-      for (size_t r = 0; r < 3; ++r) runs_on &= last.step[r] == axis.extent * axis.step[r];
+      for (size_t r = 0; r < 3; ++r) runs_on &= last.step[r] == axis.length * axis.step[r];
       if (runs_on) {
-        last = {last.extent * axis.extent, axis.step};
+        last = {last.length * axis.length, axis.step};
         return;
       }
     }
@@ -72,7 +72,7 @@ size_t AxisOfCalls(const BatchAxes& batch, Operand target) {
   size_t best = batch.size;
   for (size_t a = 0; a < batch.size; ++a) {
     if (batch.axes[a].step[target] == 0) continue;
-    if (best == batch.size || batch.axes[a].extent > batch.axes[best].extent) best = a;
+    if (best == batch.size || batch.axes[a].length > batch.axes[best].length) best = a;
   }
   return best;
 }
@@ -81,9 +81,9 @@ void Multiply(const CudaQueue& queue, DType dtype, const BatchAxes& batch, const
   const size_t inner = AxisOfCalls(batch, p.target.operand);
   const BatchAxes::Axis whole = inner < batch.size ? batch.axes[inner] : BatchAxes::Axis{};
   int64_t calls = 1;
-  for (size_t a = 0; a < batch.size; ++a) calls *= a == inner ? 1 : batch.axes[a].extent;
+  for (size_t a = 0; a < batch.size; ++a) calls *= a == inner ? 1 : batch.axes[a].length;
   const auto stride = [&](const Matrices& x) { return whole.step[x.operand] * x.elements; };
-  const CudaBatch strides{whole.extent, stride(p.left), stride(p.right), stride(p.target), p.scale};
+  const CudaBatch strides{whole.length, stride(p.left), stride(p.right), stride(p.target), p.scale};
   for (int64_t call = 0; call < calls; ++call) {
     std::array<int64_t, 3> at{};
     bool again = false;  // the target has been written
@@ -91,8 +91,8 @@ void Multiply(const CudaQueue& queue, DType dtype, const BatchAxes& batch, const
     for (size_t a = batch.size; a-- > 0;) {
       const BatchAxes::Axis& axis = batch.axes[a];
       if (a == inner) continue;
-      const int64_t place = rest % axis.extent;
-      rest /= axis.extent;
+      const int64_t place = rest % axis.length;
+      rest /= axis.length;
       for (size_t r = 0; r < 3; ++r) at[r] += place * axis.step[r];
       again |= place > 0 && axis.step[p.target.operand] == 0;
     }

@@ -44,9 +44,9 @@ inline MatMulSize MatMulSizeOf(const Layer& layer, const Shape& a, const Shape& 
   const Shape& shorter = batch_a.axes() >= batch_b.axes() ? batch_b : batch_a;
   for (int i = 1; i <= shorter.axes(); ++i) {
     const int axis = batch.axes() - i;
-    const int64_t extent = shorter[shorter.axes() - i];
-    if (batch[axis] == 1) batch = batch.With(axis, extent);
-    if (extent != batch[axis] && extent != 1) fail("axes before the last two must be equal, or 1");
+    const int64_t size = shorter[shorter.axes() - i];
+    if (batch[axis] == 1) batch = batch.With(axis, size);
+    if (size != batch[axis] && size != 1) fail("axes before the last two must be equal, or 1");
   }
   return {a[a_rows], b[b_columns], a[a_columns], batch, batch_a, batch_b};
 }
@@ -57,11 +57,11 @@ inline int64_t MatrixOf(const Shape& batch, const Shape& own, int64_t at) {
   int64_t matrix = 0;
   int64_t step = 1;
   for (int i = 1; i <= own.axes(); ++i) {
-    const int64_t extent = batch[batch.axes() - i];
+    const int64_t size = batch[batch.axes() - i];
     const int64_t mine = own[own.axes() - i];
-    if (mine > 1) matrix += at % extent * step;
+    if (mine > 1) matrix += at % size * step;
     step *= mine;
-    at /= extent;
+    at /= size;
   }
   return matrix;
 }

@@ -20,21 +20,21 @@ class Parameter final : public Layer {
     LayerInfo info;
     info.outputs = {{shape_, context.dtype}};
     info.constant = true;
-    info.learned = {{.role = "value", .shape = shape_}};
+    info.parameters = {{.role = "value", .shape = shape_}};
     return info;
   }
 
   void Forward(const ForwardArgs& args) const override {
     DispatchFloat(args.outputs[0].dtype(), [&]<typename T>(T) {
-      std::ranges::copy(args.learned[0].span<T>(), args.outputs[0].data<T>());
+      std::ranges::copy(args.parameters[0].span<T>(), args.outputs[0].data<T>());
     });
   }
 
   void Backward(const BackwardArgs& args) const override {
-    if (args.learned_grads[0].empty()) return;
+    if (args.parameter_grads[0].empty()) return;
     DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
       const T* dy = args.output_grads[0].data<T>();
-      T* sum = args.learned_grads[0].data<T>();
+      T* sum = args.parameter_grads[0].data<T>();
       for (int64_t i = 0; i < shape_.count(); ++i) sum[i] += dy[i];
     });
   }
@@ -63,7 +63,7 @@ void RegisterParameter(Registry& registry) {
   type.summary = "A parameter blob as a top, for layers that take their weights as bottoms.";
   type.formula = "y = value";
   type.output_docs = {"y: parameter_param.shape"};
-  type.learned_docs = {"value: parameter_param.shape, zeros at first"};
+  type.parameter_docs = {"value: parameter_param.shape, zeros at first"};
   type.differences = {"A missing shape is an error; Caffe makes a scalar."};
   type.param_fields = {"parameter_param"};
   type.inputs = {0, 0};

@@ -83,7 +83,7 @@ class PositionEmbedding final : public Layer {
     info.reach = ReachFromAxis(context.inputs[0].shape.CanonicalAxis(Position().axis()));
     info.in_place = true;
     if (Learns()) {
-      info.learned = {{"embedding", Shape{most > 0 ? most : e.positions, e.features}, Filler()}};
+      info.parameters = {{"embedding", Shape{most > 0 ? most : e.positions, e.features}, Filler()}};
     }
     return info;
   }
@@ -103,7 +103,7 @@ class PositionEmbedding final : public Layer {
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* table = nullptr;
       if (Learns()) {
-        table = args.learned[0].data<T>();
+        table = args.parameters[0].data<T>();
       } else {
         T* sinusoids = ScratchCutter(args.scratch).Take<T>(e.positions * e.features);
         FillSinusoids(e, sinusoids);
@@ -116,10 +116,10 @@ class PositionEmbedding final : public Layer {
 
   void Backward(const BackwardArgs& args) const override {
     const ConstTensorView& dy = args.output_grads[0];
-    if (Learns() && !args.learned_grads[0].empty()) {
+    if (Learns() && !args.parameter_grads[0].empty()) {
       const PositionSize e = PositionSizeOf(*this, dy.shape());
       DispatchFloat(dy.dtype(), [&]<typename T>(T) {
-        T* sums = args.learned_grads[0].data<T>();
+        T* sums = args.parameter_grads[0].data<T>();
         const int64_t each = std::max<int64_t>(1, e.outer * e.middle * e.features);
         ParallelFor(args.context.threads(), e.positions, std::max<int64_t>(1, kGrain / each),
                     [&](int64_t begin, int64_t end, int) {
@@ -185,7 +185,7 @@ void RegisterPositionEmbedding(Registry& registry) {
       "x: N x P x F: positions along axis, features along the last axis; other axes "
       "may lie between and before"};
   type.output_docs = {"y: the shape of x"};
-  type.learned_docs = {"embedding: max_length x F; with kind LEARNED only"};
+  type.parameter_docs = {"embedding: max_length x F; with kind LEARNED only"};
   type.origin = "Crema";
   type.param_fields = {"position_embedding_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const PositionEmbedding>(p); };

@@ -79,22 +79,22 @@ class Reduction final : public Layer {
   }
 
   void Forward(const ForwardArgs& args) const override {
-    const Sizes extent = SizesOf(args.inputs[0].shape());
+    const Sizes sizes = SizesOf(args.inputs[0].shape());
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* x = args.inputs[0].data<T>();
       T* y = args.outputs[0].data<T>();
       const int threads = args.context.threads();
-      const double factor = Factor(extent);
-      if (extent.rows == 1) {
+      const double factor = Factor(sizes);
+      if (sizes.rows == 1) {
         y[0] = static_cast<T>(
-            factor * OrderedSum(threads, extent.length, kGrain, [&](int64_t begin, int64_t end) {
+            factor * OrderedSum(threads, sizes.length, kGrain, [&](int64_t begin, int64_t end) {
               return Fold(operation_, x + begin, end - begin);
             }));
         return;
       }
-      ParallelFor(threads, extent.rows, RowGrain(extent), [&](int64_t begin, int64_t end, int) {
+      ParallelFor(threads, sizes.rows, RowGrain(sizes), [&](int64_t begin, int64_t end, int) {
         for (int64_t r = begin; r < end; ++r) {
-          y[r] = static_cast<T>(factor * Fold(operation_, x + r * extent.length, extent.length));
+          y[r] = static_cast<T>(factor * Fold(operation_, x + r * sizes.length, sizes.length));
         }
       });
     });
@@ -102,7 +102,7 @@ class Reduction final : public Layer {
 
   void Backward(const BackwardArgs& args) const override {
     const TensorView& input_grad = args.input_grads[0];
-    const Sizes extent = SizesOf(input_grad.shape());
+    const Sizes sizes = SizesOf(input_grad.shape());
     DispatchFloat(input_grad.dtype(), [&]<typename T>(T) {
       const T* x = ReadsInput() ? args.inputs[0].data<T>() : nullptr;
       const T* dy = args.output_grads[0].data<T>();
@@ -111,10 +111,10 @@ class Reduction final : public Layer {
       ParallelFor(args.context.threads(), input_grad.count(), kGrain,
                   [&](int64_t begin, int64_t end, int) {
                     for (int64_t at = begin; at < end;) {
-                      const int64_t row = at / extent.length;
-                      const int64_t stop = std::min(end, (row + 1) * extent.length);
+                      const int64_t row = at / sizes.length;
+                      const int64_t stop = std::min(end, (row + 1) * sizes.length);
                       Unfold(operation_, x == nullptr ? nullptr : x + at,
-                             static_cast<T>(Factor(extent)) * dy[row], dx + at, stop - at);
+                             static_cast<T>(Factor(sizes)) * dy[row], dx + at, stop - at);
                       at = stop;
                     }
                   });
@@ -140,15 +140,15 @@ class Reduction final : public Layer {
     return {shape.count(0, axis), shape.count(axis)};
   }
 
-  static int64_t RowGrain(const Sizes& extent) {
-    return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, extent.length));
+  static int64_t RowGrain(const Sizes& sizes) {
+    return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, sizes.length));
   }
 
   // Returns the factor of the sum. The mean of no elements is 0.
-  double Factor(const Sizes& extent) const {
+  double Factor(const Sizes& sizes) const {
     const double coeff = param().reduction_param().coeff();
     if (operation_ != ReductionParameter::MEAN) return coeff;
-    return coeff / static_cast<double>(std::max<int64_t>(1, extent.length));
+    return coeff / static_cast<double>(std::max<int64_t>(1, sizes.length));
   }
 
   const ReductionParameter::ReductionOp operation_;

@@ -33,8 +33,8 @@ class Scale final : public Layer, public ChannelAffine {
     CoveredSize(*this, x, small, Covered());
     LayerInfo info;
     info.outputs = {context.inputs[0]};
-    if (learns) info.learned.push_back({"scale", small, Filler()});
-    if (HasBias()) info.learned.push_back({"bias", small, param().scale_param().bias_filler()});
+    if (learns) info.parameters.push_back({"scale", small, Filler()});
+    if (HasBias()) info.parameters.push_back({"bias", small, param().scale_param().bias_filler()});
     SetReach(x, Covered(), learns ? nullptr : &small, &info);
     info.backward_reads_input.assign(context.inputs.size(), true);
     return info;
@@ -42,8 +42,8 @@ class Scale final : public Layer, public ChannelAffine {
 
   void Forward(const ForwardArgs& args) const override {
     const bool learns = args.inputs.size() == 1;
-    const ConstTensorView& scale = learns ? args.learned[0] : args.inputs[1];
-    const BroadcastShape extent =
+    const ConstTensorView& scale = learns ? args.parameters[0] : args.inputs[1];
+    const BroadcastShape sizes =
         CoveredSize(*this, args.inputs[0].shape(), scale.shape(), Covered());
     const int threads = args.context.threads();
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
@@ -51,10 +51,11 @@ class Scale final : public Layer, public ChannelAffine {
       T* y = args.outputs[0].data<T>();
       if (HasBias()) {
         const auto apply = [](T v, T, T s, T b) { return v * s + b; };
-        Broadcast(threads, extent, apply, x, x, y, scale.data<T>(), args.learned.back().data<T>());
+        Broadcast(threads, sizes, apply, x, x, y, scale.data<T>(),
+                  args.parameters.back().data<T>());
       } else {
         const auto apply = [](T v, T, T s) { return v * s; };
-        Broadcast(threads, extent, apply, x, x, y, scale.data<T>());
+        Broadcast(threads, sizes, apply, x, x, y, scale.data<T>());
       }
     });
   }
@@ -64,10 +65,10 @@ class Scale final : public Layer, public ChannelAffine {
     return param().bottom_size() == 1 && p.axis() == 1 && p.num_axes() == 1;
   }
   size_t AffineBlobs() const override { return HasBias() ? 2 : 1; }
-  void ReadChannelAffine(std::span<const ConstTensorView> learned, std::span<double> factor,
+  void ReadChannelAffine(std::span<const ConstTensorView> parameters, std::span<double> factor,
                          std::span<double> shift) const override {
-    const float* scale = learned[0].data<float>();
-    const float* bias = HasBias() ? learned[1].data<float>() : nullptr;
+    const float* scale = parameters[0].data<float>();
+    const float* bias = HasBias() ? parameters[1].data<float>() : nullptr;
     for (size_t c = 0; c < factor.size(); ++c) {
       factor[c] = static_cast<double>(scale[c]);
       shift[c] = bias == nullptr ? 0 : static_cast<double>(bias[c]);
@@ -76,9 +77,9 @@ class Scale final : public Layer, public ChannelAffine {
 
   void Backward(const BackwardArgs& args) const override {
     const bool learns = args.inputs.size() == 1;
-    const ConstTensorView& scale = learns ? args.learned[0] : args.inputs[1];
-    const TensorView& dscale = learns ? args.learned_grads[0] : args.input_grads[1];
-    const BroadcastShape extent =
+    const ConstTensorView& scale = learns ? args.parameters[0] : args.inputs[1];
+    const TensorView& dscale = learns ? args.parameter_grads[0] : args.input_grads[1];
+    const BroadcastShape sizes =
         CoveredSize(*this, args.inputs[0].shape(), scale.shape(), Covered());
     const int threads = args.context.threads();
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
@@ -87,15 +88,15 @@ class Scale final : public Layer, public ChannelAffine {
       if (!dscale.empty()) {
         if (!learns) std::memset(dscale.raw(), 0, dscale.bytes());
         const auto product = [](T d, T v) { return d * v; };
-        AddBroadcastSums(threads, extent, product, dy, x, dscale.data<T>());
+        AddBroadcastSums(threads, sizes, product, dy, x, dscale.data<T>());
       }
-      if (HasBias() && !args.learned_grads.back().empty()) {
+      if (HasBias() && !args.parameter_grads.back().empty()) {
         const auto first = [](T d, T) { return d; };
-        AddBroadcastSums(threads, extent, first, dy, dy, args.learned_grads.back().data<T>());
+        AddBroadcastSums(threads, sizes, first, dy, dy, args.parameter_grads.back().data<T>());
       }
       if (!args.input_grads[0].empty()) {
         const auto apply = [](T d, T, T s) { return d * s; };
-        Broadcast(threads, extent, apply, dy, dy, args.input_grads[0].data<T>(), scale.data<T>());
+        Broadcast(threads, sizes, apply, dy, dy, args.input_grads[0].data<T>(), scale.data<T>());
       }
     });
   }
@@ -131,7 +132,7 @@ void ForwardBlocked(const Layer& layer, const ForwardArgs& args) {
   const auto channels = static_cast<size_t>(shape[1]);
   double* factor = ScratchCutter(args.scratch).Take<double>(2 * shape[1]);
   double* shift = factor + channels;
-  static_cast<const Scale&>(layer).ReadChannelAffine(args.learned, {factor, channels},
+  static_cast<const Scale&>(layer).ReadChannelAffine(args.parameters, {factor, channels},
                                                      {shift, channels});
   GroupNormalize(args.context.threads(), BlockedChannelLayout(shape), args.inputs[0].data<float>(),
                  nullptr, factor, shift, args.outputs[0].data<float>());
@@ -148,16 +149,16 @@ void BackwardBlocked(const Layer&, const BackwardArgs& args) {
   const int threads = args.context.threads();
   double* sums = ScratchCutter(args.scratch).Take<double>(shape[1]);
   const float* dy = args.output_grads[0].data<float>();
-  if (!args.learned_grads[0].empty()) {
+  if (!args.parameter_grads[0].empty()) {
     GroupDots(threads, channels, dy, args.inputs[0].data<float>(), sums);
-    AddSums(sums, args.learned_grads[0]);
+    AddSums(sums, args.parameter_grads[0]);
   }
-  if (args.learned_grads.size() > 1 && !args.learned_grads[1].empty()) {
+  if (args.parameter_grads.size() > 1 && !args.parameter_grads[1].empty()) {
     GroupSums(threads, channels, dy, sums);
-    AddSums(sums, args.learned_grads[1]);
+    AddSums(sums, args.parameter_grads[1]);
   }
   if (args.input_grads[0].empty()) return;
-  const float* scale = args.learned[0].data<float>();
+  const float* scale = args.parameters[0].data<float>();
   std::copy_n(scale, shape[1], sums);
   GroupNormalize(threads, channels, dy, nullptr, sums, nullptr, args.input_grads[0].data<float>());
 }
@@ -183,9 +184,9 @@ void ForwardBF16(const Layer&, const ForwardArgs& args) {
   const ChannelBlocks blocks = BlocksOf(args.inputs[0].shape());
   float* zeros = ScratchCutter(args.scratch).Take<float>(blocks.channels);
   std::fill_n(zeros, blocks.channels, 0.0F);
-  const float* shift = args.learned.size() > 1 ? args.learned[1].data<float>() : zeros;
+  const float* shift = args.parameters.size() > 1 ? args.parameters[1].data<float>() : zeros;
   NormalizeChannels(args.context.threads(), blocks, args.inputs[0].data<BFloat16>(), zeros,
-                    args.learned[0].data<float>(), shift, {}, args.outputs[0].data<BFloat16>());
+                    args.parameters[0].data<float>(), shift, {}, args.outputs[0].data<BFloat16>());
 }
 
 void BackwardBF16(const Layer&, const BackwardArgs& args) {
@@ -197,17 +198,17 @@ void BackwardBF16(const Layer&, const BackwardArgs& args) {
   const NormalizedGradsOf<BFloat16> grads{.x = args.inputs[0].data<BFloat16>(),
                                           .dy = args.output_grads[0].data<BFloat16>(),
                                           .center = zeros};
-  const bool shifts = args.learned_grads.size() > 1 && !args.learned_grads[1].empty();
-  if (!args.learned_grads[0].empty() || shifts) {
+  const bool shifts = args.parameter_grads.size() > 1 && !args.parameter_grads[1].empty();
+  if (!args.parameter_grads[0].empty() || shifts) {
     double* sums = cutter.Take<double>(2 * blocks.channels);
     double* products = sums + blocks.channels;
     NormalizedSums(threads, blocks, grads, sums, products,
                    cutter.Take<double>(ChannelSumsScratch(blocks)));
-    if (!args.learned_grads[0].empty()) AddSums(products, args.learned_grads[0]);
-    if (shifts) AddSums(sums, args.learned_grads[1]);
+    if (!args.parameter_grads[0].empty()) AddSums(products, args.parameter_grads[0]);
+    if (shifts) AddSums(sums, args.parameter_grads[1]);
   }
   if (args.input_grads[0].empty()) return;
-  NormalizeChannels(threads, blocks, grads.dy, zeros, args.learned[0].data<float>(), zeros, {},
+  NormalizeChannels(threads, blocks, grads.dy, zeros, args.parameters[0].data<float>(), zeros, {},
                     args.input_grads[0].data<BFloat16>());
 }
 
@@ -266,8 +267,8 @@ void RegisterScale(Registry& registry) {
   type.input_docs = {"x: any shape that has the covered axes",
                      "s (optional): the shape of x from axis on, or a scalar"};
   type.output_docs = {"y: the shape of x"};
-  type.learned_docs = {"scale: the covered axes of x; with one bottom only",
-                       "bias: the shape of the scale; with bias_term only"};
+  type.parameter_docs = {"scale: the covered axes of x; with one bottom only",
+                         "bias: the shape of the scale; with bias_term only"};
   type.differences = {
       "In place, Caffe keeps a copy of its input; here the top has separate memory."};
   type.param_fields = {"scale_param"};

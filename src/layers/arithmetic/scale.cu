@@ -75,12 +75,13 @@ T* SmallGradient(const GpuBackward<T>& args) {
 }
 template <typename Args>
 BroadcastShape SizesOf(const Layer& layer, const Args& args, const CoveredAxes& covered) {
-  const Shape& small = args.inputs.size() == 1 ? args.learned[0].shape() : args.inputs[1].shape();
+  const Shape& small =
+      args.inputs.size() == 1 ? args.parameters[0].shape() : args.inputs[1].shape();
   return CoveredSize(layer, args.inputs[0].shape(), small, covered);
 }
 size_t SumScratch(const OpDesc& query, const CoveredAxes& covered) {
   const std::span<const BlobSpec> inputs = query.context.inputs;
-  const Shape& small = inputs.size() == 1 ? query.info.learned[0].shape : inputs[1].shape;
+  const Shape& small = inputs.size() == 1 ? query.info.parameters[0].shape : inputs[1].shape;
   return BroadcastSumScratch(CoveredSize(query.layer, inputs[0].shape, small, covered));
 }
 
@@ -97,7 +98,7 @@ struct GpuScale {
 
   template <typename T>
   static void Forward(const Layer& layer, const GpuForward<T>& args) {
-    const T* bias = HasBias(layer) ? args.w(args.learned.size() - 1) : nullptr;
+    const T* bias = HasBias(layer) ? args.w(args.parameters.size() - 1) : nullptr;
     ScaleElements(args.queue, Sizes(layer, args), args.x(), Small(args), bias, args.y());
   }
 
@@ -105,7 +106,7 @@ struct GpuScale {
   static void Backward(const Layer& layer, const GpuBackward<T>& args) {
     const BroadcastShape e = Sizes(layer, args);
     T* dscale = SmallGradient(args);
-    T* dbias = HasBias(layer) ? args.dw(args.learned_grads.size() - 1) : nullptr;
+    T* dbias = HasBias(layer) ? args.dw(args.parameter_grads.size() - 1) : nullptr;
     if (kLast) {
       AddGradientsLast(args, dscale, dbias);
     } else {

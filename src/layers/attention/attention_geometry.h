@@ -41,11 +41,11 @@ AttentionSize AttentionSizeOf(const Layer& layer, std::span<const BlobSpec> inpu
 AttentionSize AttentionSizeOf(const Layer& layer, std::span<const ConstTensorView> inputs);
 
 // Returns the factor on products of queries and keys.
-double AttentionScale(const Layer& layer, const AttentionSize& extent);
+double AttentionScale(const Layer& layer, const AttentionSize& sizes);
 
 // Returns the strides of the mask along item, head, query and key; 0 for a broadcast axis. Throws
 // unless the mask has 2 to 4 axes that broadcast to N x heads x Tq x Tk; 3 axes are N x Tq x Tk.
-std::array<int64_t, 4> MaskStrides(const Layer& layer, const AttentionSize& extent,
+std::array<int64_t, 4> MaskStrides(const Layer& layer, const AttentionSize& sizes,
                                    const Shape& mask);
 
 }  // namespace crema

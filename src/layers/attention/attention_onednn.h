@@ -21,18 +21,18 @@ struct Block {
   int64_t queries = 0;
   int64_t keys = 0;
 };
-std::vector<Block> BlocksOf(const AttentionSize& extent, bool causal);
+std::vector<Block> BlocksOf(const AttentionSize& sizes, bool causal);
 
 inline bool IsCausal(const Layer& layer) { return layer.param().attention_param().causal(); }
 
 // Products of one thread, indexed by block.
 struct ForwardProducts {
-  ForwardProducts(const AttentionSize& extent, std::span<const Block> blocks);
+  ForwardProducts(const AttentionSize& sizes, std::span<const Block> blocks);
   size_t Scratch() const;
   std::vector<DenseProduct> scores, mixtures;
 };
 struct BackwardProducts {
-  BackwardProducts(const AttentionSize& extent, std::span<const Block> blocks);
+  BackwardProducts(const AttentionSize& sizes, std::span<const Block> blocks);
   size_t Scratch() const;
   std::vector<DenseProduct> probability, query, key, value;  // each gives the gradient of its name
 };

@@ -178,8 +178,9 @@ void CudaAddBiasRelu(const CudaQueue& queue, DType dtype, const CudaPlanes& plan
   });
 }
 
-const void* CudaBehindRelu(const CudaQueue& queue, const CudaConvScratch& scratch, FusedRelu relu,
-                           const BackwardArgs& args, size_t output, int64_t first, int64_t count) {
+const void* CudaReluGradient(const CudaQueue& queue, const CudaConvScratch& scratch, FusedRelu relu,
+                             const BackwardArgs& args, size_t output, int64_t first,
+                             int64_t count) {
   const void* dy = ElementAt(args.output_grads[output].raw(), scratch.dtype, first);
   if (!relu.on) return dy;
   const void* y = ElementAt(args.outputs[output].raw(), scratch.dtype, first);

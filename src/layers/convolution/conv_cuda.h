@@ -68,8 +68,8 @@ void CudaAddBiasRelu(const CudaQueue& queue, DType dtype, const CudaPlanes& plan
                      const void* bias, const void* sum, FusedRelu relu, void* y);
 // Returns dy of output `output`, `count` elements from `first` on. If there is a ReLU, the result
 // is masked by it and stored in scratch.masked.
-const void* CudaBehindRelu(const CudaQueue& queue, const CudaConvScratch& scratch, FusedRelu relu,
-                           const BackwardArgs& args, size_t output, int64_t first, int64_t count);
+const void* CudaReluGradient(const CudaQueue& queue, const CudaConvScratch& scratch, FusedRelu relu,
+                             const BackwardArgs& args, size_t output, int64_t first, int64_t count);
 // masked = dy where y > 0, slope * dy elsewhere.
 void CudaMaskByOutput(const CudaQueue& queue, DType dtype, int64_t count, float slope,
                       const void* y, const void* dy, void* masked);

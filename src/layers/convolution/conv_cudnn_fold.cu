@@ -33,10 +33,10 @@ const ChannelAffine* AffineOf(const Layer& layer) {
   return affine != nullptr && affine->IsChannelAffine(layer.param().phase()) ? affine : nullptr;
 }
 
-Step StepOf(const Layer& layer, std::span<const ConstTensorView> learned) {
+Step StepOf(const Layer& layer, std::span<const ConstTensorView> parameters) {
   const auto at = [&](int index) {
     return index == BatchNormRule::kNone ? nullptr
-                                         : Elements<float>(learned[static_cast<size_t>(index)]);
+                                         : Elements<float>(parameters[static_cast<size_t>(index)]);
   };
   Step step;
   if (const auto* norm = dynamic_cast<const BatchNormBase*>(&layer); norm != nullptr) {
@@ -51,7 +51,7 @@ Step StepOf(const Layer& layer, std::span<const ConstTensorView> learned) {
     return step;
   }
   step.scale = at(0);
-  if (learned.size() > 1) step.shift = at(1);
+  if (parameters.size() > 1) step.shift = at(1);
   return step;
 }
 
@@ -108,7 +108,7 @@ bool ConvFold::possible() const {
 void ConvFold::Make(const ForwardArgs& args) {
   if (made_) return;
   const CudaQueue& queue = BoundQueue(args.context);
-  const ConstTensorView& weight = args.learned[0];
+  const ConstTensorView& weight = args.parameters[0];
   const int64_t channels = weight.shape()[0];
   if (weight_.view().empty()) {
     Allocator& memory = args.context.allocator();
@@ -117,14 +117,14 @@ void ConvFold::Make(const ForwardArgs& args) {
     bias_ = Tensor(Shape{channels}, weight.dtype(), memory);
   }
   Steps all;
-  std::span<const ConstTensorView> learned = args.learned.subspan(has_bias_ ? 2 : 1);
+  std::span<const ConstTensorView> parameters = args.parameters.subspan(has_bias_ ? 2 : 1);
   for (const Layer* layer : layers_) {
     const size_t blobs = AffineOf(*layer)->AffineBlobs();
-    all.steps[all.count++] = StepOf(*layer, learned.first(blobs));
-    learned = learned.subspan(blobs);
+    all.steps[all.count++] = StepOf(*layer, parameters.first(blobs));
+    parameters = parameters.subspan(blobs);
   }
   DispatchCudaFloat(weight.dtype(), [&]<typename T>(T) {
-    const T* own = has_bias_ ? Elements<T>(args.learned[1]) : nullptr;
+    const T* own = has_bias_ ? Elements<T>(args.parameters[1]) : nullptr;
     FoldChannels(queue, channels, all, own, factor_.view().data<float>(),
                  Elements<T>(bias_.view()));
     FoldWeights(queue, weight.count(), weight.count() / channels, factor_.view().data<float>(),

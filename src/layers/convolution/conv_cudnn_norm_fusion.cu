@@ -38,7 +38,7 @@ void SumSquares(const CudaQueue& queue, const GroupLayout& channels, const T* y,
 
 // Masks d by the ReLU in place, and gives d and d * normal to be summed.
 template <typename T>
-struct BehindNormTerm {
+struct NormGradientTerm {
   struct Pair {
     float d, normal;
   };
@@ -59,12 +59,12 @@ struct BehindNormTerm {
 template <typename T>
 void MaskAndSum(const CudaQueue& queue, const GroupLayout& channels,
                 const CudnnConvMemory::Norm& norm, T* d, SumPair* scratch) {
-  const BehindNormTerm<T> term{.x = static_cast<const T*>(norm.x),
-                               .mean = norm.mean,
-                               .inverse = norm.inverse,
-                               .scale = norm.scale,
-                               .shift = norm.shift,
-                               .d = d};
+  const NormGradientTerm<T> term{.x = static_cast<const T*>(norm.x),
+                                 .mean = norm.mean,
+                                 .inverse = norm.inverse,
+                                 .scale = norm.scale,
+                                 .shift = norm.shift,
+                                 .d = d};
   float* dscale = norm.dscale;
   float* dshift = norm.dshift;
   SumGroups(queue, channels, term, scratch, [=] CREMA_HOST_DEVICE(int64_t c, SumPair pair) {
@@ -122,8 +122,8 @@ void SumOutput(const CudaQueue& queue, DType dtype, const GroupLayout& channels,
   });
 }
 
-void GradientBehindNorm(const CudaQueue& queue, DType dtype, const GroupLayout& channels,
-                        const CudnnConvMemory::Norm& norm, void* d, void* scratch) {
+void MaskNormGradient(const CudaQueue& queue, DType dtype, const GroupLayout& channels,
+                      const CudnnConvMemory::Norm& norm, void* d, void* scratch) {
   DispatchCudaFloat(dtype, [&]<typename T>(T) {
     MaskAndSum(queue, channels, norm, static_cast<T*>(d), static_cast<SumPair*>(scratch));
   });

@@ -43,8 +43,8 @@ void SumOutput(const CudaQueue& queue, DType dtype, const GroupLayout& channels,
                void* scratch, float* sums);
 // Masks d, the gradient of the normalised input, by the ReLU in place, and writes its sums to the
 // rows of FactorsGradientRow.
-void GradientBehindNorm(const CudaQueue& queue, DType dtype, const GroupLayout& channels,
-                        const CudnnConvMemory::Norm& norm, void* d, void* scratch);
+void MaskNormGradient(const CudaQueue& queue, DType dtype, const GroupLayout& channels,
+                      const CudnnConvMemory::Norm& norm, void* d, void* scratch);
 
 }  // namespace crema
 #endif

@@ -125,9 +125,10 @@ void CudnnConvState::Forward(const ForwardArgs& args) {
   ScratchCutter cutter(args.scratch);
   void* workspace = TakeWorkspace(spec, &cutter);
   if (fold_.any()) fold_.Make(args);
-  const void* weight = Filters(args.context, fold_.any() ? fold_.weight() : args.learned[0].raw(),
-                               args.weights_fixed, &cutter);
-  const void* own_bias = layer_.own_bias ? args.learned[1].raw() : nullptr;
+  const void* weight =
+      Filters(args.context, fold_.any() ? fold_.weight() : args.parameters[0].raw(),
+              args.weights_fixed, &cutter);
+  const void* own_bias = layer_.own_bias ? args.parameters[1].raw() : nullptr;
   const void* bias = fold_.any() ? fold_.bias() : own_bias;
   const NormFusion& norm_fusion = layer_.norm_fusion;
   void* normalized =
@@ -169,15 +170,15 @@ void CudnnConvState::AddBiasGradient(const CudaQueue& queue, const void* dy, dou
   });
 }
 
-void CudnnConvState::AddLearnedGradients(const BackwardArgs& args, size_t i, const void* dy,
-                                         const GradientScratch& scratch) {
+void CudnnConvState::AddParameterGradients(const BackwardArgs& args, size_t i, const void* dy,
+                                           const GradientScratch& scratch) {
   const CudaQueue& queue = BoundQueue(args.context);
   const CudnnConvSpec& spec = layer_.spec;
-  const TensorView& dbias = At(args.learned_grads, 1);
+  const TensorView& dbias = At(args.parameter_grads, 1);
   if (!dbias.empty()) {
     AddBiasGradient(queue, dy, scratch.sums, dbias);
   }
-  if (args.learned_grads[0].empty()) return;
+  if (args.parameter_grads[0].empty()) return;
   // Few cuDNN engines accumulate, so the gradient is computed in scratch.
   void* dweight = scratch.dweight;
   CudnnConvMemory memory =
@@ -185,11 +186,11 @@ void CudnnConvState::AddLearnedGradients(const BackwardArgs& args, size_t i, con
   NormalizeFor(queue, args.inputs, to_weights_.spec, scratch.normalized, &memory);
   Run(queue, memory, &to_weights_);
   if (layer_.TransposesFilters()) {
-    return FilterTranspose(spec).AddFromChannelsLast(queue, dweight, args.learned_grads[0].raw());
+    return FilterTranspose(spec).AddFromChannelsLast(queue, dweight, args.parameter_grads[0].raw());
   }
   DispatchCudaFloat(spec.dtype, [&]<typename T>(T) {
     AddTo(queue, spec.FilterCount(), static_cast<const T*>(dweight),
-          Elements<T>(args.learned_grads[0]));
+          Elements<T>(args.parameter_grads[0]));
   });
 }
 
@@ -207,7 +208,7 @@ void CudnnConvState::GiveToInput(const BackwardArgs& args, size_t i, const void*
   if (spec.norm_gradient) memory.norm = norm;
   Run(queue, memory, &to_input_);
   if (spec.norm_gradient) return;
-  GradientBehindNorm(queue, spec.dtype, layer_.InputGroups(), norm, dx, scratch.fused_sums);
+  MaskNormGradient(queue, spec.dtype, layer_.InputGroups(), norm, dx, scratch.fused_sums);
 }
 
 void CudnnConvState::Backward(const BackwardArgs& args) {
@@ -234,7 +235,7 @@ void CudnnConvState::Backward(const BackwardArgs& args) {
   const bool to_input =
       std::ranges::any_of(args.input_grads, [](const TensorView& dx) { return !dx.empty(); });
   const void* weight =
-      to_input ? Filters(args.context, args.learned[0].raw(), false, &cutter) : nullptr;
+      to_input ? Filters(args.context, args.parameters[0].raw(), false, &cutter) : nullptr;
   for (size_t i = 0; i < args.outputs.size() - norm_fusion.outputs(); ++i) {
     const void* dy = args.output_grads[i].raw();
     if (layer_.relu.on) {
@@ -242,7 +243,7 @@ void CudnnConvState::Backward(const BackwardArgs& args) {
                        args.outputs[i].raw(), dy, masked);
       dy = masked;
     }
-    AddLearnedGradients(args, i, dy, scratch);
+    AddParameterGradients(args, i, dy, scratch);
     if (!args.input_grads[i].empty()) GiveToInput(args, i, weight, dy, scratch);
   }
 }

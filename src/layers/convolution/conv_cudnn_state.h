@@ -49,8 +49,8 @@ class CudnnConvState final : public ImplementationState, public TunesEngines {
   };
   void AddBiasGradient(const CudaQueue& queue, const void* dy, double* sums,
                        const TensorView& dbias) const;
-  void AddLearnedGradients(const BackwardArgs& args, size_t i, const void* dy,
-                           const GradientScratch& scratch);
+  void AddParameterGradients(const BackwardArgs& args, size_t i, const void* dy,
+                             const GradientScratch& scratch);
   void GiveToInput(const BackwardArgs& args, size_t i, const void* weight, const void* dy,
                    const GradientScratch& scratch);
   // Does nothing without factors. Otherwise gives them to `memory` if `spec` normalises x, else

@@ -46,7 +46,7 @@ size_t ConvEpilogue::AffineBlobs() const {
   return blobs;
 }
 
-void ConvEpilogue::ReadAffine(std::span<const ConstTensorView> learned, std::span<float> factor,
+void ConvEpilogue::ReadAffine(std::span<const ConstTensorView> parameters, std::span<float> factor,
                               std::span<float> shift) const {
   std::vector<double> factors(factor.size(), 1);
   std::vector<double> shifts(factor.size(), 0);
@@ -54,8 +54,8 @@ void ConvEpilogue::ReadAffine(std::span<const ConstTensorView> learned, std::spa
   std::vector<double> s(factor.size());
   for (const Layer* layer : affine_) {
     const ChannelAffine& affine = *AffineOf(*layer);
-    affine.ReadChannelAffine(learned.first(affine.AffineBlobs()), f, s);
-    learned = learned.subspan(affine.AffineBlobs());
+    affine.ReadChannelAffine(parameters.first(affine.AffineBlobs()), f, s);
+    parameters = parameters.subspan(affine.AffineBlobs());
     for (size_t c = 0; c < f.size(); ++c) {
       factors[c] *= f[c];
       shifts[c] = shifts[c] * f[c] + s[c];
@@ -73,17 +73,17 @@ ConvEpilogueNumbers::ConvEpilogueNumbers(const OpDesc& query)
   shift_.resize(factor_.size());
 }
 
-ConvLearned ConvEpilogueNumbers::Read(const ForwardArgs& args) {
-  ConvLearned learned;
-  learned.weight = args.learned[0].data<float>();
-  if (has_bias_) learned.bias = args.learned[1].data<float>();
-  if (!epilogue_.affine()) return learned;
+ConvParameters ConvEpilogueNumbers::Read(const ForwardArgs& args) {
+  ConvParameters parameters;
+  parameters.weight = args.parameters[0].data<float>();
+  if (has_bias_) parameters.bias = args.parameters[1].data<float>();
+  if (!epilogue_.affine()) return parameters;
   if (!args.weights_fixed || !std::exchange(read_, true)) {
-    epilogue_.ReadAffine(args.learned.subspan(has_bias_ ? 2 : 1), factor_, shift_);
+    epilogue_.ReadAffine(args.parameters.subspan(has_bias_ ? 2 : 1), factor_, shift_);
   }
-  learned.factor = factor_.data();
-  learned.shift = shift_.data();
-  return learned;
+  parameters.factor = factor_.data();
+  parameters.shift = shift_.data();
+  return parameters;
 }
 
 }  // namespace crema

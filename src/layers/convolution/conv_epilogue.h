@@ -21,7 +21,7 @@ class ConvEpilogue {
   size_t AffineBlobs() const;  // parameters of the layers that scale and shift
   // Computes `factor` and `shift` per channel from the consecutive parameters of the layers: y =
   // factor[c] * x + shift[c].
-  void ReadAffine(std::span<const ConstTensorView> learned, std::span<float> factor,
+  void ReadAffine(std::span<const ConstTensorView> parameters, std::span<float> factor,
                   std::span<float> shift) const;
 
  private:
@@ -41,7 +41,7 @@ class ConvEpilogueNumbers {
   const ConvEpilogue& kind() const { return epilogue_; }
   // Returns weights, bias, and the factors and shifts of fused layers. Reads them in each pass
   // unless weights are fixed.
-  ConvLearned Read(const ForwardArgs& args);
+  ConvParameters Read(const ForwardArgs& args);
   // Returns the addend of the sum, in the type of the output; null without one.
   const void* AddedOf(const ForwardArgs& args) const {
     return epilogue_.sum() ? args.inputs.back().raw() : nullptr;

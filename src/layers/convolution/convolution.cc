@@ -35,8 +35,8 @@ LayerInfo Convolution::Infer(const InferContext& context) const {
   LayerInfo info;
   info.outputs.assign(context.inputs.size(), BlobSpec{output, context.inputs[0].dtype});
   info.reach = ReachFromAxis(g.channel_axis);
-  info.learned.push_back({"weight", ConvFilterShape(g), p.weight_filler()});
-  if (has_bias()) info.learned.push_back({"bias", Shape{g.out_channels}, p.bias_filler()});
+  info.parameters.push_back({"weight", ConvFilterShape(g), p.weight_filler()});
+  if (has_bias()) info.parameters.push_back({"bias", Shape{g.out_channels}, p.bias_filler()});
   info.backward_reads_input.assign(context.inputs.size(), true);
   info.backward_reads_output.assign(context.inputs.size(), ReluOf(*this, {}).on);
   info.macs = output.count() * g.GroupDepth() * static_cast<int64_t>(context.inputs.size());
@@ -58,8 +58,8 @@ void Convolution::Forward(const ForwardArgs& args) const {
   const FusedRelu relu = ReluOf(*this, args.fused);
   DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
     const int threads = args.context.threads();
-    const T* weight = args.learned[0].data<T>();
-    const T* bias = has_bias() ? args.learned[1].data<T>() : nullptr;
+    const T* weight = args.parameters[0].data<T>();
+    const T* bias = has_bias() ? args.parameters[1].data<T>() : nullptr;
     ScratchCutter cutter(args.scratch);
     const int workers = ParallelWorkers(threads, g.batch, 1);
     const int64_t piece = static_cast<int64_t>(ScratchBytes<T>(ConvColumnCount(g)) / sizeof(T));
@@ -95,9 +95,9 @@ void Convolution::Backward(const BackwardArgs& args) const {
   const FusedRelu relu = ReluOf(*this, args.fused);
   DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
     const int threads = args.context.threads();
-    const T* weight = args.learned[0].data<T>();
-    T* dweight = DataOrNull<T>(args.learned_grads[0]);
-    T* dbias = has_bias() ? DataOrNull<T>(args.learned_grads[1]) : nullptr;
+    const T* weight = args.parameters[0].data<T>();
+    T* dweight = DataOrNull<T>(args.parameter_grads[0]);
+    T* dbias = has_bias() ? DataOrNull<T>(args.parameter_grads[1]) : nullptr;
     const ConvBackwardWorkers<T> memory(g, g.out_channels, relu.on ? g.OutImage() : 0,
                                         ParallelWorkers(threads, g.batch, 1), args.scratch);
     for (size_t i = 0; i < args.inputs.size(); ++i) {

@@ -46,14 +46,14 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
   CudaConvScratch scratch = sizes.Scratch(relu, dtype, false);
   scratch.Take(args.scratch);
   const bool has_bias = layer.param().convolution_param().bias_term();
-  const void* bias = has_bias ? args.learned[1].raw() : nullptr;
+  const void* bias = has_bias ? args.parameters[1].raw() : nullptr;
   for (size_t i = 0; i < args.inputs.size(); ++i) {
     for (int64_t n = 0; n < sizes.g.batch; n += scratch.images) {
       const int64_t images = std::min(scratch.images, sizes.g.batch - n);
       const void* x = ElementAt(args.inputs[i].raw(), dtype, n * sizes.XImage());
       void* y = ElementAt(args.outputs[i].raw(), dtype, n * sizes.YImage());
       const auto pass = kTransposed ? &CudaConv::Transposed : &CudaConv::Product;
-      (conv.*pass)(scratch, images, x, args.learned[0].raw(), y);
+      (conv.*pass)(scratch, images, x, args.parameters[0].raw(), y);
     }
     CudaAddBiasRelu(queue, dtype, sizes.Outputs(sizes.g.batch), bias, nullptr, relu,
                     args.outputs[i].raw());
@@ -69,14 +69,14 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
   const FusedRelu relu = ReluOf(layer, args.fused);
   CudaConvScratch scratch = sizes.Scratch(relu, dtype, true);
   scratch.Take(args.scratch);
-  const TensorView& dweight = args.learned_grads[0];
-  const TensorView dbias = At(args.learned_grads, 1);
+  const TensorView& dweight = args.parameter_grads[0];
+  const TensorView dbias = At(args.parameter_grads, 1);
   for (size_t i = 0; i < args.inputs.size(); ++i) {
     for (int64_t n = 0; n < sizes.g.batch; n += scratch.images) {
       const int64_t images = std::min(scratch.images, sizes.g.batch - n);
       const void* x = ElementAt(args.inputs[i].raw(), dtype, n * sizes.XImage());
-      const void* dy = CudaBehindRelu(queue, scratch, relu, args, i, n * sizes.YImage(),
-                                      images * sizes.YImage());
+      const void* dy = CudaReluGradient(queue, scratch, relu, args, i, n * sizes.YImage(),
+                                        images * sizes.YImage());
       if (!dbias.empty()) {
         CudaAddBiasGradient(queue, dtype, sizes.Outputs(images), dy, dbias.raw());
       }
@@ -86,7 +86,7 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
       }
       if (!args.input_grads[i].empty()) {
         const auto pass = kTransposed ? &CudaConv::Product : &CudaConv::Transposed;
-        (conv.*pass)(scratch, images, dy, args.learned[0].raw(),
+        (conv.*pass)(scratch, images, dy, args.parameters[0].raw(),
                      ElementAt(args.input_grads[i].raw(), dtype, n * sizes.XImage()));
       }
     }

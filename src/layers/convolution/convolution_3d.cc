@@ -5,7 +5,7 @@
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "layers/convolution/convolution.h"
-#include "layers/learned_shapes.h"
+#include "layers/parameter_shapes.h"
 
 namespace crema {
 namespace {
@@ -63,13 +63,14 @@ void RegisterConvolution3D(Registry& registry) {
       "as Convolution with kernel (kernel_depth, kernel_size, kernel_size), stride "
       "(temporal_stride, stride, stride) and pad (temporal_pad, pad, pad)";
   type.input_docs = {"x: N x C x time x height x width"};
-  type.learned_docs = {"weight: num_output x C / group x kernel_depth x kernel_size x kernel_size",
-                       "bias: num_output; only with bias_term"};
+  type.parameter_docs = {
+      "weight: num_output x C / group x kernel_depth x kernel_size x kernel_size",
+      "bias: num_output; only with bias_term"};
   type.differences = {"Blobs of files are told by their sizes, since C3D's have ones added."};
   type.origin = "C3D";
   type.unread_fields = {"convolution_param.coeff", "convolution_param.fusion_type"};
   type.adapt_blobs = [](const LayerParameter&, const LayerInfo& info,
-                        std::vector<BlobProto>* blobs) { GiveLearnedShapes(info, blobs); };
+                        std::vector<BlobProto>* blobs) { GiveParameterShapes(info, blobs); };
   type.make = [](const LayerParameter& p) { return std::make_unique<const Convolution3D>(p); };
   const auto sample = [](std::string name, const std::string& fields, std::vector<int64_t> shape) {
     return LayerSample{.name = std::move(name),

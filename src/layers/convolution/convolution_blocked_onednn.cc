@@ -125,10 +125,10 @@ BlockedConvGrads BlockedGradsOf(const Layer& layer, const BackwardArgs& args) {
   grads.dy = args.output_grads[0].raw();
   grads.y_stride = args.outputs[0].image_stride();
   grads.dy_stride = args.output_grads[0].image_stride();
-  grads.weight = args.learned[0].data<float>();
+  grads.weight = args.parameters[0].data<float>();
   grads.dx = args.input_grads[0].raw();
-  grads.dweight = floats_or_null(args.learned_grads[0]);
-  grads.dbias = convolution.has_bias() ? floats_or_null(args.learned_grads[1]) : nullptr;
+  grads.dweight = floats_or_null(args.parameter_grads[0]);
+  grads.dbias = convolution.has_bias() ? floats_or_null(args.parameter_grads[1]) : nullptr;
   return grads;
 }
 

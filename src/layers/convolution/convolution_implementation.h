@@ -40,10 +40,10 @@ class ConvolutionImplementation {
   static void Forward(const Layer& layer, const ForwardArgs& args) {
     const auto& convolution = static_cast<const Convolution&>(layer);
     const ConvGeometry g = MakeConvGeometry(layer, args.inputs[0].shape());
-    const float* bias = convolution.has_bias() ? args.learned[1].data<float>() : nullptr;
+    const float* bias = convolution.has_bias() ? args.parameters[1].data<float>() : nullptr;
     for (size_t i = 0; i < args.inputs.size(); ++i) {
       Maths::kForward(Maths::ShapeOf(g), g.batch, args.context.threads(),
-                      args.inputs[i].data<float>(), args.learned[0].data<float>(), bias,
+                      args.inputs[i].data<float>(), args.parameters[0].data<float>(), bias,
                       ReluOf(layer, args.fused), args.outputs[i].data<float>(), args.scratch);
     }
   }
@@ -53,9 +53,9 @@ class ConvolutionImplementation {
     const ConvGeometry g = MakeConvGeometry(layer, args.inputs[0].shape());
     const FusedRelu relu = ReluOf(layer, args.fused);
     ConvGrads grads;
-    grads.weight = args.learned[0].data<float>();
-    grads.dweight = DataOrNull(args.learned_grads[0]);
-    grads.dbias = convolution.has_bias() ? DataOrNull(args.learned_grads[1]) : nullptr;
+    grads.weight = args.parameters[0].data<float>();
+    grads.dweight = DataOrNull(args.parameter_grads[0]);
+    grads.dbias = convolution.has_bias() ? DataOrNull(args.parameter_grads[1]) : nullptr;
     for (size_t i = 0; i < args.inputs.size(); ++i) {
       grads.x = args.inputs[i].data<float>();
       grads.y = relu.on ? args.outputs[i].data<float>() : nullptr;

@@ -128,21 +128,21 @@ struct State final : ImplementationState, HasPackedWeights {
 
 void Forward(const Layer&, const ForwardArgs& args) {
   auto& state = *static_cast<State*>(args.implementation_state);
-  const ConvLearned learned = state.epilogue.Read(args);
-  state.conv.Forward(args.inputs[0].raw(), learned, state.epilogue.AddedOf(args),
+  const ConvParameters parameters = state.epilogue.Read(args);
+  state.conv.Forward(args.inputs[0].raw(), parameters, state.epilogue.AddedOf(args),
                      args.outputs[0].raw(), args.weights_fixed, args.scratch);
 }
 
 // oneDNN writes floats pixel by pixel, which are then copied to the output's layout.
 void ForwardToFloats(const Layer&, const ForwardArgs& args) {
   auto& state = *static_cast<State*>(args.implementation_state);
-  const ConvLearned learned = state.epilogue.Read(args);
+  const ConvParameters parameters = state.epilogue.Read(args);
   const Shape& y = args.outputs[0].shape();
   ScratchCutter cutter(args.scratch);
   auto* pixels = cutter.Take<float>(y.count());
   const std::span<std::byte> own(cutter.Take<std::byte>(static_cast<int64_t>(state.conv.Scratch())),
                                  state.conv.Scratch());
-  state.conv.Forward(args.inputs[0].raw(), learned, nullptr, pixels, args.weights_fixed, own);
+  state.conv.Forward(args.inputs[0].raw(), parameters, nullptr, pixels, args.weights_fixed, own);
   const auto copy = state.plain_output ? PixelsToPlain : PixelsToBlocked;
   copy(args.context.threads(), y[0], y[1], y.count(2), pixels, args.outputs[0].data<float>());
 }

@@ -101,8 +101,8 @@ LayerType ConvolutionType() {
   type.traits = {.fits_16_bits = true, .multiplies_matrices = true, .computes_on_bytes = true};
   type.input_docs = {"x: N x C x spatial axes; several inputs of one shape share the filters"};
   type.output_docs = {"y: N x num_output x spatial axes, one for each input"};
-  type.learned_docs = {"weight: num_output x C / group x kernel",
-                       "bias: num_output; only with bias_term"};
+  type.parameter_docs = {"weight: num_output x C / group x kernel",
+                         "bias: num_output; only with bias_term"};
   type.differences = {
       "An output size of 0 or less is refused; Caffe refuses it later, when it allocates.",
       "stride_h without stride_w, or the reverse, is refused; Caffe divides by 0.",

@@ -145,18 +145,18 @@ class State final : public ImplementationState, public HasPackedWeights {
   }
 
   void Forward(const ForwardArgs& args) {
-    const ConvLearned learned = epilogue_.Read(args);
+    const ConvParameters parameters = epilogue_.Read(args);
     const float* x = args.inputs[0].data<float>();
     float* y = args.outputs[0].data<float>();
     const auto* added = static_cast<const float*>(epilogue_.AddedOf(args));
     if (!passes_.forward) {
-      return other_->Forward(x, learned, added, y, args.weights_fixed, args.scratch);
+      return other_->Forward(x, parameters, added, y, args.weights_fixed, args.scratch);
     }
     const int threads = args.context.threads();
     ScratchCutter cutter(args.scratch);
-    const float* filters = Filters(learned, args, &cutter);
-    SetBias(learned);
-    const bool biased = learned.bias != nullptr || learned.shift != nullptr;
+    const float* filters = Filters(parameters, args, &cutter);
+    SetBias(parameters);
+    const bool biased = parameters.bias != nullptr || parameters.shift != nullptr;
     const size_t scratch = BlockedWinogradForwardScratch(shape_, g_.batch, threads);
     BlockedWinogradForward(shape_, g_.batch, threads, x, filters,
                            {.bias = biased ? bias_.data() : nullptr,
@@ -187,10 +187,11 @@ class State final : public ImplementationState, public HasPackedWeights {
   }
 
  private:
-  const float* Filters(const ConvLearned& learned, const ForwardArgs& args, ScratchCutter* cutter) {
+  const float* Filters(const ConvParameters& parameters, const ForwardArgs& args,
+                       ScratchCutter* cutter) {
     const auto transform = [&](std::byte* to) {
-      BlockedWinogradWeights(shape_, WinogradPass::kForward, args.context.threads(), learned.weight,
-                             learned.factor, reinterpret_cast<float*>(to));
+      BlockedWinogradWeights(shape_, WinogradPass::kForward, args.context.threads(),
+                             parameters.weight, parameters.factor, reinterpret_cast<float*>(to));
     };
     if (keeps_) {
       return reinterpret_cast<const float*>(packed_.Get(args.weights_fixed, transform));
@@ -201,10 +202,11 @@ class State final : public ImplementationState, public HasPackedWeights {
     return reinterpret_cast<const float*>(filters);
   }
 
-  void SetBias(const ConvLearned& learned) {
+  void SetBias(const ConvParameters& parameters) {
     for (size_t c = 0; c < bias_.size(); ++c) {
-      const float own = learned.bias == nullptr ? 0 : learned.bias[c];
-      bias_[c] = learned.factor == nullptr ? own : own * learned.factor[c] + learned.shift[c];
+      const float own = parameters.bias == nullptr ? 0 : parameters.bias[c];
+      bias_[c] =
+          parameters.factor == nullptr ? own : own * parameters.factor[c] + parameters.shift[c];
     }
   }
 

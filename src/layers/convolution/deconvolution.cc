@@ -35,8 +35,8 @@ class Deconvolution final : public Layer {
         {ConvOutputShape(input, g.channel_axis, g.in_channels, g.window.axes, g.window.in),
          context.inputs[0].dtype});
     info.reach = ReachFromAxis(g.channel_axis);
-    info.learned.push_back({"weight", ConvFilterShape(g), p.weight_filler()});
-    if (p.bias_term()) info.learned.push_back({"bias", Shape{g.in_channels}, p.bias_filler()});
+    info.parameters.push_back({"weight", ConvFilterShape(g), p.weight_filler()});
+    if (p.bias_term()) info.parameters.push_back({"bias", Shape{g.in_channels}, p.bias_filler()});
     info.backward_reads_input.assign(context.inputs.size(), true);
     info.backward_reads_output.assign(context.inputs.size(), ReluOf(*this, {}).on);
     info.macs = input.count() * (g.in_channels / g.groups) * g.window.KernelSize() * count;
@@ -55,8 +55,8 @@ class Deconvolution final : public Layer {
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       const int threads = args.context.threads();
       const int workers = ParallelWorkers(threads, g.batch, 1);
-      const T* weight = args.learned[0].data<T>();
-      const T* bias = has_bias() ? args.learned[1].data<T>() : nullptr;
+      const T* weight = args.parameters[0].data<T>();
+      const T* bias = has_bias() ? args.parameters[1].data<T>() : nullptr;
       T* columns = ScratchCutter(args.scratch).Take<T>(ConvColumnCount(g) * workers);
       for (size_t i = 0; i < args.inputs.size(); ++i) {
         const T* x = args.inputs[i].data<T>();
@@ -87,8 +87,8 @@ class Deconvolution final : public Layer {
     const ConvGeometry g = MakeDeconvGeometry(*this, args.inputs[0].shape());
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       const int threads = args.context.threads();
-      T* dweight = DataOrNull<T>(args.learned_grads[0]);
-      T* dbias = has_bias() ? DataOrNull<T>(args.learned_grads[1]) : nullptr;
+      T* dweight = DataOrNull<T>(args.parameter_grads[0]);
+      T* dbias = has_bias() ? DataOrNull<T>(args.parameter_grads[1]) : nullptr;
       const ConvBackwardWorkers<T> memory(g, g.in_channels,
                                           ReluOf(*this, args.fused).on ? g.InImage() : 0,
                                           ParallelWorkers(threads, g.batch, 1), args.scratch);
@@ -127,7 +127,7 @@ class Deconvolution final : public Layer {
                             memory.WeightGrad(worker));
     }
     if (dx != nullptr) {
-      ConvProduct<T>(g, 1, columns, args.learned[0].data<T>(), dx + n * g.OutImage());
+      ConvProduct<T>(g, 1, columns, args.parameters[0].data<T>(), dx + n * g.OutImage());
     }
   }
 };
@@ -179,8 +179,8 @@ void RegisterDeconvolution(Registry& registry) {
       "y[n, o, p * stride - pad + k * dilation] = bias[o] + sum over c, k of weight[c, o, k] * "
       "x[n, c, p]; size: stride * (in - 1) + dilation * (kernel - 1) + 1 - 2 * pad";
   type.output_docs = {"y: N x num_output x spatial axes, one for each input"};
-  type.learned_docs = {"weight: C x num_output / group x kernel (input channels come first)",
-                       "bias: num_output; only with bias_term"};
+  type.parameter_docs = {"weight: C x num_output / group x kernel (input channels come first)",
+                         "bias: num_output; only with bias_term"};
   type.param_fields = {"convolution_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Deconvolution>(p); };
   type.implementations = {};

@@ -44,9 +44,9 @@ struct State final : ImplementationState {
 };
 
 void Forward(const Layer& layer, const ForwardArgs& args) {
-  const float* bias = ParamOf(layer).bias_term() ? args.learned[1].data<float>() : nullptr;
+  const float* bias = ParamOf(layer).bias_term() ? args.parameters[1].data<float>() : nullptr;
   static_cast<State*>(args.implementation_state)
-      ->deconv.Forward(args.inputs[0].data<float>(), args.learned[0].data<float>(), bias,
+      ->deconv.Forward(args.inputs[0].data<float>(), args.parameters[0].data<float>(), bias,
                        args.outputs[0].data<float>(), args.weights_fixed, args.scratch);
 }
 
@@ -60,10 +60,10 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
           {.x = args.inputs[0].data<float>(),
            .y = ReluOf(layer, args.fused).on ? args.outputs[0].data<float>() : nullptr,
            .dy = args.output_grads[0].data<float>(),
-           .weight = args.learned[0].data<float>(),
+           .weight = args.parameters[0].data<float>(),
            .dx = data_or_null(args.input_grads[0]),
-           .dweight = data_or_null(args.learned_grads[0]),
-           .dbias = p.bias_term() ? data_or_null(args.learned_grads[1]) : nullptr},
+           .dweight = data_or_null(args.parameter_grads[0]),
+           .dbias = p.bias_term() ? data_or_null(args.parameter_grads[1]) : nullptr},
           args.scratch);
 }
 

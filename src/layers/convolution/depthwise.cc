@@ -53,7 +53,7 @@ void RegisterConvolutionDepthwise(Registry& registry) {
       "y[n, o, p] = bias[o] + sum over k of weight[o, 0, k] * x[n, o / (num_output / C), p * "
       "stride "
       "- pad + k * dilation]";
-  type.learned_docs[0] = "weight: num_output x 1 x kernel";
+  type.parameter_docs[0] = "weight: num_output x 1 x kernel";
   type.differences.emplace_back(
       "num_output may be a multiple of the channels; the forks want the two equal.");
   type.samples = Samples();

@@ -108,21 +108,21 @@ BoxSizes CheckPredictions(const Layer& layer, std::span<const BlobSpec> inputs, 
     FailInputs(layer, StrCat("boxes of shape ", ToString(loc), " and scores of shape ",
                              ToString(conf), " must have the same batch on axis 0"));
   }
-  const BoxSizes extent{.images = loc[0],
-                        .priors = CountPriors(layer, inputs[2].shape),
-                        .box_classes = share_location ? 1 : classes,
-                        .classes = classes};
-  if (loc.count(1) != extent.priors * extent.box_classes * 4) {
-    FailInputs(layer, StrCat(extent.priors, " priors with ", extent.box_classes,
-                             " boxes each need ", extent.priors * extent.box_classes * 4,
+  const BoxSizes sizes{.images = loc[0],
+                       .priors = CountPriors(layer, inputs[2].shape),
+                       .box_classes = share_location ? 1 : classes,
+                       .classes = classes};
+  if (loc.count(1) != sizes.priors * sizes.box_classes * 4) {
+    FailInputs(layer, StrCat(sizes.priors, " priors with ", sizes.box_classes, " boxes each need ",
+                             sizes.priors * sizes.box_classes * 4,
                              " box values an image, but the boxes have shape ", ToString(loc)));
   }
-  if (conf.count(1) != extent.priors * classes) {
-    FailInputs(layer, StrCat(extent.priors, " priors with ", classes, " classes need ",
-                             extent.priors * classes,
-                             " scores an image, but the scores have shape ", ToString(conf)));
+  if (conf.count(1) != sizes.priors * classes) {
+    FailInputs(layer, StrCat(sizes.priors, " priors with ", classes, " classes need ",
+                             sizes.priors * classes, " scores an image, but the scores have shape ",
+                             ToString(conf)));
   }
-  return extent;
+  return sizes;
 }
 
 int64_t CountRows(const Layer& layer, const Shape& shape, int64_t width, const std::string& what) {

@@ -35,11 +35,11 @@ class DetectionOutput final : public Layer {
   }
 
   LayerInfo Infer(const InferContext& context) const override {
-    const BoxSizes extent = SizesOf(context.inputs);
-    const int64_t candidates = top_k_ < 0 ? extent.priors : std::min(top_k_, extent.priors);
+    const BoxSizes sizes = SizesOf(context.inputs);
+    const int64_t candidates = top_k_ < 0 ? sizes.priors : std::min(top_k_, sizes.priors);
     int64_t most = candidates * ForegroundClasses();
     if (detection().keep_top_k() >= 0) most = std::min<int64_t>(most, detection().keep_top_k());
-    const int64_t rows = extent.images * std::max<int64_t>(1, most);
+    const int64_t rows = sizes.images * std::max<int64_t>(1, most);
     LayerInfo info;
     info.outputs = {{Shape({1, 1, rows, kColumns}), context.inputs[0].dtype}};
     info.gradient_forbidden.assign(context.inputs.size(), true);
@@ -50,25 +50,25 @@ class DetectionOutput final : public Layer {
   void Forward(const ForwardArgs& args) const override {
     std::vector<BlobSpec> specs;
     for (const ConstTensorView& input : args.inputs) specs.push_back({input.shape()});
-    const BoxSizes extent = SizesOf(specs);
+    const BoxSizes sizes = SizesOf(specs);
     const Priors priors = ReadPriors(args.inputs[2], !detection().variance_encoded_in_target());
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* loc = args.inputs[0].data<T>();
       const T* conf = args.inputs[1].data<T>();
       T* out = args.outputs[0].data<T>();
       int64_t rows = 0;
-      for (int64_t n = 0; n < extent.images; ++n) {
+      for (int64_t n = 0; n < sizes.images; ++n) {
         const std::vector<Detection> found =
-            Detect(args.context.threads(), extent, priors, loc, conf);
+            Detect(args.context.threads(), sizes, priors, loc, conf);
         for (const Detection& d : found) WriteRow(n, d, out + kColumns * rows++);
         if (args.state != nullptr) static_cast<DetectionFiles*>(args.state)->Add(found);
-        loc += extent.priors * extent.box_classes * 4;
-        conf += extent.priors * extent.classes;
+        loc += sizes.priors * sizes.box_classes * 4;
+        conf += sizes.priors * sizes.classes;
       }
-      for (int64_t n = 0; rows == 0 && n < extent.images; ++n) {
+      for (int64_t n = 0; rows == 0 && n < sizes.images; ++n) {
         WriteRow(n, {-1, -1, {-1, -1, -1, -1}}, out + kColumns * n);
       }
-      args.output_shapes[0] = Shape({1, 1, rows == 0 ? extent.images : rows, kColumns});
+      args.output_shapes[0] = Shape({1, 1, rows == 0 ? sizes.images : rows, kColumns});
     });
   }
 
@@ -98,14 +98,14 @@ class DetectionOutput final : public Layer {
 
   // Returns all boxes of one image, grouped by class if each class has its own.
   template <typename T>
-  std::vector<Box> DecodeAll(int threads, const BoxSizes& extent, const Priors& priors,
+  std::vector<Box> DecodeAll(int threads, const BoxSizes& sizes, const Priors& priors,
                              const T* loc) const {
-    const int64_t count = extent.priors * extent.box_classes;
+    const int64_t count = sizes.priors * sizes.box_classes;
     std::vector<Box> boxes(static_cast<size_t>(count));
     ParallelFor(threads, count, kGrain, [&](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end; ++i) {
-        const auto p = static_cast<size_t>(i / extent.box_classes);
-        const int64_t at = i % extent.box_classes * extent.priors + static_cast<int64_t>(p);
+        const auto p = static_cast<size_t>(i / sizes.box_classes);
+        const int64_t at = i % sizes.box_classes * sizes.priors + static_cast<int64_t>(p);
         boxes[static_cast<size_t>(at)] =
             Decode(code_, OffsetsAt(loc + 4 * i), priors.boxes[p], priors.variances[p]);
       }
@@ -114,15 +114,15 @@ class DetectionOutput final : public Layer {
   }
 
   template <typename T>
-  std::vector<Detection> Detect(int threads, const BoxSizes& extent, const Priors& priors,
+  std::vector<Detection> Detect(int threads, const BoxSizes& sizes, const Priors& priors,
                                 const T* loc, const T* conf) const {
-    const std::vector<Box> boxes = DecodeAll(threads, extent, priors, loc);
+    const std::vector<Box> boxes = DecodeAll(threads, sizes, priors, loc);
     std::vector<std::vector<Detection>> by_class(static_cast<size_t>(classes_));
     ParallelFor(threads, classes_, 1, [&](int64_t begin, int64_t end, int) {
       for (int64_t c = begin; c < end; ++c) {
         if (c == detection().background_label_id()) continue;
-        const int64_t first = extent.box_classes == 1 ? 0 : c * extent.priors;
-        const std::span<const Box> own(boxes.data() + first, static_cast<size_t>(extent.priors));
+        const int64_t first = sizes.box_classes == 1 ? 0 : c * sizes.priors;
+        const std::span<const Box> own(boxes.data() + first, static_cast<size_t>(sizes.priors));
         by_class[static_cast<size_t>(c)] = DetectClass(c, own, conf);
       }
     });

@@ -78,10 +78,10 @@ Lists Cut(const Sizes& e, ScratchCutter* cutter) {
 // Finds the boxes of each class that remain after suppression.
 template <typename T>
 void DetectClasses(const CudaQueue& queue, const DevicePredictions<T>& predictions,
-                   const Rule& given, const Sizes& extents, const Lists& lists) {
+                   const Rule& given, const Sizes& sizes, const Lists& lists) {
   const DevicePredictions<T> from = predictions;
   const Rule rule = given;
-  const Sizes e = extents;
+  const Sizes e = sizes;
   const Lists to = lists;
   ForTeams(queue, "DetectClass", e.lists(), [=] CREMA_HOST_DEVICE(const Team& team, int64_t list) {
     const int64_t n = list / e.boxes.classes;
@@ -135,9 +135,9 @@ struct ImageSlots {
 
 // Writes rows[n * most ..]: the best keep_top_k detections of image n over all classes.
 template <typename T>
-void DetectImages(const CudaQueue& queue, const Rule& rule, const Sizes& extents, const Lists& all,
+void DetectImages(const CudaQueue& queue, const Rule& rule, const Sizes& sizes, const Lists& all,
                   T* rows) {
-  const Sizes e = extents;
+  const Sizes e = sizes;
   const Lists lists = all;
   const int64_t keep = rule.keep_top_k;
   ForTeams(

@@ -23,7 +23,7 @@ CREMA_HOST_DEVICE inline Box CornersAt(const T* values) {
 // Inputs 0..2: loc N x 4 P L, conf N x P K, priors 1 x 2 x 4P.
 template <typename T>
 struct DevicePredictions {
-  BoxSizes extent;
+  BoxSizes sizes;
   BoxCode code = BoxCode::kCorner;
   bool with_variance = true;  // if false, variances are 1
   const T* loc = nullptr;
@@ -33,18 +33,18 @@ struct DevicePredictions {
   CREMA_HOST_DEVICE Box Prior(int64_t p) const { return CornersAt(priors + 4 * p); }
   CREMA_HOST_DEVICE BoxOffsets Variance(int64_t p) const {
     if (!with_variance) return {1, 1, 1, 1};
-    return FourAt(priors + 4 * (extent.priors + p));
+    return FourAt(priors + 4 * (sizes.priors + p));
   }
   // Returns the index in loc of the four offsets of prior p of an image, for a class of boxes.
   CREMA_HOST_DEVICE int64_t LocAt(int64_t image, int64_t p, int64_t box_class) const {
-    return ((image * extent.priors + p) * extent.box_classes + box_class) * 4;
+    return ((image * sizes.priors + p) * sizes.box_classes + box_class) * 4;
   }
   CREMA_HOST_DEVICE Box Predicted(int64_t image, int64_t p, int64_t box_class) const {
     return Decode(code, FourAt(loc + LocAt(image, p, box_class)), Prior(p), Variance(p));
   }
   // Returns the scores of prior p of an image.
   CREMA_HOST_DEVICE const T* Scores(int64_t image, int64_t p) const {
-    return conf + (image * extent.priors + p) * extent.classes;
+    return conf + (image * sizes.priors + p) * sizes.classes;
   }
 };
 
@@ -56,9 +56,9 @@ inline BoxSizes SizesOf(const Layer& layer, std::span<const ConstTensorView> inp
 }
 
 template <typename T>
-DevicePredictions<T> PredictionsOf(const BoxSizes& extent, BoxCode code, bool with_variance,
+DevicePredictions<T> PredictionsOf(const BoxSizes& sizes, BoxCode code, bool with_variance,
                                    std::span<const ConstTensorView> inputs) {
-  return {.extent = extent,
+  return {.sizes = sizes,
           .code = code,
           .with_variance = with_variance,
           .loc = Elements<T>(inputs[0]),

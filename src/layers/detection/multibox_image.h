@@ -49,7 +49,7 @@ struct MultiBoxDivisor {
     return divisor > 1 ? divisor : 1;
   }
 };
-MultiBoxDivisor DivisorOf(const LayerParameter& param, const BoxSizes& extent);
+MultiBoxDivisor DivisorOf(const LayerParameter& param, const BoxSizes& sizes);
 
 // Sums without normalization.
 struct MultiBoxSums {

@@ -38,15 +38,15 @@ class MultiBoxLoss final : public Layer {
   void Forward(const ForwardArgs& args) const override {
     std::vector<BlobSpec> specs;
     for (const ConstTensorView& input : args.inputs) specs.push_back({input.shape()});
-    const BoxSizes extent = SizesOf(specs);
+    const BoxSizes sizes = SizesOf(specs);
     const Priors priors = ReadPriors(args.inputs[2], !loss().encode_variance_in_target());
-    const auto objects = ObjectsByImage(args.inputs[3], extent.images);
+    const auto objects = ObjectsByImage(args.inputs[3], sizes.images);
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
-      std::vector<MultiBoxSums> sums(static_cast<size_t>(extent.images));
-      ParallelFor(args.context.threads(), extent.images, 1, [&](int64_t b, int64_t e, int) {
+      std::vector<MultiBoxSums> sums(static_cast<size_t>(sizes.images));
+      ParallelFor(args.context.threads(), sizes.images, 1, [&](int64_t b, int64_t e, int) {
         for (int64_t n = b; n < e; ++n) {
           const auto i = static_cast<size_t>(n);
-          sums[i] = OneImage<T>(args, extent, n, priors, objects[i]);
+          sums[i] = OneImage<T>(args, sizes, n, priors, objects[i]);
         }
       });
       MultiBoxSums total;
@@ -55,7 +55,7 @@ class MultiBoxLoss final : public Layer {
         total.conf += s.conf;
         total.matches += s.matches;
       }
-      const double divisor = DivisorOf(param(), extent).Of(total.matches);
+      const double divisor = DivisorOf(param(), sizes).Of(total.matches);
       args.outputs[0].data<T>()[0] =
           static_cast<T>((double{loss().loc_weight()} * total.loc + total.conf) / divisor);
       if (!args.saved[2].empty()) args.saved[2].data<T>()[0] = static_cast<T>(1 / divisor);
@@ -87,14 +87,14 @@ class MultiBoxLoss final : public Layer {
   }
 
   template <typename T>
-  MultiBoxSums OneImage(const ForwardArgs& args, const BoxSizes& extent, int64_t n,
+  MultiBoxSums OneImage(const ForwardArgs& args, const BoxSizes& sizes, int64_t n,
                         const Priors& priors, std::span<const LabelledObject> objects) const {
     const auto values = [&](size_t input, int64_t count) {
       const T* first = args.inputs[input].data<T>() + n * count;
       return std::vector<double>(first, first + count);
     };
-    const int64_t loc_count = extent.priors * extent.box_classes * 4;
-    const int64_t conf_count = extent.priors * extent.classes;
+    const int64_t loc_count = sizes.priors * sizes.box_classes * 4;
+    const int64_t conf_count = sizes.priors * sizes.classes;
     const std::vector<double> loc = values(0, loc_count);
     const std::vector<double> conf = values(1, conf_count);
     const bool save = !args.saved[0].empty();

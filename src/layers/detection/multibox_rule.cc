@@ -79,7 +79,7 @@ MultiBoxRule MakeMultiBoxRule(const Layer& layer) {
   return rule;
 }
 
-MultiBoxDivisor DivisorOf(const LayerParameter& param, const BoxSizes& extent) {
+MultiBoxDivisor DivisorOf(const LayerParameter& param, const BoxSizes& sizes) {
   const LossParameter& p = param.loss_param();
   LossParameter::NormalizationMode mode = p.normalization();
   if (!p.has_normalization() && p.has_normalize()) {
@@ -87,9 +87,9 @@ MultiBoxDivisor DivisorOf(const LayerParameter& param, const BoxSizes& extent) {
   }
   MultiBoxDivisor divisor{.by_matches = mode == LossParameter::VALID};
   if (mode == LossParameter::FULL) {
-    divisor.fixed = static_cast<double>(extent.images * extent.priors);
+    divisor.fixed = static_cast<double>(sizes.images * sizes.priors);
   }
-  if (mode == LossParameter::BATCH_SIZE) divisor.fixed = static_cast<double>(extent.images);
+  if (mode == LossParameter::BATCH_SIZE) divisor.fixed = static_cast<double>(sizes.images);
   if (mode == LossParameter::PRE_FIXED) divisor.fixed = double{p.pre_fixed_normalizer()};
   return divisor;
 }

@@ -107,10 +107,10 @@ void MakeBoxes(const GpuForward<T>& args, const ProposalParameter& p, const Size
 
 // Writes rows[n * most ..]: the regions of image n, best first.
 template <typename T>
-void ChooseRegions(const CudaQueue& queue, const SuppressionRule& given, const Sizes& extents,
+void ChooseRegions(const CudaQueue& queue, const SuppressionRule& given, const Sizes& sizes,
                    const Lists& all, T* rows, T* row_scores) {
   const SuppressionRule rule = given;
-  const Sizes e = extents;
+  const Sizes e = sizes;
   const Lists lists = all;
   ForTeams(queue, "ProposalRegions", e.images, [=] CREMA_HOST_DEVICE(const Team& team, int64_t n) {
     const float* scores = lists.scores + n * e.boxes();

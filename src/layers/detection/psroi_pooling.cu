@@ -16,7 +16,7 @@ struct GpuPsroiPooling {
   template <typename T>
   static void Forward(const Layer& layer, const GpuForward<T>& args) {
     const RegionTables t = TablesOf(layer, args, args.outputs[0].shape());
-    const int64_t width = t.columns.extent;
+    const int64_t width = t.columns.map_size;
     PoolRegions(args, "PSROIPooling", t, true,
                 [=] CREMA_HOST_DEVICE(int64_t, const RegionBin&, const T* x, const BinRange& rows,
                                       const BinRange& columns) {

@@ -34,11 +34,11 @@ struct BinRange {
 };
 
 // Returns the positions that bin `bin` covers: bins have length `size` and begin at `start`. Limits
-// are rounded outwards and clipped to 0..extent.
-CREMA_HOST_DEVICE inline BinRange BinOf(double start, double size, int64_t bin, int64_t extent) {
+// are rounded outwards and clipped to 0..map_size.
+CREMA_HOST_DEVICE inline BinRange BinOf(double start, double size, int64_t bin, int64_t map_size) {
   const double low = std::floor(TimesPlus(static_cast<double>(bin), size, start));
   const double high = std::ceil(TimesPlus(static_cast<double>(bin + 1), size, start));
-  const auto last = static_cast<double>(extent);
+  const auto last = static_cast<double>(map_size);
   return {static_cast<int64_t>(std::clamp(low, 0.0, last)),
           static_cast<int64_t>(std::clamp(high, 0.0, last))};
 }
@@ -76,10 +76,10 @@ struct AxisSample {
   double high_weight;
 };
 
-CREMA_HOST_DEVICE inline AxisSample SampleAt(double at, int64_t extent) {
+CREMA_HOST_DEVICE inline AxisSample SampleAt(double at, int64_t map_size) {
   const double inside = std::max(at, 0.0);
   const auto low = static_cast<int64_t>(inside);
-  if (low >= extent - 1) return {extent - 1, extent - 1, 0};
+  if (low >= map_size - 1) return {map_size - 1, map_size - 1, 0};
   return {low, low + 1, inside - static_cast<double>(low)};
 }
 
@@ -103,17 +103,17 @@ struct AxisSamples {
 };
 
 // Returns false for a sample more than one position outside the map, which counts as 0.
-CREMA_HOST_DEVICE inline bool OnMap(double at, int64_t extent) {
-  return !(at < -1 || at > static_cast<double>(extent));
+CREMA_HOST_DEVICE inline bool OnMap(double at, int64_t map_size) {
+  return !(at < -1 || at > static_cast<double>(map_size));
 }
 
 CREMA_HOST_DEVICE inline AxisSamples SamplesOf(const RegionSide& side, int64_t bin,
-                                               int64_t extent) {
+                                               int64_t map_size) {
   AxisSamples s;
   s.count = static_cast<int64_t>(std::max(1.0, std::ceil(side.bin)));
   s.step = side.bin / static_cast<double>(s.count);
   s.first = TimesPlus(static_cast<double>(bin), side.bin, side.start) + s.step / 2;
-  s.Limit(-1, static_cast<double>(extent));
+  s.Limit(-1, static_cast<double>(map_size));
   return s;
 }
 

@@ -14,19 +14,19 @@ namespace crema {
 // Tables of one axis for all regions.
 struct RegionAxis {
   int64_t bins = 0;
-  int64_t extent = 0;          // of the map
+  int64_t map_size = 0;
   BinRange* places = nullptr;  // regions x bins: positions that the bin reads
-  BinRange* owners = nullptr;  // regions x extent: bins that read the position
-  float* weights = nullptr;    // regions x bins x extent; null means equal weights
+  BinRange* owners = nullptr;  // regions x map_size: bins that read the position
+  float* weights = nullptr;    // regions x bins x map_size; null means equal weights
 
   CREMA_HOST_DEVICE BinRange Places(int64_t region, int64_t bin) const {
     return places[region * bins + bin];
   }
   CREMA_HOST_DEVICE BinRange Owners(int64_t region, int64_t place) const {
-    return owners[region * extent + place];
+    return owners[region * map_size + place];
   }
   CREMA_HOST_DEVICE const float* Weights(int64_t region, int64_t bin) const {
-    return weights + (region * bins + bin) * extent;
+    return weights + (region * bins + bin) * map_size;
   }
 };
 
@@ -55,10 +55,10 @@ struct RegionBin {
 struct MapPlace {
   int64_t image, channel, row, column;
   CREMA_HOST_DEVICE MapPlace(const RegionTables& t, int64_t channels, int64_t index)
-      : image(index / t.columns.extent / t.rows.extent / channels),
-        channel(index / t.columns.extent / t.rows.extent % channels),
-        row(index / t.columns.extent % t.rows.extent),
-        column(index % t.columns.extent) {}
+      : image(index / t.columns.map_size / t.rows.map_size / channels),
+        channel(index / t.columns.map_size / t.rows.map_size % channels),
+        row(index / t.columns.map_size % t.rows.map_size),
+        column(index % t.columns.map_size) {}
 };
 
 CREMA_HOST_DEVICE inline float NoRegion() { return std::numeric_limits<float>::quiet_NaN(); }
@@ -67,9 +67,9 @@ CREMA_HOST_DEVICE inline float NoRegion() { return std::numeric_limits<float>::q
 inline RegionTables RegionTablesOf(const Shape& map, const Shape& regions, const Shape& out) {
   RegionTables t{.regions = regions[0], .images = map[0], .channels = out[1]};
   t.rows.bins = out[2];
-  t.rows.extent = map[2];
+  t.rows.map_size = map[2];
   t.columns.bins = out[3];
-  t.columns.extent = map[3];
+  t.columns.map_size = map[3];
   return t;
 }
 
@@ -77,8 +77,8 @@ inline void CutRegionTables(ScratchCutter* cutter, bool weighted, RegionTables* 
   t->image = cutter->Take<int64_t>(t->regions);
   for (RegionAxis* axis : {&t->rows, &t->columns}) {
     axis->places = cutter->Take<BinRange>(t->regions * axis->bins);
-    axis->owners = cutter->Take<BinRange>(t->regions * axis->extent);
-    if (weighted) axis->weights = cutter->Take<float>(t->regions * axis->bins * axis->extent);
+    axis->owners = cutter->Take<BinRange>(t->regions * axis->map_size);
+    if (weighted) axis->weights = cutter->Take<float>(t->regions * axis->bins * axis->map_size);
   }
 }
 
@@ -114,22 +114,22 @@ static void FillPlaces(const CudaQueue& queue, const T* regions, int64_t first, 
   ForElements(queue, "RegionPlaces", t.regions * a.bins, [=] CREMA_HOST_DEVICE(int64_t i) {
     const int64_t r = i / a.bins;
     a.places[i] = BinRange{0, 0};
-    if (image[r] < 0 || a.extent == 0) return;
+    if (image[r] < 0 || a.map_size == 0) return;
     const RegionSide side =
         of.Side(static_cast<double>(ToFloat(regions[5 * r + first])),
                 static_cast<double>(ToFloat(regions[5 * r + first + 2])), a.bins);
-    a.places[i] = of.Places(side, i % a.bins, a.extent);
+    a.places[i] = of.Places(side, i % a.bins, a.map_size);
   });
 }
 
 [[maybe_unused]] static void FillOwners(const CudaQueue& queue, const RegionTables& t,
                                         const RegionAxis& axis) {
   const RegionAxis a = axis;
-  ForElements(queue, "RegionOwners", t.regions * a.extent, [=] CREMA_HOST_DEVICE(int64_t i) {
-    const int64_t r = i / a.extent;
+  ForElements(queue, "RegionOwners", t.regions * a.map_size, [=] CREMA_HOST_DEVICE(int64_t i) {
+    const int64_t r = i / a.map_size;
     BinRange owners{0, 0};
     for (int64_t bin = 0; bin < a.bins; ++bin) {
-      if (!a.Places(r, bin).Has(i % a.extent)) continue;
+      if (!a.Places(r, bin).Has(i % a.map_size)) continue;
       if (owners.end == 0) owners.begin = bin;
       owners.end = bin + 1;
     }
@@ -137,7 +137,7 @@ static void FillPlaces(const CudaQueue& queue, const T* regions, int64_t first, 
   });
 }
 
-// A rule has `scale`, Side(low, high, bins) and Places(side, bin, extent), callable on the GPU.
+// A rule has `scale`, Side(low, high, bins) and Places(side, bin, map_size), callable on the GPU.
 // This one rounds the limits of bins outwards.
 template <RegionSide (*kSide)(double, double, double, int64_t)>
 struct BinRule {
@@ -145,8 +145,8 @@ struct BinRule {
   CREMA_HOST_DEVICE RegionSide Side(double low, double high, int64_t bins) const {
     return kSide(low, high, scale, bins);
   }
-  CREMA_HOST_DEVICE BinRange Places(const RegionSide& side, int64_t bin, int64_t extent) const {
-    return BinOf(side.start, side.bin, bin, extent);
+  CREMA_HOST_DEVICE BinRange Places(const RegionSide& side, int64_t bin, int64_t map_size) const {
+    return BinOf(side.start, side.bin, bin, map_size);
   }
 };
 
@@ -174,7 +174,7 @@ static void PoolRegions(const GpuForward<T>& args, std::string_view name,
     const RegionBin bin(t, i);
     const int64_t image = t.image[bin.region];
     const int64_t channel = of_bins ? i % channels : bin.channel;
-    const T* from = x + (image * channels + channel) * t.rows.extent * t.columns.extent;
+    const T* from = x + (image * channels + channel) * t.rows.map_size * t.columns.map_size;
     const float pooled = value(i, bin, from, t.rows.Places(bin.region, bin.row),
                                t.columns.Places(bin.region, bin.column));
     y[i] = FromFloat<T>(image < 0 ? NoRegion() : pooled);
@@ -188,7 +188,7 @@ static void SpreadRegions(const GpuBackward<T>& args, std::string_view name,
                           const RegionTables& tables, int64_t channels, const Add& add) {
   const RegionTables t = tables;
   T* dx = args.dx();
-  ForElements(args.queue, name, t.images * channels * t.rows.extent * t.columns.extent,
+  ForElements(args.queue, name, t.images * channels * t.rows.map_size * t.columns.map_size,
               [=] CREMA_HOST_DEVICE(int64_t i) {
                 const MapPlace place(t, channels, i);
                 float sum = 0;

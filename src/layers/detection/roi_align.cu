@@ -12,13 +12,13 @@ struct ExactRule {
     return ExactSide(low, high, scale, bins);
   }
   // Samples are at most one position apart, so they touch all positions in between.
-  CREMA_HOST_DEVICE BinRange Places(const RegionSide& side, int64_t bin, int64_t extent) const {
-    const AxisSamples samples = SamplesOf(side, bin, extent);
+  CREMA_HOST_DEVICE BinRange Places(const RegionSide& side, int64_t bin, int64_t map_size) const {
+    const AxisSamples samples = SamplesOf(side, bin, map_size);
     BinRange places{0, 0};
     for (int64_t k = samples.begin; k < samples.end; ++k) {
       const double at = samples.At(k);
-      if (!OnMap(at, extent)) continue;
-      const AxisSample sample = SampleAt(at, extent);
+      if (!OnMap(at, map_size)) continue;
+      const AxisSample sample = SampleAt(at, map_size);
       if (places.end == 0) places.begin = sample.low;
       places.end = sample.high + 1;
     }
@@ -26,13 +26,13 @@ struct ExactRule {
   }
 };
 
-CREMA_HOST_DEVICE inline float WeightAt(AxisSamples samples, int64_t place, int64_t extent) {
+CREMA_HOST_DEVICE inline float WeightAt(AxisSamples samples, int64_t place, int64_t map_size) {
   samples.Limit(static_cast<double>(place - 1), static_cast<double>(place + 1));
   double sum = 0;
   for (int64_t k = samples.begin; k < samples.end; ++k) {
     const double at = samples.At(k);
-    if (!OnMap(at, extent)) continue;
-    const AxisSample sample = SampleAt(at, extent);
+    if (!OnMap(at, map_size)) continue;
+    const AxisSample sample = SampleAt(at, map_size);
     if (sample.low == place) sum += 1 - sample.high_weight;
     if (sample.high == place) sum += sample.high_weight;
   }
@@ -44,11 +44,11 @@ void FillWeights(const CudaQueue& queue, const T* regions, int64_t first, const 
                  const RegionTables& t, const RegionAxis& axis) {
   const RegionAxis a = axis;
   const ExactRule rule = of;
-  ForElements(queue, "ROIAlignWeights", t.regions * a.bins * a.extent,
+  ForElements(queue, "ROIAlignWeights", t.regions * a.bins * a.map_size,
               [=] CREMA_HOST_DEVICE(int64_t i) {
-                const int64_t r = i / a.extent / a.bins;
-                const int64_t bin = i / a.extent % a.bins;
-                const int64_t place = i % a.extent;
+                const int64_t r = i / a.map_size / a.bins;
+                const int64_t bin = i / a.map_size % a.bins;
+                const int64_t place = i % a.map_size;
                 if (!a.Places(r, bin).Has(place)) {
                   a.weights[i] = 0;
                   return;
@@ -56,7 +56,7 @@ void FillWeights(const CudaQueue& queue, const T* regions, int64_t first, const 
                 const RegionSide side =
                     rule.Side(static_cast<double>(ToFloat(regions[5 * r + first])),
                               static_cast<double>(ToFloat(regions[5 * r + first + 2])), a.bins);
-                a.weights[i] = WeightAt(SamplesOf(side, bin, a.extent), place, a.extent);
+                a.weights[i] = WeightAt(SamplesOf(side, bin, a.map_size), place, a.map_size);
               });
 }
 
@@ -82,7 +82,7 @@ struct GpuRoiAlign {
                   for (int64_t row = rows.begin; row < rows.end; ++row) {
                     float line = 0;
                     for (int64_t column = columns.begin; column < columns.end; ++column) {
-                      line += across[column] * ToFloat(x[row * t.columns.extent + column]);
+                      line += across[column] * ToFloat(x[row * t.columns.map_size + column]);
                     }
                     sum += down[row] * line;
                   }

@@ -15,7 +15,7 @@ struct GpuRoiPooling {
   template <typename T>
   static void Forward(const Layer& layer, const GpuForward<T>& args) {
     const RegionTables t = TablesOf(layer, args, args.outputs[0].shape());
-    const int64_t width = t.columns.extent;
+    const int64_t width = t.columns.map_size;
     auto* taken = args.template Saved<int32_t>();
     PoolRegions(args, "ROIPooling", t, false,
                 [=] CREMA_HOST_DEVICE(int64_t i, const RegionBin&, const T* x, const BinRange& rows,
@@ -46,7 +46,8 @@ struct GpuRoiPooling {
     const auto* taken = args.template Saved<int32_t>();
     SpreadRegions(args, "ROIPoolingBackward", t, t.channels,
                   [=] CREMA_HOST_DEVICE(int64_t i, const MapPlace& place, int64_t r, float* sum) {
-                    const auto own = static_cast<int32_t>(i % (t.rows.extent * t.columns.extent));
+                    const auto own =
+                        static_cast<int32_t>(i % (t.rows.map_size * t.columns.map_size));
                     const BinRange rows = t.rows.Owners(r, place.row);
                     const BinRange columns = t.columns.Owners(r, place.column);
                     const int64_t first = (r * t.channels + place.channel) * t.Bins();

@@ -106,7 +106,7 @@ class AnnotatedData final : public Layer, public ByteSource {
   }
 
   ByteParts Part() const override {
-    ByteParts parts = PartsBehind(param());
+    ByteParts parts = PartsAfterSource(param());
     parts.source = std::make_unique<const AnnotatedData>(param(), UploadedForm(param()), records_);
     return parts;
   }

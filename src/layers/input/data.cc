@@ -48,7 +48,7 @@ class Data final : public PrefetchedLayer, public ByteSource {
   }
 
   ByteParts Part() const override {
-    ByteParts parts = PartsBehind(param());
+    ByteParts parts = PartsAfterSource(param());
     parts.source = std::make_unique<const Data>(param(), UploadedForm(param()), records_);
     return parts;
   }

@@ -73,7 +73,7 @@ class ImageData final : public PrefetchedLayer, public ByteSource {
   }
 
   ByteParts Part() const override {
-    ByteParts parts = PartsBehind(param());
+    ByteParts parts = PartsAfterSource(param());
     parts.source = std::make_unique<const ImageData>(param(), UploadedForm(param()));
     return parts;
   }

@@ -49,7 +49,7 @@ std::string WhyNotUploaded(const LayerParameter& param, Phase phase) {
   return "";
 }
 
-ByteParts PartsBehind(const LayerParameter& param) {
+ByteParts PartsAfterSource(const LayerParameter& param) {
   const TransformationParameter& transform = param.transform_param();
   ByteParts parts;
   parts.places = UploadedForm(param).places;

@@ -45,6 +45,6 @@ std::string WhyNotUploaded(const LayerParameter& param, Phase phase);
 // Such a reason for data sets of records.
 inline constexpr const char* kFirstHoldsFloats = "the first record holds floats";
 // Returns all but ByteParts::source.
-ByteParts PartsBehind(const LayerParameter& param);
+ByteParts PartsAfterSource(const LayerParameter& param);
 
 }  // namespace crema

@@ -105,8 +105,8 @@ void PixelsToFloat::CheckMean(const Shape& image, bool placed) const {
 void PixelsToFloat::CheckPlacement(const PixelPlacement& placement, const Shape& pixels,
                                    int64_t sample) const {
   if (!mean_) return;
-  const auto lies_in = [](int64_t begin, int64_t extent, int64_t whole) {
-    return begin >= 0 && begin + extent <= whole;
+  const auto lies_in = [](int64_t begin, int64_t size, int64_t whole) {
+    return begin >= 0 && begin + size <= whole;
   };
   if (lies_in(placement.top, pixels[kHeightAxis], mean_->shape[1]) &&
       lies_in(placement.left, pixels[kWidthAxis], mean_->shape[2])) {

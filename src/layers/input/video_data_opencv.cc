@@ -95,7 +95,7 @@ class VideoData final : public PrefetchedLayer, public ByteSource {
   }
 
   ByteParts Part() const override {
-    ByteParts parts = PartsBehind(param());
+    ByteParts parts = PartsAfterSource(param());
     parts.source = std::make_unique<const VideoData>(param(), UploadedForm(param()));
     return parts;
   }
@@ -162,7 +162,7 @@ class VideoData final : public PrefetchedLayer, public ByteSource {
       const auto count = [&] { return images->entries().size(); };
       return LookForFirst(param().pipeline_param(), count, [&](uint64_t sample) {
         const Shape shape = ShapeOfEntry(images, {.mode = ModeOf(param())}, sample);
-        return ShapeBehind(transformer, shape, images->Name(images->entries()[sample]));
+        return TransformedShape(transformer, shape, images->Name(images->entries()[sample]));
       });
     });
   }
@@ -172,7 +172,7 @@ class VideoData final : public PrefetchedLayer, public ByteSource {
     const auto look = [&](uint64_t sample) {
       const uint32_t skip = param().video_data_param().skip_frames();
       const Shape shape = ShapeOfSample(origin, skip, ModeOf(param()), sample);
-      return ShapeBehind(transformer, shape, origin.Name());
+      return TransformedShape(transformer, shape, origin.Name());
     };
     if (origin.is_camera()) return look(0);
     // If the number of frames is unknown, only the first is tried.
@@ -180,8 +180,8 @@ class VideoData final : public PrefetchedLayer, public ByteSource {
     return LookForFirst(param().pipeline_param(), count, look);
   }
 
-  Shape ShapeBehind(const Transformer& transformer, const Shape& frame,
-                    const std::string& name) const {
+  Shape TransformedShape(const Transformer& transformer, const Shape& frame,
+                         const std::string& name) const {
     if (const auto misfit = transformer.FindMisfit(frame)) FailMisfit(*this, *misfit, name);
     return transformer.OutputShape(frame);
   }

@@ -33,16 +33,16 @@ class CenterLoss final : public Layer {
 
   LayerInfo Infer(const InferContext& context) const override {
     const BlobSpec& x = context.inputs[0];
-    const SoftmaxSize extent = SizesOf(x.shape);
+    const SoftmaxSize sizes = SizesOf(x.shape);
     const Shape& labels = context.inputs[1].shape;
-    if (labels.count() != extent.outer) {
-      FailInputs(*this, StrCat("features of shape ", ToString(x.shape), " need ", extent.outer,
+    if (labels.count() != sizes.outer) {
+      FailInputs(*this, StrCat("features of shape ", ToString(x.shape), " need ", sizes.outer,
                                " labels, but the labels have shape ", ToString(labels)));
     }
     LayerInfo info = LossInfo(context, 1);
-    info.learned = {{.role = "centers",
-                     .shape = Shape{classes_, extent.inner},
-                     .filler = param().center_loss_param().center_filler()}};
+    info.parameters = {{.role = "centers",
+                        .shape = Shape{classes_, sizes.inner},
+                        .filler = param().center_loss_param().center_filler()}};
     return info;
   }
 
@@ -52,20 +52,19 @@ class CenterLoss final : public Layer {
   }
 
   void Forward(const ForwardArgs& args) const override {
-    const SoftmaxSize extent = SizesOf(args.inputs[0].shape());
+    const SoftmaxSize sizes = SizesOf(args.inputs[0].shape());
     CheckLabels(*this, args.inputs[1], Rule());
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* x = args.inputs[0].data<T>();
       const T* labels = args.inputs[1].data<T>();
-      const T* centers = args.learned[0].data<T>();
-      const double sum =
-          SumItems(args.context.threads(), extent.outer, ItemGrain(extent.inner),
-                   [&](int64_t n, double part) {
-                     const T* center = centers + static_cast<int64_t>(labels[n]) * extent.inner;
-                     return part + SquaredDistance<double>(OneThread(), x + n * extent.inner,
-                                                           center, extent.inner);
-                   });
-      args.outputs[0].data<T>()[0] = static_cast<T>(sum / (2 * Items(extent)));
+      const T* centers = args.parameters[0].data<T>();
+      const double sum = SumItems(
+          args.context.threads(), sizes.outer, ItemGrain(sizes.inner), [&](int64_t n, double part) {
+            const T* center = centers + static_cast<int64_t>(labels[n]) * sizes.inner;
+            return part +
+                   SquaredDistance<double>(OneThread(), x + n * sizes.inner, center, sizes.inner);
+          });
+      args.outputs[0].data<T>()[0] = static_cast<T>(sum / (2 * Items(sizes)));
     });
   }
 
@@ -73,7 +72,7 @@ class CenterLoss final : public Layer {
     CheckLabels(*this, args.inputs[1], Rule());
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       if (!args.input_grads[0].empty()) FeatureGradient<T>(args);
-      if (!args.learned_grads[0].empty()) AddCenterUpdate<T>(args);
+      if (!args.parameter_grads[0].empty()) AddCenterUpdate<T>(args);
     });
   }
 
@@ -89,44 +88,44 @@ class CenterLoss final : public Layer {
     return {.classes = classes_, .classes_from = "center_loss_param.num_output"};
   }
 
-  static double Items(const SoftmaxSize& extent) {
-    return static_cast<double>(std::max<int64_t>(1, extent.outer));
+  static double Items(const SoftmaxSize& sizes) {
+    return static_cast<double>(std::max<int64_t>(1, sizes.outer));
   }
 
   template <typename T>
   void FeatureGradient(const BackwardArgs& args) const {
-    const SoftmaxSize extent = SizesOf(args.inputs[0].shape());
+    const SoftmaxSize sizes = SizesOf(args.inputs[0].shape());
     const T* x = args.inputs[0].data<T>();
     const T* labels = args.inputs[1].data<T>();
-    const T* centers = args.learned[0].data<T>();
-    const T scale = static_cast<T>(args.output_grads[0].data<T>()[0] / Items(extent));
+    const T* centers = args.parameters[0].data<T>();
+    const T scale = static_cast<T>(args.output_grads[0].data<T>()[0] / Items(sizes));
     T* dx = args.input_grads[0].data<T>();
-    ForItems(args.context.threads(), extent.outer, ItemGrain(extent.inner), [&](int64_t n) {
-      const T* center = centers + static_cast<int64_t>(labels[n]) * extent.inner;
-      const int64_t at = n * extent.inner;
-      for (int64_t i = 0; i < extent.inner; ++i) dx[at + i] = scale * (x[at + i] - center[i]);
+    ForItems(args.context.threads(), sizes.outer, ItemGrain(sizes.inner), [&](int64_t n) {
+      const T* center = centers + static_cast<int64_t>(labels[n]) * sizes.inner;
+      const int64_t at = n * sizes.inner;
+      for (int64_t i = 0; i < sizes.inner; ++i) dx[at + i] = scale * (x[at + i] - center[i]);
     });
   }
 
   // Threads split the values of a centre, so that each value adds its items in a fixed order.
   template <typename T>
   void AddCenterUpdate(const BackwardArgs& args) const {
-    const SoftmaxSize extent = SizesOf(args.inputs[0].shape());
+    const SoftmaxSize sizes = SizesOf(args.inputs[0].shape());
     const T* x = args.inputs[0].data<T>();
     const T* labels = args.inputs[1].data<T>();
-    const T* centers = args.learned[0].data<T>();
-    T* update = args.learned_grads[0].data<T>();
+    const T* centers = args.parameters[0].data<T>();
+    T* update = args.parameter_grads[0].data<T>();
     int64_t* items = ScratchCutter(args.scratch).Take<int64_t>(classes_);
     std::fill_n(items, classes_, 0);
-    for (int64_t n = 0; n < extent.outer; ++n) ++items[static_cast<int64_t>(labels[n])];
-    ParallelFor(args.context.threads(), extent.inner, ItemGrain(extent.outer),
+    for (int64_t n = 0; n < sizes.outer; ++n) ++items[static_cast<int64_t>(labels[n])];
+    ParallelFor(args.context.threads(), sizes.inner, ItemGrain(sizes.outer),
                 [&](int64_t begin, int64_t end, int) {
-                  for (int64_t n = 0; n < extent.outer; ++n) {
+                  for (int64_t n = 0; n < sizes.outer; ++n) {
                     const auto label = static_cast<int64_t>(labels[n]);
                     const T share = T(1) / static_cast<T>(1 + items[label]);
                     for (int64_t i = begin; i < end; ++i) {
-                      const int64_t c = label * extent.inner + i;
-                      update[c] += share * (centers[c] - x[n * extent.inner + i]);
+                      const int64_t c = label * sizes.inner + i;
+                      update[c] += share * (centers[c] - x[n * sizes.inner + i]);
                     }
                   }
                 });
@@ -154,7 +153,7 @@ std::vector<LayerSample> Samples() {
        .prototxt = "center_loss_param { num_output: 3 }",
        .inputs = {{.shape = {0, 3}}, {.shape = {0}}}},
   };
-  for (LayerSample& sample : samples) sample.learned_gradient = false;
+  for (LayerSample& sample : samples) sample.parameter_gradient = false;
   return samples;
 }
 
@@ -172,7 +171,7 @@ void RegisterCenterLoss(Registry& registry) {
       "features x: items on the axes before center_loss_param.axis, N in all; the "
       "values of one after it",
       "labels: N whole numbers 0..num_output-1, in any shape; no gradient"};
-  type.learned_docs = {
+  type.parameter_docs = {
       "centers: num_output x values of a feature; lr_mult * base_lr is the paper's alpha. Set "
       "decay_mult: 0"};
   type.differences = {

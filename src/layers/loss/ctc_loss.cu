@@ -45,8 +45,8 @@ struct CtcBatch {
   CREMA_HOST_DEVICE int64_t CountLabels(const Team& team, int64_t n) const {
     int64_t count = Length(label_lengths, n, room);
     if (label_lengths == nullptr) {
-      const auto behind = [&](int64_t i) { return IsPadding(n, i) ? room - i : int64_t{0}; };
-      count = room - team.Max(room, int64_t{0}, behind);
+      const auto to_end = [&](int64_t i) { return IsPadding(n, i) ? room - i : int64_t{0}; };
+      count = room - team.Max(room, int64_t{0}, to_end);
     }
     const int64_t wrong = team.Sum(room, [&](int64_t i) {
       const bool inside = i < count, padding = IsPadding(n, i);

@@ -38,14 +38,14 @@ class FocalLoss final : public SoftmaxLossOf<FocalLoss> {
 
   template <typename T>
   void WriteGradient(const SoftmaxBatch<T>& batch, double scale, T* dx) const {
-    const SoftmaxSize& extent = batch.extent;
-    ForItems(batch.threads, batch.positions(), ItemGrain(extent.classes), [&](int64_t at) {
+    const SoftmaxSize& sizes = batch.sizes;
+    ForItems(batch.threads, batch.positions(), ItemGrain(sizes.classes), [&](int64_t at) {
       const bool ignored = batch.Ignores(at);
       const int64_t label = ignored ? -1 : batch.Label(at);
       const double pull =
           ignored ? 0 : scale * FocalPull(alpha_, gamma_, OwnProbability(batch, at));
-      for (int64_t c = 0; c < extent.classes; ++c) {
-        const int64_t i = batch.First(at) + c * extent.inner;
+      for (int64_t c = 0; c < sizes.classes; ++c) {
+        const int64_t i = batch.First(at) + c * sizes.inner;
         const double p = static_cast<double>(batch.prob[i]);
         dx[i] = ignored ? T(0) : static_cast<T>(pull * ((c == label ? 1 : 0) - p));
       }
@@ -62,7 +62,7 @@ class FocalLoss final : public SoftmaxLossOf<FocalLoss> {
   // Returns q of one position; NaN stays NaN.
   template <typename T>
   static double OwnProbability(const SoftmaxBatch<T>& batch, int64_t position) {
-    const T p = batch.prob[batch.First(position) + batch.Label(position) * batch.extent.inner];
+    const T p = batch.prob[batch.First(position) + batch.Label(position) * batch.sizes.inner];
     return static_cast<double>(std::max(p, T(FLT_MIN)));
   }
 

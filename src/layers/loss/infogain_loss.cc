@@ -55,15 +55,15 @@ class InfogainLoss final : public SoftmaxLossOf<InfogainLoss> {
 
   template <typename T>
   double SumOf(const SoftmaxBatch<T>& batch) const {
-    const SoftmaxSize& extent = batch.extent;
+    const SoftmaxSize& sizes = batch.sizes;
     return WithMatrix(batch, [&](const auto* matrix) {
-      return SumItems(batch.threads, batch.positions(), ItemGrain(extent.classes),
+      return SumItems(batch.threads, batch.positions(), ItemGrain(sizes.classes),
                       [&](int64_t at, double sum) {
                         if (batch.Ignores(at)) return sum;
-                        const auto* row = matrix + batch.Label(at) * extent.classes;
+                        const auto* row = matrix + batch.Label(at) * sizes.classes;
                         const T* prob = batch.prob + batch.First(at);
-                        for (int64_t c = 0; c < extent.classes; ++c) {
-                          const auto p = static_cast<double>(prob[c * extent.inner]);
+                        for (int64_t c = 0; c < sizes.classes; ++c) {
+                          const auto p = static_cast<double>(prob[c * sizes.inner]);
                           sum -= static_cast<double>(row[c]) * std::log(std::max(p, kSmallest));
                         }
                         return sum;
@@ -73,7 +73,7 @@ class InfogainLoss final : public SoftmaxLossOf<InfogainLoss> {
 
   template <typename T>
   void WriteGradient(const SoftmaxBatch<T>& batch, double scale, T* dx) const {
-    const int64_t classes = batch.extent.classes;
+    const int64_t classes = batch.sizes.classes;
     WithMatrix(batch, [&](const auto* matrix) {
       ForItems(batch.threads, batch.positions(), ItemGrain(classes), [&](int64_t at) {
         const auto* row = batch.Ignores(at) ? nullptr : matrix + batch.Label(at) * classes;
@@ -83,7 +83,7 @@ class InfogainLoss final : public SoftmaxLossOf<InfogainLoss> {
   }
 
  private:
-  void CheckRule(const InferContext& context, const SoftmaxSize& extent) const override {
+  void CheckRule(const InferContext& context, const SoftmaxSize& sizes) const override {
     const bool given = context.inputs.size() > 2;
     if (!given && !param().infogain_loss_param().has_source()) {
       FailInputs(*this,
@@ -91,10 +91,10 @@ class InfogainLoss final : public SoftmaxLossOf<InfogainLoss> {
     }
     const int64_t values =
         given ? context.inputs[2].shape.count() : static_cast<int64_t>(matrix_.size());
-    if (values == extent.classes * extent.classes) return;
+    if (values == sizes.classes * sizes.classes) return;
     const std::string message =
-        StrCat("the matrix has ", values, " values, but ", extent.classes, " classes need ",
-               extent.classes, "x", extent.classes, " = ", extent.classes * extent.classes);
+        StrCat("the matrix has ", values, " values, but ", sizes.classes, " classes need ",
+               sizes.classes, "x", sizes.classes, " = ", sizes.classes * sizes.classes);
     if (given) FailInputs(*this, message);
     FailField(*this, "infogain_loss_param.source", message);
   }
@@ -110,10 +110,10 @@ class InfogainLoss final : public SoftmaxLossOf<InfogainLoss> {
   template <typename T, typename M>
   static void GradientOfPosition(const SoftmaxBatch<T>& batch, const M* row, double scale,
                                  int64_t position, T* dx) {
-    const SoftmaxSize& extent = batch.extent;
-    const double sum = row == nullptr ? 0 : std::accumulate(row, row + extent.classes, 0.0);
-    for (int64_t c = 0; c < extent.classes; ++c) {
-      const int64_t i = batch.First(position) + c * extent.inner;
+    const SoftmaxSize& sizes = batch.sizes;
+    const double sum = row == nullptr ? 0 : std::accumulate(row, row + sizes.classes, 0.0);
+    for (int64_t c = 0; c < sizes.classes; ++c) {
+      const int64_t i = batch.First(position) + c * sizes.inner;
       dx[i] = row == nullptr ? T(0)
                              : static_cast<T>(scale * (static_cast<double>(batch.prob[i]) * sum -
                                                        static_cast<double>(row[c])));

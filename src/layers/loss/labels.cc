@@ -46,14 +46,14 @@ std::string Hint(double label, int64_t classes) {
 
 // Returns a hint if the labels are probabilities from mixup or cutmix and the layer cannot read
 // them or expects another number of classes.
-std::string MixedHint(const Shape& scores, const SoftmaxSize& extent, const Shape& labels) {
+std::string MixedHint(const Shape& scores, const SoftmaxSize& sizes, const Shape& labels) {
   if (labels == scores) {
     return "; labels that mixup or cutmix made probabilities are for SoftmaxWithLoss alone: add "
            "include { phase: TEST } to this layer";
   }
-  if (labels.axes() != 2 || labels[0] != extent.outer || extent.inner != 1) return "";
+  if (labels.axes() != 2 || labels[0] != sizes.outer || sizes.inner != 1) return "";
   return StrCat("; with mixup or cutmix, transform_param.augment_param.classes of the data layer, ",
-                labels[1], " here, must be ", extent.classes);
+                labels[1], " here, must be ", sizes.classes);
 }
 
 }  // namespace
@@ -125,14 +125,14 @@ SoftmaxSize RowSize(const Layer& layer, const Shape& scores) {
   return {scores[0], scores.count(1), 1};
 }
 
-void CheckLabelShape(const Layer& layer, const Shape& scores, const SoftmaxSize& extent,
+void CheckLabelShape(const Layer& layer, const Shape& scores, const SoftmaxSize& sizes,
                      const Shape& labels, bool same_batch) {
   const bool batch_fits = !same_batch || (labels.axes() > 0 && labels[0] == scores[0]);
-  if (labels.count() == extent.outer * extent.inner && batch_fits) return;
-  FailInputs(layer, StrCat("scores of shape ", ToString(scores), " with ", extent.classes,
-                           " classes need ", extent.outer * extent.inner,
+  if (labels.count() == sizes.outer * sizes.inner && batch_fits) return;
+  FailInputs(layer, StrCat("scores of shape ", ToString(scores), " with ", sizes.classes,
+                           " classes need ", sizes.outer * sizes.inner,
                            " labels, one for each position, but the labels have shape ",
-                           ToString(labels), MixedHint(scores, extent, labels)));
+                           ToString(labels), MixedHint(scores, sizes, labels)));
 }
 
 }  // namespace crema

@@ -82,7 +82,7 @@ SoftmaxSize RowSize(const Layer& layer, const Shape& scores);
 
 // Throws like FailInputs unless there is one label for each position, in any shape. With
 // `same_batch`, axis 0 of scores and labels must agree as well.
-void CheckLabelShape(const Layer& layer, const Shape& scores, const SoftmaxSize& extent,
+void CheckLabelShape(const Layer& layer, const Shape& scores, const SoftmaxSize& sizes,
                      const Shape& labels, bool same_batch);
 
 }  // namespace crema

@@ -10,11 +10,11 @@ namespace crema {
 // position are close together in memory and there are many classes or few positions; otherwise one
 // thread per position.
 template <typename Body>
-static void ForPositions(const CudaQueue& queue, std::string_view name, const SoftmaxSize& extent,
+static void ForPositions(const CudaQueue& queue, std::string_view name, const SoftmaxSize& sizes,
                          const Body& body) {
-  const int64_t positions = extent.outer * extent.inner;
-  const bool teams = extent.inner < 8 && extent.classes > 8 &&
-                     (extent.classes >= Team::kWarp || positions <= 4096);
+  const int64_t positions = sizes.outer * sizes.inner;
+  const bool teams =
+      sizes.inner < 8 && sizes.classes > 8 && (sizes.classes >= Team::kWarp || positions <= 4096);
   if (teams) {
     ForTeams(queue, name, positions,
              [=] CREMA_HOST_DEVICE(const Team& team, int64_t i) { body(team, i); });
@@ -23,8 +23,8 @@ static void ForPositions(const CudaQueue& queue, std::string_view name, const So
   }
 }
 
-CREMA_HOST_DEVICE inline int64_t FirstClass(const SoftmaxSize& extent, int64_t position) {
-  return position / extent.inner * extent.classes * extent.inner + position % extent.inner;
+CREMA_HOST_DEVICE inline int64_t FirstClass(const SoftmaxSize& sizes, int64_t position) {
+  return position / sizes.inner * sizes.classes * sizes.inner + position % sizes.inner;
 }
 
 }  // namespace crema

@@ -17,13 +17,13 @@ constexpr int64_t kGrain = 1 << 12;  // fewest elements per thread
 // dx += p * (dp - sum dp * p): adds the gradient of the probabilities' output.
 template <typename T>
 void AddSoftmaxGradient(const SoftmaxBatch<T>& batch, const T* dp, T* dx) {
-  const SoftmaxSize& extent = batch.extent;
-  ForItems(batch.threads, batch.positions(), ItemGrain(extent.classes, kGrain), [&](int64_t at) {
+  const SoftmaxSize& sizes = batch.sizes;
+  ForItems(batch.threads, batch.positions(), ItemGrain(sizes.classes, kGrain), [&](int64_t at) {
     const int64_t first = batch.First(at);
-    const int64_t last = first + extent.classes * extent.inner;
+    const int64_t last = first + sizes.classes * sizes.inner;
     T dot = 0;
-    for (int64_t i = first; i < last; i += extent.inner) dot += dp[i] * batch.prob[i];
-    for (int64_t i = first; i < last; i += extent.inner) dx[i] += batch.prob[i] * (dp[i] - dot);
+    for (int64_t i = first; i < last; i += sizes.inner) dot += dp[i] * batch.prob[i];
+    for (int64_t i = first; i < last; i += sizes.inner) dx[i] += batch.prob[i] * (dp[i] - dot);
   });
 }
 
@@ -38,11 +38,11 @@ SoftmaxLoss::SoftmaxLoss(const LayerParameter& param, int axis, std::string axis
 
 LayerInfo SoftmaxLoss::Infer(const InferContext& context) const {
   const BlobSpec& scores = context.inputs[0];
-  const SoftmaxSize extent = SizesOf(scores.shape);
+  const SoftmaxSize sizes = SizesOf(scores.shape);
   if (!AreTargets(scores.shape, context.inputs[1].shape)) {
-    CheckLabelShape(*this, scores.shape, extent, context.inputs[1].shape, axis_ != 0);
+    CheckLabelShape(*this, scores.shape, sizes, context.inputs[1].shape, axis_ != 0);
   }
-  CheckRule(context, extent);
+  CheckRule(context, sizes);
   LayerInfo info = LossInfo(context, 1);
   info.backward_reads_input[0] = false;
   if (context.output_count > 1) {
@@ -67,11 +67,11 @@ size_t SoftmaxLoss::BackwardScratch(const InferContext& context, const LayerInfo
 }
 
 void SoftmaxLoss::Forward(const ForwardArgs& args) const {
-  const SoftmaxSize extent = SizesOf(args.inputs[0].shape());
+  const SoftmaxSize sizes = SizesOf(args.inputs[0].shape());
   const double divisor = Divisor(args.inputs[0].shape(), args.inputs[1]);
   ScratchCutter scratch(args.scratch);
-  const std::span<double> class_scratch(scratch.Take<double>(extent.classes),
-                                        static_cast<size_t>(extent.classes));
+  const std::span<double> class_scratch(scratch.Take<double>(sizes.classes),
+                                        static_cast<size_t>(sizes.classes));
   DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
     T* prob = nullptr;
     if (args.outputs.size() > 1) {
@@ -82,9 +82,9 @@ void SoftmaxLoss::Forward(const ForwardArgs& args) const {
       prob = scratch.Take<T>(args.inputs[0].count());
     }
     const int threads = args.context.threads();
-    SoftmaxForward(threads, extent, args.inputs[0].data<T>(), prob);
+    SoftmaxForward(threads, sizes, args.inputs[0].data<T>(), prob);
     SoftmaxBatch<T> batch{.threads = threads,
-                          .extent = extent,
+                          .sizes = sizes,
                           .ignored = ignored_,
                           .prob = prob,
                           .inputs = args.inputs,
@@ -97,14 +97,14 @@ void SoftmaxLoss::Forward(const ForwardArgs& args) const {
 void SoftmaxLoss::Backward(const BackwardArgs& args) const {
   const ConstTensorView& probabilities =
       args.output_grads.size() > 1 ? args.outputs[1] : args.saved[0];
-  const SoftmaxSize extent = SizesOf(probabilities.shape());
+  const SoftmaxSize sizes = SizesOf(probabilities.shape());
   const double divisor = Divisor(probabilities.shape(), args.inputs[1]);
   ScratchCutter scratch(args.scratch);
-  const std::span<double> class_scratch(scratch.Take<double>(extent.classes),
-                                        static_cast<size_t>(extent.classes));
+  const std::span<double> class_scratch(scratch.Take<double>(sizes.classes),
+                                        static_cast<size_t>(sizes.classes));
   DispatchFloat(probabilities.dtype(), [&]<typename T>(T) {
     SoftmaxBatch<T> batch{.threads = args.context.threads(),
-                          .extent = extent,
+                          .sizes = sizes,
                           .ignored = ignored_,
                           .prob = probabilities.data<T>(),
                           .inputs = args.inputs,
@@ -130,16 +130,16 @@ void SoftmaxLoss::SetLabels(const Shape& scores, const ConstTensorView& labels,
 }
 
 double SoftmaxLoss::Divisor(const Shape& scores, const ConstTensorView& labels) const {
-  const SoftmaxSize extent = SizesOf(scores);
-  const int64_t all = extent.outer * extent.inner;
+  const SoftmaxSize sizes = SizesOf(scores);
+  const int64_t all = sizes.outer * sizes.inner;
   int64_t counted = all;
   if (AreTargets(scores, labels.shape())) {
     CheckTargets(*this, labels);
   } else {
     counted = CheckLabels(*this, labels,
-                          {.classes = extent.classes, .inner = extent.inner, .ignored = ignored_});
+                          {.classes = sizes.classes, .inner = sizes.inner, .ignored = ignored_});
   }
-  return normalizer_.Divisor({.outer = extent.outer, .all = all, .counted = counted});
+  return normalizer_.Divisor({.outer = sizes.outer, .all = all, .counted = counted});
 }
 
 }  // namespace crema

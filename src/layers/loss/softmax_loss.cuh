@@ -22,16 +22,16 @@ struct SoftmaxInputs {
                 std::span<const ConstTensorView> views)
       : queue(on),
         layer(of),
-        extent(of.SizesOf(scores)),
+        sizes(of.SizesOf(scores)),
         inputs(views),
         labels(of.AreTargets(scores, views[1].shape()) ? nullptr : Elements<T>(views[1]),
-               extent.classes, of.ignored()) {}
+               sizes.classes, of.ignored()) {}
 
-  int64_t positions() const { return extent.outer * extent.inner; }
+  int64_t positions() const { return sizes.outer * sizes.inner; }
 
   const CudaQueue& queue;
   const SoftmaxLoss& layer;
-  const SoftmaxSize extent;
+  const SoftmaxSize sizes;
   const std::span<const ConstTensorView> inputs;
   const GpuLabels<T> labels;  // null data with a target for each class
   ScratchCutter* cutter = nullptr;
@@ -39,7 +39,7 @@ struct SoftmaxInputs {
 
 template <typename T, typename Rule>
 struct SoftmaxCosts {
-  SoftmaxSize extent;
+  SoftmaxSize sizes;
   Rule rule;
   const T* scores;
   T* prob;       // null if not wanted
@@ -47,15 +47,15 @@ struct SoftmaxCosts {
 
   template <typename Workers>
   CREMA_HOST_DEVICE void operator()(const Workers& workers, int64_t position) const {
-    const T* x = scores + FirstClass(extent, position);
-    const int64_t step = extent.inner;
-    const float most = workers.Max(extent.classes, -std::numeric_limits<float>::infinity(),
+    const T* x = scores + FirstClass(sizes, position);
+    const int64_t step = sizes.inner;
+    const float most = workers.Max(sizes.classes, -std::numeric_limits<float>::infinity(),
                                    [&](int64_t c) { return ToFloat(x[c * step]); });
-    const float sum = workers.Sum(extent.classes,
+    const float sum = workers.Sum(sizes.classes,
                                   [&](int64_t c) { return std::exp(ToFloat(x[c * step]) - most); });
     if (prob != nullptr) {
-      T* p = prob + FirstClass(extent, position);
-      workers.For(extent.classes, [&](int64_t c) {
+      T* p = prob + FirstClass(sizes, position);
+      workers.For(sizes.classes, [&](int64_t c) {
         p[c * step] = FromFloat<T>(std::exp(ToFloat(x[c * step]) - most) / sum);
       });
     }
@@ -68,7 +68,7 @@ struct SoftmaxCosts {
 
 template <typename T, typename Rule>
 struct SoftmaxSlopes {
-  SoftmaxSize extent;
+  SoftmaxSize sizes;
   Rule rule;
   GpuDivisor divisor;
   const T* prob;
@@ -78,7 +78,7 @@ struct SoftmaxSlopes {
 
   template <typename Workers>
   CREMA_HOST_DEVICE void operator()(const Workers& workers, int64_t position) const {
-    const int64_t first = FirstClass(extent, position), step = extent.inner;
+    const int64_t first = FirstClass(sizes, position), step = sizes.inner;
     const float scale = ToFloat(dloss[0]) / divisor.Value();
     const auto p = [&](int64_t c) { return ToFloat(prob[first + c * step]); };
     const auto dp = [&](int64_t c) {
@@ -86,8 +86,8 @@ struct SoftmaxSlopes {
     };
     const auto prepared = rule.Prepare(workers, position, p);
     const float dot =
-        dprob == nullptr ? 0 : workers.Sum(extent.classes, [&](int64_t c) { return dp(c) * p(c); });
-    workers.For(extent.classes, [&](int64_t c) {
+        dprob == nullptr ? 0 : workers.Sum(sizes.classes, [&](int64_t c) { return dp(c) * p(c); });
+    workers.For(sizes.classes, [&](int64_t c) {
       const float from_loss = scale * rule.Slope(prepared, position, c, p(c));
       dx[first + c * step] = FromFloat<T>(from_loss + p(c) * (dp(c) - dot));
     });
@@ -100,7 +100,7 @@ static GpuDivisor SoftmaxDivisor(const SoftmaxInputs<T>& given, double* parts, f
   const GpuLabels<T> labels = given.labels;
   return DivisorOf(
       given.queue, given.layer.normalizer(),
-      {.outer = given.extent.outer, .all = all, .counted = all},
+      {.outer = given.sizes.outer, .all = all, .counted = all},
       labels.data != nullptr && labels.ignores,
       [=] CREMA_HOST_DEVICE(int64_t i) { return labels(i) >= 0 ? 1.0f : 0.0f; }, parts, result);
 }
@@ -119,8 +119,8 @@ void SoftmaxLossForward(const Layer& layer, const ForwardArgs& args) {
     given.cutter = &cutter;
     T* prob = Elements<T>(args.outputs.size() > 1 ? args.outputs[1] : args.saved[0]);
     ForPositions(
-        queue, "SoftmaxCosts", given.extent,
-        SoftmaxCosts<T, Rule<T>>{given.extent, Rule<T>(given), Elements<T>(x), prob, costs});
+        queue, "SoftmaxCosts", given.sizes,
+        SoftmaxCosts<T, Rule<T>>{given.sizes, Rule<T>(given), Elements<T>(x), prob, costs});
     const GpuDivisor divisor = SoftmaxDivisor(given, parts, counted);
     WriteSumOfCosts(queue, given.positions(), costs, divisor, parts, Elements<T>(args.outputs[0]));
   });
@@ -140,8 +140,8 @@ void SoftmaxLossBackward(const Layer& layer, const BackwardArgs& args) {
     given.cutter = &cutter;
     const Rule<T> rule(given);
     const GpuDivisor divisor = SoftmaxDivisor(given, parts, counted);
-    ForPositions(queue, "SoftmaxSlopes", given.extent,
-                 SoftmaxSlopes<T, Rule<T>>{given.extent, rule, divisor, Elements<T>(prob),
+    ForPositions(queue, "SoftmaxSlopes", given.sizes,
+                 SoftmaxSlopes<T, Rule<T>>{given.sizes, rule, divisor, Elements<T>(prob),
                                            Elements<T>(args.output_grads[0]),
                                            second ? Elements<T>(args.output_grads[1]) : nullptr,
                                            Elements<T>(args.input_grads[0])});
@@ -151,9 +151,9 @@ void SoftmaxLossBackward(const Layer& layer, const BackwardArgs& args) {
 template <int64_t kClassScratch>
 size_t SoftmaxLossScratch(const OpDesc& query) {
   const auto& loss = static_cast<const SoftmaxLoss&>(query.layer);
-  const SoftmaxSize extent = loss.SizesOf(query.context.inputs[0].shape);
-  return LossScratch(query) + ScratchBytes<float>(extent.outer * extent.inner) +
-         ScratchBytes<float>(kClassScratch * extent.classes);
+  const SoftmaxSize sizes = loss.SizesOf(query.context.inputs[0].shape);
+  return LossScratch(query) + ScratchBytes<float>(sizes.outer * sizes.inner) +
+         ScratchBytes<float>(kClassScratch * sizes.classes);
 }
 
 // Rules take `kClassScratch` floats of scratch for each class.

@@ -16,7 +16,7 @@ namespace crema {
 template <typename T>
 struct SoftmaxBatch {
   int threads = 1;
-  SoftmaxSize extent;
+  SoftmaxSize sizes;
   std::optional<int32_t> ignored;
   const T* prob = nullptr;
   const T* labels = nullptr;  // valid, one per position; null with targets
@@ -26,10 +26,10 @@ struct SoftmaxBatch {
   std::span<const ConstTensorView> inputs;
   std::span<double> class_scratch;  // one value per class
 
-  int64_t positions() const { return extent.outer * extent.inner; }
-  // Returns the index of class 0 at a position; classes are extent.inner apart.
+  int64_t positions() const { return sizes.outer * sizes.inner; }
+  // Returns the index of class 0 at a position; classes are sizes.inner apart.
   int64_t First(int64_t position) const {
-    return position / extent.inner * extent.classes * extent.inner + position % extent.inner;
+    return position / sizes.inner * sizes.classes * sizes.inner + position % sizes.inner;
   }
   bool Ignores(int64_t position) const {
     return ignored && targets == nullptr && static_cast<double>(labels[position]) == *ignored;

@@ -37,13 +37,13 @@ using Target = SoftmaxTarget;
 // -sum_c t_c ln p_c of one position.
 template <typename T>
 double Cost(const SoftmaxBatch<T>& batch, const Target& target, int64_t position) {
-  const SoftmaxSize& extent = batch.extent;
+  const SoftmaxSize& sizes = batch.sizes;
   const T* prob = batch.prob + batch.First(position);
   const int64_t label = batch.Label(position);
-  double cost = -target.at_label * LogOf(prob[label * extent.inner]);
+  double cost = -target.at_label * LogOf(prob[label * sizes.inner]);
   if (target.elsewhere == 0) return cost;
-  for (int64_t c = 0; c < extent.classes; ++c) {
-    if (c != label) cost -= target.elsewhere * LogOf(prob[c * extent.inner]);
+  for (int64_t c = 0; c < sizes.classes; ++c) {
+    if (c != label) cost -= target.elsewhere * LogOf(prob[c * sizes.inner]);
   }
   return cost;
 }
@@ -53,8 +53,8 @@ template <typename T>
 class GivenTargets {
  public:
   GivenTargets(const SoftmaxBatch<T>& batch, const Target& target, int64_t position)
-      : values_(batch.targets + batch.First(position)), step_(batch.extent.inner), target_(target) {
-    for (int64_t c = 0; c < batch.extent.classes; ++c) sum_ += Value(c);
+      : values_(batch.targets + batch.First(position)), step_(batch.sizes.inner), target_(target) {
+    for (int64_t c = 0; c < batch.sizes.classes; ++c) sum_ += Value(c);
   }
   double sum() const { return sum_; }
   double Of(int64_t c) const {
@@ -75,9 +75,9 @@ double CostOfTargets(const SoftmaxBatch<T>& batch, const Target& target, int64_t
   const GivenTargets<T> given(batch, target, position);
   const T* prob = batch.prob + batch.First(position);
   double cost = 0;
-  for (int64_t c = 0; c < batch.extent.classes; ++c) {
+  for (int64_t c = 0; c < batch.sizes.classes; ++c) {
     const double t = given.Of(c);
-    if (t > 0) cost -= t * LogOf(prob[c * batch.extent.inner]);
+    if (t > 0) cost -= t * LogOf(prob[c * batch.sizes.inner]);
   }
   return cost;
 }
@@ -116,12 +116,12 @@ class PositionWeights {
 template <typename T>
 void MendPosition(const SoftmaxBatch<T>& batch, const Target& target, double scale, double weight,
                   int64_t position, T* dx) {
-  const SoftmaxSize& extent = batch.extent;
+  const SoftmaxSize& sizes = batch.sizes;
   const int64_t first = batch.First(position);
   if (weight != 1) {
-    for (int64_t c = 0; c < extent.classes; ++c) dx[first + c * extent.inner] *= T(weight);
+    for (int64_t c = 0; c < sizes.classes; ++c) dx[first + c * sizes.inner] *= T(weight);
   }
-  const int64_t i = first + batch.Label(position) * extent.inner;
+  const int64_t i = first + batch.Label(position) * sizes.inner;
   dx[i] = (batch.prob[i] - static_cast<T>(target.at_label)) * static_cast<T>(scale * weight);
 }
 
@@ -139,7 +139,7 @@ class SoftmaxWithLoss final : public SoftmaxLossOf<SoftmaxWithLoss> {
 
   template <typename T>
   double SumOf(const SoftmaxBatch<T>& batch) const {
-    const Target target = TargetOf(batch.extent);
+    const Target target = TargetOf(batch.sizes);
     if (batch.targets != nullptr) return SumOfTargets(batch, target);
     const PositionWeights<T> weights(class_weights_, batch);
     return SumItems(batch.threads, batch.positions(), kGrain, [&](int64_t at, double sum) {
@@ -150,13 +150,13 @@ class SoftmaxWithLoss final : public SoftmaxLossOf<SoftmaxWithLoss> {
   // Writes the gradient of an unweighted position without a label, then corrects each position.
   template <typename T>
   void WriteGradient(const SoftmaxBatch<T>& batch, double scale, T* dx) const {
-    const Target target = TargetOf(batch.extent);
+    const Target target = TargetOf(batch.sizes);
     if (batch.targets != nullptr) return WriteGradientOfTargets(batch, target, scale, dx);
     const PositionWeights<T> weights(class_weights_, batch);
     const T elsewhere = static_cast<T>(target.elsewhere);
     const T factor = static_cast<T>(scale);
-    const SoftmaxSize& extent = batch.extent;
-    ParallelFor(batch.threads, batch.positions() * extent.classes, kGrain,
+    const SoftmaxSize& sizes = batch.sizes;
+    ParallelFor(batch.threads, batch.positions() * sizes.classes, kGrain,
                 [&](int64_t begin, int64_t end, int) {
                   for (int64_t i = begin; i < end; ++i)
                     dx[i] = (batch.prob[i] - elsewhere) * factor;
@@ -164,7 +164,7 @@ class SoftmaxWithLoss final : public SoftmaxLossOf<SoftmaxWithLoss> {
     ForItems(batch.threads, batch.positions(), kGrain, [&](int64_t at) {
       if (batch.Ignores(at)) {
         const int64_t first = batch.First(at);
-        for (int64_t c = 0; c < extent.classes; ++c) dx[first + c * extent.inner] = 0;
+        for (int64_t c = 0; c < sizes.classes; ++c) dx[first + c * sizes.inner] = 0;
       } else {
         MendPosition(batch, target, scale, weights.any() ? weights.Of(at) : 1.0, at, dx);
       }
@@ -174,9 +174,9 @@ class SoftmaxWithLoss final : public SoftmaxLossOf<SoftmaxWithLoss> {
  private:
   bool takes_targets() const override { return true; }
 
-  void CheckRule(const InferContext& context, const SoftmaxSize& extent) const override {
-    class_weights_.CheckCount(*this, extent.classes);
-    if (class_weights_.any() && extent.classes > 1 &&
+  void CheckRule(const InferContext& context, const SoftmaxSize& sizes) const override {
+    class_weights_.CheckCount(*this, sizes.classes);
+    if (class_weights_.any() && sizes.classes > 1 &&
         context.inputs[1].shape == context.inputs[0].shape) {
       FailField(
           *this, "loss_param.class_weight",
@@ -185,19 +185,19 @@ class SoftmaxWithLoss final : public SoftmaxLossOf<SoftmaxWithLoss> {
     }
     if (context.inputs.size() < 3) return;
     const Shape& weights = context.inputs[2].shape;
-    if (weights.count() == extent.outer * extent.inner) return;
-    FailInputs(*this, StrCat("the third bottom holds a weight for each of the ",
-                             extent.outer * extent.inner, " positions, but its shape is ",
-                             ToString(weights)));
+    if (weights.count() == sizes.outer * sizes.inner) return;
+    FailInputs(*this,
+               StrCat("the third bottom holds a weight for each of the ", sizes.outer * sizes.inner,
+                      " positions, but its shape is ", ToString(weights)));
   }
 
-  Target TargetOf(const SoftmaxSize& extent) const {
-    return SmoothedTarget(smoothing_, extent.classes);
+  Target TargetOf(const SoftmaxSize& sizes) const {
+    return SmoothedTarget(smoothing_, sizes.classes);
   }
 
   template <typename T>
   static double SumOfTargets(const SoftmaxBatch<T>& batch, const Target& target) {
-    return SumItems(batch.threads, batch.positions(), ItemGrain(batch.extent.classes, kGrain),
+    return SumItems(batch.threads, batch.positions(), ItemGrain(batch.sizes.classes, kGrain),
                     [&](int64_t at, double sum) {
                       return sum + GivenWeight(batch, at) * CostOfTargets(batch, target, at);
                     });
@@ -206,12 +206,12 @@ class SoftmaxWithLoss final : public SoftmaxLossOf<SoftmaxWithLoss> {
   template <typename T>
   static void WriteGradientOfTargets(const SoftmaxBatch<T>& batch, const Target& target,
                                      double scale, T* dx) {
-    const SoftmaxSize& extent = batch.extent;
-    ForItems(batch.threads, batch.positions(), ItemGrain(extent.classes, kGrain), [&](int64_t at) {
+    const SoftmaxSize& sizes = batch.sizes;
+    ForItems(batch.threads, batch.positions(), ItemGrain(sizes.classes, kGrain), [&](int64_t at) {
       const GivenTargets<T> given(batch, target, at);
       const double factor = scale * GivenWeight(batch, at);
-      for (int64_t c = 0; c < extent.classes; ++c) {
-        const int64_t i = batch.First(at) + c * extent.inner;
+      for (int64_t c = 0; c < sizes.classes; ++c) {
+        const int64_t i = batch.First(at) + c * sizes.inner;
         const double p = static_cast<double>(batch.prob[i]);
         dx[i] = static_cast<T>(factor * (p * given.sum() - given.Of(c)));
       }

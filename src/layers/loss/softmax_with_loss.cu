@@ -53,7 +53,7 @@ template <typename T>
 const float* WriteFactors(const SoftmaxInputs<T>& given) {
   const ClassWeights weights(given.layer);
   if (!weights.any()) return nullptr;
-  float* factors = given.cutter->template Take<float>(given.extent.classes);
+  float* factors = given.cutter->template Take<float>(given.sizes.classes);
   if (weights.balanced()) {
     WriteBalanced(given.queue, given.labels, given.positions(), factors);
   } else {
@@ -70,14 +70,14 @@ struct CrossEntropy {
   const T* weights;                // one per position; null means 1
   const float* factors = nullptr;  // one per class; null means 1
   float at_label, elsewhere;
-  SoftmaxSize extent;
+  SoftmaxSize sizes;
 
   explicit CrossEntropy(const SoftmaxInputs<T>& given)
       : labels(given.labels),
         weights(given.inputs.size() > 2 ? Elements<T>(given.inputs[2]) : nullptr),
-        extent(given.extent) {
+        sizes(given.sizes) {
     const SoftmaxTarget target =
-        SmoothedTarget(given.layer.param().loss_param().label_smoothing(), extent.classes);
+        SmoothedTarget(given.layer.param().loss_param().label_smoothing(), sizes.classes);
     at_label = static_cast<float>(target.at_label);
     elsewhere = static_cast<float>(target.elsewhere);
     if (labels.data == nullptr) {
@@ -105,7 +105,7 @@ struct CrossEntropy {
   }
 
   CREMA_HOST_DEVICE float Value(int64_t position, int64_t c) const {
-    return ToFloat(targets[FirstClass(extent, position) + c * extent.inner]);
+    return ToFloat(targets[FirstClass(sizes, position) + c * sizes.inner]);
   }
 
   CREMA_HOST_DEVICE float Target(int64_t position, int64_t c, float sum) const {
@@ -115,7 +115,7 @@ struct CrossEntropy {
 
   template <typename Workers>
   CREMA_HOST_DEVICE float SumOfTargets(const Workers& workers, int64_t position) const {
-    return workers.Sum(extent.classes, [&](int64_t c) { return Value(position, c); });
+    return workers.Sum(sizes.classes, [&](int64_t c) { return Value(position, c); });
   }
 
   // Returns NaN if CheckTargets would reject a target.
@@ -123,7 +123,7 @@ struct CrossEntropy {
   CREMA_HOST_DEVICE float CostOfTargets(const Workers& workers, int64_t position,
                                         const LogP& log_p) const {
     const float sum = SumOfTargets(workers, position);
-    return workers.Sum(extent.classes, [&](int64_t c) {
+    return workers.Sum(sizes.classes, [&](int64_t c) {
       if (!(Value(position, c) >= 0 && Value(position, c) <= FLT_MAX)) return NotANumber();
       const float t = Target(position, c, sum);
       return t > 0 ? -t * Floored(log_p(c)) : 0.0f;
@@ -139,7 +139,7 @@ struct CrossEntropy {
     if (label < 0) return label == kIgnoredLabel ? 0 : NotANumber();
     float cost = -at_label * Floored(log_p(label));
     if (elsewhere != 0) {
-      cost -= elsewhere * workers.Sum(extent.classes, [&](int64_t c) {
+      cost -= elsewhere * workers.Sum(sizes.classes, [&](int64_t c) {
         return c == label ? 0.0f : Floored(log_p(c));
       });
     }

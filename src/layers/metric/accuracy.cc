@@ -45,40 +45,40 @@ class Accuracy final : public Layer {
 
   LayerInfo Infer(const InferContext& context) const override {
     const BlobSpec& scores = context.inputs[0];
-    const SoftmaxSize extent = SizesOf(scores.shape);
-    CheckLabelShape(*this, scores.shape, extent, context.inputs[1].shape, false);
-    if (top_k_ > extent.classes) {
+    const SoftmaxSize sizes = SizesOf(scores.shape);
+    CheckLabelShape(*this, scores.shape, sizes, context.inputs[1].shape, false);
+    if (top_k_ > sizes.classes) {
       FailField(*this, "accuracy_param.top_k",
-                StrCat("top_k is ", top_k_, ", but there are only ", extent.classes, " classes"));
+                StrCat("top_k is ", top_k_, ", but there are only ", sizes.classes, " classes"));
     }
     LayerInfo info;
     info.outputs = {{Shape{}, scores.dtype}};
-    if (context.output_count > 1) info.outputs.push_back({Shape{extent.classes}, scores.dtype});
+    if (context.output_count > 1) info.outputs.push_back({Shape{sizes.classes}, scores.dtype});
     info.gradient_forbidden = {true, true};
     return info;
   }
 
   // A tally for each class, then a flag for each item.
   size_t ForwardScratch(const InferContext& context, const LayerInfo&, int) const override {
-    const SoftmaxSize extent = SizesOf(context.inputs[0].shape);
-    return static_cast<size_t>(extent.classes) * sizeof(Tally) +
-           static_cast<size_t>(extent.outer * extent.inner);
+    const SoftmaxSize sizes = SizesOf(context.inputs[0].shape);
+    return static_cast<size_t>(sizes.classes) * sizeof(Tally) +
+           static_cast<size_t>(sizes.outer * sizes.inner);
   }
 
   void Forward(const ForwardArgs& args) const override {
-    const SoftmaxSize extent = SizesOf(args.inputs[0].shape());
+    const SoftmaxSize sizes = SizesOf(args.inputs[0].shape());
     const int64_t counted =
         CheckLabels(*this, args.inputs[1],
-                    {.classes = extent.classes, .inner = extent.inner, .ignored = ignored_});
+                    {.classes = sizes.classes, .inner = sizes.inner, .ignored = ignored_});
     const std::span<Tally> tallies(reinterpret_cast<Tally*>(args.scratch.data()),
-                                   static_cast<size_t>(extent.classes));
+                                   static_cast<size_t>(sizes.classes));
     uint8_t* const right = reinterpret_cast<uint8_t*>(tallies.data() + tallies.size());
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* labels = args.inputs[1].data<T>();
-      Judge(args.context.threads(), extent, args.inputs[0].data<T>(), labels, right);
+      Judge(args.context.threads(), sizes, args.inputs[0].data<T>(), labels, right);
       std::ranges::fill(tallies, Tally{0, 0});
       int64_t total = 0;
-      for (int64_t at = 0; at < extent.outer * extent.inner; ++at) {
+      for (int64_t at = 0; at < sizes.outer * sizes.inner; ++at) {
         if (IsIgnored(labels[at])) continue;
         Tally& tally = tallies[static_cast<size_t>(labels[at])];
         ++tally.items;
@@ -104,15 +104,14 @@ class Accuracy final : public Layer {
   }
 
   template <typename T>
-  void Judge(int threads, const SoftmaxSize& extent, const T* scores, const T* labels,
+  void Judge(int threads, const SoftmaxSize& sizes, const T* scores, const T* labels,
              uint8_t* right) const {
-    const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, extent.classes));
-    ParallelFor(threads, extent.outer * extent.inner, grain, [&](int64_t b, int64_t e, int) {
+    const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, sizes.classes));
+    ParallelFor(threads, sizes.outer * sizes.inner, grain, [&](int64_t b, int64_t e, int) {
       for (int64_t at = b; at < e; ++at) {
         if (IsIgnored(labels[at])) continue;
-        const T* first =
-            scores + at / extent.inner * extent.classes * extent.inner + at % extent.inner;
-        right[at] = IsRight(first, extent.inner, extent.classes, static_cast<int64_t>(labels[at]),
+        const T* first = scores + at / sizes.inner * sizes.classes * sizes.inner + at % sizes.inner;
+        right[at] = IsRight(first, sizes.inner, sizes.classes, static_cast<int64_t>(labels[at]),
                             int64_t{top_k_});
       }
     });

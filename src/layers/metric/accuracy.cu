@@ -10,7 +10,7 @@ namespace {
 // right[position] = 1 or 0; NaN for invalid labels (kWrongLabel), 0 for ignored ones.
 template <typename T>
 struct Judge {
-  SoftmaxSize extent;
+  SoftmaxSize sizes;
   GpuLabels<T> labels;
   int64_t top_k;
   const T* scores;
@@ -19,11 +19,11 @@ struct Judge {
   template <typename Workers>
   CREMA_HOST_DEVICE void operator()(const Workers& workers, int64_t position) const {
     const int64_t label = labels(position);
-    const T* x = scores + FirstClass(extent, position);
-    const float own = ToFloat(x[(label < 0 ? 0 : label) * extent.inner]);
+    const T* x = scores + FirstClass(sizes, position);
+    const float own = ToFloat(x[(label < 0 ? 0 : label) * sizes.inner]);
     // Includes the label's own score.
-    const int64_t better = workers.Sum(extent.classes, [&](int64_t c) {
-      return static_cast<int64_t>(ToFloat(x[c * extent.inner]) >= own);
+    const int64_t better = workers.Sum(sizes.classes, [&](int64_t c) {
+      return static_cast<int64_t>(ToFloat(x[c * sizes.inner]) >= own);
     });
     workers.For(1, [&](int64_t) {
       right[position] = label == kWrongLabel            ? NotANumber()
@@ -68,25 +68,25 @@ struct GpuAccuracy {
   template <typename T>
   static void Forward(const Layer& layer, const GpuForward<T>& args) {
     const AccuracyParameter& param = layer.param().accuracy_param();
-    const SoftmaxSize extent = SizesOf(layer, args.inputs[0].shape());
-    const int64_t positions = extent.outer * extent.inner;
+    const SoftmaxSize sizes = SizesOf(layer, args.inputs[0].shape());
+    const int64_t positions = sizes.outer * sizes.inner;
     std::optional<int32_t> ignored;
     if (param.has_ignore_label()) ignored = param.ignore_label();
     ScratchCutter cutter(args.scratch);
     double* parts = cutter.Take<double>(kMostSumParts);
     float* counted = cutter.Take<float>(1);
     float* right = cutter.Take<float>(positions);
-    const GpuLabels<T> labels(args.x(1), extent.classes, ignored);
-    ForPositions(args.queue, "Accuracy", extent,
-                 Judge<T>{extent, labels, param.top_k(), args.x(0), right});
+    const GpuLabels<T> labels(args.x(1), sizes.classes, ignored);
+    ForPositions(args.queue, "Accuracy", sizes,
+                 Judge<T>{sizes, labels, param.top_k(), args.x(0), right});
     const GpuDivisor divisor = CountedLabels(args.queue, labels, positions, parts, counted);
     WriteSumOfCosts(args.queue, positions, right, divisor, parts, args.y());
     if (args.outputs.size() > 1) WriteShares(args.queue, labels, positions, right, args.y(1));
   }
 
   static size_t ForwardScratch(const OpDesc& query) {
-    const SoftmaxSize extent = SizesOf(query.layer, query.context.inputs[0].shape);
-    return LossScratch(query) + ScratchBytes<float>(extent.outer * extent.inner);
+    const SoftmaxSize sizes = SizesOf(query.layer, query.context.inputs[0].shape);
+    return LossScratch(query) + ScratchBytes<float>(sizes.outer * sizes.inner);
   }
 };
 

@@ -144,12 +144,12 @@ void RegisterBatchNorm(Registry& registry) {
       "for m values a channel; used as sum / factor";
   type.input_docs = {"x: N x C x any further axes; with one axis all of it is one channel"};
   type.output_docs = {"y: the shape of x"};
-  type.learned_docs = {"mean sum: C, a statistic; with scale_bias the average itself",
-                       "variance sum: C, a statistic; with scale_bias the average itself",
-                       ("factor: 1 value, a statistic: what the sums are divided by; 0 means no "
-                        "statistics yet; with scale_bias it is 1 from the first pass on"),
-                       "scale: C; only with scale_bias or use_weight_bias",
-                       "bias: C; only with scale_bias or use_weight_bias"};
+  type.parameter_docs = {"mean sum: C, a statistic; with scale_bias the average itself",
+                         "variance sum: C, a statistic; with scale_bias the average itself",
+                         ("factor: 1 value, a statistic: what the sums are divided by; 0 means no "
+                          "statistics yet; with scale_bias it is 1 from the first pass on"),
+                         "scale: C; only with scale_bias or use_weight_bias",
+                         "bias: C; only with scale_bias or use_weight_bias"};
   type.differences = {
       "A test net never changes the statistics; Caffe's does with use_global_stats: false.",
       "Caffe refuses multipliers other than 0 for the three statistics; here they have no effect.",

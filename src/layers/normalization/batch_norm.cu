@@ -43,7 +43,7 @@ struct GpuBatchNorm {
     float* center = cutter.Take<float>(layout.groups.Groups());
     float* inverse = cutter.Take<float>(layout.groups.Groups());
     const Coefficients to{rule.eps, center, inverse, args.template Saved<double>(kInverse)};
-    if (HasStatisticsInF32(rule, args.learned)) {
+    if (HasStatisticsInF32(rule, args.parameters)) {
       Measure<T, float>(norm, layout.groups, args, nullptr, scratch, to);
     } else {
       Measure<T, T>(norm, layout.groups, args, nullptr, scratch, to);
@@ -53,8 +53,8 @@ struct GpuBatchNorm {
     pass.y = args.y();
     pass.center = center;
     pass.inverse = inverse;
-    pass.scale = BlobOf<T>(args.learned, rule.scale);
-    pass.shift = BlobOf<T>(args.learned, rule.shift);
+    pass.scale = BlobOf<T>(args.parameters, rule.scale);
+    pass.shift = BlobOf<T>(args.parameters, rule.shift);
     pass.relu = rule.relu.on;
     pass.slope = rule.relu.slope;
     if (norm.KeepsNormal()) pass.normal = args.template Saved<T>(kNormal);
@@ -76,9 +76,9 @@ struct GpuBatchNorm {
     pass.spread = pass.inverse;
     pass.measured = norm.UsesBatch(args.phase);
     pass.divisor = static_cast<double>(std::max<int64_t>(1, layout.groups.GroupSize()));
-    pass.scale = BlobOf<T>(args.learned, rule.scale);
-    pass.dscale = BlobOf<T>(args.learned_grads, rule.scale);
-    pass.dshift = BlobOf<T>(args.learned_grads, rule.shift);
+    pass.scale = BlobOf<T>(args.parameters, rule.scale);
+    pass.dscale = BlobOf<T>(args.parameter_grads, rule.scale);
+    pass.dshift = BlobOf<T>(args.parameter_grads, rule.shift);
     if (norm.KeepsNormal()) {
       pass.normal = args.template Saved<T>(kNormal);
     } else if (pass.measured) {

@@ -61,7 +61,7 @@ LayerInfo BatchNormBase::Infer(const InferContext& context) const {
   }
   info.in_place = true;
   for (const BatchNormRule::Blob& blob : rule_.blobs) {
-    info.learned.push_back(
+    info.parameters.push_back(
         {.role = blob.role,
          .shape = blob.single ? Shape{1} : ShapeOfBlob(rule_.blob_axes, rule_.axis, channels),
          .filler = blob.filler,
@@ -87,15 +87,15 @@ size_t BatchNormBase::BackwardScratch(const InferContext& context, const LayerIn
 }
 
 template <typename T>
-void BatchNormBase::ReadStored(std::span<const ConstTensorView> learned, int64_t channels,
+void BatchNormBase::ReadStored(std::span<const ConstTensorView> parameters, int64_t channels,
                                double* mean, double* variance) const {
   double factor = 1;
   if (rule_.factor != BatchNormRule::kNone) {
-    factor = static_cast<double>(At(learned, rule_.factor).template data<T>()[0]);
+    factor = static_cast<double>(At(parameters, rule_.factor).template data<T>()[0]);
     factor = factor == 0 ? 0 : 1 / factor;
   }
-  const T* stored_mean = At(learned, rule_.mean).template data<T>();
-  const T* stored_variance = At(learned, rule_.variance).template data<T>();
+  const T* stored_mean = At(parameters, rule_.mean).template data<T>();
+  const T* stored_variance = At(parameters, rule_.variance).template data<T>();
   for (int64_t c = 0; c < channels; ++c) {
     mean[c] = factor * static_cast<double>(stored_mean[c]);
     variance[c] = factor * static_cast<double>(stored_variance[c]);
@@ -106,21 +106,21 @@ bool BatchNormBase::IsChannelAffine(Phase phase) const {
   return rule_.axis == 1 && !UsesBatch(phase) && !rule_.relu.on;
 }
 
-void BatchNormBase::ReadChannelAffine(std::span<const ConstTensorView> learned,
+void BatchNormBase::ReadChannelAffine(std::span<const ConstTensorView> parameters,
                                       std::span<double> factor, std::span<double> shift) const {
   const auto channels = static_cast<int64_t>(factor.size());
   std::ranges::fill(factor, 1.0);
   std::ranges::fill(shift, 0.0);
   if (!rule_.identity) {
     std::vector<double> variance(factor.size());
-    ReadStored<float>(learned, channels, shift.data(), variance.data());
+    ReadStored<float>(parameters, channels, shift.data(), variance.data());
     for (size_t c = 0; c < factor.size(); ++c) {
       factor[c] = 1 / std::sqrt(variance[c] + rule_.eps);
       shift[c] *= -factor[c];
     }
   }
-  const float* scale = DataOrNull<float>(At(learned, rule_.scale));
-  const float* bias = DataOrNull<float>(At(learned, rule_.shift));
+  const float* scale = DataOrNull<float>(At(parameters, rule_.scale));
+  const float* bias = DataOrNull<float>(At(parameters, rule_.shift));
   for (size_t c = 0; c < factor.size(); ++c) {
     const double s = scale == nullptr ? 1 : static_cast<double>(scale[c]);
     factor[c] *= s;
@@ -170,14 +170,14 @@ void BatchNormBase::Run(const ForwardArgs& args, MemoryFormat format) const {
         GroupMoments(threads, layout.groups, pass.x, mean, variance);
         Update<T>(args, layout.groups, mean, variance);
       } else {
-        ReadStored<T>(args.learned, channels, mean, variance);
+        ReadStored<T>(args.parameters, channels, mean, variance);
       }
       pass.center = mean;
       for (int64_t c = 0; c < channels; ++c) inverse[c] = 1 / std::sqrt(variance[c] + rule_.eps);
     }
     pass.inverse = inverse;
-    pass.scale = DataOrNull<T>(At(args.learned, rule_.scale));
-    pass.shift = DataOrNull<T>(At(args.learned, rule_.shift));
+    pass.scale = DataOrNull<T>(At(args.parameters, rule_.scale));
+    pass.shift = DataOrNull<T>(At(args.parameters, rule_.shift));
     if (saves && KeepsNormal()) pass.normal = args.saved[kNormal].data<T>();
     NormalizeGroups(threads, layout, pass, scratch + 3 * channels);
     if (rule_.relu.on) {
@@ -198,9 +198,9 @@ void BatchNormBase::Run(const BackwardArgs& args, MemoryFormat format) const {
     pass.inverse = args.saved[kInverse].data<double>();
     pass.measured = UsesBatch(args.phase);
     pass.divisor = static_cast<double>(std::max<int64_t>(1, layout.groups.GroupSize()));
-    pass.scale = DataOrNull<T>(At(args.learned, rule_.scale));
-    pass.dscale = DataOrNull<T>(At(args.learned_grads, rule_.scale));
-    pass.dshift = DataOrNull<T>(At(args.learned_grads, rule_.shift));
+    pass.scale = DataOrNull<T>(At(args.parameters, rule_.scale));
+    pass.dscale = DataOrNull<T>(At(args.parameter_grads, rule_.scale));
+    pass.dshift = DataOrNull<T>(At(args.parameter_grads, rule_.shift));
     if (rule_.relu.on) {
       T* masked = cutter.Take<T>(shape.count());
       MaskByOutput<T>(shape.count(), rule_.relu.slope, args.outputs[0].data<T>(), pass.dy, masked);

@@ -62,7 +62,7 @@ class BatchNormBase : public Layer, public ChannelAffine {
 
   bool IsChannelAffine(Phase phase) const final;
   size_t AffineBlobs() const final { return rule_.blobs.size(); }
-  void ReadChannelAffine(std::span<const ConstTensorView> learned, std::span<double> factor,
+  void ReadChannelAffine(std::span<const ConstTensorView> parameters, std::span<double> factor,
                          std::span<double> shift) const final;
 
   const BatchNormRule& rule() const { return rule_; }
@@ -104,7 +104,7 @@ class BatchNormBase : public Layer, public ChannelAffine {
   // Returns true if the layer has only mean and variance: no scale, shift or ReLU of its own.
   bool GoesByChannels() const { return !KeepsNormal() && !rule_.identity; }
   static size_t FusedScratch(const OpDesc& query);
-  void SetAffine(std::span<const ConstTensorView> learned, const double* mean,
+  void SetAffine(std::span<const ConstTensorView> parameters, const double* mean,
                  const double* inverse, FusedNormState* state) const;
   template <typename T>
   void RunByChannels(const ForwardArgs& args) const;
@@ -117,7 +117,7 @@ class BatchNormBase : public Layer, public ChannelAffine {
   void Run(const ForwardArgs& args, MemoryFormat format) const;
   void Run(const BackwardArgs& args, MemoryFormat format) const;
   template <typename T>
-  void ReadStored(std::span<const ConstTensorView> learned, int64_t channels, double* mean,
+  void ReadStored(std::span<const ConstTensorView> parameters, int64_t channels, double* mean,
                   double* variance) const;
   template <typename T>
   void Update(const ForwardArgs& args, const GroupLayout& groups, const double* mean,

@@ -7,7 +7,7 @@
 #include "core/tensor.h"
 #include "crema.pb.h"
 #include "format/blob_proto.h"
-#include "layers/learned_shapes.h"
+#include "layers/parameter_shapes.h"
 
 namespace crema {
 namespace {
@@ -53,8 +53,8 @@ void DropScaleAndBias(const LayerParameter& written, std::vector<BlobProto>* blo
 }
 
 void AddScaleAndBias(const LayerInfo& info, std::vector<BlobProto>* blobs) {
-  for (size_t i = blobs->size(); i < info.learned.size(); ++i) {
-    const Shape& shape = info.learned[i].shape;
+  for (size_t i = blobs->size(); i < info.parameters.size(); ++i) {
+    const Shape& shape = info.parameters[i].shape;
     blobs->push_back(BlobOf(
         std::vector<double>(static_cast<size_t>(shape.count()), i == kScale ? 1.0 : 0.0), shape));
   }
@@ -86,11 +86,11 @@ void AdaptBatchNormBlobs(const LayerParameter& written, const LayerInfo& info,
                   blobs->end());  // mean, variance, reserved, scale, bias
       (*blobs)[kFactor] = BlobOf({1}, {1});
     }
-    if (blobs->size() > info.learned.size()) DropScaleAndBias(written, blobs);
+    if (blobs->size() > info.parameters.size()) DropScaleAndBias(written, blobs);
     AddScaleAndBias(info, blobs);
-    if (info.learned[kMean].role == kMeanAverage) DivideByFactor(blobs);
+    if (info.parameters[kMean].role == kMeanAverage) DivideByFactor(blobs);
   }
-  GiveLearnedShapes(info, blobs);
+  GiveParameterShapes(info, blobs);
 }
 
 }  // namespace crema

@@ -12,7 +12,7 @@ namespace crema {
 inline constexpr const char* kMeanAverage = "mean";
 inline constexpr const char* kMeanSum = "mean sum";
 
-// Converts the blobs of one layer to the order and meaning of info.learned:
+// Converts the blobs of one layer to the order and meaning of info.parameters:
 //   BVLC         mean sum, variance sum, factor
 //   NVCaffe      mean, variance, 1, scale, bias     (scale_bias: true)
 //   DIGITS       scale, bias, mean, variance, one reserved value     (old NVCaffe)

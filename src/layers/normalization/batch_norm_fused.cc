@@ -77,11 +77,11 @@ size_t BatchNormBase::FusedScratch(const OpDesc& query) {
 }
 
 // Sets y = relu((x - center) * factor + shift), with the same values forward and backward.
-void BatchNormBase::SetAffine(std::span<const ConstTensorView> learned, const double* mean,
+void BatchNormBase::SetAffine(std::span<const ConstTensorView> parameters, const double* mean,
                               const double* inverse, FusedNormState* state) const {
   const size_t own = rule_.blobs.size();
-  const float* scale = state->epilogue.scale ? DataOrNull(learned, own) : nullptr;
-  const float* bias = state->epilogue.bias ? DataOrNull(learned, own + 1) : nullptr;
+  const float* scale = state->epilogue.scale ? DataOrNull(parameters, own) : nullptr;
+  const float* bias = state->epilogue.bias ? DataOrNull(parameters, own + 1) : nullptr;
   for (size_t c = 0; c < state->center.size(); ++c) {
     state->center[c] = static_cast<float>(mean[c]);
     state->factor[c] = static_cast<float>(inverse[c] * (scale == nullptr ? 1 : double{scale[c]}));
@@ -110,10 +110,10 @@ void BatchNormBase::RunByChannels(const ForwardArgs& args) const {
     ChannelMoments(threads, blocks, x, mean, variance, sums);
     Update<float>(args, BlockedChannelLayout(shape), mean, variance);
   } else {
-    ReadStored<float>(args.learned, blocks.channels, mean, variance);
+    ReadStored<float>(args.parameters, blocks.channels, mean, variance);
   }
   for (size_t c = 0; c < channels; ++c) inverse[c] = 1 / std::sqrt(variance[c] + rule_.eps);
-  SetAffine(args.learned, mean, inverse, &state);
+  SetAffine(args.parameters, mean, inverse, &state);
   NormalizeChannels(threads, blocks, x, state.center.data(), state.factor.data(),
                     state.shift.data(), state.epilogue.relu, args.outputs[0].data<T>());
 }
@@ -131,7 +131,7 @@ void BatchNormBase::RunFused(const BackwardArgs& args) const {
   double* products = sums + channels;
   const double* mean = args.saved[0].data<double>();
   const double* inverse = mean + channels;
-  SetAffine(args.learned, mean, inverse, &state);
+  SetAffine(args.parameters, mean, inverse, &state);
   const NormalizedGradsOf<T> grads{.x = args.inputs[0].data<T>(),
                                    .dy = args.output_grads[0].data<T>(),
                                    .center = state.center.data(),
@@ -141,8 +141,8 @@ void BatchNormBase::RunFused(const BackwardArgs& args) const {
   NormalizedSums(threads, blocks, grads, sums, products, partial);
   for (size_t c = 0; c < channels; ++c) products[c] *= inverse[c];
   const size_t own = rule_.blobs.size();
-  if (state.epilogue.scale) AddTo(args.learned_grads[own], products);
-  if (state.epilogue.bias) AddTo(args.learned_grads[own + 1], sums);
+  if (state.epilogue.scale) AddTo(args.parameter_grads[own], products);
+  if (state.epilogue.bias) AddTo(args.parameter_grads[own + 1], sums);
   if (args.input_grads[0].empty()) return;
   const auto values = static_cast<double>(blocks.Values());
   for (size_t c = 0; c < channels; ++c) {

@@ -64,12 +64,13 @@ struct AffineCoefficients {
 // Parameters of fused layers follow those of the norm.
 template <typename L>
 AffineCoefficients<L> CoefficientsOf(const BatchNormBase& norm, const NormEpilogue& epilogue,
-                                     std::span<const ConstTensorView> learned, const Affine& to) {
+                                     std::span<const ConstTensorView> parameters,
+                                     const Affine& to) {
   const int own = static_cast<int>(norm.rule().blobs.size());
   return {.eps = norm.rule().eps,
           .channels = 0,
-          .scale = epilogue.scale ? BlobOf<L>(learned, own) : nullptr,
-          .bias = epilogue.bias ? BlobOf<L>(learned, own + 1) : nullptr,
+          .scale = epilogue.scale ? BlobOf<L>(parameters, own) : nullptr,
+          .bias = epilogue.bias ? BlobOf<L>(parameters, own + 1) : nullptr,
           .to = to,
           .saved = nullptr};
 }
@@ -140,7 +141,7 @@ void ForwardOf(const BatchNormBase& norm, const GroupLayout& groups, const Forwa
   ScratchCutter cutter(args.scratch);
   auto* scratch = cutter.Take<SumPair>(GroupSumsScratch(groups));
   const Affine affine = TakeAffine(groups.Groups(), &cutter);
-  AffineCoefficients<L> to = CoefficientsOf<L>(norm, epilogue, args.learned, affine);
+  AffineCoefficients<L> to = CoefficientsOf<L>(norm, epilogue, args.parameters, affine);
   to.channels = groups.Groups();
   to.saved = Elements<double>(At(args.saved, 0));
   if (norm_fusion.emits_factors) {
@@ -232,7 +233,7 @@ void BackwardOf(const BatchNormBase& norm, const GroupLayout& groups, const Back
   const ToInput by{cutter.Take<float>(channels), cutter.Take<float>(channels)};
   const double* means = Elements<double>(args.saved[0]);
   const double* inverses = means + channels;
-  const AffineCoefficients<L> to = CoefficientsOf<L>(norm, epilogue, args.learned, affine);
+  const AffineCoefficients<L> to = CoefficientsOf<L>(norm, epilogue, args.parameters, affine);
   ForElements(queue, "NormCoefficients", channels,
               [=] CREMA_HOST_DEVICE(int64_t c) { to.SetInverse(c, means[c], inverses[c]); });
   OpenGradient<T> open{.x = Elements<T>(args.inputs[0]),
@@ -244,8 +245,8 @@ void BackwardOf(const BatchNormBase& norm, const GroupLayout& groups, const Back
   T* dz = epilogue.sum ? Elements<T>(args.input_grads[1]) : nullptr;
   const int own = static_cast<int>(norm.rule().blobs.size());
   const FinishGradients<L> finish{
-      .dscale = epilogue.scale ? BlobOf<L>(args.learned_grads, own) : nullptr,
-      .dbias = epilogue.bias ? BlobOf<L>(args.learned_grads, own + 1) : nullptr,
+      .dscale = epilogue.scale ? BlobOf<L>(args.parameter_grads, own) : nullptr,
+      .dbias = epilogue.bias ? BlobOf<L>(args.parameter_grads, own + 1) : nullptr,
       .factor = affine.factor,
       .to = by,
       .size = static_cast<double>(std::max<int64_t>(1, groups.GroupSize()))};
@@ -276,7 +277,7 @@ bool CanFuseOnGpu(const OpDesc& query) {
 void ForwardFusedNorm(const BatchNormBase& norm, const GroupLayout& groups,
                       const ForwardArgs& args) {
   DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
-    if (HasStatisticsInF32(norm.rule(), args.learned))
+    if (HasStatisticsInF32(norm.rule(), args.parameters))
       return ForwardOf<T, float>(norm, groups, args);
     ForwardOf<T, T>(norm, groups, args);
   });
@@ -285,7 +286,7 @@ void ForwardFusedNorm(const BatchNormBase& norm, const GroupLayout& groups,
 void BackwardFusedNorm(const BatchNormBase& norm, const GroupLayout& groups,
                        const BackwardArgs& args) {
   DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
-    if (HasStatisticsInF32(norm.rule(), args.learned))
+    if (HasStatisticsInF32(norm.rule(), args.parameters))
       return BackwardOf<T, float>(norm, groups, args);
     BackwardOf<T, T>(norm, groups, args);
   });

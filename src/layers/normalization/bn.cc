@@ -13,9 +13,9 @@
 #include "crema.pb.h"
 #include "layers/int8_ranges.h"
 #include "layers/layer_axis.h"
-#include "layers/learned_shapes.h"
 #include "layers/normalization/batch_norm_base.h"
 #include "layers/normalization/group_norm_base.h"
+#include "layers/parameter_shapes.h"
 
 namespace crema {
 namespace {
@@ -166,9 +166,9 @@ void RegisterBN(Registry& registry) {
       "(else): stored ones in TEST and where frozen";
   type.input_docs = {"x: N x C x any further axes"};
   type.output_docs = {"y: the shape of x"};
-  type.learned_docs = {"scale (slope): 1 x C x 1 x 1; yjxiong: 1 x C", "shift (bias): the same",
-                       "mean: the same, a statistic; not SegNet",
-                       "variance: the same, a statistic; not SegNet"};
+  type.parameter_docs = {"scale (slope): 1 x C x 1 x 1; yjxiong: 1 x C", "shift (bias): the same",
+                         "mean: the same, a statistic; not SegNet",
+                         "variance: the same, a statistic; not SegNet"};
   type.differences = {
       "The dialect is chosen by the fields, since the forks use one name; fields of two dialects "
       "are refused.",
@@ -179,7 +179,7 @@ void RegisterBN(Registry& registry) {
   type.origin = "SegNet, PSPNet, yjxiong";
   type.param_fields = {"bn_param"};
   type.adapt_blobs = [](const LayerParameter&, const LayerInfo& info,
-                        std::vector<BlobProto>* blobs) { GiveLearnedShapes(info, blobs); };
+                        std::vector<BlobProto>* blobs) { GiveParameterShapes(info, blobs); };
   type.make = [](const LayerParameter& p) { return std::make_unique<const BN>(p); };
   type.implementations = {BatchNormBase::BlockedImplementation(),
                           BatchNormBase::BlockedBF16Implementation(), Int8ByFloats()};

@@ -80,7 +80,7 @@ void RegisterGroupNorm(Registry& registry) {
       "group and all pixels";
   type.input_docs = {"x: N x C x any further axes"};
   type.output_docs = {"y: the shape of x"};
-  type.learned_docs = {"scale: C; only with affine", "bias: C; only with affine"};
+  type.parameter_docs = {"scale: C; only with affine", "bias: C; only with affine"};
   type.origin = "Crema";
   type.param_fields = {"group_norm_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const GroupNorm>(p); };
@@ -124,7 +124,7 @@ void RegisterInstanceNorm(Registry& registry) {
       "channel of one sample";
   type.input_docs = {"x: N x C x any further axes"};
   type.output_docs = {"y: the shape of x"};
-  type.learned_docs = {"scale: C; only with affine", "bias: C; only with affine"};
+  type.parameter_docs = {"scale: C; only with affine", "bias: C; only with affine"};
   type.origin = "Crema";
   type.param_fields = {"instance_norm_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const InstanceNorm>(p); };

@@ -36,8 +36,8 @@ LayerInfo GroupNormBase::Infer(const InferContext& context) const {
   info.reach = within_sample ? Reach::kSample : Reach::kAll;
   info.in_place = true;
   const Shape affine = AffineShape(input.shape);
-  if (rule_.scale) info.learned.push_back({"scale", affine, rule_.scale_filler});
-  if (rule_.shift) info.learned.push_back({"bias", affine, rule_.shift_filler});
+  if (rule_.scale) info.parameters.push_back({"scale", affine, rule_.scale_filler});
+  if (rule_.shift) info.parameters.push_back({"bias", affine, rule_.shift_filler});
   const bool divides = rule_.measure != NormMeasure::kMean;
   // Saves the inverses and spreads; then the normalised input, if y differs from it.
   info.saved = {{{2, layout.groups.Groups()}, DType::kF64}};
@@ -89,8 +89,8 @@ void GroupNormBase::Forward(const ForwardArgs& args) const {
     }
     Invert(layout, measure, factors, factors + groups);
     pass.inverse = factors;
-    pass.scale = rule_.scale ? args.learned[0].data<T>() : nullptr;
-    pass.shift = rule_.shift ? args.learned[rule_.scale ? 1 : 0].data<T>() : nullptr;
+    pass.scale = rule_.scale ? args.parameters[0].data<T>() : nullptr;
+    pass.shift = rule_.shift ? args.parameters[rule_.scale ? 1 : 0].data<T>() : nullptr;
     if (saves && Affine()) pass.normal = args.saved[kNormal].data<T>();
     NormalizeGroups(threads, layout, pass, scratch + 4 * groups);
   });
@@ -110,10 +110,10 @@ void GroupNormBase::Backward(const BackwardArgs& args) const {
                        ? 1
                        : static_cast<double>(std::max<int64_t>(1, layout.groups.GroupSize()));
     if (rule_.scale) {
-      pass.scale = args.learned[0].data<T>();
-      pass.dscale = DataOrNull<T>(args.learned_grads[0]);
+      pass.scale = args.parameters[0].data<T>();
+      pass.dscale = DataOrNull<T>(args.parameter_grads[0]);
     }
-    if (rule_.shift) pass.dshift = DataOrNull<T>(args.learned_grads[rule_.scale ? 1 : 0]);
+    if (rule_.shift) pass.dshift = DataOrNull<T>(args.parameter_grads[rule_.scale ? 1 : 0]);
     if (Affine()) {
       pass.normal = args.saved[kNormal].data<T>();
     } else if (rule_.measure != NormMeasure::kMean) {

@@ -46,8 +46,8 @@ void RegisterLayerNorm(Registry& registry) {
       "on";
   type.input_docs = {"x: any shape with at least one axis"};
   type.output_docs = {"y: the shape of x"};
-  type.learned_docs = {"scale: the shape of x from axis on; only with affine",
-                       "bias: the same; only with affine and bias_term"};
+  type.parameter_docs = {"scale: the shape of x from axis on; only with affine",
+                         "bias: the same; only with affine and bias_term"};
   type.origin = "Crema";
   type.param_fields = {"layer_norm_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const LayerNorm>(p); };

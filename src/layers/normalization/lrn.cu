@@ -15,7 +15,7 @@ namespace crema {
 namespace {
 
 struct Axis {
-  int64_t outer, extent, inner;
+  int64_t outer, size, inner;
   int64_t half;  // half the size of the window
 };
 
@@ -37,7 +37,7 @@ struct Windows {
     double cells = 1;
     for (int axis = first; axis < end; ++axis) {
       axes.push_back({.outer = shape.count(0, axis),
-                      .extent = shape[axis],
+                      .size = shape[axis],
                       .inner = shape.count(axis + 1),
                       .half = std::min((size - 1) / 2, shape[axis])});
       cells *= static_cast<double>(size);
@@ -64,22 +64,22 @@ template <typename Value, typename Store>
 void Slide(const CudaQueue& queue, const Axis& axis, const Value& value, const Store& store) {
   const bool moves = axis.half > 16 || (axis.half > 0 && axis.inner >= Team::kWarp);
   const int64_t length = moves ? 8 : 1;
-  const int64_t pieces = (axis.extent + length - 1) / length;
+  const int64_t pieces = (axis.size + length - 1) / length;
   ForElements(queue, "LrnWindows", axis.outer * pieces * axis.inner,
               [=] CREMA_HOST_DEVICE(int64_t i) {
                 const int64_t row = Quotient(i, axis.inner), column = i - row * axis.inner;
                 const int64_t outer = Quotient(row, pieces);
                 const int64_t begin = (row - outer * pieces) * length;
-                const int64_t end = begin + length < axis.extent ? begin + length : axis.extent;
-                const int64_t at = outer * axis.extent * axis.inner + column;
+                const int64_t end = begin + length < axis.size ? begin + length : axis.size;
+                const int64_t at = outer * axis.size * axis.inner + column;
                 int64_t head = begin + axis.half + 1;  // end of the window
-                if (head > axis.extent) head = axis.extent;
+                if (head > axis.size) head = axis.size;
                 double sum = 0;
                 for (int64_t c = begin > axis.half ? begin - axis.half : 0; c < head; ++c) {
                   sum += value(at + c * axis.inner);
                 }
                 for (int64_t c = begin; c < end; ++c) {
-                  if (c > begin && c + axis.half < axis.extent) {
+                  if (c > begin && c + axis.half < axis.size) {
                     sum += value(at + (c + axis.half) * axis.inner);
                   }
                   if (c > begin && c > axis.half) {

@@ -120,8 +120,8 @@ CREMA_HOST_DEVICE void SetCoefficients(const NormBackward<T>& pass, int64_t g, d
 }
 
 template <typename T>
-CREMA_HOST_DEVICE void AddLearnedGradients(const NormBackward<T>& pass, int64_t channel,
-                                           SumPair sums) {
+CREMA_HOST_DEVICE void AddParameterGradients(const NormBackward<T>& pass, int64_t channel,
+                                             SumPair sums) {
   const auto add = [&](T* to, double sum) {
     if (to != nullptr) to[channel] = FromFloat<T>(ToFloat(to[channel]) + static_cast<float>(sum));
   };
@@ -134,7 +134,7 @@ template <typename T>
 static void SumChannels(const CudaQueue& queue, const NormLayout& layout,
                         const NormBackward<T>& pass, SumPair* scratch, const NormCoefficients& to) {
   const auto finish = [=] CREMA_HOST_DEVICE(int64_t g, SumPair sums) {
-    AddLearnedGradients(pass, g, sums);
+    AddParameterGradients(pass, g, sums);
     const double factor = pass.scale == nullptr ? 1 : static_cast<double>(ToFloat(pass.scale[g]));
     if (pass.dx != nullptr) SetCoefficients(pass, g, factor, sums, to);
   };
@@ -154,7 +154,7 @@ static void SumBoth(const CudaQueue& queue, const NormLayout& layout, const Norm
     SumGroups(
         queue, layout.channels,
         [=] CREMA_HOST_DEVICE(int64_t, int64_t at) { return pass.Terms(at, 1); }, scratch,
-        [=] CREMA_HOST_DEVICE(int64_t c, SumPair sums) { AddLearnedGradients(pass, c, sums); });
+        [=] CREMA_HOST_DEVICE(int64_t c, SumPair sums) { AddParameterGradients(pass, c, sums); });
   }
   if (pass.dx == nullptr) return;
   const GroupLayout channels = layout.channels;

@@ -52,7 +52,7 @@ void RegisterNormalize(Registry& registry) {
       "a pixel with across_spatial: false";
   type.input_docs = {"x: N x C x any further axes"};
   type.output_docs = {"y: the shape of x"};
-  type.learned_docs = {"scale: one value without axes, or C with channel_shared: false"};
+  type.parameter_docs = {"scale: one value without axes, or C with channel_shared: false"};
   type.differences = {
       "SSD computes the gradient of the scale by dividing by the scale, so that a scale of 0 gives "
       "NaN; here it does not matter.",

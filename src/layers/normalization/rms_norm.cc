@@ -37,7 +37,7 @@ void RegisterRMSNorm(Registry& registry) {
   type.formula = "y = x / sqrt(mean(x^2) + eps) * scale; the mean is over the axes from axis on";
   type.input_docs = {"x: any shape with at least one axis"};
   type.output_docs = {"y: the shape of x"};
-  type.learned_docs = {"scale: the shape of x from axis on; only with affine"};
+  type.parameter_docs = {"scale: the shape of x from axis on; only with affine"};
   type.origin = "Crema";
   type.param_fields = {"rms_norm_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const RMSNorm>(p); };

@@ -125,18 +125,18 @@ static void Measure(const BatchNormBase& norm, const GroupLayout& groups, const 
   if (norm.UsesBatch(args.phase)) {
     return MeasureInput<T, L>(norm, groups, args, sums, scratch, to);
   }
-  const Stored<const L> stored{BlobOf<L>(args.learned, rule.mean),
-                               BlobOf<L>(args.learned, rule.variance),
-                               BlobOf<L>(args.learned, rule.factor)};
+  const Stored<const L> stored{BlobOf<L>(args.parameters, rule.mean),
+                               BlobOf<L>(args.parameters, rule.variance),
+                               BlobOf<L>(args.parameters, rule.factor)};
   ReadStored(queue, groups.Groups(), stored, to);
 }
 
 // Returns true if the running statistics are f32, even with 16-bit blobs.
 inline bool HasStatisticsInF32(const BatchNormRule& rule,
-                               std::span<const ConstTensorView> learned) {
+                               std::span<const ConstTensorView> parameters) {
   const auto mean = static_cast<size_t>(rule.mean);
-  return rule.mean != BatchNormRule::kNone && mean < learned.size() &&
-         learned[mean].dtype() == DType::kF32;
+  return rule.mean != BatchNormRule::kNone && mean < parameters.size() &&
+         parameters[mean].dtype() == DType::kF32;
 }
 
 }  // namespace crema

@@ -75,10 +75,10 @@ struct WindowCells {
   CREMA_HOST_DEVICE int64_t Cell(const SlidingWindow<kMost>& w, int64_t i) const {
     int64_t cell = 0, scale = 1;
     for (int a = w.axes() - 1; a >= 0; --a) {
-      const int64_t extent = end.at[a] - begin.at[a];
-      cell += (begin.at[a] + i % extent) * scale;
+      const int64_t length = end.at[a] - begin.at[a];
+      cell += (begin.at[a] + i % length) * scale;
       scale *= w.axis[a].in;
-      i /= extent;
+      i /= length;
     }
     return cell;
   }

@@ -55,8 +55,8 @@ Support SupportsWindows(const OpDesc& query) {
   if (!SameWindows(window.h) || !SameWindows(window.w)) {
     return Support::No("a window ends beyond the padding, where cuDNN has none");
   }
-  const Sizes extents(query);
-  if (!FitsCudnn(extents.x) || !FitsCudnn(extents.y)) {
+  const Sizes sizes(query);
+  if (!FitsCudnn(sizes.x) || !FitsCudnn(sizes.y)) {
     return Support::No("is for 1 to 2^31 - 1 elements");
   }
   return {};
@@ -87,9 +87,9 @@ CudnnPoolingOwner MakePooling(const PoolPlanes& pool) {
 
 struct State final : ImplementationState {
   explicit State(const OpDesc& query) : State(query, Sizes(query)) {}
-  State(const OpDesc& query, const Sizes& extents)
-      : x(MakeCudnnTensor(query.context.dtype, extents.x)),
-        y(MakeCudnnTensor(query.context.dtype, extents.y)),
+  State(const OpDesc& query, const Sizes& sizes)
+      : x(MakeCudnnTensor(query.context.dtype, sizes.x)),
+        y(MakeCudnnTensor(query.context.dtype, sizes.y)),
         pooling(MakePooling(PlanesOf(query))) {}
   CudnnTensorOwner x, y;
   CudnnPoolingOwner pooling;

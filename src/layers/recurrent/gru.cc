@@ -98,7 +98,7 @@ CREMA_MULTIVERSION void RowHidden(int64_t size, int64_t begin, int64_t end, cons
 // One step with reset_after: `from_h` is W_h h' + b_h.
 template <typename T>
 void StepResetAfter(const ForwardPass<T>& pass, int64_t t, const T* before, const T* from_h) {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   const int64_t size = e.hidden;
   ForRows(pass.threads, e.streams, size, kCellGrain, [&](int64_t s, int64_t begin, int64_t end) {
     const int64_t row = t * e.streams + s;
@@ -111,9 +111,9 @@ void StepResetAfter(const ForwardPass<T>& pass, int64_t t, const T* before, cons
 // One step without reset_after; the gates hold the contribution of x.
 template <typename T>
 void StepResetBefore(const ForwardPass<T>& pass, int64_t t, const T* before, T* reset) {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   const int64_t size = e.hidden;
-  const T* weight = pass.Learned(RecurrentBlob::kHidden);
+  const T* weight = pass.Parameter(RecurrentBlob::kHidden);
   T* step = pass.tape[kGates] + t * e.streams * 3 * size;
   Gemm<T>(pass.threads, false, true, e.streams, 2 * size, size, T(1), before, size, weight, size,
           T(1), step, 3 * size);
@@ -130,7 +130,7 @@ void StepResetBefore(const ForwardPass<T>& pass, int64_t t, const T* before, T* 
 
 template <typename T>
 void GruSteps::Forward(const ForwardPass<T>& pass) const {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   const int64_t width = 3 * e.hidden;
   const HiddenRows<T> hidden{pass.y, pass.y_stride};
   T* before = pass.scratch;
@@ -142,7 +142,7 @@ void GruSteps::Forward(const ForwardPass<T>& pass) const {
       StepResetBefore(pass, pass.Time(k), before, from_h);
       continue;
     }
-    const T* bias = pass.Learned(RecurrentBlob::kExtraBias);
+    const T* bias = pass.Parameter(RecurrentBlob::kExtraBias);
     for (int64_t n = 0; n < e.streams; ++n) std::copy(bias, bias + width, from_h + n * width);
     AddHiddenProduct<T>(pass, width, before, from_h);
     StepResetAfter(pass, pass.Time(k), before, from_h);
@@ -154,7 +154,7 @@ void GruSteps::Forward(const ForwardPass<T>& pass) const {
 template <typename T>
 void GateGradients(const BackwardPass<T>& pass, int64_t t, bool reset_after,
                    const GruGradients<T>& at) {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   const int64_t size = e.hidden;
   ForRows(pass.threads, e.streams, size, kCellGrain, [&](int64_t s, int64_t begin, int64_t end) {
     const int64_t row = t * e.streams + s;
@@ -182,10 +182,10 @@ void GateGradients(const BackwardPass<T>& pass, int64_t t, bool reset_after,
 // Without reset_after: the gradient through r h'.
 template <typename T>
 void ResetGradients(const BackwardPass<T>& pass, int64_t t, const GruGradients<T>& at) {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   const int64_t size = e.hidden;
   Gemm<T>(pass.threads, false, false, e.streams, size, size, T(1), at.dproduct + t * e.state(),
-          size, pass.Learned(RecurrentBlob::kHidden) + 2 * size * size, size, T(0), at.dreset,
+          size, pass.Parameter(RecurrentBlob::kHidden) + 2 * size * size, size, T(0), at.dreset,
           size);
   ForRows(pass.threads, e.streams, size, kCellGrain, [&](int64_t s, int64_t begin, int64_t end) {
     const int64_t row = t * e.streams + s;
@@ -202,15 +202,15 @@ void ResetGradients(const BackwardPass<T>& pass, int64_t t, const GruGradients<T
 template <typename T>
 void HiddenWeightGradients(const BackwardPass<T>& pass, bool reset_after,
                            const GruGradients<T>& at) {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   const int64_t size = e.hidden;
-  if (T* grad = pass.LearnedGrad(RecurrentBlob::kHidden)) {
+  if (T* grad = pass.ParameterGrad(RecurrentBlob::kHidden)) {
     Gemm<T>(pass.threads, true, false, 2 * size, size, e.rows(), T(1), at.dz, 3 * size, at.before,
             size, T(1), grad, size);
     Gemm<T>(pass.threads, true, false, size, size, e.rows(), T(1), at.dproduct, size,
             reset_after ? at.before : at.factor, size, T(1), grad + 2 * size * size, size);
   }
-  T* grad = pass.LearnedGrad(RecurrentBlob::kExtraBias);
+  T* grad = pass.ParameterGrad(RecurrentBlob::kExtraBias);
   if (grad == nullptr) return;
   for (int64_t row = 0; row < e.rows(); ++row) {
     for (int64_t d = 0; d < 2 * size; ++d) grad[d] += at.dz[row * 3 * size + d];
@@ -220,9 +220,9 @@ void HiddenWeightGradients(const BackwardPass<T>& pass, bool reset_after,
 
 template <typename T>
 void GruSteps::Backward(const BackwardPass<T>& pass) const {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   const int64_t size = e.hidden;
-  const T* weight = pass.Learned(RecurrentBlob::kHidden);
+  const T* weight = pass.Parameter(RecurrentBlob::kHidden);
   const GruGradients<T> at(pass);
   LoadAllHidden(pass, HiddenRows<T>{pass.y, pass.y_stride}, at.before);
   CopyOrZero(pass.final_grads[0], e.state(), at.dh);
@@ -280,7 +280,7 @@ void RegisterGRU(Registry& registry) {
       "r, z = sigmoid(W_x x + b_x (+ W_x_static s) + W_h h' + b_h), "
       "n = tanh(W_x x + b_x (+ W_x_static s) + r (W_h h' + b_h)), h = (1 - z) n + z h', with the "
       "rows of each gate; reset_after: false: n = tanh(W_x x + b_x + W_h (r h')) without b_h";
-  type.learned_docs = {
+  type.parameter_docs = {
       "W_x: 3D x I, rows in the order r, z, n (PyTorch's weight_ih)",
       "b_x: 3D (bias_ih)",
       "W_x_static: 3D x S, only with x_static",

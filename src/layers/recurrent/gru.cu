@@ -17,11 +17,11 @@ bool ResetAfter(const RecurrentLayer& layer) {
 template <typename T>
 void StepResetAfter(const GpuRun& run, const ForwardPass<T>& pass, int64_t t, const T* before,
                     const T* u) {
-  const int64_t size = pass.extent.hidden, first = t * pass.extent.streams, stride = pass.y_stride;
+  const int64_t size = pass.sizes.hidden, first = t * pass.sizes.streams, stride = pass.y_stride;
   T* gates = pass.tape[kGates];
   T* products = pass.tape[kProduct];
   T* y = pass.y;
-  ForElements(run.queue, "GruStep", pass.extent.state(), [=] CREMA_HOST_DEVICE(int64_t i) {
+  ForElements(run.queue, "GruStep", pass.sizes.state(), [=] CREMA_HOST_DEVICE(int64_t i) {
     const int64_t s = i / size, d = i % size, row = first + s;
     T* gate = gates + row * 3 * size + d;
     const T* from_h = u + s * 3 * size + d;
@@ -67,9 +67,9 @@ void StepHidden(const GpuRun& run, const SequenceSize& e, const T* before, T* ga
 template <typename T>
 void StepResetBefore(const GpuRun& run, const ForwardPass<T>& pass, int64_t t, const T* before,
                      T* reset) {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   const int64_t size = e.hidden;
-  const T* weight = pass.Learned(RecurrentBlob::kHidden);
+  const T* weight = pass.Parameter(RecurrentBlob::kHidden);
   T* step = pass.tape[kGates] + t * e.streams * 3 * size;
   CudaGemm(run.queue, run.dtype, false, true, e.streams, 2 * size, size, before, size, weight, size,
            1, step, 3 * size);
@@ -83,11 +83,11 @@ void StepResetBefore(const GpuRun& run, const ForwardPass<T>& pass, int64_t t, c
 template <typename T>
 void GateGradients(const GpuRun& run, const BackwardPass<T>& pass, int64_t t, bool reset_after,
                    const GruGradients<T>& at) {
-  const int64_t size = pass.extent.hidden, first = t * pass.extent.streams, stride = pass.y_stride;
+  const int64_t size = pass.sizes.hidden, first = t * pass.sizes.streams, stride = pass.y_stride;
   const T* gates = pass.tapes[kGates];
   const T* products = pass.tapes[kProduct];
   const T* dy = pass.dy;
-  ForElements(run.queue, "GruBackward", pass.extent.state(), [=] CREMA_HOST_DEVICE(int64_t i) {
+  ForElements(run.queue, "GruBackward", pass.sizes.state(), [=] CREMA_HOST_DEVICE(int64_t i) {
     const int64_t d = i % size, row = first + i / size, own = row * size + d;
     const T* gate = gates + row * 3 * size + d;
     const float r = ToFloat(gate[0]), before = ToFloat(at.before[own]);
@@ -110,9 +110,9 @@ void GateGradients(const GpuRun& run, const BackwardPass<T>& pass, int64_t t, bo
 template <typename T>
 void ResetSlopes(const GpuRun& run, const BackwardPass<T>& pass, int64_t t,
                  const GruGradients<T>& at) {
-  const int64_t size = pass.extent.hidden, first = t * pass.extent.streams;
+  const int64_t size = pass.sizes.hidden, first = t * pass.sizes.streams;
   const T* gates = pass.tapes[kGates];
-  ForElements(run.queue, "GruReset", pass.extent.state(), [=] CREMA_HOST_DEVICE(int64_t i) {
+  ForElements(run.queue, "GruReset", pass.sizes.state(), [=] CREMA_HOST_DEVICE(int64_t i) {
     const int64_t d = i % size, row = first + i / size;
     const float r = ToFloat(gates[row * 3 * size + d]), dr = ToFloat(at.dreset[i]);
     at.dz[row * 3 * size + d] = FromFloat<T>(dr * ToFloat(at.before[row * size + d]) * r * (1 - r));
@@ -124,9 +124,9 @@ void ResetSlopes(const GpuRun& run, const BackwardPass<T>& pass, int64_t t,
 template <typename T>
 void StepBackward(const GpuRun& run, const BackwardPass<T>& pass, int64_t t, bool reset_after,
                   const GruGradients<T>& at) {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   const int64_t size = e.hidden;
-  const T* weight = pass.Learned(RecurrentBlob::kHidden);
+  const T* weight = pass.Parameter(RecurrentBlob::kHidden);
   CudaGemm(run.queue, run.dtype, false, false, e.streams, size, size, at.dproduct + t * e.state(),
            size, weight + 2 * size * size, size, reset_after ? 1 : 0,
            reset_after ? at.dh : at.dreset, size);
@@ -139,15 +139,15 @@ void StepBackward(const GpuRun& run, const BackwardPass<T>& pass, int64_t t, boo
 template <typename T>
 void HiddenWeightGradients(const GpuRun& run, const BackwardPass<T>& pass, bool reset_after,
                            const GruGradients<T>& at) {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   const int64_t size = e.hidden;
-  if (T* grad = pass.LearnedGrad(RecurrentBlob::kHidden)) {
+  if (T* grad = pass.ParameterGrad(RecurrentBlob::kHidden)) {
     CudaGemm(run.queue, run.dtype, true, false, 2 * size, size, e.rows(), at.dz, 3 * size,
              at.before, size, 1, grad, size);
     CudaGemm(run.queue, run.dtype, true, false, size, size, e.rows(), at.dproduct, size,
              reset_after ? at.before : at.factor, size, 1, grad + 2 * size * size, size);
   }
-  T* grad = pass.LearnedGrad(RecurrentBlob::kExtraBias);
+  T* grad = pass.ParameterGrad(RecurrentBlob::kExtraBias);
   if (grad == nullptr) return;
   AddColumnSums<T>(run.queue, e.rows(), 2 * size, 3 * size, at.dz, grad);
   AddColumnSums<T>(run.queue, e.rows(), size, size, at.dproduct, grad + 2 * size);
@@ -156,7 +156,7 @@ void HiddenWeightGradients(const GpuRun& run, const BackwardPass<T>& pass, bool 
 struct GruSteps {
   template <typename T>
   static void Forward(const GpuRun& run, const RecurrentLayer& layer, const ForwardPass<T>& pass) {
-    const SequenceSize& e = pass.extent;
+    const SequenceSize& e = pass.sizes;
     const int64_t width = 3 * e.hidden;
     const StepStart<T> hidden(pass, pass.initial[0], pass.y, pass.y_stride);
     T* before = pass.scratch;
@@ -168,7 +168,8 @@ struct GruSteps {
         StepResetBefore<T>(run, pass, pass.Time(k), before, from_h);
         continue;
       }
-      RepeatRows(run, pass.Learned(RecurrentBlob::kExtraBias), 1, e.streams, width, from_h, width);
+      RepeatRows(run, pass.Parameter(RecurrentBlob::kExtraBias), 1, e.streams, width, from_h,
+                 width);
       AddHiddenProduct<T>(run, pass, width, before, from_h);
       StepResetAfter<T>(run, pass, pass.Time(k), before, from_h);
     }
@@ -178,7 +179,7 @@ struct GruSteps {
   template <typename T>
   static void Backward(const GpuRun& run, const RecurrentLayer& layer,
                        const BackwardPass<T>& pass) {
-    const SequenceSize& e = pass.extent;
+    const SequenceSize& e = pass.sizes;
     const GruGradients<T> at(pass);
     const StepStart<T> hidden(pass, pass.initial[0], pass.y, pass.y_stride);
     LoadAllHidden(run, hidden, at.before);

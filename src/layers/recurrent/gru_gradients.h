@@ -9,11 +9,11 @@ template <typename T>
 struct GruGradients {
   explicit GruGradients(const BackwardPass<T>& pass)
       : dz(pass.scratch),
-        dproduct(dz + pass.extent.rows() * 3 * pass.extent.hidden),
-        before(dproduct + pass.extent.rows() * pass.extent.hidden),
-        factor(before + pass.extent.rows() * pass.extent.hidden),
-        dh(factor + pass.extent.rows() * pass.extent.hidden),
-        dreset(dh + pass.extent.state()) {}
+        dproduct(dz + pass.sizes.rows() * 3 * pass.sizes.hidden),
+        before(dproduct + pass.sizes.rows() * pass.sizes.hidden),
+        factor(before + pass.sizes.rows() * pass.sizes.hidden),
+        dh(factor + pass.sizes.rows() * pass.sizes.hidden),
+        dreset(dh + pass.sizes.state()) {}
 
   T* dz;        // gradients of the gates before activation
   T* dproduct;  // gradient of the product of W_hn and `factor`

@@ -44,12 +44,12 @@ struct LstmSteps {
 // Returns the cells before the k-th step, without the factors; null means zeros.
 template <typename T>
 const T* CellsBefore(const SequencePass<T>& pass, int64_t k, const T* cells) {
-  return k == 0 ? pass.initial[1] : cells + pass.Time(k - 1) * pass.extent.state();
+  return k == 0 ? pass.initial[1] : cells + pass.Time(k - 1) * pass.sizes.state();
 }
 
 template <typename T>
 void LstmSteps::Forward(const ForwardPass<T>& pass) const {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   const int64_t size = e.hidden, width = 4 * size;
   T* gates = pass.tape[kGates];
   T* cells = pass.tape[kCells];
@@ -76,7 +76,7 @@ void LstmSteps::Forward(const ForwardPass<T>& pass) const {
 
 template <typename T>
 void LstmSteps::Backward(const BackwardPass<T>& pass) const {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   const int64_t size = e.hidden, width = 4 * size;
   T* dz = pass.scratch;
   T* before = dz + e.rows() * width;
@@ -146,7 +146,7 @@ void RegisterLSTM(Registry& registry) {
   type.formula =
       "[i f o g] = W_xc x + b_c (+ W_xc_static s) + W_hc (cont h'), i f o: sigmoid, g: tanh; "
       "c = f (cont c') + i g; h = o tanh(c); the output is h";
-  type.learned_docs = {
+  type.parameter_docs = {
       "W_xc: 4D x I, rows in the order i, f, o, g",
       "b_c: 4D",
       "W_xc_static: 4D x S, only with x_static",

@@ -10,12 +10,12 @@ constexpr size_t kCells = 1;
 // One step; replaces `gates` with their activations.
 template <typename T>
 void Step(const GpuRun& run, const ForwardPass<T>& pass, const StepStart<T>& cells, int64_t k) {
-  const int64_t size = pass.extent.hidden, first = pass.Time(k) * pass.extent.streams;
+  const int64_t size = pass.sizes.hidden, first = pass.Time(k) * pass.sizes.streams;
   const int64_t y_stride = pass.y_stride;
   T* gates = pass.tape[kGates];
   T* c = pass.tape[kCells];
   T* y = pass.y;
-  ForElements(run.queue, "LstmStep", pass.extent.state(), [=] CREMA_HOST_DEVICE(int64_t at) {
+  ForElements(run.queue, "LstmStep", pass.sizes.state(), [=] CREMA_HOST_DEVICE(int64_t at) {
     const int64_t n = at / size, d = at % size, row = first + n;
     T* z = gates + row * 4 * size + d;
     const float i = GateSigmoid(ToFloat(z[0])), f = GateSigmoid(ToFloat(z[size]));
@@ -34,12 +34,12 @@ void Step(const GpuRun& run, const ForwardPass<T>& pass, const StepStart<T>& cel
 template <typename T>
 void StepBackward(const GpuRun& run, const BackwardPass<T>& pass, const StepStart<T>& cells,
                   int64_t k, const T* dh, T* dc, T* dz) {
-  const int64_t size = pass.extent.hidden, first = pass.Time(k) * pass.extent.streams;
+  const int64_t size = pass.sizes.hidden, first = pass.Time(k) * pass.sizes.streams;
   const int64_t y_stride = pass.y_stride;
   const T* gates = pass.tapes[kGates];
   const T* c = pass.tapes[kCells];
   const T* dy = pass.dy;
-  ForElements(run.queue, "LstmBackward", pass.extent.state(), [=] CREMA_HOST_DEVICE(int64_t at) {
+  ForElements(run.queue, "LstmBackward", pass.sizes.state(), [=] CREMA_HOST_DEVICE(int64_t at) {
     const int64_t n = at / size, d = at % size, row = first + n;
     const T* gate = gates + row * 4 * size + d;
     const LstmSlopes<float> slopes = LstmBackward(
@@ -58,7 +58,7 @@ void StepBackward(const GpuRun& run, const BackwardPass<T>& pass, const StepStar
 struct LstmSteps {
   template <typename T>
   static void Forward(const GpuRun& run, const RecurrentLayer&, const ForwardPass<T>& pass) {
-    const SequenceSize& e = pass.extent;
+    const SequenceSize& e = pass.sizes;
     const int64_t size = e.hidden, width = 4 * size;
     const StepStart<T> hidden(pass, pass.initial[0], pass.y, pass.y_stride);
     const StepStart<T> cells(pass, pass.initial[1], pass.tape[kCells], size);
@@ -75,7 +75,7 @@ struct LstmSteps {
 
   template <typename T>
   static void Backward(const GpuRun& run, const RecurrentLayer&, const BackwardPass<T>& pass) {
-    const SequenceSize& e = pass.extent;
+    const SequenceSize& e = pass.sizes;
     const int64_t size = e.hidden, width = 4 * size;
     T* dz = pass.scratch;
     T* before = dz + e.rows() * width;

@@ -49,7 +49,7 @@ struct GpuRecurrent {
       ForwardPass<T> pass;
       ScratchCutter cutter(args.scratch);
       if (T* initial = layer.FillForward(args, d, &cutter, &pass)) {
-        const SequenceSize& e = pass.extent;
+        const SequenceSize& e = pass.sizes;
         LoadCarried(run, layer, args, e, initial);
         auto* state = static_cast<RecurrentState*>(args.state);
         const bool keeps = state != nullptr && e.streams > 0;

@@ -32,8 +32,8 @@ bool RecurrentLayer::Carries(const Bottoms& bottoms) const {
   return !recurrent_.expose_hidden() && bottoms.cont >= 0 && !Reverse(0);
 }
 
-bool RecurrentLayer::Has(RecurrentBlob blob, const SequenceSize& extent) const {
-  if (blob == RecurrentBlob::kStatic && extent.statics == 0) return false;
+bool RecurrentLayer::Has(RecurrentBlob blob, const SequenceSize& sizes) const {
+  if (blob == RecurrentBlob::kStatic && sizes.statics == 0) return false;
   return cell_.roles[static_cast<size_t>(blob)] != nullptr;
 }
 
@@ -101,13 +101,13 @@ SequenceSize RecurrentLayer::SizesOf(const InferContext& context) const {
                      : &context.inputs[static_cast<size_t>(bottoms.x_static)].shape);
 }
 
-std::vector<LearnedBlob> RecurrentLayer::LearnedBlobs(const SequenceSize& e) const {
+std::vector<ParameterInfo> RecurrentLayer::ParameterInfos(const SequenceSize& e) const {
   const int64_t width = cell_.gates * e.hidden;
   const std::array<Shape, kRecurrentBlobs> shapes = {
       Shape{width, e.inputs},    Shape{width},
       Shape{width, e.statics},   Shape{width, e.hidden},
       Shape{e.hidden, e.hidden}, Shape{cell_.extra_bias * e.hidden}};
-  std::vector<LearnedBlob> blobs;
+  std::vector<ParameterInfo> blobs;
   for (int direction = 0; direction < Directions(); ++direction) {
     for (size_t b = 0; b < kRecurrentBlobs; ++b) {
       if (!Has(static_cast<RecurrentBlob>(b), e)) continue;
@@ -131,7 +131,7 @@ LayerInfo RecurrentLayer::Infer(const InferContext& context) const {
   for (size_t s = 0; bottoms.initial >= 0 && s < cell_.states; ++s) {
     info.outputs.push_back({{directions, e.streams, e.hidden}, dtype});
   }
-  info.learned = LearnedBlobs(e);
+  info.parameters = ParameterInfos(e);
   for (int64_t width : cell_.tapes) {
     if (width == 0) continue;
     info.saved.push_back({{directions * e.steps, e.streams, width * e.hidden}, dtype});
@@ -142,7 +142,7 @@ LayerInfo RecurrentLayer::Infer(const InferContext& context) const {
   info.backward_reads_input.assign(context.inputs.size(), true);
   info.backward_reads_output = {true};
   if (bottoms.cont >= 0) info.gradient_forbidden = {false, true};
-  for (const LearnedBlob& blob : info.learned) {
+  for (const ParameterInfo& blob : info.parameters) {
     if (blob.shape.axes() == 2) info.macs += e.rows() * blob.shape.count();
   }
   return info;

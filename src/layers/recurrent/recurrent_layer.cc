@@ -85,7 +85,7 @@ void RecurrentLayer::ForwardDirection(const ForwardArgs& args, int direction,
   ScratchCutter cutter(args.scratch);
   T* const initial = FillForward(args, direction, &cutter, &pass);
   if (initial == nullptr) return Run(pass);
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   T* finals = cutter.Take<T>(static_cast<int64_t>(cell_.states) * e.state());
   LoadCarried(args, e, initial);
   for (size_t s = 0; s < cell_.states; ++s) {

@@ -59,7 +59,7 @@ class RecurrentLayer : public Layer {
   bool Reverse(int direction) const;
   // Returns true if a batch begins with the final states of the last batch.
   bool Carries(const Bottoms& bottoms) const;
-  bool Has(RecurrentBlob blob, const SequenceSize& extent) const;
+  bool Has(RecurrentBlob blob, const SequenceSize& sizes) const;
   SequenceSize SizesOf(const Shape& x, const Shape* x_static) const;
   SequenceSize SizesOf(const InferContext& context) const;
   // Throws kInvalidArgument: a batch with another number of streams continues `before` streams.
@@ -80,8 +80,8 @@ class RecurrentLayer : public Layer {
   void FillBackward(const BackwardArgs& args, int direction, BackwardPass<T>* pass) const;
 
   // Number of elements of the cell's own scratch.
-  virtual int64_t ForwardElements(const SequenceSize& extent) const = 0;
-  virtual int64_t BackwardElements(const SequenceSize& extent) const = 0;
+  virtual int64_t ForwardElements(const SequenceSize& sizes) const = 0;
+  virtual int64_t BackwardElements(const SequenceSize& sizes) const = 0;
 
  protected:
   virtual void Run(const ForwardPass<float>& pass) const = 0;
@@ -91,7 +91,7 @@ class RecurrentLayer : public Layer {
 
  private:
   void CheckInputs(const InferContext& context, const Bottoms& bottoms) const;
-  std::vector<LearnedBlob> LearnedBlobs(const SequenceSize& extent) const;
+  std::vector<ParameterInfo> ParameterInfos(const SequenceSize& sizes) const;
   size_t ScratchSize(const InferContext& context, int64_t cell, bool forward) const;
 
   // Returns the number of elements of one direction of a tape: steps x streams x width.
@@ -103,7 +103,7 @@ class RecurrentLayer : public Layer {
   template <typename T>
   void ForwardDirection(const ForwardArgs& args, int direction, SequenceProducts* products) const;
   template <typename T>
-  void LoadCarried(const ForwardArgs& args, const SequenceSize& extent, T* initial) const;
+  void LoadCarried(const ForwardArgs& args, const SequenceSize& sizes, T* initial) const;
 
   const RecurrentCell cell_;
   const RecurrentParameter& recurrent_;
@@ -118,7 +118,7 @@ void RecurrentLayer::FillPass(const Args& args, const Bottoms& bottoms, int dire
   const Shape* x_static =
       bottoms.x_static < 0 ? nullptr : &args.inputs[static_cast<size_t>(bottoms.x_static)].shape();
   const SequenceSize e = SizesOf(args.inputs[0].shape(), x_static);
-  pass->extent = e;
+  pass->sizes = e;
   pass->threads = args.context.threads();
   pass->reverse = Reverse(direction);
   pass->x = input(0);
@@ -128,16 +128,16 @@ void RecurrentLayer::FillPass(const Args& args, const Bottoms& bottoms, int dire
   for (size_t s = 0; bottoms.initial >= 0 && s < cell_.states; ++s) {
     pass->initial[s] = input(bottoms.initial + static_cast<int>(s)) + direction * e.state();
   }
-  size_t blob = FirstBlob(args.learned.size(), direction);
+  size_t blob = FirstBlob(args.parameters.size(), direction);
   for (size_t b = 0; b < kRecurrentBlobs; ++b) {
     if (!Has(static_cast<RecurrentBlob>(b), e)) continue;
-    pass->learned[b] = Elements<T>(args.learned[blob++]);
+    pass->parameters[b] = Elements<T>(args.parameters[blob++]);
   }
 }
 
 template <typename T>
 void RecurrentLayer::CutScratch(int64_t cell, ScratchCutter* cutter, SequencePass<T>* pass) const {
-  const SequenceSize& e = pass->extent;
+  const SequenceSize& e = pass->sizes;
   pass->scratch = cutter->Take<T>(cell);
   if (e.statics > 0) pass->static_scratch = cutter->Take<T>(e.streams * cell_.gates * e.hidden);
 }
@@ -147,7 +147,7 @@ T* RecurrentLayer::FillForward(const ForwardArgs& args, int direction, ScratchCu
                                ForwardPass<T>* pass) const {
   const Bottoms bottoms = BottomsOf(args.inputs.size());
   FillPass<T>(args, bottoms, direction, pass);
-  const SequenceSize& e = pass->extent;
+  const SequenceSize& e = pass->sizes;
   CutScratch(ForwardElements(e), cutter, pass);
   pass->y = Elements<T>(args.outputs[0]) + direction * e.hidden;
   size_t saved = 0;
@@ -182,7 +182,7 @@ void RecurrentLayer::FillBackward(const BackwardArgs& args, int direction,
   };
   ScratchCutter cutter(args.scratch);
   FillPass<T>(args, bottoms, direction, pass);
-  const SequenceSize& e = pass->extent;
+  const SequenceSize& e = pass->sizes;
   CutScratch(BackwardElements(e), &cutter, pass);
   pass->y = Elements<T>(args.outputs[0]) + direction * e.hidden;
   pass->dy = Elements<T>(args.output_grads[0]) + direction * e.hidden;
@@ -203,15 +203,15 @@ void RecurrentLayer::FillBackward(const BackwardArgs& args, int direction,
   pass->dx = input_grad(0);
   pass->dstatic = input_grad(bottoms.x_static);
   pass->accumulate = direction > 0;
-  size_t blob = FirstBlob(args.learned.size(), direction);
+  size_t blob = FirstBlob(args.parameters.size(), direction);
   for (size_t b = 0; b < kRecurrentBlobs; ++b) {
     if (!Has(static_cast<RecurrentBlob>(b), e)) continue;
-    pass->learned_grads[b] = Elements<T>(args.learned_grads[blob++]);
+    pass->parameter_grads[b] = Elements<T>(args.parameter_grads[blob++]);
   }
 }
 
 // A layer whose steps are Cell::Forward(pass) and Cell::Backward(pass), function templates over the
-// element type. Cell::ForwardElements(extent) and Cell::BackwardElements(extent) return the number
+// element type. Cell::ForwardElements(sizes) and Cell::BackwardElements(sizes) return the number
 // of scratch elements.
 template <typename Cell>
 class RecurrentLayerOf final : public RecurrentLayer {

@@ -142,8 +142,8 @@ void Forward(const Layer& any_layer, const ForwardArgs& args) {
   std::array<SequenceProducts*, 2> products{};
   for (size_t d = 0; d < state.products.size(); ++d) {
     const ForwardPass<float> pass = PassOf(layer, args, d);
-    state.products[d]->Begin(pass.Learned(RecurrentBlob::kInput),
-                             pass.Learned(RecurrentBlob::kHidden), args.weights_fixed,
+    state.products[d]->Begin(pass.Parameter(RecurrentBlob::kInput),
+                             pass.Parameter(RecurrentBlob::kHidden), args.weights_fixed,
                              args.scratch.subspan(state.native_forward));
     products[d] = state.products[d].get();
   }
@@ -155,7 +155,7 @@ void Backward(const Layer& any_layer, const BackwardArgs& args) {
   auto& state = *static_cast<State*>(args.implementation_state);
   std::array<SequenceProducts*, 2> products{};
   for (size_t d = 0; d < state.products.size(); ++d) {
-    state.products[d]->BeginBackward(PassOf(layer, args, d).Learned(RecurrentBlob::kHidden),
+    state.products[d]->BeginBackward(PassOf(layer, args, d).Parameter(RecurrentBlob::kHidden),
                                      args.scratch.subspan(state.native_backward));
     products[d] = state.products[d].get();
   }

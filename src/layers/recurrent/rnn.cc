@@ -38,7 +38,7 @@ struct RnnSteps {
 
 template <typename T>
 void RnnSteps::Forward(const ForwardPass<T>& pass) const {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   const int64_t size = e.hidden;
   T* h = pass.tape[0];
   const HiddenRows<T> hidden{h, size};
@@ -52,12 +52,12 @@ void RnnSteps::Forward(const ForwardPass<T>& pass) const {
     });
   }
   StoreFinal(pass, 0, hidden);
-  const T* bias = pass.Learned(RecurrentBlob::kExtraBias);
+  const T* bias = pass.Parameter(RecurrentBlob::kExtraBias);
   for (int64_t row = 0; row < e.rows(); ++row) {
     std::copy(bias, bias + size, pass.y + row * pass.y_stride);
   }
   Gemm<T>(pass.threads, false, true, e.rows(), size, size, T(1), h, size,
-          pass.Learned(RecurrentBlob::kExtra), size, T(1), pass.y, pass.y_stride);
+          pass.Parameter(RecurrentBlob::kExtra), size, T(1), pass.y, pass.y_stride);
   ForRows(pass.threads, e.rows(), size, kCellGrain, [&](int64_t row, int64_t begin, int64_t end) {
     T* y = pass.y + row * pass.y_stride;
     for (int64_t d = begin; d < end; ++d) y[d] = std::tanh(y[d]);
@@ -68,7 +68,7 @@ void RnnSteps::Forward(const ForwardPass<T>& pass) const {
 // b_o.
 template <typename T>
 void OutputBackward(const BackwardPass<T>& pass, T* dout, T* dh) {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   const int64_t size = e.hidden;
   ForRows(pass.threads, e.rows(), size, kCellGrain, [&](int64_t row, int64_t begin, int64_t end) {
     const T* y = pass.y + row * pass.y_stride;
@@ -76,11 +76,11 @@ void OutputBackward(const BackwardPass<T>& pass, T* dout, T* dh) {
     for (int64_t d = begin; d < end; ++d) dout[row * size + d] = dy[d] * (T(1) - y[d] * y[d]);
   });
   Gemm<T>(pass.threads, false, false, e.rows(), size, size, T(1), dout, size,
-          pass.Learned(RecurrentBlob::kExtra), size, T(0), dh, size);
-  if (T* grad = pass.LearnedGrad(RecurrentBlob::kExtraBias)) {
+          pass.Parameter(RecurrentBlob::kExtra), size, T(0), dh, size);
+  if (T* grad = pass.ParameterGrad(RecurrentBlob::kExtraBias)) {
     AddColumnSums<T>(e.rows(), size, dout, grad);
   }
-  T* grad = pass.LearnedGrad(RecurrentBlob::kExtra);
+  T* grad = pass.ParameterGrad(RecurrentBlob::kExtra);
   if (grad == nullptr) return;
   Gemm<T>(pass.threads, true, false, size, size, e.rows(), T(1), dout, size, pass.tapes[0], size,
           T(1), grad, size);
@@ -88,7 +88,7 @@ void OutputBackward(const BackwardPass<T>& pass, T* dout, T* dh) {
 
 template <typename T>
 void RnnSteps::Backward(const BackwardPass<T>& pass) const {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   const int64_t size = e.hidden;
   const T* h = pass.tapes[0];
   T* dout = pass.scratch;
@@ -137,7 +137,7 @@ void RegisterRNN(Registry& registry) {
   type.formula =
       "h = tanh(W_xh x + b_h (+ W_xh_static s) + W_hh (cont h')); o = tanh(W_ho h + b_o); "
       "the output is o";
-  type.learned_docs = {
+  type.parameter_docs = {
       "W_xh: D x I",
       "b_h: D",
       "W_xh_static: D x S, only with x_static",

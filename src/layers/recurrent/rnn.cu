@@ -16,10 +16,10 @@ void TanhRows(const GpuRun& run, int64_t rows, int64_t size, T* data, int64_t st
 // dout = dy (1 - y^2)
 template <typename T>
 void OutputSlopes(const GpuRun& run, const BackwardPass<T>& pass, T* dout) {
-  const int64_t size = pass.extent.hidden, stride = pass.y_stride;
+  const int64_t size = pass.sizes.hidden, stride = pass.y_stride;
   const T* all_y = pass.y;
   const T* dy = pass.dy;
-  ForElements(run.queue, "RnnOutput", pass.extent.rows() * size, [=] CREMA_HOST_DEVICE(int64_t i) {
+  ForElements(run.queue, "RnnOutput", pass.sizes.rows() * size, [=] CREMA_HOST_DEVICE(int64_t i) {
     const int64_t at = i / size * stride + i % size;
     const float y = ToFloat(all_y[at]);
     dout[i] = FromFloat<T>(ToFloat(dy[at]) * (1 - y * y));
@@ -39,15 +39,15 @@ void HiddenSlopes(const GpuRun& run, int64_t count, const T* h, const T* dh, T* 
 // b_o.
 template <typename T>
 void OutputBackward(const GpuRun& run, const BackwardPass<T>& pass, T* dout, T* dh) {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   const int64_t size = e.hidden;
   OutputSlopes(run, pass, dout);
   CudaGemm(run.queue, run.dtype, false, false, e.rows(), size, size, dout, size,
-           pass.Learned(RecurrentBlob::kExtra), size, 0, dh, size);
-  if (T* grad = pass.LearnedGrad(RecurrentBlob::kExtraBias)) {
+           pass.Parameter(RecurrentBlob::kExtra), size, 0, dh, size);
+  if (T* grad = pass.ParameterGrad(RecurrentBlob::kExtraBias)) {
     AddColumnSums<T>(run.queue, e.rows(), size, size, dout, grad);
   }
-  T* grad = pass.LearnedGrad(RecurrentBlob::kExtra);
+  T* grad = pass.ParameterGrad(RecurrentBlob::kExtra);
   if (grad == nullptr) return;
   CudaGemm(run.queue, run.dtype, true, false, size, size, e.rows(), dout, size, pass.tapes[0], size,
            1, grad, size);
@@ -56,7 +56,7 @@ void OutputBackward(const GpuRun& run, const BackwardPass<T>& pass, T* dout, T* 
 struct RnnSteps {
   template <typename T>
   static void Forward(const GpuRun& run, const RecurrentLayer&, const ForwardPass<T>& pass) {
-    const SequenceSize& e = pass.extent;
+    const SequenceSize& e = pass.sizes;
     const int64_t size = e.hidden;
     T* h = pass.tape[0];
     const StepStart<T> hidden(pass, pass.initial[0], h, size);
@@ -68,16 +68,16 @@ struct RnnSteps {
       TanhRows(run, e.streams, size, z, size);
     }
     StoreFinal(run, hidden, pass.final[0]);
-    RepeatRows(run, pass.Learned(RecurrentBlob::kExtraBias), 1, e.rows(), size, pass.y,
+    RepeatRows(run, pass.Parameter(RecurrentBlob::kExtraBias), 1, e.rows(), size, pass.y,
                pass.y_stride);
     CudaGemm(run.queue, run.dtype, false, true, e.rows(), size, size, h, size,
-             pass.Learned(RecurrentBlob::kExtra), size, 1, pass.y, pass.y_stride);
+             pass.Parameter(RecurrentBlob::kExtra), size, 1, pass.y, pass.y_stride);
     TanhRows(run, e.rows(), size, pass.y, pass.y_stride);
   }
 
   template <typename T>
   static void Backward(const GpuRun& run, const RecurrentLayer&, const BackwardPass<T>& pass) {
-    const SequenceSize& e = pass.extent;
+    const SequenceSize& e = pass.sizes;
     const int64_t size = e.hidden;
     const T* h = pass.tapes[0];
     T* dout = pass.scratch;

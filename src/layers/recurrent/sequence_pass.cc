@@ -20,13 +20,13 @@ void CopyOrZero(const T* src, int64_t count, T* dst) {
 
 template <typename T>
 void ProjectInput(const ForwardPass<T>& pass, int64_t width, T* z) {
-  const SequenceSize& e = pass.extent;
-  const T* bias = pass.Learned(RecurrentBlob::kBias);
+  const SequenceSize& e = pass.sizes;
+  const T* bias = pass.Parameter(RecurrentBlob::kBias);
   T* first = pass.static_scratch;  // initial value of each step of a stream
   if (pass.x_static != nullptr) {
     for (int64_t n = 0; n < e.streams; ++n) std::copy(bias, bias + width, first + n * width);
     Gemm<T>(pass.threads, false, true, e.streams, width, e.statics, T(1), pass.x_static, e.statics,
-            pass.Learned(RecurrentBlob::kStatic), e.statics, T(1), first, width);
+            pass.Parameter(RecurrentBlob::kStatic), e.statics, T(1), first, width);
   }
   for (int64_t row = 0; row < e.rows(); ++row) {
     const T* from = pass.x_static != nullptr ? first + row % e.streams * width : bias;
@@ -36,7 +36,7 @@ void ProjectInput(const ForwardPass<T>& pass, int64_t width, T* z) {
     if (pass.products != nullptr && pass.products->AddInput(pass.x, z)) return;
   }
   Gemm<T>(pass.threads, false, true, e.rows(), width, e.inputs, T(1), pass.x, e.inputs,
-          pass.Learned(RecurrentBlob::kInput), e.inputs, T(1), z, width);
+          pass.Parameter(RecurrentBlob::kInput), e.inputs, T(1), z, width);
 }
 
 template <typename T>
@@ -44,9 +44,9 @@ void AddHiddenProduct(const ForwardPass<T>& pass, int64_t width, const T* h, T* 
   if constexpr (std::is_same_v<T, float>) {
     if (pass.products != nullptr) return pass.products->AddHidden(h, z);
   }
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   Gemm<T>(pass.threads, false, true, e.streams, width, e.hidden, T(1), h, e.hidden,
-          pass.Learned(RecurrentBlob::kHidden), e.hidden, T(1), z, width);
+          pass.Parameter(RecurrentBlob::kHidden), e.hidden, T(1), z, width);
 }
 
 template <typename T>
@@ -54,49 +54,50 @@ void HiddenProductBackward(const BackwardPass<T>& pass, int64_t width, const T* 
   if constexpr (std::is_same_v<T, float>) {
     if (pass.products != nullptr) return pass.products->HiddenGradient(dz, dh);
   }
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   Gemm<T>(pass.threads, false, false, e.streams, e.hidden, width, T(1), dz, width,
-          pass.Learned(RecurrentBlob::kHidden), e.hidden, T(0), dh, e.hidden);
+          pass.Parameter(RecurrentBlob::kHidden), e.hidden, T(0), dh, e.hidden);
 }
 
 namespace {
 
 template <typename T>
 void StaticBackward(const BackwardPass<T>& pass, int64_t width, const T* dz) {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   T* sum = pass.static_scratch;
   std::fill(sum, sum + e.streams * width, T(0));
   AddColumnSums<T>(e.steps, e.streams * width, dz, sum);
-  if (T* grad = pass.LearnedGrad(RecurrentBlob::kStatic)) {
+  if (T* grad = pass.ParameterGrad(RecurrentBlob::kStatic)) {
     Gemm<T>(pass.threads, true, false, width, e.statics, e.streams, T(1), sum, width, pass.x_static,
             e.statics, T(1), grad, e.statics);
   }
   if (pass.dstatic == nullptr) return;
   Gemm<T>(pass.threads, false, false, e.streams, e.statics, width, T(1), sum, width,
-          pass.Learned(RecurrentBlob::kStatic), e.statics, T(pass.accumulate ? 1 : 0), pass.dstatic,
-          e.statics);
+          pass.Parameter(RecurrentBlob::kStatic), e.statics, T(pass.accumulate ? 1 : 0),
+          pass.dstatic, e.statics);
 }
 
 }  // namespace
 
 template <typename T>
 void ProjectInputBackward(const BackwardPass<T>& pass, int64_t width, const T* dz) {
-  const SequenceSize& e = pass.extent;
-  if (T* grad = pass.LearnedGrad(RecurrentBlob::kInput)) {
+  const SequenceSize& e = pass.sizes;
+  if (T* grad = pass.ParameterGrad(RecurrentBlob::kInput)) {
     Gemm<T>(pass.threads, true, false, width, e.inputs, e.rows(), T(1), dz, width, pass.x, e.inputs,
             T(1), grad, e.inputs);
   }
-  if (T* grad = pass.LearnedGrad(RecurrentBlob::kBias)) AddColumnSums<T>(e.rows(), width, dz, grad);
+  if (T* grad = pass.ParameterGrad(RecurrentBlob::kBias))
+    AddColumnSums<T>(e.rows(), width, dz, grad);
   if (pass.x_static != nullptr) StaticBackward(pass, width, dz);
   if (pass.dx == nullptr) return;
   Gemm<T>(pass.threads, false, false, e.rows(), e.inputs, width, T(1), dz, width,
-          pass.Learned(RecurrentBlob::kInput), e.inputs, T(pass.accumulate ? 1 : 0), pass.dx,
+          pass.Parameter(RecurrentBlob::kInput), e.inputs, T(pass.accumulate ? 1 : 0), pass.dx,
           e.inputs);
 }
 
 template <typename T>
 void LoadHidden(const SequencePass<T>& pass, int64_t k, const HiddenRows<T>& hidden, T* out) {
-  const int64_t streams = pass.extent.streams, size = pass.extent.hidden;
+  const int64_t streams = pass.sizes.streams, size = pass.sizes.hidden;
   if (k == 0 && pass.initial[0] == nullptr) {
     std::fill(out, out + streams * size, T(0));
     return;
@@ -120,9 +121,9 @@ void LoadHidden(const SequencePass<T>& pass, int64_t k, const HiddenRows<T>& hid
 
 template <typename T>
 void LoadAllHidden(const SequencePass<T>& pass, const HiddenRows<T>& hidden, T* out) {
-  ParallelFor(pass.threads, pass.extent.steps, 1, [&](int64_t begin, int64_t end, int) {
+  ParallelFor(pass.threads, pass.sizes.steps, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t k = begin; k < end; ++k) {
-      LoadHidden(pass, k, hidden, out + pass.Time(k) * pass.extent.state());
+      LoadHidden(pass, k, hidden, out + pass.Time(k) * pass.sizes.state());
     }
   });
 }
@@ -130,10 +131,10 @@ void LoadAllHidden(const SequencePass<T>& pass, const HiddenRows<T>& hidden, T* 
 template <typename T>
 void FinishBackward(const BackwardPass<T>& pass, int64_t width, const HiddenRows<T>& hidden,
                     const T* dz, const T* dh, T* before) {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   if (pass.initial_grads[0] != nullptr) CopyOrZero(dh, e.state(), pass.initial_grads[0]);
   ProjectInputBackward(pass, width, dz);
-  T* dweight = pass.LearnedGrad(RecurrentBlob::kHidden);
+  T* dweight = pass.ParameterGrad(RecurrentBlob::kHidden);
   if (dweight == nullptr) return;
   LoadAllHidden(pass, hidden, before);
   Gemm<T>(pass.threads, true, false, width, e.hidden, e.rows(), T(1), dz, width, before, e.hidden,
@@ -144,8 +145,8 @@ template <typename T>
 void ApplyFactors(const SequencePass<T>& pass, int64_t k, T* grad) {
   const T* factors = pass.Factors(k);
   if (factors == nullptr) return;
-  const int64_t size = pass.extent.hidden;
-  for (int64_t n = 0; n < pass.extent.streams; ++n) {
+  const int64_t size = pass.sizes.hidden;
+  for (int64_t n = 0; n < pass.sizes.streams; ++n) {
     T* row = grad + n * size;
     if (factors[n] == T(0)) {
       std::fill(row, row + size, T(0));
@@ -159,7 +160,7 @@ template <typename T>
 void StoreFinal(const ForwardPass<T>& pass, size_t state, const HiddenRows<T>& rows) {
   T* to = pass.final[state];
   if (to == nullptr) return;
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   if (e.steps == 0) return CopyOrZero(pass.initial[state], e.state(), to);
   const T* from = rows.data + pass.Time(e.steps - 1) * e.streams * rows.stride;
   for (int64_t n = 0; n < e.streams; ++n) {

@@ -26,9 +26,9 @@ struct StepStart {
         rows(states),
         cont(pass.cont),
         stride(stride_of_rows),
-        steps(pass.extent.steps),
-        streams(pass.extent.streams),
-        size(pass.extent.hidden),
+        steps(pass.sizes.steps),
+        streams(pass.sizes.streams),
+        size(pass.sizes.hidden),
         reverse(pass.reverse) {}
 
   CREMA_HOST_DEVICE int64_t Time(int64_t k) const { return reverse ? steps - 1 - k : k; }
@@ -70,19 +70,19 @@ static void RepeatRows(const GpuRun& run, const T* table, int64_t table_rows, in
 // z (rows x width) = b + W_x x + W_static x_static.
 template <typename T>
 void ProjectInput(const GpuRun& run, const ForwardPass<T>& pass, int64_t width, T* z) {
-  const SequenceSize& e = pass.extent;
-  const T* bias = pass.Learned(RecurrentBlob::kBias);
+  const SequenceSize& e = pass.sizes;
+  const T* bias = pass.Parameter(RecurrentBlob::kBias);
   if (pass.x_static != nullptr) {
     RepeatRows(run, bias, 1, e.streams, width, pass.static_scratch, width);
     CudaGemm(run.queue, run.dtype, false, true, e.streams, width, e.statics, pass.x_static,
-             e.statics, pass.Learned(RecurrentBlob::kStatic), e.statics, 1, pass.static_scratch,
+             e.statics, pass.Parameter(RecurrentBlob::kStatic), e.statics, 1, pass.static_scratch,
              width);
     RepeatRows(run, pass.static_scratch, e.streams, e.rows(), width, z, width);
   } else {
     RepeatRows(run, bias, 1, e.rows(), width, z, width);
   }
   CudaGemm(run.queue, run.dtype, false, true, e.rows(), width, e.inputs, pass.x, e.inputs,
-           pass.Learned(RecurrentBlob::kInput), e.inputs, 1, z, width);
+           pass.Parameter(RecurrentBlob::kInput), e.inputs, 1, z, width);
 }
 
 // sums[i] = the sum of element i over all steps.
@@ -97,16 +97,16 @@ static void SumOverSteps(const GpuRun& run, int64_t steps, int64_t count, const 
 
 template <typename T>
 void StaticBackward(const GpuRun& run, const BackwardPass<T>& pass, int64_t width, const T* dz) {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   T* sum = pass.static_scratch;
   SumOverSteps(run, e.steps, e.streams * width, dz, sum);
-  if (T* grad = pass.LearnedGrad(RecurrentBlob::kStatic)) {
+  if (T* grad = pass.ParameterGrad(RecurrentBlob::kStatic)) {
     CudaGemm(run.queue, run.dtype, true, false, width, e.statics, e.streams, sum, width,
              pass.x_static, e.statics, 1, grad, e.statics);
   }
   if (pass.dstatic == nullptr) return;
   CudaGemm(run.queue, run.dtype, false, false, e.streams, e.statics, width, sum, width,
-           pass.Learned(RecurrentBlob::kStatic), e.statics, pass.accumulate ? 1 : 0, pass.dstatic,
+           pass.Parameter(RecurrentBlob::kStatic), e.statics, pass.accumulate ? 1 : 0, pass.dstatic,
            e.statics);
 }
 
@@ -114,18 +114,18 @@ void StaticBackward(const GpuRun& run, const BackwardPass<T>& pass, int64_t widt
 template <typename T>
 void ProjectInputBackward(const GpuRun& run, const BackwardPass<T>& pass, int64_t width,
                           const T* dz) {
-  const SequenceSize& e = pass.extent;
-  if (T* grad = pass.LearnedGrad(RecurrentBlob::kInput)) {
+  const SequenceSize& e = pass.sizes;
+  if (T* grad = pass.ParameterGrad(RecurrentBlob::kInput)) {
     CudaGemm(run.queue, run.dtype, true, false, width, e.inputs, e.rows(), dz, width, pass.x,
              e.inputs, 1, grad, e.inputs);
   }
-  if (T* grad = pass.LearnedGrad(RecurrentBlob::kBias)) {
+  if (T* grad = pass.ParameterGrad(RecurrentBlob::kBias)) {
     AddColumnSums(run.queue, e.rows(), width, width, dz, grad);
   }
   if (pass.x_static != nullptr) StaticBackward(run, pass, width, dz);
   if (pass.dx == nullptr) return;
   CudaGemm(run.queue, run.dtype, false, false, e.rows(), e.inputs, width, dz, width,
-           pass.Learned(RecurrentBlob::kInput), e.inputs, pass.accumulate ? 1 : 0, pass.dx,
+           pass.Parameter(RecurrentBlob::kInput), e.inputs, pass.accumulate ? 1 : 0, pass.dx,
            e.inputs);
 }
 
@@ -152,24 +152,24 @@ static void LoadAllHidden(const GpuRun& run, const StepStart<T>& start, T* out) 
 template <typename T>
 void AddHiddenProduct(const GpuRun& run, const SequencePass<T>& pass, int64_t width, const T* h,
                       T* z) {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   CudaGemm(run.queue, run.dtype, false, true, e.streams, width, e.hidden, h, e.hidden,
-           pass.Learned(RecurrentBlob::kHidden), e.hidden, 1, z, width);
+           pass.Parameter(RecurrentBlob::kHidden), e.hidden, 1, z, width);
 }
 template <typename T>
 void HiddenProductBackward(const GpuRun& run, const SequencePass<T>& pass, int64_t width,
                            const T* dz, T* dh) {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   CudaGemm(run.queue, run.dtype, false, false, e.streams, e.hidden, width, dz, width,
-           pass.Learned(RecurrentBlob::kHidden), e.hidden, 0, dh, e.hidden);
+           pass.Parameter(RecurrentBlob::kHidden), e.hidden, 0, dh, e.hidden);
 }
 template <typename T>
 void FinishBackward(const GpuRun& run, const BackwardPass<T>& pass, int64_t width,
                     const StepStart<T>& hidden, const T* dz, const T* dh, T* before) {
-  const SequenceSize& e = pass.extent;
+  const SequenceSize& e = pass.sizes;
   if (pass.initial_grads[0] != nullptr) CopyOrZero(run, dh, e.state(), pass.initial_grads[0]);
   ProjectInputBackward(run, pass, width, dz);
-  T* dweight = pass.LearnedGrad(RecurrentBlob::kHidden);
+  T* dweight = pass.ParameterGrad(RecurrentBlob::kHidden);
   if (dweight == nullptr) return;
   LoadAllHidden(run, hidden, before);
   CudaGemm(run.queue, run.dtype, true, false, width, e.hidden, e.rows(), dz, width, before,

@@ -44,12 +44,12 @@ class SequenceProducts {
 template <typename T>
 struct SequencePass {
   int threads = 1;
-  SequenceSize extent;
+  SequenceSize sizes;
   bool reverse = false;  // time runs from the last step to the first
   const T* x = nullptr;
   const T* cont = nullptr;      // steps x streams; null: a batch holds whole sequences
   const T* x_static = nullptr;  // streams x statics
-  BlobPointers<const T> learned{};
+  BlobPointers<const T> parameters{};
   std::array<const T*, kMostStates> initial{};  // streams x hidden; null means zeros
   std::array<const T*, kMostTapes> tapes{};     // for backward: as written by forward
   int64_t y_stride = 0;                         // distance of the rows of y
@@ -57,14 +57,14 @@ struct SequencePass {
   T* scratch = nullptr;                         // as many elements as the cell requests
   SequenceProducts* products = nullptr;         // null means Gemm
 
-  const T* Learned(RecurrentBlob blob) const { return learned[static_cast<size_t>(blob)]; }
+  const T* Parameter(RecurrentBlob blob) const { return parameters[static_cast<size_t>(blob)]; }
   // Returns the time of the k-th step in order of computation.
-  int64_t Time(int64_t k) const { return reverse ? extent.steps - 1 - k : k; }
+  int64_t Time(int64_t k) const { return reverse ? sizes.steps - 1 - k : k; }
   // Returns one factor per stream on the state before the k-th step; null means that all are 1. A
   // sequence starts where cont is 0; in reverse, the later step has that cont.
   const T* Factors(int64_t k) const {
     if (cont == nullptr || (reverse && k == 0)) return nullptr;
-    return cont + (reverse ? Time(k) + 1 : Time(k)) * extent.streams;
+    return cont + (reverse ? Time(k) + 1 : Time(k)) * sizes.streams;
   }
 };
 
@@ -84,9 +84,9 @@ struct BackwardPass : SequencePass<T> {
   T* dx = nullptr;                                  // null if not wanted
   T* dstatic = nullptr;                             // null if not wanted
   bool accumulate = false;                          // add to dx and dstatic of the other direction
-  BlobPointers<T> learned_grads{};                  // added to; null if not wanted
+  BlobPointers<T> parameter_grads{};                // added to; null if not wanted
 
-  T* LearnedGrad(RecurrentBlob blob) const { return learned_grads[static_cast<size_t>(blob)]; }
+  T* ParameterGrad(RecurrentBlob blob) const { return parameter_grads[static_cast<size_t>(blob)]; }
 };
 
 // Rows of hidden states; row i begins at data + i * stride.

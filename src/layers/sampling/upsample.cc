@@ -131,14 +131,14 @@ class Upsample final : public Layer {
 
   // Returns the output size. `one_less` removes the last line, which pooling by 2 with rounding up
   // had added for an odd size.
-  int64_t Scaled(int64_t extent, int64_t factor, bool one_less, const char* field) const {
+  int64_t Scaled(int64_t size, int64_t factor, bool one_less, const char* field) const {
     if (one_less && factor != 2) {
       FailField(
           *this, std::string("upsample_param.") + field,
           StrCat(field, " leaves out the last line that a factor of 2 makes, but the factor is ",
                  factor));
     }
-    return std::max<int64_t>(0, extent * factor - (one_less ? 1 : 0));
+    return std::max<int64_t>(0, size * factor - (one_less ? 1 : 0));
   }
 
   template <typename Body>

@@ -22,17 +22,17 @@ class Concat final : public MovingLayer {
   LayerInfo Infer(const InferContext& context) const override {
     const Shape& first = context.inputs[0].shape;
     const int axis = ConcatAxis(*this, first);
-    int64_t extent = 0;
+    int64_t size = 0;
     for (const BlobSpec& input : context.inputs) {
       if (input.shape.axes() != first.axes() || input.shape.With(axis, 0) != first.With(axis, 0)) {
         FailInputs(*this, StrCat("inputs that are joined along axis ", axis,
                                  " must be equal in all other axes, but their shapes are ",
                                  ToString(first), " and ", ToString(input.shape)));
       }
-      extent += input.shape[axis];
+      size += input.shape[axis];
     }
     LayerInfo info;
-    info.outputs = {{first.With(axis, extent), context.inputs[0].dtype}};
+    info.outputs = {{first.With(axis, size), context.inputs[0].dtype}};
     info.reach = ReachFromAxis(axis);
     info.moves_only = true;
     info.view = context.inputs.size() == 1;

@@ -14,15 +14,15 @@ namespace {
 // Axes of a block, their number known at compile time.
 template <int kAxes>
 struct Axes {
-  int64_t extent[kAxes];
+  int64_t length[kAxes];
   int64_t from[kAxes];
   int64_t to[kAxes];
 
   // Adds the positions of element `i` to `read` and `written`.
   CREMA_HOST_DEVICE void Find(int64_t i, int64_t* read, int64_t* written) const {
     for (int a = kAxes - 1; a >= 0; --a) {
-      const int64_t place = a == 0 ? i : i % extent[a];
-      i /= extent[a];
+      const int64_t place = a == 0 ? i : i % length[a];
+      i /= length[a];
       *read += place * from[a];
       *written += place * to[a];
     }
@@ -37,11 +37,11 @@ Axes<kAxes> AxesWithout(const StridedBlock& block, int first, int second) {
   for (int a = block.size - 1; a >= 0; --a) {
     if (a == first || a == second) continue;
     const StridedBlock::Axis& axis = block.axes[static_cast<size_t>(a)];
-    axes.extent[at] = axis.extent;
+    axes.length[at] = axis.length;
     axes.from[at] = axis.from;
     axes.to[at--] = axis.to;
   }
-  for (; at >= 0; --at) axes.extent[at] = 1;
+  for (; at >= 0; --at) axes.length[at] = 1;
   return axes;
 }
 
@@ -70,14 +70,14 @@ void CopyTiles(const CudaQueue& queue, const StridedBlock& block, int read_axis,
   const Axes<kOuter> outer = AxesWithout<kOuter>(block, read_axis, written_axis);
   const StridedBlock::Axis r = block.axes[static_cast<size_t>(read_axis)];
   const StridedBlock::Axis w = block.axes[static_cast<size_t>(written_axis)];
-  const int64_t r_tiles = (r.extent + kSide - 1) / kSide, w_tiles = (w.extent + kSide - 1) / kSide;
-  const int64_t teams = block.count() / (r.extent * w.extent) * r_tiles * w_tiles;
+  const int64_t r_tiles = (r.length + kSide - 1) / kSide, w_tiles = (w.length + kSide - 1) / kSide;
+  const int64_t teams = block.count() / (r.length * w.length) * r_tiles * w_tiles;
   ForTeams(queue, "CopyTiles", teams, [=] CREMA_HOST_DEVICE(const Team& team, int64_t index) {
     const int64_t r_first = index % r_tiles * kSide;
     const int64_t w_first = index / r_tiles % w_tiles * kSide;
     int64_t read = r_first + w_first * w.from, written = w_first + r_first * r.to;
     outer.Find(index / r_tiles / w_tiles, &read, &written);
-    const int64_t r_left = r.extent - r_first, w_left = w.extent - w_first;
+    const int64_t r_left = r.length - r_first, w_left = w.length - w_first;
     float* tile = team.Shared();
     team.For(Team::kThreads, [&](int64_t t) {
       const int64_t i = t % kSide, j = t / kSide;
@@ -97,7 +97,7 @@ struct Fastest {
       const StridedBlock::Axis& axis = block.axes[static_cast<size_t>(a)];
       if (axis.from == 1) read = a;
       if (axis.to == 1) written = a;
-      if (axis.from == 1 || axis.to == 1) least = std::min(least, axis.extent);
+      if (axis.from == 1 || axis.to == 1) least = std::min(least, axis.length);
     }
   }
   // Returns true if tiles over both axes pay.

@@ -81,12 +81,12 @@ struct PadAxes {
       return 1 + (i == 0 ? before[a] : 0) + (i == last ? out[a] - in[a] - before[a] : 0);
     }
     if (mode == PadParameter::CONSTANT) return 1;
-    return 1 + (MirroredInFront(a, i) ? 1 : 0) + (2 * last - i + before[a] < out[a] && i < last);
+    return 1 + (MirroredBefore(a, i) ? 1 : 0) + (2 * last - i + before[a] < out[a] && i < last);
   }
   CREMA_HOST_DEVICE int64_t Copy(int a, int64_t i, int64_t copy) const {
     if (mode == PadParameter::REPLICATE && i == 0) return copy;
     if (mode == PadParameter::REFLECT) {
-      if (MirroredInFront(a, i) && copy-- == 0) return before[a] - i;
+      if (MirroredBefore(a, i) && copy-- == 0) return before[a] - i;
       if (copy > 0) return before[a] + 2 * (in[a] - 1) - i;
     }
     return before[a] + i + copy;
@@ -97,7 +97,7 @@ struct PadAxes {
   int64_t in[Shape::kMaxAxes]{}, out[Shape::kMaxAxes]{}, before[Shape::kMaxAxes]{};
 
  private:
-  CREMA_HOST_DEVICE bool MirroredInFront(int a, int64_t i) const { return i > 0 && i <= before[a]; }
+  CREMA_HOST_DEVICE bool MirroredBefore(int a, int64_t i) const { return i > 0 && i <= before[a]; }
 };
 
 }  // namespace crema

@@ -86,11 +86,11 @@ class Reshape final : public Layer {
   }
 
   std::vector<int64_t> NewShape(const Shape& shape, Range range) const {
-    std::vector<int64_t> extents;
+    std::vector<int64_t> sizes;
     std::vector<bool> copied(static_cast<size_t>(shape.axes()), false);
     for (int64_t dim : param().reshape_param().shape().dim()) {
       if (dim == 0) {
-        const int axis = range.begin + static_cast<int>(extents.size());
+        const int axis = range.begin + static_cast<int>(sizes.size());
         if (axis >= shape.axes()) {
           FailField(*this, "reshape_param.shape",
                     StrCat("dimension 0 copies that of axis ", axis, ", which the input of shape ",
@@ -99,27 +99,27 @@ class Reshape final : public Layer {
         copied[static_cast<size_t>(axis)] = true;
         dim = shape[axis];
       }
-      extents.push_back(dim);
+      sizes.push_back(dim);
     }
-    for (size_t i = 0; i < extents.size(); ++i) {
-      if (extents[i] == -1) extents[i] = Inferred(shape, range, extents, copied);
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      if (sizes[i] == -1) sizes[i] = Inferred(shape, range, sizes, copied);
     }
-    return extents;
+    return sizes;
   }
 
   // Returns the dimension that makes the numbers of elements equal. Dimensions copied from a
   // replaced axis are on both sides and are left out, so that they may be 0 (an empty batch).
-  int64_t Inferred(const Shape& shape, Range range, const std::vector<int64_t>& extents,
+  int64_t Inferred(const Shape& shape, Range range, const std::vector<int64_t>& sizes,
                    const std::vector<bool>& copied) const {
     int64_t old_count = 1;
     for (int a = range.begin; a < range.end; ++a) {
       if (!copied[static_cast<size_t>(a)]) old_count *= shape[a];
     }
     std::vector<int64_t> others;
-    for (size_t i = 0; i < extents.size(); ++i) {
+    for (size_t i = 0; i < sizes.size(); ++i) {
       const int axis = range.begin + static_cast<int>(i);
       const bool same = axis < range.end && copied[static_cast<size_t>(axis)];
-      if (extents[i] != -1 && !same) others.push_back(extents[i]);
+      if (sizes[i] != -1 && !same) others.push_back(sizes[i]);
     }
     const int64_t new_count = Shape(std::span<const int64_t>(others)).count();
     if (new_count == 0 || old_count % new_count != 0) {

@@ -33,8 +33,8 @@ class Slice final : public MovingLayer {
     const Shape& shape = context.inputs[0].shape;
     const int axis = SliceAxis(*this, shape);
     LayerInfo info;
-    for (int64_t extent : Sizes(shape, axis, context.output_count)) {
-      info.outputs.push_back({shape.With(axis, extent), context.inputs[0].dtype});
+    for (int64_t size : Sizes(shape, axis, context.output_count)) {
+      info.outputs.push_back({shape.With(axis, size), context.inputs[0].dtype});
     }
     info.reach = ReachFromAxis(axis);
     info.moves_only = true;
@@ -72,10 +72,10 @@ class Slice final : public MovingLayer {
                 StrCat(slice.slice_point_size(), " slice points make ",
                        slice.slice_point_size() + 1, " pieces, but there are ", pieces, " tops"));
     }
-    std::vector<int64_t> extents;
+    std::vector<int64_t> sizes;
     int64_t before = 0;
     for (int64_t point : slice.slice_point()) {
-      extents.push_back(point - before);
+      sizes.push_back(point - before);
       before = point;
     }
     if (before > whole) {
@@ -83,8 +83,8 @@ class Slice final : public MovingLayer {
                 StrCat("slice point ", before, " is after the end of axis ", axis,
                        " of the input of shape ", ToString(shape)));
     }
-    extents.push_back(whole - before);
-    return extents;
+    sizes.push_back(whole - before);
+    return sizes;
   }
 };
 

@@ -19,10 +19,10 @@ class Cursor {
       : block_(block), from_(block.from), to_(block.to) {
     for (int a = block.size - 1; a >= 0; --a) {
       const StridedBlock::Axis& axis = Axis(a);
-      at_[static_cast<size_t>(a)] = element % axis.extent;
-      from_ += element % axis.extent * axis.from;
-      to_ += element % axis.extent * axis.to;
-      element /= axis.extent;
+      at_[static_cast<size_t>(a)] = element % axis.length;
+      from_ += element % axis.length * axis.from;
+      to_ += element % axis.length * axis.to;
+      element /= axis.length;
     }
   }
 
@@ -31,14 +31,14 @@ class Cursor {
   // Returns the number of elements up to the end of the last axis.
   int64_t Row() const {
     const int last = block_.size - 1;
-    return Axis(last).extent - at_[static_cast<size_t>(last)];
+    return Axis(last).length - at_[static_cast<size_t>(last)];
   }
 
   // Advances along the last axis, by at most Row() elements.
   void Advance(int64_t count) {
     Step(block_.size - 1, count);
-    for (int a = block_.size - 1; a > 0 && at_[static_cast<size_t>(a)] == Axis(a).extent; --a) {
-      Step(a, -Axis(a).extent);
+    for (int a = block_.size - 1; a > 0 && at_[static_cast<size_t>(a)] == Axis(a).length; --a) {
+      Step(a, -Axis(a).length);
       Step(a - 1, 1);
     }
   }
@@ -70,17 +70,17 @@ void CopyRow(const StridedBlock::Axis& axis, int64_t count, const T* from, T* to
 
 }  // namespace
 
-void StridedBlock::Add(int64_t extent, int64_t from_stride, int64_t to_stride) {
-  if (extent == 1) return;
+void StridedBlock::Add(int64_t length, int64_t from_stride, int64_t to_stride) {
+  if (length == 1) return;
   if (size > 0) {
     Axis& last = axes[static_cast<size_t>(size - 1)];
-    if (last.from == extent * from_stride && last.to == extent * to_stride) {
-      last = {last.extent * extent, from_stride, to_stride};
+    if (last.from == length * from_stride && last.to == length * to_stride) {
+      last = {last.length * length, from_stride, to_stride};
       return;
     }
   }
   CREMA_CHECK(size < kMaxAxes);
-  axes[static_cast<size_t>(size++)] = {extent, from_stride, to_stride};
+  axes[static_cast<size_t>(size++)] = {length, from_stride, to_stride};
 }
 
 StridedBlock StridedBlock::Reversed() const {
@@ -92,7 +92,7 @@ StridedBlock StridedBlock::Reversed() const {
 
 int64_t StridedBlock::count() const {
   int64_t product = 1;
-  for (int a = 0; a < size; ++a) product *= axes[static_cast<size_t>(a)].extent;
+  for (int a = 0; a < size; ++a) product *= axes[static_cast<size_t>(a)].length;
   return product;
 }
 

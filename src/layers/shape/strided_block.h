@@ -12,14 +12,14 @@ namespace crema {
 // Axes from the outermost to the innermost, in the order of the destination.
 struct StridedBlock {
   struct Axis {
-    int64_t extent = 1;
+    int64_t length = 1;
     int64_t from = 0;  // stride in the source, in elements
     int64_t to = 0;    // stride in the destination
   };
   static constexpr int kMaxAxes = Shape::kMaxAxes + 4;
 
   // Adds an innermost axis. Merges axes that are contiguous in both places.
-  void Add(int64_t extent, int64_t from_stride, int64_t to_stride);
+  void Add(int64_t length, int64_t from_stride, int64_t to_stride);
 
   // Returns the block with source and destination exchanged.
   StridedBlock Reversed() const;

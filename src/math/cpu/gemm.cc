@@ -60,9 +60,9 @@ void Gemm(int threads, bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alph
   constexpr int64_t kPaysForThread = 1 << 19;
   const int64_t work = m * n * std::max<int64_t>(1, k);
   const bool by_rows = m >= n;
-  const int64_t extent = by_rows ? m : n;
+  const int64_t count = by_rows ? m : n;
   const int64_t most = std::min<int64_t>(threads, work / kPaysForThread);
-  ParallelFor(static_cast<int>(most), extent, 8, [&](int64_t begin, int64_t end, int) {
+  ParallelFor(static_cast<int>(most), count, 8, [&](int64_t begin, int64_t end, int) {
     const int64_t size = end - begin;
     if (by_rows) {
       GemmOnThisThread(ta, tb, size, n, k, alpha, a + begin * (ta ? 1 : lda), lda, b, ldb, beta,

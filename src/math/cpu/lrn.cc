@@ -120,12 +120,12 @@ int64_t WithinHalf(const LrnShape& s, const LrnParam& p) {
 // The same over any number of axes, one after the other; overwrites `values`.
 void BoxSumsNd(const LrnShape& s, int64_t half, double* values, double* sums) {
   int64_t inner = s.Plane();
-  for (int64_t extent : s.spatial) {
-    inner /= extent;
+  for (int64_t size : s.spatial) {
+    inner /= size;
     std::fill(sums, sums + s.Plane(), 0.0);
-    for (int64_t first = 0; first < s.Plane(); first += extent * inner) {
-      for (int64_t i = 0; i < extent; ++i) {
-        const int64_t end = std::min(extent, i + half + 1);
+    for (int64_t first = 0; first < s.Plane(); first += size * inner) {
+      for (int64_t i = 0; i < size; ++i) {
+        const int64_t end = std::min(size, i + half + 1);
         for (int64_t from = std::max<int64_t>(0, i - half); from < end; ++from) {
           AddTo(inner, 1, values + first + from * inner, sums + first + i * inner);
         }

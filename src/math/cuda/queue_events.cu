@@ -26,25 +26,25 @@ class CudaQueue::EmulatedEvent final : public DeviceEvent {
     queue_.RefuseInCapture("records events");
     State& state = *queue_.state_;
     state.Note(What::kRecord, stream, this);
-    behind_ = stream == DeviceStream::kTransfer ? state.transfers_queued : 0;
+    transfers_ = stream == DeviceStream::kTransfer ? state.transfers_queued : 0;
     time_ = Clock::now();
   }
   void StreamWait(DeviceStream stream) override {
     queue_.Bind();
     queue_.RefuseInCapture("waits for events");
     queue_.state_->Note(What::kStreamWait, stream, this);
-    if (stream == DeviceStream::kCompute) queue_.state_->TransferUntil(behind_);
+    if (stream == DeviceStream::kCompute) queue_.state_->TransferUntil(transfers_);
   }
   bool Passed() override {
     queue_.Bind();
     queue_.state_->Note(What::kAsk, DeviceStream::kCompute, this);
-    return queue_.state_->transfers_done >= behind_;
+    return queue_.state_->transfers_done >= transfers_;
   }
   void Wait() override {
     queue_.Bind();
     queue_.RefuseInCapture("waits for the GPU");
     queue_.state_->NoteWait();
-    queue_.state_->TransferUntil(behind_);
+    queue_.state_->TransferUntil(transfers_);
   }
   double SecondsSince(DeviceEvent& earlier) override {
     return std::chrono::duration<double>(time_ - static_cast<EmulatedEvent&>(earlier).time_)
@@ -54,7 +54,7 @@ class CudaQueue::EmulatedEvent final : public DeviceEvent {
  private:
   using Clock = std::chrono::steady_clock;
   CudaQueue& queue_;
-  int64_t behind_ = 0;  // transfers
+  int64_t transfers_ = 0;  // queued before it
   Clock::time_point time_;
 };
 

@@ -73,13 +73,13 @@ std::string WhyNotAgain(const Plan& plan, const PlannedLayer& layer) {
   // Includes blobs that are not running statistics of this layer but of another: that layer changes
   // them.
   const auto shared = [&](int s) {
-    const int owner = plan.learned[static_cast<size_t>(s)].owner;
-    const auto same = [&](const LearnedSlot& slot) { return slot.owner == owner; };
-    const auto statistic = [&](const LearnedSlot& slot) { return same(slot) && slot.statistic; };
-    return std::ranges::count_if(plan.learned, same) > 1 &&
-           std::ranges::any_of(plan.learned, statistic);
+    const int owner = plan.parameters[static_cast<size_t>(s)].owner;
+    const auto same = [&](const ParameterSlot& slot) { return slot.owner == owner; };
+    const auto statistic = [&](const ParameterSlot& slot) { return same(slot) && slot.statistic; };
+    return std::ranges::count_if(plan.parameters, same) > 1 &&
+           std::ranges::any_of(plan.parameters, statistic);
   };
-  if (std::ranges::any_of(layer.learned, shared)) {
+  if (std::ranges::any_of(layer.parameters, shared)) {
     return "it shares statistics with another layer, which changes them meanwhile";
   }
   if (layer.layer->MakeState(ExecContext(1), layer.layer->param().phase()) != nullptr) {

@@ -87,12 +87,12 @@ template <typename T, size_t kHistories>
 Piece<T, kHistories> PieceOf(const UpdateArgs& args, const BlobUpdate& blob, double decay,
                              int64_t begin, int64_t end) {
   T* const weights = blob.weights.data<T>() + begin;
-  const bool learned = !blob.gradient.empty();
+  const bool has_gradient = !blob.gradient.empty();
   Piece<T, kHistories> piece{.weights = weights,
-                             .gradient = learned ? blob.gradient.data<T>() + begin : weights,
+                             .gradient = has_gradient ? blob.gradient.data<T>() + begin : weights,
                              .history = {},
                              .count = end - begin,
-                             .scale = static_cast<T>(learned ? args.gradient_scale : 0),
+                             .scale = static_cast<T>(has_gradient ? args.gradient_scale : 0),
                              .limit = static_cast<T>(args.gradient_limit),
                              .decay = static_cast<T>(decay),
                              .l1 = args.regularization == Regularization::kL1};

@@ -82,9 +82,9 @@ struct BlockedConv::Parts {
   size_t ElementSize() const { return config.bfloat16 ? sizeof(BFloat16) : sizeof(float); }
 
   void MakePrimitives();
-  const std::byte* Packed(const ConvLearned& learned, bool keep, Pieces* pieces);
-  void Pack(const ConvLearned& learned, std::byte* to, Pieces* pieces);
-  void SetWeights(const ConvLearned& learned, const std::byte* packed);
+  const std::byte* Packed(const ConvParameters& parameters, bool keep, Pieces* pieces);
+  void Pack(const ConvParameters& parameters, std::byte* to, Pieces* pieces);
+  void SetWeights(const ConvParameters& parameters, const std::byte* packed);
   // Runs images [begin, end).
   void RunForward(size_t worker, int64_t begin, int64_t end, const void* x, const void* added,
                   void* y);
@@ -130,18 +130,18 @@ void BlockedConv::Parts::MakePrimitives() {
 }
 
 // Packs the weights times their factors in the layout of the primitive, and their bias.
-void BlockedConv::Parts::Pack(const ConvLearned& learned, std::byte* to, Pieces* pieces) {
+void BlockedConv::Parts::Pack(const ConvParameters& parameters, std::byte* to, Pieces* pieces) {
   auto* bias = reinterpret_cast<float*>(to + PackedWeightBytes());
-  const float* weight = learned.weight;
+  const float* weight = parameters.weight;
   if (config.affine) {
     const int64_t outputs = config.shape.out_channels;
     const int64_t depth = config.shape.WeightCount() / outputs;
     float* scaled = pack ? pieces->Take(WeightBytes()) : reinterpret_cast<float*>(to);
     ParallelFor(config.threads, outputs, 16, [&](int64_t begin, int64_t end, int) {
       for (int64_t o = begin; o < end; ++o) {
-        const float factor = learned.factor[o];
+        const float factor = parameters.factor[o];
         for (int64_t i = o * depth; i < (o + 1) * depth; ++i) scaled[i] = weight[i] * factor;
-        bias[o] = (config.bias ? learned.bias[o] * factor : 0.0F) + learned.shift[o];
+        bias[o] = (config.bias ? parameters.bias[o] * factor : 0.0F) + parameters.shift[o];
       }
     });
     weight = scaled;
@@ -149,9 +149,10 @@ void BlockedConv::Parts::Pack(const ConvLearned& learned, std::byte* to, Pieces*
   if (pack) RunReorder(&pack, weight, to);
 }
 
-void BlockedConv::Parts::SetWeights(const ConvLearned& learned, const std::byte* packed_values) {
-  const void* weight = learned.weight;
-  const void* bias = learned.bias;
+void BlockedConv::Parts::SetWeights(const ConvParameters& parameters,
+                                    const std::byte* packed_values) {
+  const void* weight = parameters.weight;
+  const void* bias = parameters.bias;
   if (pack || config.affine) weight = packed_values;
   if (config.affine) bias = packed_values + PackedWeightBytes();
   for (Runner& run : run_forward) {
@@ -160,12 +161,13 @@ void BlockedConv::Parts::SetWeights(const ConvLearned& learned, const std::byte*
   }
 }
 
-const std::byte* BlockedConv::Parts::Packed(const ConvLearned& learned, bool keep, Pieces* pieces) {
+const std::byte* BlockedConv::Parts::Packed(const ConvParameters& parameters, bool keep,
+                                            Pieces* pieces) {
   if (PackedBytes() > 0) {
-    return packed.Get(keep, [&](std::byte* to) { Pack(learned, to, pieces); });
+    return packed.Get(keep, [&](std::byte* to) { Pack(parameters, to, pieces); });
   }
   auto* to = pieces->Take<std::byte>(RepackedBytes());
-  Pack(learned, to, pieces);
+  Pack(parameters, to, pieces);
   return to;
 }
 
@@ -228,8 +230,8 @@ void BlockedConv::Prepare() {
   onednn::Try("convolution", [&] { parts_->MakePrimitives(); });
 }
 
-void BlockedConv::Forward(const void* x, const ConvLearned& learned, const void* added, void* y,
-                          bool keep_weights, std::span<std::byte> scratch) {
+void BlockedConv::Forward(const void* x, const ConvParameters& parameters, const void* added,
+                          void* y, bool keep_weights, std::span<std::byte> scratch) {
   Prepare();
   Parts& p = *parts_;
   const onednn::ThreadCount threads(p.config.threads);
@@ -238,7 +240,7 @@ void BlockedConv::Forward(const void* x, const ConvLearned& learned, const void*
     run.Set(DNNL_ARG_SCRATCHPAD, pieces.Take<void>(ScratchOf(p.forward)));
   }
   onednn::Try("convolution", [&] {
-    p.SetWeights(learned, p.Packed(learned, keep_weights, &pieces));
+    p.SetWeights(parameters, p.Packed(parameters, keep_weights, &pieces));
     x = p.RoundInput(x, &pieces);
     if (!p.ByImage()) return p.RunForward(0, 0, 1, x, added, y);
     const onednn::ThreadCount one(1);

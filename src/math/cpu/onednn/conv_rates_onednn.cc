@@ -33,8 +33,8 @@ class Trial {
 
   double Seconds() {
     const auto start = std::chrono::steady_clock::now();
-    const ConvLearned learned{.weight = weight_.view().data<float>()};
-    conv_.Forward(x_.view().raw(), learned, nullptr, y_.view().raw(), true, scratch_);
+    const ConvParameters parameters{.weight = weight_.view().data<float>()};
+    conv_.Forward(x_.view().raw(), parameters, nullptr, y_.view().raw(), true, scratch_);
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
 

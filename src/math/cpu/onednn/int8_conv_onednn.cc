@@ -103,7 +103,7 @@ struct Int8Conv::Parts {
   // Weights, then the factors of the sums, then the addends before them.
   size_t PackedBytes() const { return WeightBytes() + 2 * ChannelBytes(); }
 
-  void Pack(const ConvLearned& learned, std::byte* to);
+  void Pack(const ConvParameters& parameters, std::byte* to);
   void UsePacked(const std::byte* packed);
 
   const Int8ConvConfig config;
@@ -118,18 +118,18 @@ void Int8Conv::Parts::UsePacked(const std::byte* base) {
   run.Set(DNNL_ARG_BIAS, base + WeightBytes() + ChannelBytes());
 }
 
-void Int8Conv::Parts::Pack(const ConvLearned& learned, std::byte* base) {
+void Int8Conv::Parts::Pack(const ConvParameters& parameters, std::byte* base) {
   const int64_t outputs = config.shape.out_channels;
   const int64_t depth = config.shape.WeightCount() / outputs;
   std::vector<int8_t> bytes(static_cast<size_t>(outputs * depth));
   std::vector<float> steps(static_cast<size_t>(outputs));
-  QuantizeRows(config.threads, outputs, depth, learned.weight,
-               config.affine ? learned.factor : nullptr, bytes.data(), steps.data());
+  QuantizeRows(config.threads, outputs, depth, parameters.weight,
+               config.affine ? parameters.factor : nullptr, bytes.data(), steps.data());
   auto* times = reinterpret_cast<float*>(base + WeightBytes());
   auto* added = reinterpret_cast<float*>(base + WeightBytes() + ChannelBytes());
   for (int64_t o = 0; o < outputs; ++o) {
-    float bias = config.bias ? learned.bias[o] : 0.0F;
-    if (config.affine) bias = bias * learned.factor[o] + learned.shift[o];
+    float bias = config.bias ? parameters.bias[o] : 0.0F;
+    if (config.affine) bias = bias * parameters.factor[o] + parameters.shift[o];
     // Sums of a row of zeros are 0 whatever a step is.
     const float step = steps[static_cast<size_t>(o)];
     const float unit = config.x.step * (step == 0 ? 1.0F : step);
@@ -173,13 +173,13 @@ bool Int8Conv::ImportPacked(const SharedPackedWeights& shared) {
   return parts_->packed.Import(shared);
 }
 
-void Int8Conv::Forward(const void* x, const ConvLearned& learned, const void* added, void* y,
+void Int8Conv::Forward(const void* x, const ConvParameters& parameters, const void* added, void* y,
                        bool keep_weights, std::span<std::byte> scratch) {
   Prepare();
   Parts& p = *parts_;
   const onednn::ThreadCount threads(p.config.threads);
   onednn::Try("int8 convolution", [&] {
-    p.UsePacked(p.packed.Get(keep_weights, [&](std::byte* to) { p.Pack(learned, to); }));
+    p.UsePacked(p.packed.Get(keep_weights, [&](std::byte* to) { p.Pack(parameters, to); }));
     p.run.Set(DNNL_ARG_SCRATCHPAD, scratch.data());
     p.run.Set(DNNL_ARG_SRC, x);
     p.run.Set(DNNL_ARG_DST, y);

@@ -1,4 +1,4 @@
-#include "plan/learned_slots.h"
+#include "plan/parameter_slots.h"
 
 #include <cmath>
 #include <map>
@@ -41,7 +41,7 @@ class Assigner {
   Assigner(const Graph& graph, const std::vector<LayerInfo>& infos, const GradientFlow& flow)
       : graph_(graph), infos_(infos), flow_(flow) {}
 
-  std::vector<LearnedSlot> Assign() {
+  std::vector<ParameterSlot> Assign() {
     for (size_t n = 0; n < graph_.nodes.size(); ++n) AddNode(n);
     if (!problems_.empty()) throw Error(std::move(problems_));
     return std::move(slots_);
@@ -50,7 +50,7 @@ class Assigner {
  private:
   void AddNode(size_t n) {
     const LayerParameter& param = graph_.nodes[n].layer->param();
-    const size_t count = infos_[n].learned.size();
+    const size_t count = infos_[n].parameters.size();
     if (count > 0 && param.name().empty() && std::exchange(has_unnamed_, true)) {
       Report(n, "",
              "a second layer with parameter blobs and without a name; weights are stored by "
@@ -81,7 +81,7 @@ class Assigner {
   void CheckFiller(size_t n, size_t i) {
     const LayerParameter& param = graph_.nodes[n].layer->param();
     if (static_cast<int>(i) < param.blobs_size()) return;  // holds the values
-    const LearnedBlob& blob = infos_[n].learned[i];
+    const ParameterInfo& blob = infos_[n].parameters[i];
     Where where;
     where.field = PathOfFiller(param, *blob.filler, blob.role);
     try {
@@ -97,18 +97,19 @@ class Assigner {
     // Checks before the values spread to layers that share the blob.
     RequireFinite(n, i, "lr_mult", spec.lr_mult());
     RequireFinite(n, i, "decay_mult", spec.decay_mult());
-    const LearnedBlob& blob = infos_[n].learned[i];
-    LearnedSlot slot{.layer = static_cast<int>(n),
-                     .index = static_cast<int>(i),
-                     .role = blob.role,
-                     .shape = blob.shape,
-                     .filler = *blob.filler,
-                     .share_name = spec.name(),
-                     .owner = static_cast<int>(slots_.size()),
-                     .lr_mult = blob.statistic ? 0 : spec.lr_mult(),
-                     .decay_mult = blob.statistic ? 0 : spec.decay_mult(),
-                     .statistic = blob.statistic,
-                     .wants_gradient = flow_.nodes[n].backward && flow_.nodes[n].to_learned[i]};
+    const ParameterInfo& blob = infos_[n].parameters[i];
+    ParameterSlot slot{
+        .layer = static_cast<int>(n),
+        .index = static_cast<int>(i),
+        .role = blob.role,
+        .shape = blob.shape,
+        .filler = *blob.filler,
+        .share_name = spec.name(),
+        .owner = static_cast<int>(slots_.size()),
+        .lr_mult = blob.statistic ? 0 : spec.lr_mult(),
+        .decay_mult = blob.statistic ? 0 : spec.decay_mult(),
+        .statistic = blob.statistic,
+        .wants_gradient = flow_.nodes[n].backward && flow_.nodes[n].to_parameters[i]};
     if (!spec.name().empty()) {
       const auto [found, is_first] = owners_.emplace(
           spec.name(), Owner{slot.owner, spec.has_lr_mult(), spec.has_decay_mult()});
@@ -132,8 +133,8 @@ class Assigner {
     bool decay_given;
   };
 
-  void Share(size_t n, size_t i, const ParamSpec& spec, Owner* owner, LearnedSlot* slot) {
-    LearnedSlot& first = slots_[static_cast<size_t>(owner->slot)];
+  void Share(size_t n, size_t i, const ParamSpec& spec, Owner* owner, ParameterSlot* slot) {
+    ParameterSlot& first = slots_[static_cast<size_t>(owner->slot)];
     const std::string& first_layer = graph_.nodes[static_cast<size_t>(first.layer)].name();
     const std::string field = StrCat("param[", i, "]");
     slot->owner = owner->slot;
@@ -172,17 +173,18 @@ class Assigner {
   const Graph& graph_;
   const std::vector<LayerInfo>& infos_;
   const GradientFlow& flow_;
-  std::vector<LearnedSlot> slots_;
+  std::vector<ParameterSlot> slots_;
   std::map<std::string, Owner> owners_;
-  std::map<std::string, size_t> named_;  // layers with learned blobs
-  bool has_unnamed_ = false;             // a layer with learned blobs
+  std::map<std::string, size_t> named_;  // layers with parameters
+  bool has_unnamed_ = false;             // a layer with parameters
   std::vector<Problem> problems_;
 };
 
 }  // namespace
 
-std::vector<LearnedSlot> AssignLearnedSlots(const Graph& graph, const std::vector<LayerInfo>& infos,
-                                            const GradientFlow& flow) {
+std::vector<ParameterSlot> AssignParameterSlots(const Graph& graph,
+                                                const std::vector<LayerInfo>& infos,
+                                                const GradientFlow& flow) {
   return Assigner(graph, infos, flow).Assign();
 }
 

@@ -17,13 +17,13 @@ inline void GiveShape(const Shape& shape, BlobProto* blob) {
   blob->clear_height();
   blob->clear_width();
   blob->mutable_shape()->clear_dim();
-  for (int64_t extent : shape.dims()) blob->mutable_shape()->add_dim(extent);
+  for (int64_t dim : shape.dims()) blob->mutable_shape()->add_dim(dim);
 }
 
 // Does the same for each blob of a layer.
-inline void GiveLearnedShapes(const LayerInfo& info, std::vector<BlobProto>* blobs) {
-  for (size_t i = 0; i < std::min(blobs->size(), info.learned.size()); ++i) {
-    GiveShape(info.learned[i].shape, &(*blobs)[i]);
+inline void GiveParameterShapes(const LayerInfo& info, std::vector<BlobProto>* blobs) {
+  for (size_t i = 0; i < std::min(blobs->size(), info.parameters.size()); ++i) {
+    GiveShape(info.parameters[i].shape, &(*blobs)[i]);
   }
 }
 

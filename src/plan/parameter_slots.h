@@ -1,4 +1,4 @@
-// Ownership and sharing of learned blobs.
+// Ownership and sharing of parameters.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,8 @@ namespace crema {
 // same non-empty name share the memory of the first one. Throws kInvalidArgument, with all
 // problems, for more `param` entries than blobs, different shapes (STRICT) or counts (PERMISSIVE),
 // and multipliers that are not finite or contradict each other.
-std::vector<LearnedSlot> AssignLearnedSlots(const Graph& graph, const std::vector<LayerInfo>& infos,
-                                            const GradientFlow& flow);
+std::vector<ParameterSlot> AssignParameterSlots(const Graph& graph,
+                                                const std::vector<LayerInfo>& infos,
+                                                const GradientFlow& flow);
 
 }  // namespace crema

@@ -13,7 +13,7 @@ std::string ErrorOf(const std::string& params, const std::string& fields = "") {
       params + "\ninner_product_param { num_output: 3 " + fields + "} }\n");
 }
 
-TEST(LearnedSlots, MultipliersThatAreNotFiniteAreRefusedWithTheirLine) {
+TEST(ParameterSlots, MultipliersThatAreNotFiniteAreRefusedWithTheirLine) {
   EXPECT_EQ(ErrorOf("param { lr_mult: nan }"),
             "net.prototxt:3:9: layer \"ip\": lr_mult is nan, not a finite number");
   EXPECT_EQ(ErrorOf("param { }\nparam { decay_mult: inf }"),
@@ -22,11 +22,11 @@ TEST(LearnedSlots, MultipliersThatAreNotFiniteAreRefusedWithTheirLine) {
             std::string::npos);
 }
 
-TEST(LearnedSlots, OtherMultipliersAreKept) {
+TEST(ParameterSlots, OtherMultipliersAreKept) {
   EXPECT_EQ(ErrorOf("param { lr_mult: -1 decay_mult: 0 }"), "");
 }
 
-TEST(LearnedSlots, FillersThatCannotFillAreRefusedWithTheirLine) {
+TEST(ParameterSlots, FillersThatCannotFillAreRefusedWithTheirLine) {
   const std::string rest = "\nbias_filler { type: 'constant' }\nweight_filler { ";
   EXPECT_EQ(ErrorOf("", rest + "type: 'xaviar' } ")
                 .find("net.prototxt:6:17: layer \"ip\": unknown filler type 'xaviar' (did you mean "
@@ -39,20 +39,20 @@ TEST(LearnedSlots, FillersThatCannotFillAreRefusedWithTheirLine) {
       << ErrorOf("", rest + "type: 'gaussian' sparse: 9 } ");
 }
 
-TEST(LearnedSlots, OfEqualFillersThatOfTheBlobIsNamed) {
+TEST(ParameterSlots, ErrorNamesTheFillerOfTheBlob) {
   const std::string both = "\nweight_filler { type: 'xaviar' }\nbias_filler { type: 'xaviar' } ";
   EXPECT_NE(ErrorOf("", both).find("net.prototxt:5:17"), std::string::npos) << ErrorOf("", both);
   EXPECT_NE(ErrorOf("", both).find("net.prototxt:6:15"), std::string::npos) << ErrorOf("", both);
 }
 
-TEST(LearnedSlots, FillersOfGivenBlobsDoNotMatter) {
+TEST(ParameterSlots, FillersOfGivenBlobsDoNotMatter) {
   EXPECT_EQ(ErrorOf("blobs { shape { dim: 3 dim: 3 } data: [1, 2, 3, 4, 5, 6, 7, 8, 9] }\n",
                     "weight_filler { type: 'none_of_ours' } bias_term: false "),
             "");
 }
 
 // One problem, not also that the two do not agree.
-TEST(LearnedSlots, AMultiplierOfASharedBlobThatIsNotFiniteIsReportedOnce) {
+TEST(ParameterSlots, AMultiplierOfASharedBlobThatIsNotFiniteIsReportedOnce) {
   EXPECT_EQ(ErrorOf("param { name: \"w\" lr_mult: 1 } inner_product_param { num_output: 3 } }\n"
                     "layer { name: \"other\" type: \"InnerProduct\" bottom: \"x\" top: \"z\"\n"
                     "param { name: \"w\" lr_mult: nan }"),
