@@ -309,6 +309,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     try {
       work();
     } catch (...) {
+      cancelled_.reset();  // the handler has not taken the request
       Fail(ToRequestError(std::current_exception()));
     }
   }
@@ -403,7 +404,6 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
 
   // Closes the connection, since the bytes after a refused request cannot be delimited.
   void Fail(const RequestError& error) {
-    cancelled_.reset();
     if (id_.empty()) id_ = MakeRequestId();
     Write(context_.handler.Explain(error), false);
   }
