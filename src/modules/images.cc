@@ -1,4 +1,6 @@
 // libcrema_images.so.
+#include <dlfcn.h>
+
 #include <opencv2/imgcodecs.hpp>
 
 #include "data/image/codecs_opencv.h"
@@ -23,4 +25,17 @@ class OpenCvImages final : public ImageCodecs {
 extern "C" const crema::ImageCodecs* CremaImageCodecs1() {
   static const crema::OpenCvImages codecs;
   return &codecs;
+}
+
+// OpenCV registers the 200 drivers of GDAL before it decodes its first image, and GDAL ends the
+// process if an allocation fails meanwhile. These take the place of GDAL's functions for OpenCV,
+// and register the drivers only for a file that OpenCV leaves to them (maps in NITF or DTED).
+extern "C" void GDALAllRegister() {}
+
+extern "C" void* GDALOpen(const char* path, int access) {
+  const auto registers = reinterpret_cast<void (*)()>(::dlsym(RTLD_NEXT, "GDALAllRegister"));
+  const auto opens = reinterpret_cast<void* (*)(const char*, int)>(::dlsym(RTLD_NEXT, "GDALOpen"));
+  if (registers == nullptr || opens == nullptr) return nullptr;
+  registers();  // does nothing the second time
+  return opens(path, access);
 }

@@ -39,6 +39,10 @@ const CauseRow& RowOf(Cause cause) {
   return row;
 }
 
+// Made while there is memory.
+const SharedFailure kOutOfMemory =
+    std::make_shared<const RequestError>(Cause::kUnavailable, "out of memory");
+
 ErrorCode CodeOf(Cause cause) {
   if (cause == Cause::kInternal) return ErrorCode::kInternal;
   if (cause == Cause::kNotFound) return ErrorCode::kNotFound;
@@ -80,6 +84,22 @@ RequestError ToRequestError(const std::exception_ptr& failure) {
     return {Cause::kUnavailable, "out of memory"};
   } catch (const std::exception& error) {
     return {Cause::kInternal, "internal error", error.what()};
+  }
+}
+
+SharedFailure MakeFailure(Cause cause, std::string_view message) noexcept {
+  try {
+    return std::make_shared<const RequestError>(cause, std::string(message));
+  } catch (...) {
+    return kOutOfMemory;
+  }
+}
+
+SharedFailure ToFailure(const std::exception_ptr& failure) noexcept {
+  try {
+    return std::make_shared<const RequestError>(ToRequestError(failure));
+  } catch (...) {
+    return kOutOfMemory;
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <exception>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -53,5 +54,11 @@ class RequestError final : public Error {
 // Converts any exception from work on a request. A model's errors about its inputs are passed on;
 // others become "internal error" with a detail, since messages about files contain paths.
 RequestError ToRequestError(const std::exception_ptr& failure);
+
+// Shared, since copying an error may fail for lack of memory.
+using SharedFailure = std::shared_ptr<const RequestError>;
+// Makes a failure, or the one of "out of memory".
+SharedFailure MakeFailure(Cause cause, std::string_view message) noexcept;
+SharedFailure ToFailure(const std::exception_ptr& failure) noexcept;
 
 }  // namespace crema::server

@@ -33,6 +33,23 @@ layer { name: "prob" type: "Softmax" bottom: "ip2" top: "prob" }
 """
 
 
+_started = []
+
+
+def start(command, **options):
+    """A process that end_all() ends if it still runs."""
+    _started[:] = [p for p in _started if p.poll() is None]
+    _started.append(subprocess.Popen(command, **options))
+    return _started[-1]
+
+
+def end_all():
+    for process in _started:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
 class Table:
     """Counts outcomes by fault, and prints each that is not good when it comes."""
 
@@ -60,12 +77,12 @@ class Fault:
 
     def __init__(self, world, calls, how, under):
         self.path = world.work / "control"
-        self.path.write_bytes(bytes(24))
+        self.path.write_bytes(bytes(32))
         self.env = dict(os.environ, LD_PRELOAD=str(world.stand_in), FAULT_CONTROL=str(self.path),
                         FAULT_CALLS=calls, FAULT_HOW=str(how), FAULT_UNDER=str(under))
 
     def read(self):
-        return struct.unpack("3q", self.path.read_bytes())
+        return struct.unpack("4q", self.path.read_bytes())
 
     def calls(self):
         return self.read()[0]
@@ -73,10 +90,13 @@ class Fault:
     def made(self):
         return self.read()[2]
 
-    def set(self, at, restart=True):
+    def set(self, at, restart=True, more=0):
+        """Makes the fault at this call (0: none), and at `more` after it."""
         with open(self.path, "r+b") as file:
             if restart:
                 file.write(bytes(24))
+            file.seek(24)
+            file.write(struct.pack("q", more))
             file.seek(8)
             file.write(struct.pack("q", at))
 
@@ -118,17 +138,17 @@ class World:
         return [str(self.bin / name), *map(str, arguments)]
 
     def run(self, command, cwd=None, env=None, limit=TIME_LIMIT, preexec=None):
-        start = time.monotonic()
-        process = subprocess.Popen(command, cwd=cwd or self.work, env=env, preexec_fn=preexec,
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=subprocess.STDOUT, text=True, errors="replace")
+        begin = time.monotonic()
+        process = start(command, cwd=cwd or self.work, env=env, preexec_fn=preexec,
+                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                        stderr=subprocess.STDOUT, text=True, errors="replace")
         try:
             code, err = None, process.communicate(timeout=limit)[0]
             code = process.returncode
         except subprocess.TimeoutExpired:
             process.kill()
             err = process.communicate()[0]
-        return Result(code, err, time.monotonic() - start)
+        return Result(code, err, time.monotonic() - begin)
 
     def must(self, command, cwd=None):
         result = self.run(command, cwd)

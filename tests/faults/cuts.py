@@ -4,7 +4,7 @@ import signal
 import subprocess
 import time
 
-from common import Fault
+from common import Fault, start
 
 RUNS = {
     "binary": "",
@@ -67,8 +67,7 @@ def kill_at_random(world, share):
     with world.folder() as folder:
         world.write_run(folder, iterations=200)
         for i in world.rounds(share):
-            process = subprocess.Popen(command + ["--resume=auto"], cwd=folder,
-                                       stderr=subprocess.DEVNULL)
+            process = start(command + ["--resume=auto"], cwd=folder, stderr=subprocess.DEVNULL)
             time.sleep(world.random.uniform(0.02, 0.6))
             process.send_signal(signal.SIGKILL)
             if process.wait() == 0 or i % 10 == 9:

@@ -1,9 +1,10 @@
 // LD_PRELOAD stand-in: makes the n-th system call or allocation fail, come back short, or end the
-// process. FAULT_CONTROL names a file of three 64-bit numbers, mapped by every process: calls so
-// far, the call at which the fault is made (0: none), faults made. FAULT_CALLS has a letter for
-// each kind of call that counts: w write, r read, s sync, n rename, o open for writing, m malloc.
-// FAULT_HOW is a number of errno, "short", "exit" or "power". FAULT_UNDER is the folder whose files
-// count. stdio calls the kernel without these functions, so its files have no faults.
+// process. FAULT_CONTROL names a file of four 64-bit numbers, mapped by every process: calls so
+// far, the call at which the fault is made (0: none), faults made, how many calls after that fail,
+// too. FAULT_CALLS has a letter for each kind of call that counts: w write, r read, s sync, n
+// rename, o open for writing, m malloc. FAULT_HOW is a number of errno, "short", "exit" or "power".
+// FAULT_UNDER is the folder whose files count. stdio calls the kernel without these functions, so
+// its files have no faults.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +20,7 @@
 
 enum { kPathSize = 512, kFiles = 64 };
 struct Control {
-  atomic_long calls, at, faults;
+  atomic_long calls, at, faults, more;
 };
 static struct Control* control;
 static const char *calls, *how, *under;
@@ -39,7 +40,9 @@ __attribute__((constructor)) static void Open(void) {
 
 static int Counts(char kind) {
   if (!control || !strchr(calls, kind)) return 0;
-  if (atomic_fetch_add(&control->calls, 1) + 1 != atomic_load(&control->at)) return 0;
+  const long call = atomic_fetch_add(&control->calls, 1) + 1;
+  const long at = atomic_load(&control->at);
+  if (at == 0 || call < at || call > at + atomic_load(&control->more)) return 0;
   atomic_fetch_add(&control->faults, 1);
   return 1;
 }

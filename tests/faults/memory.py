@@ -1,5 +1,6 @@
 """Allocations that fail, one at a time, and address space that runs out."""
 import resource
+import time
 
 from common import Fault
 from server import Server, infer
@@ -39,21 +40,27 @@ def limit_address_space(world, name, command, share):
 
 
 def fail_in_server(world, share):
+    """Each allocation of a request, alone and with the 19 after it, in random order."""
     fault = Fault(world, "m", 12, "/")
     server, name = Server(world, env=fault.env), "memory: n-th allocation fails, a request to serve"
     expected = infer(server)
+    before = fault.calls()
+    infer(server)
+    points = [(at, more) for at in range(1, fault.calls() - before + 1) for more in (0, 19)]
+    world.random.shuffle(points)
     for i in world.rounds(share):
-        before = fault.calls()
-        infer(server)
-        at = world.random.randint(1, max(fault.calls() - before, 1))
-        fault.set(fault.calls() + at, restart=False)
-        answer = infer(server, timeout=10)
+        at, more = points[i % len(points)]
+        fault.set(fault.calls() + at, restart=False, more=more)
+        begin = time.monotonic()
+        answer = infer(server, timeout=5)
+        late = time.monotonic() - begin >= 5  # neither an answer nor the end of the connection
         fault.set(0, restart=False)
+        place = f"allocation {at} and {more} more"
         if not server.alive():
-            world.table.note(name, "died", f"allocation {at}: {server.end()}")
+            world.table.note(name, "died", f"{place}: {server.end()}")
             server = Server(world, env=fault.env)
-        elif infer(server, timeout=10) != expected:
-            world.table.note(name, "hung", f"allocation {at}: no good answer after it")
+        elif infer(server, timeout=10) != expected or late:
+            world.table.note(name, "hung", f"{place}: no good answer after it")
             server.process.kill()
             server.process.wait()
             server = Server(world, env=fault.env)

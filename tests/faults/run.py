@@ -5,6 +5,8 @@ a signal, or an error was a bug of Crema. The order of the faults is fixed by th
 number depends on the speed of the machine. Needs Linux and cc, and Python's own library only."""
 import argparse
 import pathlib
+import signal
+import sys
 import tempfile
 import time
 
@@ -28,6 +30,7 @@ def main():
     parser.add_argument("groups", nargs="*", help="of " + ", ".join(GROUPS) + "; default: all")
     flags = parser.parse_args()
     table = common.Table()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory() as work:
         for name in flags.groups or GROUPS:
             start = time.monotonic()
@@ -41,4 +44,7 @@ def main():
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    try:
+        raise SystemExit(main())
+    finally:
+        common.end_all()

@@ -1,10 +1,9 @@
 """Rude clients of `serve`: after each, a good request must have the answer it had at first."""
 import json
 import socket
-import subprocess
 import time
 
-from common import stop
+from common import start, stop
 
 BODY = json.dumps({"inputs": [{"name": "data", "shape": [1, 1, 28, 28], "datatype": "FP32",
                                "data": [0.5] * 784}]}).encode()
@@ -17,7 +16,7 @@ class Server:
 
     def __init__(self, world, env=None):
         self.log = open(world.work / "serve.log", "w+b")
-        self.process = subprocess.Popen(
+        self.process = start(
             world.command("serve", f"--model={world.whole}/m.crema", "--port=0", "--grpc_port=-1",
                           "--access_log=none", "--read_timeout=2", "--max_connections=256"),
             env=env, stderr=self.log)

@@ -2,7 +2,7 @@
 import subprocess
 import time
 
-from common import stop
+from common import start, stop
 from cuts import resume, results
 
 LIMIT = 2.0  # seconds; a second is promised, and the machine may be busy
@@ -11,7 +11,7 @@ LIMIT = 2.0  # seconds; a second is promised, and the machine may be busy
 def start_and_stop(world, command, folder, delay):
     """Returns outcome and detail of one SIGTERM after `delay` seconds."""
     with open(folder / "err", "w+") as err:
-        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=err)
+        process = start(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=err)
         time.sleep(delay)
         seconds = stop(process, 20)
     text = (folder / "err").read_text(errors="replace")[-300:]

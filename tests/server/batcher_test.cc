@@ -36,7 +36,7 @@ std::future<InferOutcome> Submit(Batcher& batcher, InferRequest request) {
   return future;
 }
 
-Cause CauseOf(const InferOutcome& outcome) { return outcome.failure.value().cause(); }
+Cause CauseOf(const InferOutcome& outcome) { return outcome.failure->cause(); }
 
 // A model that blocks in its first run, and the request that runs.
 class HeldUp {

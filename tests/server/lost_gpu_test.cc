@@ -66,7 +66,7 @@ TEST(LostGpu, FailsItsRequestAndTheNextGetsAnotherSession) {
     for (int64_t i = 1; i < whole; ++i) EXPECT_FALSE(Ask(&batcher, data).failure);  // 1: warming
 
     const InferOutcome lost = Ask(&batcher, data);
-    ASSERT_TRUE(lost.failure.has_value());
+    ASSERT_TRUE(lost.failure);
     EXPECT_EQ(lost.failure->cause(), Cause::kInternal);
     EXPECT_NE(lost.failure->detail().find("the stand-in is broken"), std::string::npos)
         << lost.failure->detail();

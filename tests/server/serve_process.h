@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -26,7 +27,11 @@ class ServeCommand : public testing::Test {
     flags.insert(flags.begin(), Bin("serve"));
     flags.insert(flags.begin(), wrapper.begin(), wrapper.end());
     flags.insert(flags.end(), {"--port=0", "--host=127.0.0.1"});
-    if (const std::string grpc = AnyGrpcPort(); !grpc.empty()) flags.push_back(grpc);
+    const bool has_grpc_port = std::ranges::any_of(
+        flags, [](const std::string& flag) { return flag.starts_with("--grpc_port="); });
+    if (const std::string grpc = AnyGrpcPort(); !grpc.empty() && !has_grpc_port) {
+      flags.push_back(grpc);
+    }
     process = std::make_unique<Process>(flags, "", folder.File("out"), folder.File("err"));
     const std::string start = "ready: http://127.0.0.1:";
     std::string log;

@@ -61,6 +61,15 @@ TEST_F(MachineLimits, ASmallStackSuffices) {
   }
 }
 
+// The kernel does not even start a process with much less.
+TEST_F(MachineLimits, TooSmallAStackIsAnError) {
+  for (const int kibibytes : {32, 48}) {
+    const ProcessResult result = RunWith(StrCat("ulimit -s ", kibibytes), Train());
+    EXPECT_EQ(result.exit_code, 4) << result.err;
+    EXPECT_NE(result.err.find("error: the limit of the stack"), std::string::npos) << result.err;
+  }
+}
+
 // OpenBLAS, a dependency of OpenCV, does not terminate without memory; the loader exits with 127.
 TEST_F(MachineLimits, LittleAddressSpaceIsAnErrorAndNoHang) {
   for (const int mebibytes : {150, 250, 320, 400, 500, 700, 1000}) {

@@ -215,6 +215,12 @@ int RunReported(int argc, char** argv, const char* usage,
   }
 }
 
+// Writes an error and ends the process. Allocates nothing.
+[[noreturn]] void EndForMemory(std::string_view text) {
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+  ::_exit(ExitCode(ErrorCode::kOutOfMemory));
+}
+
 // Ends the process with a clear error if an exception that reports a lack of memory leaves a
 // thread, a static initializer or a noexcept function. Allocates nothing.
 [[noreturn]] void EndOnUncaught() {
@@ -231,16 +237,25 @@ int RunReported(int argc, char** argv, const char* usage,
   } catch (...) {
     // printed below
   }
-  if (is_memory_out) {
-    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
-    ::_exit(ExitCode(ErrorCode::kOutOfMemory));
-  }
+  if (is_memory_out) EndForMemory(text);
   __gnu_cxx::__verbose_terminate_handler();
   std::abort();
 }
 
+// Without a check, a stack that is too small ends the process without a message. Commands work with
+// 64 KiB.
+void RequireStack() {
+  constexpr rlim_t kLeast = rlim_t{64} << 10;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kLeast) return;
+  EndForMemory("error: the limit of the stack is below 64 KiB: raise it (ulimit -s)\n");
+}
+
 // Runs before the static initializers of this program: those of protobuf allocate.
-[[gnu::constructor(101)]] void CatchUncaught() { std::set_terminate(EndOnUncaught); }
+[[gnu::constructor(101)]] void CheckAtStart() {
+  std::set_terminate(EndOnUncaught);
+  RequireStack();
+}
 
 }  // namespace
 

@@ -58,23 +58,24 @@ class WorkerPool {
   std::vector<std::unique_ptr<PictureWorker>> resting_;
 };
 
-// An exception of `body` becomes the problem of the picture.
+// Returns the problem if `body` throws. Its message names the picture, unless that is null.
 template <typename Body>
-bool Try(Answered* answered, Body&& body) {
+std::optional<Problem> Try(const InputPicture* picture, Body&& body) {
+  const auto problem = [&](ErrorCode code, const char* message) {
+    return Problem{
+        code, {}, picture == nullptr ? message : StrCat(picture->Title(), ": ", message)};
+  };
   try {
     body();
-    return true;
+    return std::nullopt;
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kInternal) throw;
-    answered->problem = error.problems().front();
+    return error.problems().front();
   } catch (const std::bad_alloc&) {
-    answered->problem =
-        Problem{ErrorCode::kOutOfMemory, {}, StrCat(answered->picture.Title(), ": out of memory")};
+    return problem(ErrorCode::kOutOfMemory, "out of memory");
   } catch (const std::exception& error) {  // from the decoder
-    answered->problem =
-        Problem{ErrorCode::kDataLoss, {}, StrCat(answered->picture.Title(), ": ", error.what())};
+    return problem(ErrorCode::kDataLoss, error.what());
   }
-  return false;
 }
 
 // The pictures of a batch that have pixels.
@@ -91,16 +92,20 @@ class Group {
 
   std::vector<Answered> AnswerBy(PictureWorker& worker) {
     Readable readable;
+    readable.places.reserve(answers_.size());
+    readable.images.reserve(answers_.size());
     for (size_t i = 0; i < answers_.size(); ++i) {
-      Try(&answers_[i], [&] {
-        readable.images.push_back(PixelsOf(plan_.mode, &answers_[i].picture));
+      InputPicture& picture = answers_[i].picture;
+      answers_[i].problem = Try(&picture, [&] {
+        readable.images.push_back(PixelsOf(plan_.mode, &picture));
         readable.places.push_back(i);
       });
     }
     for (const size_t i : readable.places) readable.pictures.push_back(answers_[i].picture);
     Run(worker, readable, 0, readable.images.size());
     for (Answered& answered : answers_) {
-      if (!answered.problem && paths_.wanted()) Try(&answered, [&] { Draw(&answered); });
+      if (answered.problem || !paths_.wanted()) continue;
+      answered.problem = Try(&answered.picture, [&] { Draw(&answered); });
     }
     return std::move(answers_);
   }
@@ -111,23 +116,21 @@ class Group {
   void Run(PictureWorker& worker, const Readable& readable, size_t begin, size_t end) {
     if (begin == end) return;
     std::vector<Answer> got;
-    Answered first{.picture = {}, .answer = {}, .drawn = {}, .problem = {}};
-    const bool fine = Try(&first, [&] {
+    const std::optional<Problem> problem = Try(nullptr, [&] {
       got = worker.Run(std::span(readable.images).subspan(begin, end - begin),
                        std::span(readable.pictures).subspan(begin, end - begin));
     });
-    if (!fine && end - begin > 1) {
+    if (problem && end - begin > 1) {
       for (size_t i = begin; i < end; ++i) Run(worker, readable, i, i + 1);
       return;
     }
     for (size_t i = begin; i < end; ++i) {
       Answered& answered = answers_[readable.places[i]];
-      if (fine) {
-        answered.answer = std::move(got[i - begin]);
+      if (problem) {
+        answered.problem = problem;
+        answered.problem->message = StrCat(answered.picture.Title(), ": ", problem->message);
       } else {
-        answered.problem = first.problem;
-        answered.problem->message =
-            StrCat(answered.picture.Title(), ": ", answered.problem->message);
+        answered.answer = std::move(got[i - begin]);
       }
     }
   }

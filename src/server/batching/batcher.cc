@@ -18,7 +18,9 @@
 namespace crema::server {
 namespace {
 
-RequestError GivenUp() { return {Cause::kCancelled, "the client gave the request up"}; }
+SharedFailure GivenUp() { return MakeFailure(Cause::kCancelled, "the client gave the request up"); }
+
+bool IsCancelled(const InferRequest& request) { return request.cancelled && *request.cancelled; }
 
 double Seconds(std::chrono::steady_clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
@@ -143,28 +145,28 @@ class Batcher::Worker {
  public:
   Worker(const Executable& model, int64_t max_batch) : run_(model) { run_.Warm(max_batch); }
 
-  void Answer(std::vector<Item>* batch) {
+  void Answer(std::span<Item> batch) {
     const Clock::time_point start = Clock::now();
     std::vector<BatchMember> members;
     int64_t samples = 0;
-    for (const Item& item : *batch) {
+    for (const Item& item : batch) {
       members.push_back({&item.request, item.samples});
       samples += item.samples;
     }
     std::vector<std::vector<OutputTensor>> answers;
-    std::optional<RequestError> failure;
+    SharedFailure failure;
     try {
       answers = run_.Run(members);
     } catch (...) {
-      failure = ToRequestError(std::current_exception());
+      failure = ToFailure(std::current_exception());
     }
-    if (failure && batch->size() > 1) {
+    if (failure && batch.size() > 1) {
       AnswerAlone(batch);
       return;
     }
     const double compute = Seconds(Clock::now() - start);
-    for (size_t i = 0; i < batch->size(); ++i) {
-      Item& item = (*batch)[i];
+    for (size_t i = 0; i < batch.size(); ++i) {
+      Item& item = batch[i];
       InferOutcome outcome;
       if (!failure) outcome.outputs = std::move(answers[i]);
       outcome.failure = failure;
@@ -178,12 +180,8 @@ class Batcher::Worker {
 
  private:
   // Runs each request alone, so that a bad one does not fail the others of its batch.
-  void AnswerAlone(std::vector<Item>* batch) {
-    for (Item& item : *batch) {
-      std::vector<Item> alone(1);
-      std::swap(alone[0], item);
-      Answer(&alone);
-    }
+  void AnswerAlone(std::span<Item> batch) {
+    for (Item& item : batch) Answer({&item, 1});
   }
 
   BatchRun run_;
@@ -244,10 +242,10 @@ void Batcher::Serve(Worker* worker) {
     try {
       batch = NextBatch();
       if (batch.empty()) return;
-      worker->Answer(&batch);
+      worker->Answer(batch);
     } catch (...) {
       // Out of memory outside of the model's run.
-      Drop(&batch, ToRequestError(std::current_exception()));
+      Drop(batch, ToFailure(std::current_exception()));
     }
   }
 }
@@ -261,8 +259,8 @@ void Batcher::Finish(Item* item, InferOutcome outcome) noexcept {
   }
 }
 
-void Batcher::Drop(std::vector<Item>* items, const RequestError& failure) noexcept {
-  for (Item& item : *items) {
+void Batcher::Drop(std::span<Item> items, const SharedFailure& failure) noexcept {
+  for (Item& item : items) {
     InferOutcome outcome;
     outcome.queue_seconds = Seconds(Clock::now() - item.enqueued);
     outcome.failure = failure;
@@ -315,7 +313,7 @@ void Batcher::Submit(InferRequest request, int64_t samples, InferDone done) {
     work_.notify_one();
   }
   lock.unlock();
-  Drop(&gone, GivenUp());
+  Drop(gone, GivenUp());
 }
 
 void Batcher::Cancel() {
@@ -325,11 +323,9 @@ void Batcher::Cancel() {
     cancelled_ = true;
     dropped.swap(queue_);
   }
-  for (Item& item : dropped) {
-    InferOutcome outcome;
-    outcome.failure.emplace(Cause::kUnavailable, "the server ends before the request's turn");
-    Finish(&item, std::move(outcome));
-  }
+  const SharedFailure failure =
+      MakeFailure(Cause::kUnavailable, "the server ends before the request's turn");
+  for (Item& item : dropped) Drop({&item, 1}, failure);
 }
 
 size_t Batcher::waiting() const {
@@ -381,7 +377,7 @@ std::vector<Batcher::Item> Batcher::NextBatch() {
     if (!queue_.empty() || stopping_) work_.notify_all();
     if (!gone.empty()) {
       lock.unlock();
-      Drop(&gone, GivenUp());
+      Drop(gone, GivenUp());
       gone.clear();
       lock.lock();
     }
@@ -395,6 +391,7 @@ std::vector<Batcher::Item> Batcher::TakeBatch() {
   const int64_t there = std::min(MatesOfFirst(), options_.max_batch);
   const auto most =
       there < 1 ? int64_t{1} : static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(there)));
+  batch.reserve(std::min(queue_.size(), static_cast<size_t>(most)));  // before anything changes
   batch.push_back(std::move(queue_.front()));
   queue_.pop_front();
   int64_t samples = batch[0].samples;
@@ -428,9 +425,10 @@ std::vector<Batcher::Item> Batcher::TakeExpired(Clock::time_point now) {
 
 std::vector<Batcher::Item> Batcher::TakeCancelled() {
   std::vector<Item> gone;
+  if (std::ranges::none_of(queue_, IsCancelled, &Item::request)) return gone;
+  gone.reserve(queue_.size());  // nothing has changed if this throws
   for (auto item = queue_.begin(); item != queue_.end();) {
-    const auto& cancelled = item->request.cancelled;
-    if (cancelled && *cancelled) {
+    if (IsCancelled(item->request)) {
       gone.push_back(std::move(*item));
       item = queue_.erase(item);
     } else {
@@ -458,12 +456,8 @@ void Batcher::WatchDeadlines() {
       continue;
     }
     lock.unlock();
-    try {
-      Drop(&expired, RequestError(Cause::kQueueTimeout,
-                                  "the request waited in the queue for as long as it may"));
-    } catch (const std::bad_alloc&) {
-      // Dropped without an answer; the waiting caller notices.
-    }
+    Drop(expired, MakeFailure(Cause::kQueueTimeout,
+                              "the request waited in the queue for as long as it may"));
     expired.clear();
     lock.lock();
   }

@@ -8,7 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -27,8 +27,8 @@ struct BatcherOptions {
 };
 
 struct InferOutcome {
-  std::vector<OutputTensor> outputs;    // the requested ones, in their order
-  std::optional<RequestError> failure;  // instead of outputs
+  std::vector<OutputTensor> outputs;  // the requested ones, in their order
+  SharedFailure failure;              // instead of outputs
   double queue_seconds = 0;
   double compute_seconds = 0;  // for the whole batch
   int64_t samples = 0;
@@ -83,7 +83,7 @@ class Batcher {
   void Serve(Worker* worker);
   // Calls `done` once and destroys it. Exceptions do not end the thread.
   static void Finish(Item* item, InferOutcome outcome) noexcept;
-  static void Drop(std::vector<Item>* items, const RequestError& failure) noexcept;
+  static void Drop(std::span<Item> items, const SharedFailure& failure) noexcept;
 
   const std::shared_ptr<const Executable> model_;
   const BatcherOptions options_;

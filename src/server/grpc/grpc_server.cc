@@ -66,13 +66,19 @@ class GrpcCall {
  public:
   GrpcCall(Service& service, grpc::ServerUnaryReactor* reactor)
       : service_(service), reactor_(reactor), under_way_(service) {}
-  ~GrpcCall() { Finish({grpc::StatusCode::INTERNAL, "internal error"}); }
+  ~GrpcCall() {
+    if (reactor_ != nullptr) Finish({grpc::StatusCode::INTERNAL, "internal error"});
+  }
   GrpcCall(const GrpcCall&) = delete;
   GrpcCall& operator=(const GrpcCall&) = delete;
 
   void Finish(const grpc::Status& status) {
     if (reactor_ == nullptr) return;
-    service_.metrics.Answered("grpc", static_cast<int>(status.error_code()));
+    try {
+      service_.metrics.Answered("grpc", static_cast<int>(status.error_code()));
+    } catch (...) {
+      // The call is not counted.
+    }
     std::exchange(reactor_, nullptr)->Finish(status);
     under_way_.End();
   }

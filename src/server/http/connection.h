@@ -59,8 +59,24 @@ struct ConnectionContext {
   std::atomic<size_t> open{0};
   // Guests: connections above the limit, which may only ask for health
   std::atomic<size_t> guests{0};
+  std::atomic<size_t> closing{0};  // those told to make room
   std::atomic<int> busy{0};  // connections with a request, or with an answer that may be incomplete
   std::atomic<bool> draining{false};
+};
+
+// Adds one to a count until destruction.
+class Counted {
+ public:
+  explicit Counted(std::atomic<size_t>& count) : count_(&count) { ++count; }
+  Counted(Counted&& other) noexcept : count_(std::exchange(other.count_, nullptr)) {}
+  ~Counted() {
+    if (count_ != nullptr) --*count_;
+  }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+ private:
+  std::atomic<size_t>* count_;
 };
 
 // The read-ahead owns the connection. If no answer is given (out of memory), the destructor ends
@@ -72,8 +88,8 @@ class PendingAnswer {
       : connection_(std::move(connection)), socket_(connection_->native_socket()) {}
   ~PendingAnswer() {
     if (connection_ == nullptr) return;
+    ::shutdown(socket_, SHUT_RDWR);  // wakes the read-ahead; before Lose(), which may close it
     connection_->Lose();
-    ::shutdown(socket_, SHUT_RDWR);  // wakes the read-ahead
   }
   PendingAnswer(const PendingAnswer&) = delete;
   PendingAnswer& operator=(const PendingAnswer&) = delete;
@@ -89,16 +105,19 @@ class PendingAnswer {
   const int socket_;  // stays open until the answer
 };
 
-// Handles requests in sequence; each step has its own time limit. Runs on the strand of the stream.
+// Handles requests in sequence; each step has its own time limit. Runs on the thread of the
+// stream's io_context. An exception (for example out of memory) ends the connection.
 template <typename Stream>
 class Connection : public std::enable_shared_from_this<Connection<Stream>> {
  public:
   static constexpr bool kTls = !std::is_same_v<Stream, tcp::socket>;
   using Error = boost::system::error_code;
 
-  // Takes over a slot that was counted in `context.open`. A guest may only ask for health, once.
-  Connection(Stream&& stream, ConnectionContext& context, bool guest)
-      : stream_(std::move(stream)),
+  // A guest may only ask for health, once.
+  Connection(Stream&& stream, ConnectionContext& context, bool guest, Counted open, Counted on_lane)
+      : open_(std::move(open)),
+        on_lane_(std::move(on_lane)),
+        stream_(std::move(stream)),
         context_(context),
         guest_(guest),
         waits_(guest ? context.guests_waiting : context.waiting),
@@ -114,30 +133,21 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   ~Connection() {
     SetBusy(false);
     if (guest_) --context_.guests;
-    --context_.open;
     context_.handler.ConnectionsChanged(-1);
   }
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  void Start() {
-    if constexpr (kTls) {
-      Limit(context_.options.head);
-      EnterWaiting();
-      stream_.async_handshake(asio::ssl::stream_base::server, [self = Self()](Error error) {
-        self->waits_.Leave();
-        if (!error) self->Wait();
-      });
-    } else {
-      Wait();
-    }
+  // On any thread.
+  void Begin() {
+    EnterWaiting();
+    asio::dispatch(stream_.get_executor(), Then([this] { Start(); }));
   }
-
   // For PendingAnswer, on any thread: delivers the answer, or reports that none will follow.
   void PostAnswer(HttpResponse response) {
-    asio::post(stream_.get_executor(), [self = Self(), response = std::move(response)]() mutable {
-      self->Answer(std::move(response));
-    });
+    asio::post(stream_.get_executor(), Then([this, response = std::move(response)]() mutable {
+                 Answer(std::move(response));
+               }));
   }
   void Lose() { lost_ = true; }
   int native_socket() { return socket().native_handle(); }
@@ -146,17 +156,51 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     Error ignored;
     socket().cancel(ignored);
   }
+  // Closes after an exception. While the handler works on an answer, which refers to the socket,
+  // only cancels that; it comes soon, and closes.
+  void Break() {
+    if (cancelled_ == nullptr) return Close();
+    gone_ = true;
+    *cancelled_ = true;
+  }
 
  private:
   static constexpr std::string_view kEnd = "\r\n\r\n";
   static constexpr size_t kReadAhead = size_t{64} << 10;
 
   auto Self() { return this->shared_from_this(); }
+
+  // Returns a handler that owns the connection and breaks it if `work` throws: other operations may
+  // own it, too.
+  template <typename Work>
+  auto Then(Work work) {
+    return [self = Self(), work = std::move(work)](auto... arguments) mutable {
+      try {
+        work(arguments...);
+      } catch (...) {
+        self->Break();
+        throw;
+      }
+    };
+  }
+
   tcp::socket& socket() {
     if constexpr (kTls) {
       return stream_.next_layer();
     } else {
       return stream_;
+    }
+  }
+
+  void Start() {
+    if constexpr (kTls) {
+      Limit(context_.options.head);
+      stream_.async_handshake(asio::ssl::stream_base::server, Then([this](Error error) {
+                                waits_.Leave();
+                                if (!error) Wait();
+                              }));
+    } else {
+      Wait();
     }
   }
 
@@ -185,7 +229,11 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   void EnterWaiting() {
     waits_.Take([weak = this->weak_from_this()] {
       const auto self = weak.lock();
-      if (self) asio::post(self->stream_.get_executor(), [self] { self->MakeRoom(); });
+      if (!self) return;
+      asio::post(self->stream_.get_executor(),
+                 [self, closing = Counted(self->context_.closing)]() mutable {
+                   self->MakeRoom(std::move(closing));
+                 });
     });
   }
 
@@ -193,12 +241,12 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   // client.
   void ReadAhead() {
     if (reads_ahead_ || buffer_.size() > 0) return;
+    stream_.async_read_some(buffer_.prepare(kFirstRead), Then([this](Error error, size_t n) {
+                              reads_ahead_ = false;
+                              buffer_.commit(n);
+                              HeardAhead(error);
+                            }));
     reads_ahead_ = true;
-    stream_.async_read_some(buffer_.prepare(kFirstRead), [self = Self()](Error error, size_t n) {
-      self->reads_ahead_ = false;
-      self->buffer_.commit(n);
-      self->HeardAhead(error);
-    });
   }
 
   void HeardAhead(Error error) {
@@ -222,8 +270,10 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   }
 
   // Closes in favour of another connection, unless a request has arrived meanwhile.
-  void MakeRoom() {
-    if (waits_.taken()) Close();
+  void MakeRoom(Counted closing) {
+    if (!waits_.taken()) return;
+    closing_.emplace(std::move(closing));
+    Close();
   }
 
   void BeginHead() {
@@ -246,11 +296,11 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     if (end != std::string_view::npos) return OnHead(length);
     scanned_ = bytes.size() - std::min(bytes.size(), kEnd.size() - 1);
     EnterWaiting();
-    stream_.async_read_some(buffer_.prepare(kFirstRead), [self = Self()](Error error, size_t n) {
-      if (error) return self->FailedToRead(error);
-      self->buffer_.commit(n);
-      self->ReadHead();
-    });
+    stream_.async_read_some(buffer_.prepare(kFirstRead), Then([this](Error error, size_t n) {
+                              if (error) return FailedToRead(error);
+                              buffer_.commit(n);
+                              ReadHead();
+                            }));
   }
 
   // An exception of `work` becomes the answer.
@@ -259,6 +309,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     try {
       work();
     } catch (...) {
+      cancelled_.reset();  // the handler has not taken the request
       Fail(ToRequestError(std::current_exception()));
     }
   }
@@ -294,10 +345,10 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
     Limit(context_.options.answer);
     asio::async_write(stream_, asio::buffer(kContinue.data(), kContinue.size()),
-                      [self = Self()](Error error, size_t) {
-                        if (error) return self->Close();
-                        self->ReadBody();
-                      });
+                      Then([this](Error error, size_t) {
+                        if (error) return Close();
+                        ReadBody();
+                      }));
   }
 
   void ReadBody() {
@@ -307,15 +358,15 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   }
 
   void ReadMore() {
-    stream_.async_read_some(buffer_.prepare(kBodyRead), [self = Self()](Error error, size_t n) {
-      if (error) return self->FailedToRead(error);
-      self->buffer_.commit(n);
-      self->OrFail([&] {
-        self->TakeBody();
-        if (self->reader_->done()) return self->Dispatch();
-        self->ReadMore();
-      });
-    });
+    stream_.async_read_some(buffer_.prepare(kBodyRead), Then([this](Error error, size_t n) {
+                              if (error) return FailedToRead(error);
+                              buffer_.commit(n);
+                              OrFail([&] {
+                                TakeBody();
+                                if (reader_->done()) return Dispatch();
+                                ReadMore();
+                              });
+                            }));
   }
 
   void Dispatch() {
@@ -337,12 +388,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
 
   void Answer(HttpResponse response) {
     cancelled_.reset();
-    try {
-      Write(std::move(response), head_->keep_alive && !guest_);
-    } catch (...) {
-      Close();
-      throw;
-    }
+    Write(std::move(response), head_->keep_alive && !guest_);
   }
 
   void FailedToRead(Error error) {
@@ -390,17 +436,17 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     const std::array<asio::const_buffer, 2> buffers = {asio::buffer(out_head_),
                                                        asio::buffer(out_body_)};
     Limit(context_.options.answer);
-    asio::async_write(stream_, buffers, [self = Self(), keep](Error error, size_t) {
-      self->lease_.reset();
-      self->id_.clear();
-      self->request_bytes_ = 0;
-      self->out_body_ = {};
-      self->served_ = true;
-      if (error) return self->Close();
-      if (!keep) return self->Linger();
-      self->SetBusy(false);
-      self->Wait();
-    });
+    asio::async_write(stream_, buffers, Then([this, keep](Error error, size_t) {
+                        lease_.reset();
+                        id_.clear();
+                        request_bytes_ = 0;
+                        out_body_ = {};
+                        served_ = true;
+                        if (error) return Close();
+                        if (!keep) return Linger();
+                        SetBusy(false);
+                        Wait();
+                      }));
   }
 
   // Keeps reading for a moment: closing with unread data would discard the answer.
@@ -410,7 +456,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     constexpr std::chrono::milliseconds kLinger{1000};
     Limit(kLinger);
     if constexpr (kTls) {
-      stream_.async_shutdown([self = Self()](Error) { self->Close(); });
+      stream_.async_shutdown(Then([this](Error) { Close(); }));
     } else {
       Error ignored;
       socket().shutdown(tcp::socket::shutdown_send, ignored);
@@ -421,11 +467,11 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
 
   void Discard() {
     buffer_.clear();
-    stream_.async_read_some(buffer_.prepare(kFirstRead), [self = Self()](Error error, size_t n) {
-      if (error || n > self->lingering_ || self->limit_.passed()) return self->Close();
-      self->lingering_ -= n;
-      self->Discard();
-    });
+    stream_.async_read_some(buffer_.prepare(kFirstRead), Then([this](Error error, size_t n) {
+                              if (error || n > lingering_ || limit_.passed()) return Close();
+                              lingering_ -= n;
+                              Discard();
+                            }));
   }
 
   void Close() {
@@ -439,6 +485,8 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   static constexpr size_t kFirstRead = size_t{16} << 10;
   static constexpr size_t kBodyRead = size_t{32} << 10;
 
+  const Counted open_;     // in the context
+  const Counted on_lane_;  // on the thread
   Stream stream_;
   ConnectionContext& context_;
   const bool guest_;
@@ -448,6 +496,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   std::optional<BodyReader> reader_;
   std::optional<HttpHead> head_;
   std::optional<ByteBudget::Lease> lease_;
+  std::optional<Counted> closing_;
   std::string id_;
   std::string peer_;
   std::string out_head_;

@@ -1,5 +1,7 @@
 #include "server/http/http_server.h"
 
+#include <algorithm>
+#include <atomic>
 #include <future>
 #include <string_view>
 #include <thread>
@@ -44,13 +46,13 @@ class HttpServer::Listener {
       : options_(options),
         handler_(handler),
         context_(options_, handler),
-        acceptor_(asio::make_strand(io_)),
-        retry_(acceptor_.get_executor()) {
+        lanes_(static_cast<size_t>(options_.threads)),
+        acceptor_(lanes_[0].io),
+        retry_(lanes_[0].io) {
     if (!options_.tls_cert.empty()) tls_ = MakeSharedTls();
     Listen();
-    Accept();
     try {
-      for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { Run(); });
+      for (Lane& lane : lanes_) threads_.emplace_back([this, &lane] { Run(&lane); });
     } catch (...) {
       JoinThreads();
       throw;
@@ -64,11 +66,11 @@ class HttpServer::Listener {
   bool busy() const { return context_.busy > 0; }
   void Drain() { context_.draining = true; }
   void ReloadTls() {
-    asio::post(acceptor_.get_executor(), [this, tls = MakeSharedTls()] { tls_ = tls; });
+    asio::post(lanes_[0].io, [this, tls = MakeSharedTls()] { tls_ = tls; });
   }
   void StopAccepting() {
     std::promise<void> stopped;
-    asio::post(acceptor_.get_executor(), [&] {
+    asio::post(lanes_[0].io, [&] {
       TakeBacklog();
       stopped.set_value();
     });
@@ -76,10 +78,21 @@ class HttpServer::Listener {
   }
 
  private:
+  // Connections of one thread. No strands: those of Asio stop for ever, or end the process, if an
+  // allocation fails.
+  struct Lane {
+    std::atomic<size_t> open{0};
+    asio::io_context io{1};
+    const asio::executor_work_guard<asio::io_context::executor_type> work{io.get_executor()};
+  };
+
   void JoinThreads() {
-    io_.stop();
+    for (Lane& lane : lanes_) lane.io.stop();
     for (std::thread& thread : threads_) thread.join();
   }
+
+  // Connections above the limit that may be closing.
+  static constexpr size_t kClosing = 32;
 
   // Permitted use of a new connection.
   enum class Place { kAny, kHealth, kNone };
@@ -89,13 +102,16 @@ class HttpServer::Listener {
   }
 
   // An exception of a handler (for example out of memory) ends only its connection.
-  void Run() {
+  void Run(Lane* lane) {
+    constexpr std::chrono::milliseconds kMoment{1};
     for (;;) {
       try {
-        io_.run();
+        if (lane == lanes_.data() && !accepts_) Accept();
+        lane->io.run();
         return;
       } catch (...) {
         handler_.ReportFailure(std::current_exception());
+        std::this_thread::sleep_for(kMoment);
       }
     }
   }
@@ -107,13 +123,26 @@ class HttpServer::Listener {
     stopped_ = true;
     acceptor_.cancel(error);
     retry_.cancel();
-    acceptor_.non_blocking(true, error);
-    while (!error) {
-      tcp::socket socket(asio::make_strand(io_));
-      acceptor_.accept(socket, error);
-      if (!error) TryTake(std::move(socket));
-    }
+    while (!TakeOne()) continue;
     acceptor_.close(error);
+  }
+
+  Lane& LeastLane() {
+    return *std::ranges::min_element(lanes_, {}, [](const Lane& lane) { return lane.open.load(); });
+  }
+
+  // Accepts one connection; an exception ends only that. Returns the error if there is none.
+  boost::system::error_code TakeOne() {
+    boost::system::error_code error;
+    try {
+      Lane& lane = LeastLane();
+      tcp::socket socket(lane.io);
+      acceptor_.accept(socket, error);
+      if (!error) Take(std::move(socket), &lane);
+    } catch (...) {
+      handler_.ReportFailure(std::current_exception());
+    }
+    return error;
   }
 
   void Listen() {
@@ -127,6 +156,7 @@ class HttpServer::Listener {
     if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
     if (!error) acceptor_.bind(place, error);
     if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
+    if (!error) acceptor_.non_blocking(true, error);
     if (error) {
       crema::Fail(ErrorCode::kIoFailure, StrCat("cannot listen on ", options_.host, " port ",
                                                 options_.port, ": ", error.message()));
@@ -134,44 +164,36 @@ class HttpServer::Listener {
     port_ = acceptor_.local_endpoint().port();
   }
 
-  // All of this runs on the acceptor's strand.
+  // All of this runs on the thread of the first lane, which calls Accept() again if an exception
+  // has ended it.
   void Accept() {
     if (stopped_) return;
-    acceptor_.async_accept(asio::make_strand(io_),
-                           [this](boost::system::error_code error, tcp::socket socket) {
-                             if (error) return AcceptLater();
-                             TryTake(std::move(socket));
-                             try {
-                               Accept();
-                             } catch (...) {
-                               AcceptLater();
-                             }
-                           });
+    acceptor_.async_wait(tcp::acceptor::wait_read, [this](boost::system::error_code error) {
+      accepts_ = false;
+      if (context_.closing >= kClosing / 2) return AcceptLater(std::chrono::milliseconds(1));
+      if (!error) error = TakeOne();
+      if (error && error != asio::error::would_block) {
+        return AcceptLater(std::chrono::milliseconds(100));
+      }
+      Accept();
+    });
+    accepts_ = true;
   }
 
-  // Out of descriptors: retry when some have been closed.
-  void AcceptLater() {
+  // Out of descriptors, or connections that make room are still open.
+  void AcceptLater(std::chrono::milliseconds wait) {
     if (stopped_) return;
-    retry_.expires_after(std::chrono::milliseconds(100));
+    retry_.expires_after(wait);
     retry_.async_wait([this](boost::system::error_code error) {
+      accepts_ = false;
       if (!error) Accept();
     });
+    accepts_ = true;
   }
-
-  // An error of one connection does not prevent others.
-  void TryTake(tcp::socket&& socket) {
-    try {
-      Take(std::move(socket));
-    } catch (...) {
-      handler_.ReportFailure(std::current_exception());
-    }
-  }
-
   // `open` includes the new one. The limit may be exceeded slightly until connections told to close
   // have closed.
   Place PlaceFor(size_t open) {
-    constexpr size_t kClosing = 32;
-    constexpr size_t kGuests = 16;
+    constexpr size_t kGuests = kClosing / 2;
     const size_t guests = context_.guests;
     const size_t others = open - guests;
     if (others <= options_.connections ||
@@ -194,35 +216,35 @@ class HttpServer::Listener {
     socket.shutdown(tcp::socket::shutdown_send, ignored);
   }
 
-  void Take(tcp::socket&& socket) {
-    const Place place = PlaceFor(++context_.open);
-    if (place == Place::kNone) {
-      --context_.open;
-      return Turn(std::move(socket));
-    }
-    const bool guest = place == Place::kHealth;
-    const auto executor = socket.get_executor();
+  void Take(tcp::socket&& socket, Lane* lane) {
+    Counted open(context_.open);
+    const Place place = PlaceFor(context_.open);
+    if (place == Place::kNone) return Turn(std::move(socket));
     if (tls_) {
       using Stream = asio::ssl::stream<tcp::socket>;
-      auto connection =
-          std::make_shared<Connection<Stream>>(Stream(std::move(socket), *tls_), context_, guest);
-      asio::dispatch(executor, [connection] { connection->Start(); });
+      Begin(Stream(std::move(socket), *tls_), place, std::move(open), lane);
     } else {
-      auto connection =
-          std::make_shared<Connection<tcp::socket>>(std::move(socket), context_, guest);
-      asio::dispatch(executor, [connection] { connection->Start(); });
+      Begin(std::move(socket), place, std::move(open), lane);
     }
+  }
+
+  template <typename Stream>
+  void Begin(Stream&& stream, Place place, Counted open, Lane* lane) {
+    std::make_shared<Connection<Stream>>(std::move(stream), context_, place == Place::kHealth,
+                                         std::move(open), Counted(lane->open))
+        ->Begin();
   }
 
   const HttpOptions options_;
   HttpHandler& handler_;
   ConnectionContext context_;
-  asio::io_context io_;
-  std::shared_ptr<asio::ssl::context> tls_;  // on the acceptor's strand; null: no TLS
+  std::vector<Lane> lanes_;
+  std::shared_ptr<asio::ssl::context> tls_;  // on the first lane; null: no TLS
   tcp::acceptor acceptor_;
   asio::steady_timer retry_;
   uint16_t port_ = 0;
-  bool stopped_ = false;  // on the acceptor's strand
+  bool accepts_ = false;  // on the first lane: an operation calls Accept() when it is done
+  bool stopped_ = false;  // on the first lane
   std::vector<std::thread> threads_;
 };
 

@@ -44,7 +44,7 @@ class IdleList {
   uint64_t last_ = 0;
 };
 
-// Entry of one connection in such a list. Thread safety: the strand of the connection.
+// Entry of one connection in such a list. Thread safety: the thread of the connection.
 class IdlePlace {
  public:
   explicit IdlePlace(IdleList& list) : list_(list) {}

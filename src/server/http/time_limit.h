@@ -10,13 +10,13 @@
 
 namespace crema::server {
 
-// Thread safety: the strand of the connection.
+// Thread safety: the thread of the connection.
 class TimeLimit {
  public:
   explicit TimeLimit(const boost::asio::any_io_executor& executor) : timer_(executor) {}
 
   // Calls owner->CancelWork() on expiry, and again soon after, since between two reads of one body
-  // there is nothing to cancel.
+  // there is nothing to cancel; owner->Break() if memory does not suffice for that.
   template <typename Owner>
   void Start(const std::weak_ptr<Owner>& owner, std::chrono::milliseconds duration) {
     passed_ = false;
@@ -43,8 +43,13 @@ class TimeLimit {
       if (error || !self || timer_.expiry() > std::chrono::steady_clock::now()) return;
       passed_ = true;
       self->CancelWork();
-      timer_.expires_after(std::chrono::milliseconds(50));
-      Watch(owner);
+      try {
+        timer_.expires_after(std::chrono::milliseconds(50));
+        Watch(owner);
+      } catch (...) {
+        self->Break();
+        throw;
+      }
     });
   }
 

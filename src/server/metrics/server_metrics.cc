@@ -10,7 +10,6 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -41,13 +40,8 @@ const Histogram::BucketBoundaries& BatchBuckets() {
 }
 
 int64_t OpenDescriptors() {
-  std::error_code error;
-  int64_t count = 0;
-  for (std::filesystem::directory_iterator it("/proc/self/fd", error), end; !error && it != end;
-       Advance(it, error)) {
-    ++count;
-  }
-  return count;
+  std::error_code ignored;
+  return static_cast<int64_t>(NamesIn("/proc/self/fd", ignored).size());
 }
 
 Family<Counter>& CounterFamily(prometheus::Registry& registry, const char* name, const char* help) {

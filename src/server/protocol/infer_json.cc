@@ -13,13 +13,13 @@
 #define RAPIDJSON_HAS_STDSTRING 1
 #include <rapidjson/error/en.h>
 #include <rapidjson/memorystream.h>
-#include <rapidjson/reader.h>
 
 #include "core/json.h"
 #include "core/strings.h"
 #include "server/protocol/check_request.h"
 #include "server/protocol/classification.h"
 #include "server/protocol/datatype.h"
+#include "server/protocol/json_reader.h"
 #include "server/request_error.h"
 
 namespace crema::server {
@@ -347,7 +347,7 @@ ParsedInfer ParseInferJson(std::string_view json, const RequestLimits& limits) {
   // The parser takes a zero byte for the end.
   if (json.find('\0') != std::string_view::npos) Bad("not JSON: it holds a zero byte");
   InferHandler handler(limits);
-  rapidjson::Reader reader;
+  JsonReader reader;
   rapidjson::MemoryStream stream(json.data(), json.size());
   const rapidjson::ParseResult result = reader.Parse<kFlags>(stream, handler);
   if (result.IsError()) {

@@ -1,10 +1,10 @@
 #include "server/protocol/load_json.h"
 
 #include <rapidjson/memorystream.h>
-#include <rapidjson/reader.h>
 
 #include <string>
 
+#include "server/protocol/json_reader.h"
 #include "server/request_error.h"
 
 namespace crema::server {
@@ -56,7 +56,7 @@ class IndexHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Inde
 
 template <typename Handler>
 void Parse(std::string_view body, const char* expected, Handler* handler) {
-  rapidjson::Reader reader;
+  JsonReader reader;
   rapidjson::MemoryStream stream(body.data(), body.size());
   constexpr unsigned kFlags =
       rapidjson::kParseIterativeFlag | rapidjson::kParseValidateEncodingFlag;

@@ -127,7 +127,7 @@ void ModelTable::Publish(std::shared_ptr<ModelVersion> version) {
   const std::unique_lock lock(mutex_);
   Entry& entry = EntryOf(version->model());
   Slot& slot = entry.versions[version->version()];
-  Retire(std::move(slot.loaded));
+  Retire(&slot.loaded);
   slot = {VersionState::kReady, "", false, std::move(version)};
   UpdateMetrics(entry);
 }
@@ -136,8 +136,9 @@ void ModelTable::Withdraw(const std::string& model, int64_t version, const std::
   const std::unique_lock lock(mutex_);
   Entry& entry = EntryOf(model);
   Slot& slot = entry.versions[version];
-  Retire(std::move(slot.loaded));
-  slot = {VersionState::kUnavailable, reason, false, nullptr};
+  std::string copy = reason;
+  Retire(&slot.loaded);
+  slot = {VersionState::kUnavailable, std::move(copy), false, nullptr};
   UpdateMetrics(entry);
 }
 
@@ -147,14 +148,15 @@ void ModelTable::Forget(const std::string& model, int64_t version) {
   if (entry == models_.end()) return;
   const auto slot = entry->second.versions.find(version);
   if (slot == entry->second.versions.end()) return;
-  Retire(std::move(slot->second.loaded));
+  Retire(&slot->second.loaded);
   entry->second.versions.erase(slot);
   UpdateMetrics(entry->second);  // also without versions: one still answering keeps the series
   if (entry->second.versions.empty()) models_.erase(entry);
 }
 
-void ModelTable::Retire(std::shared_ptr<ModelVersion> version) {
-  if (version) retired_.push_back(std::move(version));
+void ModelTable::Retire(std::shared_ptr<ModelVersion>* version) {
+  if (*version) retired_.push_back(*version);  // still available if this throws
+  version->reset();
 }
 
 size_t ModelTable::Reap() {

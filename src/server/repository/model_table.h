@@ -75,7 +75,7 @@ class ModelTable {
   };
 
   Entry& EntryOf(const std::string& model);
-  void Retire(std::shared_ptr<ModelVersion> version);
+  void Retire(std::shared_ptr<ModelVersion>* version);
   static void UpdateMetrics(const Entry& entry);
 
   ServerMetrics& metrics_;

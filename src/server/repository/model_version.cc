@@ -40,7 +40,7 @@ void ModelVersion::Infer(InferRequest request, std::function<void(InferAnswer)> 
           done({{model_, version_, std::move(outcome.outputs)}, outcome.failure});
         });
   } catch (...) {
-    metrics_->Failed(ToRequestError(std::current_exception()).cause());
+    metrics_->Failed(ToFailure(std::current_exception())->cause());
     ++statistics_.failures;
     throw;
   }

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,7 +31,7 @@ struct VersionStatistics {
 // Either the reply or a failure.
 struct InferAnswer {
   InferReply reply;
-  std::optional<RequestError> failure;
+  SharedFailure failure;
 };
 
 // Thread safety: any number of threads.

@@ -126,12 +126,11 @@ VersionFiles ScanVersion(const fs::path& folder, const fs::path& root) {
 std::vector<fs::path> FoldersIn(const fs::path& folder) {
   std::vector<fs::path> folders;
   std::error_code error;
-  fs::directory_iterator it(folder, error);
-  while (!error && it != fs::directory_iterator()) {
+  for (const std::string& name : NamesIn(folder.string(), error)) {
+    fs::path path = folder / name;
     std::error_code unseen;
-    if (it->is_directory(unseen)) folders.push_back(it->path());
+    if (fs::is_directory(path, unseen)) folders.push_back(std::move(path));
     if (unseen && !IsMissing(unseen)) error = unseen;  // a link to an inaccessible target
-    if (!error) Advance(it, error);
   }
   if (error) {
     Fail(ErrorCode::kIoFailure, StrCat("the folder cannot be listed: ", error.message()),

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <exception>
+#include <new>
 #include <utility>
 
 #include "core/strings.h"
@@ -49,7 +50,13 @@ void FileWatch::Watch() {
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, poll_, [&] { return stopping_; })) {
     lock.unlock();
-    for (Entry& entry : entries_) Look(&entry);
+    for (Entry& entry : entries_) {
+      try {
+        Look(&entry);
+      } catch (const std::bad_alloc&) {
+        entry.changed = true;  // retried in the next iteration
+      }
+    }
     lock.lock();
   }
 }
@@ -66,6 +73,8 @@ void FileWatch::Look(Entry* entry) {
     if (!std::exchange(entry->changed, false)) return;
     entry->files.reload();
     log_.Write(Severity::kInfo, StrCat(names, ": read again"));
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& error) {
     log_.Write(Severity::kError, StrCat(names, " changed and cannot be used: ", error.what(),
                                         "; the version read before stays in use"));
