@@ -13,31 +13,32 @@ namespace crema {
 namespace {
 
 // Expects `count` matches of a regular expression in which @ stands for the name.
-void ExpectNamed(const std::string& name, const std::string& pattern, const std::string& path,
-                 int count = 1) {
+void ExpectNamed(const std::string& name, const std::string& path, const std::string& place,
+                 const std::string& pattern, int count = 1) {
   const std::string text = ReadFile(std::string(CREMA_SOURCE_DIR) + "/" + path);
   const std::regex expected(std::regex_replace(pattern, std::regex("@"), name));
   EXPECT_EQ(std::distance(std::sregex_iterator(text.begin(), text.end(), expected), {}), count)
-      << path << " must name " << name << ", in the form " << pattern;
+      << "name " << name << " in " << path << ": " << place;
 }
 
 TEST(Lists, HaveEveryPass) {
   for (const NamedPass& pass : kNamedPasses) {
     const std::string name(pass.name);
-    ExpectNamed(name, "\n\\| `@` \\|", "docs/performance.md");
-    ExpectNamed(name, " \\| `@` \\| ", "docs/development/graph_and_passes.md");
+    ExpectNamed(name, "docs/performance.md", "the table of passes", "\n\\| `@` \\|");
+    ExpectNamed(name, "docs/development/graph_and_passes.md", "the flag in the table of passes",
+                " \\| `@` \\| ");
   }
 }
 
 TEST(Lists, HaveEverySolverType) {
   for (const UpdateRule& rule : UpdateRules()) {
     const std::string& name = rule.name;
-    ExpectNamed(name, "\n\\| `@` \\|", "docs/solvers.md", 2);
-    ExpectNamed(name, "\n *// [^\n]*\\b@\\b[^\n]*\n(?: *//[^\n]*\n)* *optional string type = 40 ",
-                "proto/crema.proto");
-    ExpectNamed(name, "\ntypes=[^\n]*\\b@\\b", "tests/soak/kill_resume.sh");
-    ExpectNamed(name, "\n *\\[@\\]=", "bench/solvers_mnist.sh");
-    ExpectNamed(name, "\norder=\\([^\n]*\\b@\\b", "bench/solvers_mnist.sh");
+    ExpectNamed(name, "docs/solvers.md", "both tables", "\n\\| `@` \\|", 2);
+    ExpectNamed(name, "proto/crema.proto", "the comment of SolverParameter.type",
+                "\n *// [^\n]*\\b@\\b[^\n]*\n(?: *//[^\n]*\n)* *optional string type = 40 ");
+    ExpectNamed(name, "tests/soak/kill_resume.sh", "types", "\ntypes=[^\n]*\\b@\\b");
+    ExpectNamed(name, "bench/solvers_mnist.sh", "settings", "\n *\\[@\\]=");
+    ExpectNamed(name, "bench/solvers_mnist.sh", "order", "\norder=\\([^\n]*\\b@\\b");
   }
 }
 
