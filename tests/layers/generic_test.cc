@@ -106,10 +106,10 @@ TEST_P(LayerTypeTest, HasAnExample) {
 }
 
 // A sample with `gradient = false` runs no backward pass: only for layers that have none.
-TEST_P(LayerTypeTest, HasSamplesThatCheckItsGradient) {
+TEST_P(LayerTypeTest, HasASampleThatChecksItsGradient) {
   const LayerType& type = *Layers().Find(GetParam());
+  if (std::ranges::any_of(type.samples, &LayerSample::gradient)) return;
   for (const LayerSample& sample : type.samples) {
-    if (sample.gradient) continue;
     const LayerInfo info = LayerCase(type, sample, DType::kF32).info();
     for (size_t i = 0; i < sample.inputs.size(); ++i) {
       const bool forbidden = i < info.gradient_forbidden.size() && info.gradient_forbidden[i];
