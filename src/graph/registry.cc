@@ -37,7 +37,7 @@ void Registry::AddImplementation(std::string_view type, ImplementationPtr implem
   const auto found = types_.find(type);
   if (found == types_.end()) {
     Fail(ErrorCode::kInternal, StrCat("layer type '", type, "' is not registered, but gets an ",
-                                      "implementation; is it in builtin_layers.def?"));
+                                      "implementation; does builtin_layers.def list it?"));
   }
   std::vector<ImplementationPtr>& implementations = found->second.implementations;
   const auto place =
