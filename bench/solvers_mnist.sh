@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Trains LeNet on MNIST with each of the ten solver types, one run each with a rate that suits the
+# Trains LeNet on MNIST with each solver type, one run each with a rate that suits the
 # type (not tuned), and records accuracy, time and curves.
 # Usage: bench/solvers_mnist.sh BUILD_DIR MNIST_DIR [THREADS] [ITERATIONS]
 # Writes bench/results/solvers_mnist.md and bench/results/solvers_mnist/ (one CSV a run, one page).

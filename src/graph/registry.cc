@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/strings.h"
 #include "graph/implementation.h"
 
 namespace crema {
@@ -34,7 +35,10 @@ void Registry::AddAlias(const std::string& name, std::string_view of) {
 
 void Registry::AddImplementation(std::string_view type, ImplementationPtr implementation) {
   const auto found = types_.find(type);
-  CREMA_CHECK(found != types_.end());
+  if (found == types_.end()) {
+    Fail(ErrorCode::kInternal, StrCat("layer type '", type, "' is not registered, but gets an ",
+                                      "implementation; does builtin_layers.def list it?"));
+  }
   std::vector<ImplementationPtr>& implementations = found->second.implementations;
   const auto place =
       std::ranges::find(implementations, implementation->device, &Implementation::device);

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/error.h"
+#include "core/strings.h"
 #include "graph/implementation.h"
 #include "graph/registry.h"
 #include "layers/elements.h"
@@ -46,7 +48,10 @@ void AddVariants(const std::string& type, const Registry& registry, const Add& a
     add(implementation);
     ++added;
   }
-  CREMA_CHECK(added > 0);
+  if (added == 0) {
+    Fail(ErrorCode::kInternal,
+         StrCat("layer type '", type, "' has traits of GPU code, but no implementation for GPUs"));
+  }
 }
 
 // Returns views[index], or an empty view if `views` is shorter.

@@ -14,7 +14,7 @@ struct NamedPass {
   bool PlanPasses::*on;
 };
 
-inline constexpr std::array<NamedPass, 7> kNamedPasses = {{
+inline constexpr auto kNamedPasses = std::to_array<NamedPass>({
     {"upload_bytes", &PlanPasses::upload_bytes},
     {"move_strides", &PlanPasses::move_strides},
     {"memory_formats", &PlanPasses::memory_formats},
@@ -22,7 +22,7 @@ inline constexpr std::array<NamedPass, 7> kNamedPasses = {{
     {"fuse_batch_norm", &PlanPasses::fuse_batch_norm},
     {"share_memory", &PlanPasses::share_memory},
     {"optimized_implementations", &PlanPasses::optimized_implementations},
-}};
+});
 static_assert(sizeof(PlanPasses) == kNamedPasses.size() * sizeof(bool), "each pass has a name");
 
 // Parses comma-separated words, applied in order to all passes enabled: "all", "none", "-NAME",

@@ -104,9 +104,14 @@ void RegisterGain(Registry& registry) {
   LayerType type;
   type.name = "Gain";
   type.category = "arithmetic";
+  type.origin = "Crema";
   type.summary = "One learned factor for each index of an axis.";
   type.formula = "y = g[c] * x";
+  type.input_docs = {"x: any shape that has the axis"};
+  type.output_docs = {"y: the shape of x"};
+  type.parameter_docs = {"gain: one factor for each index of the axis"};
   type.param_fields = {"scale_param"};
+  type.traits.fits_16_bits = true;
   type.make = [](const LayerParameter& p) { return std::make_unique<const Gain>(p); };
   type.samples = {
       {.name = "channels", .prototxt = "", .inputs = {{.shape = {2, 3, 4, 5}}}},

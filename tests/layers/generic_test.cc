@@ -17,6 +17,7 @@
 #include "crema.pb.h"
 #include "format/prototxt.h"
 #include "support/gpu.h"
+#include "support/layer_case.h"
 #include "support/layer_checker.h"
 #include "support/layer_run.h"
 #include "support/small_stack.h"
@@ -104,6 +105,36 @@ TEST_P(LayerTypeTest, HasAnExample) {
   EXPECT_NO_THROW(type.make(net.net.layer(0)));
 }
 
+// A sample with `gradient = false` runs no backward pass: only for layers that have none.
+TEST_P(LayerTypeTest, HasASampleThatChecksItsGradient) {
+  const LayerType& type = *Layers().Find(GetParam());
+  if (std::ranges::any_of(type.samples, &LayerSample::gradient)) return;
+  for (const LayerSample& sample : type.samples) {
+    const LayerInfo info = LayerCase(type, sample, DType::kF32).info();
+    for (size_t i = 0; i < sample.inputs.size(); ++i) {
+      const bool forbidden = i < info.gradient_forbidden.size() && info.gradient_forbidden[i];
+      EXPECT_TRUE(sample.inputs[i].integer || forbidden)
+          << sample.name << ": set LayerInfo::gradient_forbidden, or LayerSample::gradient";
+    }
+  }
+}
+
+// Otherwise users would read that the message has no effect.
+TEST_P(LayerTypeTest, ListsTheMessagesOfItsSamples) {
+  const LayerType& type = *Layers().Find(GetParam());
+  for (const LayerSample& sample : type.samples) {
+    const LayerParameter param =
+        MakeParameter(type, sample.prototxt, sample.inputs.size(), sample.outputs);
+    std::vector<const google::protobuf::FieldDescriptor*> fields;
+    param.GetReflection()->ListFields(param, &fields);
+    for (const auto* field : fields) {
+      if (!field->name().ends_with("_param")) continue;
+      EXPECT_NE(std::ranges::find(type.param_fields, field->name()), type.param_fields.end())
+          << "add " << field->name() << " to LayerType::param_fields";
+    }
+  }
+}
+
 TEST_P(LayerTypeTest, IsDocumented) {
   const LayerType& type = *Layers().Find(GetParam());
   EXPECT_FALSE(type.category.empty());
@@ -147,7 +178,7 @@ bool StaysInF32(const LayerType& type) {
                              [&](const auto& entry) { return entry.second.contains(type.name); });
 }
 
-TEST_P(LayerTypeTest, HasTheTraitsOfItsKernels) {
+TEST_P(LayerTypeTest, HasTheTraitsOfItsImplementations) {
   const LayerType& type = *Layers().Find(GetParam());
   const auto has = [&](const auto& is) { return std::ranges::any_of(type.implementations, is); };
   const bool on_gpu =
@@ -165,7 +196,7 @@ TEST_P(LayerTypeTest, HasTheTraitsOfItsKernels) {
   const bool claims_bytes = type.traits.computes_on_bytes;
   EXPECT_TRUE(claims_bytes || !on_bytes) << "set LayerTraits::computes_on_bytes";
   EXPECT_TRUE(on_bytes || !claims_bytes || type.traits.multiplies_matrices)
-      << "has no row on bytes";
+      << "has no implementation on bytes";
 }
 
 TEST(LayerTypes, ExceptionsExist) {

@@ -1,6 +1,7 @@
 // Every rule against its formula, written once more in the plainest way, in double.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -148,6 +149,12 @@ SolverParameter FieldsFor(const UpdateRule& rule, const std::string& regularizat
       "momentum2: 0.97 delta: 1e-3 rms_decay: 0.95 trust_coefficient: 0.02 regularization_type: '",
       regularization, "'", none ? "" : " momentum: 0.9"));
   EXPECT_TRUE(CheckUpdate(rule, param).empty());
+  for (const std::string& field : rule.reads) {
+    EXPECT_TRUE(
+        param.GetReflection()->HasField(param, param.GetDescriptor()->FindFieldByName(field)))
+        << "set " << field << ", which " << rule.name
+        << " reads, to a value other than the default";
+  }
   return param;
 }
 
@@ -215,6 +222,28 @@ TEST_P(Rule, IsItsFormulaWithScaledAndClippedGradients) { CompareWithFormula("L2
 class RuleWithL1 : public Rule {};
 
 TEST_P(RuleWithL1, IsItsFormula) { CompareWithFormula("L1", 1, 1e300); }
+
+TEST_P(RuleWithL1, DiffersFromL2) {
+  std::vector<UpdateBlob<double>> l1 = {RandomBlob<double>(rule(), 40, 1)};
+  l1[0].decay = 0.3;
+  std::vector<UpdateBlob<double>> l2 = l1;
+  Update(rule(), FieldsFor(rule(), "L1"), 1, &l1, 0);
+  Update(rule(), FieldsFor(rule(), "L2"), 1, &l2, 0);
+  EXPECT_NE(l1[0].weights, l2[0].weights) << "set UpdateRule::takes_l1 to false";
+}
+
+TEST_P(Rule, HasTheFactsOfItsHistories) {
+  std::vector<UpdateBlob<double>> slow = {RandomBlob<double>(rule(), 40, 1)};
+  std::vector<UpdateBlob<double>> fast = slow;
+  fast[0].rate = 2 * slow[0].rate;
+  Update(rule(), FieldsFor(rule(), "L2"), 1, &slow, 0);
+  Update(rule(), FieldsFor(rule(), "L2"), 1, &fast, 0);
+  EXPECT_EQ(slow[0].history != fast[0].history, rule().rate_in_history) << "rate_in_history";
+  for (size_t h = 0; h < slow[0].history.size(); ++h) {
+    EXPECT_EQ(std::ranges::min(slow[0].history[h]) >= 0, ((rule().squares >> h) & 1U) != 0)
+        << "squares, history " << h;
+  }
+}
 
 // In float, as training runs: a few roundings away from double.
 TEST_P(Rule, FloatFollowsDouble) {
