@@ -101,7 +101,7 @@ class Comparison {
     file_ = ReadNet(settings_["net"]);
     SourceShapes shapes;
     shapes.batch = Whole("batch");
-    ReplaceSources(shapes, &file_.net);
+    ReplaceSources(shapes, registry_, &file_.net);
     if (settings_.contains("weights")) {
       plan_ = PlanOf(file_.net, file_.source, TEST);
       auto weights = Weights::MakeToLoad(*plan_, 1);

@@ -20,9 +20,9 @@ namespace crema::compare {
 namespace {
 
 // The net, its data layers replaced by inputs.
-NetFile ReadNetOf(const RunnerOptions& options) {
+NetFile ReadNetOf(const RunnerOptions& options, const Registry& registry) {
   NetFile file = ReadNet(options.model);
-  ReplaceSources({.given = options.shapes}, &file.net);
+  ReplaceSources({.given = options.shapes}, registry, &file.net);
   file.net.set_precision(options.precision);
   if (options.dropout) return file;
   for (LayerParameter& layer : *file.net.mutable_layer()) {
@@ -62,7 +62,7 @@ std::string WriteOutputsOf(const Session& session, const std::string& folder) {
 class InferenceRacer final : public Racer {
  public:
   InferenceRacer(const RunnerOptions& options, const Registry& registry)
-      : plan_(PlanOf(ReadNetOf(options), options, TEST, registry)),
+      : plan_(PlanOf(ReadNetOf(options, registry), options, TEST, registry)),
         weights_(Load(*plan_, options)),
         session_(plan_, weights_, ExecContext(options.threads)),
         inputs_(*plan_, options.integers) {
@@ -99,10 +99,10 @@ class InferenceRacer final : public Racer {
   RunnerInputs inputs_;
 };
 
-RunConfig ConfigOf(const RunnerOptions& options) {
+RunConfig ConfigOf(const RunnerOptions& options, const Registry& registry) {
   SolverFile file;
   SolverParameter& solver = file.solver;
-  *solver.mutable_net_param() = ReadNetOf(options).net;
+  *solver.mutable_net_param() = ReadNetOf(options, registry).net;
   solver.set_type("SGD");
   solver.set_lr_policy("fixed");
   solver.set_base_lr(static_cast<float>(options.rate));
@@ -140,7 +140,7 @@ class TrainingRacer final : public Racer {
       : rate_(options.rate),
         weights_(options.weights),
         solver_(
-            ConfigOf(options), registry,
+            ConfigOf(options, registry), registry,
             {.threads = options.threads,
              .observer = nullptr,
              .poll = {},
@@ -182,7 +182,7 @@ std::unique_ptr<Racer> MakeRacer(const RunnerOptions& options, const Registry& r
 }
 
 void WriteRandomWeights(const RunnerOptions& options, const Registry& registry) {
-  NetFile file = ReadNetOf(options);
+  NetFile file = ReadNetOf(options, registry);
   SetFillers(&file.net);
   const std::shared_ptr<const Plan> plan = PlanOf(file, options, TRAIN, registry);
   const std::shared_ptr<Weights> weights =

@@ -43,10 +43,10 @@ namespace {
 constexpr const char* kUsage = "gpu_race --model=NET --shape=data:8,3,32,32 [--mode=infer]";
 constexpr float kRate = 1e-5F;  // so that numbers stay finite whatever is drawn
 
-NetFile ReadNetOfFlags() {
+NetFile ReadNetOfFlags(const Registry& registry) {
   RequireFlag(FLAGS_model, "model");
   NetFile file = ReadNet(FLAGS_model);
-  ReplaceSources({.given = ParseShapes(FLAGS_shape)}, &file.net);
+  ReplaceSources({.given = ParseShapes(FLAGS_shape)}, registry, &file.net);
   SetPrecisionOfFlag(&file.net);
   return file;
 }
@@ -118,7 +118,7 @@ class Racer {
 class Training final : public Racer {
  public:
   Training(const ComputeDevice& device, const Registry& registry)
-      : solver_(ConfigOf(ReadNetOfFlags()), registry,
+      : solver_(ConfigOf(ReadNetOfFlags(registry)), registry,
                 {.threads = CheckedThreads(FLAGS_threads),
                  .poll = {},
                  .seed = {},
@@ -139,7 +139,7 @@ class Training final : public Racer {
 
 std::shared_ptr<const Plan> PlanForInference(const ComputeDevice& device,
                                              const Registry& registry) {
-  const NetFile file = ReadNetOfFlags();
+  const NetFile file = ReadNetOfFlags(registry);
   NetState state;
   state.set_phase(TEST);
   std::vector<Problem> warnings;

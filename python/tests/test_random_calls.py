@@ -50,7 +50,7 @@ PROGRAM = textwrap.dedent("""
             lambda: net().add_callback(rng.choice(["before_forward", "after_backward"]),
                                        rng.choice([lambda layer: 1 / 0, lambda: None, 3,
                                                    lambda layer: net().forward(0, 0)])),
-            lambda: rng.choice(solvers).step(number()),
+            lambda: rng.choice(solvers).step(rng.choice([-1, 0, 1, "x", None])),
             lambda: rng.choice(solvers).step(2),
             lambda: rng.choice(solvers).update(),
             lambda: rng.choice(solvers).add_callback(rng.choice(["start", "gradients"]),
