@@ -87,11 +87,15 @@ void BindBlobs(nb::module_& module) {
   nb::class_<Blob>(module, "Blob", "Values and gradients of a blob or a parameter.")
       .def_prop_ro(
           "data", [](Blob& blob) { return ArrayOf(blob.Data()); },
+          nb::sig("def data(self) -> numpy.typing.NDArray[typing.Any]"),
           "The values: a NumPy array over the memory of the net.")
       .def_prop_ro(
           "diff", [](Blob& blob) { return ArrayOf(blob.Gradient()); },
+          nb::sig("def diff(self) -> numpy.typing.NDArray[typing.Any]"),
           "The gradients: a NumPy array over the memory of the net.")
-      .def_prop_ro("shape", [](Blob& blob) { return TupleOf(blob.GetShape()); })
+      .def_prop_ro(
+          "shape", [](Blob& blob) { return TupleOf(blob.GetShape()); },
+          nb::sig("def shape(self) -> tuple[int, ...]"))
       .def_prop_ro("num", [](Blob& blob) { return LegacySize(blob.GetShape(), 0); })
       .def_prop_ro("channels", [](Blob& blob) { return LegacySize(blob.GetShape(), 1); })
       .def_prop_ro("height", [](Blob& blob) { return LegacySize(blob.GetShape(), 2); })
@@ -99,6 +103,7 @@ void BindBlobs(nb::module_& module) {
       .def_prop_ro("count", [](Blob& blob) { return blob.GetShape().count(); })
       .def(
           "reshape", [](Blob& blob, const nb::args& sizes) { blob.Reshape(ShapeOf(sizes)); },
+          nb::sig("def reshape(self, *sizes: int) -> None"),
           "Gives an input of the net, or a top of a Python layer, another shape.");
 }
 

@@ -1,4 +1,4 @@
-// crema::Error as the Python exception crema.Error.
+// crema::Error as the Python exception crema.Error (crema/_errors.py).
 #include "arrays.h"
 #include "core/error.h"
 
@@ -48,17 +48,9 @@ void SetFields(const Problem& problem, nb::object* error) {
 
 }  // namespace
 
-// crema.Error(message) with the fields of its first problem, and `problems`: one error for each.
-void BindErrors(nb::module_& module) {
-  static PyObject* type = nullptr;
-  type = PyErr_NewExceptionWithDoc(
-      "crema.Error",
-      "An error of Crema. Fields: code ('invalid_argument', 'not_found', ...), file, line, "
-      "column,\n"
-      "layer (None if unknown) of the first problem; problems: all of them, an Error each.",
-      PyExc_RuntimeError, nullptr);
-  if (type == nullptr) throw nb::python_error();
-  module.attr("Error") = nb::handle(type);
+void BindErrors(nb::module_&) {
+  static PyObject* type = nullptr;  // lives as long as the process
+  type = nb::object(nb::module_::import_("crema._errors").attr("Error")).release().ptr();
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     try {
       std::rethrow_exception(thrown);

@@ -175,11 +175,18 @@ void BindModel(nb::module_& module) {
       .def_prop_ro("labels", [](const ModelPtr& model) { return model->model().card().labels; })
       .def_prop_ro(
           "inputs", [](const ModelPtr& model) { return InfosOf(model->model().inputs()); },
+          nb::sig("def inputs(self) -> list[tuple[str, str, tuple[int, ...]]]"),
           "(name, element type, shape) of each input; -1 means any size.")
-      .def_prop_ro("outputs",
-                   [](const ModelPtr& model) { return InfosOf(model->model().outputs()); })
-      .def("run", &Run, nb::arg("inputs"), "Runs a dict of arrays; returns new arrays.")
+      .def_prop_ro(
+          "outputs", [](const ModelPtr& model) { return InfosOf(model->model().outputs()); },
+          nb::sig("def outputs(self) -> list[tuple[str, str, tuple[int, ...]]]"))
+      .def("run", &Run, nb::arg("inputs"),
+           nb::sig("def run(self, inputs: dict[str, object]) -> dict[str, "
+                   "numpy.typing.NDArray[typing.Any]]"),
+           "Runs a dict of arrays; returns new arrays.")
       .def("classify", &Classify, nb::arg("image"), nb::arg("most") = 5,
+           nb::sig("def classify(self, image: bytes, most: int = 5) -> "
+                   "list[tuple[int, float, str]]"),
            "Classifies the bytes of an image file: (index, score, label), best first.");
 }
 

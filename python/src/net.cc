@@ -247,7 +247,8 @@ void BindLayer(nb::module_& module) {
       .def_prop_ro("name", [](const NetLayer& layer) { return layer.Planned().name(); })
       .def_prop_ro("type",
                    [](const NetLayer& layer) { return layer.Planned().layer->param().type(); })
-      .def_prop_ro("blobs", &ParametersOf, "The parameters, a Blob each.");
+      .def_prop_ro("blobs", &ParametersOf, nb::sig("def blobs(self) -> list[Blob]"),
+                   "The parameters.");
   nb::class_<LayerBlobs>(module, "BlobVec", "The parameters of a Python layer.")
       .def("__len__", [](const LayerBlobs& of) { return of.blobs.size(); })
       .def("__getitem__",
@@ -261,6 +262,7 @@ void BindLayer(nb::module_& module) {
           [](LayerBlobs& of, const nb::args& sizes) {
             of.blobs.push_back(std::make_shared<LayerBlob>(ShapeOf(sizes)));
           },
+          nb::sig("def add_blob(self, *sizes: int) -> None"),
           "Adds a parameter of these sizes; call it in setup.");
 }
 
@@ -302,8 +304,8 @@ void BindNet(nb::module_& module) {
       .def("tops", [](const NetPtr& net, size_t i) { return net->net->TopsOf(i); })
       .def("loss_weight",
            [](const NetPtr& net, const std::string& blob) { return net->net->LossWeight(blob); })
-      .def("blob_list", &BlobsOf)
-      .def("layer_list", &LayersOf)
+      .def("blob_list", &BlobsOf, nb::sig("def blob_list(self) -> list[Blob]"))
+      .def("layer_list", &LayersOf, nb::sig("def layer_list(self) -> list[NetLayer]"))
       .def("forward", &Forward, nb::arg("first"), nb::arg("last"),
            "Runs layers first to last; returns their loss.")
       .def("backward", &Backward, nb::arg("first"), nb::arg("last"),

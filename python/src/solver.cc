@@ -213,7 +213,7 @@ void BindSolver(nb::module_& module) {
                    [](const SolverPtr& solver) {
                      return NetOf(solver->guard, SessionOf(solver, &solver->solver->session()));
                    })
-      .def_prop_ro("test_nets", &TestNets)
+      .def_prop_ro("test_nets", &TestNets, nb::sig("def test_nets(self) -> list[Net]"))
       .def_prop_ro("iteration", [](const SolverPtr& solver) { return solver->solver->iteration(); })
       .def_prop_ro("rate", [](const SolverPtr& solver) { return solver->solver->rate(); })
       .def_prop_ro(
@@ -234,18 +234,20 @@ void BindSolver(nb::module_& module) {
            [](const SolverPtr& solver, const std::vector<std::string>& paths) {
              Train(solver, [&paths](Solver& of) { of.LoadWeights(paths); });
            })
-      .def("test",
-           [](const SolverPtr& solver, size_t net) {
-             TestReport report;
-             Train(solver, [&](Solver& of) {
-               if (net >= of.test_count()) {
-                 Fail(ErrorCode::kNotFound,
-                      "the run has " + std::to_string(of.test_count()) + " test nets");
-               }
-               report = of.Test(net);
-             });
-             return OutputsOf(report.outputs);
-           })
+      .def(
+          "test",
+          [](const SolverPtr& solver, size_t net) {
+            TestReport report;
+            Train(solver, [&](Solver& of) {
+              if (net >= of.test_count()) {
+                Fail(ErrorCode::kNotFound,
+                     "the run has " + std::to_string(of.test_count()) + " test nets");
+              }
+              report = of.Test(net);
+            });
+            return OutputsOf(report.outputs);
+          },
+          nb::sig("def test(self, net: int) -> dict[str, list[float]]"))
       .def("add_callback", &AddCallback, nb::arg("event"), nb::arg("function"));
 }
 

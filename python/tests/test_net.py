@@ -29,6 +29,13 @@ def test_arrays_are_views_of_the_net():
     assert np.abs(blobs["data"].diff).max() > 0
 
 
+def test_arrays_are_shared_by_dlpack():
+    net, blobs = open_net()
+    shared = np.from_dlpack(blobs["data"].data)
+    shared[...] = 4
+    assert (blobs["data"].data == 4).all()
+
+
 def test_arrays_outlive_their_net():
     net, blobs = open_net()
     array = blobs["data"].data
