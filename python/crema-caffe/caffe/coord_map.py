@@ -118,9 +118,7 @@ def coord_map_from_to(top_from, top_to):
     for blob, to_map in _maps_to_ancestors(top_to):
         if blob in from_maps:
             return compose(to_map, inverse(from_maps[blob]))
-    raise RuntimeError(
-        "Could not compute map between tops; are they connected by spatial layers?"
-    )
+    raise RuntimeError("Could not compute map between tops; are they connected by spatial layers?")
 
 
 def crop(top_from, top_to):

@@ -145,7 +145,7 @@ class Transformer:
         self.raw_scale[in_] = scale
 
     def set_mean(self, in_, mean):
-        """Sets the mean: a value for each channel, or an array, which is resized if it has to be."""
+        """Sets the mean: a value for each channel, or an array, resized if it has to be."""
         self._check_input(in_)
         wanted = tuple(self.inputs[in_][1:])
         if mean.ndim == 1:
