@@ -46,7 +46,9 @@ class Classifier(Net):
 
         oversample: the mean over ten crops (corners, centre, mirrored); else the centre crop.
         """
-        images = np.stack([io.resize_image(image, self.image_dims) for image in inputs])
+        images = np.zeros((len(inputs), *self.image_dims, inputs[0].shape[2]), np.float32)
+        for i, image in enumerate(inputs):
+            images[i] = io.resize_image(image, self.image_dims)
         if oversample:
             crops = io.oversample(images, self.crop_dims)
         else:

@@ -42,13 +42,13 @@ class AxisMismatchException(Exception):
 def conv_params(fn):
     """Returns axis, stride, size of the dilated kernel and padding of a layer with a kernel."""
     params = fn.params.get("convolution_param", fn.params)
-    legacy = {"pad_h", "pad_w", "kernel_h", "kernel_w", "stride_h", "stride_w"}
-    assert not legacy & set(fn.params), "cropping does not support legacy _h/_w params"
 
     def sizes(name, default=None):
         return np.array(params[name] if default is None else params.get(name, default), ndmin=1)
 
     kernel = (sizes("kernel_size") - 1) * sizes("dilation", 1) + 1
+    legacy = {"pad_h", "pad_w", "kernel_h", "kernel_w", "stride_h", "stride_w"}
+    assert not legacy & set(fn.params), "cropping does not support legacy _h/_w params"
     return params.get("axis", 1), sizes("stride", 1), kernel, sizes("pad", 0)
 
 
@@ -101,8 +101,10 @@ def _maps_to_ancestors(top):
         bottoms = blob.fn.inputs[:1] if blob.fn.type_name == "Crop" else blob.fn.inputs
         try:
             for bottom in bottoms:
-                maps[bottom] = compose(maps[blob], coord_map(blob.fn))
-                frontier.append(bottom)
+                bottom_map = compose(maps[blob], coord_map(blob.fn))
+                if bottom not in maps:
+                    maps[bottom] = bottom_map
+                    frontier.append(bottom)
         except UndefinedMapException:
             pass
 
@@ -116,9 +118,7 @@ def coord_map_from_to(top_from, top_to):
     for blob, to_map in _maps_to_ancestors(top_to):
         if blob in from_maps:
             return compose(to_map, inverse(from_maps[blob]))
-    raise RuntimeError(
-        "Could not compute map between tops; are they connected by spatial layers?"
-    )
+    raise RuntimeError("Could not compute map between tops; are they connected by spatial layers?")
 
 
 def crop(top_from, top_to):

@@ -40,7 +40,7 @@ class Detector(Net):
             if filename not in images:
                 images = {filename: io.load_image(filename)}
             crop = self.crop(images[filename], window)
-            inputs.append(self.transformer.preprocess(name, crop))
+            inputs.append(self.transformer.preprocess(name, crop.copy()))
         scores = self.forward_all(**{name: np.stack(inputs)})[self.outputs[0]]
         return [
             {"window": window, "prediction": scores[i], "filename": filename}

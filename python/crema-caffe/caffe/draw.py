@@ -1,11 +1,14 @@
-"""Draws nets by Graphviz: needs pydotplus or pydot, and the program dot."""
+"""Draws nets by Graphviz: graphs need pydotplus or pydot, and drawings the program dot."""
 
 from .proto import caffe_pb2
 
 try:
     import pydotplus as pydot
 except ImportError:
-    import pydot
+    try:
+        import pydot
+    except ImportError:
+        pydot = None
 
 LAYER_STYLE_DEFAULT = {"shape": "record", "fillcolor": "#6495ED", "style": "filled"}
 NEURON_LAYER_STYLE = {"shape": "record", "fillcolor": "#90EE90", "style": "filled"}
@@ -58,7 +61,9 @@ def _kernel_text(layer, separator):
             p.stride[0] if p.stride else 1,
             p.pad[0] if p.pad else 0,
         )
-    return separator.join(("kernel size: %d" % sizes[0], "stride: %d" % sizes[1], "pad: %d" % sizes[2]))
+    return separator.join(
+        f"{name}: {size}" for name, size in zip(("kernel size", "stride", "pad"), sizes)
+    )
 
 
 def get_layer_label(layer, rankdir, display_lrm=False):
@@ -97,6 +102,8 @@ def _is_in_place(layer):
 
 def get_pydot_graph(caffe_net, rankdir, label_edges=True, phase=None, display_lrm=False):
     """Returns the graph of a NetParameter: layers, blobs and edges between them."""
+    if pydot is None:
+        raise ImportError("drawing nets needs pydot: pip install crema-caffe[draw]")
     graph = pydot.Dot(caffe_net.name or "Net", graph_type="digraph", rankdir=rankdir)
     nodes, edges = {}, []
     for layer in caffe_net.layer:
@@ -112,7 +119,7 @@ def get_pydot_graph(caffe_net, rankdir, label_edges=True, phase=None, display_lr
             nodes[bottom + "_blob"] = pydot.Node(bottom, **BLOB_STYLE)
             edges.append((bottom + "_blob", node, '""'))
         for top in layer.top:
-            nodes[top + "_blob"] = pydot.Node(top, **BLOB_STYLE)
+            nodes[top + "_blob"] = pydot.Node(top)  # plain, unless a later layer reads it
             edges.append((node, top + "_blob", get_edge_label(layer) if label_edges else '""'))
     for node in nodes.values():
         graph.add_node(node)

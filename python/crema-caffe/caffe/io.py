@@ -78,6 +78,10 @@ class Transformer:
         if in_ not in self.inputs:
             raise Exception(f"{in_} is not one of the net inputs: {self.inputs}")
 
+    def _steps(self, in_):
+        steps = (self.transpose, self.channel_swap, self.raw_scale, self.mean, self.input_scale)
+        return [step.get(in_) for step in steps]
+
     def preprocess(self, in_, data):
         """Resizes, transposes, swaps channels, scales by raw_scale, subtracts the mean, and scales
         by input_scale: height x width x channels in, channels x height x width out."""
@@ -86,33 +90,35 @@ class Transformer:
         sides = tuple(self.inputs[in_][2:])
         if image.shape[:2] != sides:
             image = resize_image(image, sides)
-        if in_ in self.transpose:
-            image = image.transpose(self.transpose[in_])
-        if in_ in self.channel_swap:
-            image = image[list(self.channel_swap[in_]), :, :]
+        transpose, channel_swap, raw_scale, mean, input_scale = self._steps(in_)
+        if transpose is not None:
+            image = image.transpose(transpose)
+        if channel_swap is not None:
+            image = image[list(channel_swap), :, :]
         # In place, as in pycaffe: an image of float32 that needs no other step changes.
-        if in_ in self.raw_scale:
-            image *= self.raw_scale[in_]
-        if in_ in self.mean:
-            image -= self.mean[in_]
-        if in_ in self.input_scale:
-            image *= self.input_scale[in_]
+        if raw_scale is not None:
+            image *= raw_scale
+        if mean is not None:
+            image -= mean
+        if input_scale is not None:
+            image *= input_scale
         return image
 
     def deprocess(self, in_, data):
         """Undoes preprocess, apart from the size."""
         self._check_input(in_)
         image = data.copy().squeeze()
-        if in_ in self.input_scale:
-            image /= self.input_scale[in_]
-        if in_ in self.mean:
-            image += self.mean[in_]
-        if in_ in self.raw_scale:
-            image /= self.raw_scale[in_]
-        if in_ in self.channel_swap:
-            image = image[np.argsort(self.channel_swap[in_]), :, :]
-        if in_ in self.transpose:
-            image = image.transpose(np.argsort(self.transpose[in_]))
+        transpose, channel_swap, raw_scale, mean, input_scale = self._steps(in_)
+        if input_scale is not None:
+            image /= input_scale
+        if mean is not None:
+            image += mean
+        if raw_scale is not None:
+            image /= raw_scale
+        if channel_swap is not None:
+            image = image[np.argsort(channel_swap), :, :]
+        if transpose is not None:
+            image = image.transpose(np.argsort(transpose))
         return image
 
     def set_transpose(self, in_, order):
@@ -139,7 +145,7 @@ class Transformer:
         self.raw_scale[in_] = scale
 
     def set_mean(self, in_, mean):
-        """Sets the mean: a value for each channel, or an array, which is resized if it has to be."""
+        """Sets the mean: a value for each channel, or an array, resized if it has to be."""
         self._check_input(in_)
         wanted = tuple(self.inputs[in_][1:])
         if mean.ndim == 1:
@@ -177,11 +183,12 @@ def _read_image(filename, color):
         pixels = skimage.io.imread(filename)
     else:
         with Image.open(filename) as image:
-            if image.mode not in ("L", "RGB", "RGBA", "I;16", "I", "F"):
+            is_png = image.format == "PNG"
+            if image.mode not in ("L", "RGB", "RGBA", "I", "F") and image.mode[:4] != "I;16":
                 image = image.convert("RGBA" if "transparency" in image.info else "RGB")
             pixels = np.asarray(image)
-    if pixels.dtype == np.int32:  # 16 bits as Pillow reads some of them
-        pixels = pixels.astype(np.uint16)
+        if is_png and pixels.dtype == np.int32:  # 16 bits, as older Pillows read them
+            pixels = pixels.astype(np.uint16)
     if np.issubdtype(pixels.dtype, np.integer):
         pixels = pixels / float(np.iinfo(pixels.dtype).max)
     if not color and pixels.ndim == 3:
@@ -223,7 +230,7 @@ def _resize_by_centers(image, new_dims, order):
         (np.arange(size) + 0.5) * (image.shape[axis] / size) - 0.5
         for axis, size in enumerate(new_dims)
     ]
-    return _sample(image, *axes, order)
+    return _sample(image.astype(float), *axes, order)
 
 
 def _zoom(image, new_dims, order):
@@ -232,31 +239,47 @@ def _zoom(image, new_dims, order):
         np.arange(size) * ((image.shape[axis] - 1) / max(size - 1, 1))
         for axis, size in enumerate(new_dims)
     ]
-    return _sample(image, *axes, order)
+    zoomed = _sample(image.astype(float), *axes, order)
+    if np.issubdtype(image.dtype, np.integer):
+        zoomed = np.trunc(zoomed + np.copysign(0.5, zoomed))
+    return zoomed
+
+
+def _resize_by_splines(image, new_dims, order):
+    try:
+        from skimage.transform import resize
+    except ImportError:
+        raise ImportError(f"resize_image with order {order} needs scikit-image") from None
+    return resize(image, new_dims, order=order, mode="constant", anti_aliasing=False)
+
+
+def _zoom_by_splines(image, new_dims, order):
+    try:
+        from scipy.ndimage import zoom
+    except ImportError:
+        raise ImportError(f"resize_image with order {order} needs scipy") from None
+    scale = tuple(np.array(new_dims, float) / np.array(image.shape[:2]))
+    return zoom(image, scale + (1,), order=order)
 
 
 def resize_image(im, new_dims, interp_order=1):
     """Returns an image, height x width x channels, in the size new_dims (height, width).
 
-    The order is 0 (nearest) or 1 (bilinear); others need scipy.
+    The order is 0 (nearest) or 1 (bilinear). Others need scikit-image, or scipy unless the image
+    has 1 or 3 channels.
     """
+    in_numpy = interp_order in (0, 1)
     new_dims = tuple(int(size) for size in new_dims)
     if im.shape[-1] in (1, 3):
         low, high = im.min(), im.max()
         if high <= low:
             return np.full(new_dims + im.shape[-1:], low, np.float32)
-        if interp_order in (0, 1):
-            unit = (im - low) / (high - low)
-            resized = _resize_by_centers(unit.astype(float), new_dims, interp_order)
-            return (resized * (high - low) + low).astype(np.float32)
-    elif interp_order in (0, 1):
-        return _zoom(im.astype(float), new_dims, interp_order).astype(np.float32)
-    try:
-        from scipy.ndimage import zoom
-    except ImportError:
-        raise ImportError(f"resize_image with order {interp_order} needs scipy") from None
-    scale = tuple(np.array(new_dims, float) / np.array(im.shape[:2]))
-    return zoom(im, scale + (1,), order=interp_order).astype(np.float32)
+        resize = _resize_by_centers if in_numpy else _resize_by_splines
+        unit = (im - low) / (high - low)
+        resized = resize(unit, new_dims, interp_order) * (high - low) + low
+    else:
+        resized = (_zoom if in_numpy else _zoom_by_splines)(im, new_dims, interp_order)
+    return resized.astype(np.float32)
 
 
 def oversample(images, crop_dims):

@@ -47,7 +47,6 @@ def assign_proto(proto, name, val):
             else:
                 field.append(item)
     elif isinstance(val, dict):
-        field.SetInParent()
         for key, value in val.items():
             assign_proto(field, key, value)
     else:
@@ -129,6 +128,12 @@ class Function:
         assign_proto(layer, name, value)
 
 
+class _NoTop(AttributeError, KeyError):
+    """A net has no top of a name: pycaffe raises KeyError, and hasattr() needs AttributeError."""
+
+    __str__ = AttributeError.__str__
+
+
 class NetSpec:
     """A net whose tops are its attributes; to_proto gives its NetParameter."""
 
@@ -139,15 +144,16 @@ class NetSpec:
         self.tops[name] = value
 
     def __getattr__(self, name):
-        if name not in self.tops:
-            raise AttributeError(f"the net has no top '{name}'")
-        return self.tops[name]
+        tops = self.__dict__.get("tops", {})  # missing while a copy is made
+        if name not in tops:
+            raise _NoTop(f"the net has no top '{name}'")
+        return tops[name]
 
     def __setitem__(self, key, value):
         self.tops[key] = value
 
     def __getitem__(self, item):
-        return self.tops[item]
+        return self.__getattr__(item)
 
     def __delitem__(self, name):
         del self.tops[name]

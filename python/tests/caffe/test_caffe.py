@@ -181,11 +181,12 @@ def test_solvers_train(tmp_path):
 
 
 def test_drawing(tmp_path, files):
-    draw = pytest.importorskip("caffe.draw")
+    pytest.importorskip("pydot")
     from google.protobuf import text_format
 
+    import caffe.draw
     from caffe.proto import caffe_pb2
 
     net = text_format.Merge(open(files[0]).read(), caffe_pb2.NetParameter())
-    graph = draw.get_pydot_graph(net, "LR")
+    graph = caffe.draw.get_pydot_graph(net, "LR")
     assert len(graph.get_nodes()) == 6 and len(graph.get_edges()) == 5

@@ -1,3 +1,5 @@
+import sys
+
 import numpy as np
 import pytest
 
@@ -47,6 +49,36 @@ def test_zoom_is_that_of_scipy():
     np.testing.assert_allclose(caffe.io.resize_image(image, (12, 7)), wanted, atol=1e-6)
 
 
+def test_zoom_rounds_integers():
+    image = np.array([[0, 3]], np.uint8).reshape(1, 2, 1).repeat(4, axis=2)
+    assert caffe.io.resize_image(image, (1, 4))[0, :, 0].tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_other_orders_are_splines(channels):
+    transform = pytest.importorskip("skimage.transform")
+    ndimage = pytest.importorskip("scipy.ndimage")
+    image = picture(9, 11, channels)
+    if channels == 4:
+        wanted = ndimage.zoom(image, (13 / 9, 6 / 11, 1), order=3)
+    else:
+        low, high = image.min(), image.max()
+        unit = (image - low) / (high - low)
+        unit = transform.resize(unit, (13, 6), order=3, mode="constant", anti_aliasing=False)
+        wanted = unit * (high - low) + low
+    np.testing.assert_allclose(caffe.io.resize_image(image, (13, 6), 3), wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "channels, module, package",
+    [(3, "skimage.transform", "scikit-image"), (4, "scipy.ndimage", "scipy")],
+)
+def test_a_missing_package_is_named(channels, module, package, monkeypatch):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=f"order 3 needs {package}"):
+        caffe.io.resize_image(picture(4, 4, channels), (2, 2), 3)
+
+
 def test_a_constant_image_stays_constant():
     assert (caffe.io.resize_image(np.full((3, 3, 3), 0.5, np.float32), (5, 4)) == 0.5).all()
 
@@ -64,6 +96,17 @@ def test_the_transformer_undoes_itself():
         net_input[0], (image[:, :, 2] * 255 - 104) * 0.5, rtol=1e-5, atol=1e-3
     )
     np.testing.assert_allclose(transformer.deprocess("data", net_input), image, atol=1e-5)
+
+
+def test_none_is_no_step_of_the_transformer():
+    transformer = caffe.io.Transformer({"data": (1, 3, 6, 5)})
+    transformer.set_transpose("data", (2, 0, 1))
+    transformer.set_raw_scale("data", None)
+    transformer.set_input_scale("data", None)
+    image = picture(6, 5, 3)
+    net_input = transformer.preprocess("data", image)
+    np.testing.assert_array_equal(net_input, image.transpose(2, 0, 1))
+    np.testing.assert_array_equal(transformer.deprocess("data", net_input), image)
 
 
 @pytest.mark.parametrize(
@@ -124,3 +167,28 @@ def test_images_are_loaded_as_rgb_or_grey(tmp_path):
     np.testing.assert_allclose(grey[0, 0, 0], 0.2125 + 0.2 * 0.0721, atol=1e-6)
     Image.fromarray(np.full((4, 5), 51, np.uint8)).save(path)
     np.testing.assert_allclose(caffe.io.load_image(path)[0, 0], [0.2] * 3, atol=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["1", "P", "LA", "RGBA", "CMYK"])
+def test_images_of_other_modes_are_loaded(mode, tmp_path):
+    Image = pytest.importorskip("PIL.Image")
+    path = str(tmp_path / "a.tiff")
+    Image.new("RGB", (5, 4), (255, 255, 255)).convert(mode).save(path)
+    for color, channels in ((True, 3), (False, 1)):
+        image = caffe.io.load_image(path, color)
+        assert image.shape == (4, 5, channels)
+        np.testing.assert_allclose(image, 1, atol=1e-6)
+
+
+def test_images_of_16_bits_are_loaded(tmp_path):
+    Image = pytest.importorskip("PIL.Image")
+    path = str(tmp_path / "a.png")
+    Image.fromarray(np.full((4, 5), 13107, np.uint16)).save(path)
+    np.testing.assert_allclose(caffe.io.load_image(path, color=False), 0.2, atol=1e-6)
+
+
+def test_a_missing_decoder_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    monkeypatch.setitem(sys.modules, "skimage.io", None)
+    with pytest.raises(ImportError, match="Pillow or scikit-image"):
+        caffe.io.load_image("a.png")

@@ -15,14 +15,20 @@ def _read():
     pool = descriptor_pool.DescriptorPool()
     files = descriptor_pb2.FileDescriptorSet.FromString(data).file
     for file in files:
-        pool.Add(file)
+        pool.AddSerializedFile(file.SerializeToString())
     return pool, pool.FindFileByName(files[-1].name)
 
 
 def _class_of(message, pool):
     if hasattr(message_factory, "GetMessageClass"):
-        return message_factory.GetMessageClass(message)
-    return message_factory.MessageFactory(pool).GetPrototype(message)
+        made = message_factory.GetMessageClass(message)
+    else:
+        made = message_factory.MessageFactory(pool).GetPrototype(message)
+    made.__module__ = __name__  # so that messages can be pickled
+    for nested in message.nested_types:
+        if not hasattr(made, nested.name):
+            setattr(made, nested.name, _class_of(nested, pool))
+    return made
 
 
 _pool, DESCRIPTOR = _read()
