@@ -78,9 +78,9 @@ TEST_F(ServeRepository, TheLogNamesTheFileAndNotItsCopy) {
 TEST_F(ServeRepository, ConnectionsLeaveDescriptorsForTheRest) {
   const auto log = [&](const std::string& limit) {
     return RunProcess({"/bin/sh", "-c",
-                       StrCat("ulimit ", limit, " 256; exec ", Bin("serve"),
-                              " --repository=", folder.File("missing"),
-                              " --max_connections=200 --port=0 --grpc_port=0")})
+                       StrCat("ulimit ", limit, " 256; exec ", Bin("serve"), " --repository=",
+                              folder.File("missing"), " --max_connections=200 --port=0",
+                              server::HasGrpc() ? " --grpc_port=0" : "")})
         .err;
   };
   const char* share = server::HasGrpc() ? "64 of HTTP and as many of gRPC" : "128 are served";

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,15 +36,23 @@ class TokenSet {
 // Tokens that may be replaced during use. Thread safety: any number of threads.
 class SharedTokens {
  public:
-  void Set(TokenSet tokens) { tokens_ = std::make_shared<const TokenSet>(std::move(tokens)); }
-  // Like those of TokenSet.
-  bool empty() const { return tokens_.load()->empty(); }
-  bool Allows(std::string_view authorization) const {
-    return tokens_.load()->Allows(authorization);
+  void Set(TokenSet tokens) {
+    auto set = std::make_shared<const TokenSet>(std::move(tokens));
+    const std::lock_guard lock(mutex_);
+    tokens_.swap(set);
   }
+  // Like those of TokenSet.
+  bool empty() const { return Now()->empty(); }
+  bool Allows(std::string_view authorization) const { return Now()->Allows(authorization); }
 
  private:
-  std::atomic<std::shared_ptr<const TokenSet>> tokens_{std::make_shared<const TokenSet>()};
+  std::shared_ptr<const TokenSet> Now() const {
+    const std::lock_guard lock(mutex_);
+    return tokens_;
+  }
+
+  mutable std::mutex mutex_;  // std::atomic<std::shared_ptr> of libstdc++ 12 has a data race
+  std::shared_ptr<const TokenSet> tokens_ = std::make_shared<const TokenSet>();
 };
 
 // For files that hold tokens and keys: throws kInvalidArgument if any user may read or write the
