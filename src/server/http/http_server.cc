@@ -229,7 +229,7 @@ class HttpServer::Listener {
   }
 
   template <typename Stream>
-  void Begin(Stream&& stream, Place place, Counted open, Lane* lane) {
+  void Begin(Stream stream, Place place, Counted open, Lane* lane) {
     std::make_shared<Connection<Stream>>(std::move(stream), context_, place == Place::kHealth,
                                          std::move(open), Counted(lane->open))
         ->Begin();
