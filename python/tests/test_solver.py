@@ -82,10 +82,15 @@ def test_ctrl_c_stops_after_the_iteration(tmp_path, solver_file):
     text = open(solver_file).read().replace("max_iter: 10", "max_iter: 100000000")
     text = text.replace("test_interval: 5", "test_interval: 100000000").replace("display: 2", "")
     solver = crema.Solver.parse(text)
+    # A program that a shell runs in the background ignores SIGINT.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        solver.solve()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            solver.solve()
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert 0 < solver.iteration < 100000000
 
 
