@@ -2,6 +2,8 @@ import textwrap
 
 import pytest
 
+import crema
+
 NET = textwrap.dedent("""
     name: "small" force_backward: true
     layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 2 dim: 3 } } }
@@ -23,10 +25,17 @@ TRAIN_NET = textwrap.dedent("""
 
 
 @pytest.fixture
-def net_file(tmp_path):
-    path = tmp_path / "net.prototxt"
-    path.write_text(NET)
-    return str(path)
+def write_model(tmp_path):
+    """Returns a function that writes a net and weights, and returns their paths."""
+
+    def write(text):
+        net = tmp_path / "deploy.prototxt"
+        net.write_text(text)
+        weights = str(tmp_path / "w.caffemodel")
+        crema.Net.open(str(net), 1).save(weights)
+        return str(net), weights
+
+    return write
 
 
 @pytest.fixture

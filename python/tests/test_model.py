@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import crema
+from conftest import NET
 
 
 @pytest.fixture
-def model(net_file, tmp_path):
-    weights = str(tmp_path / "w.caffemodel")
-    crema.Net.open(net_file, 1).save(weights)
-    return crema.Model.from_caffe(net_file, [weights], threads=1)
+def model(write_model):
+    net, weights = write_model(NET)
+    return crema.Model.from_caffe(net, [weights], threads=1)
 
 
 def test_runs_arrays(model):

@@ -3,8 +3,6 @@
 from . import io
 from ._caffe import (
     Layer,
-    NCCL,
-    Timer,
     __version__,
     get_solver,
     has_nccl,
@@ -25,12 +23,4 @@ from .classifier import Classifier
 from .detector import Detector
 from .net_spec import NetSpec, layers, params, to_proto
 from .proto.caffe_pb2 import TEST, TRAIN
-from .pycaffe import (
-    AdaDeltaSolver,
-    AdaGradSolver,
-    AdamSolver,
-    Net,
-    NesterovSolver,
-    RMSPropSolver,
-    SGDSolver,
-)
+from .pycaffe import *  # Net, the solvers, NCCL, Timer

@@ -14,12 +14,8 @@ layer { name: "prob" type: "Softmax" bottom: "ip" top: "prob" }
 
 
 @pytest.fixture
-def files(tmp_path):
-    net = tmp_path / "deploy.prototxt"
-    net.write_text(NET)
-    weights = str(tmp_path / "w.caffemodel")
-    caffe.Net(str(net), caffe.TEST).save(weights)
-    return str(net), weights
+def files(write_model):
+    return write_model(NET)
 
 
 def test_nets_are_opened_in_every_form(files):
@@ -98,13 +94,10 @@ def test_the_detector_takes_windows(files, tmp_path):
         caffe.Detector(*files).detect_selective_search([path])
 
 
-def test_the_detector_surrounds_windows_by_context(tmp_path):
-    net = tmp_path / "square.prototxt"
-    net.write_text(NET.replace("dim: 6 dim: 5", "dim: 8 dim: 8"))
-    weights = str(tmp_path / "w.caffemodel")
-    caffe.Net(str(net), caffe.TEST).save(weights)
+def test_the_detector_surrounds_windows_by_context(write_model):
+    files = write_model(NET.replace("dim: 6 dim: 5", "dim: 8 dim: 8"))
     mean = np.array([10.0, 20.0, 30.0], np.float32)
-    detector = caffe.Detector(str(net), weights, mean=mean, context_pad=2)
+    detector = caffe.Detector(*files, mean=mean, context_pad=2)
     image = np.zeros((40, 50, 3), np.float32)
     crop = detector.crop(image, np.array([0, 0, 19, 19]))
     assert crop.shape == (8, 8, 3)

@@ -12,12 +12,8 @@ layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
 
 
 @pytest.fixture
-def files(tmp_path):
-    net = tmp_path / "deploy.prototxt"
-    net.write_text(NET)
-    weights = str(tmp_path / "w.caffemodel")
-    caffe.Net(str(net), caffe.TEST).save(weights)
-    return str(net), weights
+def files(write_model):
+    return write_model(NET)
 
 
 def scores_of(files, crops):
