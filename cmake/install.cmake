@@ -1,6 +1,7 @@
 # The files that `make install` installs:
 #   include/crema/           headers (sources say #include "core/error.h", so this is the include path)
-#   lib/                     libcrema.a, libcrema_proto.a, cmake/Crema/, pkgconfig/crema.pc;
+#   lib/                     libcrema.a and libcrema_proto.a, or libcrema.so; cmake/Crema/,
+#                            pkgconfig/crema.pc;
 #                            libcrema_images.so, libcrema_video.so: loaded when they are needed
 #   include/crema/deploy.h, include/crema/crema.h, lib/libcrema_deploy.so, lib/cmake/CremaDeploy/,
 #                            lib/pkgconfig/crema_deploy.pc: to run models, with nothing else needed
@@ -19,7 +20,8 @@ set(_include ${CMAKE_INSTALL_INCLUDEDIR}/crema)
 set(_package ${CMAKE_INSTALL_LIBDIR}/cmake/Crema)
 set(_share ${CMAKE_INSTALL_DATADIR}/crema)
 
-install(TARGETS crema crema_proto EXPORT CremaTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS crema crema_proto EXPORT CremaTargets
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(CREMA_MODULES)
   install(TARGETS ${CREMA_MODULES} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
@@ -64,9 +66,12 @@ write_basic_package_version_file(
 install(FILES ${PROJECT_BINARY_DIR}/CremaDeployConfig.cmake
               ${PROJECT_BINARY_DIR}/CremaDeployConfigVersion.cmake DESTINATION ${_deploy_package})
 
-# For pkg-config: libraries with a .pc file are required, the others are named. Only a static
-# library exists, so nothing is private.
+# For pkg-config: libraries with a .pc file are required, the others are named. Nothing is private,
+# as a static library needs all of them.
 set(CREMA_PC_LIBS "-llmdb -lpthread")
+if(NOT CREMA_SHARED)
+  string(PREPEND CREMA_PC_LIBS "-lcrema_proto ")
+endif()
 if(CREMA_OPENMP)
   string(APPEND CREMA_PC_LIBS " ${OpenMP_CXX_FLAGS}")
 endif()
