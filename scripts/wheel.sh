@@ -18,6 +18,7 @@ rm -f "$work"/*.whl "$wheels"/*.whl
   -C build-dir="$work" ${CREMA_WHEEL_FLAGS:+-C cmake.args="$CREMA_WHEEL_FLAGS"} .
 # The libraries come into the wheel. Decoders of OpenCV bring half a desktop with them, so they are
 # loaded from the machine, where they are; JPEG needs none of them.
-auditwheel repair --wheel-dir "$wheels" "$work"/crema-*.whl
+auditwheel repair --zip-compression-level 9 --exclude 'libopencv_imgcodecs.*' \
+  --exclude 'libopencv_videoio.*' --wheel-dir "$wheels" "$work"/crema-*.whl
 "$tools/bin/python" -m build --wheel --no-isolation --outdir "$wheels" python/crema-caffe
 ls -l "$wheels"
