@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
-from pathlib import Path
 
 from . import _core
 from ._core import LayerType, SchemaField, did_you_mean
@@ -11,7 +11,8 @@ from ._core import LayerType, SchemaField, did_you_mean
 
 @cache
 def _messages() -> dict[str, dict[str, SchemaField]]:
-    schema = _core.read_schema(Path(__file__).with_name("crema.desc").read_bytes())
+    with open(os.path.join(os.path.dirname(__file__), "crema.desc"), "rb") as file:
+        schema = _core.read_schema(file.read())
     return {name: {field.name: field for field in fields} for name, fields in schema.items()}
 
 

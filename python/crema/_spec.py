@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex
 
 from ._core import Net, did_you_mean
 from ._schema import fields_of, keywords_of, layer_type
@@ -159,24 +158,26 @@ class LayerSpec(Function):
         self.top_names = list(names) if isinstance(names, (list, tuple)) else [names]
         ntop = 1 if _within(layer.outputs, 1) else layer.outputs[0]
         if layer.outputs_equal_inputs:
-            ntop = len(inputs)
+            ntop = max(1, len(inputs))
         ntop = params.get("ntop", len(self.top_names) or ntop)
         in_place = params.get("in_place", False)
-        if not isinstance(ntop, int) or not isinstance(in_place, bool):
+        if not isinstance(ntop, SupportsIndex) or not isinstance(in_place, bool):
             raise TypeError(f"{type_name}: ntop takes a whole number, and in_place True or False")
+        if not _within(layer.outputs, ntop):
+            raise ValueError(f"{type_name} has {_count(layer.outputs, 'top')}; ntop is {ntop}")
+        if self.top_names and in_place:
+            raise ValueError(f"{type_name} is in place: its tops have the names of its bottoms")
+        if self.top_names and len(self.top_names) != ntop:
+            raise ValueError(f"{type_name}: top has {len(self.top_names)} of {ntop} names")
+        super().__init__(type_name, inputs, {**params, "ntop": ntop})
+        self.text(PlacedLayer(self, "", [], self.top_names))  # raises if a field is wrong
         if not _within(layer.inputs, len(inputs)):
             wanted = _count(layer.inputs, "bottom")
             raise TypeError(f"{type_name} takes {wanted}, not {len(inputs)}")
-        if not _within(layer.outputs, ntop):
-            raise ValueError(f"{type_name} has {_count(layer.outputs, 'top')}; ntop is {ntop}")
         if layer.outputs_equal_inputs and ntop != len(inputs):
             raise ValueError(f"{type_name} has a top for each bottom; ntop is {ntop}")
         if in_place and ntop != len(inputs):
             raise ValueError(f"{type_name} is in place only with as many tops as bottoms")
-        if self.top_names and (in_place or len(self.top_names) != ntop):
-            raise ValueError(f"{type_name}: `top` has {len(self.top_names)} names for {ntop} tops")
-        super().__init__(type_name, inputs, {**params, "ntop": ntop})
-        self.text(PlacedLayer(self, "", [], self.top_names))  # raises if a field is wrong
 
     def text(self, placed: PlacedLayer) -> str:
         """Returns the layer as text. Raises TypeError or ValueError for a wrong field."""
@@ -248,6 +249,8 @@ class NetSpec(Tops):
         self[name] = value
 
     def __setitem__(self, name: str, value: Top | LayerSpec) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a top is a string, not {name!r}")
         if isinstance(value, tuple):
             raise TypeError(f"'{name}' is one top, not {len(value)}: write n.a, n.b = ...")
         if not isinstance(value, (Top, LayerSpec)):
@@ -259,7 +262,9 @@ class NetSpec(Tops):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the text to a file."""
-        Path(path).write_text(str(self), encoding="utf-8")
+        text = str(self)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
 
     def to_net(
         self, phase: Literal["TRAIN", "TEST", 0, 1], threads: int = 0, seed: int = 1

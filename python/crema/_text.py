@@ -51,52 +51,63 @@ def _number(field: SchemaField, value: Any) -> str:
     return str(number)
 
 
+_NOUNS = {"bool": "True or False", "float": "a number", "double": "a number"}
+_NOUNS |= {"string": "a string", "bytes": "bytes"} | dict.fromkeys(_RANGES, "a whole number")
+
+
 def _noun(field: SchemaField) -> str:
     if field.values:
         return "one of " + ", ".join(name for name, _ in field.values)
-    nouns = {"bool": "True or False", "float": "a number", "double": "a number"}
-    nouns |= {"string": "a string", "bytes": "bytes"} | dict.fromkeys(_RANGES, "a whole number")
-    return "a dict" if field.is_message else nouns[field.type]
+    return "a dict" if field.is_message else _NOUNS[field.type]
+
+
+def _wrong(field: SchemaField, value: Any, place: str) -> TypeError:
+    return TypeError(f"{place} takes {_noun(field)}, not {reprlib.repr(value)}")
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _enum(field: SchemaField, value: Any, place: str) -> str:
+    if isinstance(value, str):
+        names = [name for name, _ in field.values]
+        if value not in names:
+            hint = f"{did_you_mean(value, names)}; it takes {_noun(field)}"
+            raise ValueError(f"{place} has no value '{value}'{hint}")
+        return value
+    if not _is_whole(value):
+        raise _wrong(field, value, place)
+    for name, number in field.values:
+        if value == number:
+            return name
+    raise ValueError(str(_wrong(field, value, place)))
 
 
 def _scalar(field: SchemaField, value: Any, place: str) -> str:
-    """Returns the text of a value that is no message."""
-    wrong = TypeError(f"{place} takes {_noun(field)}, not {reprlib.repr(value)}")
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    if field.values:
-        names = [name for name, number in field.values if value == name]
-        if is_number:
-            names = [name for name, number in field.values if value == number]
-        if names:
-            return names[0]
-        if isinstance(value, str):
-            hint = did_you_mean(value, [name for name, _ in field.values])
-            raise ValueError(f"{place} has no value '{value}'{hint}; it takes {_noun(field)}")
-        raise ValueError(str(wrong)) if is_number else wrong
-    if field.type == "bool":
-        if isinstance(value, bool) or (is_number and value in (0, 1)):
-            return "true" if value else "false"
-        raise wrong
-    if field.type == "string":
-        if isinstance(value, os.PathLike):
-            value = os.fspath(value)
-        if not isinstance(value, str):
-            raise wrong
-        if re.search("[\ud800-\udfff]", value):
-            raise ValueError(f"{place} takes Unicode, not {value!r}")
-        return _quoted(value)
-    if field.type == "bytes":
-        if not isinstance(value, bytes):
-            raise wrong
+    """Returns the text of a value that is neither a message nor an enum."""
+    if field.type == "bool" and (isinstance(value, bool) or _is_whole(value) and value in (0, 1)):
+        return "true" if value else "false"
+    if field.type == "bytes" and isinstance(value, bytes):
         return '"' + "".join(f"\\{byte:03o}" for byte in value) + '"'
-    try:
-        return _number(field, value)
-    except OverflowError:
-        raise ValueError(f"{place} takes numbers of type {field.type}, not {value!r}") from None
-    except TypeError:
-        raise wrong from None
-    except ValueError as error:
-        raise ValueError(f"{place} takes {_noun(field)} from {error}, not {value!r}") from None
+    if field.type == "string":
+        text = os.fspath(value) if isinstance(value, os.PathLike) else value
+        if isinstance(text, str):
+            if re.search("[\ud800-\udfff]", text):
+                raise ValueError(f"{place} takes Unicode, not {text!r}")
+            return _quoted(text)
+    if _NOUNS[field.type].endswith("number"):
+        try:
+            return _number(field, value)
+        except OverflowError:
+            text = f"{place} takes numbers of type {field.type}, not {value!r}"
+            raise ValueError(text) from None
+        except ValueError as error:
+            text = f"{place} takes {_noun(field)} from {error}, not {value!r}"
+            raise ValueError(text) from None
+        except TypeError:
+            pass
+    raise _wrong(field, value, place)
 
 
 def text_of(message: str, values: Mapping[str, Any], owner: str, path: str = "") -> Iterator[str]:
@@ -123,10 +134,11 @@ def text_of(message: str, values: Mapping[str, Any], owner: str, path: str = "")
             if is_list:
                 place = f"{owner}: {path}{name}[{index}]"
             if not field.is_message:
-                yield f"{name}: {_scalar(field, item, place)}"
+                write = _enum if field.values else _scalar
+                yield f"{name}: {write(field, item, place)}"
                 continue
             if not isinstance(item, Mapping):
-                raise TypeError(f"{place} takes a dict, not {reprlib.repr(item)}")
+                raise _wrong(field, item, place)
             yield name + " {"
             for line in text_of(field.type, item, owner, place[len(owner) + 2 :] + "."):
                 yield "  " + line

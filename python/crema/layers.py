@@ -13,6 +13,7 @@ messages are dicts, repeated fields lists (or a single value), enums names. Besi
 from __future__ import annotations
 
 from collections.abc import Callable
+from keyword import iskeyword
 from typing import TYPE_CHECKING, Any
 
 from . import _core
@@ -21,6 +22,10 @@ from ._spec import LayerSpec, Top
 
 if TYPE_CHECKING:
     from inspect import Signature
+    from typing import TypedDict
+
+    class NetFields(TypedDict, total=False):
+        """The fields of a net; layers.pyi, which the build makes, has them and all types."""
 
 
 class _Text:
@@ -36,7 +41,8 @@ class _Text:
 def _signature(name: str) -> Signature:
     from inspect import Parameter, Signature
 
-    own = [field for message, field in keywords_of(name).values() if message is not None]
+    fields = [field for message, field in keywords_of(name).values() if message is not None]
+    own = [field for field in fields if not iskeyword(field.name)]  # lambda
     shown = [
         Parameter(field.name, Parameter.KEYWORD_ONLY, default=_Text(field.default or "unset"))
         for field in own
@@ -66,7 +72,8 @@ def __getattr__(name: str) -> Callable[..., Any]:
     make.__name__ = make.__qualname__ = name
     make.__doc__ = _documentation(name)
     make.__dict__["__signature__"] = _signature(name)
-    return globals().setdefault(name, make)
+    globals()[name] = make
+    return make
 
 
 def __dir__() -> list[str]:
