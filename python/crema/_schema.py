@@ -68,5 +68,7 @@ def describe(layer: LayerType) -> str:
         parts.append("\n".join("    " + line for line in layer.formula.splitlines()))
     for title, docs in (("Bottoms", layer.input_docs), ("Tops", layer.output_docs)):
         if docs:
-            parts.append("\n".join([title + ":", *(f"    {n}. {d}" for n, d in enumerate(docs, 1))]))
+            parts.append(
+                "\n".join([title + ":", *(f"    {n}. {d}" for n, d in enumerate(docs, 1))])
+            )
     return "\n\n".join(parts)

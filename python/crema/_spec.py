@@ -138,6 +138,9 @@ class Tops:
     def __delattr__(self, name: str) -> None:
         del self.tops[name]
 
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.tops]
+
 
 def _count(limits: tuple[int, int], noun: str) -> str:
     low, high = limits
@@ -266,9 +269,7 @@ class NetSpec(Tops):
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
 
-    def to_net(
-        self, phase: Literal["TRAIN", "TEST", 0, 1], threads: int = 0, seed: int = 1
-    ) -> Net:
+    def to_net(self, phase: Literal["TRAIN", "TEST", 0, 1], threads: int = 0, seed: int = 1) -> Net:
         """Opens the net, without a file. Raises crema.Error with what is wrong in its text."""
         number = {"TRAIN": 0, "TEST": 1}.get(str(phase), phase)
         if number not in (0, 1):

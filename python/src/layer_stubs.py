@@ -95,7 +95,9 @@ def signatures(layer: LayerType) -> Iterator[tuple[str, str, str]]:
     low, high = layer.outputs
     default = 1 if low <= 1 <= high else low
     for count in range(low, min(high, MANY) + 1):
-        result = ["LayerSpec", "Top"][count] if count < 2 else f"tuple[{', '.join(['Top'] * count)}]"
+        result = (
+            ["LayerSpec", "Top"][count] if count < 2 else f"tuple[{', '.join(['Top'] * count)}]"
+        )
         yield text, f"Literal[{count}]" + (f" = {count}" if count == default else ""), result
     if high > MANY:
         yield text, "int", "tuple[Top, ...] | Any"

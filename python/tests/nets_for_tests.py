@@ -85,9 +85,7 @@ def googlenet(n, L):
     )
     norm = dict(local_size=5, alpha=0.0001, beta=0.75)
     pool = dict(pool="MAX", kernel_size=3, stride=2)
-    x = conv_relu(
-        n, L, n.data, "conv1/", "7x7_s2", num_output=64, kernel_size=7, pad=3, stride=2
-    )
+    x = conv_relu(n, L, n.data, "conv1/", "7x7_s2", num_output=64, kernel_size=7, pad=3, stride=2)
     n["pool1/3x3_s2"] = L.Pooling(x, **pool)
     x = n["pool1/norm1"] = L.LRN(n["pool1/3x3_s2"], **norm)
     x = conv_relu(n, L, x, "conv2/", "3x3_reduce", num_output=64, kernel_size=1)

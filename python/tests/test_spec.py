@@ -44,7 +44,9 @@ def test_layers_are_named_by_attributes():
     n.relu = L.ReLU(n.ip, in_place=True)
     n["a/b"] = L.SoftmaxWithLoss(n.relu, n.label, loss_weight=0.5, include=[dict(phase="TRAIN")])
     n.unused = L.Silence(n.label)
-    assert str(n) == inspect.cleandoc("""
+    assert (
+        str(n)
+        == inspect.cleandoc("""
         name: "small"
         force_backward: true
         layer {
@@ -97,7 +99,9 @@ def test_layers_are_named_by_attributes():
           type: "Silence"
           bottom: "label"
         }
-    """) + "\n"
+    """)
+        + "\n"
+    )
 
 
 def test_layers_without_a_name_get_one_that_is_free():
@@ -173,6 +177,40 @@ def test_nets_are_saved_and_opened(tmp_path):
     assert raised.value.layer == "z"
 
 
+def test_nets_with_python_layers_run():
+    n = crema.NetSpec()
+    n.x = L.Input(shape=dict(dim=[2, 3]))
+    n.y = L.Python(n.x, module="layers_for_tests", layer="Times", param_str="10")
+    net = n.to_net("TEST")
+    blobs = dict(zip(net.blob_names, net.blob_list()))
+    blobs["x"].data[...] = 3
+    net.forward(0, 1)
+    assert (blobs["y"].data == 30).all()
+
+
+def test_nets_are_trained(tmp_path):
+    n = crema.NetSpec()
+    filler = [dict(type="gaussian", std=1), dict(type="constant")]
+    shape = [dict(dim=[8, 5]), dict(dim=[8])]
+    n.data, n.label = L.DummyData(shape=shape, data_filler=filler, ntop=2)
+    x = n.data
+    for outputs in (6, 4):  # both branches of each layer share their weights
+        fields = dict(num_output=outputs, weight_filler=dict(type="xavier"), bias_term=False)
+        shared = [L.InnerProduct(x, param=dict(name=f"w{outputs}"), **fields) for _ in range(2)]
+        x = n[f"sum{outputs}"] = L.Eltwise(*shared)
+    n.loss = L.SoftmaxWithLoss(x, n.label)
+    n.save(tmp_path / "net.prototxt")
+    solver = crema.Solver.parse(
+        f'net: "{tmp_path}/net.prototxt" base_lr: 0.1 lr_policy: "fixed" max_iter: 3 '
+        f'snapshot_prefix: "{tmp_path}/s" snapshot_after_train: false'
+    )
+    blobs = {layer.name: layer.blobs for layer in solver.net.layer_list()}
+    before = blobs["InnerProduct1"][0].data.copy()
+    solver.step(3)
+    one, other = (blobs[name][0].data for name in ("InnerProduct1", "InnerProduct2"))
+    assert (one == other).all() and not (one == before).all()
+
+
 # Values.
 
 
@@ -225,7 +263,9 @@ def test_numbers_are_read_as_they_were_written():
     n = net_of(L.Input(shape=dict(dim=whole)), L.Parameter(blobs=dict(data=floats)))
     read = parsed(n).layer
     assert list(read[0].input_param.shape[0].dim) == whole
-    assert list(read[1].blobs[0].data) == [struct.unpack("f", struct.pack("f", v))[0] for v in floats]
+    assert list(read[1].blobs[0].data) == [
+        struct.unpack("f", struct.pack("f", v))[0] for v in floats
+    ]
     doubles = [struct.unpack("d", draw.randbytes(8))[0] for _ in range(2000)]
     doubles = [value for value in doubles if value == value] + [0.1, 5e-324]
     n = net_of(L.Parameter(blobs=dict(double_data=doubles)))
@@ -298,9 +338,10 @@ WRONG = {
     ),
     "ReLU: name takes Unicode, not '\\udc80'": (ValueError, lambda: L.ReLU(x, name="\udc80")),
     "Data: source takes a string, not b'a'": (TypeError, lambda: L.Data(source=b"a")),
-    "Pooling: pool has no value 'MXA' (did you mean 'MAX'?); it takes one of MAX, AVE, STOCHASTIC": (
+    "Eltwise: operation has no value 'SUMM' (did you mean 'SUM'?)"
+    "; it takes one of PROD, SUM, MAX": (
         ValueError,
-        lambda: L.Pooling(x, pool="MXA"),
+        lambda: L.Eltwise(x, y, operation="SUMM"),
     ),
     "Pooling: pool takes one of MAX, AVE, STOCHASTIC, not 1.5": (
         TypeError,
@@ -365,9 +406,9 @@ WRONG = {
         TypeError,
         lambda: crema.NetSpec(layer=[]),
     ),
-    "NetSpec: state.phase has no value 'TSET' (did you mean 'TEST'?); it takes one of TRAIN, TEST": (
+    "NetSpec: state.phase has no value 'Q'; it takes one of TRAIN, TEST": (
         ValueError,
-        lambda: crema.NetSpec(state=dict(phase="TSET")),
+        lambda: crema.NetSpec(state=dict(phase="Q")),
     ),
     "phase must be 'TRAIN' (0) or 'TEST' (1), not 'x'": (
         ValueError,
@@ -402,6 +443,7 @@ def test_attributes_are_tops():
         with pytest.raises(error, match="no top 'dta' .did you mean 'data'"):
             n.dta
     assert not hasattr(n, "label")
+    assert {"data", "save"} <= set(dir(n))
 
 
 def test_any_value_is_an_error_of_python():
@@ -420,6 +462,14 @@ def test_any_value_is_an_error_of_python():
         else:
             str(net_of(*(made if isinstance(made, tuple) else [made])))
     assert 0 < refused < 3000
+
+
+def test_the_schema_is_checked():
+    for junk in (b"", b"junk"):
+        with pytest.raises(crema.Error, match="crema.desc has no schema"):
+            crema._core.read_schema(junk)
+    with pytest.raises(AttributeError, match="no layer type 'A'"):
+        _schema.layer_type("A")
 
 
 # All types.
@@ -564,3 +614,10 @@ def rebuilt(read):
 def test_reference_nets_are_rebuilt(path):
     read = read_model(path)
     assert parsed(rebuilt(read)) == read
+
+
+@pytest.mark.parametrize("name", ["lenet", "cifar10_full", "squeezenet_v1.1"])
+def test_rebuilt_nets_are_planned_alike(name):
+    path = MODELS / name / "deploy.prototxt"
+    net = rebuilt(read_model(path)).to_net("TEST")
+    assert net.to_text() == crema.Net.open(str(path), 1).to_text()
