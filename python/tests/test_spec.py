@@ -17,13 +17,19 @@ from crema import layers as L
 MODELS = pathlib.Path(__file__).parents[2] / "models"
 
 
+def pycaffe():
+    pytest.importorskip("google.protobuf", reason="protobuf is not installed")
+    import caffe
+
+    return caffe
+
+
 def parsed(text):
     """Returns the NetParameter of a text, read by protobuf."""
-    pytest.importorskip("google.protobuf", reason="protobuf is not installed")
-    from caffe.proto import caffe_pb2
+    net = pycaffe().proto.caffe_pb2.NetParameter()
     from google.protobuf import text_format
 
-    return text_format.Parse(str(text), caffe_pb2.NetParameter())
+    return text_format.Parse(str(text), net)
 
 
 def net_of(*tops):
@@ -503,7 +509,7 @@ def value_of(field, depth=0):
 
 @pytest.mark.parametrize("name", crema.layer_types())
 def test_every_field_of_every_type_is_written(name):
-    caffe = pytest.importorskip("caffe", reason="protobuf is not installed")
+    caffe = pycaffe()
     layer = _schema.layer_type(name)
     fields, nested = {}, {}
     for field, (message, described) in _schema.keywords_of(name).items():
@@ -536,7 +542,7 @@ def test_every_field_of_every_type_is_written(name):
 
 @pytest.mark.parametrize("name", ["lenet", "googlenet"])
 def test_caffe_writes_the_same_net(name):
-    caffe = pytest.importorskip("caffe", reason="protobuf is not installed")
+    caffe = pycaffe()
     make = getattr(nets_for_tests, name)
     ours, theirs = crema.NetSpec(), caffe.NetSpec()
     make(ours, L)
