@@ -1,8 +1,9 @@
 """Crema: networks in the Caffe tradition, from Python."""
 
-from . import _core
+from . import _core, layers
 from ._core import Blob, Model, Net, Solver, layer_types, set_log_level
 from ._errors import Error
+from ._spec import NetSpec, Top
 
 __version__: str = _core.__dict__["__version__"]
 
@@ -11,8 +12,11 @@ __all__ = [
     "Error",
     "Model",
     "Net",
+    "NetSpec",
     "Solver",
+    "Top",
     "__version__",
     "layer_types",
+    "layers",
     "set_log_level",
 ]

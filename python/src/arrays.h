@@ -73,6 +73,7 @@ void BindBlobs(nb::module_& module);
 void BindErrors(nb::module_& module);
 void BindModel(nb::module_& module);
 void BindNet(nb::module_& module);
+void BindSchema(nb::module_& module);
 void BindSolver(nb::module_& module);
 
 }  // namespace crema::python
