@@ -1,8 +1,13 @@
 """Crema: networks in the Caffe tradition, from Python."""
 
+import typing
+
 from . import _core
 from ._core import Blob, Model, Net, Solver, layer_types, set_log_level
 from ._errors import Error
+
+if typing.TYPE_CHECKING:
+    from . import data as data
 
 __version__: str = _core.__dict__["__version__"]
 
@@ -13,6 +18,16 @@ __all__ = [
     "Net",
     "Solver",
     "__version__",
+    "data",
     "layer_types",
     "set_log_level",
 ]
+
+
+def __getattr__(name: str) -> typing.Any:
+    """Imports parts of the package that need NumPy when they are first used."""
+    if name == "data":
+        import importlib
+
+        return importlib.import_module("crema.data")
+    raise AttributeError(f"module 'crema' has no attribute {name!r}")

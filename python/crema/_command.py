@@ -4,7 +4,7 @@ import os
 import sys
 
 
-def main():
+def main() -> None:
     front = os.path.join(os.path.dirname(__file__), "bin", "crema")
     if not os.path.exists(front):
         sys.exit("crema: this package was built without the commands")
