@@ -30,6 +30,7 @@ class Pump:
         self.changed = threading.Condition()
         self.batch: Arrays | None = None
         self.error: BaseException | None = None
+        self.failed = False
         self.closed = False
         self.thread = threading.Thread(target=self._run, name="crema data", daemon=True)
         self.thread.start()
@@ -69,8 +70,13 @@ class Pump:
                 self.changed.wait()
             if self.batch is not None:
                 return self.batch
-            assert self.error is not None
-            raise self.error
+            self.failed = True
+            error, self.error = self.error, None  # its traceback refers to the feed
+            assert error is not None
+        try:
+            raise error
+        finally:
+            del error
 
     def release(self) -> None:
         with self.changed:
@@ -80,7 +86,7 @@ class Pump:
 
     def serves(self, position: int, seed: int) -> bool:
         same = (self.position, self.seed, self.process) == (position, seed, os.getpid())
-        return same and self.error is None
+        return same and not self.failed
 
     def close(self, timeout: float | None = None) -> None:
         if self.process != os.getpid():

@@ -244,13 +244,11 @@ int TraverseNet(PyObject* self, visitproc visit, void* arg) {
        {&all.before_forward, &all.after_forward, &all.before_backward, &all.after_backward}) {
     for (const nb::object& callback : *list) Py_VISIT(callback.ptr());
   }
-  if (const auto& feed = nb::inst_ptr<Net>(self)->feed) Py_VISIT(feed->object.ptr());
   return 0;
 }
 
 int ClearNet(PyObject* self) {
   nb::inst_ptr<Net>(self)->callbacks = {};
-  if (const auto& feed = nb::inst_ptr<Net>(self)->feed) feed->object = nb::none();
   return 0;
 }
 

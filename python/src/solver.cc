@@ -223,7 +223,6 @@ int TraverseSolver(PyObject* self, visitproc visit, void* arg) {
   for (const auto& [name, functions] : nb::inst_ptr<PySolver>(self)->callbacks.Lists()) {
     for (const nb::object& function : *functions) Py_VISIT(function.ptr());
   }
-  for (const auto& feed : nb::inst_ptr<PySolver>(self)->feeds) Py_VISIT(feed->object.ptr());
   return 0;
 }
 
@@ -231,7 +230,6 @@ int ClearSolver(PyObject* self) {
   for (const auto& [name, functions] : nb::inst_ptr<PySolver>(self)->callbacks.Lists()) {
     functions->clear();
   }
-  for (const auto& feed : nb::inst_ptr<PySolver>(self)->feeds) feed->object = nb::none();
   return 0;
 }
 
