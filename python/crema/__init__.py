@@ -1,9 +1,14 @@
 """Crema: networks in the Caffe tradition, from Python."""
 
+import typing
+
 from . import _core, layers
 from ._core import Blob, Model, Net, Solver, layer_types, set_log_level
 from ._errors import Error
 from ._spec import NetSpec, Top
+
+if typing.TYPE_CHECKING:
+    from . import data as data
 
 __version__: str = _core.__dict__["__version__"]
 
@@ -16,7 +21,17 @@ __all__ = [
     "Solver",
     "Top",
     "__version__",
+    "data",
     "layer_types",
     "layers",
     "set_log_level",
 ]
+
+
+def __getattr__(name: str) -> typing.Any:
+    """Imports parts of the package that need NumPy when they are first used."""
+    if name == "data":
+        import importlib
+
+        return importlib.import_module("crema.data")
+    raise AttributeError(f"module 'crema' has no attribute {name!r}")

@@ -15,3 +15,12 @@ class Error(RuntimeError):
     column: int | None
     layer: str | None
     problems: list[Error]
+
+
+def make_error(code: str, message: str) -> Error:
+    """Returns an Error of this package's own Python code."""
+    error = Error(message)
+    error.code = code
+    error.file = error.line = error.column = error.layer = None
+    error.problems = [error]
+    return error

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "feed.h"
 #include "python_layer.h"
 
 namespace crema::python {
@@ -63,7 +64,13 @@ Shape ShapeOf(const nb::args& sizes) {
 
 const Registry& Layers() {
   static const Registry registry = [] {
-    Registry all = BuiltinRegistry();
+    const Registry builtin = BuiltinRegistry();
+    Registry all;
+    for (const std::string& name : builtin.Names()) {
+      LayerType type = *builtin.Find(name);
+      if (name == "Input") LetInputReadFeeds(&type);
+      all.Add(std::move(type));
+    }
     RegisterPythonLayer(all);
     return all;
   }();

@@ -74,8 +74,20 @@ struct NetLayer {
   const PlannedLayer& Planned() const { return net->net->layers()[index]; }
 };
 
-NetPtr Open(NetFile file, InteractiveOptions options) {
+NetState StateOf(const NetParameter& net, const InteractiveOptions& options) {
+  NetState state = net.state();
+  state.set_phase(options.phase);
+  state.set_level(options.level);
+  for (const std::string& stage : options.stages) state.add_stage(stage);
+  return state;
+}
+
+NetPtr Open(NetFile file, InteractiveOptions options, const nb::object& data) {
   auto net = std::make_shared<Net>();
+  if (!data.is_none()) {
+    const nb::gil_scoped_acquire gil;
+    net->feed = FeedNet(data, StateOf(file.net, options), false, &file);
+  }
   net->guard = std::make_shared<Guard>();
   options.log = &Log();
   const std::vector<std::string> weights = std::exchange(options.weights, {});
@@ -87,20 +99,22 @@ NetPtr Open(NetFile file, InteractiveOptions options) {
 }
 
 NetPtr OpenFile(const std::string& path, int phase, int level, std::vector<std::string> stages,
-                std::vector<std::string> weights, int threads, uint64_t seed) {
+                std::vector<std::string> weights, int threads, uint64_t seed, nb::object data) {
   const nb::gil_scoped_release released;
-  return Open(ReadNet(path), {.phase = phase == 0 ? TRAIN : TEST,
-                              .level = level,
-                              .stages = std::move(stages),
-                              .weights = std::move(weights),
-                              .threads = threads,
-                              .seed = seed});
+  return Open(ReadNet(path),
+              {.phase = phase == 0 ? TRAIN : TEST,
+               .level = level,
+               .stages = std::move(stages),
+               .weights = std::move(weights),
+               .threads = threads,
+               .seed = seed},
+              data);
 }
 
-NetPtr OpenText(const std::string& text, int phase, int threads, uint64_t seed) {
+NetPtr OpenText(const std::string& text, int phase, int threads, uint64_t seed, nb::object data) {
   const nb::gil_scoped_release released;
   return Open(ParseNet(text, "<text>"),
-              {.phase = phase == 0 ? TRAIN : TEST, .threads = threads, .seed = seed});
+              {.phase = phase == 0 ? TRAIN : TEST, .threads = threads, .seed = seed}, data);
 }
 
 void Call(const std::vector<nb::object>& callbacks, size_t layer) {
@@ -292,9 +306,11 @@ void BindNet(nb::module_& module) {
       .def_static("open", &OpenFile, nb::arg("path"), nb::arg("phase"), nb::arg("level") = 0,
                   nb::arg("stages") = std::vector<std::string>(),
                   nb::arg("weights") = std::vector<std::string>(), nb::arg("threads") = 0,
-                  nb::arg("seed") = 1)
+                  nb::arg("seed") = 1, nb::arg("data") = nb::none(),
+                  "Opens the net of a file. `data` (crema.data) feeds it: each forward pass takes "
+                  "the next batch.")
       .def_static("parse", &OpenText, nb::arg("text"), nb::arg("phase"), nb::arg("threads") = 0,
-                  nb::arg("seed") = 1)
+                  nb::arg("seed") = 1, nb::arg("data") = nb::none(), "The same for a text.")
       .def_prop_ro("name", [](const NetPtr& net) { return net->net->name(); })
       .def_prop_ro("blob_names", [](const NetPtr& net) { return net->net->blobs(); })
       .def_prop_ro("layer_names", &LayerNames)

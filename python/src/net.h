@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "arrays.h"
+#include "feed.h"
 #include "python_layer.h"
 #include "runtime/interactive_net.h"
 
@@ -23,6 +24,7 @@ struct NetCallbacks {
 struct Net {
   std::shared_ptr<Guard> guard;  // shared by the nets of a solver
   std::shared_ptr<PythonObjects> objects = std::make_shared<PythonObjects>();
+  std::shared_ptr<Feed> feed;  // null: the program sets the inputs
   std::unique_ptr<InteractiveNet> net;
   std::vector<nb::object> arrays;  // that a MemoryData layer reads
   NetCallbacks callbacks;

@@ -231,6 +231,8 @@ RunningNet::RunningNet(std::shared_ptr<const void> owner)
 
 RunningNet::~RunningNet() { running_net = std::move(before_); }
 
+std::shared_ptr<const void> OwnerOfRunningNet() { return running_net; }
+
 bool PrepareSources(const Plan& plan) {
   bool grows = false;
   for (const PlannedLayer& layer : plan.layers) {

@@ -84,6 +84,9 @@ class RunningNet {
   std::shared_ptr<const void> before_;
 };
 
+// Returns the owner of the net that this thread runs.
+std::shared_ptr<const void> OwnerOfRunningNet();
+
 // Calls reshape of the Python layers without bottoms, before a pass. Returns true if one of them
 // needs more memory than planned. Requires the GIL.
 bool PrepareSources(const Plan& plan);

@@ -10,7 +10,9 @@
 
 #include "arrays.h"
 #include "core/error.h"
+#include "core/strings.h"
 #include "crema.pb.h"
+#include "feed.h"
 #include "format/prototxt.h"
 #include "log.h"
 #include "net.h"
@@ -47,6 +49,7 @@ class Callbacks final : public TrainingObserver {
     event["smoothed_loss"] = report.smoothed_loss;
     event["rate"] = report.rate;
     event["seconds"] = report.seconds;
+    event["wait_seconds"] = report.wait_seconds;
     event["epoch"] = report.epoch;
     event["outputs"] = OutputsOf(report.outputs);
     for (const nb::object& function : on_iteration) function(event);
@@ -92,6 +95,7 @@ class Callbacks final : public TrainingObserver {
 struct PySolver {
   std::shared_ptr<Guard> guard = std::make_shared<Guard>();
   PythonObjects objects;
+  std::vector<std::shared_ptr<Feed>> feeds;
   Callbacks callbacks;
   std::optional<CaffeLog> log;
   ObserverList observers;
@@ -103,6 +107,10 @@ using SolverPtr = std::shared_ptr<PySolver>;
 // Lets Python handle its signals. Ctrl-C stops training after a snapshot, as in the command.
 Request PollSignals(PySolver* solver) {
   const nb::gil_scoped_acquire gil;
+  for (const auto& feed : solver->feeds) {
+    if (std::exchange(feed->interrupted, false)) solver->interrupted = true;
+  }
+  if (solver->interrupted) return Request::kStop;
   if (PyErr_CheckSignals() == 0) return Request::kNone;
   if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) == 0) throw nb::python_error();
   PyErr_Clear();
@@ -110,11 +118,37 @@ Request PollSignals(PySolver* solver) {
   return Request::kStop;
 }
 
-SolverPtr Make(SolverFile file, const std::string& type, int threads,
-               std::optional<uint64_t> seed) {
+// Data of the program, for the training net and for all test nets; None: they read their own.
+struct Data {
+  nb::object train, test;
+};
+
+void FeedNets(const Data& data, RunConfig* config, PySolver* solver) {
+  const auto feed = [&](const nb::object& from, bool whole_passes, NetOfRun* net) {
+    solver->feeds.push_back(FeedNet(from, net->state, whole_passes, &net->file));
+    solver->feeds.back()->defers_interrupts = true;
+  };
+  const nb::gil_scoped_acquire gil;
+  if (!data.train.is_none()) feed(data.train, false, &config->train);
+  for (size_t i = 0; i < config->tests.size(); ++i) {
+    NetOfRun& net = config->tests[i];
+    if (!data.test.is_none()) {
+      feed(data.test, config->test_iterations[i] == 0, &net);
+    } else if (const auto inputs = InputsOf(net.file.net, net.state);
+               !data.train.is_none() && !inputs.empty()) {
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("test net #", i, " has the inputs ", Join(inputs, ", "),
+                  ", which nothing sets: give test_data beside data"));
+    }
+  }
+}
+
+SolverPtr Make(SolverFile file, const std::string& type, int threads, std::optional<uint64_t> seed,
+               const Data& data) {
   auto made = std::make_shared<PySolver>();
   if (!type.empty()) file.solver.set_type(type);
   RunConfig config = MakeRunConfig(std::move(file));
+  FeedNets(data, &config, made.get());
   const SolverParameter& param = config.solver.solver;
   made->log.emplace(Log(), param.lr_policy(), param.display());
   made->observers.Add(*made->log);
@@ -134,15 +168,17 @@ SolverPtr Make(SolverFile file, const std::string& type, int threads,
 }
 
 SolverPtr OpenFile(const std::string& path, const std::string& type, int threads,
-                   std::optional<uint64_t> seed) {
+                   std::optional<uint64_t> seed, nb::object data, nb::object test_data) {
+  const Data both{std::move(data), std::move(test_data)};
   const nb::gil_scoped_release released;
-  return Make(ReadSolver(path), type, threads, seed);
+  return Make(ReadSolver(path), type, threads, seed, both);
 }
 
 SolverPtr OpenText(const std::string& text, const std::string& type, int threads,
-                   std::optional<uint64_t> seed) {
+                   std::optional<uint64_t> seed, nb::object data, nb::object test_data) {
+  const Data both{std::move(data), std::move(test_data)};
   const nb::gil_scoped_release released;
-  return Make(ParseSolver(text, "<text>"), type, threads, seed);
+  return Make(ParseSolver(text, "<text>"), type, threads, seed, both);
 }
 
 // Runs part of the training, then raises KeyboardInterrupt if Ctrl-C has stopped it.
@@ -206,9 +242,13 @@ PyType_Slot kSolverSlots[] = {{Py_tp_traverse, reinterpret_cast<void*>(TraverseS
 void BindSolver(nb::module_& module) {
   nb::class_<PySolver>(module, "Solver", nb::type_slots(kSolverSlots), "A training run.")
       .def_static("open", &OpenFile, nb::arg("path"), nb::arg("type") = "", nb::arg("threads") = 0,
-                  nb::arg("seed") = nb::none())
+                  nb::arg("seed") = nb::none(), nb::arg("data") = nb::none(),
+                  nb::arg("test_data") = nb::none(),
+                  "Opens the run of a file. `data` and `test_data` (crema.data) feed the training "
+                  "net and the test nets, in the place of their Input and data layers.")
       .def_static("parse", &OpenText, nb::arg("text"), nb::arg("type") = "", nb::arg("threads") = 0,
-                  nb::arg("seed") = nb::none())
+                  nb::arg("seed") = nb::none(), nb::arg("data") = nb::none(),
+                  nb::arg("test_data") = nb::none(), "The same for a text.")
       .def_prop_ro("net",
                    [](const SolverPtr& solver) {
                      return NetOf(solver->guard, SessionOf(solver, &solver->solver->session()));

@@ -1,0 +1,248 @@
+#include "feed.h"
+
+#include <map>
+#include <utility>
+
+#include "core/strings.h"
+#include "crema.pb.h"
+#include "graph/graph.h"
+#include "graph/layer.h"
+#include "log.h"
+#include "python_layer.h"
+
+namespace crema::python {
+namespace {
+
+// Feeds by the number that the text of their layer has. With the GIL.
+std::map<int, std::weak_ptr<Feed>>& Feeds() {
+  static auto* const feeds = new std::map<int, std::weak_ptr<Feed>>;
+  return *feeds;
+}
+
+// Returns the lowest free number, so that equal programs write equal files.
+int Register(const std::shared_ptr<Feed>& feed) {
+  int number = 1;
+  for (auto& [used, other] : Feeds()) {
+    if (used != number || other.expired()) break;
+    ++number;
+  }
+  Feeds()[number] = feed;
+  return number;
+}
+
+std::shared_ptr<Feed> FeedOf(const LayerParameter& param) {
+  const nb::gil_scoped_acquire gil;
+  const auto found = Feeds().find(std::atoi(param.python_param().param_str().c_str()));
+  return found == Feeds().end() ? nullptr : found->second.lock();
+}
+
+// The position in the data: batches taken so far, and the seed of their order. Python has no state
+// that counts: it gives the batch of the position that it is asked for.
+class FeedState final : public LayerSessionState {
+ public:
+  FeedState(const Feed& feed, Phase phase) {
+    const nb::gil_scoped_acquire gil;
+    seed_ = nb::cast<uint64_t>(feed.object.attr("seed"));
+    epoch_size_ = nb::cast<int64_t>(feed.object.attr(phase == TRAIN ? "train_epoch" : "samples"));
+  }
+
+  void Save(LayerState* state) const override {
+    state->add_counters(position_);
+    state->add_counters(seed_);
+  }
+  void Restore(const LayerState& state) override {
+    if (state.counters_size() != 2) return;  // of a net that read other data
+    position_ = state.counters(0);
+    seed_ = state.counters(1);
+  }
+  int64_t EpochSize() const override { return epoch_size_; }
+  double WaitedSeconds() const override { return waited_; }
+
+  // Takes the next batch. Requires the GIL.
+  void Next(Feed* feed, const nb::list& arrays, std::span<Shape> shapes) {
+    nb::object filled =
+        Call(feed, [&] { return nb::object(feed->object.attr("fill")(position_, seed_, arrays)); });
+    for (size_t o = 0; o < shapes.size(); ++o) {
+      const auto dims = nb::cast<std::vector<int64_t>>(filled[0][o]);
+      shapes[o] = Shape(std::span<const int64_t>(dims));
+    }
+    waited_ += nb::cast<double>(filled[1]);
+    ++position_;
+    Call(feed, [&] { return nb::object(feed->object.attr("release")(position_)); });
+  }
+
+ private:
+  // Calls again after Ctrl-C: both methods have the same effect then.
+  template <typename Function>
+  static nb::object Call(Feed* feed, Function&& call) {
+    for (;;) {
+      try {
+        return call();
+      } catch (const nb::python_error& error) {
+        if (!feed->defers_interrupts || !error.matches(PyExc_KeyboardInterrupt)) throw;
+        if (std::exchange(feed->interrupted, true)) throw;
+      }
+    }
+  }
+
+  uint64_t position_ = 0;
+  uint64_t seed_ = 0;
+  int64_t epoch_size_ = 0;
+  double waited_ = 0;
+};
+
+// An Input whose blobs are read from Python in each pass. Batches may be smaller than planned.
+class FeedLayer final : public Layer {
+ public:
+  FeedLayer(std::unique_ptr<const Layer> input, std::shared_ptr<Feed> feed)
+      : Layer(input->param()), input_(std::move(input)), feed_(std::move(feed)) {}
+
+  LayerInfo Infer(const InferContext& context) const override {
+    LayerInfo info = input_->Infer(context);
+    info.dynamic_outputs = true;
+    if (!param().has_data_param()) return info;
+    const int64_t written = info.outputs[0].shape[0];
+    for (BlobSpec& output : info.outputs) {
+      const bool has_batch = output.shape.axes() > 0 && output.shape[0] == written;
+      if (has_batch) output.shape = output.shape.With(0, param().data_param().batch_size());
+    }
+    return info;
+  }
+
+  void Forward(const ForwardArgs& args) const override {
+    const nb::gil_scoped_acquire gil;
+    nb::list arrays;
+    for (const TensorView& output : args.outputs) {
+      arrays.append(ArrayOf({output, OwnerOfRunningNet()}));
+    }
+    static_cast<FeedState*>(args.state)->Next(feed_.get(), arrays, args.output_shapes);
+  }
+
+  std::unique_ptr<LayerSessionState> MakeState(const ExecContext&, Phase phase) const override {
+    return std::make_unique<FeedState>(*feed_, phase);
+  }
+
+ private:
+  std::unique_ptr<const Layer> input_;
+  std::shared_ptr<Feed> feed_;
+};
+
+// Returns true for layers that data can replace.
+bool IsSource(const LayerParameter& layer, const NetState& state) {
+  return layer.bottom_size() == 0 && layer.top_size() > 0 && layer.type() != "Parameter" &&
+         IsIncluded(layer, state);
+}
+
+int64_t BatchSizeOf(const LayerParameter& layer) {
+  if (layer.has_data_param()) return layer.data_param().batch_size();
+  if (layer.has_image_data_param()) return layer.image_data_param().batch_size();
+  if (layer.has_hdf5_data_param()) return layer.hdf5_data_param().batch_size();
+  if (layer.has_window_data_param()) return layer.window_data_param().batch_size();
+  return layer.memory_data_param().batch_size();
+}
+
+// Returns (name, tops, shapes, batch size) of a source; without shapes unless it is an Input.
+nb::tuple Describe(const LayerParameter& layer) {
+  nb::list tops;
+  nb::list shapes;
+  int64_t batch = BatchSizeOf(layer);
+  const auto& written = layer.input_param().shape();
+  for (int t = 0; t < layer.top_size(); ++t) {
+    tops.append(layer.top(t));
+    if (layer.type() != "Input" || written.empty()) continue;
+    nb::list shape;
+    for (const int64_t size : written.Get(t < written.size() ? t : 0).dim()) shape.append(size);
+    if (t == 0 && shape.size() > 0) batch = nb::cast<int64_t>(shape[0]);
+    shapes.append(nb::tuple(shape));
+  }
+  return nb::make_tuple(layer.name(), tops, shapes, batch);
+}
+
+LayerParameter MakeInput(const LayerParameter& from, const nb::handle& tops, int number) {
+  LayerParameter input;
+  input.set_name(from.name());
+  input.set_type("Input");
+  *input.mutable_include() = from.include();
+  *input.mutable_exclude() = from.exclude();
+  if (from.has_phase()) input.set_phase(from.phase());
+  if (from.type() == "Input" && from.has_pipeline_param()) {
+    *input.mutable_pipeline_param() = from.pipeline_param();
+  }
+  for (const nb::handle top : tops) {
+    input.add_top(nb::cast<std::string>(top[0]));
+    BlobShape* const shape = input.mutable_input_param()->add_shape();
+    for (const nb::handle size : top[1]) shape->add_dim(nb::cast<int64_t>(size));
+  }
+  input.mutable_python_param()->set_param_str(std::to_string(number));
+  return input;
+}
+
+}  // namespace
+
+Feed::~Feed() {
+  if (!nb::is_alive()) {
+    object.release();
+    return;
+  }
+  const nb::gil_scoped_acquire gil;
+  object.reset();
+}
+
+std::shared_ptr<Feed> FeedNet(const nb::object& data, const NetState& state, bool whole_passes,
+                              NetFile* file) {
+  nb::list sources;
+  std::vector<LayerParameter*> layers;
+  for (LayerParameter& layer : *file->net.mutable_layer()) {
+    if (!IsSource(layer, state)) continue;
+    sources.append(Describe(layer));
+    layers.push_back(&layer);
+  }
+  auto feed = std::make_shared<Feed>();
+  feed->object = nb::module_::import_("crema._feed").attr("Feed")(data, sources);
+  const int number = Register(feed);
+  LayerParameter* first = nullptr;
+  for (const nb::handle index : feed->object.attr("layers")) {
+    LayerParameter& layer = *layers.at(nb::cast<size_t>(index));
+    if (layer.has_transform_param()) {
+      Log().Write(Severity::kWarning,
+                  StrCat("layer \"", layer.name(), "\": its transform_param is not applied to ",
+                         "data from Python"));
+    }
+    if (first == nullptr) {
+      first = &layer;
+      layer = MakeInput(layer, feed->object.attr("tops"), number);
+    } else {  // left out, and the others keep their places in messages
+      layer.clear_include();
+      layer.clear_exclude();
+      layer.add_exclude()->set_phase(state.phase());
+    }
+  }
+  const auto samples = nb::cast<int64_t>(feed->object.attr("samples"));
+  if (whole_passes && samples > 0) {
+    const auto batch = static_cast<uint32_t>(first->input_param().shape(0).dim(0));
+    first->mutable_data_param()->set_batch_size(batch);
+  }
+  return feed;
+}
+
+std::vector<std::string> InputsOf(const NetParameter& net, const NetState& state) {
+  std::vector<std::string> tops;
+  for (const LayerParameter& layer : net.layer()) {
+    if (layer.type() != "Input" || !IsIncluded(layer, state)) continue;
+    tops.insert(tops.end(), layer.top().begin(), layer.top().end());
+  }
+  return tops;
+}
+
+void LetInputReadFeeds(LayerType* input) {
+  input->param_fields.insert(input->param_fields.end(), {"python_param", "data_param"});
+  input->make = [make = input->make](const LayerParameter& p) {
+    std::unique_ptr<const Layer> layer = make(p);
+    std::shared_ptr<Feed> feed = p.has_python_param() ? FeedOf(p) : nullptr;
+    if (feed == nullptr) return layer;
+    return std::unique_ptr<const Layer>(
+        std::make_unique<const FeedLayer>(std::move(layer), std::move(feed)));
+  };
+}
+
+}  // namespace crema::python
