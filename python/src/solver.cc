@@ -116,10 +116,12 @@ class Curves final : public TrainingObserver {
 
   // Returns new arrays.
   nb::dict Arrays() const {
+    std::unique_lock lock(mutex_);
+    const std::map<std::string, Curve> curves = curves_;
+    lock.unlock();  // a thread that holds the GIL may wait for it
     const nb::object make = nb::module_::import_("crema._results").attr("Curve");
-    const std::lock_guard lock(mutex_);
     nb::dict arrays;
-    for (const auto& [name, curve] : curves_) {
+    for (const auto& [name, curve] : curves) {
       arrays[name.c_str()] = make(CopyOf(curve.iterations), CopyOf(curve.values));
     }
     return arrays;

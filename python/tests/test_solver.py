@@ -153,12 +153,20 @@ def test_metrics_may_be_read_while_another_thread_trains(solver_file):
     solver = crema.Solver.parse(
         open(solver_file).read().replace("max_iter: 10", "max_iter: 3000").replace("display: 2", "")
     )
-    thread = threading.Thread(target=solver.solve)
-    thread.start()
-    while thread.is_alive():
-        for name, curve in solver.metrics.items():
-            assert len(curve.iterations) == len(curve.values), name
-    thread.join()
+    failures = []
+
+    def read():
+        while solver.iteration < 3000:
+            for name, curve in solver.metrics.items():
+                if len(curve.iterations) != len(curve.values):
+                    failures.append(name)
+
+    threads = [threading.Thread(target=target) for target in (solver.solve, read, read)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
     assert len(solver.metrics["train/loss"].values) == 3000
 
 
