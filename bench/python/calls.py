@@ -1,9 +1,12 @@
 """Measures what a call from Python costs: PYTHONPATH=build/python python bench/python/calls.py.
 
 A net of one element computes nothing, so its time is that of the call. Medians of 20 rounds, in
-turns. The Python data layer copies 64 images of 227 x 227 into the net.
+turns. LeNet: the median of 10,000 calls, and that of `crema deploy bench`, which runs the same C++
+code without Python. The Python data layer copies 64 images of 227 x 227 into the net.
 """
 
+import json
+import os
 import statistics
 import sys
 import tempfile
@@ -12,7 +15,9 @@ import time
 import numpy as np
 
 import crema
+from crema import _command
 
+LENET = os.path.join(os.path.dirname(__file__), "../../models/lenet/deploy.prototxt")
 TINY = """
 layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 1 } } }
 layer { name: "out" type: "Bias" bottom: "data" top: "out" }
@@ -54,6 +59,19 @@ def report(name, values, factor, unit):
           f"{values[1] * factor:.1f} to {values[2] * factor:.1f} |")
 
 
+def report_lenet():
+    with tempfile.TemporaryDirectory() as folder:
+        weights = folder + "/lenet.caffemodel"
+        crema.Net.open(LENET, 1, threads=1).save(weights)
+        model = crema.Model.from_caffe(LENET, weights, threads=1)
+        digit = np.ones((1, 1, 28, 28), np.float32)
+        values = sorted(seconds(lambda: model.run(digit), 1) for _ in range(10000))
+        report("Model.run of LeNet", (values[5000], values[2500], values[7500]), 1e6, "µs")
+        flags = ["--model=" + LENET, "--weights=" + weights, "--threads=1", "--json"]
+        bench = json.loads(_command.run("deploy", "bench", *flags))
+        print(f"| the same in C++ | {bench['p50_ms'] * 1e3:.1f} µs | |")
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         with open(folder + "/tiny.prototxt", "w") as file:
@@ -67,6 +85,7 @@ def main():
     blob = net.blob_list()[0]
     print("| call | median | quartiles |\n|---|---|---|")
     report("Model.run of one element", median(lambda: model.run(inputs), 2000), 1e6, "µs")
+    report_lenet()
     report("Net.forward of one element", median(lambda: net.forward(0, 1), 2000), 1e6, "µs")
     report("blob.data", median(lambda: blob.data, 2000), 1e6, "µs")
     sys.modules["images_of_bench"] = sys.modules["__main__"]

@@ -5,6 +5,9 @@ import typing
 from . import _core, layers
 from ._core import Blob, Model, Net, Solver, layer_types, set_log_level
 from ._errors import Error
+from ._look import Report, Summary, check, report, summary
+from ._plot import plot
+from ._results import ClassShare, Curve, Detection, Prediction, Segmentation
 from ._spec import NetSpec, Top
 
 if typing.TYPE_CHECKING:
@@ -14,17 +17,28 @@ __version__: str = _core.__dict__["__version__"]
 
 __all__ = [
     "Blob",
+    "ClassShare",
+    "Curve",
+    "Detection",
     "Error",
     "Model",
     "Net",
     "NetSpec",
+    "Prediction",
+    "Report",
+    "Segmentation",
     "Solver",
+    "Summary",
     "Top",
     "__version__",
+    "check",
     "data",
     "layer_types",
     "layers",
+    "plot",
+    "report",
     "set_log_level",
+    "summary",
 ]
 
 

@@ -16,11 +16,8 @@ class Error(RuntimeError):
     layer: str | None
     problems: list[Error]
 
-
-def make_error(code: str, message: str) -> Error:
-    """Returns an Error of this package's own Python code."""
-    error = Error(message)
-    error.code = code
-    error.file = error.line = error.column = error.layer = None
-    error.problems = [error]
-    return error
+    def __init__(self, message: str = "", code: str = "invalid_argument") -> None:
+        super().__init__(message)
+        self.code = code
+        self.file = self.line = self.column = self.layer = None
+        self.problems = []

@@ -22,7 +22,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any
 
-from ._errors import make_error
+from ._errors import Error
 from .data import Arrays, Layout, Loader, add_note, seeded
 
 if TYPE_CHECKING:
@@ -174,9 +174,7 @@ class Pool:
             hint = (
                 '; a script that uses workers must start its work under `if __name__ == "__main__"`'
             )
-        return make_error(
-            "io_failure", f"data: worker {number} (process {process.pid}) {how}{hint}"
-        )
+        return Error(f"data: worker {number} (process {process.pid}) {how}{hint}", "io_failure")
 
     def is_ours(self) -> bool:
         """Returns false in a process that was forked since."""

@@ -413,24 +413,24 @@ class IterableSource(Source):
         return self._rest(position) if self.once else self._passes(position)
 
     def _rest(self, position: int) -> Iterator[Arrays]:
-        from ._errors import make_error
+        from ._errors import Error
 
         if position < self.taken:
-            raise make_error(
-                "unsupported",
+            raise Error(
                 f"data: batch {position} of an iterator is needed again, and {self.taken} batches "
                 "were taken; give an iterable that can be started again, or a function that "
                 "returns one",
+                "unsupported",
             )
         for batch in self.data:
             self.taken += 1
             if self.taken > position:
                 yield named(batch)
-        raise make_error(
-            "not_found",
+        raise Error(
             f"data: the iterator ended after {self.taken} batches; give an iterable that can be "
             "started again (a list, a DataLoader, crema.data.batches), or a function that "
             "returns one",
+            "not_found",
         )
 
     def _passes(self, position: int) -> Iterator[Arrays]:

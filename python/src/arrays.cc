@@ -1,7 +1,9 @@
 #include "arrays.h"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/filesystem.h>
 
+#include <filesystem>
 #include <utility>
 
 #include "core/error.h"
@@ -60,6 +62,13 @@ Shape ShapeOf(const nb::args& sizes) {
   std::vector<int64_t> dims;
   for (const nb::handle size : sizes) dims.push_back(nb::cast<int64_t>(size));
   return Shape(std::span<const int64_t>(dims));
+}
+
+std::optional<std::string> PathOf(nb::handle given) {
+  if (!nb::isinstance<nb::str>(given) && !nb::hasattr(given, "__fspath__")) return std::nullopt;
+  std::filesystem::path path;
+  if (!nb::try_cast(given, path)) throw nb::value_error("this is no path");
+  return path.string();
 }
 
 const Registry& Layers() {

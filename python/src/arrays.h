@@ -8,8 +8,10 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
+#include "core/error.h"
 #include "core/tensor.h"
 #include "graph/registry.h"
 #include "runtime/interactive_net.h"
@@ -23,6 +25,12 @@ namespace nb = nanobind;
 nb::object ArrayOf(const HeldView& held);
 nb::tuple TupleOf(const Shape& shape);
 Shape ShapeOf(const nb::args& sizes);
+// Returns a str or an os.PathLike as a path; nothing for another type. Throws ValueError for one
+// that contains a zero.
+std::optional<std::string> PathOf(nb::handle given);
+
+// Returns a crema.Error. Requires the GIL.
+nb::object ErrorOf(const Problem& problem);
 
 // All layer types, with Python layers. Thread safety: const.
 const Registry& Layers();
@@ -71,6 +79,7 @@ class Blob {
 // Registers the classes of a file with the module.
 void BindBlobs(nb::module_& module);
 void BindErrors(nb::module_& module);
+void BindLook(nb::module_& module);
 void BindModel(nb::module_& module);
 void BindNet(nb::module_& module);
 void BindSchema(nb::module_& module);

@@ -46,26 +46,28 @@ void SetFields(const Problem& problem, nb::object* error) {
   error->attr("layer") = TextOrNone(problem.where.layer);
 }
 
+PyObject* error_type = nullptr;  // lives as long as the process
+
 }  // namespace
 
+nb::object ErrorOf(const Problem& problem) {
+  nb::object error = nb::handle(error_type)(ToString(problem));
+  SetFields(problem, &error);
+  return error;
+}
+
 void BindErrors(nb::module_&) {
-  static PyObject* type = nullptr;  // lives as long as the process
-  type = nb::object(nb::module_::import_("crema._errors").attr("Error")).release().ptr();
+  error_type = nb::object(nb::module_::import_("crema._errors").attr("Error")).release().ptr();
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     try {
       std::rethrow_exception(thrown);
     } catch (const Error& error) {
-      const nb::handle make(type);
-      nb::object whole = make(error.what());
+      nb::object whole = nb::handle(error_type)(error.what());
       SetFields(error.problems().front(), &whole);
       nb::list problems;
-      for (const Problem& problem : error.problems()) {
-        nb::object one = make(ToString(problem));
-        SetFields(problem, &one);
-        problems.append(one);
-      }
+      for (const Problem& problem : error.problems()) problems.append(ErrorOf(problem));
       whole.attr("problems") = problems;
-      PyErr_SetObject(type, whole.ptr());
+      PyErr_SetObject(error_type, whole.ptr());
     }
   });
 }

@@ -1,55 +1,30 @@
 // Trained models in Python.
-#include "inference/model.h"
+#include "model.h"
 
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/variant.h>
 
-#include <map>
-#include <mutex>
-#include <tuple>
+#include <cstring>
+#include <filesystem>
+#include <optional>
 #include <utility>
+#include <variant>
 
-#include "arrays.h"
 #include "core/error.h"
+#include "core/machine_limits.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/prototxt.h"
-#include "inference/classifier.h"
+#include "inference/model_parts.h"
 #include "log.h"
+#include "look.h"
 
 namespace crema::python {
 namespace {
 
-// A model with runners that wait for the next call. Thread safety: any number of threads.
-class PyModel {
- public:
-  explicit PyModel(std::shared_ptr<const Model> model) : model_(std::move(model)) {}
-
-  const Model& model() const { return *model_; }
-
-  // Calls `use` with a runner that no other thread has.
-  template <typename Use>
-  void WithRunner(Use&& use) {
-    std::unique_ptr<ModelRunner> runner = Take();
-    if (runner == nullptr) runner = std::make_unique<ModelRunner>(model_);
-    use(*runner);  // one that has thrown is not used again
-    const std::lock_guard lock(mutex_);
-    waiting_.push_back(std::move(runner));
-  }
-
- private:
-  std::unique_ptr<ModelRunner> Take() {
-    const std::lock_guard lock(mutex_);
-    if (waiting_.empty()) return nullptr;
-    std::unique_ptr<ModelRunner> runner = std::move(waiting_.back());
-    waiting_.pop_back();
-    return runner;
-  }
-
-  std::shared_ptr<const Model> model_;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<ModelRunner>> waiting_;
-};
-using ModelPtr = std::shared_ptr<PyModel>;
+namespace fs = std::filesystem;
 
 ModelOptions OptionsOf(int threads) {
   constexpr int kMostThreads = 1024;
@@ -62,32 +37,100 @@ ModelOptions OptionsOf(int threads) {
   return options;
 }
 
-ModelPtr OpenFile(const std::string& path, int threads) {
-  const nb::gil_scoped_release released;
-  return std::make_shared<PyModel>(Model::Open(path, OptionsOf(threads), Layers(), Log()));
+// The keywords of from_file and from_caffe about the images of a model.
+struct ImageOptions {
+  nb::object mean;  // None, a path, or numbers
+  std::optional<float> scale;
+  std::optional<bool> rgb, invert;
+  std::optional<std::vector<std::string>> labels;
+};
+
+std::vector<float> MeanOf(const nb::object& given, const Shape& sample) {
+  if (const std::optional<std::string> path = PathOf(given)) return ReadMean(*path, sample);
+  const nb::object numbers = nb::module_::import_("numpy").attr("asarray")(given, "float32");
+  auto mean = nb::cast<std::vector<float>>(numbers.attr("ravel")().attr("tolist")());
+  if (mean.size() == 1) mean.resize(static_cast<size_t>(sample[0]), mean[0]);
+  return mean;
 }
 
-ModelPtr FromCaffe(const std::string& net, const std::vector<std::string>& weights, int threads) {
-  const nb::gil_scoped_release released;
-  const NetFile file = ReadNet(net);
-  ModelCard card;
-  card.name = file.net.name();
-  return std::make_shared<PyModel>(
-      Model::Make(file, {.paths = weights}, card, OptionsOf(threads), Layers(), Log()));
+// Calls `make` without the GIL, which returns a model.
+template <typename Make>
+ModelPtr Made(const ImageOptions& images, Make&& make) {
+  auto made = std::make_shared<PyModel>();
+  {
+    const nb::gil_scoped_release released;
+    made->model = make();
+  }
+  const ModelCard& card = made->model->card();
+  made->preprocessing = card.preprocessing;
+  made->labels = images.labels.value_or(card.labels);
+  Preprocessing& set = made->preprocessing;
+  set.scale = images.scale.value_or(set.scale);
+  set.rgb = images.rgb.value_or(set.rgb);
+  set.invert = images.invert.value_or(set.invert);
+  if (!images.mean.is_none()) {
+    const ImageModel of_images(made->model, "images");
+    set.mean = MeanOf(images.mean, of_images.sample());
+    CheckMean(set, of_images);
+  }
+  return made;
+}
+
+ModelPtr FromFile(const fs::path& path, int threads, nb::object mean, std::optional<float> scale,
+                  std::optional<bool> rgb, std::optional<bool> invert,
+                  std::optional<std::vector<std::string>> labels) {
+  return Made({std::move(mean), scale, rgb, invert, std::move(labels)},
+              [&] { return Model::Open(path.string(), OptionsOf(threads), Layers(), Log()); });
+}
+
+void CheckShare(const char* name, const std::optional<double>& value) {
+  if (!value || (*value >= 0 && *value <= 1)) return;
+  Fail(ErrorCode::kInvalidArgument, StrCat(name, " is ", *value, ", expected 0 to 1"));
+}
+
+using Paths = std::variant<fs::path, std::vector<fs::path>>;
+
+ModelPtr FromCaffe(const fs::path& net, const Paths& weights, int threads, nb::object mean,
+                   std::optional<float> scale, std::optional<bool> rgb, std::optional<bool> invert,
+                   std::optional<std::vector<std::string>> labels, std::optional<double> confidence,
+                   std::optional<double> nms, const std::optional<fs::path>& tail) {
+  WeightsFiles files;
+  if (const auto* one = std::get_if<fs::path>(&weights)) files.paths = {one->string()};
+  if (const auto* all = std::get_if<std::vector<fs::path>>(&weights)) {
+    for (const fs::path& path : *all) files.paths.push_back(path.string());
+  }
+  CheckShare("confidence", confidence);
+  CheckShare("nms", nms);
+  return Made({std::move(mean), scale, rgb, invert, std::move(labels)}, [&] {
+    NetFile file = ReadNet(net.string());
+    if (tail) file = WithTail(std::move(file), ReadNet(tail->string()));
+    if (confidence || nms) ConfigureDecoder({.confidence = confidence, .nms = nms}, &file);
+    ModelCard card;
+    card.name = file.net.name();
+    return Model::Make(file, files, card, OptionsOf(threads), Layers(), Log());
+  });
 }
 
 using InputArray = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 
-ConstTensorView ViewOf(const std::string& name, const InputArray& array) {
-  DType type = DType::kF32;
-  if (array.dtype() == nb::dtype<uint8_t>()) {
-    type = DType::kU8;
-  } else if (array.dtype() != nb::dtype<float>()) {
-    Fail(ErrorCode::kInvalidArgument, StrCat("'", name, "' must be an array of float32 or uint8"));
-  }
+ConstTensorView ViewOf(const InputArray& array) {
+  const DType type = array.dtype() == nb::dtype<float>() ? DType::kF32 : DType::kU8;
   std::vector<int64_t> sizes;
   for (size_t i = 0; i < array.ndim(); ++i) sizes.push_back(static_cast<int64_t>(array.shape(i)));
   return {array.data(), Shape(std::span<const int64_t>(sizes)), type};
+}
+
+// Throws TypeError for what is no array of float32 or uint8.
+InputArray ArrayFor(const std::string& name, nb::handle given) {
+  InputArray array;
+  const char* remedy = "";
+  if (nb::try_cast(given, array)) {
+    const nb::dlpack::dtype type = array.dtype();
+    if (type == nb::dtype<float>() || type == nb::dtype<uint8_t>()) return array;
+    remedy = "; use .astype(numpy.float32)";
+  }
+  throw nb::type_error(
+      StrCat("input '", name, "' must be an array of float32 or uint8", remedy).c_str());
 }
 
 HeldView CopyOf(const ConstTensorView& view) {
@@ -96,22 +139,41 @@ HeldView CopyOf(const ConstTensorView& view) {
   return {copy->view(), copy};
 }
 
-nb::dict Run(const ModelPtr& model, const nb::dict& inputs) {
-  std::vector<std::pair<std::string, InputArray>> held;
-  for (const auto& [name, array] : inputs) {
-    held.emplace_back(nb::cast<std::string>(name), nb::cast<InputArray>(array));
+std::vector<std::pair<std::string, InputArray>> InputsOf(const Model& model, nb::handle given) {
+  std::vector<std::pair<std::string, InputArray>> inputs;
+  if (nb::isinstance<nb::dict>(given)) {
+    // A copy, which no code that converts an array can change.
+    for (const auto& [name, array] : nb::steal<nb::dict>(PyDict_Copy(given.ptr()))) {
+      if (!nb::isinstance<nb::str>(name)) throw nb::type_error("the keys are names of inputs");
+      auto& [input, value] = inputs.emplace_back(nb::cast<std::string>(name), InputArray());
+      value = ArrayFor(input, array);
+    }
+    return inputs;
   }
-  std::vector<NamedTensor> named;
-  for (const auto& [name, array] : held) named.push_back({name, ViewOf(name, array)});
+  if (model.inputs().size() != 1) {
+    throw nb::type_error(StrCat("the model has ", model.inputs().size(),
+                                " inputs: give a dict with an array for each")
+                             .c_str());
+  }
+  const std::string& name = model.inputs()[0].name;
+  inputs.emplace_back(name, ArrayFor(name, given));
+  return inputs;
+}
+
+nb::dict Run(const ModelPtr& model, const nb::object& inputs) {
+  const auto held = InputsOf(*model->model, inputs);
   std::vector<std::pair<std::string, HeldView>> answers;
   {
     const nb::gil_scoped_release released;
-    model->WithRunner([&](ModelRunner& runner) {
-      runner.Run(named);
-      for (const BlobInfo& output : model->model().outputs()) {
-        answers.emplace_back(output.name, CopyOf(runner.Output(output.name)));
-      }
-    });
+    std::vector<NamedTensor> named;
+    for (const auto& [name, array] : held) named.push_back({name, ViewOf(array)});
+    model->runners.With([&] { return std::make_unique<ModelRunner>(model->model); },
+                        [&](ModelRunner& runner) {
+                          runner.Run(named);
+                          for (const BlobInfo& output : model->model->outputs()) {
+                            answers.emplace_back(output.name, CopyOf(runner.Output(output.name)));
+                          }
+                        });
   }
   nb::dict outputs;
   for (const auto& [name, answer] : answers) outputs[name.c_str()] = ArrayOf(answer);
@@ -129,65 +191,93 @@ nb::list InfosOf(const std::vector<BlobInfo>& blobs) {
   return infos;
 }
 
-// Classifies the bytes of an image file.
-nb::list Classify(const ModelPtr& model, const nb::bytes& image, size_t most) {
-  const std::string_view bytes(image.c_str(), image.size());
-  std::vector<Prediction> best;
-  {
-    const nb::gil_scoped_release released;
-    const ModelCard& card = model->model().card();
-    const std::vector<BlobInfo>& inputs = model->model().inputs();
-    const std::vector<BlobInfo>& outputs = model->model().outputs();
-    const bool fits = inputs.size() == 1 && outputs.size() == 1 && inputs[0].shape.size() == 4 &&
-                      inputs[0].dtype == DType::kF32 &&
-                      (inputs[0].shape[1] == 1 || inputs[0].shape[1] == 3);
-    if (!fits) {
-      Fail(ErrorCode::kInvalidArgument,
-           "this model does not take one image and give one array of scores");
+std::string ReprOf(const ModelPtr& model) {
+  const auto describe = [](const std::vector<BlobInfo>& blobs) {
+    std::vector<std::string> texts;
+    for (const BlobInfo& blob : blobs) {
+      std::vector<std::string> sizes;
+      for (const int64_t size : blob.shape) sizes.push_back(size < 0 ? "N" : std::to_string(size));
+      texts.push_back(StrCat(blob.name, " ", Join(sizes, "x")));
     }
-    const std::vector<int64_t>& shape = inputs[0].shape;
-    Tensor input({1, shape[1], shape[2], shape[3]}, DType::kF32);
-    FillImageInput(bytes, "the image", card.preprocessing, input.view());
-    const NamedTensor named{inputs[0].name, std::as_const(input).view()};
-    model->WithRunner([&](ModelRunner& runner) {
-      runner.Run({&named, 1});
-      best = BestFirst(runner.Output(outputs[0].name).span<float>(), most);
-    });
-  }
-  const std::vector<std::string>& labels = model->model().card().labels;
-  nb::list predictions;
-  for (const auto& [index, score] : best) {
-    const auto k = static_cast<size_t>(index);
-    predictions.append(nb::make_tuple(index, score, k < labels.size() ? labels[k] : ""));
-  }
-  return predictions;
+    return Join(texts, ", ");
+  };
+  return StrCat("<crema.Model '", model->model->card().name,
+                "': ", describe(model->model->inputs()), " -> ", describe(model->model->outputs()),
+                ">");
 }
+
+#define CREMA_IMAGE_KEYWORDS                                                          \
+  "mean: str | os.PathLike[str] | numpy.typing.ArrayLike | None = None, "             \
+  "scale: float | None = None, rgb: bool | None = None, invert: bool | None = None, " \
+  "labels: collections.abc.Sequence[str] | None = None"
+
+constexpr const char* kFromFile =
+    "Opens a file that `crema deploy export` wrote.\n\n"
+    "`threads` compute (0: all processors). For classify, detect and segment a pixel v becomes\n"
+    "((invert ? 255 - v : v) - mean) * scale; `mean` is a number, one for each channel or each\n"
+    "element of the input, or a .binaryproto; channels are BGR, with `rgb` RGB. `labels` are the\n"
+    "names of the classes. What is not given is as in the file. Raises crema.Error.";
+constexpr const char* kFromCaffe =
+    "Opens a deploy net (.prototxt) with its weights, one file or several.\n\n"
+    "Keywords as for from_file. For detection, `confidence` and `nms` replace the thresholds of\n"
+    "the net, and `tail` is a .prototxt with layers to append. Raises crema.Error.";
 
 }  // namespace
 
 void BindModel(nb::module_& module) {
-  nb::class_<PyModel>(module, "Model", "A trained model. Any number of threads may run it.")
-      .def_static("open", &OpenFile, nb::arg("path"), nb::arg("threads") = 0)
-      .def_static("from_caffe", &FromCaffe, nb::arg("net"), nb::arg("weights"),
-                  nb::arg("threads") = 0)
-      .def_prop_ro("name", [](const ModelPtr& model) { return model->model().card().name; })
-      .def_prop_ro("task", [](const ModelPtr& model) { return model->model().card().task; })
-      .def_prop_ro("labels", [](const ModelPtr& model) { return model->model().card().labels; })
+  nb::class_<PyModel> model(module, "Model",
+                            "A trained model. Any number of threads may use it at once.");
+  model
+      .def_static("from_file", &FromFile, nb::arg("path"), nb::kw_only(), nb::arg("threads") = 0,
+                  nb::arg("mean") = nb::none(), nb::arg("scale") = nb::none(),
+                  nb::arg("rgb") = nb::none(), nb::arg("invert") = nb::none(),
+                  nb::arg("labels") = nb::none(),
+                  nb::sig("def from_file(path: str | os.PathLike[str], *, threads: int = "
+                          "0, " CREMA_IMAGE_KEYWORDS ") -> Model"),
+                  kFromFile)
+      .def_static("from_caffe", &FromCaffe, nb::arg("net"), nb::arg("weights"), nb::kw_only(),
+                  nb::arg("threads") = 0, nb::arg("mean") = nb::none(),
+                  nb::arg("scale") = nb::none(), nb::arg("rgb") = nb::none(),
+                  nb::arg("invert") = nb::none(), nb::arg("labels") = nb::none(),
+                  nb::arg("confidence") = nb::none(), nb::arg("nms") = nb::none(),
+                  nb::arg("tail") = nb::none(),
+                  nb::sig("def from_caffe(net: str | os.PathLike[str], weights: str | "
+                          "os.PathLike[str] | collections.abc.Sequence[str | os.PathLike[str]], "
+                          "*, threads: int = 0, " CREMA_IMAGE_KEYWORDS
+                          ", confidence: float | None = None, nms: float | None = None, "
+                          "tail: str | os.PathLike[str] | None = None) -> Model"),
+                  kFromCaffe)
+      .def_prop_ro("name", [](const ModelPtr& self) { return self->model->card().name; })
       .def_prop_ro(
-          "inputs", [](const ModelPtr& model) { return InfosOf(model->model().inputs()); },
+          "task", [](const ModelPtr& self) { return self->model->card().task; },
+          "\"classify\", \"detect\", \"segment\", or empty if its file names none.")
+      .def_prop_ro(
+          "labels", [](const ModelPtr& self) { return self->labels; },
+          "The names of the classes; may be empty.")
+      .def_prop_ro(
+          "inputs", [](const ModelPtr& self) { return InfosOf(self->model->inputs()); },
           nb::sig("def inputs(self) -> list[tuple[str, str, tuple[int, ...]]]"),
           "(name, element type, shape) of each input; -1 means any size.")
       .def_prop_ro(
-          "outputs", [](const ModelPtr& model) { return InfosOf(model->model().outputs()); },
+          "outputs", [](const ModelPtr& self) { return InfosOf(self->model->outputs()); },
           nb::sig("def outputs(self) -> list[tuple[str, str, tuple[int, ...]]]"))
-      .def("run", &Run, nb::arg("inputs"),
-           nb::sig("def run(self, inputs: dict[str, object]) -> dict[str, "
-                   "numpy.typing.NDArray[typing.Any]]"),
-           "Runs a dict of arrays; returns new arrays.")
-      .def("classify", &Classify, nb::arg("image"), nb::arg("most") = 5,
-           nb::sig("def classify(self, image: bytes, most: int = 5) -> "
-                   "list[tuple[int, float, str]]"),
-           "Classifies the bytes of an image file: (index, score, label), best first.");
+      .def(
+          "run", &Run, nb::arg("inputs"),
+          nb::sig("def run(self, inputs: object) -> dict[str, numpy.typing.NDArray[typing.Any]]"),
+          "Runs a dict with an array for each input, or an array if there is one input.\n\n"
+          "Arrays are float32 or uint8, as `inputs` says, in C order or copied into it. Returns a\n"
+          "dict of new arrays. Raises TypeError for what is no such array, crema.Error for a\n"
+          "shape that the net does not accept.")
+      .def(
+          "to_text", [](const ModelPtr& self) { return PrintText(self->model->parts().net.net); },
+          "Returns the net as prototxt.")
+      .def("__repr__", &ReprOf)
+      .def("_repr_html_", [](const ModelPtr& self) {
+        const Model& of = *self->model;
+        return nb::module_::import_("crema._look")
+            .attr("layers_html")(of.card().name, ReprOf(self), LayersJson(*of.parts().plan));
+      });
+  BindImageTasks(model);
 }
 
 }  // namespace crema::python

@@ -13,6 +13,7 @@ NB_MODULE(_core, module) {
   BindSolver(module);
   BindModel(module);
   BindSchema(module);
+  BindLook(module);
   module.def(
       "layer_types", [] { return Layers().Names(); }, "The names of all layer types.");
   module.def("log", [](const std::string& text) { Log().Write(crema::Severity::kInfo, text); });

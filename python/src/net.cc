@@ -1,7 +1,9 @@
 #include "net.h"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/filesystem.h>
 
+#include <filesystem>
 #include <utility>
 
 #include "core/error.h"
@@ -11,7 +13,10 @@
 #include "format/caffemodel.h"
 #include "format/prototxt.h"
 #include "log.h"
+#include "look.h"
 #include "plan/plan.h"
+#include "plan/summary.h"
+#include "solvers/run_memory.h"
 
 namespace crema::python {
 namespace {
@@ -98,16 +103,18 @@ NetPtr Open(NetFile file, InteractiveOptions options, const nb::object& data) {
   return net;
 }
 
-NetPtr OpenFile(const std::string& path, int phase, int level, std::vector<std::string> stages,
-                std::vector<std::string> weights, int threads, uint64_t seed, nb::object data) {
+NetPtr OpenFile(const std::filesystem::path& path, int phase, int level,
+                std::vector<std::string> stages, std::vector<std::string> weights, int threads,
+                uint64_t seed, bool keep_blobs, nb::object data) {
   const nb::gil_scoped_release released;
-  return Open(ReadNet(path),
+  return Open(ReadNet(path.string()),
               {.phase = phase == 0 ? TRAIN : TEST,
                .level = level,
                .stages = std::move(stages),
                .weights = std::move(weights),
                .threads = threads,
-               .seed = seed},
+               .seed = seed,
+               .keep_blobs = keep_blobs},
               data);
 }
 
@@ -235,6 +242,27 @@ void ShareWith(const NetPtr& net, const NetPtr& other) {
   net->net->ShareWeightsWith(*other->net);
 }
 
+int PhaseOf(const NetPtr& net) { return net->net->plan().state.phase() == TRAIN ? 0 : 1; }
+
+std::string MemoryOf(const NetPtr& net) {
+  const Guard::Lock lock(*net->guard);
+  const Plan& plan = net->net->plan();
+  const NetSummary sizes = Summarize(plan);
+  return StrCat("weights ", Mebibytes(sizes.weight_bytes), ", their gradients ",
+                Mebibytes(sizes.gradient_bytes), ", blobs ", Mebibytes(sizes.arena_bytes),
+                plan.options.optimize
+                    ? StrCat(" (shared, of ", Mebibytes(plan.unshared_bytes), ")")
+                    : " (every named blob is kept; keep_blobs=False shares their memory)",
+                ", scratch ", Mebibytes(sizes.scratch_bytes));
+}
+
+std::string ReprOf(const NetPtr& net) {
+  const Guard::Lock lock(*net->guard);
+  return StrCat("<crema.Net '", net->net->name(), "': ", PhaseOf(net) == 0 ? "TRAIN" : "TEST", ", ",
+                net->net->layers().size(), " layers, ", net->net->plan().ParameterCount(),
+                " parameters; memory: ", MemoryOf(net), ">");
+}
+
 // Show the garbage collector the callbacks, which may refer to their net.
 int TraverseNet(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
@@ -306,12 +334,21 @@ void BindNet(nb::module_& module) {
       .def_static("open", &OpenFile, nb::arg("path"), nb::arg("phase"), nb::arg("level") = 0,
                   nb::arg("stages") = std::vector<std::string>(),
                   nb::arg("weights") = std::vector<std::string>(), nb::arg("threads") = 0,
-                  nb::arg("seed") = 1, nb::arg("data") = nb::none(),
-                  "Opens the net of a file. `data` (crema.data) feeds it: each forward pass takes "
-                  "the next batch.")
+                  nb::arg("seed") = 1, nb::arg("keep_blobs") = true, nb::arg("data") = nb::none(),
+                  nb::sig("def open(path: str | os.PathLike[str], phase: int, level: int = 0, "
+                          "stages: collections.abc.Sequence[str] = (), weights: "
+                          "collections.abc.Sequence[str] = (), threads: int = 0, seed: int = 1, "
+                          "keep_blobs: bool = True, data: object = None) -> Net"),
+                  "Opens a net in phase 0 (TRAIN) or 1 (TEST).\n\n"
+                  "With keep_blobs=False, blobs share memory and layers are fused, as in a Model:\n"
+                  "the net runs forward only, as a whole, and has the blobs that are inputs and\n"
+                  "outputs. Inputs are to be set before each pass. `data` (crema.data) feeds the\n"
+                  "net: each forward pass takes the next batch.")
       .def_static("parse", &OpenText, nb::arg("text"), nb::arg("phase"), nb::arg("threads") = 0,
                   nb::arg("seed") = 1, nb::arg("data") = nb::none(), "The same for a text.")
       .def_prop_ro("name", [](const NetPtr& net) { return net->net->name(); })
+      .def_prop_ro("phase", &PhaseOf, "0: TRAIN, 1: TEST.")
+      .def_prop_ro("memory", &MemoryOf, "The memory of the net, as one line of text.")
       .def_prop_ro("blob_names", [](const NetPtr& net) { return net->net->blobs(); })
       .def_prop_ro("layer_names", &LayerNames)
       .def_prop_ro("input_names", [](const NetPtr& net) { return net->net->inputs(); })
@@ -342,6 +379,14 @@ void BindNet(nb::module_& module) {
       .def("save", &Save, nb::arg("path"), nb::arg("hdf5") = false)
       .def("set_arrays", &SetArrays, nb::arg("layer"), nb::arg("data"), nb::arg("labels"))
       .def("share_with", &ShareWith)
+      .def("__repr__", &ReprOf)
+      .def("_repr_html_",
+           [](const NetPtr& net) {
+             const Guard::Lock lock(*net->guard);
+             return nb::module_::import_("crema._look")
+                 .attr("layers_html")(net->net->name(), MemoryOf(net),
+                                      LayersJson(net->net->plan()));
+           })
       .def("describe", [](const NetPtr& net) { return DescribePlan(net->net->plan()); })
       .def("to_text", [](const NetPtr& net) { return PrintText(net->net->plan().written); })
       .def("add_callback", [](const NetPtr& net, const std::string& event, nb::object callback) {

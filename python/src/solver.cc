@@ -1,10 +1,16 @@
 // Training runs in Python.
 #include "solvers/solver.h"
 
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 
 #include <array>
+#include <chrono>
+#include <filesystem>
 #include <functional>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -16,6 +22,7 @@
 #include "format/prototxt.h"
 #include "log.h"
 #include "net.h"
+#include "report/tensorboard_writer.h"
 #include "solvers/caffe_log.h"
 #include "solvers/solver_config.h"
 #include "solvers/training_observer.h"
@@ -92,11 +99,125 @@ class Callbacks final : public TrainingObserver {
   }
 };
 
+// Records the metrics of the run, by the names that TensorBoard shows. Thread safety: any number of
+// threads.
+class Curves final : public TrainingObserver {
+ public:
+  void OnIteration(const IterationReport& report) override {
+    const std::lock_guard lock(mutex_);
+    Add("train/loss", report.iteration, report.loss);
+    Add("train/lr", report.iteration, report.rate);
+    Add(report.iteration, ScalarsOf("train_output", report.outputs));
+  }
+  void OnTest(const TestReport& report) override {
+    const std::lock_guard lock(mutex_);
+    const std::string group = StrCat("test_", report.net);
+    Add(report.iteration, ScalarsOf(group, report.outputs));
+    if (report.has_loss) Add(group + "/total_loss", report.iteration, report.loss);
+  }
+
+  // Returns new arrays.
+  nb::dict Arrays() const {
+    std::unique_lock lock(mutex_);
+    const std::map<std::string, Curve> curves = curves_;
+    lock.unlock();  // a thread that holds the GIL may wait for it
+    const nb::object make = nb::module_::import_("crema._results").attr("Curve");
+    nb::dict arrays;
+    for (const auto& [name, curve] : curves) {
+      arrays[name.c_str()] = make(CopyOf(curve.iterations), CopyOf(curve.values));
+    }
+    return arrays;
+  }
+
+ private:
+  struct Curve {
+    std::vector<int64_t> iterations;
+    std::vector<double> values;
+  };
+
+  template <typename T>
+  static nb::object CopyOf(const std::vector<T>& values) {
+    const nb::ndarray<nb::numpy, const T, nb::ndim<1>> array(values.data(), {values.size()});
+    return nb::cast(array, nb::rv_policy::copy);
+  }
+
+  void Add(int64_t iteration, const std::vector<NamedScalar>& scalars) {
+    for (const NamedScalar& scalar : scalars) Add(scalar.tag, iteration, scalar.value);
+  }
+
+  // A run that was restored replaces what came after the snapshot.
+  void Add(const std::string& name, int64_t iteration, double value) {
+    Curve& curve = curves_[name];
+    while (!curve.iterations.empty() && curve.iterations.back() >= iteration) {
+      curve.iterations.pop_back();
+      curve.values.pop_back();
+    }
+    curve.iterations.push_back(iteration);
+    curve.values.push_back(value);
+  }
+
+  mutable std::mutex mutex_;
+  std::map<std::string, Curve> curves_;
+};
+
+// Shows where the run is, by crema._progress.Progress while a Shown lives.
+class ProgressBar final : public TrainingObserver {
+ public:
+  void OnIteration(const IterationReport& report) override {
+    const auto now = std::chrono::steady_clock::now();
+    const bool last = report.iteration + 1 >= report.max_iterations;
+    if (!is_shown_ || (!last && now - drawn_ < std::chrono::milliseconds(100))) return;
+    drawn_ = now;
+    const nb::gil_scoped_acquire gil;
+    shown_.attr("update")(report.iteration + 1, report.max_iterations, report.smoothed_loss,
+                          report.rate);
+  }
+  void OnTest(const TestReport& report) override {
+    if (!is_shown_) return;
+    const nb::gil_scoped_acquire gil;
+    nb::dict values;
+    for (const auto& [tag, value] : ScalarsOf(StrCat("test_", report.net), report.outputs)) {
+      values[tag.c_str()] = value;
+    }
+    shown_.attr("test")(report.iteration, values);
+  }
+
+  class Shown {
+   public:
+    explicit Shown(ProgressBar& bar) : bar_(bar) {
+      const nb::gil_scoped_acquire gil;
+      bar_.shown_ = nb::module_::import_("crema._progress").attr("Progress")();
+      bar_.is_shown_ = true;
+    }
+    ~Shown() {
+      const nb::gil_scoped_acquire gil;
+      bar_.is_shown_ = false;
+      try {
+        std::exchange(bar_.shown_, nb::object()).attr("close")();
+      } catch (nb::python_error& error) {
+        error.discard_as_unraisable("closing the progress bar");
+      }
+    }
+    Shown(const Shown&) = delete;
+    Shown& operator=(const Shown&) = delete;
+
+   private:
+    ProgressBar& bar_;
+  };
+
+ private:
+  bool is_shown_ = false;
+  nb::object shown_;
+  std::chrono::steady_clock::time_point drawn_;
+};
+
 struct PySolver {
   std::shared_ptr<Guard> guard = std::make_shared<Guard>();
   PythonObjects objects;
   std::vector<std::shared_ptr<Feed>> feeds;
   Callbacks callbacks;
+  Curves curves;
+  ProgressBar progress;
   std::optional<CaffeLog> log;
   ObserverList observers;
   bool interrupted = false;  // Ctrl-C since the call began
@@ -152,6 +273,8 @@ SolverPtr Make(SolverFile file, const std::string& type, int threads, std::optio
   const SolverParameter& param = config.solver.solver;
   made->log.emplace(Log(), param.lr_policy(), param.display());
   made->observers.Add(*made->log);
+  made->observers.Add(made->curves);
+  made->observers.Add(made->progress);
   made->observers.Add(made->callbacks);
   SolverOptions options{.threads = threads,
                         .log = &Log(),
@@ -167,11 +290,11 @@ SolverPtr Make(SolverFile file, const std::string& type, int threads, std::optio
   return made;
 }
 
-SolverPtr OpenFile(const std::string& path, const std::string& type, int threads,
+SolverPtr OpenFile(const std::filesystem::path& path, const std::string& type, int threads,
                    std::optional<uint64_t> seed, nb::object data, nb::object test_data) {
   const Data both{std::move(data), std::move(test_data)};
   const nb::gil_scoped_release released;
-  return Make(ReadSolver(path), type, threads, seed, both);
+  return Make(ReadSolver(path.string()), type, threads, seed, both);
 }
 
 SolverPtr OpenText(const std::string& text, const std::string& type, int threads,
@@ -194,6 +317,21 @@ void Train(const SolverPtr& solver, Body&& body) {
   if (!solver->interrupted) return;
   PyErr_SetNone(PyExc_KeyboardInterrupt);
   throw nb::python_error();
+}
+
+void Solve(const SolverPtr& solver, bool progress) {
+  Train(solver, [&](Solver& of) {
+    std::optional<ProgressBar::Shown> shown;
+    if (progress) shown.emplace(solver->progress);
+    of.Solve();
+  });
+}
+
+std::string ReprOf(const SolverPtr& solver) {
+  const SolverParameter& param = solver->solver->config().solver.solver;
+  return StrCat("<crema.Solver '", solver->solver->plan().name, "': ", param.type(), ", iteration ",
+                solver->solver->iteration(), " of ", param.max_iter(), ", rate ",
+                solver->solver->rate(), ">");
 }
 
 std::shared_ptr<Session> SessionOf(const SolverPtr& solver, Session* session) {
@@ -241,11 +379,15 @@ PyType_Slot kSolverSlots[] = {{Py_tp_traverse, reinterpret_cast<void*>(TraverseS
 
 void BindSolver(nb::module_& module) {
   nb::class_<PySolver>(module, "Solver", nb::type_slots(kSolverSlots), "A training run.")
-      .def_static("open", &OpenFile, nb::arg("path"), nb::arg("type") = "", nb::arg("threads") = 0,
-                  nb::arg("seed") = nb::none(), nb::arg("data") = nb::none(),
-                  nb::arg("test_data") = nb::none(),
-                  "Opens the run of a file. `data` and `test_data` (crema.data) feed the training "
-                  "net and the test nets, in the place of their Input and data layers.")
+      .def_static(
+          "open", &OpenFile, nb::arg("path"), nb::arg("type") = "", nb::arg("threads") = 0,
+          nb::arg("seed") = nb::none(), nb::arg("data") = nb::none(),
+          nb::arg("test_data") = nb::none(),
+          nb::sig("def open(path: str | os.PathLike[str], type: str = '', threads: int = 0, "
+                  "seed: int | None = None, data: object = None, test_data: object = None) -> "
+                  "Solver"),
+          "Opens the run of a file. `data` and `test_data` (crema.data) feed the training "
+          "net and the test nets, in the place of their Input and data layers.")
       .def_static("parse", &OpenText, nb::arg("text"), nb::arg("type") = "", nb::arg("threads") = 0,
                   nb::arg("seed") = nb::none(), nb::arg("data") = nb::none(),
                   nb::arg("test_data") = nb::none(), "The same for a text.")
@@ -259,7 +401,18 @@ void BindSolver(nb::module_& module) {
       .def_prop_ro(
           "text",
           [](const SolverPtr& solver) { return PrintText(solver->solver->config().solver.solver); })
-      .def("solve", [](const SolverPtr& solver) { Train(solver, [](Solver& of) { of.Solve(); }); })
+      .def_prop_ro(
+          "metrics", [](const SolverPtr& solver) { return solver->curves.Arrays(); },
+          nb::sig("def metrics(self) -> dict[str, crema._results.Curve]"),
+          "The values so far, as new arrays, by TensorBoard's names: train/loss and train/lr of "
+          "each\n"
+          "iteration, train_output/BLOB of displayed ones, test_NET/BLOB of each test.")
+      .def(
+          "solve", &Solve, nb::arg("progress") = false,
+          "Trains to max_iter, with tests and snapshots.\n\n"
+          "With `progress`, shows one line on a terminal (stderr), or a bar in a notebook. Ctrl-C\n"
+          "stops after the iteration, with a snapshot, and raises KeyboardInterrupt. Raises\n"
+          "crema.Error, and what callbacks raise.")
       .def("step", [](const SolverPtr& solver,
                       int64_t count) { Train(solver, [count](Solver& of) { of.Step(count); }); })
       .def("update",
@@ -288,7 +441,8 @@ void BindSolver(nb::module_& module) {
             return OutputsOf(report.outputs);
           },
           nb::sig("def test(self, net: int) -> dict[str, list[float]]"))
-      .def("add_callback", &AddCallback, nb::arg("event"), nb::arg("function"));
+      .def("add_callback", &AddCallback, nb::arg("event"), nb::arg("function"))
+      .def("__repr__", &ReprOf);
 }
 
 }  // namespace crema::python

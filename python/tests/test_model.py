@@ -1,3 +1,4 @@
+import pathlib
 import threading
 
 import numpy as np
@@ -76,13 +77,76 @@ def test_files_that_are_no_models_are_errors(tmp_path):
     path = tmp_path / "x.crema"
     path.write_bytes(b"no model")
     with pytest.raises(crema.Error):
-        crema.Model.open(str(path))
+        crema.Model.from_file(str(path))
     with pytest.raises(crema.Error):
         crema.Model.from_caffe("/nothing", [])
     with pytest.raises(crema.Error):
-        crema.Model.open(str(path), threads=5000)
+        crema.Model.from_file(str(path), threads=5000)
 
 
 def test_classifying_needs_an_image_model(model):
-    with pytest.raises(crema.Error, match="does not take one image"):
+    with pytest.raises(crema.Error, match="classification needs an input"):
         model.classify(b"no image")
+
+
+def test_one_input_needs_no_name(model):
+    rows = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(model.run(rows)["prob"], model.run({"data": rows})["prob"])
+
+
+def test_several_inputs_need_names(write_model):
+    net, weights = write_model(
+        NET + 'layer { name: "m" type: "Input" top: "more" input_param { shape { dim: 2 dim: 4 } } }'
+        'layer { name: "sum" type: "Eltwise" bottom: "prob" bottom: "more" top: "sum" }'
+    )
+    model = crema.Model.from_caffe(net, weights)
+    rows = np.zeros((2, 3), np.float32)
+    with pytest.raises(TypeError, match="2 inputs: give a dict"):
+        model.run(rows)
+    assert list(model.run({"data": rows, "more": np.ones((2, 4), np.float32)})) == ["sum"]
+
+
+@pytest.mark.parametrize("given", [3, None, "data", [[1, 2, 3]], object(), {"data": [1.0]}, {3: 4}])
+def test_what_is_no_array_is_a_type_error(model, given):
+    with pytest.raises(TypeError):
+        model.run(given)
+
+
+def test_other_element_types_are_type_errors(model):
+    with pytest.raises(TypeError, match="'data' must be an array of float32.*astype"):
+        model.run(np.ones((2, 3)))
+    with pytest.raises(crema.Error):
+        model.run(np.ones((2, 3), np.uint8))
+    for shape in [(), (3,), (0, 3), (1,) * 20]:
+        with pytest.raises(crema.Error):
+            model.run(np.ones(shape, np.float32))
+
+
+def test_a_dict_that_changes_during_the_call_does_no_harm(model):
+    inputs = {}
+
+    class Array:
+        def __dlpack__(self, **keywords):
+            inputs.clear()
+            return np.ones((2, 3), np.float32).__dlpack__(**keywords)
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+    inputs.update(data=Array(), other=Array())
+    with pytest.raises((crema.Error, TypeError)):
+        model.run(inputs)
+    inputs.update(data=Array())
+    assert model.run(inputs)["prob"].shape == (2, 4)
+
+
+def test_paths_and_one_weights_file(write_model):
+    net, weights = write_model(NET)
+    rows = np.ones((2, 3), np.float32)
+    wanted = crema.Model.from_caffe(net, [weights]).run(rows)["prob"]
+    for given in (weights, pathlib.Path(weights), (weights,)):
+        model = crema.Model.from_caffe(pathlib.Path(net), given)
+        np.testing.assert_array_equal(model.run(rows)["prob"], wanted)
+    for wrong in (3, None, [3]):
+        with pytest.raises(TypeError):
+            crema.Model.from_caffe(net, wrong)

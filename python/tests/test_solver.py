@@ -1,6 +1,9 @@
+import io
 import os
 import signal
+import sys
 import threading
+import types
 
 import numpy as np
 import pytest
@@ -110,3 +113,105 @@ def test_wrong_calls_are_errors(solver_file):
         solver.add_callback("never", print)
     with pytest.raises(TypeError):
         solver.step("x")
+
+
+def test_metrics_are_arrays(solver_file):
+    solver = crema.Solver.open(solver_file)
+    assert solver.metrics == {}
+    losses, tests = [], []
+    solver.add_callback("iteration", lambda event: losses.append(event["loss"]))
+    solver.add_callback("test", lambda event: tests.append(event["outputs"]["loss"][0]))
+    solver.solve()
+    metrics = solver.metrics
+    loss = metrics["train/loss"]
+    assert loss.iterations.dtype == np.int64 and loss.values.dtype == np.float64
+    np.testing.assert_array_equal(loss.iterations, np.arange(10))
+    np.testing.assert_array_equal(loss.values, losses)
+    np.testing.assert_allclose(metrics["train/lr"].values, [0.1] * 10)
+    np.testing.assert_array_equal(metrics["test_0/loss"].iterations, [0, 5, 10])
+    np.testing.assert_array_equal(metrics["test_0/loss"].values, tests)
+    # display: 2
+    np.testing.assert_array_equal(metrics["train_output/loss"].iterations, [0, 2, 4, 6, 8])
+    loss.values[:] = 0  # a copy
+    np.testing.assert_array_equal(solver.metrics["train/loss"].values, losses)
+
+
+def test_metrics_of_a_restored_run_replace_those_after_the_snapshot(solver_file):
+    solver = crema.Solver.open(solver_file)
+    files = []
+    solver.add_callback("snapshot", files.append)
+    solver.step(4)
+    solver.snapshot()
+    solver.step(4)
+    solver.restore(files[0]["state"])
+    solver.step(2)
+    np.testing.assert_array_equal(solver.metrics["train/loss"].iterations, np.arange(6))
+    np.testing.assert_array_equal(solver.metrics["test_0/loss"].iterations, [0, 5])
+
+
+def test_metrics_may_be_read_while_another_thread_trains(solver_file):
+    solver = crema.Solver.parse(
+        open(solver_file).read().replace("max_iter: 10", "max_iter: 3000").replace("display: 2", "")
+    )
+    failures = []
+
+    def read():
+        while solver.iteration < 3000:
+            for name, curve in solver.metrics.items():
+                if len(curve.iterations) != len(curve.values):
+                    failures.append(name)
+
+    threads = [threading.Thread(target=target) for target in (solver.solve, read, read)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert len(solver.metrics["train/loss"].values) == 3000
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_progress_is_a_line_on_a_terminal(solver_file, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setitem(sys.modules, "IPython", None)
+    crema.Solver.open(solver_file).solve(progress=True)
+    line = sys.stderr.getvalue().rsplit("\r", 1)[1]
+    assert line.startswith("iter 10/10  loss ") and line.endswith("\n")
+    assert "lr 0.1" in line and "test_0/loss" in line
+
+
+def test_progress_needs_a_terminal_or_a_notebook(solver_file, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    crema.Solver.open(solver_file).solve(progress=True)
+    assert sys.stderr.getvalue() == ""
+    monkeypatch.setattr(sys, "stderr", None)
+    crema.Solver.open(solver_file).solve(progress=True)
+
+
+def test_progress_is_a_bar_in_a_notebook(solver_file, monkeypatch):
+    shown = []
+    handle = types.SimpleNamespace(update=shown.append)
+    display = types.SimpleNamespace(HTML=str, display=lambda value, display_id: handle)
+    shell = types.SimpleNamespace(kernel=object())
+    ipython = types.SimpleNamespace(get_ipython=lambda: shell, display=display)
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    crema.Solver.open(solver_file).solve(progress=True)
+    assert '<progress value="1.0000" max="1"' in shown[-1] and "iter 10/10" in shown[-1]
+
+
+def test_a_progress_bar_that_fails_ends_the_call_and_not_the_process(solver_file, monkeypatch):
+    class Broken(Terminal):
+        def write(self, text):
+            raise OSError("no space")
+
+    monkeypatch.setattr(sys, "stderr", Broken())
+    monkeypatch.setitem(sys.modules, "IPython", None)
+    solver = crema.Solver.open(solver_file)
+    with pytest.raises(OSError, match="no space"):
+        solver.solve(progress=True)
+    solver.step(1)

@@ -1,5 +1,6 @@
 #include "inference/segmenter.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/error.h"
@@ -55,10 +56,15 @@ std::vector<Image> Segmenter::Worker::Segment(std::span<const Image> images) {
   return classes;
 }
 
-std::vector<double> SharesOf(const Image& classes, int class_count) {
-  std::vector<double> shares(static_cast<size_t>(class_count));
-  for (const uint8_t pixel : classes.pixels) shares[pixel] += 1;
-  for (double& share : shares) share /= static_cast<double>(classes.pixels.size());
+std::vector<ClassShare> SharesOf(const Image& classes, int class_count) {
+  std::vector<double> counts(static_cast<size_t>(class_count));
+  for (const uint8_t pixel : classes.pixels) counts[pixel] += 1;
+  std::vector<ClassShare> shares;
+  for (size_t c = 0; c < counts.size(); ++c) {
+    const double share = counts[c] / static_cast<double>(classes.pixels.size());
+    if (share > 0) shares.push_back({static_cast<int>(c), share});
+  }
+  std::ranges::stable_sort(shares, std::ranges::greater{}, &ClassShare::share);
   return shares;
 }
 

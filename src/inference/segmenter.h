@@ -39,7 +39,12 @@ class Segmenter {
   int classes_ = 0;
 };
 
-// Returns the share of pixels of each class.
-std::vector<double> SharesOf(const Image& classes, int class_count);
+struct ClassShare {
+  int index = 0;
+  double share = 0;  // of the pixels
+};
+
+// Returns the classes that occur, largest share first.
+std::vector<ClassShare> SharesOf(const Image& classes, int class_count);
 
 }  // namespace crema

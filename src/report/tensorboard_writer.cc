@@ -33,22 +33,6 @@ void AddKnown(const char* tag, double value, std::vector<NamedScalar>* scalars) 
   if (std::isfinite(value)) scalars->push_back({tag, value});
 }
 
-// Returns "<group>/<blob>", followed by the element index if a blob has several.
-std::vector<NamedScalar> ScalarsOf(const std::string& group,
-                                   const std::vector<OutputValue>& outputs) {
-  std::vector<NamedScalar> scalars;
-  size_t element = 0;
-  for (size_t k = 0; k < outputs.size(); ++k) {
-    const bool again = k > 0 && outputs[k - 1].blob == outputs[k].blob;
-    const bool more = k + 1 < outputs.size() && outputs[k + 1].blob == outputs[k].blob;
-    element = again ? element + 1 : 0;
-    std::string tag = group + "/" + outputs[k].blob;
-    if (again || more) tag += StrCat("/", element);
-    scalars.push_back({std::move(tag), outputs[k].value});
-  }
-  return scalars;
-}
-
 // Returns true if the folder has a non-empty event file: the first one contains the graph.
 bool HasGraph(const std::string& folder) {
   std::error_code error;
@@ -121,6 +105,21 @@ MessageWriter NodeMessage(const Plan& plan, const PlannedLayer& layer, const std
 }
 
 }  // namespace
+
+std::vector<NamedScalar> ScalarsOf(const std::string& group,
+                                   const std::vector<OutputValue>& outputs) {
+  std::vector<NamedScalar> scalars;
+  size_t element = 0;
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    const bool again = k > 0 && outputs[k - 1].blob == outputs[k].blob;
+    const bool more = k + 1 < outputs.size() && outputs[k + 1].blob == outputs[k].blob;
+    element = again ? element + 1 : 0;
+    std::string tag = group + "/" + outputs[k].blob;
+    if (again || more) tag += StrCat("/", element);
+    scalars.push_back({std::move(tag), outputs[k].value});
+  }
+  return scalars;
+}
 
 std::string NextEventFile(const std::string& folder) {
   auto seconds = static_cast<int64_t>(UnixTime());

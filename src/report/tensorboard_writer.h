@@ -44,6 +44,10 @@ class TensorboardWriter final : public TrainingObserver {
   GrowingFile file_;
 };
 
+// Returns the values with tags "<group>/<blob>", followed by "/<element>" if a blob has several.
+std::vector<NamedScalar> ScalarsOf(const std::string& group,
+                                   const std::vector<OutputValue>& outputs);
+
 // Returns a name that sorts after the event files in `folder`, whatever the clock:
 // events.out.tfevents.<seconds>.<host>.<process>.
 std::string NextEventFile(const std::string& folder);

@@ -72,7 +72,8 @@ std::shared_ptr<const Plan> InteractiveNet::MakePlanOf(const NetParameter& net) 
   std::vector<Problem> warnings = source_->file.warnings;
   PlanOptions plan_options;
   plan_options.threads = options.threads > 0 ? options.threads : AvailableProcessors();
-  plan_options.optimize = false;
+  plan_options.optimize = !options.keep_blobs;
+  plan_options.backward = options.keep_blobs;
   std::shared_ptr<const Plan> plan = MakePlan(net, source_->file.source, source_->state,
                                               *source_->registry, plan_options, &warnings);
   if (options.log != nullptr && session_ == nullptr) {
@@ -103,6 +104,17 @@ void InteractiveNet::NameBlobs() {
     }
   }
   outputs_ = NamesOf(plan(), plan().outputs);
+  if (!plan().options.optimize) return;
+  std::erase_if(blobs_, [this](const std::string& blob) {
+    return std::ranges::find(inputs_, blob) == inputs_.end() &&
+           std::ranges::find(outputs_, blob) == outputs_.end();
+  });
+}
+
+void InteractiveNet::CheckPass(size_t first, size_t last) const {
+  if (!plan().options.optimize || (first == 0 && last + 1 == layers().size())) return;
+  Fail(ErrorCode::kInvalidArgument,
+       "a net without keep_blobs runs as a whole; its layers share memory");
 }
 
 std::vector<std::string> InteractiveNet::BottomsOf(size_t layer) const {
@@ -115,9 +127,9 @@ std::vector<std::string> InteractiveNet::TopsOf(size_t layer) const {
 
 int InteractiveNet::ValueOf(const std::string& blob) const {
   const int first = plan().FindFirstValue(blob);
-  if (first < 0) {
-    Fail(ErrorCode::kNotFound,
-         StrCat("the net has no blob '", blob, "'", DidYouMean(blob, blobs_)));
+  if (std::ranges::find(blobs_, blob) == blobs_.end()) {
+    Fail(ErrorCode::kNotFound, StrCat("the net has no blob '", blob, "'", DidYouMean(blob, blobs_),
+                                      first < 0 ? "" : ": it was opened without keep_blobs"));
   }
   const int producer = plan().values[static_cast<size_t>(first)].producer;
   const bool given = layers()[static_cast<size_t>(producer)].inputs.empty();
@@ -215,13 +227,15 @@ void InteractiveNet::CopyInputsFrom(Session* old) {
 
 double InteractiveNet::Forward(size_t first, size_t last) {
   UpdateShapes();
+  CheckPass(first, last);
   return session_->ForwardLayers(first, last);
 }
 
 void InteractiveNet::Backward(size_t first, size_t last) {
   UpdateShapes();
   if (!plan().options.backward) {
-    Fail(ErrorCode::kUnsupported, "a test net of a solver has no backward pass");
+    Fail(ErrorCode::kUnsupported,
+         "a test net of a solver, or a net without keep_blobs, has no backward pass");
   }
   session_->BackwardLayers(first, last);
 }

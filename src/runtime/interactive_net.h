@@ -33,6 +33,9 @@ struct InteractiveOptions {
   int threads = 0;  // 0: all processors
   uint64_t seed = 1;
   LogSink* log = nullptr;  // may be null
+  // False shares the memory of blobs and fuses layers. The net then has the blobs that are inputs
+  // and outputs, and runs as a whole, forward.
+  bool keep_blobs = true;
 };
 
 // Computes on the CPU. Every blob keeps its values and gradients after a pass, layers that the text
@@ -109,6 +112,8 @@ class InteractiveNet {
   std::shared_ptr<const Plan> MakePlanOf(const NetParameter& net) const;
   void Start(std::shared_ptr<const Plan> plan, std::shared_ptr<Weights> weights);
   void NameBlobs();
+  // Throws kInvalidArgument if these are not all layers of a net without keep_blobs.
+  void CheckPass(size_t first, size_t last) const;
   void CopyInputsFrom(Session* old);
   int ValueOf(const std::string& blob) const;  // throws kNotFound
   Weights& OwnWeights();

@@ -181,9 +181,11 @@ TEST(ModelBench, AThreadThatCannotBeStartedIsAnError) {
   }
 }
 
-TEST(Segmenter, SharesOfClasses) {
+TEST(Segmenter, SharesOfClassesThatOccurLargestFirst) {
   const Image image{.channels = 1, .height = 1, .width = 4, .pixels = {0, 2, 2, 1}};
-  EXPECT_EQ(SharesOf(image, 4), (std::vector<double>{0.25, 0.25, 0.5, 0}));
+  std::vector<std::pair<int, double>> shares;
+  for (const auto& [index, share] : SharesOf(image, 4)) shares.emplace_back(index, share);
+  EXPECT_EQ(shares, (std::vector<std::pair<int, double>>{{2, 0.5}, {0, 0.25}, {1, 0.25}}));
 }
 
 }  // namespace

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <set>
@@ -71,21 +70,6 @@ std::vector<std::string> MaskPaths(const std::vector<PictureSource>& sources) {
   return paths;
 }
 
-struct ClassShare {
-  int index = 0;
-  double share = 0;
-};
-
-// Returns the classes that occur, largest share first.
-std::vector<ClassShare> LargestFirst(const std::vector<double>& shares) {
-  std::vector<ClassShare> there;
-  for (size_t c = 0; c < shares.size(); ++c) {
-    if (shares[c] > 0) there.push_back({static_cast<int>(c), shares[c]});
-  }
-  std::ranges::stable_sort(there, std::ranges::greater{}, &ClassShare::share);
-  return there;
-}
-
 class SegmentWorker final : public PictureWorker {
  public:
   SegmentWorker(const Segmenter& segmenter, const Preprocessing& preprocessing,
@@ -111,7 +95,7 @@ class SegmentWorker final : public PictureWorker {
 
  private:
   Answer AnswerOf(const InputPicture& picture, Image classes) const {
-    const std::vector<ClassShare> shares = LargestFirst(SharesOf(classes, segmenter_.classes()));
+    const std::vector<ClassShare> shares = SharesOf(classes, segmenter_.classes());
     std::string text =
         FLAGS_json ? StrCat("{", picture.JsonFields(), ", \"classes\": [") : picture.Title() + ":";
     for (size_t i = 0; i < shares.size(); ++i) {

@@ -73,11 +73,7 @@ void InkToColor(const uint8_t* cmyk, int width, uint8_t* bgr) {
 }
 
 void ColorToGray(const uint8_t* bgr, int width, uint8_t* gray) {
-  constexpr int kShift = 14;
-  for (int x = 0; x < width; ++x, bgr += 3) {
-    const int sum = bgr[0] * 1868 + bgr[1] * 9617 + bgr[2] * 4899;
-    gray[x] = static_cast<uint8_t>((sum + (1 << (kShift - 1))) >> kShift);
-  }
+  for (int x = 0; x < width; ++x, bgr += 3) gray[x] = GrayOf(bgr[0], bgr[1], bgr[2]);
 }
 
 class TiffReader {

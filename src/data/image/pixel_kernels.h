@@ -7,6 +7,13 @@
 
 namespace crema {
 
+// Returns the gray value of a color, rounded as OpenCV does.
+inline uint8_t GrayOf(int blue, int green, int red) {
+  constexpr int kShift = 14;
+  const int sum = blue * 1868 + green * 9617 + red * 4899;
+  return static_cast<uint8_t>((sum + (1 << (kShift - 1))) >> kShift);
+}
+
 // One channel of one sample: out = (pixel - mean) * scale.
 template <typename S, typename T>
 struct PlaneRows {

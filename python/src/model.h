@@ -1,0 +1,86 @@
+// A trained model in Python.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "arrays.h"
+#include "inference/classifier.h"
+#include "inference/detector.h"
+#include "inference/model.h"
+#include "inference/segmenter.h"
+
+namespace crema::python {
+
+// Objects that wait for the next call. Thread safety: any number of threads.
+template <typename T>
+class Pool {
+ public:
+  // Calls `use` with an object that no other thread has; `make` returns one if none waits.
+  template <typename Make, typename Use>
+  void With(Make&& make, Use&& use) {
+    std::unique_ptr<T> one = Take();
+    if (one == nullptr) one = make();
+    use(*one);  // one that has thrown is not used again
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back(std::move(one));
+  }
+
+ private:
+  std::unique_ptr<T> Take() {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.empty()) return nullptr;
+    std::unique_ptr<T> one = std::move(waiting_.back());
+    waiting_.pop_back();
+    return one;
+  }
+
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<T>> waiting_;
+};
+
+// The Classifier, Detector or Segmenter of the last call, with its workers. `Argument` is that of
+// its constructor. Thread safety: any number of threads.
+template <typename Task, typename Argument>
+class TaskOfModel {
+ public:
+  struct Ready {
+    Ready(const std::shared_ptr<const Model>& model, const Argument& of)
+        : argument(of), task(model, of) {}
+    Argument argument;
+    Task task;
+    Pool<typename Task::Worker> workers;
+  };
+
+  std::shared_ptr<Ready> For(const std::shared_ptr<const Model>& model, const Argument& argument) {
+    const std::lock_guard lock(mutex_);
+    if (last_ == nullptr || last_->argument != argument) {
+      last_ = std::make_shared<Ready>(model, argument);
+    }
+    return last_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::shared_ptr<Ready> last_;
+};
+
+// Thread safety: any number of threads.
+struct PyModel {
+  std::shared_ptr<const Model> model;
+  Preprocessing preprocessing;
+  std::vector<std::string> labels;
+  Pool<ModelRunner> runners;
+  TaskOfModel<Classifier, std::string> classifier;  // by output
+  TaskOfModel<Detector, double> detector;           // by confidence
+  TaskOfModel<Segmenter, std::string> segmenter;    // by output
+};
+using ModelPtr = std::shared_ptr<PyModel>;
+
+// Adds classify, detect and segment.
+void BindImageTasks(nb::class_<PyModel>& model);
+
+}  // namespace crema::python
