@@ -15,6 +15,7 @@
 #include "common/json.h"
 #include "common/net_flags.h"
 #include "common/plan_flags.h"
+#include "common/plugin_flag.h"
 #include "common/precision_flag.h"
 #include "common/tool.h"
 #include "core/error.h"
@@ -118,7 +119,7 @@ int64_t PeakResidentBytes() {
 }
 
 Report Look(const NetFile& file) {
-  const Registry registry = BuiltinRegistry();
+  const Registry registry = LayersOfFlag();
   const Phase phase = ParseState(FLAGS_phase, FLAGS_level, FLAGS_stage).phase();
   Report report{.net = {}, .inference = {}, .training = {}, .no_training = {}};
   report.inference = Summarize(*PlanOf(file, registry, phase, false, true));
@@ -265,7 +266,7 @@ int Run() {
     Fail(ErrorCode::kInvalidArgument, "--plan is text; leave --json out");
   }
   if (FLAGS_plan) {
-    const Registry registry = BuiltinRegistry();
+    const Registry registry = LayersOfFlag();
     const Phase phase = ParseState(FLAGS_phase, FLAGS_level, FLAGS_stage).phase();
     const auto plan = PlanOf(file, registry, phase, phase == TRAIN, true);
     std::printf("%s", DescribePlan(*plan).c_str());

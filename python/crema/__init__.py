@@ -1,7 +1,7 @@
 """Crema: networks in the Caffe tradition, from Python."""
 
 from . import _core
-from ._core import Blob, Model, Net, Solver, layer_types, set_log_level
+from ._core import Blob, Model, Net, Solver, layer_types, load_plugin, set_log_level
 from ._errors import Error
 
 __version__: str = _core.__dict__["__version__"]
@@ -14,5 +14,6 @@ __all__ = [
     "Solver",
     "__version__",
     "layer_types",
+    "load_plugin",
     "set_log_level",
 ]

@@ -61,14 +61,16 @@ Shape ShapeOf(const nb::args& sizes) {
   return Shape(std::span<const int64_t>(dims));
 }
 
-const Registry& Layers() {
-  static const Registry registry = [] {
+GrowingRegistry& AllLayers() {
+  static GrowingRegistry registry([] {
     Registry all = BuiltinRegistry();
     RegisterPythonLayer(all);
     return all;
-  }();
+  }());
   return registry;
 }
+
+const Registry& Layers() { return AllLayers().Now(); }
 
 Guard::Lock::Lock(Guard& guard) : lock_(guard.mutex_, std::try_to_lock) {
   if (lock_.owns_lock()) return;

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "core/tensor.h"
+#include "graph/plugin.h"
 #include "graph/registry.h"
 #include "runtime/interactive_net.h"
 
@@ -24,7 +25,9 @@ nb::object ArrayOf(const HeldView& held);
 nb::tuple TupleOf(const Shape& shape);
 Shape ShapeOf(const nb::args& sizes);
 
-// All layer types, with Python layers. Thread safety: const.
+// All layer types, with Python layers and those of plugins that were loaded.
+GrowingRegistry& AllLayers();
+// Returns those of now, which stay as they are.
 const Registry& Layers();
 
 // Keeps several threads out of nets that belong together (those of a solver), and a program out of
