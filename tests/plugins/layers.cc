@@ -15,14 +15,14 @@ using crema::plugin::Reach;
 // y = g[c] * x: a parameter, and code for GPUs, which the tests run on the CPU.
 class Gain {
  public:
-  explicit Gain(const Params& params) : filler_(params.Text("filler", "constant")) {}
+  explicit Gain(const Params& params)
+      : filler_("type: '" + params.Text("filler", "constant") + "' value: 1") {}
 
   void Infer(::Infer& infer) const {
     const auto x = infer.bottom(0);
     if (x.size() < 2) throw std::invalid_argument("x needs two axes");
     infer.SetTop(0, x);
-    filler_text_ = "type: '" + filler_ + "' value: 1";
-    infer.AddParameter("gain", {x[1]}, filler_text_.c_str());
+    infer.AddParameter("gain", {x[1]}, filler_.c_str());
     infer.SetReach(Reach::kPlace);
     infer.BackwardReadsBottom(0);
   }
@@ -56,7 +56,6 @@ class Gain {
   }
 
   const std::string filler_;
-  mutable std::string filler_text_;  // Crema copies it
 };
 
 // max(x, 0) by a mask: saved and scratch memory.

@@ -217,7 +217,7 @@ TEST(Plugin, ATruncatedFileIsRefused) {
   for (size_t size = 0; size < whole.size(); size += 499) {
     Registry registry;
     try {
-      LoadPlugin(temp.Write("cut.so", whole.substr(0, size)), &registry);
+      LoadPlugin(temp.Write(StrCat(size, ".so"), whole.substr(0, size)), &registry);
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument) << error.what();
     }
@@ -236,7 +236,7 @@ std::string ErrorOf(const std::string& fault) {
             "plugin_param { param_str: '",
             fault, "' } }"),
         TEST, {}, registry);
-    Session session(plan, Weights::MakeToLoad(*plan, 1), {.threads = 2});
+    Session session(plan, Weights::MakeToLoad(*plan, 1), ExecContext(2));
     session.Forward();
   } catch (const Error& error) {
     return error.what();
@@ -282,8 +282,8 @@ TEST(Plugin, EachSessionHasItsState) {
   const auto plan =
       test::PlanText("layer { name: 'c' type: 'PluginCounter' top: 'c' }", TEST, {}, registry);
   const auto weights = Weights::MakeToLoad(*plan, 1);
-  Session first(plan, weights, {.threads = 1});
-  Session second(plan, weights, {.threads = 1});
+  Session first(plan, weights, ExecContext(1));
+  Session second(plan, weights, ExecContext(1));
   first.Forward();
   first.Forward();
   second.Forward();
