@@ -5,6 +5,7 @@
 #                            libcrema_images.so, libcrema_video.so: loaded when they are needed
 #   include/crema/deploy.h, include/crema/crema.h, lib/libcrema_deploy.so, lib/cmake/CremaDeploy/,
 #                            lib/pkgconfig/crema_deploy.pc: to run models, with nothing else needed
+#   include/crema/plugin.h   to write plugins
 #   libexec/crema/           the commands; bin/crema is their front
 #   share/crema/             proto/crema.proto, proto/crema_file.proto, models/
 include(GNUInstallDirs)
@@ -53,8 +54,9 @@ install(FILES ${PROJECT_BINARY_DIR}/CremaConfig.cmake ${PROJECT_BINARY_DIR}/Crem
         DESTINATION ${_package})
 
 # The library that runs models, a package of its own: its users need none of Crema's dependencies.
-install(TARGETS crema_deploy EXPORT CremaDeployTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS crema_deploy crema_plugin EXPORT CremaDeployTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/include/crema/deploy.h ${PROJECT_SOURCE_DIR}/include/crema/crema.h
+              ${PROJECT_SOURCE_DIR}/include/crema/plugin.h
         DESTINATION ${_include})
 set(_deploy_package ${CMAKE_INSTALL_LIBDIR}/cmake/CremaDeploy)
 install(EXPORT CremaDeployTargets NAMESPACE Crema:: DESTINATION ${_deploy_package})
@@ -68,7 +70,7 @@ install(FILES ${PROJECT_BINARY_DIR}/CremaDeployConfig.cmake
 
 # For pkg-config: libraries with a .pc file are required, the others are named. Nothing is private,
 # as a static library needs all of them.
-set(CREMA_PC_LIBS "-llmdb -lpthread")
+set(CREMA_PC_LIBS "-llmdb -lpthread -l${CMAKE_DL_LIBS}")
 if(NOT CREMA_SHARED)
   string(PREPEND CREMA_PC_LIBS "-lcrema_proto ")
 endif()
@@ -77,7 +79,7 @@ if(CREMA_OPENMP)
 endif()
 if(CREMA_HAVE_OPENCV)
   # Not opencv4.pc: it names every module of OpenCV, even missing ones.
-  string(APPEND CREMA_PC_LIBS " -lopencv_imgproc -lopencv_core -l${CMAKE_DL_LIBS} -Wl,-rpath,\${libdir}")
+  string(APPEND CREMA_PC_LIBS " -lopencv_imgproc -lopencv_core -Wl,-rpath,\${libdir}")
 endif()
 if(CREMA_HAVE_JPEG)
   string(APPEND CREMA_PC_LIBS " -ljpeg")

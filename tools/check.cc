@@ -8,6 +8,7 @@
 
 #include "common/json.h"
 #include "common/net_flags.h"
+#include "common/plugin_flag.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
 #include "core/error.h"
@@ -40,7 +41,7 @@ CheckReport Check() {
     std::vector<std::string> weights(solver.solver.weights().begin(),
                                      solver.solver.weights().end());
     if (!FLAGS_weights.empty()) weights = {FLAGS_weights};
-    const Registry registry = BuiltinRegistry();
+    const Registry registry = LayersOfFlag();
     return CheckRun(solver, registry,
                     {.threads = CheckedThreads(FLAGS_threads),
                      .samples = FLAGS_samples,

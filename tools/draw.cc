@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "common/net_flags.h"
+#include "common/plugin_flag.h"
 #include "common/tool.h"
 #include "core/error.h"
 #include "core/strings.h"
@@ -38,7 +39,7 @@ constexpr const char* kUsage =
 
 std::string Dot() {
   NetFile file = ReadNet(FLAGS_model);
-  const Registry registry = BuiltinRegistry();
+  const Registry registry = LayersOfFlag();
   ReplaceSources({.given = ParseShapes(FLAGS_shape), .batch = FLAGS_batch}, registry, &file.net);
   std::vector<Problem> warnings;
   const NetState state = ParseState(FLAGS_phase, FLAGS_level, FLAGS_stage);

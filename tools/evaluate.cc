@@ -9,6 +9,7 @@
 
 #include "common/gpu_flag.h"
 #include "common/plan_flags.h"
+#include "common/plugin_flag.h"
 #include "common/precision_flag.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
@@ -89,8 +90,9 @@ int Run() {
   if (FLAGS_iterations < 0) {
     Fail(ErrorCode::kInvalidArgument, StrCat("--iterations is ", FLAGS_iterations));
   }
-  const Registry registry = BuiltinRegistry();
+  Registry registry = LayersOfFlag();
   NetFile net = ReadNet(FLAGS_model);
+  LoadPlugins(&net, &registry);
   SetPrecisionOfFlag(&net.net);
   const WeightsFiles weights = WeightsOfFlags({FLAGS_weights}, MissingLayers::kError);
   EvaluationOptions options{.iterations = FLAGS_iterations,

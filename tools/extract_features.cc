@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "common/net_flags.h"
+#include "common/plugin_flag.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
 #include "core/error.h"
@@ -98,7 +99,7 @@ int Run(const std::vector<std::string>& arguments) {
   const WeightsFiles weights = WeightsOfFlags({FLAGS_weights}, MissingLayers::kError);
   Job job = Prepare();
   const Evaluation result = Evaluate(
-      net, weights, BuiltinRegistry(),
+      net, weights, LayersOfFlag(),
       {.iterations = FLAGS_iterations,
        .threads = CheckedThreads(FLAGS_threads),
        .level = FLAGS_level,

@@ -10,6 +10,7 @@
 #include "common/line_chart.h"
 #include "common/output_file.h"
 #include "common/plan_flags.h"
+#include "common/plugin_flag.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
 #include "core/error.h"
@@ -120,13 +121,15 @@ LrFinding Find() {
   }
   const WeightsFiles weights = WeightsOfFlags(
       {file.solver.weights().begin(), file.solver.weights().end()}, MissingLayers::kKeep);
-  const Registry registry = BuiltinRegistry();
+  Registry registry = LayersOfFlag();
   SolverOptions options;
   options.threads = CheckedThreads(FLAGS_threads);
   options.log = &ToolLog();
   options.device = DeviceOfRun(file.solver, ToolLog());
   options.plan = PlanOptionsOfFlags();
-  Solver solver(MakeRunConfig(std::move(file)), registry, std::move(options));
+  RunConfig config = MakeRunConfig(std::move(file));
+  LoadPlugins(&config, &registry);
+  Solver solver(std::move(config), registry, std::move(options));
   solver.LoadWeights(weights.paths, weights.on_mismatch);
   return FindLearningRate(search, &solver);
 }

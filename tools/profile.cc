@@ -15,6 +15,7 @@
 #include "common/net_flags.h"
 #include "common/output_file.h"
 #include "common/plan_flags.h"
+#include "common/plugin_flag.h"
 #include "common/precision_flag.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
@@ -176,8 +177,9 @@ int Run() {
   if (!FLAGS_trace.empty()) CheckOutputFile(FLAGS_trace);
   const LayerOrder order = OrderOfFlag();
   const int threads = CheckedThreads(FLAGS_threads);
-  const Registry registry = BuiltinRegistry();
-  const NetFile file = ReadNet(FLAGS_model);
+  Registry registry = LayersOfFlag();
+  NetFile file = ReadNet(FLAGS_model);
+  LoadPlugins(&file, &registry);
   const bool train = ParseState(FLAGS_phase, FLAGS_level, FLAGS_stage).phase() == TRAIN;
   std::shared_ptr<const Plan> plan = PlanOf(file, registry, threads, device.device, train);
   const std::string no_backward = train ? WhyNoBackward(*plan) : "the phase is TEST";

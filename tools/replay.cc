@@ -8,6 +8,7 @@
 
 #include "common/gpu_flag.h"
 #include "common/plan_flags.h"
+#include "common/plugin_flag.h"
 #include "common/tool.h"
 #include "core/error.h"
 #include "core/strings.h"
@@ -66,7 +67,7 @@ int Run() {
   if (!(FLAGS_rtol >= 0 && FLAGS_atol >= 0)) {
     Fail(ErrorCode::kInvalidArgument, "--rtol and --atol must be 0 or more");
   }
-  const Registry registry = BuiltinRegistry();
+  const Registry registry = LayersOfFlag();
   const NetFile file = ReadNet(FLAGS_model);
   std::optional<NetParameter> weights;
   if (!FLAGS_weights.empty()) weights = ReadCaffemodel(FLAGS_weights);

@@ -4,6 +4,7 @@
 #include "common/tool.h"
 #include "core/parallel_for.h"
 #include "serve/ender.h"
+#include "serve/load.h"
 #include "serve/options.h"
 #include "server/server.h"
 
@@ -28,6 +29,7 @@ int Run(const std::vector<std::string>& arguments) {
   ::setenv("OPENCV_IO_MAX_IMAGE_PIXELS", "67108864", 1);
   BlockEndSignals();
   const ServeOptions options = ServeOptionsOfFlags();
+  ServedLayers();  // reports a plugin that cannot be loaded
   Ender ender(options.exit_timeout);
   // gRPC blocks indefinitely if its threads cannot be started.
   RequireThreads(options.server.http.threads + options.server.api.work_threads + kOtherThreads);

@@ -11,6 +11,7 @@
 #include "common/log.h"
 #include "common/net_flags.h"
 #include "common/output_file.h"
+#include "common/plugin_flag.h"
 #include "common/tool.h"
 #include "common/worker_flags.h"
 #include "core/blob_types.h"
@@ -135,7 +136,7 @@ int Run() {
   CheckFlags();
   const std::vector<std::string> names =
       FLAGS_labels.empty() ? std::vector<std::string>() : ReadLines(FLAGS_labels);
-  const Registry registry = BuiltinRegistry();
+  const Registry registry = LayersOfFlag();
   const std::unique_ptr<Session> session = Open(SourceOfFlags(), registry);
   const BatchTiles samples(session->plan(), names);
   const int64_t count =

@@ -7,6 +7,7 @@
 #include "common/gpu_flag.h"
 #include "common/net_flags.h"
 #include "common/plan_flags.h"
+#include "common/plugin_flag.h"
 #include "common/precision_flag.h"
 #include "common/tool.h"
 #include "core/error.h"
@@ -57,7 +58,7 @@ int Run() {
   if (FLAGS_plan && FLAGS_json) {
     Fail(ErrorCode::kInvalidArgument, "--plan is text; leave --json out");
   }
-  const Registry registry = BuiltinRegistry();
+  const Registry registry = LayersOfFlag();
   const CostOptions options = OptionsOfFlags();
   if (FLAGS_plan) {
     const Phase phase = options.state.phase();

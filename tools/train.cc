@@ -9,6 +9,7 @@
 #include "common/gpu_flag.h"
 #include "common/net_flags.h"
 #include "common/plan_flags.h"
+#include "common/plugin_flag.h"
 #include "common/precision_flag.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
@@ -140,8 +141,9 @@ int Run() {
   RequireFlag(FLAGS_solver, "solver");
   CheckResumeFlags();
   LogSink& log = ToolLog();
-  const Registry registry = BuiltinRegistry();
+  Registry registry = LayersOfFlag();
   RunConfig config = MakeRunConfig(ReadSolverWithFlags());
+  LoadPlugins(&config, &registry);
   SetPrecisionOfFlag(&config.train.file.net);
   for (NetOfRun& test : config.tests) SetPrecisionOfFlag(&test.file.net);
   const SolverParameter solver_param = config.solver.solver;

@@ -69,6 +69,10 @@ typedef struct crema_runner crema_runner;
 /* Returns the version of the library: "0.1.0". */
 CREMA_C_API const char* crema_version(void);
 
+/* Loads a shared library with layer types for models that are opened later; its code runs in this
+ * process. Thread safe. */
+CREMA_C_API crema_status crema_load_plugin(const char* path, crema_error* error);
+
 /* Opens a file written by `deploy export`. `options` may be NULL. */
 CREMA_C_API crema_status crema_model_open(const char* path, const crema_options* options,
                                           crema_model** model, crema_error* error);

@@ -85,6 +85,10 @@ struct Options {
   int gpu = -1;     // GPU number; -1: the CPU
 };
 
+// Loads a shared library with layer types (docs/plugins.md) for models that are opened later. Its
+// code runs in this process. Thread safety: any number of threads.
+CREMA_API void LoadPlugin(const std::string& path);
+
 // A net with its weights. A handle: copies share one model, which lives as long as any of them or a
 // Runner. Thread safety: any number of threads.
 class CREMA_API Model {

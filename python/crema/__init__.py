@@ -3,7 +3,7 @@
 import typing
 
 from . import _core, layers
-from ._core import Blob, Model, Net, Solver, layer_types, set_log_level
+from ._core import Blob, Model, Net, Solver, layer_types, load_plugin, set_log_level
 from ._errors import Error
 from ._look import Report, Summary, check, report, summary
 from ._plot import plot
@@ -35,6 +35,7 @@ __all__ = [
     "data",
     "layer_types",
     "layers",
+    "load_plugin",
     "plot",
     "report",
     "set_log_level",

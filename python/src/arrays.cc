@@ -71,8 +71,8 @@ std::optional<std::string> PathOf(nb::handle given) {
   return path.string();
 }
 
-const Registry& Layers() {
-  static const Registry registry = [] {
+GrowingRegistry& AllLayers() {
+  static GrowingRegistry registry([] {
     const Registry builtin = BuiltinRegistry();
     Registry all;
     for (const std::string& name : builtin.Names()) {
@@ -82,9 +82,11 @@ const Registry& Layers() {
     }
     RegisterPythonLayer(all);
     return all;
-  }();
+  }());
   return registry;
 }
+
+const Registry& Layers() { return AllLayers().Now(); }
 
 Guard::Lock::Lock(Guard& guard) : lock_(guard.mutex_, std::try_to_lock) {
   if (lock_.owns_lock()) return;

@@ -13,6 +13,7 @@
 
 #include "core/error.h"
 #include "core/tensor.h"
+#include "graph/plugin.h"
 #include "graph/registry.h"
 #include "runtime/interactive_net.h"
 
@@ -32,7 +33,9 @@ std::optional<std::string> PathOf(nb::handle given);
 // Returns a crema.Error. Requires the GIL.
 nb::object ErrorOf(const Problem& problem);
 
-// All layer types, with Python layers. Thread safety: const.
+// All layer types, with Python layers and those of plugins that were loaded.
+GrowingRegistry& AllLayers();
+// Returns those of now, which stay as they are.
 const Registry& Layers();
 
 // Keeps several threads out of nets that belong together (those of a solver), and a program out of

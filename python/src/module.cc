@@ -16,6 +16,11 @@ NB_MODULE(_core, module) {
   BindLook(module);
   module.def(
       "layer_types", [] { return Layers().Names(); }, "The names of all layer types.");
+  module.def(
+      "load_plugin", [](const std::string& path) { AllLayers().LoadPlugin(path); }, nb::arg("path"),
+      nb::call_guard<nb::gil_scoped_release>(),
+      "Loads a shared library with layer types for nets and models that are opened later.\n"
+      "Its code runs in this process. Raises Error. Any number of threads.");
   module.def("log", [](const std::string& text) { Log().Write(crema::Severity::kInfo, text); });
   module.def("set_log_level", &SetLogLevel, nb::arg("level"),
              "0: log everything to stderr; 1 (default): warnings and errors; 2: errors.");

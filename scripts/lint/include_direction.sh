@@ -14,7 +14,7 @@ awk '
     allowed["core"] = "core"
     allowed["math"] = "core math"
     allowed["format"] = "core format"
-    allowed["graph"] = "core format math graph"
+    allowed["graph"] = "core format math graph crema"  # the interface of plugins
     allowed["plan"] = "core format math graph plan"
     allowed["data"] = "core format math data"
     allowed["metrics"] = "core math metrics"

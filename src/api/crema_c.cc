@@ -113,6 +113,13 @@ std::vector<Tensor> TensorsOf(const crema_tensor* inputs, size_t count) {
 
 const char* crema_version(void) { return crema::deploy::Version(); }
 
+crema_status crema_load_plugin(const char* path, crema_error* error) {
+  return Guarded(error, [&] {
+    Require(path != nullptr, "path");
+    crema::deploy::LoadPlugin(path);
+  });
+}
+
 crema_status crema_model_open(const char* path, const crema_options* options, crema_model** model,
                               crema_error* error) {
   return Guarded(error, [&] {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "graph/plugin.h"
 #include "inference/classifier.h"
 #include "inference/image_input.h"
 #include "inference/model.h"
@@ -51,8 +52,8 @@ auto Translated(Body&& body) {
   }
 }
 
-const Registry& Layers() {
-  static const Registry registry = BuiltinRegistry();
+GrowingRegistry& Layers() {
+  static GrowingRegistry registry(BuiltinRegistry());
   return registry;
 }
 
@@ -89,6 +90,10 @@ ConstTensorView ViewOf(const Tensor& tensor) {
 
 const char* Version() noexcept { return CREMA_VERSION; }
 
+void LoadPlugin(const std::string& path) {
+  Translated([&] { Layers().LoadPlugin(path); });
+}
+
 Error::Error(Code code, std::string message) : code_(code), message_(std::move(message)) {}
 Error::~Error() = default;
 
@@ -108,7 +113,7 @@ Model::Model(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
 Model Model::Open(const std::string& path, const Options& options) {
   return Translated([&] {
     return Model(std::make_shared<const Impl>(
-        crema::Model::Open(path, Inner(options), Layers(), NullSink())));
+        crema::Model::Open(path, Inner(options), Layers().Now(), NullSink())));
   });
 }
 
@@ -118,7 +123,7 @@ Model Model::FromCaffe(const std::string& net, const std::string& weights, const
     ModelCard card;
     card.name = file.net.name();
     return Model(std::make_shared<const Impl>(crema::Model::Make(
-        file, {.paths = {weights}}, card, Inner(options), Layers(), NullSink())));
+        file, {.paths = {weights}}, card, Inner(options), Layers().Now(), NullSink())));
   });
 }
 

@@ -110,7 +110,14 @@ class Builder {
     if (type == nullptr) {
       const std::vector<std::string> names = registry_.Names();
       std::string hint = DidYouMean(param.type(), names);
-      if (hint.empty()) hint = "; known types: " + Join(names, " ");
+      if (net_.plugin_size() > 0) {
+        const std::vector<std::string> plugins(net_.plugin().begin(), net_.plugin().end());
+        hint =
+            StrCat("; the net names plugins, which are programs, so that this one is loaded only ",
+                   "on request: --plugin=FILE, for ", Join(plugins, ", "));
+      } else if (hint.empty()) {
+        hint = "; known types: " + Join(names, " ");
+      }
       Report("type", StrCat("unknown layer type '", param.type(), "'", hint));
     }
     return type;

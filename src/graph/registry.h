@@ -67,6 +67,14 @@ struct LayerTraits {
   bool fed_by_program = false;     // a program feeds its batches: they cannot be read again
 };
 
+// A loaded shared library with layer types; graph/plugin.h loads it.
+struct PluginFacts {
+  std::string name;
+  std::string version;
+  std::string path;
+  std::string sha256;  // of the file, hexadecimal
+};
+
 struct LayerType {
   std::string name;      // as in `type: "..."`
   std::string category;  // family folder, for the reference
@@ -96,6 +104,7 @@ struct LayerType {
   // The example in the reference, with bottoms and tops, one line each, for types whose samples
   // would need files. Others show their first sample.
   std::string example = {};
+  std::shared_ptr<const PluginFacts> plugin = {};  // that it comes from; null: built in
   // Converts the blobs of a layer of a file (of any version or fork) to the order and meaning of
   // `parameter_docs` before they are matched; empty: no conversion. May throw.
   std::function<void(const LayerParameter& written, const LayerInfo& info,

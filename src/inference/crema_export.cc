@@ -54,6 +54,19 @@ void MakeOneSample(const RecordedRun& run, const NetState& state, NetParameter* 
   SetInputShapes(FindInputs(*net, state), shapes, net);
 }
 
+void StorePlugins(const Registry& registry, CremaFileHeader* header) {
+  std::map<std::string, std::string> versions;
+  for (const LayerParameter& layer : header->net().layer()) {
+    const auto& plugin = registry.Find(layer.type())->plugin;
+    if (plugin != nullptr) versions[plugin->name] = plugin->version;
+  }
+  for (const auto& [name, version] : versions) {
+    StoredPlugin* stored = header->add_plugin();
+    stored->set_name(name);
+    stored->set_version(version);
+  }
+}
+
 void StoreRun(const Model& model, const RecordedRun& run, CremaContents* contents) {
   Recording* recording = contents->header.mutable_recording();
   for (size_t i = 0; i < run.inputs.size(); ++i) {
@@ -82,6 +95,7 @@ void ExportModel(const std::shared_ptr<const Model>& model, const std::string& p
   const RecordedRun run = RecordRun(model);
   MakeOneSample(run, parts.state, &net);
   *contents.header.mutable_net() = std::move(net);
+  StorePlugins(*parts.registry, &contents.header);
   NetFile left;
   left.net = contents.header.net();
   left.source.file = path;

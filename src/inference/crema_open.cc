@@ -6,6 +6,7 @@
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "format/file.h"
+#include "graph/plugin.h"
 #include "inference/crema_file.h"
 #include "inference/deploy_net.h"
 #include "inference/model_parts.h"
@@ -108,12 +109,28 @@ void CheckNet(const NetFile& net, const std::string& path) {
   }
 }
 
+void RequirePlugins(const CremaFileHeader& header, const Registry& registry,
+                    const std::string& path) {
+  const auto loaded = PluginsOf(registry);
+  for (const StoredPlugin& needed : header.plugin()) {
+    const bool found = std::ranges::any_of(
+        loaded, [&](const auto& plugin) { return plugin->name == needed.name(); });
+    if (found) continue;
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("has layers of the plugin '", needed.name(), "', version ", needed.version(),
+                ", which is not loaded: give its library (--plugin=FILE; in programs, "
+                "crema.load_plugin, LoadPlugin or crema_load_plugin)"),
+         {.file = path});
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<const Model> Model::Open(const std::string& path, const ModelOptions& options,
                                          const Registry& registry, LogSink& log) {
   const auto file = std::make_shared<const MappedFile>(path);
   CremaFileHeader header = ReadCremaFile(file->bytes(), path);
+  RequirePlugins(header, registry, path);
   NetFile net;
   net.net.Swap(header.mutable_net());
   net.source.file = path;

@@ -14,6 +14,25 @@
 namespace crema {
 namespace {
 
+// Returns the plugins that the layers of the nets come from, as a list of objects.
+std::string PluginsJson(const Solver& solver) {
+  std::map<std::string, std::string> plugins;
+  const auto add = [&](const Plan& plan) {
+    for (const PlannedLayer& layer : plan.layers) {
+      if (layer.type->plugin == nullptr) continue;
+      const PluginFacts& plugin = *layer.type->plugin;
+      plugins[plugin.name] = StrCat(
+          "{\"name\":", JsonString(plugin.name), ",\"version\":", JsonString(plugin.version),
+          ",\"path\":", JsonString(plugin.path), ",\"sha256\":", JsonString(plugin.sha256), "}");
+    }
+  };
+  add(solver.plan());
+  for (size_t i = 0; i < solver.test_count(); ++i) add(solver.test_plan(i));
+  std::vector<std::string> texts;
+  for (const auto& [name, text] : plugins) texts.push_back(text);
+  return StrCat("[", Join(texts, ","), "]");
+}
+
 // Returns run.json: one object on one line; docs/run_folder.md has its members.
 std::string RunJson(const Solver& solver, const RecorderOptions& options) {
   const RunConfig& config = solver.config();
@@ -30,7 +49,8 @@ std::string RunJson(const Solver& solver, const RecorderOptions& options) {
       ",\"net\":", JsonString(config.train.file.net.name()),
       ",\"solver_type\":", JsonString(config.solver.solver.type()), ",\"seed\":", solver.seed(),
       ",\"threads\":", options.threads, ",\"iteration\":", solver.iteration(),
-      ",\"max_iter\":", config.solver.solver.max_iter(), "}\n");
+      ",\"max_iter\":", config.solver.solver.max_iter(), ",\"plugins\":", PluginsJson(solver),
+      "}\n");
 }
 
 // Returns texts by file name: run.json, net.prototxt, solver.prototxt, and test_net_<i>.prototxt

@@ -55,6 +55,31 @@ if(EXISTS ${prefix}/${LIBDIR}/libcrema_images.so)
   expect("${text}" " bee\n")
 endif()
 
+# A plugin, built by each compiler that is there with the public header alone.
+find_program(GXX g++)
+find_program(CLANGXX clang++)
+foreach(compiler ${GXX} ${CLANGXX})
+  get_filename_component(name ${compiler} NAME)
+  set(build ${WORK_DIR}/plugin-${name})
+  run(text ${CMAKE_COMMAND} -S ${examples}/plugin -B ${build} -DCMAKE_PREFIX_PATH=${prefix}
+      -DCMAKE_CXX_COMPILER=${compiler} "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Werror")
+  run(text ${CMAKE_COMMAND} --build ${build})
+  file(COPY ${examples}/plugin/ DESTINATION ${build}/run FILES_MATCHING PATTERN *.prototxt)
+  set(plugin --plugin=${build}/softsign.so)
+  run(text ${CMAKE_COMMAND} -E chdir ${build}/run ${prefix}/bin/crema train
+      --solver=solver.prototxt ${plugin})
+  expect("${text}" "trained to iteration 200")
+  file(READ ${build}/run/softsign_run/run.json text)
+  expect("${text}" "\"plugins\":.{\"name\":\"softsign\",\"version\":\"1.0\"")
+  run(text ${CMAKE_COMMAND} -E chdir ${build}/run ${prefix}/bin/crema deploy export
+      --model=deploy.prototxt --weights=softsign_iter_200.caffemodel --output=m.crema ${plugin})
+  run(text ${prefix}/bin/crema deploy bench --model=${build}/run/m.crema --seconds=0.01 ${plugin})
+endforeach()
+# With the header of C.
+run(text cc -std=c11 -Wall -Wextra -Wpedantic -Werror -shared -fPIC -I${prefix}/include
+    ${SOURCE_DIR}/../plugins/interface.c -o ${WORK_DIR}/interface.so)
+run(text ${prefix}/bin/crema summary --model=${net} --plugin=${WORK_DIR}/interface.so)
+
 # The front command, through a link as a user might make one.
 file(CREATE_LINK ${prefix}/bin/crema ${WORK_DIR}/crema SYMBOLIC)
 run(text ${WORK_DIR}/crema help)

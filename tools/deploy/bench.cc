@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "common/json.h"
+#include "common/plugin_flag.h"
 #include "common/tool.h"
 #include "core/strings.h"
 #include "deploy/actions.h"
@@ -74,7 +75,7 @@ int Bench(const std::vector<std::string>& arguments) {
   const std::vector<int> threads = NumbersOf("threads", FLAGS_threads, 0);
   const std::vector<int> batches = NumbersOf("batches", FLAGS_batches, 1);
   const std::vector<int> instances = NumbersOf("instances", FLAGS_instances, 1, 1024);
-  const Registry registry = BuiltinRegistry();
+  const Registry registry = LayersOfFlag();
   if (!FLAGS_json) {
     std::printf("threads  batch instances    runs   p50 (ms)   p90 (ms)   p99 (ms)   samples/s\n");
   }

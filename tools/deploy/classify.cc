@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "common/json.h"
+#include "common/plugin_flag.h"
 #include "common/tool.h"
 #include "core/strings.h"
 #include "data/image/draw_boxes.h"
@@ -76,7 +77,7 @@ int Classify(const std::vector<std::string>& arguments) {
   if (FLAGS_top < 1) Fail(ErrorCode::kInvalidArgument, StrCat("--top is ", FLAGS_top));
   const ModelNames names = ModelOfFlags();
   CheckPictureFlags(arguments);
-  const Registry registry = BuiltinRegistry();
+  const Registry registry = LayersOfFlag();
   const Classifier classifier(OpenModel(names, registry, ModelOptionsOfFlags()), FLAGS_output);
   const Preprocessing preprocessing = PreprocessingOfFlags(classifier.image_model());
   const std::vector<std::string> labels =

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "common/json.h"
+#include "common/plugin_flag.h"
 #include "common/tool.h"
 #include "core/strings.h"
 #include "data/image/draw_boxes.h"
@@ -88,7 +89,7 @@ int Detect(const std::vector<std::string>& arguments) {
   const ModelNames names = ModelOfFlags();
   CheckDetectFlags();
   CheckPictureFlags(arguments);
-  const Registry registry = BuiltinRegistry();
+  const Registry registry = LayersOfFlag();
   const Detector detector(OpenDetector(names, registry), FLAGS_confidence);
   const Preprocessing preprocessing = PreprocessingOfFlags(detector.image_model());
   const std::vector<std::string> labels = LabelsOfFlags(

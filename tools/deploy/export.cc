@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "common/json.h"
+#include "common/plugin_flag.h"
 #include "common/tool.h"
 #include "core/error.h"
 #include "core/strings.h"
@@ -147,7 +148,7 @@ int Export(const std::vector<std::string>& arguments) {
   CheckDetectFlags();
   const std::string path = OutputPath();
   const NetFile net = NetToExport(names);
-  const Registry registry = BuiltinRegistry();
+  const Registry registry = LayersOfFlag();
   const ModelOptions options = ModelOptionsOfFlags(ThreadsOfFlag());
   ModelCard card = CardOf(MakeModel(net, names, {}, registry, options, NullSink()));
   if (card.name.empty()) card.name = net.net.name();

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "common/json.h"
+#include "common/plugin_flag.h"
 #include "common/tool.h"
 #include "core/strings.h"
 #include "deploy/actions.h"
@@ -72,7 +73,7 @@ int RunNet(const std::vector<std::string>& arguments) {
   const ModelNames names = ModelOfFlags();
   RequireFlag(HasInputFiles() ? "yes" : "", "input");
   ProtectedFiles(InputFiles()).RefuseToReplace("output", FLAGS_output);
-  const Registry registry = BuiltinRegistry();
+  const Registry registry = LayersOfFlag();
   const auto model = OpenModel(names, registry, ModelOptionsOfFlags(ThreadsOfFlag()));
   if (!FLAGS_output.empty()) CheckArraysPath(FLAGS_output, model->outputs().size());
   const std::vector<NamedOutput> inputs = InputsOfFlags(*model);

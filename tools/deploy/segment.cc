@@ -3,6 +3,7 @@
 #include <set>
 
 #include "common/json.h"
+#include "common/plugin_flag.h"
 #include "common/png.h"
 #include "common/tool.h"
 #include "core/strings.h"
@@ -136,7 +137,7 @@ int Segment(const std::vector<std::string>& arguments) {
   const ModelNames names = ModelOfFlags();
   CheckPictureFlags(arguments);
   const std::vector<std::string> masks = MaskPaths(PictureSources(arguments));
-  const Registry registry = BuiltinRegistry();
+  const Registry registry = LayersOfFlag();
   const Segmenter segmenter(OpenModel(names, registry, ModelOptionsOfFlags()), FLAGS_output);
   const Preprocessing preprocessing = PreprocessingOfFlags(segmenter.image_model());
   const std::vector<std::string> labels =

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/json.h"
+#include "common/plugin_flag.h"
 #include "common/tool.h"
 #include "core/strings.h"
 #include "deploy/actions.h"
@@ -155,7 +156,7 @@ void ForEachBatch(const std::shared_ptr<const Model>& model,
 
 int CompareModels(const ModelNames& names, const std::vector<std::string>& arguments) {
   const ModelNames other = OtherOfFlags();
-  const Registry registry = BuiltinRegistry();
+  const Registry registry = LayersOfFlag();
   const ModelOptions options = ModelOptionsOfFlags(ThreadsOfFlag());
   const auto a = OpenModel(names, registry, options);
   const auto b = OpenModel(other, registry, options);
@@ -186,7 +187,7 @@ int Verify(const std::vector<std::string>& arguments) {
   CheckFlags();
   if (!FLAGS_against.empty()) return CompareModels(names, arguments);
   RefusePositional(arguments);
-  const Registry registry = BuiltinRegistry();
+  const Registry registry = LayersOfFlag();
   const auto model = OpenModel(names, registry, ModelOptionsOfFlags(ThreadsOfFlag()));
   if (FLAGS_recording.empty()) {
     const std::string line =

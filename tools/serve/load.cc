@@ -9,6 +9,7 @@
 #include "common/gpu_flag.h"
 #include "common/lines.h"
 #include "common/log.h"
+#include "common/plugin_flag.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
 #include "core/strings.h"
@@ -102,9 +103,14 @@ void WatchGpuOfFlag(server::ServerMetrics* metrics) {
   });
 }
 
+const Registry& ServedLayers() {
+  static const Registry registry = LayersOfFlag();  // models refer to it as long as they live
+  return registry;
+}
+
 std::shared_ptr<const server::Executable> LoadServed(const std::string& name,
                                                      const server::VersionFiles& files) {
-  static const Registry registry = BuiltinRegistry();  // models refer to it as long as they live
+  const Registry& registry = ServedLayers();
   ModelOptions options;
   options.threads = CheckedThreads(FLAGS_threads);
   options.device = DeviceOfFlag();

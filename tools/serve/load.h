@@ -4,11 +4,16 @@
 #include <memory>
 #include <string>
 
+#include "graph/registry.h"
 #include "server/metrics/server_metrics.h"
 #include "server/model/executable.h"
 #include "server/repository/repository_scan.h"
 
 namespace crema::tools {
+
+// Returns the layers of all models: built in, and of --plugin. Throws like LayersOfFlag. Thread
+// safety: any number of threads.
+const Registry& ServedLayers();
 
 // Loads a .crema file or a net with its weights, with the options of --threads, --gpu, --scale and
 // so on. Throws what Model::Open and Model::Make throw. Thread safety: any number of threads.
