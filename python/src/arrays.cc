@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 #include "core/strings.h"
-#include "python_layer.h"
 
 namespace crema::python {
 namespace {
@@ -62,11 +61,7 @@ Shape ShapeOf(const nb::args& sizes) {
 }
 
 const Registry& Layers() {
-  static const Registry registry = [] {
-    Registry all = BuiltinRegistry();
-    RegisterPythonLayer(all);
-    return all;
-  }();
+  static const Registry registry = BuiltinRegistry();
   return registry;
 }
 

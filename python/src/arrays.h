@@ -24,7 +24,7 @@ nb::object ArrayOf(const HeldView& held);
 nb::tuple TupleOf(const Shape& shape);
 Shape ShapeOf(const nb::args& sizes);
 
-// All layer types, with Python layers. Thread safety: const.
+// All layer types. Thread safety: const.
 const Registry& Layers();
 
 // Keeps several threads out of nets that belong together (those of a solver), and a program out of
@@ -70,6 +70,7 @@ class Blob {
 
 // Registers the classes of a file with the module.
 void BindBlobs(nb::module_& module);
+void BindCheckLayer(nb::module_& module);
 void BindErrors(nb::module_& module);
 void BindModel(nb::module_& module);
 void BindNet(nb::module_& module);

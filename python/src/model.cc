@@ -15,6 +15,7 @@
 #include "format/prototxt.h"
 #include "inference/classifier.h"
 #include "log.h"
+#include "python_layer.h"
 
 namespace crema::python {
 namespace {
@@ -29,25 +30,26 @@ class PyModel {
   // Calls `use` with a runner that no other thread has.
   template <typename Use>
   void WithRunner(Use&& use) {
-    std::unique_ptr<ModelRunner> runner = Take();
-    if (runner == nullptr) runner = std::make_unique<ModelRunner>(model_);
+    std::shared_ptr<ModelRunner> runner = Take();
+    if (runner == nullptr) runner = std::make_shared<ModelRunner>(model_);
+    const RunningNet running(runner);
     use(*runner);  // one that has thrown is not used again
     const std::lock_guard lock(mutex_);
     waiting_.push_back(std::move(runner));
   }
 
  private:
-  std::unique_ptr<ModelRunner> Take() {
+  std::shared_ptr<ModelRunner> Take() {
     const std::lock_guard lock(mutex_);
     if (waiting_.empty()) return nullptr;
-    std::unique_ptr<ModelRunner> runner = std::move(waiting_.back());
+    std::shared_ptr<ModelRunner> runner = std::move(waiting_.back());
     waiting_.pop_back();
     return runner;
   }
 
   std::shared_ptr<const Model> model_;
   std::mutex mutex_;
-  std::vector<std::unique_ptr<ModelRunner>> waiting_;
+  std::vector<std::shared_ptr<ModelRunner>> waiting_;
 };
 using ModelPtr = std::shared_ptr<PyModel>;
 
