@@ -1,5 +1,7 @@
 #include "user_code.h"
 
+#include <nanobind/stl/string.h>
+
 #include "core/error.h"
 #include "layers/python/python_layers.h"
 
