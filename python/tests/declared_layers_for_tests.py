@@ -97,6 +97,12 @@ class Batches:
         return x, x.sum(axis=1)
 
 
+@crema.layer(tensors="torch")
+class TorchAddress:
+    def forward(self, x, out):
+        TorchAddress.addresses = [x.data_ptr(), out.data_ptr()]
+
+
 @crema.layer
 class Raises:
     def forward(self, x):

@@ -315,14 +315,37 @@ def test_torch_tensors_and_autograd():
 
     @crema.layer(tensors="torch", reach="sample")
     class Mix:
-        def infer(self, x):
-            return x.shape
-
-        def parameters(self, x):
+        def parameters(self, x, scale_of):
             return {"scale": ((x.shape[1],), 1)}
 
-        def forward(self, x, scale):
-            assert isinstance(x, torch.Tensor)
-            return torch.softmax(x * scale, dim=1)
+        def forward(self, x, scale_of, scale):
+            assert isinstance(x, torch.Tensor) and isinstance(scale, torch.Tensor)
+            return torch.softmax(x * scale, dim=1) * scale_of.mean(dim=1, keepdim=True)
 
-    crema.check_layer(Mix, [(3, 5)])
+    crema.check_layer(Mix, [(3, 5), (3, 2)])
+
+    @crema.layer(tensors="torch", reach="element", backward_reads="top", in_place=True)
+    class Logistic:
+        def forward(self, x, out):
+            torch.sigmoid(x, out=out)
+
+        def backward(self, gradient, y):
+            return gradient * y * (1 - y)
+
+    crema.check_layer(Logistic, [(3, 5)])
+
+    @crema.layer(tensors="torch")
+    class Keeps:
+        def forward(self, x):
+            self.kept = x.view(-1)
+            return x
+
+    with pytest.raises(crema.Error, match="keeps an array"):
+        crema.check_layer(Keeps, [(3, 5)])
+
+
+def test_torch_tensors_lie_in_the_memory_of_the_net():
+    pytest.importorskip("torch")
+    net, blobs = open_net(python_layer("TorchAddress"))
+    run(net)
+    assert declared.TorchAddress.addresses == [b.data.ctypes.data for b in blobs.values()]
