@@ -5,6 +5,7 @@ import typing
 from . import _core, layers
 from ._core import Blob, Model, Net, Solver, layer_types, load_plugin, set_log_level
 from ._errors import Error
+from ._layer import check_layer, layer
 from ._look import Report, Summary, check, report, summary
 from ._plot import plot
 from ._results import ClassShare, Curve, Detection, Prediction, Segmentation
@@ -32,7 +33,9 @@ __all__ = [
     "Top",
     "__version__",
     "check",
+    "check_layer",
     "data",
+    "layer",
     "layer_types",
     "layers",
     "load_plugin",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 
 class Error(RuntimeError):
     """An error of Crema, with the message of the command line.
@@ -21,3 +23,21 @@ class Error(RuntimeError):
         self.code = code
         self.file = self.line = self.column = self.layer = None
         self.problems = []
+
+
+def describe(error: BaseException) -> str:
+    """Returns one line: where an exception was raised, its type and its message."""
+    import traceback
+
+    text = traceback.format_exception_only(type(error), error)[-1].strip()
+    own = os.path.dirname(__file__)
+    places = [
+        (frame.filename, frame.lineno)
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(("<frozen", own))
+    ]
+    if isinstance(error, SyntaxError) and error.filename:
+        places.append((error.filename, error.lineno))
+    if isinstance(error, ModuleNotFoundError):
+        text += "; modules are searched in PYTHONPATH and in the current folder"
+    return f"{places[-1][0]}:{places[-1][1]}: {text}" if places else text

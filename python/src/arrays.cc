@@ -9,7 +9,6 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "feed.h"
-#include "python_layer.h"
 
 namespace crema::python {
 namespace {
@@ -80,7 +79,6 @@ GrowingRegistry& AllLayers() {
       if (name == "Input") LetInputReadFeeds(&type);
       all.Add(std::move(type));
     }
-    RegisterPythonLayer(all);
     return all;
   }());
   return registry;

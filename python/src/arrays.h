@@ -33,7 +33,7 @@ std::optional<std::string> PathOf(nb::handle given);
 // Returns a crema.Error. Requires the GIL.
 nb::object ErrorOf(const Problem& problem);
 
-// All layer types, with Python layers and those of plugins that were loaded.
+// All layer types, with those of plugins that were loaded.
 GrowingRegistry& AllLayers();
 // Returns those of now, which stay as they are.
 const Registry& Layers();
@@ -81,6 +81,7 @@ class Blob {
 
 // Registers the classes of a file with the module.
 void BindBlobs(nb::module_& module);
+void BindCheckLayer(nb::module_& module);
 void BindErrors(nb::module_& module);
 void BindLook(nb::module_& module);
 void BindModel(nb::module_& module);

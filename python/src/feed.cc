@@ -113,7 +113,7 @@ class FeedLayer final : public Layer {
     const nb::gil_scoped_acquire gil;
     nb::list arrays;
     for (const TensorView& output : args.outputs) {
-      arrays.append(ArrayOf({output, OwnerOfRunningNet()}));
+      arrays.append(ArrayOf({output, RunningOwner()}));
     }
     static_cast<FeedState*>(args.state)->Next(feed_.get(), arrays, args.output_shapes);
   }

@@ -12,6 +12,7 @@
 #include "inference/detector.h"
 #include "inference/model.h"
 #include "inference/segmenter.h"
+#include "python_layer.h"
 
 namespace crema::python {
 
@@ -22,24 +23,25 @@ class Pool {
   // Calls `use` with an object that no other thread has; `make` returns one if none waits.
   template <typename Make, typename Use>
   void With(Make&& make, Use&& use) {
-    std::unique_ptr<T> one = Take();
+    std::shared_ptr<T> one = Take();
     if (one == nullptr) one = make();
+    const RunningNet running(one);
     use(*one);  // one that has thrown is not used again
     const std::lock_guard lock(mutex_);
     waiting_.push_back(std::move(one));
   }
 
  private:
-  std::unique_ptr<T> Take() {
+  std::shared_ptr<T> Take() {
     const std::lock_guard lock(mutex_);
     if (waiting_.empty()) return nullptr;
-    std::unique_ptr<T> one = std::move(waiting_.back());
+    std::shared_ptr<T> one = std::move(waiting_.back());
     waiting_.pop_back();
     return one;
   }
 
   std::mutex mutex_;
-  std::vector<std::unique_ptr<T>> waiting_;
+  std::vector<std::shared_ptr<T>> waiting_;
 };
 
 // The Classifier, Detector or Segmenter of the last call, with its workers. `Argument` is that of

@@ -1,6 +1,8 @@
 // The extension module crema._core.
 #include "arrays.h"
+#include "layers/python/python_layers.h"
 #include "log.h"
+#include "python_layer.h"
 
 NB_MODULE(_core, module) {
   using namespace crema::python;  // NOLINT(google-build-using-namespace)
@@ -14,6 +16,9 @@ NB_MODULE(_core, module) {
   BindModel(module);
   BindSchema(module);
   BindLook(module);
+  BindCheckLayer(module);
+  crema::SetPythonLayerMaker(&MakeUserLayer);
+  module.def("library_path", &crema::LibraryPath, "The file with the library of this module.");
   module.def(
       "layer_types", [] { return Layers().Names(); }, "The names of all layer types.");
   module.def(

@@ -98,7 +98,6 @@ NetPtr Open(NetFile file, InteractiveOptions options, const nb::object& data) {
   const std::vector<std::string> weights = std::exchange(options.weights, {});
   const ReuseObjects reuse(net->objects.get(), true);
   net->net = std::make_unique<InteractiveNet>(std::move(file), Layers(), std::move(options));
-  SetInitialParameters(net->net->plan(), &net->net->session());
   if (!weights.empty()) net->net->LoadWeights(weights);
   return net;
 }

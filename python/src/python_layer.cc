@@ -1,11 +1,13 @@
 #include "python_layer.h"
 
-#include <cstring>
+#include <algorithm>
 #include <utility>
 
 #include "core/error.h"
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "declared_layer.h"
+#include "graph/has_initial_parameters.h"
 
 namespace crema::python {
 namespace {
@@ -25,27 +27,22 @@ void Resize(size_t count, LayerBlobs* blobs) {
   }
 }
 
-nb::object MakeObject(const LayerParameter& param) {
-  const PythonParameter& python = param.python_param();
-  const nb::object type =
-      nb::module_::import_(python.module().c_str()).attr(python.layer().c_str());
+nb::object MakeObject(const LayerParameter& param, nb::handle type) {
   nb::object object = type(nb::none());
-  object.attr("param_str") = nb::str(python.param_str().c_str());
+  object.attr("param_str") = nb::str(param.python_param().param_str().c_str());
   object.attr("phase") = static_cast<int>(param.phase());
   object.attr("name") = nb::str(param.name().c_str());
   return object;
 }
 
-std::shared_ptr<PythonObject> ObjectFor(const LayerParameter& param) {
-  const nb::gil_scoped_acquire gil;
+std::shared_ptr<PythonObject> ObjectFor(const LayerParameter& param, nb::handle type) {
   const bool reuse = reused_objects != nullptr && (reuses_both_phases || param.phase() == TRAIN);
   if (reuse) {
     const auto found = reused_objects->find(param.name());
     if (found != reused_objects->end()) return found->second;
   }
-  auto made = std::make_shared<PythonObject>();
-  made->object = MakeObject(param);
-  made->object.attr("blobs") = nb::cast(made->parameters);
+  auto made = std::make_shared<PythonObject>(MakeObject(param, type));
+  (*made->object).attr("blobs") = nb::cast(made->parameters);
   if (reuse) reused_objects->emplace(param.name(), made);
   return made;
 }
@@ -84,63 +81,73 @@ class Bound {
   PythonObject& object_;
 };
 
-class PythonLayer final : public Layer {
+class PythonLayer final : public Layer, public HasInitialParameters {
  public:
-  explicit PythonLayer(const LayerParameter& param) : Layer(param) {
-    if (param.python_param().module().empty() || param.python_param().layer().empty()) {
-      FailField(*this, "python_param", "a Python layer needs a module and a layer (its class)");
-    }
-    object_ = ObjectFor(param);
-  }
+  PythonLayer(const LayerParameter& param, nb::handle type)
+      : Layer(param), object_(ObjectFor(param, type)) {}
 
   LayerInfo Infer(const InferContext& context) const override {
+    return CallUser(param().name(), [&] {
+      std::vector<Shape> shapes;
+      for (const BlobSpec& input : context.inputs) shapes.push_back(input.shape);
+      object_->Reshape(shapes, context.output_count);
+      LayerInfo info;
+      for (const auto& top : object_->tops.blobs) {
+        info.outputs.push_back({top->GetShape(), context.dtype});
+      }
+      for (const auto& blob : object_->parameters->blobs) {
+        info.parameters.push_back({"blob", blob->GetShape()});
+      }
+      info.backward_reads_input.assign(context.inputs.size(), true);
+      info.backward_reads_output.assign(context.output_count, true);
+      info.dynamic_outputs = true;
+      return info;
+    });
+  }
+
+  void SetInitial(size_t index, const TensorView& to) const override {
     const nb::gil_scoped_acquire gil;
-    std::vector<Shape> shapes;
-    for (const BlobSpec& input : context.inputs) shapes.push_back(input.shape);
-    object_->Reshape(shapes, context.output_count);
-    LayerInfo info;
-    for (const auto& top : object_->tops.blobs) {
-      info.outputs.push_back({top->GetShape(), context.dtype});
-    }
-    for (const auto& blob : object_->parameters->blobs) {
-      info.parameters.push_back({"blob", blob->GetShape()});
-    }
-    info.backward_reads_input.assign(context.inputs.size(), true);
-    info.backward_reads_output.assign(context.output_count, true);
-    info.dynamic_outputs = true;
-    return info;
+    const HeldView from = object_->parameters->blobs.at(index)->Data();
+    DispatchFloat(to.dtype(), [&]<typename T>(T) {
+      std::copy_n(from.view.data<float>(), to.count(), to.data<T>());
+    });
   }
 
   void Forward(const ForwardArgs& args) const override {
-    const nb::gil_scoped_acquire gil;
-    Bound bound(object_.get());
-    bound.Bottoms(args.inputs, {});
-    bound.Parameters(args.parameters, {});
-    const std::vector<ConstTensorView> outputs(args.outputs.begin(), args.outputs.end());
-    std::vector<Shape> shapes;
-    for (const auto& top : object_->tops.blobs) shapes.push_back(top->GetShape());
-    bound.Tops(outputs, {});
-    for (size_t o = 0; o < shapes.size(); ++o) object_->tops.blobs[o]->Reshape(shapes[o]);
-    if (!std::exchange(object_->is_shaped, false)) object_->CallReshape();
-    object_->object.attr("forward")(ListOf(object_->bottoms), ListOf(object_->tops));
-    for (size_t o = 0; o < outputs.size(); ++o) {
-      args.output_shapes[o] = object_->tops.blobs[o]->GetShape();
-    }
+    CallUser(param().name(), [&] {
+      const Guard::Lock lock(object_->guard);
+      Bound bound(object_.get());
+      bound.Bottoms(args.inputs, {});
+      bound.Parameters(args.parameters, {});
+      const std::vector<ConstTensorView> outputs(args.outputs.begin(), args.outputs.end());
+      std::vector<Shape> shapes;
+      for (const auto& top : object_->tops.blobs) shapes.push_back(top->GetShape());
+      bound.Tops(outputs, {});
+      for (size_t o = 0; o < shapes.size(); ++o) object_->tops.blobs[o]->Reshape(shapes[o]);
+      if (!std::exchange(object_->is_shaped, false)) object_->CallReshape();
+      (*object_->object).attr("forward")(ListOf(object_->bottoms), ListOf(object_->tops));
+      for (size_t o = 0; o < outputs.size(); ++o) {
+        args.output_shapes[o] = object_->tops.blobs[o]->GetShape();
+      }
+    });
   }
 
   void Backward(const BackwardArgs& args) const override {
-    const nb::gil_scoped_acquire gil;
-    Bound bound(object_.get());
-    bound.Bottoms(args.inputs, args.input_grads);
-    bound.Parameters(args.parameters, args.parameter_grads);
-    std::vector<TensorView> gradients;
-    for (const ConstTensorView& gradient : args.output_grads) {
-      gradients.push_back(Writable(gradient));
-    }
-    bound.Tops(args.outputs, gradients);
-    nb::list propagate;
-    for (const TensorView& gradient : args.input_grads) propagate.append(!gradient.empty());
-    object_->object.attr("backward")(ListOf(object_->tops), propagate, ListOf(object_->bottoms));
+    CallUser(param().name(), [&] {
+      const Guard::Lock lock(object_->guard);
+      Bound bound(object_.get());
+      bound.Bottoms(args.inputs, args.input_grads);
+      bound.Parameters(args.parameters, args.parameter_grads);
+      std::vector<TensorView> gradients;
+      for (const ConstTensorView& gradient : args.output_grads) {
+        gradients.push_back(Writable(gradient));
+      }
+      bound.Tops(args.outputs, gradients);
+      nb::list propagate;
+      for (const TensorView& gradient : args.input_grads) propagate.append(!gradient.empty());
+      (*object_->object)
+          .attr("backward")(ListOf(object_->tops), propagate, ListOf(object_->bottoms));
+    });
   }
 
   static nb::list ListOf(const LayerBlobs& blobs) {
@@ -194,15 +201,6 @@ HeldView LayerBlob::View(const TensorView& bound, std::shared_ptr<Tensor>* own) 
   return {(*own)->view(), *own};
 }
 
-PythonObject::~PythonObject() {
-  if (!nb::is_alive()) {
-    object.release();
-    return;
-  }
-  const nb::gil_scoped_acquire gil;
-  object.reset();
-}
-
 void PythonObject::Reshape(std::span<const Shape> bottom_shapes, size_t top_count) {
   Resize(bottom_shapes.size(), &bottoms);
   Resize(top_count, &tops);
@@ -210,13 +208,13 @@ void PythonObject::Reshape(std::span<const Shape> bottom_shapes, size_t top_coun
     bottoms.blobs[i]->Reshape(bottom_shapes[i]);
   }
   if (!std::exchange(is_set_up, true)) {
-    object.attr("setup")(PythonLayer::ListOf(bottoms), PythonLayer::ListOf(tops));
+    (*object).attr("setup")(PythonLayer::ListOf(bottoms), PythonLayer::ListOf(tops));
   }
   CallReshape();
 }
 
 void PythonObject::CallReshape() {
-  object.attr("reshape")(PythonLayer::ListOf(bottoms), PythonLayer::ListOf(tops));
+  (*object).attr("reshape")(PythonLayer::ListOf(bottoms), PythonLayer::ListOf(tops));
 }
 
 ReuseObjects::ReuseObjects(PythonObjects* objects, bool both_phases) {
@@ -231,7 +229,7 @@ RunningNet::RunningNet(std::shared_ptr<const void> owner)
 
 RunningNet::~RunningNet() { running_net = std::move(before_); }
 
-std::shared_ptr<const void> OwnerOfRunningNet() { return running_net; }
+const std::shared_ptr<const void>& RunningOwner() { return running_net; }
 
 bool PrepareSources(const Plan& plan) {
   bool grows = false;
@@ -249,29 +247,19 @@ bool PrepareSources(const Plan& plan) {
   return grows;
 }
 
-void SetInitialParameters(const Plan& plan, Session* session) {
-  for (const PlannedLayer& layer : plan.layers) {
-    const PythonLayer* const python = AsPython(layer);
-    if (python == nullptr) continue;
-    const auto& blobs = python->object().parameters->blobs;
-    for (size_t i = 0; i < layer.parameters.size(); ++i) {
-      const TensorView to = session->Parameter(static_cast<size_t>(layer.parameters[i]));
-      std::memcpy(to.raw(), blobs[i]->Data().view.raw(), to.bytes());
-    }
+std::unique_ptr<const Layer> MakeUserLayer(const LayerParameter& param) {
+  const PythonParameter& python = param.python_param();
+  if (python.module().empty() || python.layer().empty()) {
+    Where where{.layer = param.name(), .field = "python_param"};
+    Fail(ErrorCode::kInvalidArgument, "a Python layer needs a module and a layer (its class)",
+         std::move(where));
   }
-}
-
-void RegisterPythonLayer(Registry& registry) {
-  LayerType type;
-  type.name = "Python";
-  type.category = "python";
-  type.summary = "A class of the user computes it.";
-  type.formula = "y = forward(x)";
-  type.param_fields = {"python_param"};
-  type.inputs = {0, Arity::kAny};
-  type.outputs = {0, Arity::kAny};
-  type.make = [](const LayerParameter& p) { return std::make_unique<const PythonLayer>(p); };
-  registry.Add(std::move(type));
+  return CallUser(param.name(), [&]() -> std::unique_ptr<const Layer> {
+    const nb::object type =
+        nb::module_::import_("crema._layer").attr("make")(python.module(), python.layer());
+    if (nb::hasattr(type, "__crema_layer__")) return MakeDeclaredLayer(param, type);
+    return std::make_unique<const PythonLayer>(param, type);
+  });
 }
 
 }  // namespace crema::python

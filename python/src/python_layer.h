@@ -4,12 +4,13 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "arrays.h"
 #include "graph/layer.h"
 #include "plan/plan.h"
-#include "runtime/weights.h"
+#include "user_code.h"
 
 namespace crema::python {
 
@@ -47,7 +48,9 @@ struct LayerBlobs {
 // An object of the user's class and its blobs. It outlives a plan: the layer of the next plan of
 // the same net takes it over.
 struct PythonObject {
-  nb::object object;
+  explicit PythonObject(nb::object of) : object(std::move(of)) {}
+  const UserObject object;
+  Guard guard;  // threads that run one layer take turns: they would share the blobs
   bool is_set_up = false;
   bool is_shaped = false;  // reshape was called for the pass that is about to begin
   LayerBlobs bottoms, tops;
@@ -56,7 +59,6 @@ struct PythonObject {
   // Calls setup once, then reshape. Require the GIL.
   void Reshape(std::span<const Shape> bottom_shapes, size_t top_count);
   void CallReshape();
-  ~PythonObject();
 };
 
 // By layer name.
@@ -84,17 +86,14 @@ class RunningNet {
   std::shared_ptr<const void> before_;
 };
 
-// Returns the owner of the net that this thread runs.
-std::shared_ptr<const void> OwnerOfRunningNet();
+// Returns the owner of the innermost RunningNet of this thread; null: there is none.
+const std::shared_ptr<const void>& RunningOwner();
 
 // Calls reshape of the Python layers without bottoms, before a pass. Returns true if one of them
 // needs more memory than planned. Requires the GIL.
 bool PrepareSources(const Plan& plan);
 
-// Sets parameters to the values that setup gave them.
-void SetInitialParameters(const Plan& plan, Session* session);
-
-// Adds the type "Python".
-void RegisterPythonLayer(Registry& registry);
+// Makes a layer of type "Python" (layers/python/python_layers.h).
+std::unique_ptr<const Layer> MakeUserLayer(const LayerParameter& param);
 
 }  // namespace crema::python

@@ -285,7 +285,6 @@ SolverPtr Make(SolverFile file, const std::string& type, int threads, std::optio
   const std::vector<std::string> weights(param.weights().begin(), param.weights().end());
   const ReuseObjects reuse(&made->objects, false);
   made->solver = std::make_unique<Solver>(std::move(config), Layers(), std::move(options));
-  SetInitialParameters(made->solver->plan(), &made->solver->session());
   if (!weights.empty()) made->solver->LoadWeights(weights);
   return made;
 }

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "core/strings.h"
@@ -82,6 +83,16 @@ std::string FileWithin(const fs::path& folder, const fs::path& file) {
   return end == folder.end() ? real.string() : "";
 }
 
+// Requires: authors of the net may not choose which code runs.
+void RefusePython(const LayerParameter& layer, Where where) {
+  if (layer.type() != "Python") return;
+  where.layer = layer.name();
+  Fail(ErrorCode::kUnsupported,
+       "a layer of type Python runs code that is not part of the model: give the net itself, as a "
+       "prototxt, to a command or a Python program",
+       std::move(where));
+}
+
 }  // namespace
 
 NetState InferenceState(const NetParameter& net) {
@@ -114,8 +125,10 @@ void ConfineFilesTo(const std::string& folder, NetFile* net) {
   const NetState state = InferenceState(net->net);
   for (int i = 0; i < net->net.layer_size(); ++i) {
     LayerParameter* layer = net->net.mutable_layer(i);
+    if (!IsIncluded(*layer, state)) continue;
+    RefusePython(*layer, net->source.Locate(StrCat("layer[", i, "]")));
     const std::string file = FileOf(*layer);
-    if (file.empty() || !IsIncluded(*layer, state)) continue;
+    if (file.empty()) continue;
     const std::string within = FileWithin(folder, file);
     if (within.empty()) {
       Where where = net->source.Locate(StrCat("layer[", i, "]"));
@@ -134,6 +147,7 @@ void RefuseOtherFiles(const NetFile& net, const NetState& state) {
   for (int i = 0; i < net.net.layer_size(); ++i) {
     const LayerParameter& layer = net.net.layer(i);
     if (!IsIncluded(layer, state)) continue;
+    RefusePython(layer, net.source.Locate(StrCat("layer[", i, "]")));
     const std::string file = FileOf(layer);
     if (file.empty()) continue;
     Where where = net.source.Locate(StrCat("layer[", i, "]"));

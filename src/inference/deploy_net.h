@@ -18,10 +18,12 @@ NetState InferenceState(const NetParameter& net);
 NetParameter DeployNet(const NetFile& net, const NetState& state, const Registry& registry);
 
 // Throws kInvalidArgument if a layer reads or writes files: an exported model is a single file.
+// Throws kUnsupported for a layer of type Python.
 void RefuseOtherFiles(const NetFile& net, const NetState& state);
 
 // Resolves the files that layers read to `folder`, which is absolute and without links. Throws
-// kInvalidArgument for an absolute path, one with "..", or one that leaves the folder by a link.
+// kInvalidArgument for an absolute path, one with "..", or one that leaves the folder by a link, and
+// kUnsupported for a layer of type Python.
 void ConfineFilesTo(const std::string& folder, NetFile* net);
 
 }  // namespace crema

@@ -14,6 +14,7 @@
 #include "crema.pb.h"
 #include "format/blob_proto.h"
 #include "format/caffemodel.h"
+#include "graph/has_initial_parameters.h"
 #include "math/filler.h"
 
 namespace crema {
@@ -45,6 +46,9 @@ void TakeFromText(const Plan& plan, const ParameterSlot& slot, const TensorView&
 
 void RunFiller(const Plan& plan, const ParameterSlot& slot, uint64_t seed, const TensorView& to) {
   const PlannedLayer& layer = plan.layers[static_cast<size_t>(slot.layer)];
+  if (const auto* own = dynamic_cast<const HasInitialParameters*>(layer.layer.get())) {
+    return own->SetInitial(static_cast<size_t>(slot.index), to);
+  }
   const RandomStream stream(seed, MixBits(layer.layer_id, static_cast<uint64_t>(slot.index)));
   Fill(slot.filler, slot.shape, stream, to);
 }

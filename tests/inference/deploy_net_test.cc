@@ -104,5 +104,23 @@ TEST(ConfineFilesTo, TakesFilesOfTheFolderOnly) {
   }
 }
 
+// A layer of type Python would run any module of the machine.
+TEST(DeployNet, ModelsOfOthersRunNoPython) {
+  const char* const text =
+      "layer { name: 'py' type: 'Python' python_param { module: 'm' layer: 'L' } }";
+  NetFile net = ParseNet(text, "net.prototxt");
+  const auto expect_refusal = [](auto&& call) {
+    try {
+      call();
+      FAIL() << "was accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUnsupported);
+      EXPECT_EQ(error.problems().front().where.layer, "py");
+    }
+  };
+  expect_refusal([&] { ConfineFilesTo("/", &net); });
+  expect_refusal([&] { RefuseOtherFiles(net, InferenceState(net.net)); });
+}
+
 }  // namespace
 }  // namespace crema

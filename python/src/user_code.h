@@ -1,0 +1,42 @@
+// Calls of classes that a user wrote.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <string>
+#include <utility>
+
+namespace crema::python {
+
+namespace nb = nanobind;
+
+// Requires the GIL, in a handler of the exception: throws it on, or in a command, where nobody else
+// would handle it, as an Error with the place in the user's file.
+[[noreturn]] void Rethrow(const std::string& layer, const nb::python_error& error);
+
+// Runs code of a layer with the GIL.
+template <typename Body>
+auto CallUser(const std::string& layer, Body&& body) {
+  const nb::gil_scoped_acquire gil;
+  try {
+    return body();
+  } catch (const nb::python_error& error) {
+    Rethrow(layer, error);
+  }
+}
+
+// An object whose owner may die without the GIL, or after Python.
+class UserObject {
+ public:
+  explicit UserObject(nb::object object) : object_(std::move(object)) {}
+  ~UserObject();
+  UserObject(const UserObject&) = delete;
+  UserObject& operator=(const UserObject&) = delete;
+
+  const nb::object& operator*() const { return object_; }
+
+ private:
+  nb::object object_;
+};
+
+}  // namespace crema::python
