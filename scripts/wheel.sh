@@ -18,7 +18,14 @@ rm -f "$work"/*.whl "$wheels"/*.whl
   -C build-dir="$work" ${CREMA_WHEEL_FLAGS:+-C cmake.args="$CREMA_WHEEL_FLAGS"} .
 # The libraries come into the wheel. Decoders of OpenCV bring half a desktop with them, so they are
 # loaded from the machine, where they are; JPEG needs none of them.
-auditwheel repair --zip-compression-level 9 --exclude 'libopencv_imgcodecs.*' \
+# OpenCV's core asks libGLX for an OpenGL context. That library needs those of an X server, so one
+# that has no context takes its place.
+stub=$(mktemp -d)
+trap 'rm -rf "$stub"' EXIT
+echo 'void *glXGetCurrentContext(void) { return 0; } void *glXGetCurrentDisplay(void) { return 0; }
+      void *glXGetProcAddressARB(const unsigned char *name) { (void)name; return 0; }' |
+  cc -xc -shared -fPIC -Wl,-soname,libGLX.so.0 -o "$stub/libGLX.so.0" -
+LD_LIBRARY_PATH=$stub auditwheel repair --zip-compression-level 9 --exclude 'libopencv_imgcodecs.*' \
   --exclude 'libopencv_videoio.*' --wheel-dir "$wheels" "$work"/crema-*.whl
 "$tools/bin/python" -m build --wheel --no-isolation --outdir "$wheels" python/crema-caffe
 ls -l "$wheels"
