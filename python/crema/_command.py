@@ -15,6 +15,7 @@ _CODES = {3: "data_loss", 4: "device_failure"}
 def main() -> None:
     if not os.path.exists(_FRONT):
         sys.exit(f"crema: {_MISSING}")
+    os.environ.setdefault("CREMA_PYTHON", sys.executable)  # for layers of type Python
     os.execv("/bin/sh", ["sh", _FRONT, *sys.argv[1:]])
 
 
@@ -25,7 +26,11 @@ def run(*arguments: str) -> str:
     if not os.path.exists(_FRONT):
         raise Error(_MISSING, "unsupported")
     done = subprocess.run(
-        ["/bin/sh", _FRONT, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True
+        ["/bin/sh", _FRONT, *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env={"CREMA_PYTHON": sys.executable, **os.environ},
     )
     if done.returncode != 0:
         message = done.stderr.strip().removeprefix("error: ")

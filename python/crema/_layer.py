@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import ast
-import dataclasses
-import importlib
-import inspect
-import json
 import re
 import sys
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
-
-import numpy as np
 
 from . import _core
 from ._errors import Error
@@ -33,8 +26,7 @@ class Spec(NamedTuple):
         return len(self.shape)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Facts:
+class _Facts(NamedTuple):
     backward_reads: tuple[str, ...]
     no_gradient: tuple[str, ...]
     shared: tuple[str, ...]
@@ -108,6 +100,9 @@ def layer(
     `check_layer` tests all these claims. Throws ValueError for claims that contradict each other.
     """
 
+    import dataclasses
+    import inspect
+
     def decorate(of: Class) -> Class:
         reads, labels = _names(backward_reads), _names(no_gradient)
         if tensors not in ("numpy", "torch"):
@@ -169,6 +164,9 @@ def _fields(cls: type, text: str) -> dict[str, Any]:
     """Returns the fields that a param_str sets."""
     if not text.strip():
         return {}
+    import ast
+    import json
+
     values: Any
     try:
         values = json.loads(text)
@@ -191,6 +189,8 @@ def _fields(cls: type, text: str) -> dict[str, Any]:
 
 def _shapes(given: Any) -> list[tuple[int, ...]]:
     """Returns the shapes that infer means: one, or a list of them."""
+    import numpy as np
+
     if given is None:
         return []
     try:
@@ -204,6 +204,8 @@ def _shapes(given: Any) -> list[tuple[int, ...]]:
 
 def _filler(given: Any) -> str:
     """Returns the text of a FillerParameter."""
+    import json
+
     if isinstance(given, (int, float)):
         given = {"type": "constant", "value": given}
     if isinstance(given, str):
@@ -227,6 +229,8 @@ class Adapter:
         self.reads: list[tuple[str, int]] = []
 
     def infer(self, shapes: list[tuple[int, ...]], tops: int) -> dict[str, Any]:
+        import numpy as np
+
         facts, counts = self.facts, {"bottom": len(shapes), "top": tops}
         specs = [Spec(shape) for shape in shapes]
         if hasattr(self.object, "infer"):
@@ -299,9 +303,7 @@ class Adapter:
             outs = tuple(self._tensor(top) for top in tops)
             named["out"] = outs[0] if len(outs) == 1 else outs
         if self.facts.torch:
-            import torch
-
-            with torch.no_grad():
+            with _torch().no_grad():
                 given = self.object.forward(*inputs, **named)
         else:
             given = self.object.forward(*inputs, **named)
@@ -343,8 +345,7 @@ class Adapter:
     def _differentiate(
         self, gradients: list[Any], bottoms: list[Any], named: dict[str, Any], wanted: list[bool]
     ) -> tuple[Any, ...]:
-        import torch
-
+        torch = _torch()
         variables = [*bottoms, *named.values()]
         for variable, is_wanted in zip(variables, wanted):
             variable.requires_grad_(is_wanted)
@@ -363,11 +364,7 @@ class Adapter:
         return tuple(next(found) if is_wanted else None for is_wanted in wanted)
 
     def _tensor(self, array: Any) -> Any:
-        if not self.facts.torch:
-            return array
-        import torch
-
-        return torch.from_numpy(array)
+        return _torch().from_numpy(array) if self.facts.torch else array
 
     def _input(self, array: Any) -> Any:
         if not self.facts.torch and array is not None:
@@ -392,7 +389,15 @@ class Adapter:
         return arrays
 
     def _array(self, value: Any) -> Any:
+        import numpy as np
+
         return value.detach().cpu().numpy() if self.facts.torch else np.asarray(value)
+
+
+def _torch() -> Any:
+    from importlib import import_module
+
+    return import_module("torch")
 
 
 def _counts(*lists: list[Any]) -> int:
@@ -425,9 +430,11 @@ def check_layer(
 
     Throws crema.Error; `problems` has one for each fault. Any number of threads may call it.
     """
+    import json
+
     samples = []
     for bottom in bottoms:
-        sample = dict(bottom) if isinstance(bottom, Mapping) else {"shape": bottom}
+        sample: dict[str, Any] = dict(bottom) if isinstance(bottom, Mapping) else {"shape": bottom}
         unknown = sample.keys() - {"shape", "low", "high", "integer", "distinct", "kink"}
         if unknown:
             raise TypeError(f"a bottom has no field {sorted(unknown)[0]!r}")
@@ -455,7 +462,7 @@ def check_layer(
     if not failures:
         return
     problems = [_fault(failure) for failure in failures]
-    error = _fault("\n".join(map(str, problems)))
+    error = Error("\n".join(map(str, problems)))
     error.problems = problems
     raise error
 
@@ -465,16 +472,14 @@ def _fault(text: str) -> Error:
     text = re.sub(r"\bReach::k(\w+)", lambda match: f'"{match[1].lower()}"', text)
     for word, here in (("info.", ""), ("= true", "= True"), ("shared_inputs", "shared")):
         text = text.replace(word, here)
-    error = Error(text)
-    error.code, error.layer = "invalid_argument", None
-    error.file = error.line = error.column = None
-    error.problems = [error]
-    return error
+    return Error(text)
 
 
 def make(module: str, name: str) -> Any:
     """Returns the class of a net's python_param."""
-    found: Any = importlib.import_module(module)
+    from importlib import import_module
+
+    found: Any = import_module(module)
     for part in name.split("."):
         found = getattr(found, part)
     if not isinstance(found, type):

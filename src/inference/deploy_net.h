@@ -22,8 +22,8 @@ NetParameter DeployNet(const NetFile& net, const NetState& state, const Registry
 void RefuseOtherFiles(const NetFile& net, const NetState& state);
 
 // Resolves the files that layers read to `folder`, which is absolute and without links. Throws
-// kInvalidArgument for an absolute path, one with "..", or one that leaves the folder by a link, and
-// kUnsupported for a layer of type Python.
+// kInvalidArgument for an absolute path, one with "..", or one that leaves the folder by a link,
+// and kUnsupported for a layer of type Python.
 void ConfineFilesTo(const std::string& folder, NetFile* net);
 
 }  // namespace crema

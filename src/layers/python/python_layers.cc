@@ -84,15 +84,20 @@ Function* Symbol(void* python, const char* name) {
   return reinterpret_cast<Function*>(address);
 }
 
-// Runs what Python programs have registered for their end, such as ending worker processes. Python
-// itself is not ended: threads and sessions may still have objects of it.
-void (*g_end)() = nullptr;  // NOLINT: for atexit
+// Functions that are also called at the end.
+struct Functions {
+  explicit Functions(void* python)
+      : run(Symbol<int(const char*)>(python, "PyRun_SimpleString")),
+        acquire(Symbol<int()>(python, "PyGILState_Ensure")),
+        release(Symbol<void(int)>(python, "PyGILState_Release")) {}
+
+  int (*run)(const char* code);
+  int (*acquire)();  // the GIL
+  void (*release)(int state);
+};
 
 void Start(void* python, const std::string& program) {
-  using State = int;
-  static auto* const run = Symbol<int(const char*)>(python, "PyRun_SimpleString");
-  static auto* const acquire = Symbol<State()>(python, "PyGILState_Ensure");
-  static auto* const release = Symbol<void(State)>(python, "PyGILState_Release");
+  static const Functions functions(python);
   auto* const decode = Symbol<wchar_t*(const char*, size_t*)>(python, "Py_DecodeLocale");
   // Deprecated, but it finds the standard library and a virtual environment in all versions.
   auto* const set_program = Symbol<void(const wchar_t*)>(python, "Py_SetProgramName");
@@ -101,15 +106,16 @@ void Start(void* python, const std::string& program) {
   set_program(decode(program.c_str(), nullptr));
   initialize(0);  // signals remain with the command
   g_embedded = true;
-  const int failed = run(kStart);
+  const int failed = functions.run(kStart);
   save_thread();  // gives up the GIL
   if (failed != 0) FailPython(StrCat(program, " cannot import crema; it has printed the reason"));
-  g_end = [] {
-    const State state = acquire();
-    run("import atexit; atexit._run_exitfuncs()");
-    release(state);
-  };
-  std::atexit(g_end);
+  // Runs what Python programs have registered for their end, such as ending worker processes.
+  // Python itself is not ended: threads and sessions may still have objects of it.
+  std::atexit([] {
+    const int state = functions.acquire();
+    functions.run("import atexit; atexit._run_exitfuncs()");
+    functions.release(state);
+  });
 }
 
 void LoadPython() {
