@@ -35,6 +35,7 @@ print(int(label[0]))")
 echo "digit.jpg shows a $shown"
 net="--model=models/lenet_digits/deploy.prototxt --weights=$weights --scale=0.00390625"
 crema deploy classify $net --top=1 digit.jpg
+mkdir -p repository/digits/1
 crema deploy export $net --output=repository/digits/1/model.crema
 python3 - "$shown" <<'PYTHON'
 import json, sys, subprocess, time, urllib.request, numpy, crema, caffe
