@@ -62,18 +62,57 @@ Shape ShapeOf(const nb::args& sizes) {
 }
 
 const Registry& Layers() {
-  static const Registry registry = [] {
-    Registry all = BuiltinRegistry();
-    RegisterPythonLayer(all);
+  // Never destroyed: threads may compute while the process exits.
+  static const Registry& registry = *[] {
+    auto* const all = new Registry(BuiltinRegistry());
+    RegisterPythonLayer(*all);
     return all;
   }();
   return registry;
 }
 
-Guard::Lock::Lock(Guard& guard) : lock_(guard.mutex_, std::try_to_lock) {
-  if (lock_.owns_lock()) return;
-  const nb::gil_scoped_release released;
-  lock_.lock();
+struct Guard::Thread {
+  const Guard* waits_for = nullptr;
+};
+
+Guard::Thread& Guard::ThisThread() {
+  thread_local Thread thread;
+  return thread;
+}
+
+// Throws if waiting for this guard would never end.
+void Guard::RequireEnd() const {
+  if (process_ != ProcessNumber()) {
+    Fail(ErrorCode::kInvalidArgument,
+         "another thread was running this net when the process was forked; open it again here");
+  }
+  for (const Guard* guard = this; guard != nullptr && guard->owner_ != nullptr;
+       guard = guard->owner_->waits_for) {
+    if (guard->owner_ != &ThisThread()) continue;
+    Fail(ErrorCode::kInvalidArgument,
+         "a layer or a callback calls a net whose thread waits for the net that runs it");
+  }
+}
+
+Guard::Lock::Lock(Guard& guard) : guard_(guard) {
+  Thread& thread = ThisThread();
+  if (!guard.mutex_.try_lock()) {
+    guard.RequireEnd();
+    thread.waits_for = &guard;
+    {
+      const GilReleased released;
+      guard.mutex_.lock();
+    }
+    thread.waits_for = nullptr;
+  }
+  guard.owner_ = &thread;
+  guard.process_ = ProcessNumber();
+  ++guard.depth_;
+}
+
+Guard::Lock::~Lock() {
+  if (--guard_.depth_ == 0) guard_.owner_ = nullptr;
+  guard_.mutex_.unlock();
 }
 
 Guard::Run::Run(Guard& guard) : lock_(guard), guard_(guard) {

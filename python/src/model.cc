@@ -32,13 +32,13 @@ class PyModel {
     std::unique_ptr<ModelRunner> runner = Take();
     if (runner == nullptr) runner = std::make_unique<ModelRunner>(model_);
     use(*runner);  // one that has thrown is not used again
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(ForkSafeMutex());
     waiting_.push_back(std::move(runner));
   }
 
  private:
   std::unique_ptr<ModelRunner> Take() {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(ForkSafeMutex());
     if (waiting_.empty()) return nullptr;
     std::unique_ptr<ModelRunner> runner = std::move(waiting_.back());
     waiting_.pop_back();
@@ -46,8 +46,7 @@ class PyModel {
   }
 
   std::shared_ptr<const Model> model_;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<ModelRunner>> waiting_;
+  std::vector<std::unique_ptr<ModelRunner>> waiting_;  // under ForkSafeMutex()
 };
 using ModelPtr = std::shared_ptr<PyModel>;
 
@@ -63,12 +62,12 @@ ModelOptions OptionsOf(int threads) {
 }
 
 ModelPtr OpenFile(const std::string& path, int threads) {
-  const nb::gil_scoped_release released;
+  const GilReleased released;
   return std::make_shared<PyModel>(Model::Open(path, OptionsOf(threads), Layers(), Log()));
 }
 
 ModelPtr FromCaffe(const std::string& net, const std::vector<std::string>& weights, int threads) {
-  const nb::gil_scoped_release released;
+  const GilReleased released;
   const NetFile file = ReadNet(net);
   ModelCard card;
   card.name = file.net.name();
@@ -105,7 +104,7 @@ nb::dict Run(const ModelPtr& model, const nb::dict& inputs) {
   for (const auto& [name, array] : held) named.push_back({name, ViewOf(name, array)});
   std::vector<std::pair<std::string, HeldView>> answers;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     model->WithRunner([&](ModelRunner& runner) {
       runner.Run(named);
       for (const BlobInfo& output : model->model().outputs()) {
@@ -134,7 +133,7 @@ nb::list Classify(const ModelPtr& model, const nb::bytes& image, size_t most) {
   const std::string_view bytes(image.c_str(), image.size());
   std::vector<Prediction> best;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     const ModelCard& card = model->model().card();
     const std::vector<BlobInfo>& inputs = model->model().inputs();
     const std::vector<BlobInfo>& outputs = model->model().outputs();

@@ -7,6 +7,7 @@ NB_MODULE(_core, module) {
   module.doc() = "The C++ half of the package crema.";
   module.attr("__version__") = CREMA_VERSION;
   nb::set_leak_warnings(false);  // a program may end while it holds nets
+  HandleForks();
   BindErrors(module);
   BindBlobs(module);
   BindNet(module);

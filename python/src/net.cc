@@ -2,6 +2,8 @@
 
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "core/error.h"
@@ -88,7 +90,7 @@ NetPtr Open(NetFile file, InteractiveOptions options) {
 
 NetPtr OpenFile(const std::string& path, int phase, int level, std::vector<std::string> stages,
                 std::vector<std::string> weights, int threads, uint64_t seed) {
-  const nb::gil_scoped_release released;
+  const GilReleased released;
   return Open(ReadNet(path), {.phase = phase == 0 ? TRAIN : TEST,
                               .level = level,
                               .stages = std::move(stages),
@@ -98,14 +100,14 @@ NetPtr OpenFile(const std::string& path, int phase, int level, std::vector<std::
 }
 
 NetPtr OpenText(const std::string& text, int phase, int threads, uint64_t seed) {
-  const nb::gil_scoped_release released;
+  const GilReleased released;
   return Open(ParseNet(text, "<text>"),
               {.phase = phase == 0 ? TRAIN : TEST, .threads = threads, .seed = seed});
 }
 
 void Call(const std::vector<nb::object>& callbacks, size_t layer) {
   if (callbacks.empty()) return;
-  const nb::gil_scoped_acquire gil;
+  const GilHeld gil;
   for (const nb::object& callback : callbacks) callback(layer);
 }
 
@@ -116,7 +118,7 @@ void Prepare(Net* net) {
   if (net->objects->empty()) return;
   bool grows = false;
   {
-    const nb::gil_scoped_acquire gil;
+    const GilHeld gil;
     grows = PrepareSources(net->net->plan());
   }
   if (grows) net->net->Replan();
@@ -124,7 +126,7 @@ void Prepare(Net* net) {
 
 double Forward(const NetPtr& net, size_t first, size_t last) {
   const Guard::Run run(*net->guard);
-  const nb::gil_scoped_release released;
+  const GilReleased released;
   Prepare(net.get());
   const RunningNet running(std::shared_ptr<const void>(net, &net->net->session()));
   if (net->callbacks.before_forward.empty() && net->callbacks.after_forward.empty()) {
@@ -142,7 +144,7 @@ double Forward(const NetPtr& net, size_t first, size_t last) {
 // From layer `first` down to `last`, as pycaffe counts.
 void Backward(const NetPtr& net, size_t first, size_t last) {
   const Guard::Run run(*net->guard);
-  const nb::gil_scoped_release released;
+  const GilReleased released;
   const RunningNet running(std::shared_ptr<const void>(net, &net->net->session()));
   if (net->callbacks.before_backward.empty() && net->callbacks.after_backward.empty()) {
     return net->net->Backward(last, first);
@@ -185,13 +187,13 @@ std::vector<std::string> LayerNames(const NetPtr& net) {
 
 void LoadWeights(const NetPtr& net, const std::vector<std::string>& paths) {
   const Guard::Run run(*net->guard);
-  const nb::gil_scoped_release released;
+  const GilReleased released;
   net->net->LoadWeights(paths);
 }
 
 void Save(const NetPtr& net, const std::string& path, bool hdf5) {
   const Guard::Run run(*net->guard);
-  const nb::gil_scoped_release released;
+  const GilReleased released;
   const NetParameter written = net->net->Export();
   if (hdf5) {
     WriteCaffemodelHdf5(written, path);
@@ -215,8 +217,12 @@ void SetArrays(const NetPtr& net, const std::string& layer, const FloatArray& da
 }
 
 void ShareWith(const NetPtr& net, const NetPtr& other) {
+  // In one order, as another thread may share the other way.
+  const auto [first, second] =
+      std::minmax({net->guard.get(), other->guard.get()}, std::less<Guard*>());
+  const Guard::Lock lock_first(*first);
+  const Guard::Lock lock_second(*second);
   const Guard::Run run(*net->guard);
-  const Guard::Lock lock(*other->guard);
   const ReuseObjects reuse(net->objects.get(), true);
   net->net->ShareWeightsWith(*other->net);
 }
@@ -313,7 +319,7 @@ void BindNet(nb::module_& module) {
       .def("reshape",
            [](const NetPtr& net) {
              const Guard::Run run(*net->guard);
-             const nb::gil_scoped_release released;
+             const GilReleased released;
              const ReuseObjects reuse(net->objects.get(), true);
              net->net->UpdateShapes();
            })

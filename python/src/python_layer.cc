@@ -37,7 +37,7 @@ nb::object MakeObject(const LayerParameter& param) {
 }
 
 std::shared_ptr<PythonObject> ObjectFor(const LayerParameter& param) {
-  const nb::gil_scoped_acquire gil;
+  const GilHeld gil;
   const bool reuse = reused_objects != nullptr && (reuses_both_phases || param.phase() == TRAIN);
   if (reuse) {
     const auto found = reused_objects->find(param.name());
@@ -94,7 +94,7 @@ class PythonLayer final : public Layer {
   }
 
   LayerInfo Infer(const InferContext& context) const override {
-    const nb::gil_scoped_acquire gil;
+    const GilHeld gil;
     std::vector<Shape> shapes;
     for (const BlobSpec& input : context.inputs) shapes.push_back(input.shape);
     object_->Reshape(shapes, context.output_count);
@@ -112,7 +112,7 @@ class PythonLayer final : public Layer {
   }
 
   void Forward(const ForwardArgs& args) const override {
-    const nb::gil_scoped_acquire gil;
+    const GilHeld gil;
     Bound bound(object_.get());
     bound.Bottoms(args.inputs, {});
     bound.Parameters(args.parameters, {});
@@ -129,7 +129,7 @@ class PythonLayer final : public Layer {
   }
 
   void Backward(const BackwardArgs& args) const override {
-    const nb::gil_scoped_acquire gil;
+    const GilHeld gil;
     Bound bound(object_.get());
     bound.Bottoms(args.inputs, args.input_grads);
     bound.Parameters(args.parameters, args.parameter_grads);
@@ -199,7 +199,7 @@ PythonObject::~PythonObject() {
     object.release();
     return;
   }
-  const nb::gil_scoped_acquire gil;
+  const GilHeld gil;
   object.reset();
 }
 

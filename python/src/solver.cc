@@ -40,7 +40,7 @@ class Callbacks final : public TrainingObserver {
   void OnGradients() override { Call(on_gradients); }
   void OnIteration(const IterationReport& report) override {
     if (on_iteration.empty()) return;
-    const nb::gil_scoped_acquire gil;
+    const GilHeld gil;
     nb::dict event;
     event["iteration"] = report.iteration;
     event["loss"] = report.loss;
@@ -53,7 +53,7 @@ class Callbacks final : public TrainingObserver {
   }
   void OnTest(const TestReport& report) override {
     if (on_test.empty()) return;
-    const nb::gil_scoped_acquire gil;
+    const GilHeld gil;
     nb::dict event;
     event["iteration"] = report.iteration;
     event["net"] = report.net;
@@ -63,7 +63,7 @@ class Callbacks final : public TrainingObserver {
   }
   void OnSnapshot(const std::string& model, const std::string& state) override {
     if (on_snapshot.empty()) return;
-    const nb::gil_scoped_acquire gil;
+    const GilHeld gil;
     nb::dict event;
     event["model"] = model;
     event["state"] = state;
@@ -84,7 +84,7 @@ class Callbacks final : public TrainingObserver {
  private:
   static void Call(const Functions& functions) {
     if (functions.empty()) return;
-    const nb::gil_scoped_acquire gil;
+    const GilHeld gil;
     for (const nb::object& function : functions) function();
   }
 };
@@ -102,7 +102,7 @@ using SolverPtr = std::shared_ptr<PySolver>;
 
 // Lets Python handle its signals. Ctrl-C stops training after a snapshot, as in the command.
 Request PollSignals(PySolver* solver) {
-  const nb::gil_scoped_acquire gil;
+  const GilHeld gil;
   if (PyErr_CheckSignals() == 0) return Request::kNone;
   if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) == 0) throw nb::python_error();
   PyErr_Clear();
@@ -135,13 +135,13 @@ SolverPtr Make(SolverFile file, const std::string& type, int threads,
 
 SolverPtr OpenFile(const std::string& path, const std::string& type, int threads,
                    std::optional<uint64_t> seed) {
-  const nb::gil_scoped_release released;
+  const GilReleased released;
   return Make(ReadSolver(path), type, threads, seed);
 }
 
 SolverPtr OpenText(const std::string& text, const std::string& type, int threads,
                    std::optional<uint64_t> seed) {
-  const nb::gil_scoped_release released;
+  const GilReleased released;
   return Make(ParseSolver(text, "<text>"), type, threads, seed);
 }
 
@@ -151,7 +151,7 @@ void Train(const SolverPtr& solver, Body&& body) {
   const Guard::Run run(*solver->guard);
   solver->interrupted = false;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     const RunningNet running(solver);
     body(*solver->solver);
   }
