@@ -23,6 +23,8 @@ namespace {
 class PyModel {
  public:
   explicit PyModel(std::shared_ptr<const Model> model) : model_(std::move(model)) {}
+  PyModel(const PyModel&) = delete;
+  PyModel& operator=(const PyModel&) = delete;
 
   const Model& model() const { return *model_; }
 

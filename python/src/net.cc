@@ -26,10 +26,12 @@ class NetBlob final : public Blob {
 
   HeldView Data() override {
     const Guard::Lock lock(*net_->guard);
+    const ReuseObjects reuse(net_->objects.get(), true);
     return net_->net->Data(name_);
   }
   HeldView Gradient() override {
     const Guard::Lock lock(*net_->guard);
+    const ReuseObjects reuse(net_->objects.get(), true);
     return net_->net->Gradient(name_);
   }
   Shape GetShape() override {
@@ -114,7 +116,7 @@ void Call(const std::vector<nb::object>& callbacks, size_t layer) {
 // Plans the net again if that is due, and its Python layers that read data are ready.
 void Prepare(Net* net) {
   const ReuseObjects reuse(net->objects.get(), true);
-  net->net->UpdateShapes();
+  net->net->TakeShapes();
   if (net->objects->empty()) return;
   bool grows = false;
   {
@@ -128,7 +130,7 @@ double Forward(const NetPtr& net, size_t first, size_t last) {
   const Guard::Run run(*net->guard);
   const GilReleased released;
   Prepare(net.get());
-  const RunningNet running(std::shared_ptr<const void>(net, &net->net->session()));
+  const RunningNet running(net->net->memory());
   if (net->callbacks.before_forward.empty() && net->callbacks.after_forward.empty()) {
     return net->net->Forward(first, last);
   }
@@ -145,7 +147,7 @@ double Forward(const NetPtr& net, size_t first, size_t last) {
 void Backward(const NetPtr& net, size_t first, size_t last) {
   const Guard::Run run(*net->guard);
   const GilReleased released;
-  const RunningNet running(std::shared_ptr<const void>(net, &net->net->session()));
+  const RunningNet running(net->net->memory());
   if (net->callbacks.before_backward.empty() && net->callbacks.after_backward.empty()) {
     return net->net->Backward(last, first);
   }
@@ -284,9 +286,11 @@ std::vector<nb::object>& NetCallbacks::At(const std::string& event) {
               "'; it has before_forward, after_forward, before_backward, after_backward"));
 }
 
-std::shared_ptr<Net> NetOf(std::shared_ptr<Guard> guard, std::shared_ptr<Session> session) {
+std::shared_ptr<Net> NetOf(std::shared_ptr<Guard> guard, std::shared_ptr<PythonObjects> objects,
+                           std::shared_ptr<Session> session) {
   auto net = std::make_shared<Net>();
   net->guard = std::move(guard);
+  net->objects = std::move(objects);
   net->net = std::make_unique<InteractiveNet>(std::move(session));
   return net;
 }

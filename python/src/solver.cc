@@ -91,12 +91,12 @@ class Callbacks final : public TrainingObserver {
 
 struct PySolver {
   std::shared_ptr<Guard> guard = std::make_shared<Guard>();
-  PythonObjects objects;
+  std::shared_ptr<PythonObjects> objects = std::make_shared<PythonObjects>();
   Callbacks callbacks;
   std::optional<CaffeLog> log;
   ObserverList observers;
-  bool interrupted = false;  // Ctrl-C since the call began
-  std::unique_ptr<Solver> solver;
+  bool interrupted = false;        // Ctrl-C since the call began
+  std::shared_ptr<Solver> solver;  // arrays of its nets own it too
 };
 using SolverPtr = std::shared_ptr<PySolver>;
 
@@ -126,8 +126,8 @@ SolverPtr Make(SolverFile file, const std::string& type, int threads,
                         .seed = seed};
   options.plan.optimize = false;  // programs read and write blobs
   const std::vector<std::string> weights(param.weights().begin(), param.weights().end());
-  const ReuseObjects reuse(&made->objects, false);
-  made->solver = std::make_unique<Solver>(std::move(config), Layers(), std::move(options));
+  const ReuseObjects reuse(made->objects.get(), false);
+  made->solver = std::make_shared<Solver>(std::move(config), Layers(), std::move(options));
   SetInitialParameters(made->solver->plan(), &made->solver->session());
   if (!weights.empty()) made->solver->LoadWeights(weights);
   return made;
@@ -152,7 +152,7 @@ void Train(const SolverPtr& solver, Body&& body) {
   solver->interrupted = false;
   {
     const GilReleased released;
-    const RunningNet running(solver);
+    const RunningNet running(solver->solver);
     body(*solver->solver);
   }
   if (!solver->interrupted) return;
@@ -160,14 +160,14 @@ void Train(const SolverPtr& solver, Body&& body) {
   throw nb::python_error();
 }
 
-std::shared_ptr<Session> SessionOf(const SolverPtr& solver, Session* session) {
-  return {solver, session};
+std::shared_ptr<Net> NetOf(const SolverPtr& solver, Session* session) {
+  return NetOf(solver->guard, solver->objects, {solver->solver, session});
 }
 
 nb::list TestNets(const SolverPtr& solver) {
   nb::list nets;
   for (size_t i = 0; i < solver->solver->test_count(); ++i) {
-    nets.append(NetOf(solver->guard, SessionOf(solver, &solver->solver->test_session(i))));
+    nets.append(NetOf(solver, &solver->solver->test_session(i)));
   }
   return nets;
 }
@@ -209,10 +209,8 @@ void BindSolver(nb::module_& module) {
                   nb::arg("seed") = nb::none())
       .def_static("parse", &OpenText, nb::arg("text"), nb::arg("type") = "", nb::arg("threads") = 0,
                   nb::arg("seed") = nb::none())
-      .def_prop_ro("net",
-                   [](const SolverPtr& solver) {
-                     return NetOf(solver->guard, SessionOf(solver, &solver->solver->session()));
-                   })
+      .def_prop_ro(
+          "net", [](const SolverPtr& solver) { return NetOf(solver, &solver->solver->session()); })
       .def_prop_ro("test_nets", &TestNets, nb::sig("def test_nets(self) -> list[Net]"))
       .def_prop_ro("iteration", [](const SolverPtr& solver) { return solver->solver->iteration(); })
       .def_prop_ro("rate", [](const SolverPtr& solver) { return solver->solver->rate(); })
