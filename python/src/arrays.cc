@@ -71,7 +71,8 @@ std::optional<std::string> PathOf(nb::handle given) {
 }
 
 GrowingRegistry& AllLayers() {
-  static GrowingRegistry registry([] {
+  // Never destroyed: threads may compute while the process exits.
+  static GrowingRegistry& registry = *new GrowingRegistry([] {
     const Registry builtin = BuiltinRegistry();
     Registry all;
     for (const std::string& name : builtin.Names()) {
@@ -86,10 +87,48 @@ GrowingRegistry& AllLayers() {
 
 const Registry& Layers() { return AllLayers().Now(); }
 
-Guard::Lock::Lock(Guard& guard) : lock_(guard.mutex_, std::try_to_lock) {
-  if (lock_.owns_lock()) return;
-  const nb::gil_scoped_release released;
-  lock_.lock();
+struct Guard::Thread {
+  const Guard* waits_for = nullptr;
+};
+
+Guard::Thread& Guard::ThisThread() {
+  thread_local Thread thread;
+  return thread;
+}
+
+// Throws if waiting for this guard would never end.
+void Guard::RequireEnd() const {
+  if (process_ != ProcessNumber()) {
+    Fail(ErrorCode::kInvalidArgument,
+         "another thread was running this net when the process was forked; open it again here");
+  }
+  for (const Guard* guard = this; guard != nullptr && guard->owner_ != nullptr;
+       guard = guard->owner_->waits_for) {
+    if (guard->owner_ != &ThisThread()) continue;
+    Fail(ErrorCode::kInvalidArgument,
+         "a layer or a callback calls a net whose thread waits for the net that runs it");
+  }
+}
+
+Guard::Lock::Lock(Guard& guard) : guard_(guard) {
+  Thread& thread = ThisThread();
+  if (!guard.mutex_.try_lock()) {
+    guard.RequireEnd();
+    thread.waits_for = &guard;
+    {
+      const GilReleased released;
+      guard.mutex_.lock();
+    }
+    thread.waits_for = nullptr;
+  }
+  guard.owner_ = &thread;
+  guard.process_ = ProcessNumber();
+  ++guard.depth_;
+}
+
+Guard::Lock::~Lock() {
+  if (--guard_.depth_ == 0) guard_.owner_ = nullptr;
+  guard_.mutex_.unlock();
 }
 
 Guard::Run::Run(Guard& guard) : lock_(guard), guard_(guard) {

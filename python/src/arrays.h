@@ -13,6 +13,7 @@
 
 #include "core/error.h"
 #include "core/tensor.h"
+#include "gil.h"
 #include "graph/plugin.h"
 #include "graph/registry.h"
 #include "runtime/interactive_net.h"
@@ -40,15 +41,20 @@ const Registry& Layers();
 
 // Keeps several threads out of nets that belong together (those of a solver), and a program out of
 // a net that is running: a layer or a callback in Python may look at blobs, but not start a pass.
+// Thread safety: with the GIL.
 class Guard {
  public:
-  // Locks, without the GIL while it waits.
+  // Locks, without the GIL while it waits. Throws kInvalidArgument if the thread that has the guard
+  // waits for one of this thread, or was lost in a fork.
   class Lock {
    public:
     explicit Lock(Guard& guard);
+    ~Lock();
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
 
    private:
-    std::unique_lock<std::recursive_mutex> lock_;
+    Guard& guard_;
   };
 
   // A lock for calls that run or change the net. Throws kInvalidArgument inside of another one.
@@ -65,7 +71,14 @@ class Guard {
   };
 
  private:
+  struct Thread;
+  static Thread& ThisThread();
+  void RequireEnd() const;
+
   std::recursive_mutex mutex_;
+  const Thread* owner_ = nullptr;
+  int depth_ = 0;
+  int process_ = ProcessNumber();  // in which it was last locked
   bool running_ = false;
 };
 

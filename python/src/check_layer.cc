@@ -73,7 +73,7 @@ std::vector<std::string> Check(const nb::object& layer, const std::vector<Bottom
                              .distinct = distinct});
   }
   type.samples = {sample};
-  const nb::gil_scoped_release released;
+  const GilReleased released;
   return test::CheckLayerSample(type, sample);
 }
 

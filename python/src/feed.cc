@@ -31,7 +31,7 @@ int Register(const std::shared_ptr<Feed>& feed) {
 }
 
 std::shared_ptr<Feed> FeedOf(const LayerParameter& param) {
-  const nb::gil_scoped_acquire gil;
+  const GilHeld gil;
   const auto found = Feeds().find(std::atoi(param.python_param().param_str().c_str()));
   return found == Feeds().end() ? nullptr : found->second.lock();
 }
@@ -41,7 +41,7 @@ std::shared_ptr<Feed> FeedOf(const LayerParameter& param) {
 class FeedState final : public LayerSessionState {
  public:
   FeedState(const Feed& feed, Phase phase) {
-    const nb::gil_scoped_acquire gil;
+    const GilHeld gil;
     seed_ = nb::cast<uint64_t>(feed.object.attr("seed"));
     epoch_size_ = nb::cast<int64_t>(feed.object.attr(phase == TRAIN ? "train_epoch" : "samples"));
   }
@@ -110,7 +110,7 @@ class FeedLayer final : public Layer {
   }
 
   void Forward(const ForwardArgs& args) const override {
-    const nb::gil_scoped_acquire gil;
+    const GilHeld gil;
     nb::list arrays;
     for (const TensorView& output : args.outputs) {
       arrays.append(ArrayOf({output, RunningOwner()}));
@@ -184,7 +184,7 @@ Feed::~Feed() {
     object.release();
     return;
   }
-  const nb::gil_scoped_acquire gil;
+  const GilHeld gil;
   object.reset();
 }
 

@@ -109,7 +109,7 @@ nb::list Classify(const ModelPtr& model, const nb::object& image, size_t most,
   const GivenImage given(image);
   std::vector<Prediction> best;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     const auto ready = model->classifier.For(model->model, output);
     WithWorker(*model, *ready, given, [&](Classifier::Worker& worker, const Image& decoded) {
       best = BestFirst(worker.Scores({&decoded, 1}), most);
@@ -127,7 +127,7 @@ nb::list Detect(const ModelPtr& model, const nb::object& image, double confidenc
   const GivenImage given(image);
   std::vector<FoundBox> boxes;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     if (!(confidence >= 0 && confidence <= 1)) {
       Fail(ErrorCode::kInvalidArgument, StrCat("confidence is ", confidence, ", expected 0 to 1"));
     }
@@ -150,7 +150,7 @@ nb::object Segment(const ModelPtr& model, const nb::object& image, const std::st
   auto mask = std::make_shared<Image>();
   std::vector<ClassShare> shares;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     const auto ready = model->segmenter.For(model->model, output);
     WithWorker(*model, *ready, given, [&](Segmenter::Worker& worker, const Image& decoded) {
       const Image classes = worker.Segment({&decoded, 1})[0];

@@ -103,7 +103,7 @@ CheckReport CheckSolver(const Source& source, int threads, int64_t samples) {
 nb::list Check(const std::string& text, bool is_path, bool is_net, int threads, int64_t samples) {
   CheckReport report;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     const Source source{text, is_path};
     report = is_net ? CheckNet(source) : CheckSolver(source, threads, samples);
     for (const Problem& warning : report.warnings) {
@@ -121,7 +121,7 @@ nb::tuple Summary(const std::string& text, bool is_path, int phase, int level,
                   const std::map<std::string, std::vector<int64_t>>& shapes, int threads) {
   std::string table, json, dot;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     NetFile file = NetOf({text, is_path});
     CostOptions options;
     options.sources.batch = batch;

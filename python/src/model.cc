@@ -58,7 +58,8 @@ template <typename Make>
 ModelPtr Made(const ImageOptions& images, Make&& make) {
   auto made = std::make_shared<PyModel>();
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
+    const ReuseObjects none(nullptr, false);  // a layer may open a model while its net is planned
     made->model = make();
   }
   const ModelCard& card = made->model->card();
@@ -164,7 +165,7 @@ nb::dict Run(const ModelPtr& model, const nb::object& inputs) {
   const auto held = InputsOf(*model->model, inputs);
   std::vector<std::pair<std::string, HeldView>> answers;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     std::vector<NamedTensor> named;
     for (const auto& [name, array] : held) named.push_back({name, ViewOf(array)});
     model->runners.With([&] { return std::make_unique<ModelRunner>(model->model); },

@@ -20,6 +20,10 @@ namespace crema::python {
 template <typename T>
 class Pool {
  public:
+  Pool() = default;
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
   // Calls `use` with an object that no other thread has; `make` returns one if none waits.
   template <typename Make, typename Use>
   void With(Make&& make, Use&& use) {
@@ -27,21 +31,20 @@ class Pool {
     if (one == nullptr) one = make();
     const RunningNet running(one);
     use(*one);  // one that has thrown is not used again
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(ForkSafeMutex());
     waiting_.push_back(std::move(one));
   }
 
  private:
   std::shared_ptr<T> Take() {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(ForkSafeMutex());
     if (waiting_.empty()) return nullptr;
     std::shared_ptr<T> one = std::move(waiting_.back());
     waiting_.pop_back();
     return one;
   }
 
-  std::mutex mutex_;
-  std::vector<std::shared_ptr<T>> waiting_;
+  std::vector<std::shared_ptr<T>> waiting_;  // under ForkSafeMutex()
 };
 
 // The Classifier, Detector or Segmenter of the last call, with its workers. `Argument` is that of
@@ -58,16 +61,23 @@ class TaskOfModel {
   };
 
   std::shared_ptr<Ready> For(const std::shared_ptr<const Model>& model, const Argument& argument) {
-    const std::lock_guard lock(mutex_);
-    if (last_ == nullptr || last_->argument != argument) {
-      last_ = std::make_shared<Ready>(model, argument);
+    if (std::shared_ptr<Ready> last = Last(); last != nullptr && last->argument == argument) {
+      return last;
     }
-    return last_;
+    auto made = std::make_shared<Ready>(model, argument);
+    std::shared_ptr<Ready> before = made;  // destroyed without the lock
+    const std::lock_guard lock(ForkSafeMutex());
+    last_.swap(before);
+    return made;
   }
 
  private:
-  std::mutex mutex_;
-  std::shared_ptr<Ready> last_;
+  std::shared_ptr<Ready> Last() const {
+    const std::lock_guard lock(ForkSafeMutex());
+    return last_;
+  }
+
+  std::shared_ptr<Ready> last_;  // under ForkSafeMutex()
 };
 
 // Thread safety: any number of threads.

@@ -9,6 +9,7 @@ NB_MODULE(_core, module) {
   module.doc() = "The C++ half of the package crema.";
   module.attr("__version__") = CREMA_VERSION;
   nb::set_leak_warnings(false);  // a program may end while it holds nets
+  HandleForks();
   BindErrors(module);
   BindBlobs(module);
   BindNet(module);
@@ -23,7 +24,7 @@ NB_MODULE(_core, module) {
       "layer_types", [] { return Layers().Names(); }, "The names of all layer types.");
   module.def(
       "load_plugin", [](const std::string& path) { AllLayers().LoadPlugin(path); }, nb::arg("path"),
-      nb::call_guard<nb::gil_scoped_release>(),
+      nb::call_guard<GilReleased>(),
       "Loads a shared library with layer types for nets and models that are opened later.\n"
       "Its code runs in this process. Raises Error. Any number of threads.");
   module.def("log", [](const std::string& text) { Log().Write(crema::Severity::kInfo, text); });

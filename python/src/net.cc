@@ -3,7 +3,9 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/filesystem.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <utility>
 
 #include "core/error.h"
@@ -29,10 +31,12 @@ class NetBlob final : public Blob {
 
   HeldView Data() override {
     const Guard::Lock lock(*net_->guard);
+    const ReuseObjects reuse(net_->objects.get(), true);
     return net_->net->Data(name_);
   }
   HeldView Gradient() override {
     const Guard::Lock lock(*net_->guard);
+    const ReuseObjects reuse(net_->objects.get(), true);
     return net_->net->Gradient(name_);
   }
   Shape GetShape() override {
@@ -90,7 +94,7 @@ NetState StateOf(const NetParameter& net, const InteractiveOptions& options) {
 NetPtr Open(NetFile file, InteractiveOptions options, const nb::object& data) {
   auto net = std::make_shared<Net>();
   if (!data.is_none()) {
-    const nb::gil_scoped_acquire gil;
+    const GilHeld gil;
     net->feed = FeedNet(data, StateOf(file.net, options), false, &file);
   }
   net->guard = std::make_shared<Guard>();
@@ -105,7 +109,7 @@ NetPtr Open(NetFile file, InteractiveOptions options, const nb::object& data) {
 NetPtr OpenFile(const std::filesystem::path& path, int phase, int level,
                 std::vector<std::string> stages, std::vector<std::string> weights, int threads,
                 uint64_t seed, bool keep_blobs, nb::object data) {
-  const nb::gil_scoped_release released;
+  const GilReleased released;
   return Open(ReadNet(path.string()),
               {.phase = phase == 0 ? TRAIN : TEST,
                .level = level,
@@ -118,25 +122,25 @@ NetPtr OpenFile(const std::filesystem::path& path, int phase, int level,
 }
 
 NetPtr OpenText(const std::string& text, int phase, int threads, uint64_t seed, nb::object data) {
-  const nb::gil_scoped_release released;
+  const GilReleased released;
   return Open(ParseNet(text, "<text>"),
               {.phase = phase == 0 ? TRAIN : TEST, .threads = threads, .seed = seed}, data);
 }
 
 void Call(const std::vector<nb::object>& callbacks, size_t layer) {
   if (callbacks.empty()) return;
-  const nb::gil_scoped_acquire gil;
+  const GilHeld gil;
   for (const nb::object& callback : callbacks) callback(layer);
 }
 
 // Plans the net again if that is due, and its Python layers that read data are ready.
 void Prepare(Net* net) {
   const ReuseObjects reuse(net->objects.get(), true);
-  net->net->UpdateShapes();
+  net->net->TakeShapes();
   if (net->objects->empty()) return;
   bool grows = false;
   {
-    const nb::gil_scoped_acquire gil;
+    const GilHeld gil;
     grows = PrepareSources(net->net->plan());
   }
   if (grows) net->net->Replan();
@@ -144,9 +148,9 @@ void Prepare(Net* net) {
 
 double Forward(const NetPtr& net, size_t first, size_t last) {
   const Guard::Run run(*net->guard);
-  const nb::gil_scoped_release released;
+  const GilReleased released;
   Prepare(net.get());
-  const RunningNet running(std::shared_ptr<const void>(net, &net->net->session()));
+  const RunningNet running(net->net->memory());
   if (net->callbacks.before_forward.empty() && net->callbacks.after_forward.empty()) {
     return net->net->Forward(first, last);
   }
@@ -162,8 +166,8 @@ double Forward(const NetPtr& net, size_t first, size_t last) {
 // From layer `first` down to `last`, as pycaffe counts.
 void Backward(const NetPtr& net, size_t first, size_t last) {
   const Guard::Run run(*net->guard);
-  const nb::gil_scoped_release released;
-  const RunningNet running(std::shared_ptr<const void>(net, &net->net->session()));
+  const GilReleased released;
+  const RunningNet running(net->net->memory());
   if (net->callbacks.before_backward.empty() && net->callbacks.after_backward.empty()) {
     return net->net->Backward(last, first);
   }
@@ -205,13 +209,13 @@ std::vector<std::string> LayerNames(const NetPtr& net) {
 
 void LoadWeights(const NetPtr& net, const std::vector<std::string>& paths) {
   const Guard::Run run(*net->guard);
-  const nb::gil_scoped_release released;
+  const GilReleased released;
   net->net->LoadWeights(paths);
 }
 
 void Save(const NetPtr& net, const std::string& path, bool hdf5) {
   const Guard::Run run(*net->guard);
-  const nb::gil_scoped_release released;
+  const GilReleased released;
   const NetParameter written = net->net->Export();
   if (hdf5) {
     WriteCaffemodelHdf5(written, path);
@@ -235,8 +239,12 @@ void SetArrays(const NetPtr& net, const std::string& layer, const FloatArray& da
 }
 
 void ShareWith(const NetPtr& net, const NetPtr& other) {
+  // In one order, as another thread may share the other way.
+  const auto [first, second] =
+      std::minmax({net->guard.get(), other->guard.get()}, std::less<Guard*>());
+  const Guard::Lock lock_first(*first);
+  const Guard::Lock lock_second(*second);
   const Guard::Run run(*net->guard);
-  const Guard::Lock lock(*other->guard);
   const ReuseObjects reuse(net->objects.get(), true);
   net->net->ShareWeightsWith(*other->net);
 }
@@ -319,9 +327,11 @@ std::vector<nb::object>& NetCallbacks::At(const std::string& event) {
               "'; it has before_forward, after_forward, before_backward, after_backward"));
 }
 
-std::shared_ptr<Net> NetOf(std::shared_ptr<Guard> guard, std::shared_ptr<Session> session) {
+std::shared_ptr<Net> NetOf(std::shared_ptr<Guard> guard, std::shared_ptr<PythonObjects> objects,
+                           std::shared_ptr<Session> session) {
   auto net = std::make_shared<Net>();
   net->guard = std::move(guard);
+  net->objects = std::move(objects);
   net->net = std::make_unique<InteractiveNet>(std::move(session));
   return net;
 }
@@ -365,7 +375,7 @@ void BindNet(nb::module_& module) {
       .def("reshape",
            [](const NetPtr& net) {
              const Guard::Run run(*net->guard);
-             const nb::gil_scoped_release released;
+             const GilReleased released;
              const ReuseObjects reuse(net->objects.get(), true);
              net->net->UpdateShapes();
            })

@@ -30,6 +30,7 @@ struct Net {
   NetCallbacks callbacks;
 };
 
-std::shared_ptr<Net> NetOf(std::shared_ptr<Guard> guard, std::shared_ptr<Session> session);
+std::shared_ptr<Net> NetOf(std::shared_ptr<Guard> guard, std::shared_ptr<PythonObjects> objects,
+                           std::shared_ptr<Session> session);
 
 }  // namespace crema::python

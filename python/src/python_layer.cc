@@ -35,16 +35,24 @@ nb::object MakeObject(const LayerParameter& param, nb::handle type) {
   return object;
 }
 
+// Returns a pointer that does not own. The net that owns an object outlives runs of its layers.
+// They must not own it: arrays that an object keeps hold the session, which has the layers.
+std::shared_ptr<PythonObject> Borrow(const std::shared_ptr<PythonObject>& object) {
+  return {std::shared_ptr<void>(), object.get()};
+}
+
 std::shared_ptr<PythonObject> ObjectFor(const LayerParameter& param, nb::handle type) {
   const bool reuse = reused_objects != nullptr && (reuses_both_phases || param.phase() == TRAIN);
   if (reuse) {
     const auto found = reused_objects->find(param.name());
-    if (found != reused_objects->end()) return found->second;
+    if (found != reused_objects->end()) return Borrow(found->second);
   }
   auto made = std::make_shared<PythonObject>(MakeObject(param, type));
   (*made->object).attr("blobs") = nb::cast(made->parameters);
-  if (reuse) reused_objects->emplace(param.name(), made);
-  return made;
+  if (reused_objects == nullptr) return made;
+  reused_objects->emplace(reuse ? param.name() : StrCat(param.name(), " ", reused_objects->size()),
+                          made);
+  return Borrow(made);
 }
 
 // Binds the blobs of a layer during a pass.
@@ -106,7 +114,7 @@ class PythonLayer final : public Layer, public HasInitialParameters {
   }
 
   void SetInitial(size_t index, const TensorView& to) const override {
-    const nb::gil_scoped_acquire gil;
+    const GilHeld gil;
     const HeldView from = object_->parameters->blobs.at(index)->Data();
     DispatchFloat(to.dtype(), [&]<typename T>(T) {
       std::copy_n(from.view.data<float>(), to.count(), to.data<T>());
@@ -217,12 +225,14 @@ void PythonObject::CallReshape() {
   (*object).attr("reshape")(PythonLayer::ListOf(bottoms), PythonLayer::ListOf(tops));
 }
 
-ReuseObjects::ReuseObjects(PythonObjects* objects, bool both_phases) {
-  reused_objects = objects;
-  reuses_both_phases = both_phases;
-}
+ReuseObjects::ReuseObjects(PythonObjects* objects, bool both_phases)
+    : objects_before_(std::exchange(reused_objects, objects)),
+      both_phases_before_(std::exchange(reuses_both_phases, both_phases)) {}
 
-ReuseObjects::~ReuseObjects() { reused_objects = nullptr; }
+ReuseObjects::~ReuseObjects() {
+  reused_objects = objects_before_;
+  reuses_both_phases = both_phases_before_;
+}
 
 RunningNet::RunningNet(std::shared_ptr<const void> owner)
     : before_(std::exchange(running_net, std::move(owner))) {}

@@ -61,17 +61,22 @@ struct PythonObject {
   void CallReshape();
 };
 
-// By layer name.
+// By layer name; those of test nets of a solver with a number.
 using PythonObjects = std::map<std::string, std::shared_ptr<PythonObject>>;
 
 // While it lives, layers that this thread makes for the phase TRAIN, or for both, take their
-// objects from `objects`, and leave new ones there.
+// objects from `objects`, and leave new ones there. `objects` keeps those of other layers too, and
+// must live as long as the layers run.
 class ReuseObjects {
  public:
   ReuseObjects(PythonObjects* objects, bool both_phases);
   ~ReuseObjects();
   ReuseObjects(const ReuseObjects&) = delete;
   ReuseObjects& operator=(const ReuseObjects&) = delete;
+
+ private:
+  PythonObjects* objects_before_;
+  bool both_phases_before_;
 };
 
 // While it lives, arrays of layers that this thread runs hold `owner`, the memory of the session.

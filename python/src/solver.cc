@@ -49,7 +49,7 @@ class Callbacks final : public TrainingObserver {
   void OnGradients() override { Call(on_gradients); }
   void OnIteration(const IterationReport& report) override {
     if (on_iteration.empty()) return;
-    const nb::gil_scoped_acquire gil;
+    const GilHeld gil;
     nb::dict event;
     event["iteration"] = report.iteration;
     event["loss"] = report.loss;
@@ -63,7 +63,7 @@ class Callbacks final : public TrainingObserver {
   }
   void OnTest(const TestReport& report) override {
     if (on_test.empty()) return;
-    const nb::gil_scoped_acquire gil;
+    const GilHeld gil;
     nb::dict event;
     event["iteration"] = report.iteration;
     event["net"] = report.net;
@@ -73,7 +73,7 @@ class Callbacks final : public TrainingObserver {
   }
   void OnSnapshot(const std::string& model, const std::string& state) override {
     if (on_snapshot.empty()) return;
-    const nb::gil_scoped_acquire gil;
+    const GilHeld gil;
     nb::dict event;
     event["model"] = model;
     event["state"] = state;
@@ -94,7 +94,7 @@ class Callbacks final : public TrainingObserver {
  private:
   static void Call(const Functions& functions) {
     if (functions.empty()) return;
-    const nb::gil_scoped_acquire gil;
+    const GilHeld gil;
     for (const nb::object& function : functions) function();
   }
 };
@@ -104,13 +104,13 @@ class Callbacks final : public TrainingObserver {
 class Curves final : public TrainingObserver {
  public:
   void OnIteration(const IterationReport& report) override {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(ForkSafeMutex());
     Add("train/loss", report.iteration, report.loss);
     Add("train/lr", report.iteration, report.rate);
     Add(report.iteration, ScalarsOf("train_output", report.outputs));
   }
   void OnTest(const TestReport& report) override {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(ForkSafeMutex());
     const std::string group = StrCat("test_", report.net);
     Add(report.iteration, ScalarsOf(group, report.outputs));
     if (report.has_loss) Add(group + "/total_loss", report.iteration, report.loss);
@@ -118,7 +118,7 @@ class Curves final : public TrainingObserver {
 
   // Returns new arrays.
   nb::dict Arrays() const {
-    std::unique_lock lock(mutex_);
+    std::unique_lock lock(ForkSafeMutex());
     const std::map<std::string, Curve> curves = curves_;
     lock.unlock();  // a thread that holds the GIL may wait for it
     const nb::object make = nb::module_::import_("crema._results").attr("Curve");
@@ -156,8 +156,7 @@ class Curves final : public TrainingObserver {
     curve.values.push_back(value);
   }
 
-  mutable std::mutex mutex_;
-  std::map<std::string, Curve> curves_;
+  std::map<std::string, Curve> curves_;  // under ForkSafeMutex()
 };
 
 // Shows where the run is, by crema._progress.Progress while a Shown lives.
@@ -168,13 +167,13 @@ class ProgressBar final : public TrainingObserver {
     const bool last = report.iteration + 1 >= report.max_iterations;
     if (!is_shown_ || (!last && now - drawn_ < std::chrono::milliseconds(100))) return;
     drawn_ = now;
-    const nb::gil_scoped_acquire gil;
+    const GilHeld gil;
     shown_.attr("update")(report.iteration + 1, report.max_iterations, report.smoothed_loss,
                           report.rate);
   }
   void OnTest(const TestReport& report) override {
     if (!is_shown_) return;
-    const nb::gil_scoped_acquire gil;
+    const GilHeld gil;
     nb::dict values;
     for (const auto& [tag, value] : ScalarsOf(StrCat("test_", report.net), report.outputs)) {
       values[tag.c_str()] = value;
@@ -185,12 +184,12 @@ class ProgressBar final : public TrainingObserver {
   class Shown {
    public:
     explicit Shown(ProgressBar& bar) : bar_(bar) {
-      const nb::gil_scoped_acquire gil;
+      const GilHeld gil;
       bar_.shown_ = nb::module_::import_("crema._progress").attr("Progress")();
       bar_.is_shown_ = true;
     }
     ~Shown() {
-      const nb::gil_scoped_acquire gil;
+      const GilHeld gil;
       bar_.is_shown_ = false;
       try {
         std::exchange(bar_.shown_, nb::object()).attr("close")();
@@ -213,21 +212,21 @@ class ProgressBar final : public TrainingObserver {
 
 struct PySolver {
   std::shared_ptr<Guard> guard = std::make_shared<Guard>();
-  PythonObjects objects;
+  std::shared_ptr<PythonObjects> objects = std::make_shared<PythonObjects>();
   std::vector<std::shared_ptr<Feed>> feeds;
   Callbacks callbacks;
   Curves curves;
   ProgressBar progress;
   std::optional<CaffeLog> log;
   ObserverList observers;
-  bool interrupted = false;  // Ctrl-C since the call began
-  std::unique_ptr<Solver> solver;
+  bool interrupted = false;        // Ctrl-C since the call began
+  std::shared_ptr<Solver> solver;  // arrays of its nets own it too
 };
 using SolverPtr = std::shared_ptr<PySolver>;
 
 // Lets Python handle its signals. Ctrl-C stops training after a snapshot, as in the command.
 Request PollSignals(PySolver* solver) {
-  const nb::gil_scoped_acquire gil;
+  const GilHeld gil;
   for (const auto& feed : solver->feeds) {
     if (std::exchange(feed->interrupted, false)) solver->interrupted = true;
   }
@@ -249,7 +248,7 @@ void FeedNets(const Data& data, RunConfig* config, PySolver* solver) {
     solver->feeds.push_back(FeedNet(from, net->state, whole_passes, &net->file));
     solver->feeds.back()->defers_interrupts = true;
   };
-  const nb::gil_scoped_acquire gil;
+  const GilHeld gil;
   if (!data.train.is_none()) feed(data.train, false, &config->train);
   for (size_t i = 0; i < config->tests.size(); ++i) {
     NetOfRun& net = config->tests[i];
@@ -283,8 +282,8 @@ SolverPtr Make(SolverFile file, const std::string& type, int threads, std::optio
                         .seed = seed};
   options.plan.optimize = false;  // programs read and write blobs
   const std::vector<std::string> weights(param.weights().begin(), param.weights().end());
-  const ReuseObjects reuse(&made->objects, false);
-  made->solver = std::make_unique<Solver>(std::move(config), Layers(), std::move(options));
+  const ReuseObjects reuse(made->objects.get(), false);
+  made->solver = std::make_shared<Solver>(std::move(config), Layers(), std::move(options));
   if (!weights.empty()) made->solver->LoadWeights(weights);
   return made;
 }
@@ -292,14 +291,14 @@ SolverPtr Make(SolverFile file, const std::string& type, int threads, std::optio
 SolverPtr OpenFile(const std::filesystem::path& path, const std::string& type, int threads,
                    std::optional<uint64_t> seed, nb::object data, nb::object test_data) {
   const Data both{std::move(data), std::move(test_data)};
-  const nb::gil_scoped_release released;
+  const GilReleased released;
   return Make(ReadSolver(path.string()), type, threads, seed, both);
 }
 
 SolverPtr OpenText(const std::string& text, const std::string& type, int threads,
                    std::optional<uint64_t> seed, nb::object data, nb::object test_data) {
   const Data both{std::move(data), std::move(test_data)};
-  const nb::gil_scoped_release released;
+  const GilReleased released;
   return Make(ParseSolver(text, "<text>"), type, threads, seed, both);
 }
 
@@ -309,8 +308,8 @@ void Train(const SolverPtr& solver, Body&& body) {
   const Guard::Run run(*solver->guard);
   solver->interrupted = false;
   {
-    const nb::gil_scoped_release released;
-    const RunningNet running(solver);
+    const GilReleased released;
+    const RunningNet running(solver->solver);
     body(*solver->solver);
   }
   if (!solver->interrupted) return;
@@ -333,14 +332,14 @@ std::string ReprOf(const SolverPtr& solver) {
                 solver->solver->rate(), ">");
 }
 
-std::shared_ptr<Session> SessionOf(const SolverPtr& solver, Session* session) {
-  return {solver, session};
+std::shared_ptr<Net> NetOf(const SolverPtr& solver, Session* session) {
+  return NetOf(solver->guard, solver->objects, {solver->solver, session});
 }
 
 nb::list TestNets(const SolverPtr& solver) {
   nb::list nets;
   for (size_t i = 0; i < solver->solver->test_count(); ++i) {
-    nets.append(NetOf(solver->guard, SessionOf(solver, &solver->solver->test_session(i))));
+    nets.append(NetOf(solver, &solver->solver->test_session(i)));
   }
   return nets;
 }
@@ -390,10 +389,8 @@ void BindSolver(nb::module_& module) {
       .def_static("parse", &OpenText, nb::arg("text"), nb::arg("type") = "", nb::arg("threads") = 0,
                   nb::arg("seed") = nb::none(), nb::arg("data") = nb::none(),
                   nb::arg("test_data") = nb::none(), "The same for a text.")
-      .def_prop_ro("net",
-                   [](const SolverPtr& solver) {
-                     return NetOf(solver->guard, SessionOf(solver, &solver->solver->session()));
-                   })
+      .def_prop_ro(
+          "net", [](const SolverPtr& solver) { return NetOf(solver, &solver->solver->session()); })
       .def_prop_ro("test_nets", &TestNets, nb::sig("def test_nets(self) -> list[Net]"))
       .def_prop_ro("iteration", [](const SolverPtr& solver) { return solver->solver->iteration(); })
       .def_prop_ro("rate", [](const SolverPtr& solver) { return solver->solver->rate(); })

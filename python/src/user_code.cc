@@ -18,7 +18,7 @@ UserObject::~UserObject() {
     object_.release();
     return;
   }
-  const nb::gil_scoped_acquire gil;
+  const GilHeld gil;
   object_.reset();
 }
 

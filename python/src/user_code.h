@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "gil.h"
+
 namespace crema::python {
 
 namespace nb = nanobind;
@@ -17,7 +19,7 @@ namespace nb = nanobind;
 // Runs code of a layer with the GIL.
 template <typename Body>
 auto CallUser(const std::string& layer, Body&& body) {
-  const nb::gil_scoped_acquire gil;
+  const GilHeld gil;
   try {
     return body();
   } catch (const nb::python_error& error) {

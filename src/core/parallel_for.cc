@@ -13,8 +13,11 @@
 namespace crema {
 
 #ifdef _OPENMP
+namespace {
+thread_local int known = 1;  // the largest team that this thread has checked
+}
+
 void RequireTeam(int workers) {
-  thread_local int known = 1;
   const int team = std::min(workers, omp_get_thread_limit());
   if (team <= known || omp_in_parallel() != 0) return;
   // A team that shrank and grows again starts threads while the lost ones are still ending. This
@@ -22,8 +25,13 @@ void RequireTeam(int workers) {
   RequireThreads(2 * (team - 1) - (known - 1));
   known = team;
 }
+
+void EndIdleTeam() {
+  if (omp_pause_resource_all(omp_pause_soft) == 0) known = 1;
+}
 #else
 void RequireTeam(int) {}
+void EndIdleTeam() {}
 #endif
 
 namespace {

@@ -17,6 +17,10 @@ namespace crema {
 // any number of threads.
 void RequireTeam(int workers);
 
+// Ends the threads that OpenMP keeps for the next team of the calling thread, which then starts new
+// ones. To be called before a fork: the child would wait for threads that it does not have.
+void EndIdleTeam();
+
 // Returns the number of pieces that ParallelFor makes for these arguments.
 inline int ParallelWorkers(int threads, int64_t count, int64_t grain) {
   const int64_t most = grain > 0 ? std::max<int64_t>(1, count / grain) : count;

@@ -1,5 +1,7 @@
 #include "graph/infer.h"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -79,6 +81,45 @@ std::optional<Problem> FindLossOfBytes(const Graph& graph, const Node& node, siz
                         "loss_weight")};
 }
 
+// Returns the problems of a node, and sets `info` if there are none.
+std::vector<Problem> InferNode(const Graph& graph, const Node& node,
+                               const std::vector<BlobSpec>& inputs, const InferOptions& options,
+                               LayerInfo* info) {
+  if (auto problem = FindWrongType(graph, node, inputs, options.dtype)) {
+    return {*std::move(problem)};
+  }
+  std::vector<Problem> problems;
+  try {
+    *info = node.layer->Infer({.phase = node.layer->param().phase(),
+                               .inputs = inputs,
+                               .output_count = node.outputs.size(),
+                               .dtype = options.dtype,
+                               .rank = options.rank,
+                               .world = options.world});
+  } catch (const Error& error) {
+    for (const Problem& problem : error.problems()) {
+      Where where = graph.Locate(node, problem.where.field);
+      std::string message = problem.message;
+      if (!inputs.empty()) message += "; " + DescribeInputs(graph, node, inputs);
+      problems.push_back({problem.code, std::move(where), std::move(message)});
+    }
+  }
+  return problems;
+}
+
+// Keeps what the node inferred before if its problems or parameters ask for it.
+void KeepBefore(size_t node, InferredBefore* before, LayerInfo* info,
+                std::vector<Problem>* problems) {
+  const LayerInfo& old = before->infos[node];
+  const bool fits =
+      problems->empty() && std::ranges::equal(info->parameters, old.parameters, {},
+                                              &ParameterInfo::shape, &ParameterInfo::shape);
+  before->kept.push_back(!fits);
+  if (fits) return;
+  *info = old;
+  problems->clear();
+}
+
 }  // namespace
 
 std::vector<LayerInfo> InferShapes(const Graph& graph, const InferOptions& options) {
@@ -92,24 +133,10 @@ std::vector<LayerInfo> InferShapes(const Graph& graph, const InferOptions& optio
       if (specs[static_cast<size_t>(v)]) inputs.push_back(*specs[static_cast<size_t>(v)]);
     }
     if (inputs.size() != node.inputs.size()) continue;  // the cause is reported already
-    if (auto problem = FindWrongType(graph, node, inputs, options.dtype)) {
-      problems.push_back(*std::move(problem));
-      continue;
-    }
-    try {
-      infos[n] = node.layer->Infer({.phase = node.layer->param().phase(),
-                                    .inputs = inputs,
-                                    .output_count = node.outputs.size(),
-                                    .dtype = options.dtype,
-                                    .rank = options.rank,
-                                    .world = options.world});
-    } catch (const Error& error) {
-      for (const Problem& problem : error.problems()) {
-        Where where = graph.Locate(node, problem.where.field);
-        std::string message = problem.message;
-        if (!inputs.empty()) message += "; " + DescribeInputs(graph, node, inputs);
-        problems.push_back({problem.code, std::move(where), std::move(message)});
-      }
+    std::vector<Problem> of_node = InferNode(graph, node, inputs, options, &infos[n]);
+    if (options.before != nullptr) KeepBefore(n, options.before, &infos[n], &of_node);
+    if (!of_node.empty()) {
+      std::ranges::move(of_node, std::back_inserter(problems));
       continue;
     }
     CREMA_CHECK(infos[n].outputs.size() == node.outputs.size());

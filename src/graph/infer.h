@@ -7,10 +7,18 @@
 
 namespace crema {
 
+// For a graph whose inputs have other shapes than before. A node that does not accept them, or
+// would need parameters of other shapes, keeps what it inferred before.
+struct InferredBefore {
+  std::vector<LayerInfo> infos;  // by node
+  std::vector<bool> kept;        // set by InferShapes, by node
+};
+
 struct InferOptions {
   DType dtype = DType::kF32;
   int rank = 0;
   int world = 1;
+  InferredBefore* before = nullptr;  // null: shapes that do not fit are errors
 };
 
 // Returns the result of each node's Infer, in order. Throws Error with all problems found; problems

@@ -66,16 +66,25 @@ void CheckPins(const NetParameter& net, const Registry& registry, const PlanOpti
 class Planner {
  public:
   Planner(const Graph& graph, const ImplementationTimes& times,
-          const UploadDecisions& upload_decisions, const PlanOptions& options, Plan* plan)
+          const UploadDecisions& upload_decisions, const PlanOptions& options, const Plan* before,
+          Plan* plan)
       : graph_(graph),
         times_(times),
         upload_decisions_(upload_decisions),
         options_(options),
+        before_(before),
         plan_(*plan) {}
 
   void Run() {
-    infos_ = InferShapes(graph_,
-                         {.dtype = options_.dtype, .rank = options_.rank, .world = options_.world});
+    InferredBefore inferred;
+    if (before_ != nullptr) {
+      for (const PlannedLayer& layer : before_->layers) inferred.infos.push_back(layer.info);
+    }
+    infos_ = InferShapes(graph_, {.dtype = options_.dtype,
+                                  .rank = options_.rank,
+                                  .world = options_.world,
+                                  .before = before_ != nullptr ? &inferred : nullptr});
+    kept_ = std::move(inferred.kept);
     flow_ = options_.backward ? ComputeGradientFlow(graph_, infos_) : NoGradients(graph_);
     for (GradientFlow::OfNode& node : flow_.nodes) {
       node.to_parameters.resize(
@@ -163,7 +172,15 @@ class Planner {
       }
       const auto numbers = upload_decisions_.find(node.layer.get());
       if (numbers != upload_decisions_.end()) layer.skipped.push_back({"bytes", numbers->second});
-      ChooseImplementation(node, &layer);
+      if (before_ != nullptr && kept_[n]) {
+        const PlannedLayer& old = before_->layers[n];
+        layer.fits = false;
+        layer.implementation = old.implementation;
+        layer.skipped = old.skipped;
+        layer.needs = old.needs;
+      } else {
+        ChooseImplementation(node, &layer);
+      }
       plan_.layers.push_back(std::move(layer));
     }
   }
@@ -247,6 +264,8 @@ class Planner {
   const ImplementationTimes& times_;
   const UploadDecisions& upload_decisions_;
   const PlanOptions& options_;
+  const Plan* before_;
+  std::vector<bool> kept_;  // by node; empty without a plan before
   Plan& plan_;
   std::vector<LayerInfo> infos_;
   GradientFlow flow_;
@@ -267,7 +286,9 @@ void SumNeeds(Plan* plan) {
 
 std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& source,
                                      const NetState& state, const Registry& registry,
-                                     const PlanOptions& asked, std::vector<Problem>* warnings) {
+                                     const PlanOptions& asked, std::vector<Problem>* warnings,
+                                     const Plan* before) {
+  CREMA_CHECK(before == nullptr || !asked.optimize);
   PlanOptions options = asked;
   if (!options.optimize) {
     options.passes = ParsePasses("none");
@@ -295,7 +316,7 @@ std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& s
   InsertSplits(&graph, registry);
   const ImplementationTimes times = MeasureImplementations(graph, options);
   if (options.passes.memory_formats) ChooseMemoryFormats(&graph, registry, times, options);
-  Planner(graph, times, upload_decisions, options, plan.get()).Run();
+  Planner(graph, times, upload_decisions, options, before, plan.get()).Run();
   FuseFollowers(plan.get());
   // Layers of a norm fusion cannot run again to fit a memory budget.
   if (net.memory_budget() == 0) FuseBatchNorm(plan.get());

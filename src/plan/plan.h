@@ -78,6 +78,7 @@ struct PlannedLayer {
   const Implementation* implementation = nullptr;
   std::vector<SkippedImplementation> skipped;
   bool tuned = false;     // chosen by times of an ImplementationTimer
+  bool fits = true;       // false: must not run (MakePlan, `before`)
   uint64_t layer_id = 0;  // random stream
   bool forward = true;    // false: outputs are views of the input
   bool backward = false;
@@ -203,9 +204,12 @@ struct Plan {
 
 // Plans a net for one state: builds the graph, runs the passes, infers shapes, chooses
 // implementations and places every buffer. Throws Error with all problems found. Appends warnings.
+// `before` is null, or a plan of the same net without optimizations and with other shapes of
+// inputs: layers that do not accept the new ones keep their shapes, and must not be run.
 std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& source,
                                      const NetState& state, const Registry& registry,
-                                     const PlanOptions& options, std::vector<Problem>* warnings);
+                                     const PlanOptions& options, std::vector<Problem>* warnings,
+                                     const Plan* before = nullptr);
 
 // Returns one line for each layer (name, type, output shapes, learned elements, implementation),
 // then the totals.

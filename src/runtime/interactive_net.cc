@@ -67,7 +67,8 @@ InteractiveNet::InteractiveNet(std::shared_ptr<Session> session) : session_(std:
   NameBlobs();
 }
 
-std::shared_ptr<const Plan> InteractiveNet::MakePlanOf(const NetParameter& net) const {
+std::shared_ptr<const Plan> InteractiveNet::MakePlanOf(const NetParameter& net,
+                                                       const Plan* before) const {
   const InteractiveOptions& options = source_->options;
   std::vector<Problem> warnings = source_->file.warnings;
   PlanOptions plan_options;
@@ -75,7 +76,7 @@ std::shared_ptr<const Plan> InteractiveNet::MakePlanOf(const NetParameter& net) 
   plan_options.optimize = !options.keep_blobs;
   plan_options.backward = options.keep_blobs;
   std::shared_ptr<const Plan> plan = MakePlan(net, source_->file.source, source_->state,
-                                              *source_->registry, plan_options, &warnings);
+                                              *source_->registry, plan_options, &warnings, before);
   if (options.log != nullptr && session_ == nullptr) {
     for (const Problem& warning : warnings) {
       options.log->Write(Severity::kWarning, ToString(warning));
@@ -146,7 +147,7 @@ Shape InteractiveNet::ShapeOf(const std::string& blob) const {
 }
 
 HeldView InteractiveNet::Data(const std::string& blob) {
-  if (reshaped_.contains(blob)) UpdateShapes();
+  if (reshaped_.contains(blob)) TakeShapes();
   const ConstTensorView data = session_->DataOf(ValueOf(blob));
   return {{const_cast<void*>(data.raw()), data.shape(), data.dtype()}, session_};
 }
@@ -160,7 +161,7 @@ HeldView InteractiveNet::Unplanned(const std::string& key, const Shape& shape) {
 }
 
 HeldView InteractiveNet::Gradient(const std::string& blob) {
-  if (reshaped_.contains(blob)) UpdateShapes();
+  if (reshaped_.contains(blob)) TakeShapes();
   const Shape shape = session_->DataOf(ValueOf(blob)).shape();
   const ConstTensorView gradient = session_->Gradient(blob);
   if (gradient.empty()) return Unplanned(blob, shape);
@@ -196,14 +197,23 @@ void InteractiveNet::Reshape(const std::string& input, const Shape& shape) {
 
 void InteractiveNet::UpdateShapes() {
   if (!source_) return session_->UpdateShapes();
-  if (!reshaped_.empty()) Replan();
+  const bool fit = std::ranges::all_of(layers(), &PlannedLayer::fits);
+  if (!fit || !reshaped_.empty()) ReplanFrom(nullptr);
 }
 
-void InteractiveNet::Replan() {
+void InteractiveNet::TakeShapes() {
+  // A net without keep_blobs runs as a whole, so that all layers have to accept the shapes.
+  if (!source_ || plan().options.optimize) return UpdateShapes();
+  if (!reshaped_.empty()) ReplanFrom(&plan());
+}
+
+void InteractiveNet::Replan() { ReplanFrom(nullptr); }
+
+void InteractiveNet::ReplanFrom(const Plan* before) {
   if (!source_) Fail(ErrorCode::kUnsupported, "the net of a solver cannot be planned again");
   NetParameter net = source_->file.net;
   for (const auto& [blob, shape] : std::exchange(reshaped_, {})) SetInputShape(blob, shape, &net);
-  std::shared_ptr<const Plan> plan = MakePlanOf(net);
+  std::shared_ptr<const Plan> plan = MakePlanOf(net, before);
   CheckParameters(*plan, *weights_);
   const std::shared_ptr<Session> old = session_;
   Start(std::move(plan), weights_);
@@ -225,14 +235,22 @@ void InteractiveNet::CopyInputsFrom(Session* old) {
   }
 }
 
+// Throws the problems of the net if some of these layers do not accept their inputs.
+void InteractiveNet::RequireFit(size_t first, size_t last) {
+  TakeShapes();
+  for (size_t i = first; i <= last && i < layers().size(); ++i) {
+    if (!layers()[i].fits) return UpdateShapes();
+  }
+}
+
 double InteractiveNet::Forward(size_t first, size_t last) {
-  UpdateShapes();
+  RequireFit(first, last);
   CheckPass(first, last);
   return session_->ForwardLayers(first, last);
 }
 
 void InteractiveNet::Backward(size_t first, size_t last) {
-  UpdateShapes();
+  RequireFit(first, last);
   if (!plan().options.backward) {
     Fail(ErrorCode::kUnsupported,
          "a test net of a solver, or a net without keep_blobs, has no backward pass");

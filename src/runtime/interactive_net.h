@@ -78,10 +78,14 @@ class InteractiveNet {
 
   // Gives an input another shape, for Data at once and for the other blobs with the next call that
   // runs layers, or UpdateShapes. Memory of the net is then made anew; views keep the old one.
-  // Throws kInvalidArgument for a blob that is not an input.
+  // Layers that do not accept the shapes throw when they are run, and others still run. Throws
+  // kInvalidArgument for a blob that is not an input.
   void Reshape(const std::string& input, const Shape& shape);
   // Throws kInvalidArgument if a layer does not accept the shapes; the net then has those before.
   void UpdateShapes();
+  // Like UpdateShapes, but layers of a net with keep_blobs that do not accept the shapes keep those
+  // before, and throw when they are run.
+  void TakeShapes();
   // Plans again, for layers that infer other shapes than before from the same inputs.
   void Replan();
 
@@ -100,6 +104,8 @@ class InteractiveNet {
   NetParameter Export() const { return session_->weights().Export(plan()); }
 
   Session& session() { return *session_; }
+  // Returns the owner of the memory that Data and the like return.
+  std::shared_ptr<const void> memory() const { return session_; }
 
  private:
   struct Source {  // what a net of a file is planned from
@@ -109,7 +115,10 @@ class InteractiveNet {
     NetState state;
   };
 
-  std::shared_ptr<const Plan> MakePlanOf(const NetParameter& net) const;
+  std::shared_ptr<const Plan> MakePlanOf(const NetParameter& net,
+                                         const Plan* before = nullptr) const;
+  void ReplanFrom(const Plan* before);
+  void RequireFit(size_t first, size_t last);
   void Start(std::shared_ptr<const Plan> plan, std::shared_ptr<Weights> weights);
   void NameBlobs();
   // Throws kInvalidArgument if these are not all layers of a net without keep_blobs.

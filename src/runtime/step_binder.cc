@@ -112,7 +112,7 @@ LayerStep StepBinder::MakeStep(const PlannedLayer& layer) {
   if (layer.recompute) BindRecompute(layer, &step);
   if (layer.backward) BindBackward(layer, &step);
   step.state = layer.layer->MakeState(context_, layer.layer->param().phase());
-  MakeImplementationState(layer, &step);
+  if (layer.fits) MakeImplementationState(layer, &step);
   return step;
 }
 

@@ -1,5 +1,7 @@
 #include "data/pipeline/prefetcher.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -52,6 +54,7 @@ Prefetcher::Prefetcher(PrefetchOptions options, std::unique_ptr<RecordSource> so
 Prefetcher::~Prefetcher() { Stop(); }
 
 void Prefetcher::Start() {
+  process_ = getpid();
   first_position_ = position_;
   source_->Seek(position_);
   stop_ = false;
@@ -83,7 +86,17 @@ void Prefetcher::Stop() {
   threads_.clear();
 }
 
+bool Prefetcher::LostThreads() const { return !threads_.empty() && process_ != getpid(); }
+
+void Prefetcher::RequireThreads() const {
+  if (!LostThreads()) return;
+  Fail(ErrorCode::kUnsupported,
+       "the threads that read data are in the process that this one was forked from; open the net "
+       "again in this process");
+}
+
 void Prefetcher::Restore(uint64_t position, uint64_t bad_samples) {
+  RequireThreads();
   Stop();
   position_ = position;
   bad_samples_ = bad_samples;
@@ -107,6 +120,7 @@ void Prefetcher::ExposeBuffers(std::span<std::byte*> places) {
 
 // Waits for the next batch before it frees the exposed one, so that an error leaves that intact.
 Prefetcher::Slot& Prefetcher::TakeBatch() {
+  RequireThreads();
   if (threads_.empty()) Start();
   Slot& slot = SlotOf(popped_);
   WaitFor(slot);

@@ -101,6 +101,11 @@ class Prefetcher {
   // and an error.
   void Restore(uint64_t position, uint64_t bad_samples = 0);
 
+  // Returns true in a process that was forked when the threads had started: it has none of them,
+  // and what they wrote may be incomplete. Pop and Restore throw then, and the object must not be
+  // destroyed.
+  bool LostThreads() const;
+
   // Name of sample `index` of the last popped batch, or of its replacement if it was bad; empty
   // without one.
   std::string SampleName(int64_t index) const;
@@ -122,6 +127,7 @@ class Prefetcher {
 
   void Start();
   void Stop();
+  void RequireThreads() const;
   Slot& TakeBatch();
   void FreeSlots();
   void WaitFor(Slot& slot);
@@ -166,6 +172,7 @@ class Prefetcher {
   uint64_t pieces_read_ = 0;  // pieces ready for decoding, since the start
   uint64_t pieces_taken_ = 0;
   std::vector<std::thread> threads_;
+  int process_ = 0;  // that has the threads
 };
 
 }  // namespace crema

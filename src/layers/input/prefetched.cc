@@ -10,6 +10,10 @@
 
 namespace crema {
 
+PrefetchedState::~PrefetchedState() {
+  if (prefetcher_ && prefetcher_->LostThreads()) (void)prefetcher_.release();
+}
+
 void PrefetchedState::Next(const ForwardArgs& args) { Take(args.outputs, args.external); }
 
 void PrefetchedState::Take(std::span<const TensorView> outputs, std::span<std::byte*> external) {

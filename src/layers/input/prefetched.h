@@ -37,6 +37,10 @@ class PrefetchedState final : public LayerSessionState, public HasDeferredWarnin
   explicit PrefetchedState(Options options)
       : options_(std::move(options)), position_(options_.first) {}
 
+  ~PrefetchedState() override;
+  PrefetchedState(const PrefetchedState&) = delete;
+  PrefetchedState& operator=(const PrefetchedState&) = delete;
+
   // Waits for the next batch. Exposes its buffers if `args.external` is not empty, else copies it
   // to the outputs. Throws as ExposeBuffers does.
   void Next(const ForwardArgs& args);

@@ -1,0 +1,42 @@
+// The lock of the interpreter (GIL), and forks.
+#pragma once
+
+#include <Python.h>
+
+#include <mutex>
+
+namespace crema::python {
+
+// While it lives, this thread does not have the GIL. Unlike nanobind's class it does not end the
+// process if the interpreter exits meanwhile: the thread then waits for the end.
+class GilReleased {
+ public:
+  GilReleased() : state_(PyEval_SaveThread()) {}
+  ~GilReleased();
+  GilReleased(const GilReleased&) = delete;
+  GilReleased& operator=(const GilReleased&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+// While it lives, this thread has the GIL. Waits for the end if the interpreter exits.
+class GilHeld {
+ public:
+  GilHeld();
+  ~GilHeld() { PyGILState_Release(state_); }
+  GilHeld(const GilHeld&) = delete;
+  GilHeld& operator=(const GilHeld&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+
+// Lets processes that are forked from this one compute. To be called once.
+void HandleForks();
+// A lock for short use without the GIL, which a child process does not inherit in locked state.
+std::mutex& ForkSafeMutex();
+// Returns a number that differs between this process and those that it was forked from.
+int ProcessNumber();
+
+}  // namespace crema::python

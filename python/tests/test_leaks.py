@@ -1,0 +1,133 @@
+"""Objects that are opened and closed again and again leave no memory behind.
+
+bench/python/leaks.py runs the same cases 10,000 times each.
+"""
+
+import gc
+import os
+import sys
+
+import numpy as np
+import pytest
+
+import crema
+from conftest import NET, TRAIN_NET
+
+SOLVER = 'base_lr: 0.1 lr_policy: "fixed" max_iter: 5 snapshot_after_train: false net_param { %s }'
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def resident():
+    """Returns the resident memory in bytes."""
+    gc.collect()
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * PAGE
+
+
+def net(files):
+    crema.Net.parse(NET, 0)
+
+
+def net_that_runs(files):
+    net = crema.Net.parse(NET, 0)
+    net.forward(0, 3)
+    net.backward(3, 0)
+
+
+def net_with_callbacks(files):
+    net = crema.Net.parse(NET, 0)
+    net.add_callback("after_forward", lambda layer: net)  # a cycle, for the collector
+    net.forward(0, 3)
+
+
+def net_reshaped_and_shared(files):
+    net, other = crema.Net.parse(NET, 0), crema.Net.parse(NET, 1)
+    net.blob_list()[0].reshape(3, 3)
+    net.reshape()
+    other.share_with(net)
+
+
+def solver(files):
+    crema.Solver.parse(SOLVER % TRAIN_NET)
+
+
+def solver_that_steps(files):
+    solver = crema.Solver.parse(SOLVER % TRAIN_NET)
+    solver.add_callback("iteration", lambda event: solver)
+    solver.step(2)
+
+
+def model(files):
+    crema.Model.from_caffe(*files, threads=1)
+
+
+def model_that_runs(files):
+    model = crema.Model.from_caffe(*files, threads=1)
+    model.run({"data": np.ones((2, 3), np.float32)})
+
+
+def views_that_outlive_their_net(files):
+    net = crema.Net.parse(NET, 0)
+    views = [blob.data for blob in net.blob_list()] + [net.layer_list()[1].blobs[0].diff]
+    del net
+    views[0][...] = 1
+
+
+def views_held_for_a_while(files, held=[]):
+    net = crema.Net.parse(NET, 0)
+    held.append([net.blob_list()[0].data, net.blob_list()[-1].diff])
+    del held[:-20]
+
+
+def errors_in_constructors(files):
+    for text in ("layer { type: 'Nothing' }", NET.replace("num_output: 4", ""), "]["):
+        for open_text in (lambda: crema.Net.parse(text, 0), lambda: crema.Solver.parse(text)):
+            with pytest.raises(crema.Error):
+                open_text()
+    with pytest.raises(crema.Error):
+        crema.Model.from_caffe(files[0], ["/nothing"])
+
+
+def errors_in_calls(files):
+    net = crema.Net.parse(NET, 0)
+    net.add_callback("before_forward", lambda layer: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        net.forward(0, 3)
+    with pytest.raises(crema.Error):
+        net.blob_list()[1].reshape(7)
+
+
+def python_layer(files):
+    crema.Net.parse(
+        'layer { name: "d" type: "DummyData" top: "d" dummy_data_param { shape { dim: 3 } } }'
+        'layer { name: "p" type: "Python" bottom: "d" top: "p" '
+        'python_param { module: "layers_for_tests" layer: "Times" param_str: "2" } }', 0).forward(0, 1)
+
+
+def text_of_a_net_spec(files):
+    caffe = pytest.importorskip("caffe")
+    spec = caffe.NetSpec()
+    spec.data = caffe.layers.DummyData(shape=dict(dim=[2, 3]))
+    spec.ip = caffe.layers.InnerProduct(spec.data, num_output=4)
+    spec.prob = caffe.layers.Softmax(spec.ip)
+    crema.Net.parse(str(spec.to_proto()), 1)
+
+
+CASES = [net, net_that_runs, net_with_callbacks, net_reshaped_and_shared, solver, solver_that_steps,
+         model, model_that_runs, views_that_outlive_their_net, views_held_for_a_while,
+         errors_in_constructors, errors_in_calls, python_layer, text_of_a_net_spec]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="memory is kept aside")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_memory_stays(case, write_model):
+    net, weights = write_model(NET)
+
+    def memory_after(count):
+        for _ in range(count):
+            case((net, [weights]))
+        return resident()
+
+    before = memory_after(400)  # as many as may wait for the garbage collector
+    assert memory_after(400) - before < 400 * 1024  # less than 1 KiB each

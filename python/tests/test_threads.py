@@ -1,0 +1,203 @@
+"""Threads, forks and exits that must not hang; each in a process of its own, with a limit."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+START = """
+    import os, signal, sys, threading
+    import numpy as np
+    import crema
+    sys.path.insert(0, sys.argv[1])
+    from conftest import NET, TRAIN_NET
+
+    def start(function, *arguments):
+        thread = threading.Thread(target=function, args=arguments)
+        thread.start()
+        return thread
+"""
+
+
+def run(program, *arguments):
+    here = os.path.dirname(__file__)
+    text = textwrap.dedent(START) + textwrap.dedent(program) + "\nprint('ended')\n"
+    done = subprocess.run(
+        [sys.executable, "-c", text, here, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.split() == ["ended"]
+
+
+def test_two_nets_share_with_each_other_in_two_threads():
+    run("""
+        for turn in range(20):
+            a, b = crema.Net.parse(NET, 0), crema.Net.parse(NET, 0)
+            inside, leave = threading.Event(), threading.Event()
+            def wait(layer):
+                inside.set()
+                leave.wait()
+            b.add_callback("before_forward", wait)
+            threads = [start(b.forward, 0, 0)]
+            inside.wait()
+            pairs = [(a, b), (b, a)]
+            for one, other in pairs if turn % 2 else reversed(pairs):
+                threads.append(start(one.share_with, other))
+                threads[-1].join(0.02)  # most times it waits for b then
+            leave.set()
+            for thread in threads:
+                thread.join()
+    """)
+
+
+def test_nets_whose_callbacks_run_each_other_are_an_error_and_no_deadlock():
+    run("""
+        a, b = crema.Net.parse(NET, 0), crema.Net.parse(NET, 0)
+        both = threading.Barrier(2)
+        errors = []
+        def run_other(own, other):
+            calls = []
+            def callback(layer):
+                calls.append(layer)
+                if len(calls) == 1:
+                    both.wait()
+                    other.forward(0, 0)
+            own.add_callback("before_forward", callback)
+        run_other(a, b)
+        run_other(b, a)
+        def forward(net):
+            try:
+                net.forward(0, 0)
+            except crema.Error as error:
+                errors.append(error)
+        threads = [start(forward, net) for net in (a, b)]
+        for thread in threads:
+            thread.join()
+        assert errors and {error.code for error in errors} == {"invalid_argument"}, errors
+    """)
+
+
+def test_a_process_may_end_while_threads_compute():
+    for callback in (False, True):
+        run("""
+            net = crema.Net.parse(NET, 0)
+            started = threading.Event()
+            net.add_callback("after_forward", lambda layer: started.set())
+            net.forward(0, 3)
+            if sys.argv[2] == "False":
+                net = crema.Net.parse(NET, 0)
+            def forever():
+                while True:
+                    net.forward(0, 3)
+            for _ in range(3):
+                threading.Thread(target=forever, daemon=True).start()
+        """, callback)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+class TestFork:
+    """A child process may run and close what the parent has opened, or gets an error."""
+
+    # Runs `use` in a child, which ends by itself if it hangs.
+    CHILD = """
+        def child(use):
+            pid = os.fork()
+            if pid == 0:
+                signal.alarm(20)
+                status = 1
+                try:
+                    use()
+                    status = 0
+                finally:
+                    os._exit(status)
+            assert os.waitpid(pid, 0)[1] == 0
+
+        BIG = NET.replace("dim: 2 dim: 3", "dim: 128 dim: 2048")
+        BIG = BIG.replace("num_output: 4", "num_output: 1000")
+    """
+
+    def run(self, program, *arguments):
+        run(textwrap.dedent(self.CHILD) + textwrap.dedent(program), *arguments)
+
+    def test_nets_that_use_several_threads(self):
+        self.run("""
+            net = crema.Net.parse(BIG, 0, threads=2)
+            blobs = dict(zip(net.blob_names, net.blob_list()))
+            blobs["data"].data[...] = np.random.rand(128, 2048)
+            net.forward(0, 3)
+            before = blobs["prob"].data.copy()
+            def use():
+                blobs["prob"].data[...] = 0
+                net.forward(0, 3)
+                np.testing.assert_array_equal(blobs["prob"].data, before)
+                net.backward(3, 0)
+            child(use)
+            use()
+            def close():
+                global net, blobs
+                del net, blobs
+            child(close)
+        """)
+
+    def test_a_net_that_another_thread_is_running(self):
+        self.run("""
+            net, other = crema.Net.parse(NET, 0), crema.Net.parse(NET, 0)
+            inside, leave = threading.Event(), threading.Event()
+            def wait(layer):
+                inside.set()
+                leave.wait()
+            net.add_callback("before_forward", wait)
+            thread = start(net.forward, 0, 0)
+            inside.wait()
+            def use():
+                try:
+                    net.forward(0, 0)
+                    assert False
+                except crema.Error as error:
+                    assert error.code == "invalid_argument" and "forked" in str(error)
+                other.forward(0, 3)
+                globals().pop("net")
+            child(use)
+            leave.set()
+            thread.join()
+        """)
+
+    def test_models_and_solvers(self, tmp_path):
+        self.run("""
+            os.chdir(sys.argv[2])
+            open("net", "w").write(BIG)
+            crema.Net.parse(BIG, 1).save("weights")
+            model = crema.Model.from_caffe("net", ["weights"], threads=2)
+            inputs = {"data": np.ones((128, 2048), np.float32)}
+            model.run(inputs)
+            child(lambda: model.run(inputs))
+            text = 'base_lr: 0.1 lr_policy: "fixed" max_iter: 5 snapshot_after_train: false '
+            solver = crema.Solver.parse(text + "net_param {" + TRAIN_NET + "}", threads=2)
+            solver.step(1)
+            child(lambda: solver.step(1))
+            child(lambda: globals().pop("solver"))
+        """, tmp_path)
+
+    def test_a_net_that_reads_data_ahead(self, tmp_path):
+        self.run("""
+            os.chdir(sys.argv[2])
+            crema.Net.parse(NET, 1).save("data.h5", hdf5=True)
+            open("list", "w").write("data.h5")
+            layer = 'layer { name: "d" type: "HDF5Data" top: "data/ip/0" hdf5_data_param { %s } }'
+            net = crema.Net.parse(layer % 'source: "list" batch_size: 2', 0)
+            net.forward(0, 0)
+            def use():
+                try:
+                    net.forward(0, 0)
+                    assert False
+                except crema.Error as error:
+                    assert error.code == "unsupported" and "forked" in str(error)
+                globals().pop("net")
+            child(use)
+            net.forward(0, 0)
+        """, tmp_path)
