@@ -15,3 +15,9 @@ class Error(RuntimeError):
     column: int | None
     layer: str | None
     problems: list[Error]
+
+    def __init__(self, message: str, code: str = "invalid_argument") -> None:
+        super().__init__(message)
+        self.code = code
+        self.file = self.line = self.column = self.layer = None
+        self.problems = [self]

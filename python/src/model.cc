@@ -165,6 +165,10 @@ nb::list Classify(const ModelPtr& model, const nb::bytes& image, size_t most) {
 
 }  // namespace
 
+nb::object ObjectOf(std::shared_ptr<const Model> model) {
+  return nb::cast(std::make_shared<PyModel>(std::move(model)));
+}
+
 void BindModel(nb::module_& module) {
   nb::class_<PyModel>(module, "Model", "A trained model. Any number of threads may run it.")
       .def_static("open", &OpenFile, nb::arg("path"), nb::arg("threads") = 0)

@@ -12,6 +12,7 @@ NB_MODULE(_core, module) {
   BindNet(module);
   BindSolver(module);
   BindModel(module);
+  BindDnn(module);
   module.def(
       "layer_types", [] { return Layers().Names(); }, "The names of all layer types.");
   module.def("log", [](const std::string& text) { Log().Write(crema::Severity::kInfo, text); });
