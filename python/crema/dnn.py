@@ -69,8 +69,8 @@ def __getattr__(name: str) -> NoReturn:
 
 def _scalar(name: str, value: float | Sequence[float] | Array | None) -> list[float]:
     """Returns a cv::Scalar: four numbers, of which those that are not given are zero."""
-    numbers = [] if value is None else np.asarray(value, np.float64)
-    if np.ndim(numbers) > 1 or np.size(numbers) > 4:
+    numbers: Array = np.asarray(() if value is None else value, np.float64)
+    if numbers.ndim > 1 or numbers.size > 4:
         raise Error(f"{name} is a number or up to four")
     return [*map(float, np.atleast_1d(numbers)), 0.0, 0.0, 0.0, 0.0][:4]
 
@@ -82,9 +82,7 @@ def _image(image: Array) -> Array:
     if image.ndim == 2:
         image = image[:, :, np.newaxis]
     if image.ndim != 3 or image.shape[2] not in (1, 3, 4) or image.size == 0:
-        raise Error(
-            f"an image has the shape (height, width) or (height, width, 1, 3 or 4), not {image.shape}"
-        )
+        raise Error(f"an image is height x width, or height x width x 1, 3 or 4, not {image.shape}")
     if image.dtype.kind not in "iuf" or image.dtype == np.float16:
         raise Error(f"an image has numbers of 8 to 64 bits, not {image.dtype}")
     return image
@@ -202,7 +200,8 @@ def _overlaps(box: Array, boxes: Array) -> Array:
         at, length, own_at, own_length = boxes[axis], boxes[axis + 2], box[axis], box[axis + 2]
         is_first = at < own_at
         first = np.where(is_first, length, own_length) - np.abs(at - own_at)
-        return np.minimum(first, np.where(is_first, own_length, length))
+        overlap: Array = np.minimum(first, np.where(is_first, own_length, length))
+        return overlap
 
     width, height = side(0), side(1)
     both = np.where((width > 0) & (height > 0), width * height, 0)
@@ -328,8 +327,11 @@ def _layers_of(net: _core.DnnNet) -> list[_Layer]:
         if repeated:
             name += f"_{repeated}"
         if kind == "Convolution":  # OpenCV names it by its top
-            layers += [_Layer(names[v], kind, node, inputs[i : i + 1], (v,)) for i, v in enumerate(outputs)]
+            layers += [
+                _Layer(names[v], kind, node, inputs[i : i + 1], (v,)) for i, v in enumerate(outputs)
+            ]
         elif kind != "Input":
+            outputs = inputs[:1] if kind == "Silence" else outputs  # OpenCV passes its input on
             layers.append(_Layer(name, kind, node, inputs, outputs))
     return layers
 
@@ -337,6 +339,15 @@ def _layers_of(net: _core.DnnNet) -> list[_Layer]:
 def _two_axes(array: Array) -> Array:
     """Returns an array as OpenCV holds it: with two axes at least."""
     return array if array.ndim > 1 else array.reshape(-1, 1)
+
+
+def _detections(rows: Array, most: int) -> Array:
+    """Returns rows of (image, class, score, ...) as OpenCV has them: by image and score, and zeros up
+    to `most` rows. Caffe has them by image and class, and a row with class -1 if there are none."""
+    found = rows[0, 0, rows[0, 0, :, 1] >= 0]
+    filled = np.zeros((1, 1, max(most, len(found)), 7), np.float32)
+    filled[0, 0, : len(found)] = found[np.lexsort((-found[:, 2], found[:, 0]))]
+    return filled
 
 
 class Layer:
@@ -387,6 +398,7 @@ class Net:
         self._names = [] if self._net is None else self._net.inputs
         self._inputs: dict[int, Array] = {}
         self._models: dict[tuple[int, ...], tuple[_core.Model, list[str]]] = {}
+        self._planned: tuple[tuple[Any, ...], dict[str, tuple[int, ...]]] = ((), {})
         self._ticks = np.zeros(len(self._layers))
 
     def _parts(self, layer: int | str) -> tuple[_core.DnnNet, _Layer]:
@@ -418,7 +430,9 @@ class Net:
         if self.empty():
             return
         if name not in ("", *self._names):
-            raise Error(f"the net has no input '{name}'; it has {', '.join(self._names)}", "not_found")
+            raise Error(
+                f"the net has no input '{name}'; it has {', '.join(self._names)}", "not_found"
+            )
         values = _two_axes(np.array(blob, np.float32))
         means = _scalar("mean", mean)[: values.shape[1]]
         if any(means):
@@ -458,8 +472,20 @@ class Net:
         ticks = np.zeros(len(self._layers))
         ticks[-1] = time.perf_counter_ns() - start
         self._ticks = ticks
-        by_value = dict(zip(key, (_two_axes(outputs[name]) for name in names)))
+        by_value = {value: _two_axes(outputs[name]) for value, name in zip(key, names)}
+        for layer in self._layers:
+            value = next(iter(layer.outputs), -1)
+            if layer.type == "DetectionOutput" and value in by_value:
+                by_value[value] = _detections(by_value[value], self._most_rows(value))
         return [by_value[value] for value in values]
+
+    def _most_rows(self, value: int) -> int:
+        """Returns the number of detections that the net can make at most, from these inputs."""
+        assert self._net is not None
+        shapes = tuple(self._inputs[i].shape for i in range(len(self._names)))
+        if self._planned[0] != shapes:
+            self._planned = shapes, self._net.shapes([*shapes])[0]
+        return self._planned[1][self._net.value_names[value]][2]
 
     def _all_of(self, names: Sequence[str]) -> list[list[Array]]:
         """Computes all outputs of some layers."""
@@ -471,7 +497,7 @@ class Net:
     def forward(self, outputName: str | None = None) -> Array: ...
     @overload
     def forward(
-        self, outputName: Sequence[str], outputBlobs: Sequence[Array] | None = None
+        self, outputName: list[str] | tuple[str, ...], outputBlobs: Sequence[Array] | None = None
     ) -> tuple[Array, ...]: ...
     @overload
     def forward(self, *, outBlobNames: Sequence[str]) -> tuple[Array, ...]: ...
@@ -492,9 +518,11 @@ class Net:
         """
         if self.empty():
             raise Error("the net is empty: readNetFromCaffe returns one with layers")
-        if isinstance(outputBlobs, str):
-            return tuple(self._all_of([outputBlobs])[0])
-        names = outBlobNames or outputName or self._layers[-1].name
+        last = self._layers[-1].name
+        names = outputName if outBlobNames is None else outBlobNames
+        if isinstance(outputBlobs, str) or (names is not None and len(names) == 0 and names != ""):
+            return tuple(self._all_of([outputBlobs if isinstance(outputBlobs, str) else last])[0])
+        names = names or last
         if isinstance(names, str):
             return self._run(self._parts(names)[1].outputs[:1])[0]
         return tuple(self._run([value for n in names for value in self._parts(n)[1].outputs[:1]]))
@@ -531,7 +559,11 @@ class Net:
     def getUnconnectedOutLayers(self) -> npt.NDArray[np.int32]:
         """Returns the ids of the layers whose outputs no layer reads."""
         read = {value for layer in self._layers for value in layer.inputs}
-        ids = [i for i, layer in enumerate(self._layers, 1) if read.isdisjoint(layer.outputs)]
+        ids = [
+            i
+            for i, layer in enumerate(self._layers, 1)
+            if layer.type == "Silence" or read.isdisjoint(layer.outputs)
+        ]
         return np.array(ids, np.int32)
 
     def getUnconnectedOutLayersNames(self) -> tuple[str, ...]:
@@ -629,7 +661,9 @@ class Net:
         if number not in cuda:
             return
         if os.environ.get("CREMA_REQUIRE_GPU", "0") not in ("", "0"):
-            raise Error("crema.dnn computes on the CPU, and CREMA_REQUIRE_GPU is set", "unsupported")
+            raise Error(
+                "crema.dnn computes on the CPU, and CREMA_REQUIRE_GPU is set", "unsupported"
+            )
         if not Net._warned:
             Net._warned = True
             warnings.warn("crema.dnn computes on the CPU; CUDA is ignored", stacklevel=3)
@@ -641,6 +675,14 @@ class Net:
         """Has no effect: the fastest algorithm is chosen for each layer."""
 
 
+def _bytes_of(source: Source) -> bytes:
+    if isinstance(source, np.ndarray):
+        return source.tobytes()
+    if not isinstance(source, (bytes, bytearray, memoryview)):
+        raise TypeError(f"{source!r} is neither a path nor a buffer")
+    return bytes(source)
+
+
 @contextlib.contextmanager
 def _file_of(weights: Source | None) -> Iterator[str]:
     """Yields the path of a weights file; empty for none."""
@@ -648,7 +690,7 @@ def _file_of(weights: Source | None) -> Iterator[str]:
         yield "" if weights is None else os.fspath(weights)
         return
     with tempfile.NamedTemporaryFile(suffix=".caffemodel") as file:
-        file.write(memoryview(weights).cast("B"))
+        file.write(_bytes_of(weights))
         file.flush()
         yield file.name
 
@@ -664,7 +706,7 @@ def readNetFromCaffe(prototxt: Source, caffeModel: Source | None = None) -> Net:
         if isinstance(prototxt, (str, os.PathLike)):
             net._net = _core.DnnNet.open(os.fspath(prototxt), weights)
         else:
-            text = bytes(memoryview(prototxt).cast("B")).decode("utf-8", "replace")
+            text = _bytes_of(prototxt).decode("utf-8", "replace")
             net._net = _core.DnnNet.parse(text, weights)
     net._start()
     return net

@@ -110,6 +110,7 @@ void DnnNet::RequireWeights(const NetParameter& net) const {
 
 std::pair<std::shared_ptr<const Model>, std::vector<std::string>> DnnNet::MakeModel(
     const std::vector<size_t>& values) const {
+  for (const size_t v : values) (void)graph_.values.at(v);  // throws for a value that is not there
   const NetParameter whole = ToNetParameter(graph_);
   NetFile marked;
   marked.net.set_name(whole.name());
