@@ -342,8 +342,8 @@ def _two_axes(array: Array) -> Array:
 
 
 def _detections(rows: Array, most: int) -> Array:
-    """Returns rows of (image, class, score, ...) as OpenCV has them: by image and score, and zeros up
-    to `most` rows. Caffe has them by image and class, and a row with class -1 if there are none."""
+    """Returns rows of (image, class, score, ...) as OpenCV has them: by image and score, and zeros
+    up to `most` rows. Caffe has them by image and class, and a row of -1 if there are none."""
     found = rows[0, 0, rows[0, 0, :, 1] >= 0]
     filled = np.zeros((1, 1, max(most, len(found)), 7), np.float32)
     filled[0, 0, : len(found)] = found[np.lexsort((-found[:, 2], found[:, 0]))]

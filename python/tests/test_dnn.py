@@ -134,14 +134,15 @@ layer { name: "data" type: "Input" top: "location" top: "scores" top: "priors"
   input_param { shape { dim: 1 dim: 8 } shape { dim: 1 dim: 6 } shape { dim: 1 dim: 2 dim: 8 } } }
 layer { name: "detections" type: "DetectionOutput" top: "detections"
   bottom: "location" bottom: "scores" bottom: "priors"
-  detection_output_param { num_classes: 3 share_location: true background_label_id: 0 keep_top_k: 4 code_type: CORNER
+  detection_output_param { num_classes: 3 share_location: true background_label_id: 0
+    keep_top_k: 4 code_type: CORNER clip: true
     confidence_threshold: %s nms_param { nms_threshold: 0.4 } } }
 """
 
 
 def detections(module, threshold):
     net = module.readNetFromCaffe(bytearray((SSD % threshold).encode()))
-    boxes = [0.1, 0.1, 0.4, 0.4, 0.5, 0.5, 0.9, 0.9]
+    boxes = [0.1, 0.1, 0.4, 0.4, 0.5, 0.5, 1.2, 0.9]
     net.setInput(np.zeros((1, 8), np.float32), "location")
     net.setInput(np.array([[0.1, 0.3, 0.6, 0.1, 0.7, 0.2]], np.float32), "scores")
     net.setInput(np.array([boxes, [0.1] * 8], np.float32).reshape(1, 2, 8), "priors")
@@ -152,8 +153,9 @@ def detections(module, threshold):
 def test_detections_are_best_first_and_filled_with_zeros(threshold, rows):
     found = detections(dnn, threshold)
     assert found.shape == (1, 1, 4, 7)
-    expected = [[0, 1, 0.7], [0, 2, 0.6], [0, 1, 0.3]][:rows]
-    np.testing.assert_allclose(found[0, 0, :rows, :3], np.reshape(expected, (rows, 3)), rtol=1e-6)
+    inside, cut = [0.1, 0.1, 0.4, 0.4], [0.5, 0.5, 1, 0.9]
+    expected = [[0, 1, 0.7, *cut], [0, 2, 0.6, *inside], [0, 1, 0.3, *inside]][:rows]
+    np.testing.assert_allclose(found[0, 0, :rows], np.reshape(expected, (rows, 7)), rtol=1e-6)
     assert not found[0, 0, rows:].any()
 
 
