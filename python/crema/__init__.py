@@ -13,6 +13,7 @@ from ._spec import NetSpec, Top
 
 if typing.TYPE_CHECKING:
     from . import data as data
+    from . import dnn as dnn
 
 __version__: str = _core.__dict__["__version__"]
 
@@ -35,6 +36,7 @@ __all__ = [
     "check",
     "check_layer",
     "data",
+    "dnn",
     "layer",
     "layer_types",
     "layers",
@@ -48,8 +50,8 @@ __all__ = [
 
 def __getattr__(name: str) -> typing.Any:
     """Imports parts of the package that need NumPy when they are first used."""
-    if name == "data":
+    if name in ("data", "dnn"):
         import importlib
 
-        return importlib.import_module("crema.data")
+        return importlib.import_module(f"crema.{name}")
     raise AttributeError(f"module 'crema' has no attribute {name!r}")

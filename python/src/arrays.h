@@ -18,6 +18,10 @@
 #include "graph/registry.h"
 #include "runtime/interactive_net.h"
 
+namespace crema {
+class Model;
+}
+
 namespace crema::python {
 
 namespace nb = nanobind;
@@ -25,6 +29,8 @@ namespace nb = nanobind;
 // Returns a NumPy array over the memory of the view, writable, which holds the owner. Throws
 // kUnsupported for an element type that NumPy lacks.
 nb::object ArrayOf(const HeldView& held);
+// Returns the model as a crema.Model.
+nb::object ObjectOf(std::shared_ptr<const Model> model);
 nb::tuple TupleOf(const Shape& shape);
 Shape ShapeOf(const nb::args& sizes);
 // Returns a str or an os.PathLike as a path; nothing for another type. Throws ValueError for one
@@ -95,6 +101,7 @@ class Blob {
 // Registers the classes of a file with the module.
 void BindBlobs(nb::module_& module);
 void BindCheckLayer(nb::module_& module);
+void BindDnn(nb::module_& module);
 void BindErrors(nb::module_& module);
 void BindLook(nb::module_& module);
 void BindModel(nb::module_& module);

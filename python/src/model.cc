@@ -225,6 +225,12 @@ constexpr const char* kFromCaffe =
 
 }  // namespace
 
+nb::object ObjectOf(std::shared_ptr<const Model> model) {
+  auto made = std::make_shared<PyModel>();
+  made->model = std::move(model);
+  return nb::cast(made);
+}
+
 void BindModel(nb::module_& module) {
   nb::class_<PyModel> model(module, "Model",
                             "A trained model. Any number of threads may use it at once.");

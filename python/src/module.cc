@@ -20,6 +20,7 @@ NB_MODULE(_core, module) {
   BindCheckLayer(module);
   crema::SetPythonLayerMaker(&MakeUserLayer);
   module.def("library_path", &crema::LibraryPath, "The file with the library of this module.");
+  BindDnn(module);
   module.def(
       "layer_types", [] { return Layers().Names(); }, "The names of all layer types.");
   module.def(

@@ -196,6 +196,14 @@ std::shared_ptr<const Model> Model::Make(const NetFile& net, const WeightsFiles&
   return std::shared_ptr<const Model>(new Model(std::move(parts)));
 }
 
+std::shared_ptr<const Model> Model::Make(const NetFile& net, const Weights& weights,
+                                         const ModelCard& card, const ModelOptions& options,
+                                         const Registry& registry, LogSink& log) {
+  std::unique_ptr<Parts> parts = Parts::Make(net, card, options, registry, log);
+  parts->weights = Weights::ShareWith(*parts->plan, weights, 1);
+  return std::shared_ptr<const Model>(new Model(std::move(parts)));
+}
+
 const ModelCard& Model::card() const { return parts_->card; }
 const std::vector<BlobInfo>& Model::inputs() const { return parts_->inputs; }
 const std::vector<BlobInfo>& Model::outputs() const { return parts_->outputs; }

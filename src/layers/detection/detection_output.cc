@@ -2,8 +2,8 @@
 // with a score above confidence_threshold and removes those that overlap a better one by more than
 // nms_threshold; then keeps the best keep_top_k over all classes. Rows: image, label, score, xmin,
 // ymin, xmax, ymax, sorted by image, label and descending score. Without any detection there is one
-// row per image, -1 except for the image. Boxes are those of Decode, not clipped to the image. No
-// gradient.
+// row per image, -1 except for the image. Boxes are those of Decode, beyond the image too
+// unless `clip` is set. No gradient.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -106,8 +106,8 @@ class DetectionOutput final : public Layer {
       for (int64_t i = begin; i < end; ++i) {
         const auto p = static_cast<size_t>(i / sizes.box_classes);
         const int64_t at = i % sizes.box_classes * sizes.priors + static_cast<int64_t>(p);
-        boxes[static_cast<size_t>(at)] =
-            Decode(code_, OffsetsAt(loc + 4 * i), priors.boxes[p], priors.variances[p]);
+        const Box box = Decode(code_, OffsetsAt(loc + 4 * i), priors.boxes[p], priors.variances[p]);
+        boxes[static_cast<size_t>(at)] = detection().clip() ? Clip(box, 1, 1) : box;
       }
     });
     return boxes;
@@ -214,6 +214,7 @@ std::vector<LayerSample> Samples() {
   add("corner_size", "code_type: CORNER_SIZE variance_encoded_in_target: true");
   add("falling_threshold", "nms_param { nms_threshold: 0.7 eta: 0.9 }");
   add("own_locations", "share_location: false code_type: CENTER_SIZE", 3);
+  add("clip", "code_type: CENTER_SIZE clip: true");
   add("no_background", "background_label_id: -1 keep_top_k: 4");
   add("nothing", "confidence_threshold: 2");
   samples.push_back({.name = "no_priors",

@@ -208,10 +208,10 @@ struct GpuDetectionOutput {
     ScratchCutter cutter(args.scratch);
     const Lists lists = Cut(e, &cutter);
     T* const rows = cutter.Take<T>(args.outputs[0].count());
-    DetectClasses(args.queue,
-                  PredictionsOf<T>(boxes, CodeOf(d.code_type()), !d.variance_encoded_in_target(),
-                                   args.inputs),
-                  rule, e, lists);
+    DevicePredictions<T> predictions = PredictionsOf<T>(
+        boxes, CodeOf(d.code_type()), !d.variance_encoded_in_target(), args.inputs);
+    predictions.clip = d.clip();
+    DetectClasses(args.queue, predictions, rule, e, lists);
     DetectImages(args.queue, rule, e, lists, rows);
     FillStarts(args.queue, lists.rows);
     PackRows(args.queue, lists.rows, kColumns, rows, args.y());

@@ -26,6 +26,7 @@ struct DevicePredictions {
   BoxSizes sizes;
   BoxCode code = BoxCode::kCorner;
   bool with_variance = true;  // if false, variances are 1
+  bool clip = false;          // to the image
   const T* loc = nullptr;
   const T* conf = nullptr;
   const T* priors = nullptr;
@@ -40,7 +41,8 @@ struct DevicePredictions {
     return ((image * sizes.priors + p) * sizes.box_classes + box_class) * 4;
   }
   CREMA_HOST_DEVICE Box Predicted(int64_t image, int64_t p, int64_t box_class) const {
-    return Decode(code, FourAt(loc + LocAt(image, p, box_class)), Prior(p), Variance(p));
+    const Box box = Decode(code, FourAt(loc + LocAt(image, p, box_class)), Prior(p), Variance(p));
+    return clip ? Clip(box, 1, 1) : box;
   }
   // Returns the scores of prior p of an image.
   CREMA_HOST_DEVICE const T* Scores(int64_t image, int64_t p) const {
