@@ -24,7 +24,6 @@ struct Net {
   std::shared_ptr<Guard> guard;  // shared by the nets of a solver
   std::shared_ptr<PythonObjects> objects = std::make_shared<PythonObjects>();
   std::unique_ptr<InteractiveNet> net;
-  std::vector<nb::object> arrays;  // that a MemoryData layer reads
   NetCallbacks callbacks;
 };
 
