@@ -362,14 +362,14 @@ def deepdream(options):
     os.chdir("deepdream")
     np.random.seed(0)
     variables, texts = run_notebook(name, "dream.ipynb")
-    shapes = [numbers(texts[cell][0])[-3:] for cell in (4, 5)]
-    record(name, "shape of the picture: as recorded", difference(shapes, [[575, 1024, 3]] * 2))
+    shapes = [[re.findall(r"\(\d+, \d+, \d+\)", text)[-1] for text in texts[cell]] for cell in (5, 6)]
+    record(name, "shape of the picture: as recorded", float(any(a != b for a, b in shapes)))
 
     import jax
     import reference
 
     net, end = variables["net"], "inception_4c/output"
-    data = np.random.default_rng(1).standard_normal((1, 3, 160, 160), np.float32) * 60
+    data = np.random.default_rng(1).standard_normal((1, 3, 96, 96), np.float32) * 60
     net.blobs["data"].reshape(*data.shape)
     net.blobs["data"].data[...] = data
     net.forward(end=end)
