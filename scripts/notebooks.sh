@@ -18,7 +18,8 @@ export JUPYTER_PATH=$tools/share/jupyter JUPYTER_DATA_DIR=$build/jupyter IPYTHON
 [ $# -gt 0 ] || set -- examples/notebooks/*.ipynb
 for notebook in "$@"; do
   "$tools/bin/python" -m nbconvert --to notebook --execute --inplace --log-level=WARN \
-    --ClearMetadataPreprocessor.enabled=True "$notebook"
+    --ClearMetadataPreprocessor.enabled=True \
+    --ClearMetadataPreprocessor.clear_notebook_metadata=False "$notebook"
   size=$(stat -c %s "$notebook")
   echo "$notebook: $((size / 1024)) KB"
   [ "$size" -lt 300000 ] || { echo "$notebook is larger than 300 KB" >&2; exit 1; }

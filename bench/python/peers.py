@@ -146,8 +146,8 @@ def run_ncnn(net, threads):
 
     loaded = ncnn.Net()
     loaded.opt.num_threads = threads
-    loaded.opt.use_fp16_packed = loaded.opt.use_fp16_storage = loaded.opt.use_fp16_arithmetic = False
-    loaded.opt.use_bf16_storage = False
+    for name in ("fp16_packed", "fp16_storage", "fp16_arithmetic", "bf16_storage"):
+        setattr(loaded.opt, "use_" + name, False)
     text, weights = net.ncnn_files()
     loaded.load_param(text)
     loaded.load_model(weights)

@@ -113,9 +113,9 @@ def test_wrong_calls_are_errors(solver_file):
 
 
 def test_arrays_of_memory_data_layers_live_as_long_as_they_are_read():
-    layer = 'layer { name: "%s" type: "MemoryData" top: "%s" top: "%s_label" memory_data_param { %s } }'
-    size = "batch_size: 2 channels: 1 height: 600 width: 500"
-    net = "".join(layer % (name, name, name, size) for name in "ab")
+    layer = """layer { name: "%s" type: "MemoryData" top: "%s" top: "%s_label"
+      memory_data_param { batch_size: 2 channels: 1 height: 600 width: 500 } }"""
+    net = "".join(layer % (name, name, name) for name in "ab")
     solver = crema.Solver.parse('base_lr: 1 lr_policy: "fixed" max_iter: 5 net_param { %s }' % net)
     for name, value in (("a", 1), ("b", 2)):  # by a temporary net, in temporary arrays
         solver.net.set_arrays(
