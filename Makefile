@@ -4,7 +4,7 @@
 #   make test             set up, build, run the tests
 #   make                  build/bin/train and the other commands; `make tests` builds the tests too
 #   make compare PYTHON=P against the peers that P can import (bench/compare/README.md)
-#   make wheel | wheel-check  the Python packages (docs/python.md)
+#   make wheel | wheel-check | notebooks  the Python packages and their notebooks (docs/python.md)
 #   make bench | docs | lint | soak | soak-big | install PREFIX=/usr/local | clean | fuzz | gpu-check
 #
 # PRESET=debug|asan|tsan|ci chooses another of CMakePresets.json (build folder: build-PRESET),
@@ -15,7 +15,7 @@ BUILD := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
-.PHONY: all packages configure build tests demo test bench compare docs wheel wheel-check lint install clean gpu-check soak soak-big soak-serve soak-exports fuzz faults
+.PHONY: all packages configure build tests demo test bench compare docs wheel wheel-check notebooks lint install clean gpu-check soak soak-big soak-serve soak-exports fuzz faults
 
 all: build
 
@@ -60,6 +60,10 @@ wheel: packages
 
 wheel-check:
 	@scripts/wheel_check.sh $(PYTHON)
+
+# Executes examples/notebooks; needs a build with CREMA_PYTHON=ON, for the version of PYTHON.
+notebooks:
+	@BUILD=$(BUILD) scripts/notebooks.sh $(PYTHON)
 
 lint:
 	@scripts/install_packages.sh --lint

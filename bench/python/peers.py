@@ -88,9 +88,10 @@ class Net:
     def ncnn_files(self):
         """Writes the text and the weights: a tag of 0 (float) before those of each layer."""
         if self.is_tiny:
-            layers = ["Input data 0 1 data", f"BinaryOp prob 1 1 data prob 0=0 1=1 2="
-                      f"{float(self.parameters['prob'][0].item())}"]
-            weights = []
+            # In-place layers on an input of NumPy crash in ncnn 1.0.20261020: no BinaryOp.
+            layers = ["Input data 0 1 data", "InnerProduct prob 1 1 data prob 0=1 1=1 2=1"]
+            weights = ["one", "prob"]
+            self.parameters["one"] = [np.ones(1, np.float32)]
         else:
             layers = [
                 "Input data 0 1 data",
@@ -108,7 +109,8 @@ class Net:
         pathlib.Path(f"{self.folder}/net.param").write_text(text)
         with open(f"{self.folder}/net.bin", "wb") as file:
             for name in weights:
-                file.write(np.uint32(0).tobytes())
+                if name != "prob":
+                    file.write(np.uint32(0).tobytes())
                 for array in self.parameters[name]:
                     file.write(array.astype(np.float32).tobytes())
         return f"{self.folder}/net.param", f"{self.folder}/net.bin"
@@ -144,8 +146,8 @@ def run_ncnn(net, threads):
 
     loaded = ncnn.Net()
     loaded.opt.num_threads = threads
-    loaded.opt.use_fp16_packed = loaded.opt.use_fp16_storage = loaded.opt.use_fp16_arithmetic = False
-    loaded.opt.use_bf16_storage = False
+    for name in ("fp16_packed", "fp16_storage", "fp16_arithmetic", "bf16_storage"):
+        setattr(loaded.opt, "use_" + name, False)
     text, weights = net.ncnn_files()
     loaded.load_param(text)
     loaded.load_model(weights)

@@ -234,8 +234,13 @@ void SetArrays(const NetPtr& net, const std::string& layer, const FloatArray& da
   if (feed == nullptr) {
     Fail(ErrorCode::kInvalidArgument, StrCat("'", layer, "' is no MemoryData layer of this net"));
   }
-  feed->SetArrays({data.data(), data.size()}, {labels.data(), labels.size()});
-  net->arrays = {nb::cast(data), nb::cast(labels)};
+  using Arrays = std::pair<FloatArray, FloatArray>;
+  std::shared_ptr<const Arrays> owner(new Arrays(data, labels), [](const Arrays* arrays) {
+    if (!nb::is_alive()) return;
+    const GilHeld gil;
+    delete arrays;
+  });
+  feed->SetArrays({data.data(), data.size()}, {labels.data(), labels.size()}, std::move(owner));
 }
 
 void ShareWith(const NetPtr& net, const NetPtr& other) {

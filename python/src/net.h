@@ -26,7 +26,6 @@ struct Net {
   std::shared_ptr<PythonObjects> objects = std::make_shared<PythonObjects>();
   std::shared_ptr<Feed> feed;  // null: the program sets the inputs
   std::unique_ptr<InteractiveNet> net;
-  std::vector<nb::object> arrays;  // that a MemoryData layer reads
   NetCallbacks callbacks;
 };
 

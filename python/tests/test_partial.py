@@ -7,7 +7,8 @@ import crema
 
 NET = """
     force_backward: true
-    layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 2 dim: 9 dim: 9 } } }
+    layer { name: "data" type: "Input" top: "data"
+      input_param { shape { dim: 1 dim: 2 dim: 9 dim: 9 } } }
     layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
       convolution_param { num_output: 3 kernel_size: 3 weight_filler { type: "xavier" } } }
     layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }

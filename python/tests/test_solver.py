@@ -215,3 +215,18 @@ def test_a_progress_bar_that_fails_ends_the_call_and_not_the_process(solver_file
     with pytest.raises(OSError, match="no space"):
         solver.solve(progress=True)
     solver.step(1)
+
+
+def test_arrays_of_memory_data_layers_live_as_long_as_they_are_read():
+    layer = """layer { name: "%s" type: "MemoryData" top: "%s" top: "%s_label"
+      memory_data_param { batch_size: 2 channels: 1 height: 600 width: 500 } }"""
+    net = "".join(layer % (name, name, name) for name in "ab")
+    solver = crema.Solver.parse('base_lr: 1 lr_policy: "fixed" max_iter: 5 net_param { %s }' % net)
+    for name, value in (("a", 1), ("b", 2)):  # by a temporary net, in temporary arrays
+        solver.net.set_arrays(
+            name, np.full((2, 1, 600, 500), value, np.float32), np.full(2, value, np.float32)
+        )
+    np.zeros((4, 600, 500), np.float32)
+    solver.net.forward(0, 1)
+    blobs = dict(zip(solver.net.blob_names, solver.net.blob_list()))
+    assert (blobs["a"].data == 1).all() and (blobs["b"].data == 2).all()

@@ -5,6 +5,7 @@
 //   session.Forward();
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -21,9 +22,10 @@ class MemoryFeed {
   virtual ~MemoryFeed() = default;
 
   // Sets samples that are already transformed: channels x height x width values each in `data`, and
-  // one in `labels`. Does not copy: both must outlive their use. Requires: the count is a multiple
-  // of the batch size.
-  virtual void SetArrays(std::span<const float> data, std::span<const float> labels) = 0;
+  // one in `labels`. Does not copy: both must outlive their use, or belong to `owner`, which is
+  // kept until then. Requires: the count is a multiple of the batch size.
+  virtual void SetArrays(std::span<const float> data, std::span<const float> labels,
+                         std::shared_ptr<const void> owner = nullptr) = 0;
 
   // Copies and transforms samples (transform_param). Requires: the count is a multiple of the batch
   // size, and all samples of an earlier call were used.

@@ -33,7 +33,8 @@ class MemoryDataState final : public LayerSessionState, public MemoryFeed {
                 std::make_shared<const Transformer>(param.transform_param(), phase, param.name())) {
   }
 
-  void SetArrays(std::span<const float> data, std::span<const float> labels) override {
+  void SetArrays(std::span<const float> data, std::span<const float> labels,
+                 std::shared_ptr<const void> owner) override {
     CheckCount(labels.size());
     const auto size = static_cast<size_t>(sample_.count());
     if (data.size() != labels.size() * size) {
@@ -42,6 +43,7 @@ class MemoryDataState final : public LayerSessionState, public MemoryFeed {
     }
     data_ = data;
     labels_ = labels;
+    owner_ = std::move(owner);
     unused_ = false;
     next_ = 0;
   }
@@ -151,6 +153,7 @@ class MemoryDataState final : public LayerSessionState, public MemoryFeed {
   SampleWriter writer_;
   std::vector<float> own_data_;
   std::vector<float> own_labels_;
+  std::shared_ptr<const void> owner_;
   std::span<const float> data_;  // own_data_, or the program's
   std::span<const float> labels_;
   size_t next_ = 0;      // first sample of the next batch
