@@ -22,7 +22,7 @@ class Error(RuntimeError):
         super().__init__(message)
         self.code = code
         self.file = self.line = self.column = self.layer = None
-        self.problems = []
+        self.problems = [self]
 
 
 def describe(error: BaseException) -> str:

@@ -145,7 +145,7 @@ std::pair<std::shared_ptr<const Model>, std::vector<std::string>> DnnNet::MakeMo
   RequireWeights(cut.net);
   ModelOptions options;
   options.threads = AvailableProcessors();
-  return {Model::Make(cut, *weights_, {}, options, Layers(), Log()), std::move(names)};
+  return {Model::MakeSharing(cut, *weights_, {}, options, Layers(), Log()), std::move(names)};
 }
 
 const PlannedLayer& DnnNet::Planned(size_t node) const {

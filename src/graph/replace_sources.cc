@@ -186,7 +186,7 @@ void ReplaceSources(const SourceShapes& shapes, const Registry& registry, NetPar
       if (layer.bottom_size() == 0) unused.erase(top);
     }
     const Messages messages = MessagesOf(registry, layer);
-    if (!NameDataSet(messages)) {
+    if (layer.type() == "Input" || !NameDataSet(messages)) {  // its text has its shapes
       SetBatch(shapes, &layer);
       continue;
     }

@@ -196,9 +196,9 @@ std::shared_ptr<const Model> Model::Make(const NetFile& net, const WeightsFiles&
   return std::shared_ptr<const Model>(new Model(std::move(parts)));
 }
 
-std::shared_ptr<const Model> Model::Make(const NetFile& net, const Weights& weights,
-                                         const ModelCard& card, const ModelOptions& options,
-                                         const Registry& registry, LogSink& log) {
+std::shared_ptr<const Model> Model::MakeSharing(const NetFile& net, const Weights& weights,
+                                                const ModelCard& card, const ModelOptions& options,
+                                                const Registry& registry, LogSink& log) {
   std::unique_ptr<Parts> parts = Parts::Make(net, card, options, registry, log);
   parts->weights = Weights::ShareWith(*parts->plan, weights, 1);
   return std::shared_ptr<const Model>(new Model(std::move(parts)));

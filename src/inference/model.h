@@ -59,9 +59,10 @@ class Model {
                                            const Registry& registry, LogSink& log);
   // The same with the parameters of another net, in its memory: a layer has those of the layer of
   // its name.
-  static std::shared_ptr<const Model> Make(const NetFile& net, const Weights& weights,
-                                           const ModelCard& card, const ModelOptions& options,
-                                           const Registry& registry, LogSink& log);
+  static std::shared_ptr<const Model> MakeSharing(const NetFile& net, const Weights& weights,
+                                                  const ModelCard& card,
+                                                  const ModelOptions& options,
+                                                  const Registry& registry, LogSink& log);
   // Opens a file written by `deploy export`. Throws kDataLoss if it is truncated or altered, or if
   // the recorded run is not reproduced; kInvalidArgument for another format or a newer version.
   static std::shared_ptr<const Model> Open(const std::string& path, const ModelOptions& options,

@@ -97,7 +97,7 @@ std::shared_ptr<const Model> MakeModel(const NetFile& net, const ModelNames& nam
                                        const ModelCard& card, const Registry& registry,
                                        const ModelOptions& options, LogSink& log) {
   if (names.weights.empty()) {
-    auto model = Model::Make(net, WeightsFiles(), card, options, registry, log);
+    auto model = Model::Make(net, {}, card, options, registry, log);
     if (!model->parts().plan->parameters.empty()) RequireFlag(names.weights, "weights");
     return model;
   }
