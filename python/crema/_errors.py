@@ -16,13 +16,20 @@ class Error(RuntimeError):
     line: int | None
     column: int | None
     layer: str | None
-    problems: list[Error]
 
     def __init__(self, message: str = "", code: str = "invalid_argument") -> None:
         super().__init__(message)
         self.code = code
         self.file = self.line = self.column = self.layer = None
-        self.problems = [self]
+        self._problems: list[Error] | None = None
+
+    @property
+    def problems(self) -> list[Error]:
+        return self._problems or [self]
+
+    @problems.setter
+    def problems(self, problems: list[Error]) -> None:
+        self._problems = problems
 
 
 def describe(error: BaseException) -> str:

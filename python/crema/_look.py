@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from . import _command, _core, _draw
 from ._errors import Error
+from ._spec import NetSpec
 
 
 class _HasText(Protocol):  # Net and Model
@@ -42,6 +43,8 @@ def _text_or_path(source: NetSource) -> tuple[str, bool]:
         return os.fspath(source), True
     if hasattr(source, "to_text"):
         return source.to_text(), False
+    if isinstance(source, NetSpec):
+        return str(source), False
     if hasattr(source, "to_proto"):
         return str(source.to_proto()), False
     if hasattr(source, "DESCRIPTOR"):

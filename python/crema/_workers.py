@@ -7,6 +7,7 @@ order. The memory has no name (memfd): nothing is left when processes are killed
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import mmap
 import multiprocessing
@@ -138,13 +139,12 @@ class Pool:
             raise
 
     def _send(self, number: int, message: Any) -> None:
-        try:
+        """Sends to a worker. If it has died, _receive says so when its next answer is due."""
+        with contextlib.suppress(OSError):
             if isinstance(message, bytes):
                 self.pipes[number].send_bytes(message)
             else:
                 self.pipes[number].send(message)
-        except OSError:
-            raise self._death(number) from None
 
     def _receive(self, number: int, discard: bool = False) -> Any:
         """Returns the answer of a worker. Raises the exception that it raised."""

@@ -18,6 +18,7 @@
 #include "inference/model_parts.h"
 #include "log.h"
 #include "plan/plan.h"
+#include "python_layer.h"
 #include "runtime/weights.h"
 
 namespace crema::python {
@@ -261,6 +262,7 @@ nb::object Resize(const PixelArray& image, int height, int width, double scale_y
       std::make_shared<Tensor>(Shape{height, width, from[2]}, bytes ? DType::kU8 : DType::kF32);
   {
     const GilReleased released;
+    const ReuseObjects none(nullptr, false);  // a layer may call this while its net is planned
     const Taps x = TapsOf(from[1], width, scale_x, true, bytes);
     const Taps y = TapsOf(from[0], height, scale_y, false, bytes);
     if (bytes) {
@@ -304,6 +306,7 @@ nb::tuple ShapesFor(const DnnNet& net, const std::vector<std::vector<int64_t>>& 
   std::shared_ptr<const Plan> plan;
   {
     const GilReleased released;
+    const ReuseObjects none(nullptr, false);  // a layer may call this while its net is planned
     plan = net.PlanFor(shapes);
   }
   nb::dict by_name;
@@ -325,6 +328,7 @@ nb::tuple MakeModel(const DnnNet& net, const std::vector<size_t>& values) {
   std::pair<std::shared_ptr<const Model>, std::vector<std::string>> made;
   {
     const GilReleased released;
+    const ReuseObjects none(nullptr, false);  // a layer may call this while its net is planned
     made = net.MakeModel(values);
   }
   return nb::make_tuple(ObjectOf(std::move(made.first)), nb::cast(made.second));
@@ -338,6 +342,8 @@ void BindDnn(nb::module_& module) {
           "open",
           [](const std::string& path, const std::string& weights) {
             const GilReleased released;
+            const ReuseObjects none(nullptr,
+                                    false);  // a layer may call this while its net is planned
             return std::make_shared<DnnNet>(ReadNet(path), weights);
           },
           nb::arg("path"), nb::arg("weights"))
@@ -345,6 +351,8 @@ void BindDnn(nb::module_& module) {
           "parse",
           [](const std::string& text, const std::string& weights) {
             const GilReleased released;
+            const ReuseObjects none(nullptr,
+                                    false);  // a layer may call this while its net is planned
             return std::make_shared<DnnNet>(ParseNet(text, "<buffer>"), weights);
           },
           nb::arg("text"), nb::arg("weights"))

@@ -80,6 +80,7 @@ struct NetLayer {
   NetPtr net;
   size_t index;
 
+  // Requires the guard of the net.
   const PlannedLayer& Planned() const { return net->net->layers()[index]; }
 };
 
@@ -130,7 +131,8 @@ NetPtr OpenText(const std::string& text, int phase, int threads, uint64_t seed, 
 void Call(const std::vector<nb::object>& callbacks, size_t layer) {
   if (callbacks.empty()) return;
   const GilHeld gil;
-  for (const nb::object& callback : callbacks) callback(layer);
+  const std::vector<nb::object> now = callbacks;  // one of them may add others
+  for (const nb::object& callback : now) callback(layer);
 }
 
 // Plans the net again if that is due, and its Python layers that read data are ready.
@@ -150,6 +152,7 @@ double Forward(const NetPtr& net, size_t first, size_t last) {
   const Guard::Run run(*net->guard);
   const GilReleased released;
   Prepare(net.get());
+  const ReuseObjects reuse(net->objects.get(), true);  // layers that did not fit are planned again
   const RunningNet running(net->net->memory());
   if (net->callbacks.before_forward.empty() && net->callbacks.after_forward.empty()) {
     return net->net->Forward(first, last);
@@ -167,6 +170,8 @@ double Forward(const NetPtr& net, size_t first, size_t last) {
 void Backward(const NetPtr& net, size_t first, size_t last) {
   const Guard::Run run(*net->guard);
   const GilReleased released;
+  const ReuseObjects reuse(net->objects.get(), true);
+  net->net->TakeShapes();
   const RunningNet running(net->net->memory());
   if (net->callbacks.before_backward.empty() && net->callbacks.after_backward.empty()) {
     return net->net->Backward(last, first);
@@ -179,6 +184,7 @@ void Backward(const NetPtr& net, size_t first, size_t last) {
 }
 
 nb::list BlobsOf(const NetPtr& net) {
+  const Guard::Lock lock(*net->guard);
   nb::list blobs;
   for (const std::string& name : net->net->blobs()) {
     blobs.append(nb::cast(std::shared_ptr<Blob>(std::make_shared<NetBlob>(net, name))));
@@ -187,12 +193,14 @@ nb::list BlobsOf(const NetPtr& net) {
 }
 
 nb::list LayersOf(const NetPtr& net) {
+  const Guard::Lock lock(*net->guard);
   nb::list layers;
   for (size_t i = 0; i < net->net->layers().size(); ++i) layers.append(NetLayer{net, i});
   return layers;
 }
 
 nb::list ParametersOf(const NetLayer& layer) {
+  const Guard::Lock lock(*layer.net->guard);
   nb::list blobs;
   for (const int slot : layer.Planned().parameters) {
     blobs.append(nb::cast(std::shared_ptr<Blob>(
@@ -202,6 +210,7 @@ nb::list ParametersOf(const NetLayer& layer) {
 }
 
 std::vector<std::string> LayerNames(const NetPtr& net) {
+  const Guard::Lock lock(*net->guard);
   std::vector<std::string> names;
   for (const PlannedLayer& layer : net->net->layers()) names.push_back(layer.name());
   return names;
@@ -298,9 +307,16 @@ PyType_Slot kNetSlots[] = {{Py_tp_traverse, reinterpret_cast<void*>(TraverseNet)
 
 void BindLayer(nb::module_& module) {
   nb::class_<NetLayer>(module, "NetLayer", "A layer of a net.")
-      .def_prop_ro("name", [](const NetLayer& layer) { return layer.Planned().name(); })
+      .def_prop_ro("name",
+                   [](const NetLayer& layer) {
+                     const Guard::Lock lock(*layer.net->guard);
+                     return layer.Planned().name();
+                   })
       .def_prop_ro("type",
-                   [](const NetLayer& layer) { return layer.Planned().layer->param().type(); })
+                   [](const NetLayer& layer) {
+                     const Guard::Lock lock(*layer.net->guard);
+                     return layer.Planned().layer->param().type();
+                   })
       .def_prop_ro("blobs", &ParametersOf, nb::sig("def blobs(self) -> list[Blob]"),
                    "The parameters.");
   nb::class_<LayerBlobs>(module, "BlobVec", "The parameters of a Python layer.")
@@ -360,17 +376,44 @@ void BindNet(nb::module_& module) {
                   "net: each forward pass takes the next batch.")
       .def_static("parse", &OpenText, nb::arg("text"), nb::arg("phase"), nb::arg("threads") = 0,
                   nb::arg("seed") = 1, nb::arg("data") = nb::none(), "The same for a text.")
-      .def_prop_ro("name", [](const NetPtr& net) { return net->net->name(); })
+      .def_prop_ro("name",
+                   [](const NetPtr& net) {
+                     const Guard::Lock lock(*net->guard);
+                     return net->net->name();
+                   })
       .def_prop_ro("phase", &PhaseOf, "0: TRAIN, 1: TEST.")
       .def_prop_ro("memory", &MemoryOf, "The memory of the net, as one line of text.")
-      .def_prop_ro("blob_names", [](const NetPtr& net) { return net->net->blobs(); })
+      .def_prop_ro("blob_names",
+                   [](const NetPtr& net) {
+                     const Guard::Lock lock(*net->guard);
+                     return net->net->blobs();
+                   })
       .def_prop_ro("layer_names", &LayerNames)
-      .def_prop_ro("input_names", [](const NetPtr& net) { return net->net->inputs(); })
-      .def_prop_ro("output_names", [](const NetPtr& net) { return net->net->outputs(); })
-      .def("bottoms", [](const NetPtr& net, size_t i) { return net->net->BottomsOf(i); })
-      .def("tops", [](const NetPtr& net, size_t i) { return net->net->TopsOf(i); })
+      .def_prop_ro("input_names",
+                   [](const NetPtr& net) {
+                     const Guard::Lock lock(*net->guard);
+                     return net->net->inputs();
+                   })
+      .def_prop_ro("output_names",
+                   [](const NetPtr& net) {
+                     const Guard::Lock lock(*net->guard);
+                     return net->net->outputs();
+                   })
+      .def("bottoms",
+           [](const NetPtr& net, size_t i) {
+             const Guard::Lock lock(*net->guard);
+             return net->net->BottomsOf(i);
+           })
+      .def("tops",
+           [](const NetPtr& net, size_t i) {
+             const Guard::Lock lock(*net->guard);
+             return net->net->TopsOf(i);
+           })
       .def("loss_weight",
-           [](const NetPtr& net, const std::string& blob) { return net->net->LossWeight(blob); })
+           [](const NetPtr& net, const std::string& blob) {
+             const Guard::Lock lock(*net->guard);
+             return net->net->LossWeight(blob);
+           })
       .def("blob_list", &BlobsOf, nb::sig("def blob_list(self) -> list[Blob]"))
       .def("layer_list", &LayersOf, nb::sig("def layer_list(self) -> list[NetLayer]"))
       .def("forward", &Forward, nb::arg("first"), nb::arg("last"),
@@ -401,8 +444,16 @@ void BindNet(nb::module_& module) {
                  .attr("layers_html")(net->net->name(), MemoryOf(net),
                                       LayersJson(net->net->plan()));
            })
-      .def("describe", [](const NetPtr& net) { return DescribePlan(net->net->plan()); })
-      .def("to_text", [](const NetPtr& net) { return PrintText(net->net->plan().written); })
+      .def("describe",
+           [](const NetPtr& net) {
+             const Guard::Lock lock(*net->guard);
+             return DescribePlan(net->net->plan());
+           })
+      .def("to_text",
+           [](const NetPtr& net) {
+             const Guard::Lock lock(*net->guard);
+             return PrintText(net->net->plan().written);
+           })
       .def("add_callback", [](const NetPtr& net, const std::string& event, nb::object callback) {
         net->callbacks.At(event).push_back(std::move(callback));
       });

@@ -59,7 +59,7 @@ class Callbacks final : public TrainingObserver {
     event["wait_seconds"] = report.wait_seconds;
     event["epoch"] = report.epoch;
     event["outputs"] = OutputsOf(report.outputs);
-    for (const nb::object& function : on_iteration) function(event);
+    for (const nb::object& function : Functions(on_iteration)) function(event);
   }
   void OnTest(const TestReport& report) override {
     if (on_test.empty()) return;
@@ -69,7 +69,7 @@ class Callbacks final : public TrainingObserver {
     event["net"] = report.net;
     event["loss"] = report.has_loss ? nb::object(nb::float_(report.loss)) : nb::none();
     event["outputs"] = OutputsOf(report.outputs);
-    for (const nb::object& function : on_test) function(event);
+    for (const nb::object& function : Functions(on_test)) function(event);
   }
   void OnSnapshot(const std::string& model, const std::string& state) override {
     if (on_snapshot.empty()) return;
@@ -77,7 +77,7 @@ class Callbacks final : public TrainingObserver {
     nb::dict event;
     event["model"] = model;
     event["state"] = state;
-    for (const nb::object& function : on_snapshot) function(event);
+    for (const nb::object& function : Functions(on_snapshot)) function(event);
   }
 
   // The functions of each event, by its name.
@@ -246,7 +246,6 @@ struct Data {
 void FeedNets(const Data& data, RunConfig* config, PySolver* solver) {
   const auto feed = [&](const nb::object& from, bool whole_passes, NetOfRun* net) {
     solver->feeds.push_back(FeedNet(from, net->state, whole_passes, &net->file));
-    solver->feeds.back()->defers_interrupts = true;
   };
   const GilHeld gil;
   if (!data.train.is_none()) feed(data.train, false, &config->train);
@@ -302,12 +301,29 @@ SolverPtr OpenText(const std::string& text, const std::string& type, int threads
   return Make(ParseSolver(text, "<text>"), type, threads, seed, both);
 }
 
+// While it lives, Ctrl-C during a wait for data ends training after the iteration.
+class DeferInterrupts {
+ public:
+  explicit DeferInterrupts(const PySolver& solver) : solver_(solver) { Set(true); }
+  ~DeferInterrupts() { Set(false); }
+  DeferInterrupts(const DeferInterrupts&) = delete;
+  DeferInterrupts& operator=(const DeferInterrupts&) = delete;
+
+ private:
+  void Set(bool defers) const {
+    for (const auto& feed : solver_.feeds) feed->defers_interrupts = defers;
+  }
+
+  const PySolver& solver_;
+};
+
 // Runs part of the training, then raises KeyboardInterrupt if Ctrl-C has stopped it.
 template <typename Body>
 void Train(const SolverPtr& solver, Body&& body) {
   const Guard::Run run(*solver->guard);
   solver->interrupted = false;
   {
+    const DeferInterrupts defer(*solver);
     const GilReleased released;
     const RunningNet running(solver->solver);
     body(*solver->solver);

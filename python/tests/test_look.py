@@ -94,6 +94,17 @@ class Spec:
         return self.text
 
 
+def test_a_net_spec_is_checked_and_counted():
+    n = crema.NetSpec()
+    n.x = crema.layers.Input(shape={"dim": [1, 4]})
+    n.y = crema.layers.InnerProduct(n.x, num_output=3, weight_filler={"type": "xavier"})
+    assert crema.check(n) == []
+    assert crema.summary(n).layers[1]["macs"] == 12
+    n.z = crema.layers.InnerProduct(n.y)
+    (problem,) = crema.check(n)
+    assert problem.layer == "z"
+
+
 def test_specs_are_checked(write_model):
     assert crema.check(Spec(NET)) == []
     (problem,) = crema.check(Spec(NET.replace('"Softmax"', '"Sofmax"')))

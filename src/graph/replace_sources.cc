@@ -163,7 +163,10 @@ void SetBatch(const SourceShapes& shapes, LayerParameter* layer) {
 
 }  // namespace
 
-bool ReadsDataSet(const LayerType& type) { return NameDataSet(type.param_fields); }
+// The text of Input has its shapes, whatever messages Input has (python/src/feed.h).
+bool ReadsDataSet(const LayerType& type) {
+  return type.name != "Input" && NameDataSet(type.param_fields);
+}
 
 uint32_t ReadAheadDepth(const LayerType& type, const LayerParameter& layer) {
   return Has(type.param_fields, "pipeline_param") ? ReadAheadDepth(layer, ReadsDataSet(type)) : 0;
