@@ -15,7 +15,8 @@ import pytest
 import crema
 from crema import dnn
 
-SLIM = "/work/shared/models/slim-320/slim-320"
+HERE = os.path.dirname(os.path.abspath(__file__))
+SLIM = os.path.join(HERE, "..", "..", "tests", "models", "slim-320", "slim-320")
 
 
 def same(path, expected, found):
@@ -112,7 +113,6 @@ def test_random_boxes_give_opencvs_indices(cv2):
         np.testing.assert_array_equal(dnn.NMSBoxes(boxes, scores, *options), expected)
 
 
-@pytest.mark.skipif(not os.path.exists(SLIM + ".prototxt"), reason="no slim-320")
 def test_a_face_detector_gives_opencvs_faces(cv2):
     pixels = cv2.imread(os.path.join(os.path.dirname(SLIM), "faces.jpg"))
     answers = []
