@@ -1,4 +1,4 @@
-// exp, sigmoid, tanh and erfc that the compiler can vectorise, which it cannot do with the
+// exp, sigmoid, tanh, erf and erfc that the compiler can vectorise, which it cannot do with the
 // functions of the standard library. In f64 they are the standard ones.
 #pragma once
 
@@ -82,5 +82,19 @@ CREMA_HOST_DEVICE inline float FastErfc(float x) {
   return (1 - sign) + sign * tail;
 }
 CREMA_HOST_DEVICE inline double FastErfc(double x) { return std::erfc(x); }
+
+// Near 0 by its Taylor series, as 1 - erfc(x) would cancel there.
+CREMA_HOST_DEVICE inline float FastErf(float x) {
+  const float square = x * x;
+  float series = -1.0F / 1320;
+  series = series * square + 1.0F / 216;
+  series = series * square - 1.0F / 42;
+  series = series * square + 0.1F;
+  series = series * square - 1.0F / 3;
+  series = series * square + 1;
+  const float large = 1 - FastErfc(x);
+  return square < 0.25F ? 1.12837917F * x * series : large;
+}
+CREMA_HOST_DEVICE inline double FastErf(double x) { return std::erf(x); }
 
 }  // namespace crema

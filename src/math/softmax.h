@@ -11,12 +11,16 @@ struct SoftmaxSize {
   int64_t inner = 0;
 };
 
-// y = exp(x - max x) / sum. y may be x.
+// y = exp(x - max x) / sum, or its logarithm. y may be x.
 template <typename T>
 void SoftmaxForward(int threads, const SoftmaxSize& size, const T* x, T* y);
+template <typename T>
+void LogSoftmaxForward(int threads, const SoftmaxSize& size, const T* x, T* y);
 
-// dx = y * (dy - sum dy * y). dx may be dy.
+// dx = y * (dy - sum dy * y), or dy - exp y * sum dy for the logarithm. dx may be dy.
 template <typename T>
 void SoftmaxBackward(int threads, const SoftmaxSize& size, const T* y, const T* dy, T* dx);
+template <typename T>
+void LogSoftmaxBackward(int threads, const SoftmaxSize& size, const T* y, const T* dy, T* dx);
 
 }  // namespace crema

@@ -1,6 +1,7 @@
 // Element-wise layers (elementwise.h) on the GPU.
 #include "crema.pb.h"
 #include "layers/activation/formulas.h"
+#include "layers/activation/unary_formula.h"
 #include "layers/channels_last_implementation.h"
 #include "layers/gpu_implementation.h"
 
@@ -74,6 +75,7 @@ void RegisterElementwiseCuda(Registry& registry) {
   AddElementwise<SiluFormula>(registry, "SiLU");
   AddElementwise<SwishFormula>(registry, "Swish");
   AddElementwise<TanHFormula>(registry, "TanH");
+  AddElementwise<UnaryFormula>(registry, "Unary");
   AddForAnyOrder(&registry, "GELU", CudaImplementation<GpuGelu>());
 }
 

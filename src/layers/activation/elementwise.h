@@ -9,6 +9,7 @@
 //     template <typename T> T Value(T x) const;
 //     template <typename T> T Gradient(T x_or_y, T dy) const;
 //   };
+// It may have bool has_gradient() const, which is false if inputs get none.
 //
 // Formulas are in formulas.h. The three functions are CREMA_HOST_DEVICE, since the GPU runs them
 // too. A layer whose gradient reads y may run in place.
@@ -55,6 +56,9 @@ class Elementwise final : public Layer {
     info.any_format = true;
     info.backward_reads_output = {formula_.reads_output()};
     info.backward_reads_input = {!formula_.reads_output()};
+    if constexpr (requires { formula_.has_gradient(); }) {
+      info.gradient_forbidden = {!formula_.has_gradient()};
+    }
     return info;
   }
 

@@ -1,5 +1,7 @@
 // Softmax: y = exp(x - max x) / sum exp(x - max x) along one axis.
-// dx = y * (dy - sum dy * y). Backward reads only y, so the layer may run in place.
+// dx = y * (dy - sum dy * y).
+// LogSoftmax: y = x - max x - log sum exp(x - max x); dx = dy - exp y * sum dy.
+// Backward reads only y, so the layers may run in place.
 #include "math/softmax.h"
 
 #include "crema.pb.h"
@@ -10,6 +12,11 @@
 namespace crema {
 namespace {
 
+int AxisOf(const Layer& layer, const Shape& shape) {
+  return LayerAxis(layer, shape, layer.param().softmax_param().axis(), "softmax_param.axis");
+}
+
+template <bool kLog>
 class Softmax final : public Layer {
  public:
   using Layer::Layer;
@@ -17,56 +24,39 @@ class Softmax final : public Layer {
   LayerInfo Infer(const InferContext& context) const override {
     LayerInfo info;
     info.outputs = {context.inputs[0]};
-    info.reach = ReachFromAxis(Axis(context.inputs[0].shape));
+    info.reach = ReachFromAxis(AxisOf(*this, context.inputs[0].shape));
     info.in_place = true;
     info.backward_reads_output = {true};
     return info;
   }
 
   void Forward(const ForwardArgs& args) const override {
-    const SoftmaxSize sizes = SizesOf(args.inputs[0].shape());
+    const SoftmaxSize sizes = SoftmaxSizeOf(*this, args.inputs[0].shape());
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
-      SoftmaxForward(args.context.threads(), sizes, args.inputs[0].data<T>(),
-                     args.outputs[0].data<T>());
+      const auto forward = kLog ? LogSoftmaxForward<T> : SoftmaxForward<T>;
+      forward(args.context.threads(), sizes, args.inputs[0].data<T>(), args.outputs[0].data<T>());
     });
   }
 
   void Backward(const BackwardArgs& args) const override {
-    const SoftmaxSize sizes = SizesOf(args.outputs[0].shape());
+    const SoftmaxSize sizes = SoftmaxSizeOf(*this, args.outputs[0].shape());
     DispatchFloat(args.outputs[0].dtype(), [&]<typename T>(T) {
-      SoftmaxBackward(args.context.threads(), sizes, args.outputs[0].data<T>(),
-                      args.output_grads[0].data<T>(), args.input_grads[0].data<T>());
+      const auto backward = kLog ? LogSoftmaxBackward<T> : SoftmaxBackward<T>;
+      backward(args.context.threads(), sizes, args.outputs[0].data<T>(),
+               args.output_grads[0].data<T>(), args.input_grads[0].data<T>());
     });
   }
-
-  int Axis(const Shape& shape) const {
-    return LayerAxis(*this, shape, param().softmax_param().axis(), "softmax_param.axis");
-  }
-
- private:
-  SoftmaxSize SizesOf(const Shape& shape) const { return SoftmaxSizeOf(*this, shape); }
 };
 
-}  // namespace
-
-SoftmaxSize SoftmaxSizeOf(const Layer& softmax, const Shape& input) {
-  const int axis = static_cast<const Softmax&>(softmax).Axis(input);
-  return {input.count(0, axis), input[axis], input.count(axis + 1)};
-}
-
-void RegisterSoftmax(Registry& registry) {
+// Returns the type without name, texts and implementations.
+template <bool kLog>
+LayerType TypeOf() {
   LayerType type;
-  type.name = "Softmax";
   type.category = "activation";
-  type.summary = "Converts scores to probabilities that sum to 1 along an axis.";
-  type.formula = "y_i = exp(x_i) / sum_j exp(x_j)";
   type.input_docs = {"x: any shape with the axis"};
   type.output_docs = {"y: the shape of x; may share the memory of x"};
   type.param_fields = {"softmax_param"};
-  type.make = [](const LayerParameter& p) { return std::make_unique<const Softmax>(p); };
-#ifdef CREMA_HAVE_ONEDNN
-  type.implementations = {OneDnnSoftmaxImplementation()};
-#endif
+  type.make = [](const LayerParameter& p) { return std::make_unique<const Softmax<kLog>>(p); };
   type.samples = {
       {.name = "rows", .prototxt = "", .inputs = {{.shape = {5, 7}, .low = -4, .high = 4}}},
       {.name = "spatial", .prototxt = "", .inputs = {{.shape = {2, 3, 13, 11}}}},
@@ -86,7 +76,32 @@ void RegisterSoftmax(Registry& registry) {
       {"", {{4}}, "axis 1 is outside"},
       {"softmax_param { axis: -3 }", {{4, 2}}, "axis -3 is outside"},
   };
+  return type;
+}
+
+}  // namespace
+
+SoftmaxSize SoftmaxSizeOf(const Layer& softmax, const Shape& input) {
+  const int axis = AxisOf(softmax, input);
+  return {input.count(0, axis), input[axis], input.count(axis + 1)};
+}
+
+void RegisterSoftmax(Registry& registry) {
+  LayerType type = TypeOf<false>();
+  type.name = "Softmax";
+  type.summary = "Converts scores to probabilities that sum to 1 along an axis.";
+  type.formula = "y_i = exp(x_i) / sum_j exp(x_j)";
+#ifdef CREMA_HAVE_ONEDNN
+  type.implementations = {OneDnnSoftmaxImplementation()};
+#endif
   registry.Add(std::move(type));
+
+  LayerType log = TypeOf<true>();
+  log.name = "LogSoftmax";
+  log.summary = "The logarithm of Softmax, without its rounding and underflow.";
+  log.formula = "y_i = x_i - log(sum_j exp(x_j))";
+  log.origin = "Crema";
+  registry.Add(std::move(log));
 }
 
 }  // namespace crema

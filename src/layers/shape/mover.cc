@@ -5,6 +5,7 @@
 
 #include "core/bfloat16.h"
 #include "core/parallel_for.h"
+#include "math/broadcast_tiles.h"
 
 namespace crema {
 namespace {
@@ -30,26 +31,26 @@ class CpuMover final : public Mover {
     });
   }
 
-  void SumTiles(int64_t row, int64_t tiles, const ConstTensorView& from,
-                const TensorView& to) const override {
+  void SumRepeated(const BroadcastMap& map, const ConstTensorView& from, const TensorView& to,
+                   std::span<std::byte> scratch) const override {
     DispatchFloat(to.dtype(), [&]<typename T>(T) {
       const T* elements = from.data<T>();
-      T* sums = to.data<T>();
-      ParallelFor(threads_, to.count(), std::max<int64_t>(1, kGrain / tiles),
-                  [&](int64_t begin, int64_t end, int) {
-                    for (int64_t i = begin; i < end; ++i) {
-                      const T* tile = elements + i / row * row * tiles + i % row;
-                      double sum = 0;
-                      for (int64_t t = 0; t < tiles; ++t) sum += tile[t * row];
-                      sums[i] = static_cast<T>(sum);
-                    }
-                  });
+      SumTiles(
+          threads_, map, 0, to.count(),
+          [=] { return [=](int64_t at, int64_t) { return elements + at; }; }, scratch,
+          to.data<T>());
     });
   }
 
  private:
   const int threads_;
 };
+
+// Returns the map of `x`, repeated to `y`.
+BroadcastMap RepeatMap(const Shape& x, const Shape& y) {
+  const Shape* operand = &x;
+  return MapOf(y, {&operand, 1});
+}
 
 }  // namespace
 
@@ -69,6 +70,31 @@ void ElementMove::MoveBackward(const Mover& mover, const BackwardArgs& args) con
   if (args.input_grads[0].empty()) return;
   mover.Copy(Move(args.input_grads[0].shape()).Reversed(), args.output_grads[0],
              args.input_grads[0]);
+}
+
+void RepeatingLayer::MoveForward(const Mover& mover, const ForwardArgs& args) const {
+  const BroadcastMap map = RepeatMap(args.inputs[0].shape(), args.outputs[0].shape());
+  if (map.count == 0) return;
+  StridedBlock block;
+  int64_t step = map.count;
+  for (int a = 0; a < map.size; ++a) {
+    step /= map.length[a];
+    block.Add(map.length[a], map.stride[0][a], step);
+  }
+  mover.Copy(block, args.inputs[0], args.outputs[0]);
+}
+
+void RepeatingLayer::MoveBackward(const Mover& mover, const BackwardArgs& args) const {
+  const TensorView& dx = args.input_grads[0];
+  if (dx.empty()) return;
+  mover.SumRepeated(RepeatMap(dx.shape(), args.output_grads[0].shape()), args.output_grads[0], dx,
+                    args.scratch);
+}
+
+size_t RepeatingLayer::BackwardScratch(const InferContext& context, const LayerInfo& info,
+                                       int) const {
+  const Shape& x = context.inputs[0].shape;
+  return FoldScratch<double>(RepeatMap(x, info.outputs[0].shape), 0, x.count());
 }
 
 }  // namespace crema

@@ -6,6 +6,7 @@
 #include "layers/gpu_implementation.h"
 #include "layers/shape/axis_parts.h"
 #include "layers/shape/mover.h"
+#include "math/cuda/broadcast_map.cuh"
 #include "math/cuda/copy.cuh"
 
 namespace crema {
@@ -134,14 +135,9 @@ void CopyStrided(const CudaQueue& queue, const StridedBlock& block, const T* fro
 }
 
 template <typename T>
-void SumEach(const CudaQueue& queue, int64_t count, int64_t row, int64_t tiles, const T* from,
-             T* to) {
-  ForElements(queue, "TileGradient", count, [=] CREMA_HOST_DEVICE(int64_t i) {
-    const T* tile = from + i / row * row * tiles + i % row;
-    float sum = 0;
-    for (int64_t t = 0; t < tiles; ++t) sum += ToFloat(tile[t * row]);
-    to[i] = FromFloat<T>(sum);
-  });
+void SumEach(const CudaQueue& queue, const BroadcastMap& map, int64_t count, const T* from, T* to) {
+  SumRepetitions(
+      queue, map, 0, count, [=] CREMA_HOST_DEVICE(int64_t i) { return ToFloat(from[i]); }, {}, to);
 }
 
 class GpuMover : public Mover {
@@ -158,10 +154,10 @@ class GpuMover : public Mover {
       CopyStrided(queue_, block, Elements<T>(from) + block.from, Elements<T>(to) + block.to);
     });
   }
-  void SumTiles(int64_t row, int64_t tiles, const ConstTensorView& from,
-                const TensorView& to) const override {
+  void SumRepeated(const BroadcastMap& map, const ConstTensorView& from, const TensorView& to,
+                   std::span<std::byte>) const override {
     DispatchCudaFloat(to.dtype(), [&]<typename T>(T) {
-      SumEach(queue_, to.count(), row, tiles, Elements<T>(from), Elements<T>(to));
+      SumEach(queue_, map, to.count(), Elements<T>(from), Elements<T>(to));
     });
   }
 
@@ -204,8 +200,8 @@ void RegisterMovesCuda(Registry& registry) {
       "Concat", InChannelsLast(MakeImplementation<ChannelsLastMover>(), IsForChannels<ConcatAxis>));
   registry.AddImplementation(
       "Slice", InChannelsLast(MakeImplementation<ChannelsLastMover>(), IsForChannels<SliceAxis>));
-  for (const char* type : {"Concat", "Crop", "Permute", "Reorg", "ShuffleChannel", "Silence",
-                           "Slice", "Tile", "Transpose"}) {
+  for (const char* type : {"Concat", "Crop", "Expand", "Permute", "Reorg", "ShuffleChannel",
+                           "Silence", "Slice", "Tile", "Transpose"}) {
     registry.AddImplementation(type, MakeImplementation<GpuMover>());
   }
 }

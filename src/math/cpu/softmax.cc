@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 
 #include "core/parallel_for.h"
@@ -30,7 +31,8 @@ void ForEachTile(int threads, const SoftmaxSize& size, Body&& body) {
   });
 }
 
-template <typename T>
+// kLog computes the logarithm.
+template <bool kLog, typename T>
 CREMA_MULTIVERSION void ForwardTile(const SoftmaxSize& size, const T* x, T* y, int64_t length) {
   std::array<T, kTile> top;
   std::array<T, kTile> sum;
@@ -45,19 +47,25 @@ CREMA_MULTIVERSION void ForwardTile(const SoftmaxSize& size, const T* x, T* y, i
     T* to = y + c * size.inner;
     for (int64_t k = 0; k < length; ++k) {
       const T power = FastExp(from[k] - top[k]);
-      to[k] = power;
+      if (!kLog) to[k] = power;
       sum[k] += power;
     }
   }
+  if (kLog) {
+    for (int64_t k = 0; k < length; ++k) sum[k] = std::log(sum[k]);
+  }
   for (int64_t c = 0; c < size.classes; ++c) {
-    T* row = y + c * size.inner;
-    for (int64_t k = 0; k < length; ++k) row[k] /= sum[k];
+    const T* from = x + c * size.inner;
+    T* to = y + c * size.inner;
+    for (int64_t k = 0; k < length; ++k) {
+      to[k] = kLog ? from[k] - top[k] - sum[k] : to[k] / sum[k];
+    }
   }
 }
 
 // Softmax of contiguous classes, in lanes, so that steps do not wait for each other. The last line
-// of lanes is padded with classes whose power is 0.
-template <typename T>
+// of lanes is padded with classes whose power is 0. kLog computes the logarithm.
+template <bool kLog, typename T>
 CREMA_MULTIVERSION void ForwardRow(int64_t classes, const T* x, T* y) {
   constexpr T kLeast = -std::numeric_limits<T>::infinity();
   const int64_t whole = classes / kLanes * kLanes;
@@ -72,7 +80,7 @@ CREMA_MULTIVERSION void ForwardRow(int64_t classes, const T* x, T* y) {
   for (int64_t c = 0; c < whole; c += kLanes) {
     for (int l = 0; l < kLanes; ++l) {
       const T power = FastExp(x[c + l] - top);
-      y[c + l] = power;
+      if (!kLog) y[c + l] = power;
       sums[l] += power;
     }
   }
@@ -80,8 +88,27 @@ CREMA_MULTIVERSION void ForwardRow(int64_t classes, const T* x, T* y) {
   T sum = 0;
   for (T lane : sums) sum += lane;
   for (int64_t c = whole; c < classes; ++c) sum += rest[c - whole];
+  if (kLog) {
+    sum = std::log(sum);
+    for (int64_t c = 0; c < classes; ++c) y[c] = x[c] - top - sum;
+    return;
+  }
   for (int64_t c = 0; c < whole; ++c) y[c] /= sum;
   for (int64_t c = whole; c < classes; ++c) y[c] = rest[c - whole] / sum;
+}
+
+// The gradient of the logarithm.
+template <typename T>
+CREMA_MULTIVERSION void LogBackwardRow(int64_t classes, const T* y, const T* dy, T* dx) {
+  T lanes[kLanes] = {};
+  T sum = 0;
+  const int64_t whole = classes / kLanes * kLanes;
+  for (int64_t c = 0; c < whole; c += kLanes) {
+    for (int l = 0; l < kLanes; ++l) lanes[l] += dy[c + l];
+  }
+  for (int64_t c = whole; c < classes; ++c) sum += dy[c];
+  for (T lane : lanes) sum += lane;
+  for (int64_t c = 0; c < classes; ++c) dx[c] = dy[c] - FastExp(y[c]) * sum;
 }
 
 template <typename T>
@@ -123,16 +150,43 @@ CREMA_MULTIVERSION void BackwardTile(const SoftmaxSize& size, const T* y, const 
   }
 }
 
+template <typename T>
+CREMA_MULTIVERSION void LogBackwardTile(const SoftmaxSize& size, const T* y, const T* dy, T* dx,
+                                        int64_t length) {
+  std::array<T, kTile> sum;
+  for (int64_t k = 0; k < length; ++k) sum[k] = 0;
+  for (int64_t c = 0; c < size.classes; ++c) {
+    for (int64_t k = 0; k < length; ++k) sum[k] += dy[c * size.inner + k];
+  }
+  for (int64_t c = 0; c < size.classes; ++c) {
+    const int64_t offset = c * size.inner;
+    for (int64_t k = 0; k < length; ++k) {
+      dx[offset + k] = dy[offset + k] - FastExp(y[offset + k]) * sum[k];
+    }
+  }
+}
+
+template <bool kLog, typename T>
+void ForwardAll(int threads, const SoftmaxSize& size, const T* x, T* y) {
+  if (size.inner == 1) {
+    return ForEachRow(threads, size,
+                      [&](int64_t at) { ForwardRow<kLog>(size.classes, x + at, y + at); });
+  }
+  ForEachTile(threads, size, [&](int64_t offset, int64_t length) {
+    ForwardTile<kLog>(size, x + offset, y + offset, length);
+  });
+}
+
 }  // namespace
 
 template <typename T>
 void SoftmaxForward(int threads, const SoftmaxSize& size, const T* x, T* y) {
-  if (size.inner == 1) {
-    return ForEachRow(threads, size, [&](int64_t at) { ForwardRow(size.classes, x + at, y + at); });
-  }
-  ForEachTile(threads, size, [&](int64_t offset, int64_t length) {
-    ForwardTile(size, x + offset, y + offset, length);
-  });
+  ForwardAll<false>(threads, size, x, y);
+}
+
+template <typename T>
+void LogSoftmaxForward(int threads, const SoftmaxSize& size, const T* x, T* y) {
+  ForwardAll<true>(threads, size, x, y);
 }
 
 template <typename T>
@@ -146,9 +200,24 @@ void SoftmaxBackward(int threads, const SoftmaxSize& size, const T* y, const T* 
   });
 }
 
+template <typename T>
+void LogSoftmaxBackward(int threads, const SoftmaxSize& size, const T* y, const T* dy, T* dx) {
+  if (size.inner == 1) {
+    return ForEachRow(threads, size,
+                      [&](int64_t at) { LogBackwardRow(size.classes, y + at, dy + at, dx + at); });
+  }
+  ForEachTile(threads, size, [&](int64_t offset, int64_t length) {
+    LogBackwardTile(size, y + offset, dy + offset, dx + offset, length);
+  });
+}
+
 template void SoftmaxForward(int, const SoftmaxSize&, const float*, float*);
 template void SoftmaxForward(int, const SoftmaxSize&, const double*, double*);
+template void LogSoftmaxForward(int, const SoftmaxSize&, const float*, float*);
+template void LogSoftmaxForward(int, const SoftmaxSize&, const double*, double*);
 template void SoftmaxBackward(int, const SoftmaxSize&, const float*, const float*, float*);
 template void SoftmaxBackward(int, const SoftmaxSize&, const double*, const double*, double*);
+template void LogSoftmaxBackward(int, const SoftmaxSize&, const float*, const float*, float*);
+template void LogSoftmaxBackward(int, const SoftmaxSize&, const double*, const double*, double*);
 
 }  // namespace crema
