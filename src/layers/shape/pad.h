@@ -13,7 +13,7 @@ inline int PadAxis(const Layer& layer, const Shape& shape) {
   return LayerAxis(layer, shape, layer.param().pad_param().axis(), "pad_param.axis");
 }
 
-inline int64_t PadEntry(const google::protobuf::RepeatedField<uint32_t>& entries, int index) {
+inline int64_t PadEntry(const google::protobuf::RepeatedField<int32_t>& entries, int index) {
   if (entries.empty()) return 0;
   return entries.Get(entries.size() == 1 ? 0 : index);
 }
