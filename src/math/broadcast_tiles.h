@@ -19,16 +19,17 @@ namespace crema {
 
 inline constexpr int64_t kTileSize = 1024;      // elements: a few tiles fit into the fastest cache
 inline constexpr int64_t kTileGrain = 1 << 14;  // elements that justify a thread
+inline constexpr int64_t kLongRun = 64;         // elements of an axis that are worth a tile
+inline constexpr int64_t kShortRun = 8;         // elements that are not worth a vectorised loop
 
 // Calls body(at, count) for tiles that cover [begin, end). A tile does not cross the end of a long
 // innermost axis, so that an operand that is whole along this axis need not be copied.
 template <typename Body>
 void ForEachTile(const BroadcastMap& map, int64_t begin, int64_t end, Body&& body) {
-  constexpr int64_t kLong = 64;
   const int64_t inner = map.inner();
   while (begin < end) {
     int64_t count = std::min(kTileSize, end - begin);
-    if (inner >= kLong) count = std::min(count, inner - begin % inner);
+    if (inner >= kLongRun) count = std::min(count, inner - begin % inner);
     body(begin, count);
     begin += count;
   }
@@ -66,9 +67,17 @@ class TileReader {
   // A null `x` is an operand that is not read.
   TileReader(const BroadcastMap& map, int operand, const T* x)
       : map_(map), operand_(operand), x_(x) {
-    if (x == nullptr) return;
+    if (x == nullptr || map.count == 0) return;
     const int64_t* strides = map.stride[operand];
-    if (std::all_of(strides, strides + map.size, [](int64_t s) { return s == 0; })) Repeat(x[0]);
+    const int outer = std::max(0, map.size - 1);
+    if (std::any_of(strides, strides + outer, [](int64_t s) { return s != 0; })) return;
+    if (map.size == 0 || strides[outer] == 0) {
+      Repeat(x[0]);
+    } else if (map.inner() < kLongRun) {
+      period_ = map.inner();
+      const int64_t count = std::min(kTileSize, map.count) + period_;
+      for (int64_t i = 0; i < count; ++i) buffer_[i] = x[i % period_];
+    }
   }
   // An operand whose elements are all `value`.
   TileReader(const BroadcastMap& map, Number value) : map_(map), operand_(0) { Repeat(value); }
@@ -78,7 +87,7 @@ class TileReader {
   // Returns `count` elements, up to kTileSize, for those of the result from `at` on. They are valid
   // until the next call. Returns null if the operand is not read.
   const Number* Read(int64_t at, int64_t count) {
-    if (repeated_) return buffer_;
+    if (period_ > 0) return buffer_ + at % period_;
     if (x_ == nullptr) return nullptr;
     const int64_t step = map_.stride[operand_][map_.size - 1];
     if constexpr (std::is_same_v<T, Number>) {
@@ -86,10 +95,14 @@ class TileReader {
       if (step == 1 && at % inner + count <= inner) return x_ + map_.PositionOf(operand_, at);
     }
     ForEachRun(map_, operand_, at, count, [&](int64_t done, int64_t run, int64_t position) {
-      if (step == 0) {
-        std::fill_n(buffer_ + done, run, Number{x_[position]});
+      const T* from = x_ + position;
+      Number* to = buffer_ + done;
+      if (run < kShortRun) {
+        for (int64_t i = 0; i < run; ++i) to[i] = from[i * step];
+      } else if (step == 0) {
+        std::fill_n(to, run, Number{*from});
       } else {
-        std::copy_n(x_ + position, run, buffer_ + done);
+        std::copy_n(from, run, to);
       }
     });
     return buffer_;
@@ -97,15 +110,15 @@ class TileReader {
 
  private:
   void Repeat(Number value) {
+    period_ = 1;
     std::fill_n(buffer_, std::min(kTileSize, map_.count), value);
-    repeated_ = true;
   }
 
   const BroadcastMap& map_;
   const int operand_;
   const T* x_ = nullptr;
-  bool repeated_ = false;
-  alignas(64) Number buffer_[kTileSize];
+  int64_t period_ = 0;  // buffer_ repeats these first elements; 0: it is filled for each tile
+  alignas(64) Number buffer_[kTileSize + kLongRun];
 };
 
 // Writes tiles of the result. Thread safety: one thread.

@@ -260,6 +260,20 @@ ImplementationCase OfExponentials(const LayerType& type, Draw& draw) {
   return result;
 }
 
+// One operand is broadcast at times.
+ImplementationCase BinaryCase(const LayerType& type, Draw& draw) {
+  ImplementationCase result = OfExponentials(type, draw);
+  std::vector<SampleInput>& inputs = result.sample.inputs;
+  if (inputs.size() < 2 || draw.Chance(40)) return result;
+  Dims& shape = inputs[static_cast<size_t>(draw.Int(0, 1))].shape;
+  for (int64_t& size : shape) {
+    if (draw.Chance(50)) continue;
+    result.input_terms *= size;
+    size = 1;
+  }
+  return result;
+}
+
 // Contiguous classes in most cases, and so many that every implementation accepts them.
 ImplementationCase Softmax(const LayerType&, Draw& draw) {
   const int64_t classes = draw.Int(1, 700);
@@ -335,6 +349,7 @@ const std::map<std::string, Generator, std::less<>>& Generators() {
       {"GRU", RecurrentCase},
       {"AbsVal", OfSamples},
       {"BNLL", OfExponentials},
+      {"Binary", BinaryCase},
       {"Clip", OfSamples},
       {"Dropout", OfSamples},
       {"ELU", OfExponentials},
@@ -350,6 +365,7 @@ const std::map<std::string, Generator, std::less<>>& Generators() {
       {"Sigmoid", OfExponentials},
       {"Swish", OfExponentials},
       {"TanH", OfExponentials},
+      {"Unary", OfExponentials},
   };
   return generators;
 }

@@ -175,6 +175,7 @@ const std::set<std::string, std::less<>>& OnSamplesOnly() {
                                                         "DetectionOutput",
                                                         "Embed",
                                                         "EuclideanLoss",
+                                                        "Expand",
                                                         "Filter",
                                                         "FocalLoss",
                                                         "Gather",
@@ -187,6 +188,7 @@ const std::set<std::string, std::less<>>& OnSamplesOnly() {
                                                         "L1Loss",
                                                         "LSTMUnit",
                                                         "LayerNorm",
+                                                        "LogSoftmax",
                                                         "MVN",
                                                         "MultiBoxLoss",
                                                         "MultinomialLogisticLoss",
@@ -220,7 +222,8 @@ const std::set<std::string, std::less<>>& OnSamplesOnly() {
                                                         "TripletLoss",
                                                         "UnPooling",
                                                         "Upsample",
-                                                        "WeightedSoftmaxWithLoss"};
+                                                        "WeightedSoftmaxWithLoss",
+                                                        "Where"};
   return types;
 }
 

@@ -162,9 +162,11 @@ constexpr std::array<std::string_view, 5> kInF32 = {"detection", "input", "loss"
 // Types of other categories, and why they do.
 const std::map<std::string, std::set<std::string, std::less<>>>& TypesInF32() {
   static const std::map<std::string, std::set<std::string, std::less<>>> types = {
-      {"grow fast, or are steep", {"Exp", "Log", "Power"}},
-      {"sum up over many", {"CosineSimilarity", "MVN", "Normalize", "Reduction", "Softmax"}},
-      {"compare or count", {"ArgMax", "BatchReindex", "Embed", "Filter", "Gather", "Threshold"}},
+      {"grow fast, or are steep", {"Exp", "Log", "Power", "Unary"}},
+      {"sum up over many",
+       {"CosineSimilarity", "LogSoftmax", "MVN", "Normalize", "Reduction", "Softmax"}},
+      {"compare or count",
+       {"ArgMax", "BatchReindex", "Binary", "Embed", "Filter", "Gather", "Threshold"}},
       {"change the type, or compute nothing", {"Cast", "Parameter", "Reorder", "Silence"}},
       {"have statistics that are not ParameterInfo::statistic when they are frozen", {"BN"}},
       {"were never measured in 16 bits",

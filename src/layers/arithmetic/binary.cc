@@ -68,6 +68,9 @@ struct Operands {
     if (inputs == 2) return operand;
     return (operand == 1) == value_first ? 0 : -1;
   }
+  bool IsSquare() const {
+    return operation == BinaryParameter::POW && inputs == 1 && !value_first && value == 2;
+  }
   // Reads an operand; `read` false: not at all.
   template <typename T>
   TileReader<T> Reader(const BroadcastMap& map, std::span<const ConstTensorView> views, int operand,
@@ -152,12 +155,15 @@ class Binary final : public Layer {
     const BroadcastMap map = MapOfInputs(args.outputs[0].shape(), args.inputs);
     const Operands operands = OperandsOf(args.inputs.size());
     DispatchStored(args.outputs[0].dtype(), [&]<typename T>(T) {
+      // A loop with powers has branches; that of a product is vectorised.
+      const bool square = operands.IsSquare();
       const auto compute =
-          ComputationOf<Compute<T>>(Operation(), std::make_integer_sequence<int, kOperations>());
+          ComputationOf<Compute<T>>(square ? BinaryParameter::MUL : Operation(),
+                                    std::make_integer_sequence<int, kOperations>());
       T* y = args.outputs[0].data<T>();
       ParallelFor(args.context.threads(), map.count, Grain(), [&](int64_t begin, int64_t end, int) {
         TileReader<T> a = operands.Reader<T>(map, args.inputs, 0);
-        TileReader<T> b = operands.Reader<T>(map, args.inputs, 1);
+        TileReader<T> b = operands.Reader<T>(map, args.inputs, square ? 0 : 1);
         TileWriter<T> writer;
         ForEachTile(map, begin, end, [&](int64_t at, int64_t count) {
           writer.Write(y + at, count, [&](Compute<T>* to) {

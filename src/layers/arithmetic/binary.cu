@@ -1,6 +1,7 @@
 // Binary on the GPU; see binary.cc.
 #include "layers/arithmetic/binary_operations.h"
 #include "layers/arithmetic/broadcasting.cuh"
+#include "layers/channels_last_implementation.h"
 
 namespace crema {
 namespace {
@@ -71,9 +72,15 @@ struct GpuBinary {
   static size_t BackwardScratch(const OpDesc& query) { return GradientSumScratchOnGpu(query); }
 };
 
+Support RepeatsNothing(const OpDesc& query) {
+  return query.info.any_format ? Support{} : Support::No("is for operands of one shape");
+}
+
 }  // namespace
 
 void RegisterBinaryCuda(Registry& registry) {
+  registry.AddImplementation("Binary",
+                             InChannelsLast(CudaImplementation<GpuBinary>(), RepeatsNothing));
   registry.AddImplementation("Binary", CudaImplementation<GpuBinary>());
 }
 

@@ -64,6 +64,15 @@ CREMA_HOST_DEVICE inline T FlooredRemainder(T a, T b) {
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
+// Returns a^b. Common powers take a fraction of the time.
+template <typename T>
+CREMA_HOST_DEVICE inline T PowerOf(T a, T b) {
+  if (b == 2) return a * a;
+  if (b == 3) return a * a * a;
+  if (b == T(0.5) && a > 0) return std::sqrt(a);
+  return std::pow(a, b);
+}
+
 // Inlined everywhere, so that a loop with a constant operation has no switch.
 template <typename T>
 [[gnu::always_inline]] CREMA_HOST_DEVICE inline T BinaryValue(BinaryOperation operation, T a, T b) {
@@ -77,7 +86,7 @@ template <typename T>
     case BinaryParameter::DIV:
       return a / b;
     case BinaryParameter::POW:
-      return b == 2 ? a * a : std::pow(a, b);
+      return PowerOf(a, b);
     case BinaryParameter::MAX:
       return a > b || a != a ? a : b;
     case BinaryParameter::MIN:
@@ -142,7 +151,7 @@ template <typename T>
       return first ? dy / b : -dy * (a / b) / b;
     case BinaryParameter::POW:
       if (!first) return dy * ExponentGradient(a, b);
-      return b == 0 ? T(0) : dy * b * (b == 2 ? a : std::pow(a, b - 1));
+      return b == 0 ? T(0) : dy * b * (b == 2 ? a : PowerOf(a, b - 1));
     case BinaryParameter::MAX:
       return (a >= b) == first ? dy : T(0);
     case BinaryParameter::MIN:
