@@ -166,6 +166,23 @@ size_t FoldScratch(const BroadcastMap& map, int operand, int64_t folded) {
   return ScratchBytes<State>(folded * FoldParts(map, operand, folded).pieces) + kScratchSlack;
 }
 
+// Adds the elements [begin, end) of the result to the states of an operand; see FoldTiles.
+template <typename Fold, typename Load>
+void FoldRange(const BroadcastMap& map, int operand, const Fold& fold, Load& load, int64_t begin,
+               int64_t end, typename Fold::State* states) {
+  const bool each = map.size > 0 && map.stride[operand][map.size - 1] != 0;
+  ForEachTile(map, begin, end, [&](int64_t at, int64_t count) {
+    const auto* values = load(at, count);
+    ForEachRun(map, operand, at, count, [&](int64_t done, int64_t run, int64_t position) {
+      if (each) {
+        fold.AddEach(states + position, values + done, run, at + done);
+      } else {
+        fold.AddRun(states + position, values + done, run, at + done);
+      }
+    });
+  });
+}
+
 // Folds the elements of the result that each element of an operand is repeated to. A Fold has
 //   State              small and trivially copyable
 //   State Start()
@@ -186,19 +203,6 @@ typename Fold::State* FoldTiles(int threads, const BroadcastMap& map, int operan
     std::fill(states + begin, states + end, fold.Start());
   });
   if (map.count == 0) return states;
-  const bool each = map.size > 0 && map.stride[operand][map.size - 1] != 0;
-  const auto add = [&](auto& load, int64_t begin, int64_t end, State* to) {
-    ForEachTile(map, begin, end, [&](int64_t at, int64_t count) {
-      const auto* values = load(at, count);
-      ForEachRun(map, operand, at, count, [&](int64_t done, int64_t run, int64_t position) {
-        if (each) {
-          fold.AddEach(to + position, values + done, run, at + done);
-        } else {
-          fold.AddRun(to + position, values + done, run, at + done);
-        }
-      });
-    });
-  };
   if (parts.axis >= 0) {
     int64_t outer = 1, inner = 1;
     const int64_t length = map.length[parts.axis];
@@ -209,7 +213,8 @@ typename Fold::State* FoldTiles(int threads, const BroadcastMap& map, int operan
     ParallelFor(threads, length, grain, [&](int64_t begin, int64_t end, int) {
       auto load = make_load();
       for (int64_t o = 0; o < outer; ++o) {
-        add(load, (o * length + begin) * inner, (o * length + end) * inner, states);
+        FoldRange(map, operand, fold, load, (o * length + begin) * inner,
+                  (o * length + end) * inner, states);
       }
     });
     return states;
@@ -217,8 +222,8 @@ typename Fold::State* FoldTiles(int threads, const BroadcastMap& map, int operan
   ParallelFor(threads, parts.pieces, 1, [&](int64_t first, int64_t last, int) {
     auto load = make_load();
     for (int64_t p = first; p < last; ++p) {
-      add(load, map.count * p / parts.pieces, map.count * (p + 1) / parts.pieces,
-          states + p * folded);
+      FoldRange(map, operand, fold, load, map.count * p / parts.pieces,
+                map.count * (p + 1) / parts.pieces, states + p * folded);
     }
   });
   for (int64_t p = 1; p < parts.pieces; ++p) {

@@ -31,26 +31,12 @@ CREMA_HOST_DEVICE inline bool GradientReadsOutput(UnaryOperation operation) {
   }
 }
 
-// Inlined everywhere, so that a loop with a constant operation has no switch.
+// The operations from SIN to ATANH. Inlined everywhere, as are those below, so that a loop with a
+// constant operation has no switch.
 template <typename T>
-[[gnu::always_inline]] CREMA_HOST_DEVICE inline T UnaryValue(UnaryOperation operation, T alpha,
-                                                             T beta, T x) {
-  constexpr T kInfinity = std::numeric_limits<T>::infinity();
+[[gnu::always_inline]] CREMA_HOST_DEVICE inline T TrigonometricValue(UnaryOperation operation,
+                                                                     T x) {
   switch (operation) {
-    case UnaryParameter::NEGATIVE:
-      return -x;
-    case UnaryParameter::RECIPROCAL:
-      return 1 / x;
-    case UnaryParameter::SQRT:
-      return std::sqrt(x);
-    case UnaryParameter::FLOOR:
-      return std::floor(x);
-    case UnaryParameter::CEIL:
-      return std::ceil(x);
-    case UnaryParameter::ROUND:
-      return std::rint(x);
-    case UnaryParameter::SIGN:
-      return x > 0 ? T(1) : (x < 0 ? T(-1) : x);  // NaN stays NaN
     case UnaryParameter::SIN:
       return std::sin(x);
     case UnaryParameter::COS:
@@ -73,6 +59,30 @@ template <typename T>
       return std::acosh(x);
     case UnaryParameter::ATANH:
       return std::atanh(x);
+    default:
+      return 0;
+  }
+}
+
+template <typename T>
+[[gnu::always_inline]] CREMA_HOST_DEVICE inline T UnaryValue(UnaryOperation operation, T alpha,
+                                                             T beta, T x) {
+  constexpr T kInfinity = std::numeric_limits<T>::infinity();
+  switch (operation) {
+    case UnaryParameter::NEGATIVE:
+      return -x;
+    case UnaryParameter::RECIPROCAL:
+      return 1 / x;
+    case UnaryParameter::SQRT:
+      return std::sqrt(x);
+    case UnaryParameter::FLOOR:
+      return std::floor(x);
+    case UnaryParameter::CEIL:
+      return std::ceil(x);
+    case UnaryParameter::ROUND:
+      return std::rint(x);
+    case UnaryParameter::SIGN:
+      return x > 0 ? T(1) : (x < 0 ? T(-1) : x);  // NaN stays NaN
     case UnaryParameter::ERF:
       return FastErf(x);
     case UnaryParameter::SOFTPLUS:  // the exponent is never positive, so nothing overflows
@@ -97,21 +107,15 @@ template <typename T>
       return T(x == kInfinity);
     case UnaryParameter::IS_NEGATIVE_INF:
       return T(x == -kInfinity);
+    default:
+      return TrigonometricValue(operation, x);
   }
-  return 0;
 }
 
-// Returns the derivative; `v` is y if GradientReadsOutput, else x.
 template <typename T>
-[[gnu::always_inline]] CREMA_HOST_DEVICE inline T UnarySlope(UnaryOperation operation, T alpha,
-                                                             T beta, T v) {
+[[gnu::always_inline]] CREMA_HOST_DEVICE inline T TrigonometricSlope(UnaryOperation operation,
+                                                                     T v) {
   switch (operation) {
-    case UnaryParameter::NEGATIVE:
-      return -1;
-    case UnaryParameter::RECIPROCAL:
-      return -v * v;
-    case UnaryParameter::SQRT:
-      return T(0.5) / v;
     case UnaryParameter::SIN:
       return std::cos(v);
     case UnaryParameter::COS:
@@ -134,6 +138,22 @@ template <typename T>
       return 1 / std::sqrt(v * v - 1);
     case UnaryParameter::ATANH:
       return 1 / (1 - v * v);
+    default:  // steps
+      return 0;
+  }
+}
+
+// Returns the derivative; `v` is y if GradientReadsOutput, else x.
+template <typename T>
+[[gnu::always_inline]] CREMA_HOST_DEVICE inline T UnarySlope(UnaryOperation operation, T alpha,
+                                                             T beta, T v) {
+  switch (operation) {
+    case UnaryParameter::NEGATIVE:
+      return -1;
+    case UnaryParameter::RECIPROCAL:
+      return -v * v;
+    case UnaryParameter::SQRT:
+      return T(0.5) / v;
     case UnaryParameter::ERF:
       return T(2 * std::numbers::inv_sqrtpi) * FastExp(-v * v);
     case UnaryParameter::SOFTPLUS:
@@ -148,8 +168,8 @@ template <typename T>
       return T(v > alpha);
     case UnaryParameter::SHRINK:
       return T(int(v > alpha) | int(v < -alpha));
-    default:  // steps
-      return 0;
+    default:
+      return TrigonometricSlope(operation, v);
   }
 }
 

@@ -73,32 +73,11 @@ CREMA_HOST_DEVICE inline T PowerOf(T a, T b) {
   return std::pow(a, b);
 }
 
-// Inlined everywhere, so that a loop with a constant operation has no switch.
+// The operations without a gradient. Inlined everywhere, as are those below, so that a loop with a
+// constant operation has no switch.
 template <typename T>
-[[gnu::always_inline]] CREMA_HOST_DEVICE inline T BinaryValue(BinaryOperation operation, T a, T b) {
+[[gnu::always_inline]] CREMA_HOST_DEVICE inline T BinaryStep(BinaryOperation operation, T a, T b) {
   switch (operation) {
-    case BinaryParameter::ADD:
-      return a + b;
-    case BinaryParameter::SUB:
-      return a - b;
-    case BinaryParameter::MUL:
-      return a * b;
-    case BinaryParameter::DIV:
-      return a / b;
-    case BinaryParameter::POW:
-      return PowerOf(a, b);
-    case BinaryParameter::MAX:
-      return a > b || a != a ? a : b;
-    case BinaryParameter::MIN:
-      return a < b || a != a ? a : b;
-    case BinaryParameter::MOD:
-      return FlooredRemainder(a, b);
-    case BinaryParameter::FMOD:
-      return std::fmod(a, b);
-    case BinaryParameter::INTEGER_DIV:
-      return std::trunc(a / b);
-    case BinaryParameter::PRELU:
-      return a >= 0 ? a : a * b;
     case BinaryParameter::EQUAL:
       return T(a == b);
     case BinaryParameter::LESS:
@@ -125,8 +104,39 @@ template <typename T>
       return Shifted(a, ToWhole(b));
     case BinaryParameter::SHIFT_RIGHT:
       return std::floor(Shifted(a, -ToWhole(b)));
+    default:
+      return 0;
   }
-  return 0;
+}
+
+template <typename T>
+[[gnu::always_inline]] CREMA_HOST_DEVICE inline T BinaryValue(BinaryOperation operation, T a, T b) {
+  switch (operation) {
+    case BinaryParameter::ADD:
+      return a + b;
+    case BinaryParameter::SUB:
+      return a - b;
+    case BinaryParameter::MUL:
+      return a * b;
+    case BinaryParameter::DIV:
+      return a / b;
+    case BinaryParameter::POW:
+      return PowerOf(a, b);
+    case BinaryParameter::MAX:
+      return a > b || a != a ? a : b;
+    case BinaryParameter::MIN:
+      return a < b || a != a ? a : b;
+    case BinaryParameter::MOD:
+      return FlooredRemainder(a, b);
+    case BinaryParameter::FMOD:
+      return std::fmod(a, b);
+    case BinaryParameter::INTEGER_DIV:
+      return std::trunc(a / b);
+    case BinaryParameter::PRELU:
+      return a >= 0 ? a : a * b;
+    default:
+      return BinaryStep(operation, a, b);
+  }
 }
 
 // Returns the gradient of the exponent. 0 to a positive power is 0 whatever the exponent.

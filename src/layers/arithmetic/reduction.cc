@@ -252,12 +252,48 @@ class Reduction final : public Layer {
   const Operation operation_;
 };
 
-std::vector<LayerSample> Samples() {
+// Any axes, and the operations that Caffe does not have.
+std::vector<LayerSample> MoreSamples() {
   const SampleInput input{.shape = {2, 3, 4, 5}};
   SampleInput kinked = input, distinct = input, positive = input;
   kinked.has_kink = true;
   distinct.distinct = true;
   positive.low = 0.5;
+  const auto sample = [](const std::string& name, const std::string& fields, SampleInput x) {
+    return LayerSample{
+        .name = name, .prototxt = "reduction_param { " + fields + " }", .inputs = {std::move(x)}};
+  };
+  return {
+      sample("sum_first_axis", "axes: 0", input),
+      sample("mean_space_kept", "operation: MEAN axes: 2 axes: -1 keep_dims: true", input),
+      sample("asum_channels", "operation: ASUM axes: 1 keep_dims: true", kinked),
+      sample("sumsq_apart", "operation: SUMSQ axes: 1 axes: 3 coeff: 2", input),
+      sample("max", "operation: MAX axis: 1", distinct),
+      sample("max_channels", "operation: MAX axes: 1 coeff: -2", distinct),
+      sample("min_batch", "operation: MIN axes: 0 keep_dims: true", distinct),
+      sample("product", "operation: PROD axis: 2", input),
+      sample("product_channels", "operation: PROD axes: 1 coeff: 3", input),
+      sample("product_of_zeros", "operation: PROD axes: 1",
+             {.shape = {2, 3, 4}, .low = 0, .high = 2, .integer = true}),
+      sample("l2", "operation: L2 axis: 1 coeff: 2", input),
+      sample("l2_channels", "operation: L2 axes: 1 keep_dims: true", input),
+      sample("log_sum", "operation: LOG_SUM axes: -1 coeff: 2", positive),
+      sample("log_sum_exp", "operation: LOG_SUM_EXP axis: 2", input),
+      sample("log_sum_exp_channels", "operation: LOG_SUM_EXP axes: 1 axes: 2 coeff: -1", input),
+      sample("large_middle", "operation: MEAN axes: 0 axes: 2", {.shape = {5, 1100, 11}}),
+      sample("large_last", "operation: LOG_SUM_EXP axes: 1", {.shape = {20, 2003}}),
+      sample("large_first", "axes: 0", {.shape = {40, 1201}}),
+      sample("large_max", "operation: MAX axes: 1 axes: 2",
+             {.shape = {3, 40, 30}, .distinct = true}),
+      sample("empty_product", "operation: PROD axis: 1", {.shape = {2, 0}}),
+      sample("empty_max", "operation: MAX axis: 1", {.shape = {2, 0}}),
+  };
+}
+
+std::vector<LayerSample> Samples() {
+  const SampleInput input{.shape = {2, 3, 4, 5}};
+  SampleInput kinked = input;
+  kinked.has_kink = true;
   return {
       {.name = "sum", .prototxt = "", .inputs = {input}},
       {.name = "sum_coeff",
@@ -273,61 +309,6 @@ std::vector<LayerSample> Samples() {
        .prototxt = "reduction_param { operation: MEAN axis: 2 }",
        .inputs = {input}},
       {.name = "mean_all", .prototxt = "reduction_param { operation: MEAN }", .inputs = {input}},
-      {.name = "sum_first_axis", .prototxt = "reduction_param { axes: 0 }", .inputs = {input}},
-      {.name = "mean_space_kept",
-       .prototxt = "reduction_param { operation: MEAN axes: 2 axes: -1 keep_dims: true }",
-       .inputs = {input}},
-      {.name = "asum_channels",
-       .prototxt = "reduction_param { operation: ASUM axes: 1 keep_dims: true }",
-       .inputs = {kinked}},
-      {.name = "sumsq_apart",
-       .prototxt = "reduction_param { operation: SUMSQ axes: 1 axes: 3 coeff: 2 }",
-       .inputs = {input}},
-      {.name = "max",
-       .prototxt = "reduction_param { operation: MAX axis: 1 }",
-       .inputs = {distinct}},
-      {.name = "max_channels",
-       .prototxt = "reduction_param { operation: MAX axes: 1 coeff: -2 }",
-       .inputs = {distinct}},
-      {.name = "min_batch",
-       .prototxt = "reduction_param { operation: MIN axes: 0 keep_dims: true }",
-       .inputs = {distinct}},
-      {.name = "product",
-       .prototxt = "reduction_param { operation: PROD axis: 2 }",
-       .inputs = {input}},
-      {.name = "product_channels",
-       .prototxt = "reduction_param { operation: PROD axes: 1 coeff: 3 }",
-       .inputs = {input}},
-      {.name = "product_of_zeros",
-       .prototxt = "reduction_param { operation: PROD axes: 1 }",
-       .inputs = {{.shape = {2, 3, 4}, .low = 0, .high = 2, .integer = true}}},
-      {.name = "l2",
-       .prototxt = "reduction_param { operation: L2 axis: 1 coeff: 2 }",
-       .inputs = {input}},
-      {.name = "l2_channels",
-       .prototxt = "reduction_param { operation: L2 axes: 1 keep_dims: true }",
-       .inputs = {input}},
-      {.name = "log_sum",
-       .prototxt = "reduction_param { operation: LOG_SUM axes: -1 coeff: 2 }",
-       .inputs = {positive}},
-      {.name = "log_sum_exp",
-       .prototxt = "reduction_param { operation: LOG_SUM_EXP axis: 2 }",
-       .inputs = {input}},
-      {.name = "log_sum_exp_channels",
-       .prototxt = "reduction_param { operation: LOG_SUM_EXP axes: 1 axes: 2 coeff: -1 }",
-       .inputs = {input}},
-      {.name = "large_middle",
-       .prototxt = "reduction_param { operation: MEAN axes: 0 axes: 2 }",
-       .inputs = {{.shape = {5, 1100, 11}}}},
-      {.name = "large_last",
-       .prototxt = "reduction_param { operation: LOG_SUM_EXP axes: 1 }",
-       .inputs = {{.shape = {20, 2003}}}},
-      {.name = "large_first",
-       .prototxt = "reduction_param { axes: 0 }",
-       .inputs = {{.shape = {40, 1201}}}},
-      {.name = "large_max",
-       .prototxt = "reduction_param { operation: MAX axes: 1 axes: 2 }",
-       .inputs = {{.shape = {3, 40, 30}, .distinct = true}}},
       {.name = "large",
        .prototxt = "reduction_param { operation: SUMSQ }",
        .inputs = {{.shape = {3, 40007}}}},
@@ -336,12 +317,6 @@ std::vector<LayerSample> Samples() {
        .inputs = {{.shape = {4001, 11}, .has_kink = true}}},
       {.name = "empty_rows",
        .prototxt = "reduction_param { operation: MEAN axis: 1 }",
-       .inputs = {{.shape = {2, 0}}}},
-      {.name = "empty_product",
-       .prototxt = "reduction_param { operation: PROD axis: 1 }",
-       .inputs = {{.shape = {2, 0}}}},
-      {.name = "empty_max",
-       .prototxt = "reduction_param { operation: MAX axis: 1 }",
        .inputs = {{.shape = {2, 0}}}},
       {.name = "empty_batch",
        .prototxt = "reduction_param { axis: 1 }",
@@ -365,6 +340,7 @@ void RegisterReduction(Registry& registry) {
   type.param_fields = {"reduction_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Reduction>(p); };
   type.samples = Samples();
+  for (const LayerSample& sample : MoreSamples()) type.samples.push_back(sample);
   type.bad_samples = {
       {"reduction_param { axis: 2 }", {{2, 3}}, "axis 2 is outside"},
       {"reduction_param { axis: -3 }", {{2, 3}}, "axis -3 is outside"},
