@@ -45,7 +45,7 @@ class Draw {
   Dims Shape() {
     Dims dims(static_cast<size_t>(Int(0, 6)));
     for (int64_t& dim : dims) dim = Chance(4) ? 0 : Int(1, 4);
-    if (!dims.empty() && Chance(25)) {
+    if (!dims.empty() && Count(dims) <= 16 && Chance(50)) {
       dims[static_cast<size_t>(Int(0, static_cast<int64_t>(dims.size()) - 1))] = Int(60, 1500);
     }
     return dims;
@@ -246,51 +246,65 @@ TEST(TileTest, RepeatsAlongEachAxisOnRandomShapes) {
   }
 }
 
-// One fold: its value, and the slope of an element given all elements and its index.
+// One fold: its value, and the slopes of all elements, given the value.
 struct FoldFunction {
   std::string name;
   std::function<double(const Values&)> value;
-  std::function<double(const Values&, size_t)> slope;
+  std::function<Values(const Values&, double)> slopes;
 };
 
-double Sum(const Values& x, const std::function<double(double)>& term) {
-  double sum = 0;
-  for (const double v : x) sum += term(v);
-  return sum;
+Values Each(Values x, const std::function<double(double)>& function) {
+  for (double& v : x) v = function(v);
+  return x;
+}
+
+double Sum(const Values& x) { return std::accumulate(x.begin(), x.end(), 0.0); }
+
+double Product(const Values& x) {
+  return std::accumulate(x.begin(), x.end(), 1.0, std::multiplies<>());
+}
+
+// 1 for the first element with this value.
+Values First(const Values& x, double value) {
+  Values slopes(x.size());
+  slopes[static_cast<size_t>(std::ranges::find(x, value) - x.begin())] = 1;
+  return slopes;
 }
 
 std::vector<FoldFunction> Folds() {
-  const auto same = [](double v) { return v; };
   const auto square = [](double v) { return v * v; };
-  const auto power = [](double v) { return std::exp(v); };
-  const auto best = [](const Values& x, bool max) {
-    return static_cast<size_t>(
-        (max ? std::max_element(x.begin(), x.end()) : std::min_element(x.begin(), x.end())) -
-        x.begin());
-  };
-  const auto product = [](const Values& x, size_t without) {
-    double all = 1;
-    for (size_t i = 0; i < x.size(); ++i) all *= i == without ? 1 : x[i];
-    return all;
-  };
+  const auto size = [](const Values& x) { return static_cast<double>(x.size()); };
   return {
-      {"SUM", [=](const Values& x) { return Sum(x, same); },
-       [](const Values&, size_t) { return 1.0; }},
-      {"MEAN", [=](const Values& x) { return Sum(x, same) / static_cast<double>(x.size()); },
-       [](const Values& x, size_t) { return 1.0 / static_cast<double>(x.size()); }},
-      {"ASUM", [](const Values& x) { return Sum(x, [](double v) { return std::abs(v); }); },
-       [](const Values& x, size_t i) { return static_cast<double>((x[i] > 0) - (x[i] < 0)); }},
-      {"SUMSQ", [=](const Values& x) { return Sum(x, square); },
-       [](const Values& x, size_t i) { return 2 * x[i]; }},
-      {"L2", [=](const Values& x) { return std::sqrt(Sum(x, square)); },
-       [=](const Values& x, size_t i) { return x[i] == 0 ? 0 : x[i] / std::sqrt(Sum(x, square)); }},
-      {"LOG_SUM_EXP", [=](const Values& x) { return std::log(Sum(x, power)); },
-       [=](const Values& x, size_t i) { return std::exp(x[i]) / Sum(x, power); }},
-      {"PROD", [=](const Values& x) { return product(x, x.size()); }, product},
-      {"MAX", [=](const Values& x) { return x[best(x, true)]; },
-       [=](const Values& x, size_t i) { return i == best(x, true) ? 1.0 : 0.0; }},
-      {"MIN", [=](const Values& x) { return x[best(x, false)]; },
-       [=](const Values& x, size_t i) { return i == best(x, false) ? 1.0 : 0.0; }},
+      {"SUM", Sum, [](const Values& x, double) { return Values(x.size(), 1); }},
+      {"MEAN", [=](const Values& x) { return Sum(x) / size(x); },
+       [=](const Values& x, double) { return Values(x.size(), 1 / size(x)); }},
+      {"ASUM", [](const Values& x) { return Sum(Each(x, [](double v) { return std::abs(v); })); },
+       [](const Values& x, double) {
+         return Each(x, [](double v) { return v == 0 ? 0 : std::copysign(1, v); });
+       }},
+      {"SUMSQ", [=](const Values& x) { return Sum(Each(x, square)); },
+       [](const Values& x, double) { return Each(x, [](double v) { return 2 * v; }); }},
+      {"L2", [=](const Values& x) { return std::sqrt(Sum(Each(x, square))); },
+       [](const Values& x, double norm) {
+         return Each(x, [=](double v) { return v == 0 ? 0 : v / norm; });
+       }},
+      {"LOG_SUM_EXP",
+       [](const Values& x) { return std::log(Sum(Each(x, [](double v) { return std::exp(v); }))); },
+       [](const Values& x, double value) {
+         return Each(x, [=](double v) { return std::exp(v - value); });
+       }},
+      {"PROD", Product,
+       [](const Values& x, double) {
+         Values slopes;
+         for (size_t i = 0; i < x.size(); ++i) {
+           Values others = x;
+           others[i] = 1;
+           slopes.push_back(Product(others));
+         }
+         return slopes;
+       }},
+      {"MAX", [](const Values& x) { return std::ranges::max(x); }, First},
+      {"MIN", [](const Values& x) { return std::ranges::min(x); }, First},
   };
 }
 
@@ -319,10 +333,15 @@ TEST(ReductionTest, FoldsAnyAxesOfRandomShapes) {
       within.push_back(group.size());
       group.push_back(x[static_cast<size_t>(i)]);
     }
-    for (const Values& group : groups) y.push_back(3 * fold.value(group));
+    std::vector<Values> slopes;
+    for (const Values& group : groups) {
+      const double value = fold.value(group);
+      y.push_back(3 * value);
+      slopes.push_back(fold.slopes(group, value));
+    }
     for (int64_t i = 0; i < Count(shape); ++i) {
       const size_t at = PositionIn(kept, shape, i);
-      dx.push_back(3 * dy[at] * fold.slope(groups[at], within[static_cast<size_t>(i)]));
+      dx.push_back(3 * dy[at] * slopes[at][within[static_cast<size_t>(i)]]);
     }
     Expect("Reduction",
            StrCat("reduction_param { coeff: 3 operation: ", fold.name, Fields("axes", axes),
@@ -511,7 +530,7 @@ TEST(UnaryTest, ErfIsExactFromEndToEnd) {
   const Values narrow = UnaryOf("ERF", x), wide = UnaryOf("ERF", x, DType::kF64);
   for (size_t i = 0; i < x.size(); ++i) {
     EXPECT_EQ(wide[i], std::erf(x[i]));
-    EXPECT_NEAR(narrow[i], std::erf(x[i]), 3e-7 * std::abs(std::erf(x[i]))) << x[i];
+    EXPECT_NEAR(narrow[i], std::erf(x[i]), 4e-7 * std::abs(std::erf(x[i]))) << x[i];
   }
 }
 
@@ -521,7 +540,7 @@ TEST(LogSoftmaxTest, LargeDifferencesDoNotUnderflow) {
         "LogSoftmax", {.inputs = {{contiguous ? Dims{1, 3} : Dims{1, 3, 1, 1}, {1000, 0, 1000}}},
                        .output_grads = {{1, 2, 3}}});
     EXPECT_NEAR(result.outputs[0][0], -std::log(2), 1e-6);
-    EXPECT_NEAR(result.outputs[0][1], -1000, 1e-3);
+    EXPECT_NEAR(result.outputs[0][1], -1000 - std::log(2), 1e-3);
     EXPECT_EQ(result.input_grads[0], (Values{-2, 2, 0}));
   }
 }

@@ -225,7 +225,7 @@ class Binary final : public Layer {
   }
 };
 
-LayerSample Sample(std::string name, std::string fields, std::vector<SampleInput> inputs) {
+LayerSample Sample(std::string name, const std::string& fields, std::vector<SampleInput> inputs) {
   return {.name = std::move(name),
           .prototxt = fields.empty() ? "" : "binary_param { " + fields + " }",
           .inputs = std::move(inputs)};
@@ -302,10 +302,10 @@ std::vector<LayerSample> ValueSamples() {
 
 // Operations without a gradient, and steps.
 std::vector<LayerSample> StepSamples() {
-  const SampleInput digits{.shape = {2, 3, 4}, .low = 0, .high = 3, .integer = true};
-  const SampleInput digit{.shape = {3, 1}, .low = 0, .high = 3, .integer = true};
+  const SampleInput digits{.shape = {2, 5, 4}, .low = 0, .high = 3, .integer = true};
+  const SampleInput digit{.shape = {5, 1}, .low = 0, .high = 3, .integer = true};
   const SampleInput bits{.shape = {2, 3, 4}, .low = 0, .high = 1, .integer = true};
-  const SampleInput whole{.shape = {2, 3, 4}, .low = -200, .high = 200, .integer = true};
+  const SampleInput whole{.shape = {2, 5, 4}, .low = -200, .high = 200, .integer = true};
   std::vector<LayerSample> samples;
   const auto add = [&](const std::string& operation, const SampleInput& a, const SampleInput& b) {
     samples.push_back(Sample(operation, "operation: " + operation, {a, b}));

@@ -273,8 +273,6 @@ std::vector<LayerSample> MoreSamples() {
       sample("min_batch", "operation: MIN axes: 0 keep_dims: true", distinct),
       sample("product", "operation: PROD axis: 2", input),
       sample("product_channels", "operation: PROD axes: 1 coeff: 3", input),
-      sample("product_of_zeros", "operation: PROD axes: 1",
-             {.shape = {2, 3, 4}, .low = 0, .high = 2, .integer = true}),
       sample("l2", "operation: L2 axis: 1 coeff: 2", input),
       sample("l2_channels", "operation: L2 axes: 1 keep_dims: true", input),
       sample("log_sum", "operation: LOG_SUM axes: -1 coeff: 2", positive),
@@ -287,6 +285,10 @@ std::vector<LayerSample> MoreSamples() {
              {.shape = {3, 40, 30}, .distinct = true}),
       sample("empty_product", "operation: PROD axis: 1", {.shape = {2, 0}}),
       sample("empty_max", "operation: MAX axis: 1", {.shape = {2, 0}}),
+      {.name = "product_of_zeros",
+       .prototxt = "reduction_param { operation: PROD axes: 1 }",
+       .inputs = {{.shape = {2, 3, 4}, .low = 0, .high = 2, .integer = true}},
+       .gradient = false},
   };
 }
 
