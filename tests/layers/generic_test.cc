@@ -164,13 +164,14 @@ const std::map<std::string, std::set<std::string, std::less<>>>& TypesInF32() {
   static const std::map<std::string, std::set<std::string, std::less<>>> types = {
       {"grow fast, or are steep", {"Exp", "Log", "Power", "Unary"}},
       {"sum up over many",
-       {"CosineSimilarity", "LogSoftmax", "MVN", "Normalize", "Reduction", "Softmax"}},
+       {"CosineSimilarity", "CumSum", "LogSoftmax", "MVN", "Normalize", "Reduction", "Softmax"}},
       {"compare or count",
-       {"ArgMax", "BatchReindex", "Binary", "Embed", "Filter", "Gather", "Threshold"}},
+       {"ArgMax", "BatchReindex", "Binary", "Embed", "Filter", "Gather", "OneHot", "Scatter",
+        "Threshold", "TopK"}},
       {"change the type, or compute nothing", {"Cast", "Parameter", "Reorder", "Silence"}},
       {"have statistics that are not ParameterInfo::statistic when they are frozen", {"BN"}},
       {"were never measured in 16 bits",
-       {"Im2col", "Interp", "Resize", "SPP", "Tile", "UnPooling", "Upsample"}},
+       {"GridSample", "Im2col", "Interp", "Resize", "SPP", "Tile", "UnPooling", "Upsample"}},
   };
   return types;
 }

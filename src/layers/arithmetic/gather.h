@@ -3,19 +3,19 @@
 
 #include <string_view>
 
-#include "layers/arithmetic/indices.h"
+#include "layers/arithmetic/picks.h"
 
 namespace crema {
 
 class GatherLayer : public Layer {
  public:
   using Layer::Layer;
-  void Forward(const ForwardArgs& args) const final;
-  void Backward(const BackwardArgs& args) const final;
+  void Forward(const ForwardArgs& args) const override;
+  void Backward(const BackwardArgs& args) const override;
 
   GatherSize SizesOf(const Shape& x, int64_t picked) const {
     const int axis = Axis(x);
-    return {x.count(0, axis), x[axis], picked, x.count(axis + 1)};
+    return {x.count(0, axis), x[axis], picked, x.count(axis + 1), FromEnd()};
   }
 
  protected:
@@ -23,9 +23,14 @@ class GatherLayer : public Layer {
   virtual int Axis(const Shape& x) const = 0;
   // Returns a name of the entries of the axis, for error messages.
   virtual std::string_view Entries() const = 0;
+  // Returns true if negative indices count from the end.
+  virtual bool FromEnd() const { return false; }
 
  private:
   GatherSize CheckedSizes(const Shape& x, const ConstTensorView& index) const;
 };
+
+// Returns the picks of a Gather whose mode is not AXIS.
+Picks GatherPicks(const Layer& layer, const Shape& x, const Shape& index);
 
 }  // namespace crema

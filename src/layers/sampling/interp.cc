@@ -43,16 +43,20 @@ class Interp final : public ResampleLayer {
               StrCat(name, " must be above 0, but it is ", value));
   }
 
-  Sampling Plan(const Shape& input, const Shape* reference) const override {
+  ResamplePlan Plan(const Shape& input, const Shape* reference) const override {
     const InterpParameter& p = param().interp_param();
-    Sampling sampling;
-    sampling.h = Cut(input, 2);
-    sampling.w = Cut(input, 3);
-    sampling.h.out = Output(sampling.h.length, p.height(), reference, 2);
-    sampling.w.out = Output(sampling.w.length, p.width(), reference, 3);
-    sampling.align_corners = true;
-    if (p.interp_type() == "nearest") sampling.interpolation = Interpolation::kNearest;
-    return sampling;
+    CheckPlanes(input);
+    ResamplePlan plan;
+    if (p.interp_type() == "nearest") plan.sampling.interpolation = Interpolation::kNearest;
+    SampledAxis &h = plan.sampling.axes[2], &w = plan.sampling.axes[3];
+    h = Cut(input, 2);
+    w = Cut(input, 3);
+    h.out = Output(h.length, p.height(), reference, 2);
+    w.out = Output(w.length, p.width(), reference, 3);
+    for (SampledAxis* axis : {&h, &w}) axis->AlignCorners(static_cast<double>(axis->out));
+    plan.sampling.SetTaps();
+    plan.output = Shape{input[0], input[1], h.out, w.out};
+    return plan;
   }
 
   SampledAxis Cut(const Shape& input, int axis) const {

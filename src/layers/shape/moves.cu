@@ -201,7 +201,7 @@ void RegisterMovesCuda(Registry& registry) {
   registry.AddImplementation(
       "Slice", InChannelsLast(MakeImplementation<ChannelsLastMover>(), IsForChannels<SliceAxis>));
   for (const char* type : {"Concat", "Crop", "Expand", "Permute", "Reorg", "ShuffleChannel",
-                           "Silence", "Slice", "Tile", "Transpose"}) {
+                           "Silence", "Slice", "StridedSlice", "Tile", "Transpose"}) {
     registry.AddImplementation(type, MakeImplementation<GpuMover>());
   }
 }

@@ -1,6 +1,6 @@
 // Pad: adds elements around a blob, on any axes from `axis` on: a constant, the mirror image
-// without the border element, or the border element. The gradient of an element is the sum of those
-// of all its copies.
+// without the border element, the border element, or the blob again. Negative padding cuts elements
+// off first. The gradient of an element is the sum of those of all its copies. This is Pad of ONNX.
 #include "layers/shape/pad.h"
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "graph/registry.h"
+#include "layers/zero_gradient.h"
 
 namespace crema {
 namespace {
@@ -26,9 +27,11 @@ void PadRow(const PadAxes& axes, const T* x, T value, T* y) {
     const int64_t source = x == nullptr ? -1 : axes.Source(last, i);
     y[i] = source < 0 ? value : x[source];
   };
-  const int64_t inside = x == nullptr ? 0 : axes.InRow();
+  const int64_t inside = x == nullptr ? 0 : axes.kept[last];
   for (int64_t i = 0; i < before; ++i) outside(i);
-  if (inside > 0) std::memcpy(y + before, x, static_cast<size_t>(inside) * sizeof(T));
+  if (inside > 0) {
+    std::memcpy(y + before, x + axes.cut[last], static_cast<size_t>(inside) * sizeof(T));
+  }
   for (int64_t i = before + inside; i < axes.OutRow(); ++i) outside(i);
 }
 
@@ -62,12 +65,13 @@ class Pad final : public Layer {
     CheckCount(pad.pad_after_size(), "pad_after", shape, axis);
     std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
     for (int a = axis; a < shape.axes(); ++a) {
-      CheckMirror(shape, a, std::max(PadBefore(*this, a - axis), PadAfter(*this, a - axis)));
+      CheckAxis(shape, a, PadBefore(*this, a - axis), PadAfter(*this, a - axis));
       dims[static_cast<size_t>(a)] += PadBefore(*this, a - axis) + PadAfter(*this, a - axis);
     }
+    const bool batch = axis == 0 && (PadBefore(*this, 0) != 0 || PadAfter(*this, 0) != 0);
     LayerInfo info;
     info.outputs = {{Shape(std::span<const int64_t>(dims)), context.inputs[0].dtype}};
-    info.reach = ReachFromAxis(axis);
+    info.reach = batch ? Reach::kAll : Reach::kSample;
     info.moves_only = true;
     return info;
   }
@@ -75,7 +79,7 @@ class Pad final : public Layer {
   void Forward(const ForwardArgs& args) const override {
     const TensorView& y = args.outputs[0];
     if (y.count() == 0) return;
-    const PadAxes axes(*this, args.inputs[0].shape(), y.shape());
+    const PadAxes axes(*this, args.inputs[0].shape());
     const int64_t size = axes.OutRow();
     DispatchFloat(y.dtype(), [&]<typename T>(T) {
       const T* x = args.inputs[0].data<T>();
@@ -95,8 +99,9 @@ class Pad final : public Layer {
     const TensorView& dx = args.input_grads[0];
     const ConstTensorView& dy = args.output_grads[0];
     if (dx.count() == 0) return;
-    const PadAxes axes(*this, dx.shape(), dy.shape());
-    const bool has_items = axes.size > 1 && axes.in[0] == axes.out[0];
+    if (dy.count() == 0) return ZeroGradients(args.input_grads);
+    const PadAxes axes(*this, dx.shape());
+    const bool has_items = axes.size > 1 && !axes.Changes(0);
     const int64_t items = has_items ? axes.out[0] : 1;
     const int64_t rows = dy.count() / axes.OutRow() / items, size = dx.count() / items;
     DispatchFloat(dx.dtype(), [&]<typename T>(T) {
@@ -120,14 +125,21 @@ class Pad final : public Layer {
                      " axes from axis ", axis, " on; give one for all, or one each"));
   }
 
-  void CheckMirror(const Shape& shape, int axis, int64_t pad) const {
+  void CheckAxis(const Shape& shape, int axis, int64_t before, int64_t after) const {
+    const int64_t kept = shape[axis] + std::min<int64_t>(0, before) + std::min<int64_t>(0, after);
+    if (kept < 0) {
+      FailInputs(*this,
+                 StrCat("axis ", axis, " of the input of shape ", ToString(shape),
+                        " is shorter than the ", shape[axis] - kept, " elements that are cut off"));
+    }
     const PadParameter::PadMode mode = param().pad_param().mode();
-    if (mode == PadParameter::CONSTANT || pad == 0) return;
-    const int64_t most = mode == PadParameter::REFLECT ? shape[axis] - 1 : shape[axis] * pad;
-    if (pad <= most) return;
-    FailInputs(*this,
-               StrCat("axis ", axis, " of the input of shape ", ToString(shape), " has no ", pad,
-                      " elements to ", mode == PadParameter::REFLECT ? "mirror" : "repeat"));
+    const int64_t pad = std::max(before, after);
+    if (mode == PadParameter::CONSTANT || pad <= 0) return;
+    const bool mirror = mode == PadParameter::REFLECT;
+    if (mirror ? pad < kept : kept > 0) return;
+    FailInputs(*this, StrCat("axis ", axis, " of the input of shape ", ToString(shape), " has no ",
+                             pad, " elements to ", mirror ? "mirror" : "repeat",
+                             kept < shape[axis] ? " when others are cut off" : ""));
   }
 };
 
@@ -154,6 +166,15 @@ std::vector<LayerSample> Samples() {
       sample("empty_batch", "mode: REFLECT pad: 1"),
       sample("large", "mode: REFLECT pad: 20"),
       sample("empty_plane", "pad: 1 value: 2"),
+      sample("wrap", "mode: WRAP pad: 2"),
+      sample("wrap_twice", "mode: WRAP axis: 3 pad_before: 7 pad_after: 11"),
+      sample("cut", "pad_before: -1 pad_before: 2 pad_after: 0 pad_after: -3"),
+      sample("cut_and_mirror",
+             "mode: REFLECT pad_before: -1 pad_before: 2 pad_after: 2 pad_after: -2"),
+      sample("cut_and_replicate", "mode: REPLICATE axis: 3 pad_before: 2 pad_after: -2"),
+      sample("cut_and_wrap", "mode: WRAP axis: 1 pad_before: -1 pad_after: 1"),
+      sample("cut_all", "pad_before: -4 pad_after: 0"),
+      sample("batch_is_kept", "axis: 0 pad: 0 pad: 0 pad: 1 pad: 1"),
   };
   samples[8].inputs = {{.shape = {1, 2, 3, 2, 4}}};
   samples[9].inputs = {{.shape = {3}}};
@@ -170,8 +191,11 @@ void RegisterPad(Registry& registry) {
   type.name = "Pad";
   type.traits = {.fits_16_bits = true};
   type.category = "shape";
-  type.summary = "Puts elements around a blob: a constant, its mirror image or its border.";
-  type.formula = "y[i] = x[i - before] inside; outside: value, x[|i - before|] or the border's";
+  type.summary = "Puts elements around a blob: a constant, its mirror image, border or other end.";
+  type.formula =
+      "y[i] = x[i - before] inside; outside: value, x[|i - before|], the border's, or x[(i - "
+      "before) "
+      "mod n]. Negative padding cuts off, before anything is added. It is Pad of ONNX";
   type.input_docs = {"x: any shape with the axis"};
   type.output_docs = {"y: the shape of x, longer by both paddings in each axis from `axis` on"};
   type.origin = "Crema";
@@ -189,6 +213,10 @@ void RegisterPad(Registry& registry) {
       bad("axis: 1 pad_before: 1 pad_before: 1", "2 entries of pad_before for the 3 axes"),
       bad("mode: REFLECT pad: 3 pad: 0", "has no 3 elements to mirror"),
       bad("mode: REPLICATE pad: 1", "to repeat"),
+      bad("mode: WRAP pad: 1", "to repeat"),
+      bad("axis: 1 pad: -2 pad: 0 pad: 0", "shorter than the 4 elements"),
+      bad("axis: 2 mode: REFLECT pad_before: -1 pad_before: 0 pad_after: 2 pad_after: 0",
+          "no 2 elements to mirror when others are cut off"),
   };
   registry.Add(std::move(type));
 }

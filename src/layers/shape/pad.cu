@@ -9,7 +9,7 @@ namespace {
 struct GpuPad {
   template <typename T>
   static void Forward(const Layer& layer, const GpuForward<T>& args) {
-    const PadAxes axes(layer, args.inputs[0].shape(), args.outputs[0].shape());
+    const PadAxes axes(layer, args.inputs[0].shape());
     const float constant = layer.param().pad_param().value();
     const T* x = args.x();
     T* y = args.y();
@@ -22,7 +22,7 @@ struct GpuPad {
 
   template <typename T>
   static void Backward(const Layer& layer, const GpuBackward<T>& args) {
-    const PadAxes axes(layer, args.input_grads[0].shape(), args.output_grads[0].shape());
+    const PadAxes axes(layer, args.input_grads[0].shape());
     const T* dy = args.dy();
     T* dx = args.dx();
     ForElements(args.queue, "PadGradient", args.input_grads[0].count(),
