@@ -194,6 +194,7 @@ const std::set<std::string, std::less<>>& OnSamplesOnly() {
                                                         "MVN",
                                                         "MultiBoxLoss",
                                                         "MultinomialLogisticLoss",
+                                                        "NonMaxSuppression",
                                                         "Normalize",
                                                         "OneHot",
                                                         "PSROIPooling",
