@@ -174,6 +174,7 @@ const std::set<std::string, std::less<>>& OnSamplesOnly() {
                                                         "CumSum",
                                                         "DetectionEvaluate",
                                                         "DetectionOutput",
+                                                        "Einsum",
                                                         "Embed",
                                                         "EuclideanLoss",
                                                         "Expand",
