@@ -3,13 +3,23 @@
 import typing
 
 from . import _core, layers
-from ._core import Blob, Model, Net, Solver, layer_types, load_plugin, set_log_level
+from ._core import (
+    Blob,
+    Model,
+    Net,
+    Solver,
+    layer_types,
+    load_plugin,
+    load_state_dict,
+    set_log_level,
+)
 from ._errors import Error
 from ._layer import check_layer, layer
 from ._look import Report, Summary, check, report, summary
 from ._plot import plot
 from ._results import ClassShare, Curve, Detection, Prediction, Segmentation
 from ._spec import NetSpec, Top
+from ._torch import from_torch, save_safetensors
 
 if typing.TYPE_CHECKING:
     from . import data as data
@@ -37,12 +47,15 @@ __all__ = [
     "check_layer",
     "data",
     "dnn",
+    "from_torch",
     "layer",
     "layer_types",
     "layers",
     "load_plugin",
+    "load_state_dict",
     "plot",
     "report",
+    "save_safetensors",
     "set_log_level",
     "summary",
 ]

@@ -108,5 +108,6 @@ void BindModel(nb::module_& module);
 void BindNet(nb::module_& module);
 void BindSchema(nb::module_& module);
 void BindSolver(nb::module_& module);
+void BindStateDict(nb::module_& module);
 
 }  // namespace crema::python

@@ -20,6 +20,7 @@
 #include "inference/model_parts.h"
 #include "log.h"
 #include "look.h"
+#include "state_dict.h"
 
 namespace crema::python {
 namespace {
@@ -278,6 +279,13 @@ void BindModel(nb::module_& module) {
       .def(
           "to_text", [](const ModelPtr& self) { return PrintText(self->model->parts().net.net); },
           "Returns the net as prototxt.")
+      .def(
+          "to_torch_state_dict",
+          [](const ModelPtr& self) {
+            return TorchEntriesOf(*self->model->parts().plan, *self->model->weights());
+          },
+          nb::sig("def to_torch_state_dict(self) -> dict[str, typing.Any]"),
+          "Returns the parameters as crema.Net.to_torch_state_dict does.")
       .def("__repr__", &ReprOf)
       .def("_repr_html_", [](const ModelPtr& self) {
         const Model& of = *self->model;

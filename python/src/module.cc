@@ -16,6 +16,7 @@ NB_MODULE(_core, module) {
   BindSolver(module);
   BindModel(module);
   BindSchema(module);
+  BindStateDict(module);
   BindLook(module);
   BindCheckLayer(module);
   crema::SetPythonLayerMaker(&MakeUserLayer);

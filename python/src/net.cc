@@ -19,6 +19,7 @@
 #include "plan/plan.h"
 #include "plan/summary.h"
 #include "solvers/run_memory.h"
+#include "state_dict.h"
 
 namespace crema::python {
 namespace {
@@ -434,6 +435,19 @@ void BindNet(nb::module_& module) {
            })
       .def("load", &LoadWeights, nb::arg("paths"))
       .def("save", &Save, nb::arg("path"), nb::arg("hdf5") = false)
+      .def(
+          "to_torch_state_dict",
+          [](const NetPtr& net) {
+            const Guard::Lock lock(*net->guard);
+            return TorchEntriesOf(net->net->plan(), net->net->session().weights());
+          },
+          nb::sig("def to_torch_state_dict(self) -> dict[str, typing.Any]"),
+          "Returns the parameters as an equivalent module of PyTorch names them: "
+          "\"conv1.weight\",\n"
+          "\"bn1.running_mean\". BatchNorm and the Scale after it are one module. Tensors are "
+          "new,\n"
+          "and NumPy arrays where PyTorch is not installed. Raises crema.Error, naming all layers\n"
+          "without such a module.")
       .def("set_arrays", &SetArrays, nb::arg("layer"), nb::arg("data"), nb::arg("labels"))
       .def("share_with", &ShareWith)
       .def("__repr__", &ReprOf)

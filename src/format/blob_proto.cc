@@ -1,11 +1,11 @@
 #include "format/blob_proto.h"
 
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstring>
 
 #include "core/error.h"
+#include "core/half.h"
 #include "core/strings.h"
 #include "crema.pb.h"
 
@@ -33,18 +33,6 @@ int64_t RawCount(const RawArray& raw) {
   const size_t size = RawSize(raw);
   if (size == 0 || raw.bytes.size() % size != 0) return 0;
   return static_cast<int64_t>(raw.bytes.size() / size);
-}
-
-float HalfToFloat(uint16_t half) {
-  const uint32_t sign = uint32_t{half & 0x8000u} << 16;
-  const uint32_t exponent = half >> 10 & 0x1F;
-  const uint32_t fraction = half & 0x3FF;
-  if (exponent == 0) {  // zero or subnormal
-    const float value = static_cast<float>(fraction) * 0x1p-24f;
-    return sign != 0 ? -value : value;
-  }
-  const uint32_t widened = exponent == 0x1F ? 0xFF : exponent + 127 - 15;
-  return std::bit_cast<float>(sign | widened << 23 | fraction << 13);
 }
 
 template <typename Stored, typename T, typename Convert>

@@ -87,7 +87,8 @@ std::string DescribeWrongContent(Content content, std::string_view expected) {
     case Content::kNumpy:
       return StrCat("is a NumPy array, not ", expected, ": give a file of Caffe");
     case Content::kPyTorch:
-      return StrCat("is a PyTorch file, not ", expected, ": convert it to a caffemodel first");
+      return StrCat("is a PyTorch file, not ", expected,
+                    ": fill a net from it with 'crema import --weights=FILE --onto=NET'");
     case Content::kText:
       return StrCat("is a text file, not ", expected);
     case Content::kBinary:

@@ -31,6 +31,7 @@ const std::map<std::string, Target>& Targets() {
       {"windows", TryWindows},
       {"hdf5rows", TryHdf5Rows},
       {"modelfile", TryModelFile},
+      {"statedict", TryStateDict},
   };
   return targets;
 }
@@ -69,7 +70,7 @@ TEST_P(Broken, EndsInAnErrorOrNothing) {
 INSTANTIATE_TEST_SUITE_P(Corpus, Broken,
                          testing::Values("prototxt", "solver", "caffemodel", "solverstate", "hdf5",
                                          "datum", "image", "annotated", "tar", "lmdb", "list",
-                                         "windows", "hdf5rows", "modelfile"),
+                                         "windows", "hdf5rows", "modelfile", "statedict"),
                          [](const auto& param) { return param.param; });
 
 // Findings of fuzzing that were fixed: <target>-<problem>.

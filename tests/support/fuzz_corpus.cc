@@ -372,6 +372,7 @@ std::vector<CorpusFile> WholeFiles() {
 #endif
   AddWholeData(&files);
   AddWholeModelFile(&files);
+  AddWholeStateDicts(&files);
   return files;
 }
 

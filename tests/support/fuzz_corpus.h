@@ -18,6 +18,8 @@ struct CorpusFile {
 void AddWholeData(std::vector<CorpusFile>* files);
 // A file of `deploy export`.
 void AddWholeModelFile(std::vector<CorpusFile>* files);
+// State dicts of PyTorch, in each format.
+void AddWholeStateDicts(std::vector<CorpusFile>* files);
 
 // Whole files, accepted by their targets.
 std::vector<CorpusFile> WholeFiles();

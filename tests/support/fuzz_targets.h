@@ -48,4 +48,8 @@ std::string TryHdf5Rows(std::string_view bytes);
 // where it is accepted and its net is small. The error is that of the first.
 std::string TryModelFile(std::string_view bytes);
 
+// A state dict, .safetensors, .pth or .pt: opened, matched with a small net, and its small tensors
+// read. A pickle alone, after a byte 0xFF.
+std::string TryStateDict(std::string_view bytes);
+
 }  // namespace crema::test

@@ -1,0 +1,117 @@
+"""To and from PyTorch: modules, state dicts, safetensors."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import os
+import tempfile
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from . import _core
+from ._errors import Error
+
+if TYPE_CHECKING:
+    from ._core import Model, Net
+
+
+def _torch(needed_by: str) -> Any:
+    try:
+        return importlib.import_module("torch")
+    except ImportError as error:
+        raise Error(
+            f"{needed_by} needs PyTorch, which cannot be imported ({error}): pip install torch",
+            "unsupported",
+        ) from error
+
+
+def as_tensors(arrays: dict[str, Any]) -> dict[str, Any]:
+    """Returns the arrays as tensors of PyTorch, over the same memory, if it is installed."""
+    try:
+        torch = importlib.import_module("torch")
+    except ImportError:
+        return arrays
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+
+def save_safetensors(
+    tensors: Net | Model | Mapping[str, Any], path: str | os.PathLike[str]
+) -> None:
+    """Writes a .safetensors file, of float32.
+
+    `tensors` is a net or a model, whose parameters get the names of to_torch_state_dict, or a
+    mapping from names to arrays, or to tensors of any library. Raises crema.Error.
+    """
+    import numpy
+
+    if isinstance(tensors, (_core.Net, _core.Model)):
+        tensors = tensors.to_torch_state_dict()
+    arrays = []
+    for name, value in tensors.items():
+        if not isinstance(name, str):
+            raise TypeError(f"names of tensors are strings, not {name!r}")
+        if hasattr(value, "detach"):  # of PyTorch, perhaps on a GPU, with a gradient, or bfloat16
+            value = value.detach().to("cpu").float().numpy()
+        array = numpy.asarray(value, dtype=numpy.float32)
+        arrays.append((name, numpy.ascontiguousarray(array).reshape(array.shape)))
+    _core.write_safetensors(arrays, path)
+
+
+def _import_onnx(path: str) -> Model:
+    """Opens a file of ONNX as a model."""
+    read: Any = getattr(_core.Model, "from_onnx", None)
+    if read is None:
+        raise Error("this build of Crema does not read ONNX files", "unsupported")
+    model: Model = read(path)
+    return model
+
+
+def _as_arguments(torch: Any, example: Any) -> tuple[Any, ...]:
+    inputs = example if isinstance(example, tuple) else (example,)
+    return tuple(x if isinstance(x, torch.Tensor) else torch.as_tensor(x) for x in inputs)
+
+
+def _export(torch: Any, module: Any, inputs: tuple[Any, ...], path: str) -> None:
+    options: dict[str, Any] = {"opset_version": 17}
+    if "dynamo" in inspect.signature(torch.onnx.export).parameters:
+        options = {"opset_version": 18, "dynamo": True}
+        for needed in ("onnx", "onnxscript"):
+            if importlib.util.find_spec(needed) is None:
+                raise Error(
+                    f"the exporter of PyTorch needs the package {needed}: "
+                    "pip install onnx onnxscript",
+                    "unsupported",
+                )
+    try:
+        with torch.no_grad():
+            torch.onnx.export(module, inputs, path, **options)
+    except Exception as error:
+        raise Error(
+            f"PyTorch cannot export the module to ONNX: {type(error).__name__}: {error}",
+            "unsupported",
+        ) from error
+
+
+def from_torch(module: Any, example: Any) -> Model:
+    """Makes a model of a module of PyTorch, by its exporter to ONNX.
+
+    `example` is an input, or a tuple of them, of the shapes that the model is to have. The module
+    is exported in eval mode and keeps its own. Needs PyTorch; raises crema.Error where it is
+    missing, cannot export the module, or makes operators that Crema does not have.
+    """
+    torch = _torch("crema.from_torch")
+    if not isinstance(module, torch.nn.Module):
+        raise TypeError(f"from_torch takes a torch.nn.Module, not {type(module).__name__}")
+    inputs = _as_arguments(torch, example)
+    modes = [(part, part.training) for part in module.modules()]
+    with tempfile.TemporaryDirectory(prefix="crema-") as folder:
+        path = os.path.join(folder, "module.onnx")
+        try:
+            module.eval()
+            _export(torch, module, inputs, path)
+        finally:
+            for part, training in modes:
+                part.training = training
+        return _import_onnx(path)

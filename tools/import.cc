@@ -1,0 +1,32 @@
+// import: makes nets and weights of Crema from the files of other programs.
+#include <gflags/gflags.h>
+
+#include "common/tool.h"
+#include "core/error.h"
+#include "import/weights.h"
+
+DEFINE_string(o, "", "the file to write");
+
+namespace crema::tools {
+namespace {
+
+constexpr const char* kUsage =
+    "import --weights=m.safetensors|m.pth --onto=deploy.prototxt -o weights.caffemodel\n"
+    "  [--map=FILE] [--print_map] [--key=NAME]: fills the parameters of a net from a state dict "
+    "of\n"
+    "  PyTorch and shows which entry went where. Nothing in a .pth is executed (docs/weights.md).";
+
+int Run(const std::vector<std::string>& arguments) {
+  if (WantsWeights()) {
+    RefusePositional(arguments);
+    return ImportWeights(FLAGS_o);
+  }
+  Fail(ErrorCode::kInvalidArgument, "name the file: import --weights=FILE --onto=NET -o OUT");
+}
+
+}  // namespace
+}  // namespace crema::tools
+
+int main(int argc, char** argv) {
+  return crema::tools::RunTool(argc, argv, crema::tools::kUsage, crema::tools::Run);
+}
