@@ -77,7 +77,7 @@ std::vector<StateMapLine> ParseStateMap(const std::string& text, const std::stri
       lines.push_back(std::move(line));
     } else {
       problems.push_back({ErrorCode::kInvalidArgument,
-                          {.file = file, .line = number},
+                          {.file = file, .line = number, .column = 1},
                           "is no line 'entry = layer parameter' or 'entry = -'"});
     }
   }

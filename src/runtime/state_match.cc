@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "runtime/state_guess.h"
 #include "runtime/state_modules.h"
 #include "runtime/torch_graph.h"
 
@@ -50,8 +51,7 @@ class Matcher {
     for (const StateMapLine& line : map) ApplyLine(line);
     CompleteMapped();
     MatchNames();
-    if (!MatchSequence()) MatchFollowing();
-    MatchOnlyFits();
+    MatchGuesses();
     Finish();
     result_.names = std::move(grouped_.names);
     result_.prefix = std::move(grouped_.prefix);
@@ -65,7 +65,7 @@ class Matcher {
 
   void Wrong(const StateMapLine& line, const std::string& text) {
     result_.problems.push_back(
-        {ErrorCode::kInvalidArgument, {.file = map_file_, .line = line.line}, text});
+        {ErrorCode::kInvalidArgument, {.file = map_file_, .line = line.line, .column = 1}, text});
   }
 
   void ApplyLine(const StateMapLine& line) {
@@ -228,20 +228,6 @@ class Matcher {
     }
   }
 
-  Modules FreeModules() const {
-    Modules free;
-    for (size_t m = 0; m < grouped_.modules.size(); ++m) {
-      if (FreeEntries(m) > 0 && !TargetsOf(m).empty()) free.push_back(m);
-    }
-    return free;
-  }
-  Modules OpenTargets() const {
-    Modules open;
-    for (size_t t = 0; t < result_.modules.size(); ++t) {
-      if (IsOpen(t)) open.push_back(t);
-    }
-    return open;
-  }
   Modules TargetsOf(size_t module) const {
     Modules targets;
     for (size_t t = 0; t < result_.modules.size(); ++t) {
@@ -277,57 +263,30 @@ class Matcher {
     }
   }
 
-  bool MatchSequence() {
-    const Modules modules = FreeModules();
-    const Modules targets = OpenTargets();
-    if (modules.size() != targets.size()) return false;
-    for (size_t i = 0; i < modules.size(); ++i) {
-      if (!Fits(modules[i], targets[i])) return false;
-    }
-    for (size_t i = 0; i < modules.size(); ++i) Assign(modules[i], targets[i], "order and shape");
-    return true;
-  }
-
-  // Takes modules in file order, and for each a layer whose layers before it have theirs.
-  void MatchFollowing() {
-    std::vector<bool> done(result_.modules.size(), true);
-    for (const size_t t : OpenTargets()) done[t] = ModulesFor(t).empty();
-    int last = -1;
-    for (const size_t module : FreeModules()) {
-      Modules ready = TargetsOf(module);
-      std::erase_if(ready, [&](size_t t) {
-        return !std::ranges::all_of(graph_.before(t), [&](int b) { return done[b]; });
-      });
-      const int target = NextOf(ready, last, done);
-      if (target < 0) continue;
-      Assign(module, static_cast<size_t>(target), "order and shape");
-      done[static_cast<size_t>(target)] = true;
-      last = target;
-    }
-  }
-
-  // Returns the only one, else the only one that follows `last` directly, else the first of the net
-  // without an entry; -1: there is none of these.
-  int NextOf(const Modules& ready, int last, const std::vector<bool>& done) const {
-    if (ready.empty()) return -1;
-    if (ready.size() == 1) return static_cast<int>(ready[0]);
-    Modules following = ready;
-    std::erase_if(following, [&](size_t t) { return !graph_.before(t).contains(last); });
-    if (following.size() == 1) return static_cast<int>(following[0]);
-    const auto first = static_cast<size_t>(std::ranges::find(done, false) - done.begin());
-    return ready[0] == first ? static_cast<int>(first) : -1;
-  }
-
-  void MatchOnlyFits() {
-    for (bool found = true; found;) {
-      found = false;
-      for (const size_t target : OpenTargets()) {
-        const Modules modules = ModulesFor(target);
-        if (modules.size() != 1 || TargetsOf(modules[0]).size() != 1) continue;
-        Assign(modules[0], target, "only one that fits");
-        found = true;
+  // Returns the name of a module that has entries in the target; empty: there is none.
+  std::string ModuleIn(size_t target) const {
+    for (const TorchParameter& p : result_.modules[target].parameters) {
+      for (const StateMatch& match : by_slot_[static_cast<size_t>(p.slot)]) {
+        const size_t module = match.entry < 0 ? grouped_.modules.size() : ModuleOf(match.entry);
+        if (module < grouped_.modules.size()) return grouped_.modules[module].name;
       }
     }
+    return "";
+  }
+
+  void MatchGuesses() {
+    GuessInput input;
+    input.by_name = grouped_.sorted;
+    for (size_t m = 0; m < grouped_.modules.size(); ++m) {
+      input.names.push_back(grouped_.modules[m].name);
+      input.targets.push_back(FreeEntries(m) > 0 ? TargetsOf(m) : Modules());
+    }
+    for (size_t t = 0; t < result_.modules.size(); ++t) {
+      input.before.push_back(graph_.before(t));
+      input.done.push_back(!IsOpen(t));
+      input.taken.push_back(ModuleIn(t));
+    }
+    for (const Guess& guess : GuessModules(input)) Assign(guess.module, guess.target, guess.how);
   }
 
   // --- The result ---

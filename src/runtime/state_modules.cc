@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 
 #include "core/strings.h"
 
@@ -71,6 +72,42 @@ Parts SplitName(const std::string& name) {
   return {name, ""};
 }
 
+// The names of each element type are in order.
+bool IsSorted(const std::vector<StateEntry>& entries) {
+  std::map<ElementType, std::string_view> last;
+  return std::ranges::all_of(entries, [&](const StateEntry& entry) {
+    std::string_view& before = last[entry.type];
+    const bool after = before <= entry.name;
+    before = entry.name;
+    return after;
+  });
+}
+
+// Compares numbers in names by their values.
+bool ComesBefore(std::string_view a, std::string_view b) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto take_number = [&](std::string_view* text) {
+    const auto end = std::ranges::find_if_not(*text, is_digit);
+    std::string_view number = text->substr(0, static_cast<size_t>(end - text->begin()));
+    text->remove_prefix(number.size());
+    number.remove_prefix(std::min(number.find_first_not_of('0'), number.size()));
+    return number;
+  };
+  while (!a.empty() && !b.empty()) {
+    if (is_digit(a[0]) && is_digit(b[0])) {
+      const std::string_view x = take_number(&a);
+      const std::string_view y = take_number(&b);
+      if (x.size() != y.size()) return x.size() < y.size();
+      if (x != y) return x < y;
+    } else {
+      if (a[0] != b[0]) return a[0] < b[0];
+      a.remove_prefix(1);
+      b.remove_prefix(1);
+    }
+  }
+  return a.size() < b.size();
+}
+
 }  // namespace
 
 StateModules GroupEntries(const std::vector<StateEntry>& entries) {
@@ -85,6 +122,8 @@ StateModules GroupEntries(const std::vector<StateEntry>& entries) {
     if (added) grouped.modules.push_back({split.module, {}});
     grouped.modules[at->second].entries.emplace(split.entry, static_cast<int>(i));
   }
+  grouped.sorted = IsSorted(entries);
+  if (grouped.sorted) std::ranges::stable_sort(grouped.modules, ComesBefore, &StateModule::name);
   return grouped;
 }
 

@@ -16,9 +16,12 @@ struct StateModule {
 
 // Whole numbers, such as num_batches_tracked, are in no module.
 struct StateModules {
-  std::vector<StateModule> modules;  // in file order
-  std::vector<std::string> names;    // of the entries, without `prefix`
-  std::string prefix;                // "module." and the like, which all entries have
+  // In file order. If the file has its entries in the order of their names, as safetensors does,
+  // sorted by words and numbers: "conv2" before "conv10".
+  std::vector<StateModule> modules;
+  bool sorted = false;
+  std::vector<std::string> names;  // of the entries, without `prefix`
+  std::string prefix;              // "module." and the like, which all entries have
 };
 
 StateModules GroupEntries(const std::vector<StateEntry>& entries);

@@ -54,17 +54,19 @@ TEST(Pickle, PlainValues) {
                                 .Text("list")
                                 .Raw("](NNe\x88\x89\x85u")
                                 .Stop();
-  ExpectDamaged(bytes, "without a value");
-  const Pickle pickle = ReadPickle(PickleWriter()
-                                           .Raw("}(")
-                                           .Text("a")
-                                           .Integer(-2)
-                                           .Text("b")
-                                           .Integer(int64_t{1} << 40)
-                                           .Raw("u")
-                                           .Stop() +
-                                       "more",
-                                   "m.pth");
+  const Pickle mixed = ReadPickle(bytes, "m.pth");
+  EXPECT_EQ(mixed.values[mixed.root].items.size(), 12U);
+  const std::string two = PickleWriter()
+                              .Raw("}(")
+                              .Text("a")
+                              .Integer(-2)
+                              .Text("b")
+                              .Integer(int64_t{1} << 40)
+                              .Raw("u")
+                              .Stop();
+  const std::string more = two + "more";
+  const Pickle pickle = ReadPickle(more, "m.pth");
+  EXPECT_EQ(pickle.size, two.size());
   const PickledValue& root = pickle.values[pickle.root];
   ASSERT_EQ(root.kind, Kind::kDict);
   ASSERT_EQ(root.items.size(), 4U);
@@ -80,12 +82,12 @@ TEST(Pickle, OfAllProtocolsThatPythonWrites) {
       "\x0c\x00\x00\x00\x00\x00"
       "\x00"
       "es.",
-      43);
+      37);
   const std::string four(
-      "\x80\x04\x95\x1d\x00\x00\x00\x00\x00\x00\x00}\x94\x8c\x01\x61\x94]\x94(K\x01K\x02N\x86\x94G@"
+      "\x80\x04\x95\x1c\x00\x00\x00\x00\x00\x00\x00}\x94\x8c\x01\x61\x94]\x94(K\x01K\x02N\x86\x94G@"
       "\x0c\x00\x00\x00\x00\x00\x00"
       "es.",
-      40);
+      39);
   for (const std::string& bytes : {two, four}) {
     const Pickle pickle = ReadPickle(bytes, "m.pth");
     EXPECT_EQ(pickle.size, bytes.size());
@@ -196,7 +198,8 @@ TEST(Pickle, StacksMemoAndMarks) {
   ExpectDamaged(with("\x87"), "empty stack");
   ExpectDamaged(with("N(s"), "empty stack");
   ExpectDamaged(with("t"), "no MARK");
-  ExpectDamaged(with("(N"), "empty stack");
+  ExpectDamaged(with("(N"), "left over");
+  ExpectDamaged(with("N("), "empty stack");
   ExpectDamaged(with("(N)"), "left over");
   ExpectDamaged(with("NN"), "left over");
   ExpectDamaged(with("h\x07"), "nothing at 7 of its memo");

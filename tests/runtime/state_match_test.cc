@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <numeric>
 
 #include "core/error.h"
@@ -175,6 +176,63 @@ TEST(StateMatch, ByTheOrderOfTheGraph) {
   }
 }
 
+// safetensors sorts entries by name: bn1 before conv1, block 10 before block 2.
+TEST(StateMatch, ByNumbersOfSortedNames) {
+  std::string text = kInput;
+  std::string bottom = "x";
+  std::map<std::string, Shape> entries;
+  std::string expected;
+  for (int block = 0; block < 12; ++block) {
+    const auto add = [&](const std::string& layer, const std::string& from, int inputs, int outputs,
+                         int kernel, const std::string& conv, const std::string& norm) {
+      const std::string name = StrCat(layer, "_", block);
+      const std::string module = StrCat("layer1.", block, ".");
+      text += Conv(name, from, outputs, kernel) + Norm(name, name);
+      entries.emplace(module + conv + ".weight", Shape{outputs, inputs, kernel, kernel});
+      for (const auto& [entry, shape] : NormEntries(module + norm, outputs)) {
+        entries.emplace(entry, shape);
+      }
+      expected += StrCat(module, conv, ".weight -> ", name, " weight\n", module, norm,
+                         ".running_mean -> bn_", name, " mean_sum\n");
+      return name;
+    };
+    const int inputs = block == 0 ? 4 : 8;
+    std::string shortcut = bottom;
+    if (block == 0) shortcut = add("s", bottom, inputs, 8, 1, "downsample.0", "downsample.1");
+    const std::string a = add("a", bottom, inputs, 4, 1, "conv1", "bn1");
+    const std::string b = add("b", a, 4, 4, 3, "conv2", "bn2");
+    const std::string c = add("c", b, 4, 8, 1, "conv3", "bn3");
+    bottom = StrCat("sum", block);
+    text += StrCat("layer { name: '", bottom, "' type: 'Eltwise' bottom: '", shortcut,
+                   "' bottom: '", c, "' top: '", bottom, "' }\n");
+  }
+  const auto plan = PlanOf(text);
+  const Fake file(std::vector<std::pair<std::string, Shape>>(entries.begin(), entries.end()));
+  const StateMatches matches = Match(*plan, file);
+  EXPECT_EQ(ProblemsOf(matches), "");
+  const std::string found = TextOf(*plan, matches);
+  for (const std::string& line : Split(expected, '\n')) {
+    EXPECT_NE(found.find(line), std::string::npos) << line;
+  }
+}
+
+// Which of k, q and v is which cannot be told from names in alphabetical order.
+TEST(StateMatch, WordsOfSortedNamesAreNoOrder) {
+  const auto plan = PlanOf(kInput + Conv("query", "x", 4) + Conv("key", "x", 4) +
+                           Conv("value", "x", 4) + Conv("out", "x", 5));
+  const Fake file({{"k_proj.weight", {4, 4, 1, 1}},
+                   {"out_proj.weight", {5, 4, 1, 1}},
+                   {"q_proj.weight", {4, 4, 1, 1}},
+                   {"v_proj.weight", {4, 4, 1, 1}}});
+  const StateMatches matches = Match(*plan, file);
+  EXPECT_EQ(TextOf(*plan, matches), "out_proj.weight -> out weight\n");
+  EXPECT_EQ(matches.problems.size(), 6U) << ProblemsOf(matches);
+  ExpectMatches(*plan, file,
+                "q_proj.weight -> query weight\nk_proj.weight -> key weight\n"
+                "v_proj.weight -> value weight\nout_proj.weight -> out weight\n",
+                "q_proj.weight = query weight\nk_proj.weight = key weight\n");
+}
+
 TEST(StateMatch, AmbiguousAndMissingOnesAreListedTogether) {
   // Two branches of one shape, in a file with more: which are meant?
   const auto plan = PlanOf(kInput + Conv("first", "x", 2) + Conv("left", "x", 3) +
@@ -252,11 +310,11 @@ TEST(StateMatch, WrongMaps) {
     EXPECT_NE(problem(map).find(part), std::string::npos) << problem(map);
   };
   expect("p.weigt = conv weight",
-         "map:1: the file has no entry 'p.weigt' (did you mean 'p.weight'");
-  expect("\np.weight = cnv weight", "map:2: the net has no layer 'cnv'");
+         "map:1:1: the file has no entry 'p.weigt' (did you mean 'p.weight'");
+  expect("\np.weight = cnv weight", "map:2:1: the net has no layer 'cnv'");
   expect("p.weight = conv bias", "has no parameter 'bias'; it has weight");
   expect("q.weight = conv weight", "'q.weight' is 5x5 in the file, but 'weight' of layer 'conv'");
-  expect("p.weight = conv weight\nzeros = conv weight", "map:2: 'weight' of layer 'conv' has an");
+  expect("p.weight = conv weight\nzeros = conv weight", "map:2:1: 'weight' of layer 'conv' has an");
   EXPECT_THROW(ParseStateMap("p.weight conv weight", "map"), Error);
   EXPECT_THROW(ParseStateMap("p.weight = conv", "map"), Error);
   EXPECT_THROW(ParseStateMap(" = conv weight", "map"), Error);

@@ -89,7 +89,7 @@ TEST_F(ImportWeights, TheMapIsPrintedEditedAndRead) {
   EXPECT_EQ(Blob("w.caffemodel", 1, 1), (std::vector<float>{0, 0}));
   ExpectRefusal({"--print_map", "-o", "x"}, "leave -o out");
   temp_.Write("map", "0.weight -> ip1 weight\n");
-  ExpectRefusal({"--map=map", "-o", "x"}, "map:1: is no line");
+  ExpectRefusal({"--map=map", "-o", "x"}, "map:1:1: is no line");
 }
 
 TEST_F(ImportWeights, SafetensorsInAndOut) {

@@ -1,0 +1,34 @@
+// Guesses which module of a state dict belongs to which layer, by shapes and order.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+namespace crema {
+
+struct GuessInput {
+  std::vector<std::string> names;            // of the modules, in order
+  std::vector<std::vector<size_t>> targets;  // by module: those that fit, ascending
+  std::vector<std::set<int>> before;         // by target: those that come directly before it
+  std::vector<bool> done;                    // by target: needs no module
+  std::vector<std::string> taken;            // by target: name of its module; empty: none yet
+  // The modules are in the order of their names, as safetensors has them, and not of the program.
+  bool by_name = false;
+};
+
+struct Guess {
+  size_t module = 0;
+  size_t target = 0;
+  const char* how = "";
+};
+
+// Returns pairs that fit: all in order, if modules and targets fit one after the other; else the
+// first module for which a target is ready, again and again, where the targets before it have
+// theirs: the only one, the one after the last pair, or, if the module comes after the last pair,
+// the first of the net; and pairs that fit nothing else. With `by_name`, numbers in names tell the
+// order and words do not: of modules with other words that fit a target, the one nearest in the
+// tree of names to those before the target gets it; if two are, it stays free.
+std::vector<Guess> GuessModules(const GuessInput& input);
+
+}  // namespace crema
