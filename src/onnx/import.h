@@ -1,0 +1,31 @@
+// Imports ONNX models: docs/onnx.md.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/shape.h"
+#include "crema.pb.h"
+
+namespace crema {
+
+struct ImportOptions {
+  // Shapes of inputs by name. Inputs that are missing have those of the file, with 1 for an unknown
+  // first dimension.
+  std::map<std::string, Shape> shapes = {};
+  std::string dialect = {};  // empty: any layer of Crema
+};
+
+struct ImportedNet {
+  NetParameter net;                // layers in order, with their parameters as blobs
+  std::vector<std::string> notes;  // remarks for the user: what was dropped or loses precision
+};
+
+// Converts the model in the file `path` to layers of Crema. Blobs have the names of the values,
+// layers those of the nodes; both are made unique. Whole numbers and booleans become floats.
+// Throws what ReadOnnxModel throws; kInvalidArgument for shapes that do not fit; kUnsupported with
+// one problem for each node that cannot be converted.
+ImportedNet ImportOnnx(const std::string& path, const ImportOptions& options);
+
+}  // namespace crema

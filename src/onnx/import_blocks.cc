@@ -1,0 +1,109 @@
+#include "onnx/import_blocks.h"
+
+#include <algorithm>
+
+namespace crema {
+
+std::vector<int64_t> DimsOf(const OnnxBlob& blob) {
+  return {blob.shape.dims().begin(), blob.shape.dims().end()};
+}
+
+OnnxBlob ReshapeBlob(NodeImport& node, const OnnxBlob& blob, const std::vector<int64_t>& dims) {
+  if (DimsOf(blob) == dims) return blob;
+  return node.Add("Reshape", {blob}, [&](LayerParameter* layer) {
+    auto* shape = layer->mutable_reshape_param()->mutable_shape();
+    bool same = true;
+    for (size_t i = 0; i < dims.size(); ++i) {
+      same = same && static_cast<int>(i) < blob.shape.axes() &&
+             blob.shape[static_cast<int>(i)] == dims[i] && blob.shape.count() > 0;
+      shape->add_dim(same ? 0 : dims[i]);
+    }
+  });
+}
+
+OnnxBlob PermuteBlob(NodeImport& node, const OnnxBlob& blob, const std::vector<int64_t>& order) {
+  if (std::ranges::is_sorted(order)) return blob;
+  return node.Add("Permute", {blob}, [&](LayerParameter* layer) {
+    for (const int64_t axis : order) {
+      layer->mutable_permute_param()->add_order(static_cast<uint32_t>(axis));
+    }
+  });
+}
+
+OnnxBlob ExpandBlob(NodeImport& node, const OnnxBlob& blob, const std::vector<int64_t>& dims) {
+  if (DimsOf(blob) == dims) return blob;
+  return node.Add("Expand", {blob}, [&](LayerParameter* layer) {
+    for (const int64_t dim : dims) layer->mutable_expand_param()->mutable_shape()->add_dim(dim);
+  });
+}
+
+OnnxBlob PadBlob(NodeImport& node, const OnnxBlob& blob, const std::vector<int64_t>& before,
+                 const std::vector<int64_t>& after, float value, PadParameter::PadMode mode) {
+  const auto is_zero = [](int64_t pad) { return pad == 0; };
+  if (std::ranges::all_of(before, is_zero) && std::ranges::all_of(after, is_zero)) return blob;
+  size_t first = 0;
+  while (before[first] == 0 && after[first] == 0) ++first;
+  return node.Add("Pad", {blob}, [&](LayerParameter* layer) {
+    PadParameter* param = layer->mutable_pad_param();
+    param->set_axis(static_cast<int>(first));
+    for (size_t i = first; i < before.size(); ++i) {
+      param->add_pad_before(static_cast<int>(before[i]));
+      param->add_pad_after(static_cast<int>(after[i]));
+    }
+    if (mode != PadParameter::CONSTANT) param->set_mode(mode);
+    if (mode == PadParameter::CONSTANT && value != 0) param->set_value(value);
+  });
+}
+
+OnnxBlob CutBlob(NodeImport& node, const OnnxBlob& blob, int axis, int64_t start, int64_t size) {
+  if (start == 0 && size == blob.shape[axis]) return blob;
+  return node.Add("StridedSlice", {blob}, [&](LayerParameter* layer) {
+    StridedSliceParameter* param = layer->mutable_strided_slice_param();
+    param->add_start(start);
+    param->add_end(start + size);
+    param->add_axes(axis);
+  });
+}
+
+OnnxBlob UnaryBlob(NodeImport& node, UnaryParameter::Operation operation, const OnnxBlob& x) {
+  return node.Add("Unary", {x}, [&](LayerParameter* layer) {
+    layer->mutable_unary_param()->set_operation(operation);
+  });
+}
+
+OnnxBlob BinaryBlob(NodeImport& node, BinaryParameter::Operation operation, const OnnxBlob& a,
+                    const OnnxBlob& b) {
+  return node.Add("Binary", {a, b}, [&](LayerParameter* layer) {
+    layer->mutable_binary_param()->set_operation(operation);
+  });
+}
+
+OnnxBlob BinaryBlob(NodeImport& node, BinaryParameter::Operation operation, const OnnxBlob& a,
+                    float value, bool value_first) {
+  return node.Add("Binary", {a}, [&](LayerParameter* layer) {
+    layer->mutable_binary_param()->set_operation(operation);
+    layer->mutable_binary_param()->set_value(value);
+    if (value_first) layer->mutable_binary_param()->set_value_first(true);
+  });
+}
+
+OnnxBlob PowerBlob(NodeImport& node, const OnnxBlob& x, float power, float scale, float shift) {
+  return node.Add("Power", {x}, [&](LayerParameter* layer) {
+    PowerParameter* param = layer->mutable_power_param();
+    if (power != 1) param->set_power(power);
+    if (scale != 1) param->set_scale(scale);
+    if (shift != 0) param->set_shift(shift);
+  });
+}
+
+OnnxBlob ReduceBlob(NodeImport& node, ReductionParameter::ReductionOp operation, const OnnxBlob& x,
+                    const std::vector<int64_t>& axes) {
+  return node.Add("Reduction", {x}, [&](LayerParameter* layer) {
+    ReductionParameter* param = layer->mutable_reduction_param();
+    param->set_operation(operation);
+    for (const int64_t axis : axes) param->add_axes(static_cast<int>(axis));
+    param->set_keep_dims(true);
+  });
+}
+
+}  // namespace crema

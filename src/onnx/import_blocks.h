@@ -1,0 +1,38 @@
+// Frequent layers that converters are made of.
+#pragma once
+
+#include <vector>
+
+#include "onnx/import_node.h"
+
+namespace crema {
+
+std::vector<int64_t> DimsOf(const OnnxBlob& blob);
+
+// Returns the blob under other dimensions, of as many elements. First dimensions that stay are
+// copied, so that other batches fit.
+OnnxBlob ReshapeBlob(NodeImport& node, const OnnxBlob& blob, const std::vector<int64_t>& dims);
+// Returns the blob with its axes in another order.
+OnnxBlob PermuteBlob(NodeImport& node, const OnnxBlob& blob, const std::vector<int64_t>& order);
+// Returns the blob broadcast to `dims`.
+OnnxBlob ExpandBlob(NodeImport& node, const OnnxBlob& blob, const std::vector<int64_t>& dims);
+// Adds (or cuts, where negative) elements on every axis.
+OnnxBlob PadBlob(NodeImport& node, const OnnxBlob& blob, const std::vector<int64_t>& before,
+                 const std::vector<int64_t>& after, float value = 0,
+                 PadParameter::PadMode mode = PadParameter::CONSTANT);
+// Returns `size` elements of an axis from `start` on.
+OnnxBlob CutBlob(NodeImport& node, const OnnxBlob& blob, int axis, int64_t start, int64_t size);
+
+OnnxBlob UnaryBlob(NodeImport& node, UnaryParameter::Operation operation, const OnnxBlob& x);
+// Broadcast as in NumPy.
+OnnxBlob BinaryBlob(NodeImport& node, BinaryParameter::Operation operation, const OnnxBlob& a,
+                    const OnnxBlob& b);
+OnnxBlob BinaryBlob(NodeImport& node, BinaryParameter::Operation operation, const OnnxBlob& a,
+                    float value, bool value_first = false);
+// (shift + scale x)^power.
+OnnxBlob PowerBlob(NodeImport& node, const OnnxBlob& x, float power, float scale, float shift);
+// Keeps the folded axes, with size 1.
+OnnxBlob ReduceBlob(NodeImport& node, ReductionParameter::ReductionOp operation, const OnnxBlob& x,
+                    const std::vector<int64_t>& axes);
+
+}  // namespace crema

@@ -1,0 +1,274 @@
+#include "onnx/import_convert.h"
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+#include "core/strings.h"
+#include "onnx/import_fold.h"
+
+namespace crema {
+namespace {
+
+// Elements that folding may produce in all.
+constexpr int64_t kMostFoldedInAll = int64_t{1} << 28;
+
+ConverterTable MakeConverters() {
+  ConverterTable table;
+  AddMathConverters(&table);
+  AddActivationConverters(&table);
+  AddMatrixConverters(&table);
+  AddConvolutionConverters(&table);
+  AddPoolingConverters(&table);
+  AddNormalizationConverters(&table);
+  AddShapeConverters(&table);
+  AddIndexConverters(&table);
+  AddReductionConverters(&table);
+  AddSamplingConverters(&table);
+  AddRecurrentConverters(&table);
+  AddAttentionConverters(&table);
+  AddQuantizationConverters(&table);
+  return table;
+}
+
+FoldTable MakeFolds() {
+  FoldTable table;
+  AddArithmeticFolds(&table);
+  AddMoveFolds(&table);
+  return table;
+}
+
+OnnxTensor ConstantOf(const NodeImport& node, const std::string& path) {
+  for (const onnx::AttributeProto& attribute : node.node().attribute()) {
+    const auto count = [](const auto& list) { return static_cast<int64_t>(list.size()); };
+    if (attribute.name() == "value") return ReadOnnxTensor(attribute.t(), path);
+    if (attribute.name() == "sparse_value") {
+      return ReadOnnxSparse(attribute.sparse_tensor(), path);
+    }
+    if (attribute.name() == "value_float") return MakeFloats({}, {attribute.f()});
+    if (attribute.name() == "value_int") return MakeInts({}, {attribute.i()});
+    if (attribute.name() == "value_floats") {
+      return MakeFloats({count(attribute.floats())},
+                        {attribute.floats().begin(), attribute.floats().end()});
+    }
+    if (attribute.name() == "value_ints") {
+      return MakeInts({count(attribute.ints())},
+                      {attribute.ints().begin(), attribute.ints().end()});
+    }
+  }
+  node.Refuse("has no value that Crema reads (strings are not supported)");
+}
+
+class Pass {
+ public:
+  Pass(const std::map<std::string, Shape>& shapes, const Registry& registry, OnnxGraph* graph)
+      : graph_(*graph), converters_(MakeConverters()), folds_(MakeFolds()) {
+    result_.state.graph = graph;
+    result_.state.registry = &registry;
+    for (const auto& [name, tensor] : graph->constants) {
+      result_.state.values[name] = {true, {"", Shape(tensor.dims), tensor.type}, &tensor};
+    }
+    for (const OnnxInput& input : graph->inputs) {
+      const std::string blob = UniqueImportName(input.name, &result_.state.blob_names);
+      result_.state.values[input.name] = {true, {blob, shapes.at(input.name), input.type}};
+    }
+  }
+
+  ConvertedGraph Run() {
+    std::deque<OnnxNode> waiting(std::make_move_iterator(graph_.nodes.begin()),
+                                 std::make_move_iterator(graph_.nodes.end()));
+    graph_.nodes.clear();
+    while (!waiting.empty()) {
+      OnnxNode node = std::move(waiting.front());
+      waiting.pop_front();
+      for (std::string& name : *node.proto.mutable_input()) name = graph_.Resolve(name);
+      std::vector<OnnxNode> branch = Branch(node);
+      if (!branch.empty() || taken_) {
+        inlined_ += branch.size();
+        if (inlined_ > static_cast<size_t>(kMostOnnxNodes)) {
+          Fail(ErrorCode::kDataLoss, "has too many nodes in branches", {.file = graph_.path});
+        }
+        waiting.insert(waiting.begin(), std::make_move_iterator(branch.begin()),
+                       std::make_move_iterator(branch.end()));
+        continue;
+      }
+      if (!Fold(node)) {
+        Convert(node);
+        graph_.nodes.push_back(std::move(node));
+      }
+    }
+    return std::move(result_);
+  }
+
+ private:
+  static bool IsOnnx(const onnx::NodeProto& node) {
+    return node.domain().empty() || node.domain() == "ai.onnx";
+  }
+
+  bool Known(const onnx::NodeProto& node) const {
+    return std::ranges::all_of(node.input(), [&](const std::string& name) {
+      if (name.empty()) return true;
+      const auto value = result_.state.values.find(name);
+      return value != result_.state.values.end() && value->second.known;
+    });
+  }
+
+  bool Constant(const onnx::NodeProto& node) const {
+    return std::ranges::all_of(node.input(), [&](const std::string& name) {
+      return name.empty() || result_.state.values.at(name).constant != nullptr;
+    });
+  }
+
+  // Returns the nodes that an If node with a constant condition stands for; sets taken_.
+  std::vector<OnnxNode> Branch(const OnnxNode& node) {
+    taken_ = false;
+    if (node.proto.op_type() != "If" || !IsOnnx(node.proto) || !Known(node.proto)) return {};
+    const NodeImport import(node, &result_.state);
+    const OnnxTensor* condition = import.Constant(0);
+    if (condition == nullptr || condition->IsFloat() || condition->count() != 1) return {};
+    const bool holds = (*condition->ints)[0] != 0;
+    const auto* branch = FindAttribute(node.proto, holds ? "then_branch" : "else_branch");
+    if (branch == nullptr || !branch->has_g()) return {};
+    const std::set<std::string> before = ConstantNames();
+    std::vector<OnnxNode> nodes = InlineBranch(node, branch->g(), &graph_);
+    taken_ = true;
+    for (const auto& [name, tensor] : graph_.constants) {
+      if (before.contains(name)) continue;
+      result_.state.values[name] = {true, {"", Shape(tensor.dims), tensor.type}, &tensor};
+    }
+    return nodes;
+  }
+
+  std::set<std::string> ConstantNames() const {
+    std::set<std::string> names;
+    for (const auto& [name, tensor] : graph_.constants) names.insert(name);
+    return names;
+  }
+
+  // Replaces a node by constants or by another name of its input. Returns false if it remains.
+  bool Fold(const OnnxNode& node) {
+    if (!IsOnnx(node.proto) || !Known(node.proto)) return false;
+    NodeImport import(node, &result_.state);
+    const std::string& op = node.proto.op_type();
+    try {
+      if (op == "Constant") {
+        import.Output(0, ConstantOf(import, graph_.path));
+        return true;
+      }
+      if (op == "Identity" && import.Has(0)) return Alias(node.proto);
+      if (op == "Dropout" && !import.Wants(1) && IsInference(import)) return Alias(node.proto);
+      if (op == "Shape") return FoldShape(&import);
+      if (op == "Size") {
+        import.Output(0, MakeInts({}, {import.ShapeOf(0).count()}));
+        return true;
+      }
+      return FoldConstants(op, &import);
+    } catch (const Error&) {
+      return false;  // the converter reports it
+    }
+  }
+
+  bool Alias(const onnx::NodeProto& node) {
+    graph_.aliases[node.output(0)] = node.input(0);
+    return true;
+  }
+
+  static bool IsInference(const NodeImport& node) {
+    const OnnxTensor* training = node.Constant(2);
+    return !node.Has(2) ||
+           (training != nullptr && !training->IsFloat() && (*training->ints)[0] == 0);
+  }
+
+  static bool FoldShape(NodeImport* node) {
+    const auto dims = node->ShapeOf(0).dims();
+    const auto count = static_cast<int64_t>(dims.size());
+    const auto place = [&](int64_t value) {
+      return std::clamp<int64_t>(value < 0 ? value + count : value, 0, count);
+    };
+    const int64_t begin = place(node->Int("start", 0));
+    const int64_t end = std::max(begin, place(node->Int("end", count)));
+    node->Output(0, MakeInts({end - begin}, {dims.begin() + begin, dims.begin() + end}));
+    return true;
+  }
+
+  bool FoldConstants(const std::string& op, NodeImport* node) {
+    const auto fold = folds_.find(op);
+    if (fold == folds_.end() || node->inputs() == 0 || !Constant(node->node())) return false;
+    std::vector<OnnxTensor> outputs = fold->second(*node);
+    if (outputs.empty()) return false;
+    for (const OnnxTensor& output : outputs) folded_ += output.count();
+    if (folded_ > kMostFoldedInAll) return false;
+    for (size_t i = 0; i < outputs.size(); ++i) node->Output(i, std::move(outputs[i]));
+    return true;
+  }
+
+  void Convert(const OnnxNode& node) {
+    for (const auto& output : node.proto.output()) {
+      if (!output.empty()) result_.state.values[output] = {};
+    }
+    NodeImport import(node, &result_.state);
+    const auto converter =
+        IsOnnx(node.proto) ? converters_.find(node.proto.op_type()) : converters_.end();
+    if (converter == converters_.end()) {
+      return Report(node, {{ErrorCode::kUnsupported, {}, WhyUnknown(node.proto)}});
+    }
+    if (!Known(node.proto)) return;  // its own inputs are reported
+    try {
+      converter->second(import);
+      import.Finish();
+    } catch (const Error& error) {
+      import.Undo();
+      for (const auto& output : node.proto.output()) {
+        if (!output.empty()) result_.state.values[output] = {};
+      }
+      Report(node, error.problems());
+    }
+  }
+
+  static std::string WhyUnknown(const onnx::NodeProto& node) {
+    if (!IsOnnx(node)) return "is of a domain that Crema does not read";
+    if (node.op_type() == "If") return "has a condition that is not constant";
+    if (node.op_type() == "Loop" || node.op_type() == "Scan") return "is control flow";
+    return "is an operator that Crema does not read";
+  }
+
+  void Report(const OnnxNode& node, const std::vector<Problem>& problems) {
+    std::string why;
+    for (const Problem& problem : problems) {
+      if (!why.empty()) why += "; ";
+      if (!problem.where.field.empty()) why += StrCat(problem.where.field, ": ");
+      why += problem.message;
+    }
+    std::vector<std::string> inputs;
+    for (const std::string& name : node.proto.input()) {
+      const auto value = result_.state.values.find(name);
+      const bool known = value != result_.state.values.end() && value->second.known;
+      inputs.push_back(name.empty() ? "none"
+                       : known      ? StrCat(OnnxTypeName(value->second.blob.type), " ",
+                                             ToString(value->second.blob.shape))
+                                    : std::string("unknown"));
+    }
+    const ErrorCode code = problems[0].code;
+    result_.problems.push_back({code == ErrorCode::kInternal ? code : ErrorCode::kUnsupported,
+                                {.file = graph_.path},
+                                StrCat(DescribeNode(node.proto), " of opset ", node.opset,
+                                       " with inputs (", Join(inputs, ", "), "): ", why)});
+  }
+
+  OnnxGraph& graph_;
+  const ConverterTable converters_;
+  const FoldTable folds_;
+  ConvertedGraph result_;
+  int64_t folded_ = 0;
+  size_t inlined_ = 0;
+  bool taken_ = false;
+};
+
+}  // namespace
+
+ConvertedGraph ConvertNodes(const std::map<std::string, Shape>& shapes, const Registry& registry,
+                            OnnxGraph* graph) {
+  return Pass(shapes, registry, graph).Run();
+}
+
+}  // namespace crema

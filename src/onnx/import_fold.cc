@@ -1,0 +1,399 @@
+#include "onnx/import_fold.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace crema {
+namespace {
+
+using onnx::TensorProto;
+using Dims = std::vector<int64_t>;
+
+int64_t CountOf(const Dims& dims) {
+  int64_t count = 1;
+  for (const int64_t dim : dims) count *= dim;
+  return count;
+}
+
+// Result of a function of whole numbers; nothing: undefined.
+using MaybeInt = std::optional<int64_t>;
+
+int64_t Wrap(uint64_t value) { return static_cast<int64_t>(value); }
+
+MaybeInt DivideInts(int64_t a, int64_t b) {
+  if (b == 0 || (b == -1 && a == std::numeric_limits<int64_t>::min())) return std::nullopt;
+  return a / b;
+}
+
+MaybeInt PowInts(int64_t a, int64_t b) {
+  if (b < 0 || b > 63) return std::nullopt;
+  uint64_t result = 1;
+  for (int64_t i = 0; i < b; ++i) result *= static_cast<uint64_t>(a);
+  return Wrap(result);
+}
+
+// One binary operator on both kinds of numbers.
+struct BinaryFold {
+  std::function<MaybeInt(int64_t, int64_t)> ints;
+  std::function<double(double, double)> floats;
+  bool compares = false;  // gives BOOL
+};
+
+double AsBool(bool value) { return value ? 1 : 0; }
+
+std::map<std::string, BinaryFold> BinaryFolds() {
+  using I = int64_t;
+  using D = double;
+  std::map<std::string, BinaryFold> folds;
+  const auto wrapping = [](auto op) {
+    return [op](I a, I b) {
+      return MaybeInt(Wrap(op(static_cast<uint64_t>(a), static_cast<uint64_t>(b))));
+    };
+  };
+  folds["Add"] = {wrapping(std::plus<uint64_t>()), std::plus<D>()};
+  folds["Sub"] = {wrapping(std::minus<uint64_t>()), std::minus<D>()};
+  folds["Mul"] = {wrapping(std::multiplies<uint64_t>()), std::multiplies<D>()};
+  folds["Div"] = {DivideInts, std::divides<D>()};
+  folds["Pow"] = {PowInts, [](D a, D b) { return std::pow(a, b); }};
+  folds["Max"] = {[](I a, I b) { return std::max(a, b); },
+                  [](D a, D b) { return std::fmax(a, b); }};
+  folds["Min"] = {[](I a, I b) { return std::min(a, b); },
+                  [](D a, D b) { return std::fmin(a, b); }};
+  const auto compare = [&](const char* name, auto op) {
+    folds[name] = {[op](I a, I b) { return MaybeInt(op(a, b) ? 1 : 0); },
+                   [op](D a, D b) { return AsBool(op(a, b)); }, true};
+  };
+  compare("Equal", [](auto a, auto b) { return a == b; });
+  compare("Less", [](auto a, auto b) { return a < b; });
+  compare("LessOrEqual", [](auto a, auto b) { return a <= b; });
+  compare("Greater", [](auto a, auto b) { return a > b; });
+  compare("GreaterOrEqual", [](auto a, auto b) { return a >= b; });
+  compare("And", [](auto a, auto b) { return a != 0 && b != 0; });
+  compare("Or", [](auto a, auto b) { return a != 0 || b != 0; });
+  compare("Xor", [](auto a, auto b) { return (a != 0) != (b != 0); });
+  return folds;
+}
+
+bool FitsBroadcast(const OnnxTensor& a, const OnnxTensor& b, const Dims& dims) {
+  const int64_t count = BoundedCount(dims);
+  return count <= kMostFoldedElements || count <= std::max(a.count(), b.count());
+}
+
+// Returns nothing if the shapes do not fit or a result is undefined.
+std::optional<OnnxTensor> FoldBinary(const BinaryFold& fold, const OnnxTensor& a,
+                                     const OnnxTensor& b) {
+  const auto dims = BroadcastDims(a.dims, b.dims);
+  if (!dims || !FitsBroadcast(a, b, *dims)) return std::nullopt;
+  const OnnxTensor x = BroadcastTensor(a, *dims);
+  const OnnxTensor y = BroadcastTensor(b, *dims);
+  const auto count = static_cast<size_t>(CountOf(*dims));
+  const int type = fold.compares ? TensorProto::BOOL : a.type;
+  if (!x.IsFloat() && !y.IsFloat()) {
+    std::vector<int64_t> values(count);
+    for (size_t i = 0; i < count; ++i) {
+      const MaybeInt value = fold.ints((*x.ints)[i], (*y.ints)[i]);
+      if (!value) return std::nullopt;
+      values[i] = *value;
+    }
+    return MakeInts(*dims, std::move(values), type);
+  }
+  const OnnxTensor p = ToFloats(x);
+  const OnnxTensor q = ToFloats(y);
+  std::vector<float> values(count);
+  for (size_t i = 0; i < count; ++i) {
+    values[i] = static_cast<float>(fold.floats((*p.floats)[i], (*q.floats)[i]));
+  }
+  OnnxTensor result = MakeFloats(*dims, std::move(values), a.IsFloat() ? a.type : b.type);
+  if (fold.compares) return CastTensor(result, TensorProto::BOOL);
+  return a.IsFloat() ? result : CastTensor(result, a.type);
+}
+
+std::vector<OnnxTensor> Wrapped(std::optional<OnnxTensor> tensor) {
+  if (!tensor) return {};
+  return {std::move(*tensor)};
+}
+
+std::vector<OnnxTensor> FoldChain(const BinaryFold& fold, const NodeImport& node) {
+  std::optional<OnnxTensor> result = *node.Constant(0);
+  for (size_t i = 1; result && i < node.inputs(); ++i) {
+    result = FoldBinary(fold, *result, *node.Constant(i));
+  }
+  return Wrapped(std::move(result));
+}
+
+void AddUnary(FoldTable* table, const char* op, double (*function)(double)) {
+  (*table)[op] = [function](const NodeImport& node) -> std::vector<OnnxTensor> {
+    const OnnxTensor& x = *node.Constant(0);
+    const OnnxTensor source = ToFloats(x);
+    std::vector<float> values(source.floats->size());
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<float>(function((*source.floats)[i]));
+    }
+    OnnxTensor result = MakeFloats(x.dims, std::move(values));
+    if (x.IsFloat()) result.type = x.type;
+    return {x.IsFloat() ? result : CastTensor(result, x.type)};
+  };
+}
+
+void AddUnaryInts(FoldTable* table, const char* op, int64_t (*ints)(int64_t),
+                  double (*floats)(double)) {
+  AddUnary(table, op, floats);
+  (*table)[op] = [ints, other = (*table)[op]](const NodeImport& node) -> std::vector<OnnxTensor> {
+    const OnnxTensor& x = *node.Constant(0);
+    if (x.IsFloat()) return other(node);
+    std::vector<int64_t> values = *x.ints;
+    for (int64_t& value : values) value = ints(value);
+    return {MakeInts(x.dims, std::move(values), x.type)};
+  };
+}
+
+std::vector<OnnxTensor> FoldMod(const NodeImport& node) {
+  const bool fmod = node.Int("fmod", 0) != 0;
+  const BinaryFold fold = {[fmod](int64_t a, int64_t b) -> MaybeInt {
+                             if (!DivideInts(a, b)) return std::nullopt;
+                             const int64_t rest = a % b;
+                             return !fmod && rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+                           },
+                           [](double a, double b) { return std::fmod(a, b); }};
+  return FoldChain(fold, node);
+}
+
+std::vector<OnnxTensor> FoldWhere(const NodeImport& node) {
+  const OnnxTensor& condition = *node.Constant(0);
+  const OnnxTensor& x = *node.Constant(1);
+  const OnnxTensor& y = *node.Constant(2);
+  const auto both = BroadcastDims(x.dims, y.dims);
+  const auto dims = both ? BroadcastDims(condition.dims, *both) : std::nullopt;
+  if (!dims || x.IsFloat() != y.IsFloat() || BoundedCount(*dims) > kMostFoldedElements) return {};
+  const OnnxTensor c = BroadcastTensor(condition, *dims);
+  const OnnxTensor a = BroadcastTensor(x, *dims);
+  const OnnxTensor b = BroadcastTensor(y, *dims);
+  if (c.IsFloat()) return {};
+  const auto choose = [&](const auto& first, const auto& second) {
+    auto values = second;
+    for (size_t i = 0; i < values.size(); ++i) {
+      if ((*c.ints)[i] != 0) values[i] = first[i];
+    }
+    return values;
+  };
+  if (x.IsFloat()) return {MakeFloats(*dims, choose(*a.floats, *b.floats), x.type)};
+  return {MakeInts(*dims, choose(*a.ints, *b.ints), x.type)};
+}
+
+// A reduction: start, step, and what becomes of the sum of `count` elements.
+struct ReduceFold {
+  double start;
+  double (*step)(double, double);
+  bool mean = false;
+};
+
+std::vector<OnnxTensor> FoldReduce(const ReduceFold& fold, const NodeImport& node) {
+  const OnnxTensor& x = *node.Constant(0);
+  const Dims given = node.IntsOf("axes", 1);
+  if (given.empty() && node.Int("noop_with_empty_axes", 0) != 0) return {x};
+  std::vector<bool> reduced(x.dims.size(), given.empty());
+  for (const int64_t axis : CanonicalAxes(node, given, x.dims.size())) {
+    reduced[static_cast<size_t>(axis)] = true;
+  }
+  Dims kept;
+  Dims dims;
+  for (size_t i = 0; i < x.dims.size(); ++i) {
+    kept.push_back(reduced[i] ? 1 : x.dims[i]);
+    if (!reduced[i] || node.Int("keepdims", 1) != 0) dims.push_back(kept.back());
+  }
+  if (x.count() == 0) return {};
+  // The place of each element in the result.
+  std::vector<int64_t> iota(static_cast<size_t>(CountOf(kept)));
+  for (size_t i = 0; i < iota.size(); ++i) iota[i] = static_cast<int64_t>(i);
+  const OnnxTensor places = BroadcastTensor(MakeInts(kept, std::move(iota)), x.dims);
+  std::vector<double> sums(static_cast<size_t>(CountOf(kept)), fold.start);
+  const OnnxTensor source = ToFloats(x);
+  for (size_t i = 0; i < static_cast<size_t>(x.count()); ++i) {
+    const double value = x.IsFloat() ? (*x.floats)[i] : static_cast<double>((*x.ints)[i]);
+    double& sum = sums[static_cast<size_t>((*places.ints)[i])];
+    sum = fold.step(sum, value);
+  }
+  const double divisor =
+      fold.mean ? static_cast<double>(x.count()) / static_cast<double>(sums.size()) : 1;
+  if (x.IsFloat()) {
+    std::vector<float> values(sums.size());
+    for (size_t i = 0; i < sums.size(); ++i) values[i] = static_cast<float>(sums[i] / divisor);
+    return {MakeFloats(dims, std::move(values), x.type)};
+  }
+  std::vector<int64_t> values(sums.size());
+  for (size_t i = 0; i < sums.size(); ++i) {
+    if (!(std::abs(sums[i]) < 0x1p53)) return {};
+    values[i] = static_cast<int64_t>(sums[i] / divisor);
+  }
+  return {MakeInts(dims, std::move(values), x.type)};
+}
+
+std::vector<OnnxTensor> FoldRange(const NodeImport& node) {
+  for (size_t i = 0; i < 3; ++i) {
+    if (node.Constant(i)->count() != 1) return {};
+  }
+  const double start = node.Floats(0, "start")[0];
+  const double limit = node.Floats(1, "limit")[0];
+  const double delta = node.Floats(2, "delta")[0];
+  const double size = std::ceil((limit - start) / delta);
+  if (!(std::abs(size) <= static_cast<double>(kMostFoldedElements))) return {};
+  const auto count = static_cast<size_t>(std::max(size, 0.0));
+  const int type = node.TypeOf(0);
+  if (!node.Constant(0)->IsFloat()) {
+    std::vector<int64_t> values(count);
+    const int64_t first = (*node.Constant(0)->ints)[0];
+    const int64_t step = (*node.Constant(2)->ints)[0];
+    if (std::abs(start) > 0x1p53 || std::abs(delta) > 0x1p31) return {};
+    for (size_t i = 0; i < count; ++i) values[i] = first + static_cast<int64_t>(i) * step;
+    return {MakeInts({static_cast<int64_t>(count)}, std::move(values), type)};
+  }
+  std::vector<float> values(count);
+  for (size_t i = 0; i < count; ++i) {
+    values[i] = static_cast<float>(start + static_cast<double>(i) * delta);
+  }
+  return {MakeFloats({static_cast<int64_t>(count)}, std::move(values), type)};
+}
+
+std::vector<OnnxTensor> FoldDequantize(const NodeImport& node) {
+  const OnnxTensor& x = *node.Constant(0);
+  const OnnxTensor& scale = *node.Constant(1);
+  if (node.Int("block_size", 0) != 0 || !scale.IsFloat() || x.IsFloat()) return {};
+  Dims along(x.dims.size(), 1);
+  if (scale.count() != 1) {
+    const Dims axis = CanonicalAxes(node, {node.Int("axis", 1)}, x.dims.size());
+    if (scale.count() != x.dims[static_cast<size_t>(axis[0])]) return {};
+    along[static_cast<size_t>(axis[0])] = scale.count();
+  }
+  const OnnxTensor factors = BroadcastTensor(ReshapeTensor(scale, along), x.dims);
+  std::vector<float> values(static_cast<size_t>(x.count()));
+  std::vector<int64_t> zeros(values.size(), 0);
+  if (node.Has(2)) {
+    if (node.Constant(2)->count() != scale.count() || node.Constant(2)->IsFloat()) return {};
+    zeros = *BroadcastTensor(ReshapeTensor(*node.Constant(2), along), x.dims).ints;
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] =
+        static_cast<float>(static_cast<double>((*x.ints)[i]) - static_cast<double>(zeros[i])) *
+        (*factors.floats)[i];
+  }
+  return {MakeFloats(x.dims, std::move(values), scale.type)};
+}
+
+std::vector<OnnxTensor> FoldClip(const NodeImport& node) {
+  OnnxTensor result = *node.Constant(0);
+  const std::map<std::string, BinaryFold> folds = BinaryFolds();
+  for (const size_t i : {size_t{1}, size_t{2}}) {
+    if (!node.Has(i)) continue;
+    auto bounded = FoldBinary(folds.at(i == 1 ? "Max" : "Min"), result, *node.Constant(i));
+    if (!bounded) return {};
+    result = std::move(*bounded);
+  }
+  if (node.HasAttribute("min") || node.HasAttribute("max")) return {};
+  return {result};
+}
+
+void AddReductions(FoldTable* table) {
+  const auto add = [&](const char* op, ReduceFold fold) {
+    (*table)[op] = [fold](const NodeImport& node) { return FoldReduce(fold, node); };
+  };
+  const auto sum = [](double a, double b) { return a + b; };
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  add("ReduceSum", {0, sum});
+  add("ReduceMean", {0, sum, true});
+  add("ReduceProd", {1, [](double a, double b) { return a * b; }});
+  add("ReduceMax", {-kInfinity, [](double a, double b) { return std::max(a, b); }});
+  add("ReduceMin", {kInfinity, [](double a, double b) { return std::min(a, b); }});
+}
+
+}  // namespace
+
+OnnxTensor ToFloats(const OnnxTensor& from) {
+  if (from.IsFloat()) return from;
+  return MakeFloats(from.dims, {from.ints->begin(), from.ints->end()});
+}
+
+namespace {
+
+int64_t Narrow(int64_t value, int type) {
+  switch (type) {
+    case TensorProto::INT8:
+      return static_cast<int8_t>(value);
+    case TensorProto::UINT8:
+      return static_cast<uint8_t>(value);
+    case TensorProto::INT16:
+      return static_cast<int16_t>(value);
+    case TensorProto::UINT16:
+      return static_cast<uint16_t>(value);
+    case TensorProto::INT32:
+      return static_cast<int32_t>(value);
+    case TensorProto::UINT32:
+      return static_cast<uint32_t>(value);
+    case TensorProto::BOOL:
+      return value != 0 ? 1 : 0;
+    default:
+      return value;
+  }
+}
+
+int64_t ToInt(float value, int type) {
+  if (type == TensorProto::BOOL) return value != 0 ? 1 : 0;
+  if (std::isnan(value)) return 0;
+  const float limited = std::clamp(value, -0x1p62F, 0x1p62F);
+  return Narrow(static_cast<int64_t>(limited), type);
+}
+
+}  // namespace
+
+OnnxTensor CastTensor(const OnnxTensor& from, int type) {
+  if (IsFloatType(type)) {
+    OnnxTensor result = ToFloats(from);
+    result.type = type;
+    return result;
+  }
+  std::vector<int64_t> values(static_cast<size_t>(from.count()));
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = from.IsFloat() ? ToInt((*from.floats)[i], type) : Narrow((*from.ints)[i], type);
+  }
+  return MakeInts(from.dims, std::move(values), type);
+}
+
+void AddArithmeticFolds(FoldTable* table) {
+  for (auto& [op, fold] : BinaryFolds()) {
+    (*table)[op] = [fold](const NodeImport& node) { return FoldChain(fold, node); };
+  }
+  (*table)["Sum"] = (*table)["Add"];
+  (*table)["Mod"] = FoldMod;
+  (*table)["Where"] = FoldWhere;
+  (*table)["Range"] = FoldRange;
+  (*table)["Clip"] = FoldClip;
+  (*table)["DequantizeLinear"] = FoldDequantize;
+  AddUnaryInts(
+      table, "Neg", [](int64_t v) { return Wrap(-static_cast<uint64_t>(v)); },
+      [](double v) { return -v; });
+  AddUnaryInts(
+      table, "Abs", [](int64_t v) { return v < 0 ? Wrap(-static_cast<uint64_t>(v)) : v; },
+      [](double v) { return std::abs(v); });
+  AddUnaryInts(
+      table, "Not", [](int64_t v) { return int64_t{v == 0}; },
+      [](double v) { return AsBool(v == 0); });
+  AddUnaryInts(
+      table, "Sign", [](int64_t v) { return int64_t{v > 0} - int64_t{v < 0}; },
+      [](double v) { return AsBool(v > 0) - AsBool(v < 0); });
+  AddUnary(table, "Floor", [](double v) { return std::floor(v); });
+  AddUnary(table, "Ceil", [](double v) { return std::ceil(v); });
+  AddUnary(table, "Round", [](double v) { return std::nearbyint(v); });
+  AddUnary(table, "Sqrt", [](double v) { return std::sqrt(v); });
+  AddUnary(table, "Reciprocal", [](double v) { return 1 / v; });
+  AddUnary(table, "Exp", [](double v) { return std::exp(v); });
+  AddUnary(table, "Log", [](double v) { return std::log(v); });
+  AddUnary(table, "Relu", [](double v) { return v > 0 ? v : 0; });
+  AddUnary(table, "Sigmoid", [](double v) { return 1 / (1 + std::exp(-v)); });
+  AddUnary(table, "Tanh", [](double v) { return std::tanh(v); });
+  AddUnary(table, "Sin", [](double v) { return std::sin(v); });
+  AddUnary(table, "Cos", [](double v) { return std::cos(v); });
+  AddReductions(table);
+}
+
+}  // namespace crema

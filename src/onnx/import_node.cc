@@ -1,0 +1,253 @@
+#include "onnx/import_node.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
+#include "core/strings.h"
+
+namespace crema {
+namespace {
+
+using onnx::AttributeProto;
+
+Shape ShapeOfDims(const std::vector<int64_t>& dims) { return Shape(dims); }
+
+}  // namespace
+
+std::string UniqueImportName(const std::string& wanted, std::set<std::string>* names) {
+  const std::string base = wanted.empty() ? "unnamed" : wanted;
+  std::string name = base;
+  for (int i = 2; !names->insert(name).second; ++i) name = StrCat(base, "_", i);
+  return name;
+}
+
+NodeImport::NodeImport(const OnnxNode& node, ImportState* state)
+    : node_(node), state_(*state), first_layer_(state->layers.size()) {}
+
+void NodeImport::Refuse(const std::string& why) const { Fail(ErrorCode::kUnsupported, why); }
+
+bool NodeImport::Has(size_t input) const {
+  return input < inputs() && !node_.proto.input(static_cast<int>(input)).empty();
+}
+
+const OnnxValue& NodeImport::ValueOf(size_t input) const {
+  if (!Has(input)) Refuse(StrCat("has no input ", input));
+  return state_.values.at(state_.graph->Resolve(node_.proto.input(static_cast<int>(input))));
+}
+
+const OnnxTensor* NodeImport::Constant(size_t input) const {
+  return Has(input) ? ValueOf(input).constant : nullptr;
+}
+
+OnnxBlob NodeImport::In(size_t input) {
+  const OnnxValue& value = ValueOf(input);
+  if (!value.blob.name.empty()) return value.blob;
+  const std::string& name = state_.graph->Resolve(node_.proto.input(static_cast<int>(input)));
+  OnnxValue& constant = state_.values.at(name);
+  ImportedLayer layer;
+  constant.blob.name = UniqueImportName(name, &state_.blob_names);
+  layer.param.set_name(UniqueImportName(constant.blob.name, &state_.layer_names));
+  layer.param.set_type("Parameter");
+  layer.param.add_top(constant.blob.name);
+  auto* shape = layer.param.mutable_parameter_param()->mutable_shape();
+  for (const int64_t dim : constant.constant->dims) shape->add_dim(dim);
+  layer.weights.push_back(*constant.constant);
+  // Before the layers of this node, which may be undone.
+  state_.layers.insert(state_.layers.begin() + static_cast<std::ptrdiff_t>(first_layer_),
+                       std::move(layer));
+  ++first_layer_;
+  return constant.blob;
+}
+
+const OnnxTensor& NodeImport::Weights(size_t input, std::string_view what) const {
+  const OnnxTensor* constant = Constant(input);
+  if (constant != nullptr) return *constant;
+  if (!Has(input)) Refuse(StrCat("has no ", what, " (input ", input, ")"));
+  Refuse(StrCat("its ", what, " (input ", input, ", '", node_.proto.input(static_cast<int>(input)),
+                "') must be constant"));
+}
+
+std::vector<int64_t> NodeImport::Ints(size_t input, std::string_view what) const {
+  const OnnxTensor& tensor = Weights(input, what);
+  if (tensor.IsFloat()) Refuse(StrCat("its ", what, " are no whole numbers"));
+  return *tensor.ints;
+}
+
+std::vector<float> NodeImport::Floats(size_t input, std::string_view what) const {
+  const OnnxTensor& tensor = Weights(input, what);
+  if (tensor.IsFloat()) return *tensor.floats;
+  return {tensor.ints->begin(), tensor.ints->end()};
+}
+
+bool NodeImport::HasAttribute(std::string_view name) const {
+  return FindAttribute(node_.proto, name) != nullptr;
+}
+
+const AttributeProto* NodeImport::Attribute(std::string_view name,
+                                            AttributeProto::AttributeType type) const {
+  const AttributeProto* attribute = FindAttribute(node_.proto, name);
+  if (attribute == nullptr) return nullptr;
+  if (attribute->type() != AttributeProto::UNDEFINED && attribute->type() != type) {
+    Refuse(StrCat("attribute ", name, " is of another type than expected"));
+  }
+  return attribute;
+}
+
+int64_t NodeImport::Int(std::string_view name, int64_t fallback) const {
+  const AttributeProto* attribute = Attribute(name, AttributeProto::INT);
+  return attribute == nullptr ? fallback : attribute->i();
+}
+
+float NodeImport::Float(std::string_view name, float fallback) const {
+  const AttributeProto* attribute = Attribute(name, AttributeProto::FLOAT);
+  return attribute == nullptr ? fallback : attribute->f();
+}
+
+std::string NodeImport::String(std::string_view name, std::string fallback) const {
+  const AttributeProto* attribute = Attribute(name, AttributeProto::STRING);
+  return attribute == nullptr ? std::move(fallback) : attribute->s();
+}
+
+std::vector<int64_t> NodeImport::IntList(std::string_view name) const {
+  const AttributeProto* attribute = Attribute(name, AttributeProto::INTS);
+  if (attribute == nullptr) return {};
+  return {attribute->ints().begin(), attribute->ints().end()};
+}
+
+std::vector<float> NodeImport::FloatList(std::string_view name) const {
+  const AttributeProto* attribute = Attribute(name, AttributeProto::FLOATS);
+  if (attribute == nullptr) return {};
+  return {attribute->floats().begin(), attribute->floats().end()};
+}
+
+std::vector<int64_t> NodeImport::IntsOf(std::string_view attribute, size_t input) const {
+  if (HasAttribute(attribute)) return IntList(attribute);
+  return Has(input) ? Ints(input, attribute) : std::vector<int64_t>{};
+}
+
+std::vector<OnnxBlob> NodeImport::AddAll(const std::string& type,
+                                         const std::vector<OnnxBlob>& bottoms, size_t tops,
+                                         const SetLayer& set, std::vector<OnnxTensor> weights) {
+  const LayerType* layer_type = state_.registry->Find(type);
+  if (layer_type == nullptr) Refuse(StrCat("needs the layer type ", type));
+  ImportedLayer layer;
+  layer.param.set_type(type);
+  std::vector<BlobSpec> inputs;
+  for (const OnnxBlob& bottom : bottoms) {
+    layer.param.add_bottom(bottom.name);
+    inputs.push_back({bottom.shape});
+  }
+  if (set) set(&layer.param);
+  const auto name = [&] {
+    for (int i = 0; i < node_.proto.output_size(); ++i) {
+      if (!node_.proto.output(i).empty()) return node_.proto.output(i);
+    }
+    return node_.proto.name();
+  }();
+  const int bottom_count = static_cast<int>(bottoms.size());
+  const int top_count = static_cast<int>(tops);
+  if (bottom_count < layer_type->inputs.min || bottom_count > layer_type->inputs.max ||
+      top_count < layer_type->outputs.min || top_count > layer_type->outputs.max) {
+    Refuse(StrCat(type, " takes another number of inputs or outputs"));
+  }
+  layer.param.set_name(name);
+  const std::unique_ptr<const Layer> made = layer_type->make(layer.param);
+  const LayerInfo info =
+      made->Infer({.phase = TEST, .inputs = inputs, .output_count = tops, .dtype = DType::kF32});
+  if (info.parameters.size() != weights.size()) {
+    Refuse(StrCat(type, " has ", info.parameters.size(), " parameters, not ", weights.size()));
+  }
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const Shape given = ShapeOfDims(weights[i].dims);
+    if (given == info.parameters[i].shape) continue;
+    Refuse(StrCat("its ", info.parameters[i].role, " is ", ToString(given), " where ", type,
+                  " takes ", ToString(info.parameters[i].shape)));
+  }
+  std::vector<OnnxBlob> blobs;
+  for (const BlobSpec& output : info.outputs) {
+    OnnxBlob blob{UniqueImportName(StrCat(name, "/", type), &state_.blob_names), output.shape,
+                  bottoms.empty() ? onnx::TensorProto::FLOAT : bottoms[0].type};
+    layer.param.add_top(blob.name);
+    blobs.push_back(std::move(blob));
+  }
+  layer.weights = std::move(weights);
+  state_.layers.push_back(std::move(layer));
+  return blobs;
+}
+
+OnnxBlob NodeImport::Add(const std::string& type, const std::vector<OnnxBlob>& bottoms,
+                         const SetLayer& set, std::vector<OnnxTensor> weights) {
+  return AddAll(type, bottoms, 1, set, std::move(weights))[0];
+}
+
+OnnxBlob NodeImport::AddConstant(const OnnxTensor& tensor) {
+  return WithType(Add("Parameter", {},
+                      [&](LayerParameter* layer) {
+                        auto* shape = layer->mutable_parameter_param()->mutable_shape();
+                        for (const int64_t dim : tensor.dims) shape->add_dim(dim);
+                      },
+                      {tensor}),
+                  tensor.type);
+}
+
+bool NodeImport::Wants(size_t output) const {
+  return output < outputs() && !node_.proto.output(static_cast<int>(output)).empty();
+}
+
+void NodeImport::Output(size_t output, const OnnxBlob& blob) {
+  if (!Wants(output)) return;
+  const std::string& name = node_.proto.output(static_cast<int>(output));
+  OnnxValue& value = state_.values[name];
+  value = {true, blob, nullptr};
+  const bool own = std::any_of(state_.layers.begin() + static_cast<std::ptrdiff_t>(first_layer_),
+                               state_.layers.end(), [&](const ImportedLayer& layer) {
+                                 return std::ranges::find(layer.param.top(), blob.name) !=
+                                        layer.param.top().end();
+                               });
+  if (!own) return;
+  const auto [place, fresh] = renamed_.emplace(blob.name, "");
+  if (fresh) place->second = UniqueImportName(name, &state_.blob_names);
+  value.blob.name = place->second;
+}
+
+void NodeImport::Output(size_t output, OnnxTensor constant) {
+  if (!Wants(output)) return;
+  const std::string& name = node_.proto.output(static_cast<int>(output));
+  OnnxTensor& stored = state_.graph->constants[name];
+  stored = std::move(constant);
+  OnnxValue& value = state_.values[name];
+  value = {true, {"", ShapeOfDims(stored.dims), stored.type}, &stored};
+}
+
+void NodeImport::Note(const std::string& text) {
+  state_.notes.push_back(StrCat(DescribeNode(node_.proto), ": ", text));
+}
+
+void NodeImport::Undo() {
+  for (size_t i = first_layer_; i < state_.layers.size(); ++i) {
+    for (const auto& top : state_.layers[i].param.top()) state_.blob_names.erase(top);
+  }
+  for (const auto& [own, final_name] : renamed_) state_.blob_names.erase(final_name);
+  state_.layers.resize(first_layer_);
+}
+
+void NodeImport::Finish() {
+  const std::string base =
+      node_.proto.name().empty() && outputs() > 0 ? node_.proto.output(0) : node_.proto.name();
+  const auto rename = [&](std::string* name) {
+    const auto found = renamed_.find(*name);
+    if (found != renamed_.end()) *name = found->second;
+  };
+  for (const auto& [own, final_name] : renamed_) state_.blob_names.erase(own);
+  for (size_t i = first_layer_; i < state_.layers.size(); ++i) {
+    LayerParameter& layer = state_.layers[i].param;
+    for (auto& bottom : *layer.mutable_bottom()) rename(&bottom);
+    for (auto& top : *layer.mutable_top()) rename(&top);
+    const bool last = i + 1 == state_.layers.size();
+    layer.set_name(
+        UniqueImportName(last ? base : StrCat(base, "/", layer.type()), &state_.layer_names));
+  }
+}
+
+}  // namespace crema

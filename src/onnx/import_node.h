@@ -1,0 +1,132 @@
+// The conversion of one ONNX node: what converters see and do.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/shape.h"
+#include "crema.pb.h"
+#include "graph/registry.h"
+#include "onnx/import_graph.h"
+#include "onnx/model_file.h"
+
+namespace crema {
+
+// A blob of the net that is being made. Whole numbers and booleans are floats in it.
+struct OnnxBlob {
+  std::string name;
+  Shape shape;
+  int type = onnx::TensorProto::FLOAT;  // of the ONNX value that it holds
+};
+
+// A value of the ONNX graph: a constant, a blob, or unknown, if its node cannot be converted.
+struct OnnxValue {
+  bool known = false;
+  OnnxBlob blob;  // without a name: a constant that no layer reads so far
+  const OnnxTensor* constant = nullptr;
+};
+
+// A layer with its parameters.
+struct ImportedLayer {
+  LayerParameter param;  // without blobs
+  std::vector<OnnxTensor> weights;
+};
+
+// State of the conversion of a graph.
+struct ImportState {
+  OnnxGraph* graph = nullptr;
+  const Registry* registry = nullptr;
+  std::map<std::string, OnnxValue> values;  // by name in the graph
+  std::vector<ImportedLayer> layers;
+  std::set<std::string> blob_names;
+  std::set<std::string> layer_names;
+  std::vector<std::string> notes;
+};
+
+// Sets the parameters of a layer.
+using SetLayer = std::function<void(LayerParameter*)>;
+
+// One node. Functions that take an input or output by its index throw kUnsupported, with the
+// reason, if the node lacks it. Thread safety: one thread.
+class NodeImport {
+ public:
+  NodeImport(const OnnxNode& node, ImportState* state);
+
+  const onnx::NodeProto& node() const { return node_.proto; }
+  int64_t opset() const { return node_.opset; }
+  [[noreturn]] void Refuse(const std::string& why) const;  // throws kUnsupported
+
+  // Inputs.
+  size_t inputs() const { return static_cast<size_t>(node_.proto.input_size()); }
+  bool Has(size_t input) const;
+  const Shape& ShapeOf(size_t input) const { return ValueOf(input).blob.shape; }
+  int TypeOf(size_t input) const { return ValueOf(input).blob.type; }
+  // Returns the values of a constant, or null.
+  const OnnxTensor* Constant(size_t input) const;
+  // Returns the blob of an input; a constant becomes a Parameter layer.
+  OnnxBlob In(size_t input);
+  // Return the elements of a constant input. Refuse the node if it is not constant.
+  const OnnxTensor& Weights(size_t input, std::string_view what) const;
+  std::vector<int64_t> Ints(size_t input, std::string_view what) const;
+  std::vector<float> Floats(size_t input, std::string_view what) const;
+
+  // Attributes. Throw kUnsupported for one of another type.
+  bool HasAttribute(std::string_view name) const;
+  int64_t Int(std::string_view name, int64_t fallback) const;
+  float Float(std::string_view name, float fallback) const;
+  std::string String(std::string_view name, std::string fallback) const;
+  std::vector<int64_t> IntList(std::string_view name) const;
+  std::vector<float> FloatList(std::string_view name) const;
+  // Returns the values of an attribute of old opsets, which later ones have as an input; else an
+  // empty list.
+  std::vector<int64_t> IntsOf(std::string_view attribute, size_t input) const;
+
+  // Adds a layer with `tops` outputs; its shapes are inferred at once. Throws what Infer throws.
+  std::vector<OnnxBlob> AddAll(const std::string& type, const std::vector<OnnxBlob>& bottoms,
+                               size_t tops, const SetLayer& set = {},
+                               std::vector<OnnxTensor> weights = {});
+  OnnxBlob Add(const std::string& type, const std::vector<OnnxBlob>& bottoms,
+               const SetLayer& set = {}, std::vector<OnnxTensor> weights = {});
+  // Adds a Parameter layer.
+  OnnxBlob AddConstant(const OnnxTensor& tensor);
+
+  // Outputs.
+  size_t outputs() const { return static_cast<size_t>(node_.proto.output_size()); }
+  bool Wants(size_t output) const;  // it has a name
+  // Sets the value of an output, of the type of the blob. Does nothing for one without a name.
+  void Output(size_t output, const OnnxBlob& blob);
+  void Output(size_t output, OnnxTensor constant);
+
+  void Note(const std::string& text);
+  // Removes the layers of this node, which failed.
+  void Undo();
+  // Gives the layers of this node their final names.
+  void Finish();
+
+ private:
+  const OnnxValue& ValueOf(size_t input) const;
+  const onnx::AttributeProto* Attribute(std::string_view name,
+                                        onnx::AttributeProto::AttributeType type) const;
+
+  const OnnxNode& node_;
+  ImportState& state_;
+  size_t first_layer_;
+  std::map<std::string, std::string> renamed_;  // own blobs that are outputs
+};
+
+// Returns a name that is not in `names`, and inserts it.
+std::string UniqueImportName(const std::string& wanted, std::set<std::string>* names);
+
+// Returns the blob, renamed for the type.
+inline OnnxBlob WithType(OnnxBlob blob, int type) {
+  blob.type = type;
+  return blob;
+}
+
+}  // namespace crema

@@ -1,0 +1,246 @@
+// LSTM, GRU and RNN.
+#include <algorithm>
+
+#include "core/strings.h"
+#include "onnx/import_blocks.h"
+#include "onnx/import_convert.h"
+#include "onnx/import_fold.h"
+
+namespace crema {
+namespace {
+
+using Dims = std::vector<int64_t>;
+
+// Sizes of a recurrent node, and its input as steps x streams x features.
+struct Sequence {
+  OnnxBlob x;
+  int64_t steps = 0;
+  int64_t streams = 0;
+  int64_t directions = 1;
+  int64_t size = 0;  // of the hidden state
+  RecurrentParameter::Direction direction = RecurrentParameter::FORWARD;
+  bool batch_first = false;
+};
+
+void RefuseSettings(const NodeImport& node, const std::vector<std::string>& activations) {
+  if (node.HasAttribute("clip")) node.Refuse("clips its gates");
+  if (node.Int("input_forget", 0) != 0) node.Refuse("couples its input and forget gates");
+  if (node.HasAttribute("activation_alpha") || node.HasAttribute("activation_beta")) {
+    node.Refuse("has parameters of activations");
+  }
+  const auto* given = FindAttribute(node.node(), "activations");
+  for (int i = 0; given != nullptr && i < given->strings_size(); ++i) {
+    const std::string& wanted = activations[static_cast<size_t>(i) % activations.size()];
+    std::string name = given->strings(i);
+    std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+    if (name != wanted) node.Refuse(StrCat("has the activation ", given->strings(i)));
+  }
+}
+
+Sequence ReadSequence(NodeImport& node) {
+  Sequence sequence;
+  OnnxBlob x = node.In(0);
+  if (x.shape.axes() != 3) node.Refuse("takes three axes");
+  sequence.batch_first = node.Int("layout", 0) != 0;
+  if (sequence.batch_first) x = PermuteBlob(node, x, {1, 0, 2});
+  sequence.x = x;
+  sequence.steps = x.shape[0];
+  sequence.streams = x.shape[1];
+  const std::string direction = node.String("direction", "forward");
+  if (direction == "reverse") sequence.direction = RecurrentParameter::REVERSE;
+  if (direction == "bidirectional") {
+    sequence.direction = RecurrentParameter::BIDIRECTIONAL;
+    sequence.directions = 2;
+  }
+  const Shape& recurrent = node.ShapeOf(2);
+  if (recurrent.axes() != 3 || recurrent[0] != sequence.directions) {
+    node.Refuse("has weights of another number of directions");
+  }
+  sequence.size = recurrent[2];
+  if (node.Has(4)) {
+    const Dims lengths = node.Ints(4, "sequence_lens");
+    const bool full =
+        std::ranges::all_of(lengths, [&](int64_t length) { return length == sequence.steps; });
+    if (!full) node.Refuse("has sequences of different lengths");
+  }
+  return sequence;
+}
+
+// Rows of one direction of a tensor of directions x rows (x columns), in blocks of `size` rows, in
+// another order.
+OnnxTensor Blocks(const OnnxTensor& from, int64_t direction, int64_t size, const Dims& order) {
+  const int64_t columns = from.dims.size() == 3 ? from.dims[2] : 1;
+  const int64_t rows = from.dims[1];
+  std::vector<float> values;
+  for (const int64_t block : order) {
+    if ((block + 1) * size > rows) return MakeFloats({0}, {});
+    const auto start = from.floats->begin() +
+                       static_cast<std::ptrdiff_t>((direction * rows + block * size) * columns);
+    values.insert(values.end(), start, start + static_cast<std::ptrdiff_t>(size * columns));
+  }
+  const auto count = static_cast<int64_t>(order.size()) * size;
+  Dims dims = {count};
+  if (from.dims.size() == 3) dims.push_back(columns);
+  return MakeFloats(dims, std::move(values));
+}
+
+OnnxTensor AddTensors(const OnnxTensor& a, const OnnxTensor& b) {
+  std::vector<float> values = *a.floats;
+  for (size_t i = 0; i < values.size(); ++i) values[i] += (*b.floats)[i];
+  return MakeFloats(a.dims, std::move(values));
+}
+
+OnnxTensor Filled(const Dims& dims, float value) {
+  return BroadcastTensor(MakeFloats(Dims(dims.size(), 1), {value}), dims);
+}
+
+// Weights of all gates: input, recurrent, and the biases of both.
+struct Gates {
+  OnnxTensor input, recurrent, input_bias, recurrent_bias;
+};
+
+Gates ReadGates(const NodeImport& node, const Sequence& sequence, int64_t direction,
+                const Dims& order) {
+  const OnnxTensor input = ToFloats(node.Weights(1, "weights"));
+  const OnnxTensor recurrent = ToFloats(node.Weights(2, "recurrent weights"));
+  const auto gates = static_cast<int64_t>(order.size());
+  const int64_t rows = gates * sequence.size;
+  if (input.dims.size() != 3 || input.dims[0] != sequence.directions || input.dims[1] != rows ||
+      input.dims[2] != sequence.x.shape[2] || recurrent.dims[1] != rows) {
+    node.Refuse("has weights that do not fit its input");
+  }
+  Dims later = order;
+  for (int64_t& block : later) block += gates;
+  OnnxTensor bias = Filled({sequence.directions, 2 * rows}, 0);
+  if (node.Has(3)) bias = ToFloats(node.Weights(3, "bias"));
+  if (bias.dims != Dims{sequence.directions, 2 * rows}) node.Refuse("has a bias that does not fit");
+  return {Blocks(input, direction, sequence.size, order),
+          Blocks(recurrent, direction, sequence.size, order),
+          Blocks(bias, direction, sequence.size, order),
+          Blocks(bias, direction, sequence.size, later)};
+}
+
+// An initial state: the input, or zeros.
+OnnxBlob InitialState(NodeImport& node, const Sequence& sequence, size_t input) {
+  if (!node.Has(input)) {
+    return node.AddConstant(Filled({sequence.directions, sequence.streams, sequence.size}, 0));
+  }
+  const OnnxBlob state = node.In(input);
+  return sequence.batch_first ? PermuteBlob(node, state, {1, 0, 2}) : state;
+}
+
+// Adds the layer and sets the outputs. `states` is 2 for LSTM.
+void AddRecurrent(NodeImport& node, const Sequence& sequence, const char* type, size_t states,
+                  std::vector<OnnxTensor> weights, bool reset_after) {
+  const bool expose = node.Has(5) || node.Has(6) || node.Wants(1) || node.Wants(2);
+  OnnxTensor cont = Filled({sequence.steps, sequence.streams}, 1);
+  if (!expose) {  // each batch begins anew
+    std::vector<float> values = *cont.floats;
+    std::fill_n(values.begin(), sequence.steps > 0 ? sequence.streams : 0, 0.0F);
+    cont = MakeFloats(cont.dims, std::move(values));
+  }
+  std::vector<OnnxBlob> bottoms = {sequence.x, node.AddConstant(cont)};
+  for (size_t i = 0; expose && i < states; ++i) {
+    bottoms.push_back(InitialState(node, sequence, 5 + i));
+  }
+  const auto tops = node.AddAll(
+      type, bottoms, expose ? 1 + states : 1,
+      [&](LayerParameter* layer) {
+        RecurrentParameter* param = layer->mutable_recurrent_param();
+        param->set_num_output(static_cast<uint32_t>(sequence.size));
+        if (expose) param->set_expose_hidden(true);
+        if (sequence.direction != RecurrentParameter::FORWARD) {
+          param->set_direction(sequence.direction);
+        }
+        if (!reset_after) param->set_reset_after(false);
+      },
+      std::move(weights));
+  OnnxBlob y = ReshapeBlob(node, tops[0],
+                           {sequence.steps, sequence.streams, sequence.directions, sequence.size});
+  if (node.Wants(0)) {
+    y = PermuteBlob(node, y, sequence.batch_first ? Dims{1, 0, 2, 3} : Dims{0, 2, 1, 3});
+    node.Output(0, y);
+  }
+  for (size_t i = 0; expose && i < states; ++i) {
+    if (!node.Wants(1 + i)) continue;
+    const Dims order = sequence.batch_first ? Dims{1, 0, 2} : Dims{0, 1, 2};
+    node.Output(1 + i, PermuteBlob(node, tops[1 + i], order));
+  }
+}
+
+void ConvertLSTM(NodeImport& node) {
+  RefuseSettings(node, {"sigmoid", "tanh", "tanh"});
+  const Sequence sequence = ReadSequence(node);
+  if (node.Has(7)) {
+    const std::vector<float> peepholes = node.Floats(7, "peepholes");
+    if (std::ranges::any_of(peepholes, [](float v) { return v != 0; })) {
+      node.Refuse("has peepholes");
+    }
+  }
+  std::vector<OnnxTensor> weights;
+  for (int64_t d = 0; d < sequence.directions; ++d) {
+    // ONNX orders the gates i, o, f, c; the layer i, f, o, g.
+    const Gates gates = ReadGates(node, sequence, d, {0, 2, 1, 3});
+    weights.insert(weights.end(), {gates.input, AddTensors(gates.input_bias, gates.recurrent_bias),
+                                   gates.recurrent});
+  }
+  AddRecurrent(node, sequence, "LSTM", 2, std::move(weights), true);
+}
+
+void ConvertGRU(NodeImport& node) {
+  RefuseSettings(node, {"sigmoid", "tanh"});
+  const Sequence sequence = ReadSequence(node);
+  const bool after = node.Int("linear_before_reset", 0) != 0;
+  std::vector<OnnxTensor> weights;
+  for (int64_t d = 0; d < sequence.directions; ++d) {
+    // ONNX orders the gates z, r, h; the layer r, z, n.
+    const Gates gates = ReadGates(node, sequence, d, {1, 0, 2});
+    if (after) {
+      weights.insert(weights.end(),
+                     {gates.input, gates.input_bias, gates.recurrent, gates.recurrent_bias});
+    } else {
+      weights.insert(
+          weights.end(),
+          {gates.input, AddTensors(gates.input_bias, gates.recurrent_bias), gates.recurrent});
+    }
+  }
+  AddRecurrent(node, sequence, "GRU", 1, std::move(weights), after);
+}
+
+// Places the rows of one gate after zeros for two others.
+OnnxTensor AsThird(const OnnxTensor& rows) {
+  Dims dims = rows.dims;
+  dims[0] *= 3;
+  std::vector<float> values(rows.floats->size() * 3, 0);
+  std::ranges::copy(*rows.floats, values.end() - static_cast<std::ptrdiff_t>(rows.floats->size()));
+  return MakeFloats(dims, std::move(values));
+}
+
+// A GRU whose gates are always open is the plain net: Crema's RNN has an output layer, which ONNX
+// lacks.
+void ConvertRNN(NodeImport& node) {
+  RefuseSettings(node, {"tanh"});
+  const Sequence sequence = ReadSequence(node);
+  std::vector<OnnxTensor> weights;
+  for (int64_t d = 0; d < sequence.directions; ++d) {
+    const Gates gates = ReadGates(node, sequence, d, {0});
+    std::vector<float> bias = *AsThird(AddTensors(gates.input_bias, gates.recurrent_bias)).floats;
+    for (int64_t i = 0; i < sequence.size; ++i) {
+      bias[static_cast<size_t>(i)] = 100;                   // reset gate: sigmoid(100) = 1
+      bias[static_cast<size_t>(sequence.size + i)] = -200;  // update gate: 0
+    }
+    weights.insert(weights.end(), {AsThird(gates.input), MakeFloats({3 * sequence.size}, bias),
+                                   AsThird(gates.recurrent)});
+  }
+  AddRecurrent(node, sequence, "GRU", 1, std::move(weights), false);
+}
+
+}  // namespace
+
+void AddRecurrentConverters(ConverterTable* table) {
+  (*table)["LSTM"] = ConvertLSTM;
+  (*table)["GRU"] = ConvertGRU;
+  (*table)["RNN"] = ConvertRNN;
+}
+
+}  // namespace crema
