@@ -3,14 +3,17 @@
 
 #include "common/tool.h"
 #include "core/error.h"
+#include "import/onnx.h"
 #include "import/weights.h"
 
-DEFINE_string(o, "", "the file to write");
+DEFINE_string(o, "", "the folder to write to; with --weights the file");
 
 namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
+    "import m.onnx -o DIR [--shape=data=1x3x224x224] [--force]: converts an ONNX model to\n"
+    "  DIR/deploy.prototxt and DIR/weights.caffemodel (docs/onnx.md).\n"
     "import --weights=m.safetensors|m.pth --onto=deploy.prototxt -o weights.caffemodel\n"
     "  [--map=FILE] [--print_map] [--key=NAME]: fills the parameters of a net from a state dict "
     "of\n"
@@ -21,7 +24,9 @@ int Run(const std::vector<std::string>& arguments) {
     RefusePositional(arguments);
     return ImportWeights(FLAGS_o);
   }
-  Fail(ErrorCode::kInvalidArgument, "name the file: import --weights=FILE --onto=NET -o OUT");
+  if (arguments.size() == 1) return ImportOnnxModel(arguments[0], FLAGS_o);
+  Fail(ErrorCode::kInvalidArgument,
+       "name one file: import m.onnx -o DIR, or import --weights=FILE --onto=NET -o OUT");
 }
 
 }  // namespace

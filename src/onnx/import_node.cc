@@ -181,6 +181,16 @@ OnnxBlob NodeImport::Add(const std::string& type, const std::vector<OnnxBlob>& b
   return AddAll(type, bottoms, 1, set, std::move(weights))[0];
 }
 
+void NodeImport::SetMoved(const OnnxBlob& blob, MovedBlob moved) {
+  state_.moved[blob.name] = std::move(moved);
+  moved_.push_back(blob.name);
+}
+
+const MovedBlob* NodeImport::Moved(const OnnxBlob& blob) const {
+  const auto found = state_.moved.find(blob.name);
+  return found == state_.moved.end() ? nullptr : &found->second;
+}
+
 OnnxBlob NodeImport::AddConstant(const OnnxTensor& tensor) {
   return WithType(Add("Parameter", {},
                       [&](LayerParameter* layer) {
@@ -226,7 +236,10 @@ void NodeImport::Note(const std::string& text) {
 
 void NodeImport::Undo() {
   for (size_t i = first_layer_; i < state_.layers.size(); ++i) {
-    for (const auto& top : state_.layers[i].param.top()) state_.blob_names.erase(top);
+    for (const auto& top : state_.layers[i].param.top()) {
+      state_.blob_names.erase(top);
+      state_.moved.erase(top);
+    }
   }
   for (const auto& [own, final_name] : renamed_) state_.blob_names.erase(final_name);
   state_.layers.resize(first_layer_);
@@ -240,6 +253,13 @@ void NodeImport::Finish() {
     if (found != renamed_.end()) *name = found->second;
   };
   for (const auto& [own, final_name] : renamed_) state_.blob_names.erase(own);
+  for (const std::string& own : moved_) {
+    auto moved = state_.moved.extract(own);
+    if (moved.empty()) continue;
+    rename(&moved.key());
+    rename(&moved.mapped().source.name);
+    state_.moved.insert(std::move(moved));
+  }
   for (size_t i = first_layer_; i < state_.layers.size(); ++i) {
     LayerParameter& layer = state_.layers[i].param;
     for (auto& bottom : *layer.mutable_bottom()) rename(&bottom);

@@ -38,12 +38,19 @@ struct ImportedLayer {
   std::vector<OnnxTensor> weights;
 };
 
+// A blob that is another one with its axes in another order (`order`), or under another shape.
+struct MovedBlob {
+  OnnxBlob source;
+  std::vector<int64_t> order;  // empty: reshaped
+};
+
 // State of the conversion of a graph.
 struct ImportState {
   OnnxGraph* graph = nullptr;
   const Registry* registry = nullptr;
   std::map<std::string, OnnxValue> values;  // by name in the graph
   std::vector<ImportedLayer> layers;
+  std::map<std::string, MovedBlob> moved;  // by name of the blob
   std::set<std::string> blob_names;
   std::set<std::string> layer_names;
   std::vector<std::string> notes;
@@ -93,6 +100,10 @@ class NodeImport {
                                std::vector<OnnxTensor> weights = {});
   OnnxBlob Add(const std::string& type, const std::vector<OnnxBlob>& bottoms,
                const SetLayer& set = {}, std::vector<OnnxTensor> weights = {});
+  // Remembers that `blob`, which this node made, is another one moved; returns that of a blob, or
+  // null.
+  void SetMoved(const OnnxBlob& blob, MovedBlob moved);
+  const MovedBlob* Moved(const OnnxBlob& blob) const;
   // Adds a Parameter layer.
   OnnxBlob AddConstant(const OnnxTensor& tensor);
 
@@ -118,6 +129,7 @@ class NodeImport {
   ImportState& state_;
   size_t first_layer_;
   std::map<std::string, std::string> renamed_;  // own blobs that are outputs
+  std::vector<std::string> moved_;              // own blobs with an entry in `moved`
 };
 
 // Returns a name that is not in `names`, and inserts it.

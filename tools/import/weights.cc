@@ -20,7 +20,9 @@
 
 DEFINE_string(weights, "", "the state dict: .safetensors, .pth or .pt");
 DEFINE_string(onto, "", "the deploy net whose parameters are filled");
-DEFINE_string(shape, "", "shapes of inputs that the net does not give: data:1,3,224,224");
+DEFINE_string(shape, "",
+              "shapes of inputs that the net or model does not give: data:1,3,224,224; of an ONNX "
+              "model also data=1x3x224x224, with commas between inputs");
 DEFINE_string(map, "", "a file of lines 'entry = layer parameter', which replace guesses");
 DEFINE_bool(print_map, false, "print the map with all guesses, to be edited, and write nothing");
 DEFINE_string(key, "", "of a .pth with several state dicts, the one to read; . for all together");

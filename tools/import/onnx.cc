@@ -1,0 +1,135 @@
+#include "import/onnx.h"
+
+#include <gflags/gflags.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <system_error>
+#include <vector>
+
+#include "common/log.h"
+#include "common/net_flags.h"
+#include "common/tool.h"
+#include "core/error.h"
+#include "core/strings.h"
+#include "format/caffemodel.h"
+#include "format/file.h"
+#include "format/prototxt.h"
+#include "onnx/import.h"
+
+DECLARE_string(shape);
+DEFINE_bool(force, false, "overwrite deploy.prototxt and weights.caffemodel in the folder");
+
+namespace crema::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Parses "1x3x224x224".
+Shape ParseSizes(const std::string& entry, const std::string& text) {
+  std::vector<int64_t> dims;
+  for (const std::string& part : Split(text, 'x')) {
+    int64_t dim = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), dim);
+    if (part.empty() || error != std::errc() || end != part.data() + part.size() || dim < 0) {
+      Fail(ErrorCode::kInvalidArgument, StrCat("--shape: '", entry, "' is not NAME=1x3x224x224"));
+    }
+    dims.push_back(dim);
+  }
+  return Shape(dims);
+}
+
+// Parses "a=1x3x224x224,b=1x10", or the form of other commands, "a:1,3,224,224;b:1,10".
+std::map<std::string, Shape> ShapesOfFlag() {
+  if (FLAGS_shape.find('=') == std::string::npos) return ParseShapes(FLAGS_shape);
+  std::map<std::string, Shape> shapes;
+  for (const std::string& entry : Split(FLAGS_shape, ',')) {
+    const size_t equals = entry.rfind('=');
+    if (equals == std::string::npos || equals == 0) {
+      Fail(ErrorCode::kInvalidArgument, StrCat("--shape: '", entry, "' is not NAME=1x3x224x224"));
+    }
+    shapes[entry.substr(0, equals)] = ParseSizes(entry, entry.substr(equals + 1));
+  }
+  return shapes;
+}
+
+std::string TextOf(const NetParameter& net, const std::string& model,
+                   const std::vector<std::string>& notes) {
+  NetParameter without = net;
+  for (LayerParameter& layer : *without.mutable_layer()) layer.clear_blobs();
+  std::string text = StrCat("# Converted from ", fs::path(model).filename().string(), ".\n");
+  for (std::string note : notes) {
+    std::replace(note.begin(), note.end(), '\n', ' ');
+    text += StrCat("# ", note, "\n");
+  }
+  return text + PrintText(without);
+}
+
+// The two files, and the folder if it was made here. Removes them unless Keep is called.
+class Outputs {
+ public:
+  explicit Outputs(const std::string& folder)
+      : folder_(folder),
+        net_(folder_ / "deploy.prototxt"),
+        weights_(folder_ / "weights.caffemodel") {
+    std::error_code error;
+    for (const fs::path& path : {net_, weights_}) {
+      if (FLAGS_force || !fs::exists(path, error)) continue;
+      Fail(ErrorCode::kInvalidArgument, "exists already; give --force to overwrite it",
+           {.file = path.string()});
+    }
+  }
+  ~Outputs() {
+    std::error_code ignored;
+    if (kept_) return;
+    if (wrote_weights_) fs::remove(weights_, ignored);
+    if (made_) fs::remove(folder_, ignored);  // only if it is empty
+  }
+  Outputs(const Outputs&) = delete;
+  Outputs& operator=(const Outputs&) = delete;
+
+  void Write(const NetParameter& net, const std::string& text) {
+    std::error_code error;
+    made_ = fs::create_directories(folder_, error);
+    if (error) {
+      Fail(ErrorCode::kIoFailure, StrCat("cannot be made: ", error.message()),
+           {.file = folder_.string()});
+    }
+    const bool existed = fs::exists(weights_, error);
+    WriteCaffemodel(net, weights_.string());
+    wrote_weights_ = !existed;
+    WriteFileAtomically(net_.string(), text);
+    kept_ = true;
+  }
+
+  std::string net() const { return net_.string(); }
+  std::string weights() const { return weights_.string(); }
+
+ private:
+  const fs::path folder_;
+  const fs::path net_;
+  const fs::path weights_;
+  bool made_ = false;
+  bool wrote_weights_ = false;
+  bool kept_ = false;
+};
+
+}  // namespace
+
+int ImportOnnxModel(const std::string& model, const std::string& folder) {
+  RequireFlag(folder, "o");
+  ImportOptions options;
+  options.shapes = ShapesOfFlag();
+  Outputs outputs(folder);
+  const ImportedNet imported = ImportOnnx(model, options);
+  outputs.Write(imported.net, TextOf(imported.net, model, imported.notes));
+  for (const std::string& note : imported.notes) ToolLog().Write(Severity::kInfo, note);
+  std::printf("%s and %s: %d layers\n", outputs.net().c_str(), outputs.weights().c_str(),
+              imported.net.layer_size());
+  return 0;
+}
+
+}  // namespace crema::tools

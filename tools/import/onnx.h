@@ -1,0 +1,13 @@
+// import m.onnx -o DIR: an ONNX model as a net of Crema.
+#pragma once
+
+#include <string>
+
+namespace crema::tools {
+
+// Converts an ONNX model and writes folder/deploy.prototxt and folder/weights.caffemodel. Prints a
+// summary. On failure nothing is left over. Throws what ImportOnnx throws; kInvalidArgument if the
+// files exist and --force is not given, or for a malformed --shape.
+int ImportOnnxModel(const std::string& model, const std::string& folder);
+
+}  // namespace crema::tools
