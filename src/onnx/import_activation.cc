@@ -100,6 +100,13 @@ void ConvertSwish(NodeImport& node) {
   }));
 }
 
+void ConvertSwiGLU(NodeImport& node) {
+  const OnnxBlob gate = node.Add("Swish", {node.In(0)}, [&](LayerParameter* layer) {
+    layer->mutable_swish_param()->set_beta(node.Float("alpha", 1));
+  });
+  node.Output(0, BinaryBlob(node, BinaryParameter::MUL, gate, node.In(1)));
+}
+
 void ConvertGelu(NodeImport& node) {
   node.Output(0, node.Add("GELU", {node.In(0)}, [&](LayerParameter* layer) {
     if (node.String("approximate", "none") == "tanh") {
@@ -205,6 +212,7 @@ void AddActivationConverters(ConverterTable* table) {
   (*table)["Shrink"] = ConvertShrink;
   (*table)["HardSigmoid"] = ConvertHardSigmoid;
   (*table)["Swish"] = ConvertSwish;
+  (*table)["SwiGLU"] = ConvertSwiGLU;
   (*table)["Gelu"] = ConvertGelu;
   (*table)["BitwiseNot"] = ConvertBitwiseNot;
   (*table)["Softmax"] = ConvertSoftmax;

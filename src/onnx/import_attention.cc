@@ -209,8 +209,75 @@ void ConvertAttention(NodeImport& node) {
   node.Output(0, parts.has_heads ? SplitHeads(node, y, parts.heads) : y);
 }
 
+// Cosines or sines by batch, step, 1 and half of the rotated size.
+OnnxBlob RotaryCache(NodeImport& node, size_t input, int64_t half) {
+  OnnxBlob cache = node.In(input);
+  if (node.Has(3)) cache = node.Add("Gather", {cache, node.In(3)});
+  if (cache.shape.axes() != 3 || cache.shape[2] != half) node.Refuse("has caches of another size");
+  return ReshapeBlob(node, cache, {cache.shape[0], cache.shape[1], 1, half});
+}
+
+// Every second element from `first` on.
+OnnxBlob EverySecond(NodeImport& node, const OnnxBlob& x, int64_t first) {
+  return node.Add("StridedSlice", {x}, [&](LayerParameter* layer) {
+    StridedSliceParameter* param = layer->mutable_strided_slice_param();
+    param->add_axes(3);
+    param->add_start(first);
+    param->add_end(x.shape[3]);
+    param->add_step(2);
+  });
+}
+
+OnnxBlob ConcatLast(NodeImport& node, const std::vector<OnnxBlob>& parts) {
+  return node.Add("Concat", parts, [&](LayerParameter* layer) {
+    layer->mutable_concat_param()->set_axis(parts[0].shape.axes() - 1);
+  });
+}
+
+void ConvertRotaryEmbedding(NodeImport& node) {
+  const OnnxBlob in = node.In(0);
+  const bool has_heads = in.shape.axes() == 4;
+  const int64_t heads = has_heads ? in.shape[1] : node.Int("num_heads", 0);
+  if ((!has_heads && in.shape.axes() != 3) || heads < 1) node.Refuse("has no number of heads");
+  // Batch, steps, heads, size of a head.
+  const OnnxBlob x =
+      has_heads ? PermuteBlob(node, in, {0, 2, 1, 3})
+                : ReshapeBlob(node, in, {in.shape[0], in.shape[1], heads, in.shape[2] / heads});
+  int64_t size = node.Int("rotary_embedding_dim", 0);
+  if (size == 0) size = x.shape[3];
+  if (size < 2 || size % 2 != 0 || size > x.shape[3]) node.Refuse(StrCat("rotates ", size));
+  const OnnxBlob rotated = CutBlob(node, x, 3, 0, size);
+  const bool interleaved = node.Int("interleaved", 0) != 0;
+  const OnnxBlob first =
+      interleaved ? EverySecond(node, rotated, 0) : CutBlob(node, rotated, 3, 0, size / 2);
+  const OnnxBlob second =
+      interleaved ? EverySecond(node, rotated, 1) : CutBlob(node, rotated, 3, size / 2, size / 2);
+  const OnnxBlob cosine = RotaryCache(node, 1, size / 2);
+  const OnnxBlob sine = RotaryCache(node, 2, size / 2);
+  using B = BinaryParameter;
+  const auto times = [&](const OnnxBlob& a, const OnnxBlob& b) {
+    return BinaryBlob(node, B::MUL, a, b);
+  };
+  OnnxBlob real = BinaryBlob(node, B::SUB, times(first, cosine), times(second, sine));
+  OnnxBlob imaginary = BinaryBlob(node, B::ADD, times(first, sine), times(second, cosine));
+  if (interleaved) {
+    Dims apart = DimsOf(real);
+    apart.push_back(1);
+    real = ReshapeBlob(node, real, apart);
+    imaginary = ReshapeBlob(node, imaginary, apart);
+  }
+  OnnxBlob y = ReshapeBlob(node, ConcatLast(node, {real, imaginary}), DimsOf(rotated));
+  if (size < x.shape[3]) {
+    y = ConcatLast(node, {y, CutBlob(node, x, 3, size, x.shape[3] - size)});
+  }
+  node.Output(0, has_heads ? PermuteBlob(node, y, {0, 2, 1, 3}) : ReshapeBlob(node, y, DimsOf(in)));
+}
+
 }  // namespace
 
-void AddAttentionConverters(ConverterTable* table) { (*table)["Attention"] = ConvertAttention; }
+void AddAttentionConverters(ConverterTable* table) {
+  (*table)["Attention"] = ConvertAttention;
+  (*table)["RotaryEmbedding"] = ConvertRotaryEmbedding;
+}
 
 }  // namespace crema

@@ -28,6 +28,8 @@ ConverterTable MakeConverters() {
   AddRecurrentConverters(&table);
   AddAttentionConverters(&table);
   AddQuantizationConverters(&table);
+  AddLossConverters(&table);
+  AddSignalConverters(&table);
   return table;
 }
 

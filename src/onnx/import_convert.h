@@ -28,6 +28,8 @@ void AddSamplingConverters(ConverterTable* table);
 void AddRecurrentConverters(ConverterTable* table);
 void AddAttentionConverters(ConverterTable* table);
 void AddQuantizationConverters(ConverterTable* table);
+void AddLossConverters(ConverterTable* table);
+void AddSignalConverters(ConverterTable* table);
 
 // Result of converting all nodes.
 struct ConvertedGraph {

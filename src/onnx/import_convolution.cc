@@ -114,7 +114,7 @@ void SetTransposedPads(const NodeImport& node, const Shape& x, const Dims& extra
     const int64_t size =
         sizes.empty() ? in * windows->stride[i] : sizes[sizes.size() - windows->axes() + i];
     const int64_t total = windows->stride[i] * (in - 1) + extra[i] + windows->Reach(i) - size;
-    const int64_t less = total / 2;
+    const int64_t less = total >> 1;  // rounded down, also below 0
     const bool upper = mode == "SAME_UPPER";
     windows->before[i] = upper ? less : total - less;
     windows->after[i] = total - windows->before[i];
@@ -145,6 +145,37 @@ void ConvertConvTranspose(NodeImport& node) {
     if (parts.bias) y = node.Add("Bias", {y}, {}, {*parts.bias});
   }
   node.Output(0, y);
+}
+
+// A convolution over time of each channel, with the last inputs of the call before.
+void ConvertCausalConv(NodeImport& node) {
+  const OnnxBlob x = node.In(0);
+  const OnnxTensor weight = ToFloats(node.Weights(1, "weights"));
+  if (x.shape.axes() != 3 || weight.dims.size() != 3) node.Refuse("takes three axes");
+  const int64_t before = weight.dims[2] - 1;
+  OnnxBlob padded;
+  if (node.Has(3)) {
+    const OnnxBlob past = node.In(3);
+    padded = node.Add("Concat", {past, x},
+                      [](LayerParameter* layer) { layer->mutable_concat_param()->set_axis(2); });
+  } else {
+    padded = PadBlob(node, x, {0, 0, before}, {0, 0, 0});
+  }
+  std::vector<OnnxTensor> weights = {weight};
+  if (node.Has(2)) weights.push_back(ToFloats(node.Weights(2, "bias")));
+  const Windows windows{{weight.dims[2]}, {1}, {1}, {0}, {0}};
+  OnnxBlob y = node.Add(
+      "Convolution", {padded},
+      [&](LayerParameter* layer) {
+        SetConvolution(windows, x.shape[1], x.shape[1], node.Has(2), layer);
+      },
+      weights);
+  const std::string activation = node.String("activation", "none");
+  if (activation == "silu" || activation == "swish") y = node.Add("SiLU", {y});
+  node.Output(0, y);
+  if (node.Wants(1)) {
+    node.Output(1, CutBlob(node, padded, 2, padded.shape[2] - before, before));
+  }
 }
 
 }  // namespace
@@ -178,6 +209,7 @@ Windows WindowsOf(const NodeImport& node, const Shape& input, std::vector<int64_
 
 void AddConvolutionConverters(ConverterTable* table) {
   (*table)["Conv"] = ConvertConv;
+  (*table)["CausalConvWithState"] = ConvertCausalConv;
   (*table)["ConvTranspose"] = ConvertConvTranspose;
 }
 

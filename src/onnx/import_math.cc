@@ -156,7 +156,25 @@ OnnxBlob ByBlob(NodeImport& node, BinaryParameter::Operation operation, const On
   return BinaryBlob(node, operation, a, b);
 }
 
+// Before opset 7 the second operand could begin at an axis of the first one.
+OnnxBlob BinaryAtAxis(NodeImport& node, BinaryParameter::Operation operation) {
+  const OnnxBlob a = node.In(0);
+  const Shape& shape = node.ShapeOf(1);
+  const int64_t after = a.shape.axes() - node.Int("axis", 0) - shape.axes();
+  if (after < 0 || after > a.shape.axes()) node.Refuse("has an axis that does not fit");
+  Dims dims(shape.dims().begin(), shape.dims().end());
+  dims.insert(dims.end(), static_cast<size_t>(after), 1);
+  OnnxBlob result;
+  if (node.Constant(1) == nullptr) {
+    return BinaryBlob(node, operation, a, ReshapeBlob(node, node.In(1), dims));
+  }
+  const OnnxTensor b = ReshapeTensor(*node.Constant(1), dims);
+  if (ByConstant(node, operation, a, b, &result)) return result;
+  return BinaryBlob(node, operation, a, node.AddConstant(b));
+}
+
 OnnxBlob Binary(NodeImport& node, BinaryParameter::Operation operation) {
+  if (node.opset() < 7 && node.HasAttribute("axis")) return BinaryAtAxis(node, operation);
   const bool commutes = operation == BinaryParameter::ADD || operation == BinaryParameter::MUL;
   OnnxBlob result;
   if (IsOneValue(node, 1, 0)) {
@@ -180,8 +198,6 @@ OnnxBlob Binary(NodeImport& node, BinaryParameter::Operation operation) {
 
 template <BinaryParameter::Operation kOperation>
 void ConvertBinary(NodeImport& node) {
-  // Before opset 7 the second operand began at an axis.
-  if (node.opset() < 7) node.Refuse("is of an opset before 7");
   node.Output(0, Binary(node, kOperation));
 }
 

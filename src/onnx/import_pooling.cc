@@ -56,10 +56,20 @@ int64_t WindowCount(const Windows& windows, size_t axis, int64_t size, bool ceil
 
 bool UsesCeil(const NodeImport& node) { return node.Int("ceil_mode", 0) != 0; }
 
-// The layer can have these pads itself.
-bool IsPlain(const Windows& windows) {
+// The layer can have these pads itself, and has as many windows.
+bool IsPlain(const NodeImport& node, const Windows& windows, const Shape& x) {
+  const bool ceil = UsesCeil(node);
   for (size_t i = 0; i < windows.axes(); ++i) {
     if (windows.before[i] < 0 || windows.before[i] >= windows.kernel[i]) return false;
+    // Without pads, the layer does not leave out a window beyond the input.
+    const int64_t size = x[static_cast<int>(i) + 2];
+    const int64_t count = WindowCount(windows, i, size, ceil);
+    if (ceil &&
+        count * windows.stride[i] <
+            size + windows.before[i] + windows.after[i] - windows.Reach(i) + windows.stride[i] &&
+        windows.before[i] == 0) {
+      return false;
+    }
   }
   return windows.IsSymmetric();
 }
@@ -153,7 +163,7 @@ OnnxBlob DilatedMeans(NodeImport& node, const OnnxBlob& x, const Windows& window
 OnnxBlob AveragePool(NodeImport& node, const OnnxBlob& x, const Windows& windows,
                      bool include_pad) {
   const bool dilated = !AllAre(windows.dilation, 1);
-  if (!dilated && IsPlain(windows) &&
+  if (!dilated && IsPlain(node, windows, x.shape) &&
       (include_pad || !UsesCeil(node) || AllAre(windows.before, 0))) {
     return Pool(node, x, PoolingParameter::AVE, windows, windows.before, UsesCeil(node), 1,
                 include_pad || AllAre(windows.before, 0))[0];
@@ -186,14 +196,48 @@ OnnxBlob GlobalPositions(NodeImport& node, const OnnxBlob& positions, const Shap
                   onnx::TensorProto::INT64);
 }
 
+// The largest element of windows with dilations: of slices of the input, one for each element of a
+// window.
+OnnxBlob DilatedMaximum(NodeImport& node, const OnnxBlob& x, const Windows& windows) {
+  const Dims counts = CountsOf(node, windows, x.shape);
+  if (BoundedCount(windows.kernel) > 64) node.Refuse("has dilations and windows above 64 elements");
+  const OnnxBlob padded =
+      PadToWindows(node, x, windows, counts, -std::numeric_limits<float>::infinity());
+  std::vector<OnnxBlob> parts;
+  Dims place(windows.axes(), 0);
+  for (int64_t n = BoundedCount(windows.kernel); n > 0; --n) {
+    parts.push_back(node.Add("StridedSlice", {padded}, [&](LayerParameter* layer) {
+      StridedSliceParameter* param = layer->mutable_strided_slice_param();
+      for (size_t i = 0; i < windows.axes(); ++i) {
+        const int64_t start = place[i] * windows.dilation[i];
+        param->add_axes(static_cast<int>(i) + 2);
+        param->add_start(start);
+        param->add_end(start + (counts[i] - 1) * windows.stride[i] + 1);
+        param->add_step(windows.stride[i]);
+      }
+    }));
+    for (size_t i = windows.axes(); i-- > 0;) {
+      if (++place[i] < windows.kernel[i]) break;
+      place[i] = 0;
+    }
+  }
+  if (parts.size() == 1) return parts[0];
+  return node.Add("Eltwise", parts, [](LayerParameter* layer) {
+    layer->mutable_eltwise_param()->set_operation(EltwiseParameter::MAX);
+  });
+}
+
 void ConvertMaxPool(NodeImport& node) {
   const OnnxBlob x = node.In(0);
   const Windows windows = WindowsOf(node, x.shape, {});
-  if (!AllAre(windows.dilation, 1)) node.Refuse("has dilations");
+  if (!AllAre(windows.dilation, 1)) {
+    if (node.Wants(1)) node.Refuse("has dilations and positions");
+    return node.Output(0, DilatedMaximum(node, x, windows));
+  }
   const size_t tops = node.Wants(1) ? 2 : 1;
   if (tops == 2 && node.Int("storage_order", 0) != 0) node.Refuse("counts columns first");
   std::vector<OnnxBlob> made;
-  if (IsPlain(windows)) {
+  if (IsPlain(node, windows, x.shape)) {
     made = Pool(node, x, PoolingParameter::MAX, windows, windows.before, UsesCeil(node), tops);
   } else {
     if (tops == 2) node.Refuse("has positions and padding of two sizes");

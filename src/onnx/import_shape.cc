@@ -200,8 +200,34 @@ void ConvertSpaceToDepth(NodeImport& node) {
   if (h * b != x.shape[2] || w * b != x.shape[3])
     node.Refuse("has sizes that its blocks do not divide");
   OnnxBlob y = ReshapeBlob(node, x, {x.shape[0], x.shape[1], h, b, w, b});
-  y = PermuteBlob(node, y, {0, 3, 5, 1, 2, 4});
+  const bool depth_first = node.String("mode", "DCR") == "DCR";
+  y = PermuteBlob(node, y, depth_first ? Dims{0, 3, 5, 1, 2, 4} : Dims{0, 1, 3, 5, 2, 4});
   node.Output(0, ReshapeBlob(node, y, {x.shape[0], x.shape[1] * b * b, h, w}));
+}
+
+// Cuts or pads around the centre.
+void ConvertCenterCropPad(NodeImport& node) {
+  const OnnxBlob x = node.In(0);
+  const auto count = static_cast<size_t>(x.shape.axes());
+  const Dims sizes = node.Ints(1, "shape");
+  Dims axes = node.IntList("axes");
+  if (axes.empty()) {
+    axes.resize(count);
+    std::iota(axes.begin(), axes.end(), 0);
+  }
+  axes = CanonicalAxes(node, axes, count);
+  if (axes.size() != sizes.size()) node.Refuse("has a shape that does not fit its axes");
+  Dims before(count, 0);
+  Dims after(count, 0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const auto axis = static_cast<size_t>(axes[i]);
+    const int64_t size = x.shape[static_cast<int>(axis)];
+    if (sizes[i] < 1 || sizes[i] > (1 << 30)) node.Refuse(StrCat("has a size of ", sizes[i]));
+    const int64_t more = sizes[i] - size;
+    before[axis] = more < 0 ? -(-more / 2) : more / 2;
+    after[axis] = more - before[axis];
+  }
+  node.Output(0, PadBlob(node, x, before, after));
 }
 
 }  // namespace
@@ -218,6 +244,7 @@ void AddShapeConverters(ConverterTable* table) {
   (*table)["Pad"] = ConvertPad;
   (*table)["Expand"] = ConvertExpand;
   (*table)["Tile"] = ConvertTile;
+  (*table)["CenterCropPad"] = ConvertCenterCropPad;
   (*table)["DepthToSpace"] = ConvertDepthToSpace;
   (*table)["SpaceToDepth"] = ConvertSpaceToDepth;
 }

@@ -18,7 +18,7 @@ namespace {
 
 using onnx::TensorProto;
 
-constexpr int kOldestOpset = 7;
+constexpr int kOldestOpset = 6;
 constexpr int kNewestOpset = 28;
 // Elements of a dense tensor that a sparse one stands for.
 constexpr int64_t kMostSparseElements = int64_t{1} << 28;

@@ -43,7 +43,7 @@ inline constexpr int kMostOnnxNodes = 1'000'000;
 inline constexpr int kMostOnnxNameBytes = 4096;
 inline constexpr int kMostOnnxDepth = 16;
 
-// Reads a model of opsets 7 to 28, of up to 2 GiB without its external data. Throws what ReadFile
+// Reads a model of opsets 6 to 28, of up to 2 GiB without its external data. Throws what ReadFile
 // throws; kDataLoss for a file that is damaged, truncated or no ONNX model, or is beyond the limits
 // above; kUnsupported for other opsets.
 onnx::ModelProto ReadOnnxModel(const std::string& path);

@@ -76,14 +76,13 @@ def read_data(model, folder):
     return read("input", inputs), read("output", model.graph.output)
 
 
+def to_array(value):
+    return numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else np.asarray(value)
+
+
 def to_float(array):
-    return np.ascontiguousarray(np.asarray(array).astype(np.float32))
-
-
-def is_array(value):
-    if isinstance(value, onnx.TensorProto):
-        return False
-    return isinstance(value, (np.ndarray, np.generic, float, int))
+    with np.errstate(all="ignore"):
+        return np.asarray(to_array(array).astype(np.float32), order="C")
 
 
 class Attempt:
@@ -99,7 +98,11 @@ class Attempt:
         self.inputs = []
         for index, (value, array) in enumerate(zip(values, case.inputs)):
             if constant(index, array):
-                graph.initializer.append(numpy_helper.from_array(np.asarray(array), value.name))
+                tensor = onnx.TensorProto()
+                tensor.CopyFrom(array if isinstance(array, onnx.TensorProto)
+                                else numpy_helper.from_array(np.asarray(array)))
+                tensor.name = value.name
+                graph.initializer.append(tensor)
             else:
                 self.inputs.append((value.name, to_float(array)))
 
@@ -121,7 +124,7 @@ class Attempt:
         for value, wanted in zip(self.model.graph.output, self.case.outputs):
             if wanted is None:
                 return "refused", "sequences or optionals"
-            wanted = np.asarray(wanted)
+            wanted = to_array(wanted)
             got = made.get(value.name)
             if got is None:
                 return "failed", f"output {value.name} is missing"
@@ -136,7 +139,7 @@ class Attempt:
 
 
 CHOICES = [lambda index, array: False,
-           lambda index, array: np.asarray(array).dtype.kind in "iub",
+           lambda index, array: to_array(array).dtype.kind in "iub",
            lambda index, array: index > 0]
 
 
