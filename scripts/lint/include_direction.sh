@@ -25,6 +25,7 @@ awk '
     allowed["report"] = "core format math graph plan data runtime solvers report"
     allowed["quantization"] = "core format math graph plan runtime quantization"
     allowed["inference"] = "core format math graph plan data runtime quantization inference"
+    allowed["onnx"] = "core format math graph plan layers runtime inference onnx"
     allowed["server"] = "core format math graph plan data runtime inference server"
     allowed["api"] = "core format math graph plan data runtime inference crema"
     # The folders of src/data that each of them may include.

@@ -1,0 +1,63 @@
+#include "onnx/export_preprocessing.h"
+
+#include "core/error.h"
+#include "core/json.h"
+#include "core/strings.h"
+
+namespace crema {
+namespace {
+
+void Put(const std::string& key, const std::string& value, onnx::ModelProto* model) {
+  onnx::StringStringEntryProto* entry = model->add_metadata_props();
+  entry->set_key(key);
+  entry->set_value(value);
+}
+
+}  // namespace
+
+std::string ExportPreprocessing(OnnxGraph* graph, const std::string& input, const Shape& shape,
+                                const Preprocessing& preprocessing, bool only) {
+  if (!only || shape.axes() != 4 || (shape[1] != 1 && shape[1] != 3)) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("preprocessing is for nets with one input N x C x H x W of 1 or 3 channels, but "
+                "there is '",
+                input, "' of ", ToString(shape), "; leave the preprocessing out"));
+  }
+  std::string x = input;
+  if (shape[1] == 3 && !preprocessing.rgb) {
+    x = graph->Add("Gather", {x, graph->Ints({2, 1, 0})}, {{"axis", 1}});
+  }
+  if (preprocessing.invert) x = graph->Add("Sub", {graph->Scalar(255), x});
+  if (!preprocessing.mean.empty()) {
+    const bool channels = static_cast<int64_t>(preprocessing.mean.size()) == shape[1];
+    const std::vector<int64_t> dims = channels ? std::vector<int64_t>{shape[1], 1, 1}
+                                               : std::vector<int64_t>{shape[1], shape[2], shape[3]};
+    x = graph->Add("Sub", {x, graph->Floats(dims, preprocessing.mean)});
+  }
+  if (preprocessing.scale != 1) x = graph->Add("Mul", {x, graph->Scalar(preprocessing.scale)});
+  return x;
+}
+
+void AddMetadata(const ModelCard& card, bool inside, onnx::ModelProto* model) {
+  if (!card.task.empty()) Put("task", card.task, model);
+  if (!card.labels.empty()) {
+    std::vector<std::string> quoted;
+    for (const std::string& label : card.labels) quoted.push_back(JsonString(label));
+    Put("labels", StrCat("[", Join(quoted, ", "), "]"), model);
+  }
+  const Preprocessing& p = card.preprocessing;
+  if (!inside && !p.invert && p.scale == 1 && p.mean.empty() && !p.rgb) return;
+  std::vector<std::string> mean;
+  constexpr size_t kMostChannels = 4;  // a mean image is too long for a text
+  for (size_t c = 0; p.mean.size() <= kMostChannels && c < p.mean.size(); ++c) {
+    mean.push_back(StrCat(p.mean[c]));
+  }
+  Put("preprocessing",
+      StrCat("{\"in_graph\": ", inside ? "true" : "false", ", \"mean\": ",
+             p.mean.size() > kMostChannels ? "\"image\"" : StrCat("[", Join(mean, ", "), "]"),
+             ", \"scale\": ", p.scale, ", \"invert\": ", p.invert ? "true" : "false",
+             ", \"channels\": \"", inside || p.rgb ? "rgb" : "bgr", "\"}"),
+      model);
+}
+
+}  // namespace crema

@@ -1,0 +1,64 @@
+// The emitters of all layer types, and the reasons why others have none.
+#include <array>
+#include <string>
+#include <utility>
+
+#include "onnx/export_layer.h"
+
+namespace crema {
+namespace {
+
+constexpr std::array kLosses = {"CTCLoss",
+                                "CenterLoss",
+                                "ContrastiveLoss",
+                                "EuclideanLoss",
+                                "FocalLoss",
+                                "HingeLoss",
+                                "InfogainLoss",
+                                "L1Loss",
+                                "MultiBoxLoss",
+                                "MultinomialLogisticLoss",
+                                "SigmoidCrossEntropyLoss",
+                                "SmoothL1Loss",
+                                "SoftmaxWithLoss",
+                                "TripletLoss",
+                                "WeightedSoftmaxWithLoss"};
+constexpr std::array kData = {"AnnotatedData", "Data",       "HDF5Data",  "HDF5Output",
+                              "ImageData",     "MemoryData", "VideoData", "WindowData"};
+constexpr std::array kMetrics = {"Accuracy", "DetectionEvaluate"};
+
+void Refuse(std::string why, const auto& types, EmitterTable* table) {
+  for (const char* type : types) {
+    table->emplace(type, [why](LayerExport& e) { e.Refuse(why); });
+  }
+}
+
+EmitterTable MakeTable() {
+  EmitterTable table;
+  AddActivationEmitters(&table);
+  AddArithmeticEmitters(&table);
+  AddAttentionEmitters(&table);
+  AddConvolutionEmitters(&table);
+  AddDetectionEmitters(&table);
+  AddNormalizationEmitters(&table);
+  AddPoolingEmitters(&table);
+  AddRecurrentEmitters(&table);
+  AddRegionEmitters(&table);
+  AddSamplingEmitters(&table);
+  AddShapeEmitters(&table);
+  Refuse("a loss is for training; give the deploy net", kLosses, &table);
+  Refuse("it reads or writes files; give the deploy net, which begins with an Input layer", kData,
+         &table);
+  Refuse("it compares with labels; give the deploy net", kMetrics, &table);
+  Refuse("it runs Python code, which is not part of the net", std::array{"Python"}, &table);
+  return table;
+}
+
+}  // namespace
+
+const EmitterTable& Emitters() {
+  static const EmitterTable table = MakeTable();
+  return table;
+}
+
+}  // namespace crema
