@@ -92,6 +92,9 @@ class NetExport {
       }
     }
     if (!problems.empty()) throw Error(std::move(problems));
+    if (onnx_.nodes().empty()) {
+      Fail(ErrorCode::kUnsupported, "the net cannot be written as ONNX: it computes nothing");
+    }
   }
 
   OnnxExport Take();
@@ -336,6 +339,7 @@ OnnxExport ToOnnx(const Model& model, const OnnxExportOptions& options) {
           StrCat("the batch is fixed, since the constants of '", fixed_by, "' depend on it"));
     }
   }
+  made.preprocessing = options.preprocessing;
   SetVersions(options.opset, &made.model);
   AddMetadata(model.card(), options.preprocessing, &made.model);
   if (options.half_weights) HalveWeights(&made);

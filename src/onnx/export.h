@@ -39,6 +39,7 @@ struct OnnxExport {
   std::vector<OnnxBlob> outputs;   // of the net
   std::vector<std::string> notes;  // for the user: why the batch is fixed
   bool batches = false;            // axis 0 of inputs and outputs is N
+  bool preprocessing = false;      // the graph computes it
 };
 
 // Returns the deploy net of a model, with shapes as in the text of the net. Names of blobs and

@@ -156,6 +156,7 @@ void AddActivationEmitters(EmitterTable* table) {
       {"Power", Power},
       {"ReLU", Relu},
       {"ReLU6", Relu6},
+      {"SiLU", Swish},
       {"Sigmoid", OneNode("Sigmoid")},
       {"Softmax", Softmax},
       {"Swish", Swish},

@@ -101,7 +101,7 @@ class Detections {
     const std::string boxes = shared ? Decoded() : OwnBoxes();
     Candidates all{.scores = Scores(), .classes = classes, .count = p};
     // Boxes without area overlap nothing; ONNX would exchange their corners.
-    all.boxes = p_.code_type() == PriorBoxParameter::CENTER_SIZE ? boxes : Proper(boxes);
+    all.boxes = Proper(boxes);
     const int64_t top_k = p_.nms_param().has_top_k() ? p_.nms_param().top_k() : -1;
     all.scores = KeepBest(e_, all.scores, top_k, p);
     const std::string scores = all.scores;

@@ -1,5 +1,8 @@
 // Layers that normalise.
+#include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "crema.pb.h"
 #include "layers/normalization/batch_norm_base.h"
@@ -112,11 +115,21 @@ void Lrn(LayerExport& e) {
   }
   const auto spatial = static_cast<size_t>(e.shape().axes() - 2);
   if (spatial > 3) e.Refuse("it has more than three spatial axes, which no runtime pools");
-  const std::string mean = e.Add("AveragePool", {e.Add("Mul", {x, x})},
-                                 {{"kernel_shape", std::vector<int64_t>(spatial, size)},
-                                  {"pads", std::vector<int64_t>(2 * spatial, (size - 1) / 2)},
-                                  {"count_include_pad", 1}});
-  const std::string base = e.Affine(mean, p.alpha(), 1);
+  // A window wider than all of an axis has the same cells as one of twice its size less 1.
+  std::vector<int64_t> kernel, pads;
+  double share = 1;
+  for (size_t a = 0; a < spatial; ++a) {
+    const int64_t most = std::max<int64_t>(1, 2 * e.shape()[static_cast<int>(a) + 2] - 1);
+    kernel.push_back(std::min(size, most));
+    share *= static_cast<double>(kernel.back()) / static_cast<double>(size);
+  }
+  for (size_t side = 0; side < 2; ++side) {
+    for (const int64_t width : kernel) pads.push_back((width - 1) / 2);
+  }
+  const std::string mean =
+      e.Add("AveragePool", {e.Add("Mul", {x, x})},
+            {{"kernel_shape", kernel}, {"pads", pads}, {"count_include_pad", 1}});
+  const std::string base = e.Affine(mean, share * p.alpha(), 1);
   e.out = {e.Add("Mul", {x, e.Add("Pow", {base, e.graph.Scalar(-p.beta())})})};
 }
 

@@ -1,4 +1,5 @@
 // Layers that resize planes.
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -14,9 +15,11 @@ namespace {
 // A factor by which ONNX computes the size `out`.
 float FactorFor(int64_t in, int64_t out) {
   float factor = static_cast<float>(static_cast<double>(out) / static_cast<double>(in));
-  while (std::floor(static_cast<float>(in) * factor) < static_cast<float>(out)) {
-    factor = std::nextafter(factor, 1e30F);
-  }
+  const auto made = [&] {  // in single or in double precision
+    const double product = static_cast<double>(in) * static_cast<double>(factor);
+    return std::floor(std::min(product, static_cast<double>(static_cast<float>(product))));
+  };
+  while (made() < static_cast<double>(out)) factor = std::nextafter(factor, 1e30F);
   return factor;
 }
 

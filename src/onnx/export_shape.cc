@@ -16,7 +16,7 @@ void Reshape(LayerExport& e) { e.out = {e.Reshape(e.in[0], e.out_shape())}; }
 
 void Concat(LayerExport& e) {
   const ConcatParameter& p = e.param.concat_param();
-  const int64_t axis = p.has_concat_dim() ? p.concat_dim() : p.axis();
+  const int64_t axis = p.has_concat_dim() ? static_cast<int32_t>(p.concat_dim()) : p.axis();
   e.out = {e.Add("Concat", e.in, {{"axis", e.shape().CanonicalAxis(axis)}})};
 }
 
@@ -114,7 +114,8 @@ void ShuffleChannel(LayerExport& e) {
 
 void Slice(LayerExport& e) {
   const SliceParameter& p = e.param.slice_param();
-  const int axis = e.shape().CanonicalAxis(p.has_slice_dim() ? int64_t{p.slice_dim()} : p.axis());
+  const int axis =
+      e.shape().CanonicalAxis(p.has_slice_dim() ? static_cast<int32_t>(p.slice_dim()) : p.axis());
   std::vector<int64_t> sizes;
   for (const BlobSpec& output : e.info.outputs) sizes.push_back(output.shape[axis]);
   if (sizes.size() == 1) return Identity(e);

@@ -206,9 +206,12 @@ TEST(OnnxExport, RefusesAdaptiveSuppression) {
 }
 
 TEST(OnnxExport, RoundsInt8LayersByTheirRanges) {
-  const OnnxExport exported = ExportOf("precision: INT8\n" + OneLayer({1, 4}, R"(
-      type: 'InnerProduct' inner_product_param { num_output: 2 }
-      int8 { bottom { max: 2.55 non_negative: true } top { max: 1.27 } })"));
+  const OnnxExport exported = ExportOf(R"(precision: INT8
+      layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 4 } }
+              int8 { top { max: 2.55 non_negative: true } } }
+      layer { name: 'l' type: 'InnerProduct' bottom: 'x' top: 'y'
+              inner_product_param { num_output: 2 }
+              int8 { bottom { max: 2.55 non_negative: true } top { max: 1.27 } } })");
   EXPECT_EQ(TypesOf(exported), (std::vector<std::string>{"QuantizeLinear", "DequantizeLinear",
                                                          "DequantizeLinear", "Gemm"}));
   ExpectSound(exported);

@@ -15,11 +15,13 @@
 #include "deploy/actions.h"
 #include "deploy/calibrate.h"
 #include "deploy/detect_options.h"
+#include "deploy/export_onnx.h"
 #include "deploy/options.h"
 #include "inference/classifier.h"
 #include "inference/crema_export.h"
 #include "inference/detector.h"
 #include "inference/image_model.h"
+#include "inference/model_parts.h"
 #include "inference/segmenter.h"
 
 DEFINE_string(o, "", "export: the same as --output");
@@ -34,15 +36,17 @@ constexpr std::array<const char*, 3> kTasks = {"classify", "detect", "segment"};
 std::string OutputPath() {
   const std::string path = FLAGS_o.empty() ? FLAGS_output : FLAGS_o;
   RequireFlag(path, "output");
-  if (!IsModelFile(path)) {
+  if (!WantsOnnx(path) && !IsModelFile(path)) {
     Fail(ErrorCode::kInvalidArgument,
-         StrCat("--output: '", path, "' must end in .crema, by which other actions know it"));
+         StrCat("--output: '", path,
+                "' must end in .crema, by which other actions know it, or "
+                "in .onnx"));
   }
   return path;
 }
 
-void CheckFlags() {
-  if (IsModelFile(FLAGS_model)) {
+void CheckFlags(bool onnx) {
+  if (IsModelFile(FLAGS_model) && !onnx) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat(FLAGS_model, " was exported already; export takes a net and its weights"));
   }
@@ -124,6 +128,16 @@ ModelCard CardOf(const std::shared_ptr<const Model>& model) {
   return card;
 }
 
+// Returns the model of a .crema file, with the preprocessing and labels of flags.
+std::shared_ptr<const Model> Reopened(const ModelNames& names, const Registry& registry,
+                                      const ModelOptions& options) {
+  const auto model = OpenModel(names, registry, options);
+  ModelCard card = CardOf(model);
+  if (card.task.empty()) card.task = model->card().task;
+  return Model::MakeSharing(model->parts().net, *model->weights(), card, options, registry,
+                            NullSink());
+}
+
 void PrintExported(const std::string& path, const ModelCard& card) {
   std::error_code error;
   const uintmax_t bytes = std::filesystem::file_size(path, error);
@@ -142,11 +156,16 @@ void PrintExported(const std::string& path, const ModelCard& card) {
 
 int Export(const std::vector<std::string>& arguments) {
   RefusePositional(arguments);
-  CheckFlags();
+  const std::string path = OutputPath();
+  const bool onnx = WantsOnnx(path);
+  CheckFlags(onnx);
   ModelNames names = ModelOfFlags();
   if (WantsInt8()) names.precision.clear();  // ranges are determined first
   CheckDetectFlags();
-  const std::string path = OutputPath();
+  if (IsModelFile(names.model)) {
+    const Registry known = LayersOfFlag();
+    return ExportOnnx(Reopened(names, known, ModelOptionsOfFlags(ThreadsOfFlag())), known, path);
+  }
   const NetFile net = NetToExport(names);
   const Registry registry = LayersOfFlag();
   const ModelOptions options = ModelOptionsOfFlags(ThreadsOfFlag());
@@ -162,6 +181,7 @@ int Export(const std::vector<std::string>& arguments) {
     ready.source.file = names.model;
     model = MakeModel(ready, names, card, registry, options, NullSink());
   }
+  if (onnx) return ExportOnnx(model, registry, path);
   ExportModel(model, path);
   PrintExported(path, card);
   return 0;

@@ -27,15 +27,23 @@ LayerParameter WithThreeAxes(const LayerParameter& given) {
   return param;
 }
 
+// Returns true for one entry, or for the three that WithThreeAxes has made of `time` and one entry.
+bool IsSpread(const google::protobuf::RepeatedField<uint32_t>& values, uint32_t time) {
+  return values.size() == 1 || (values.size() == 3 && values[0] == time && values[1] == values[2]);
+}
+
 class Convolution3D final : public Convolution {
  public:
   explicit Convolution3D(const LayerParameter& given) : Convolution(WithThreeAxes(given)) {
     const ConvolutionParameter& p = given.convolution_param();
-    Require(p.kernel_size_size() == 1, "kernel_size", "give one kernel_size, for height and width");
+    Require(IsSpread(p.kernel_size(), p.kernel_depth()), "kernel_size",
+            "give one kernel_size, for height and width");
     Require(p.kernel_depth() > 0, "kernel_depth",
             "kernel_depth, the window in time, is missing or 0");
-    Require(p.stride_size() <= 1, "stride", "give one stride, for height and width");
-    Require(p.pad_size() <= 1, "pad", "give one pad, for height and width");
+    Require(p.stride().empty() || IsSpread(p.stride(), p.temporal_stride()), "stride",
+            "give one stride, for height and width");
+    Require(p.pad().empty() || IsSpread(p.pad(), p.temporal_pad()), "pad",
+            "give one pad, for height and width");
   }
 
   LayerInfo Infer(const InferContext& context) const override {
