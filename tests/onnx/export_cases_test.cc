@@ -109,7 +109,8 @@ TEST(ExportCases, Recordings) {
   const fs::path ops = fs::path(CREMA_SOURCE_DIR) / "tests" / "conformance" / "cases" / "ops";
   for (const auto& entry : fs::directory_iterator(ops)) {
     const std::string name = "recorded-" + entry.path().filename().string();
-    WeightsFiles weights{.missing = MissingLayers::kKeep};
+    WeightsFiles weights;
+    weights.missing = MissingLayers::kKeep;
     const fs::path file = entry.path() / "weights.caffemodel";
     if (fs::exists(file)) weights.paths = {file.string()};
     try {
