@@ -97,11 +97,11 @@ void QuantizeInt8(const NetParameter& net, const PlanOptions& options, LayerExpo
   const Precision precision = e->param.has_precision() ? e->param.precision()
                               : net.has_precision()    ? net.precision()
                                                        : options.precision;
-  // Only images and rows are computed on bytes.
-  if (e->param.type() != "InnerProduct" && e->shape().axes() != 4) return;
   const bool product = IsProduct(e->param.type());
   const bool moves = e->param.type() == "Pooling" || e->param.type() == "Concat";
   if (precision != INT8 || !(product || moves)) return;
+  // Only images and rows are computed on bytes.
+  if (e->param.type() != "InnerProduct" && e->shape().axes() != 4) return;
   const Int8Ranges& ranges = e->param.int8();
   if (ranges.bottom_size() != static_cast<int>(e->in.size())) return;
   for (size_t i = 0; i < e->in.size(); ++i) {

@@ -128,14 +128,16 @@ ModelCard CardOf(const std::shared_ptr<const Model>& model) {
   return card;
 }
 
-// Returns the model of a .crema file, with the preprocessing and labels of flags.
-std::shared_ptr<const Model> Reopened(const ModelNames& names, const Registry& registry,
-                                      const ModelOptions& options) {
-  const auto model = OpenModel(names, registry, options);
+// Exports a .crema file, with the preprocessing and labels of flags.
+int ExportReopened(const ModelNames& names, const std::string& path) {
+  const Registry registry = LayersOfFlag();
+  const ModelOptions options = ModelOptionsOfFlags(ThreadsOfFlag());
+  const auto model = OpenModel(names, registry, options);  // holds the weights
   ModelCard card = CardOf(model);
   if (card.task.empty()) card.task = model->card().task;
-  return Model::MakeSharing(model->parts().net, *model->weights(), card, options, registry,
-                            NullSink());
+  const auto changed = Model::MakeSharing(model->parts().net, *model->weights(), card, options,
+                                          registry, NullSink());
+  return ExportOnnx(changed, registry, path);
 }
 
 void PrintExported(const std::string& path, const ModelCard& card) {
@@ -162,10 +164,7 @@ int Export(const std::vector<std::string>& arguments) {
   ModelNames names = ModelOfFlags();
   if (WantsInt8()) names.precision.clear();  // ranges are determined first
   CheckDetectFlags();
-  if (IsModelFile(names.model)) {
-    const Registry known = LayersOfFlag();
-    return ExportOnnx(Reopened(names, known, ModelOptionsOfFlags(ThreadsOfFlag())), known, path);
-  }
+  if (IsModelFile(names.model)) return ExportReopened(names, path);
   const NetFile net = NetToExport(names);
   const Registry registry = LayersOfFlag();
   const ModelOptions options = ModelOptionsOfFlags(ThreadsOfFlag());
