@@ -30,35 +30,102 @@ std::string Pick(LayerExport& e, const std::string& x, int axis, int64_t size,
   return e.Add("Gather", {x, e.graph.Ints(index)}, {{"axis", axis}});
 }
 
-std::vector<int64_t> NearestOf(const Sampling& sampling, const SampledAxis& axis) {
-  std::vector<int64_t> index;
-  for (int64_t o = 0; o < axis.out; ++o) {
-    index.push_back(SampleTapOf(axis, 1, SampleBaseOf(sampling, axis, o), 0).index);
-  }
-  return index;
+// Returns the taps of output `o`, nearest or weighted.
+std::vector<SampleTap> TapsOf(const Sampling& sampling, const SampledAxis& axis, int64_t o) {
+  const SampleBase base = SampleBaseOf(sampling, axis, o);
+  std::vector<SampleTap> taps;
+  for (int t = 0; t < axis.taps; ++t) taps.push_back(SampleTapOf(sampling, axis, base, t));
+  return taps;
 }
 
-// Interp and Resize. Nearest elements are told by their index: rounding of ties differs.
+// Multiplies axis `a` by its in x out weights.
+std::string Weigh(LayerExport& e, const std::string& x, int a, const Sampling& sampling,
+                  const SampledAxis& axis) {
+  std::vector<float> weights(static_cast<size_t>(axis.in * axis.out));
+  for (int64_t o = 0; o < axis.out; ++o) {
+    for (const SampleTap& tap : TapsOf(sampling, axis, o)) {
+      weights[static_cast<size_t>(tap.index * axis.out + o)] += static_cast<float>(tap.weight);
+    }
+  }
+  std::vector<int64_t> order = Range(0, e.shape().axes());
+  std::swap(order[static_cast<size_t>(a)], order.back());
+  const std::string product =
+      e.Add("MatMul", {e.Transpose(x, order), e.graph.Floats({axis.in, axis.out}, weights)});
+  return e.Transpose(product, order);
+}
+
+// Returns the coordinates of ONNX that give the positions of this axis; null if none does.
+const char* CoordinatesOf(const SampledAxis& axis) {
+  if (!axis.resampled) return "half_pixel";
+  SampledAxis areas = axis, corners = axis;
+  areas.AlignAreas(static_cast<double>(axis.length), static_cast<double>(axis.out));
+  corners.AlignCorners(static_cast<double>(axis.out));
+  const auto same = [&](const SampledAxis& other) {
+    return SamplePlace(axis, 0) == SamplePlace(other, 0) &&
+           SamplePlace(axis, axis.out - 1) == SamplePlace(other, axis.out - 1);
+  };
+  return same(areas) ? "half_pixel" : same(corners) ? "align_corners" : nullptr;
+}
+
+// Returns the coordinates if the operator Resize, whose results depend on the runtime least in
+// these forms, computes the layer; else null.
+const char* PlainCoordinates(const Sampling& s, const std::vector<SampledAxis>& axes) {
+  if (axes.size() != 4 || axes[0].resampled || axes[1].resampled || s.exclude_outside) {
+    return nullptr;
+  }
+  const char* coordinates = CoordinatesOf(axes[2].resampled ? axes[2] : axes[3]);
+  for (const SampledAxis& axis : {axes[2], axes[3]}) {
+    if (!axis.resampled) continue;
+    const char* own = CoordinatesOf(axis);
+    if (own != coordinates || axis.narrowing < 1 || axis.cuts) return nullptr;
+  }
+  return coordinates;
+}
+
+std::string Plainly(LayerExport& e, const Sampling& s, const std::vector<SampledAxis>& axes,
+                    const char* coordinates) {
+  std::string x = e.in[0];
+  std::vector<float> factors;
+  for (int a = 0; a < 4; ++a) {
+    const SampledAxis& axis = axes[static_cast<size_t>(a)];
+    if (axis.length != axis.in) x = e.Slice(x, a, axis.start, axis.start + axis.length);
+    factors.push_back(axis.resampled ? FactorFor(axis.length, axis.out) : 1);
+  }
+  const bool cubic = s.interpolation == Interpolation::kCubic;
+  OnnxAttributes attributes = {{"mode", cubic ? "cubic" : "linear"},
+                               {"coordinate_transformation_mode", coordinates}};
+  if (cubic) attributes.emplace_back("cubic_coeff_a", s.cubic_a);
+  return e.Add("Resize", {x, "", e.graph.Floats({4}, factors)}, attributes);
+}
+
+// Interp and Resize. Nearest elements are told by their index, since rounding of ties differs; what
+// the operator Resize does not have is a product with weights.
 void Resample(LayerExport& e) {
   const auto& layer = dynamic_cast<const ResampleLayer&>(e.layer);
-  const Shape* reference = e.specs.size() > 1 ? &e.shape(1) : nullptr;
-  Sampling s = layer.Plan(e.shape(), reference);
-  std::string x = e.in[0];
-  if (s.interpolation == Interpolation::kNearest) {
-    x = Pick(e, x, 2, s.h.in, NearestOf(s, s.h));
-    e.out = {Pick(e, x, 3, s.w.in, NearestOf(s, s.w))};
+  const ResamplePlan plan = layer.Plan(e.shape(), e.specs.size() > 1 ? &e.shape(1) : nullptr);
+  Sampling s = plan.sampling;
+  const bool nearest = s.interpolation == Interpolation::kNearest;
+  const char* coordinates = nearest ? nullptr : PlainCoordinates(s, plan.axes);
+  if (coordinates != nullptr) {
+    e.out = {Plainly(e, s, plan.axes, coordinates)};
     return;
   }
-  if (s.h.length != s.h.in) x = e.Slice(x, 2, s.h.start, s.h.start + s.h.length);
-  if (s.w.length != s.w.in) x = e.Slice(x, 3, s.w.start, s.w.start + s.w.length);
-  const std::string scales =
-      e.graph.Floats({4}, {1, 1, FactorFor(s.h.length, s.h.out), FactorFor(s.w.length, s.w.out)});
-  const bool cubic = s.interpolation == Interpolation::kCubic;
-  OnnxAttributes attributes = {
-      {"mode", cubic ? "cubic" : "linear"},
-      {"coordinate_transformation_mode", s.align_corners ? "align_corners" : "half_pixel"}};
-  if (cubic) attributes.emplace_back("cubic_coeff_a", -0.75);
-  e.out = {e.Add("Resize", {x, "", scales}, attributes)};
+  std::string x = e.in[0];
+  for (int a = 0; a < e.shape().axes(); ++a) {
+    if (!plan.axes[static_cast<size_t>(a)].resampled) continue;
+    s.axes[0] = plan.axes[static_cast<size_t>(a)];
+    s.SetTaps();
+    const SampledAxis& axis = s.axes[0];
+    if (axis.cuts && s.extrapolation != 0) e.Refuse("it extrapolates by a value other than 0");
+    if (!nearest || axis.cuts) {
+      x = Weigh(e, x, a, s, axis);
+      continue;
+    }
+    std::vector<int64_t> index;
+    for (int64_t o = 0; o < axis.out; ++o) index.push_back(TapsOf(s, axis, o)[0].index);
+    x = Pick(e, x, a, axis.in, index);
+  }
+  e.out = {x};
 }
 
 // Values of x at the places of the mask, zeros elsewhere. -1 goes to a place after the last, which

@@ -54,6 +54,7 @@ class Interp final : public ResampleLayer {
     h.out = Output(h.length, p.height(), reference, 2);
     w.out = Output(w.length, p.width(), reference, 3);
     for (SampledAxis* axis : {&h, &w}) axis->AlignCorners(static_cast<double>(axis->out));
+    plan.axes = {SampledAxis::Unchanged(input[0]), SampledAxis::Unchanged(input[1]), h, w};
     plan.sampling.SetTaps();
     plan.output = Shape{input[0], input[1], h.out, w.out};
     return plan;

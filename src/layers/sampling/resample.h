@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "graph/layer.h"
 #include "math/scratch.h"
@@ -69,7 +70,8 @@ void BackwardResample(int threads, const Sampling& sampling, int64_t planes, con
 struct ResamplePlan {
   Sampling sampling;
   Shape output;
-  bool mixes_samples = false;  // axis 0 is resampled
+  std::vector<SampledAxis> axes;  // of the input, without `taps`
+  bool mixes_samples = false;     // axis 0 is resampled
 };
 
 // A layer that resamples axes of its first input. A further input only gives the size.

@@ -248,6 +248,7 @@ class Resize final : public ResampleLayer {
     for (const SampledAxis& axis : all) dims.push_back(axis.out);
     plan.output = Shape(std::span<const int64_t>(dims));
     Fill(all, &plan.sampling);
+    plan.axes = std::move(all);
     return plan;
   }
 
