@@ -3,6 +3,7 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/pair.h>
 
 #include <filesystem>
 #include <utility>
@@ -66,7 +67,10 @@ void BindStateDict(nb::module_& module) {
       "Reads the tensors of a .safetensors, .pth or .pt file, as float32.\n\n"
       "Nothing in the file is executed. `key` chooses one of several dicts of a checkpoint,\n"
       "such as \"model\"; \".\" takes all of them. Raises crema.Error.");
-  module.def("write_safetensors", &Save, nb::arg("tensors"), nb::arg("path"));
+  module.def("write_safetensors", &Save, nb::arg("tensors"), nb::arg("path"),
+             nb::sig("def write_safetensors(tensors: collections.abc.Sequence[tuple[str, "
+                     "numpy.typing.NDArray[numpy.float32]]], path: str | os.PathLike[str]) -> "
+                     "None"));
 }
 
 }  // namespace crema::python

@@ -1,0 +1,159 @@
+"""Parameters under PyTorch's names, without PyTorch; with it where it is installed."""
+
+import os
+import sys
+import types
+
+import numpy as np
+import pytest
+from conftest import NET
+
+import crema
+
+NORM_NET = """
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }
+layer { name: "conv" type: "Convolution" bottom: "x" top: "c"
+  convolution_param { num_output: 2 kernel_size: 1 weight_filler { type: "xavier" } } }
+layer { name: "bn" type: "BatchNorm" bottom: "c" top: "c" }
+layer { name: "scale" type: "Scale" bottom: "c" top: "c" scale_param { bias_term: true } }
+"""
+
+
+def arrays(state):
+    return {name: np.asarray(value) for name, value in state.items()}
+
+
+@pytest.fixture
+def net():
+    net = crema.Net.parse(NORM_NET, 1)
+    blobs = {layer.name: layer.blobs for layer in net.layer_list()}
+    for name, values in (("bn", ([2.0, 4.0], [6.0, 8.0], [2.0])), ("scale", ([3.0, 5.0], [7.0, 9.0]))):
+        for blob, value in zip(blobs[name], values):
+            blob.data[...] = value
+    return net
+
+
+def test_names_and_values(net):
+    state = arrays(net.to_torch_state_dict())
+    assert list(state) == [
+        "conv.weight",
+        "conv.bias",
+        "bn.running_mean",
+        "bn.running_var",
+        "bn.weight",
+        "bn.bias",
+    ]
+    assert state["conv.weight"].shape == (2, 3, 1, 1)
+    assert state["bn.running_mean"].tolist() == [1, 2]  # the sums by the factor
+    assert state["bn.bias"].tolist() == [7, 9]
+    state["conv.bias"][...] = 100  # a copy
+    assert np.asarray(net.to_torch_state_dict()["conv.bias"])[0] != 100
+
+
+def test_model(write_model):
+    model = crema.Model.from_caffe(*write_model(NET))
+    assert arrays(model.to_torch_state_dict())["ip.weight"].shape == (4, 3)
+
+
+def test_layers_without_a_module():
+    net = crema.Net.parse(
+        """layer { name: "x" type: "Input" top: "x" top: "cont"
+          input_param { shape { dim: 3 dim: 1 dim: 2 } shape { dim: 3 dim: 1 } } }
+        layer { name: "old" type: "RNN" bottom: "x" bottom: "cont" top: "y"
+          recurrent_param { num_output: 2 } }""",
+        1,
+    )
+    with pytest.raises(crema.Error, match="W_ho") as caught:
+        net.to_torch_state_dict()
+    assert caught.value.layer == "old"
+
+
+def test_safetensors(net, tmp_path):
+    path = tmp_path / "m.safetensors"
+    crema.save_safetensors(net, path)
+    back = crema.load_state_dict(path)
+    wanted = arrays(net.to_torch_state_dict())
+    assert list(back) == list(wanted)
+    for name, value in wanted.items():
+        assert np.array_equal(back[name], value)
+    crema.save_safetensors({"a": np.arange(6, dtype=np.int64).reshape(2, 3).T, "s": 1.5}, path)
+    back = crema.load_state_dict(path)
+    assert back["a"].tolist() == [[0, 3], [1, 4], [2, 5]]
+    assert back["s"].shape == ()
+    with pytest.raises(TypeError, match="not 3"):
+        crema.save_safetensors({3: 1.0}, path)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(crema.Error) as caught:
+        crema.load_state_dict(path)
+    assert caught.value.code == "data_loss"
+
+
+def test_from_torch_says_what_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(crema.Error, match="pip install torch") as caught:
+        crema.from_torch(object(), np.zeros(3))
+    assert caught.value.code == "unsupported"
+
+
+def test_from_torch_exports_in_eval_mode_to_a_file_that_is_removed(monkeypatch):
+    """With a stand-in for PyTorch."""
+    seen = {}
+
+    class Module:
+        training = True
+
+        def modules(self):
+            return [self]
+
+        def eval(self):
+            self.training = False
+
+    def export(module, inputs, path, opset_version):
+        seen.update(training=module.training, inputs=inputs, path=path, opset=opset_version)
+        with open(path, "wb") as file:
+            file.write(b"onnx")
+
+    class NoGrad:
+        def __enter__(self):
+            pass
+
+        def __exit__(self, *error):
+            pass
+
+    torch = types.ModuleType("torch")
+    torch.nn = types.SimpleNamespace(Module=Module)
+    torch.Tensor = np.ndarray
+    torch.no_grad = NoGrad
+    torch.onnx = types.SimpleNamespace(export=export)
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setattr(crema._torch, "_import_onnx", lambda path: open(path, "rb").read())
+    module = Module()
+    x = np.zeros((1, 2), np.float32)
+    assert crema.from_torch(module, x) == b"onnx"
+    assert seen["inputs"] == (x,) and not seen["training"] and module.training
+    assert not os.path.exists(seen["path"])
+    with pytest.raises(TypeError, match=r"torch\.nn\.Module"):
+        crema.from_torch(3, x)
+
+    def fails(*arguments, **options):
+        raise ValueError("no such operator")
+
+    torch.onnx.export = fails
+    with pytest.raises(crema.Error, match="ValueError: no such operator"):
+        crema.from_torch(module, x)
+    assert module.training
+
+
+def test_torch_loads_the_state(net):
+    torch = pytest.importorskip("torch")
+    module = torch.nn.Sequential()
+    module.add_module("conv", torch.nn.Conv2d(3, 2, 1))
+    module.add_module("bn", torch.nn.BatchNorm2d(2))
+    module.load_state_dict(net.to_torch_state_dict())
+    module.eval()
+    blobs = dict(zip(net.blob_names, net.blob_list()))
+    x = np.random.default_rng(1).random((2, 3, 4, 4), dtype=np.float32)
+    blobs["x"].data[...] = x
+    net.forward(0, len(net.layer_names) - 1)
+    with torch.no_grad():
+        assert np.allclose(module(torch.from_numpy(x)).numpy(), blobs["c"].data, atol=1e-5)
