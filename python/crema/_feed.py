@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from ._core import DataTurn
 from .data import Array, Arrays, Source, source_of
 
 Shape = tuple[int, ...]
@@ -22,8 +24,9 @@ class Pump:
     The source goes on when a batch was released, so that it may use its arrays again.
     """
 
-    def __init__(self, source: Source, position: int, seed: int) -> None:
+    def __init__(self, source: Source, position: int, seed: int, turn: DataTurn) -> None:
         self.source = source
+        self.turn = turn
         self.position = position  # of the batch that get returns
         self.seed = seed
         self.process = os.getpid()
@@ -35,8 +38,18 @@ class Pump:
         self.thread = threading.Thread(target=self._run, name="crema data", daemon=True)
         self.thread.start()
 
+    @contextlib.contextmanager
+    def _waiting(self) -> Iterator[None]:
+        """Raises crema.Error instead of a wait for data that wait for this thread."""
+        before = self.turn.begin_wait()
+        try:
+            yield
+        finally:
+            self.turn.end_wait(before)
+
     def _run(self) -> None:
         batches = None
+        self.turn.enter()
         try:
             batches = iter(self.source.start(self.position, self.seed))
             while self._offer(next(batches)):
@@ -53,6 +66,7 @@ class Pump:
                 except Exception:
                     pass  # of a worker that has ended
             del batches
+            self.turn.leave()
 
     def _offer(self, batch: Arrays) -> bool:
         """Returns true when the batch was released, and false if the pump was closed."""
@@ -66,8 +80,10 @@ class Pump:
     def get(self) -> Arrays:
         """Waits for the batch. Raises what the source raises. Has no effect, so may be repeated."""
         with self.changed:
-            while self.batch is None and self.error is None:
-                self.changed.wait()
+            if self.batch is None and self.error is None:
+                with self._waiting():
+                    while self.batch is None and self.error is None:
+                        self.changed.wait()
             if self.batch is not None:
                 return self.batch
             self.failed = True
@@ -94,7 +110,9 @@ class Pump:
         with self.changed:
             self.closed = True
             self.changed.notify_all()
-        if self.thread is not threading.current_thread():
+        if self.thread is threading.current_thread():
+            return
+        with contextlib.nullcontext() if timeout else self._waiting():
             self.thread.join(timeout)
 
     def end(self) -> None:
@@ -109,9 +127,13 @@ class Feed:
     """Reads data into the tops of a net."""
 
     def __init__(
-        self, data: Any, layers: Sequence[tuple[str, list[str], list[Shape], int]]
+        self,
+        data: Any,
+        layers: Sequence[tuple[str, list[str], list[Shape], int]],
+        turn: DataTurn,
     ) -> None:
         """`layers`: the layers that data may replace: name, tops, shapes of the tops, batch size."""
+        self.turn = turn
         self.source = source_of(data, layers[0][3] if layers else 0)
         self.seed = self.source.seed
         self._start(0, self.seed)
@@ -130,7 +152,7 @@ class Feed:
         self.samples = self.source.samples if whole else 0
 
     def _start(self, position: int, seed: int) -> None:
-        self.pump = Pump(self.source, position, seed)
+        self.pump = Pump(self.source, position, seed, self.turn)
         self._end = weakref.finalize(self, self.pump.end)
 
     def _match(

@@ -37,10 +37,12 @@ _SOLVER = re.compile(
 )
 
 
-def _text_or_path(source: NetSource) -> tuple[str, bool]:
+def _text_or_path(source: NetSource | _core.Solver) -> tuple[str, bool]:
     """Returns prototxt and False, or a path and True."""
     if isinstance(source, (str, os.PathLike)):
         return os.fspath(source), True
+    if isinstance(source, _core.Solver):
+        return source.text, False
     if hasattr(source, "to_text"):
         return source.to_text(), False
     if isinstance(source, NetSpec):
@@ -62,10 +64,10 @@ def _is_net(text: str, is_path: bool) -> bool:
     return not _SOLVER.search(text)
 
 
-def check(source: NetSource, *, samples: int = 100, threads: int = 0) -> list[Error]:
+def check(source: NetSource | _core.Solver, *, samples: int = 100, threads: int = 0) -> list[Error]:
     """Returns the problems that would stop training, as `crema check` finds them.
 
-    `source` is a solver or a net: a path, a NetSpec, a Net or a protobuf message. A solver is
+    `source` is a solver or a net: a path, a Solver, a Net, a NetSpec or a protobuf message. A solver is
     checked with all that it needs: nets, data (`samples` of each net are read and run), weights,
     schedule, disk and memory. A net is checked in the phases that its layers name. Warnings go to
     the log. Each problem is a crema.Error with `file`, `line`, `column`, `layer` and `code`, not

@@ -89,6 +89,7 @@ const Registry& Layers() { return AllLayers().Now(); }
 
 struct Guard::Thread {
   const Guard* waits_for = nullptr;
+  const std::weak_ptr<Guard>* fed = nullptr;  // null: it makes no data
 };
 
 Guard::Thread& Guard::ThisThread() {
@@ -106,20 +107,25 @@ void Guard::RequireEnd() const {
        guard = guard->owner_->waits_for) {
     if (guard->owner_ != &ThisThread()) continue;
     Fail(ErrorCode::kInvalidArgument,
-         "a layer or a callback calls a net whose thread waits for the net that runs it");
+         "a layer, a callback or data call a net whose thread waits for the net that runs them");
   }
 }
 
 Guard::Lock::Lock(Guard& guard) : guard_(guard) {
   Thread& thread = ThisThread();
+  if (thread.fed != nullptr && thread.fed->lock().get() == &guard) {
+    Fail(ErrorCode::kInvalidArgument,
+         "data cannot use the net that they feed while they make a batch, since the net waits for "
+         "it; let a callback keep a copy of what the data need");
+  }
   if (!guard.mutex_.try_lock()) {
     guard.RequireEnd();
-    thread.waits_for = &guard;
+    const Guard* const before = std::exchange(thread.waits_for, &guard);
     {
       const GilReleased released;
       guard.mutex_.lock();
     }
-    thread.waits_for = nullptr;
+    thread.waits_for = before;
   }
   guard.owner_ = &thread;
   guard.process_ = ProcessNumber();
@@ -130,6 +136,26 @@ Guard::Lock::~Lock() {
   if (--guard_.depth_ == 0) guard_.owner_ = nullptr;
   guard_.mutex_.unlock();
 }
+
+void Guard::Enter(const std::weak_ptr<Guard>* fed) {
+  owner_ = &ThisThread();
+  process_ = ProcessNumber();
+  ThisThread().fed = fed;
+}
+
+void Guard::Leave() {
+  owner_ = nullptr;
+  ThisThread().fed = nullptr;
+}
+
+const Guard* Guard::BeginWait() {
+  if (process_ != ProcessNumber()) owner_ = nullptr;  // that thread is not in this process
+  process_ = ProcessNumber();
+  RequireEnd();
+  return std::exchange(ThisThread().waits_for, this);
+}
+
+void Guard::EndWait(const Guard* before) { ThisThread().waits_for = before; }
 
 Guard::Run::Run(Guard& guard) : lock_(guard), guard_(guard) {
   if (std::exchange(guard.running_, true)) {

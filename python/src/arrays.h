@@ -76,6 +76,15 @@ class Guard {
     Guard& guard_;
   };
 
+  // Makes this thread the one that has the guard, without a lock: it makes what others wait for.
+  // Until Leave, Lock throws for the guard `fed` of the net that it makes data for.
+  void Enter(const std::weak_ptr<Guard>* fed);
+  void Leave();
+  // Says that this thread waits for the one that entered, until EndWait with the result. Throws
+  // like Lock.
+  const Guard* BeginWait();
+  static void EndWait(const Guard* before);
+
  private:
   struct Thread;
   static Thread& ThisThread();

@@ -42,8 +42,9 @@ class FeedState final : public LayerSessionState {
  public:
   FeedState(const Feed& feed, Phase phase) {
     const GilHeld gil;
-    seed_ = nb::cast<uint64_t>(feed.object.attr("seed"));
-    epoch_size_ = nb::cast<int64_t>(feed.object.attr(phase == TRAIN ? "train_epoch" : "samples"));
+    seed_ = nb::cast<uint64_t>((*feed.object).attr("seed"));
+    epoch_size_ =
+        nb::cast<int64_t>((*feed.object).attr(phase == TRAIN ? "train_epoch" : "samples"));
   }
 
   void Save(LayerState* state) const override {
@@ -60,15 +61,15 @@ class FeedState final : public LayerSessionState {
 
   // Takes the next batch. Requires the GIL.
   void Next(Feed* feed, const nb::list& arrays, std::span<Shape> shapes) {
-    nb::object filled =
-        Call(feed, [&] { return nb::object(feed->object.attr("fill")(position_, seed_, arrays)); });
+    nb::object filled = Call(
+        feed, [&] { return nb::object((*feed->object).attr("fill")(position_, seed_, arrays)); });
     for (size_t o = 0; o < shapes.size(); ++o) {
       const auto dims = nb::cast<std::vector<int64_t>>(filled[0][o]);
       shapes[o] = Shape(std::span<const int64_t>(dims));
     }
     waited_ += nb::cast<double>(filled[1]);
     ++position_;
-    Call(feed, [&] { return nb::object(feed->object.attr("release")(position_)); });
+    Call(feed, [&] { return nb::object((*feed->object).attr("release")(position_)); });
   }
 
  private:
@@ -179,15 +180,6 @@ LayerParameter MakeInput(const LayerParameter& from, const nb::handle& tops, int
 
 }  // namespace
 
-Feed::~Feed() {
-  if (!nb::is_alive()) {
-    object.release();
-    return;
-  }
-  const GilHeld gil;
-  object.reset();
-}
-
 std::shared_ptr<Feed> FeedNet(const nb::object& data, const NetState& state, bool whole_passes,
                               NetFile* file) {
   nb::list sources;
@@ -197,11 +189,12 @@ std::shared_ptr<Feed> FeedNet(const nb::object& data, const NetState& state, boo
     sources.append(Describe(layer));
     layers.push_back(&layer);
   }
-  auto feed = std::make_shared<Feed>();
-  feed->object = nb::module_::import_("crema._feed").attr("Feed")(data, sources);
+  auto turn = std::make_shared<DataTurn>();
+  nb::object object = nb::module_::import_("crema._feed").attr("Feed")(data, sources, turn);
+  const auto feed = std::make_shared<Feed>(std::move(object), std::move(turn));
   const int number = Register(feed);
   LayerParameter* first = nullptr;
-  for (const nb::handle index : feed->object.attr("layers")) {
+  for (const nb::handle index : (*feed->object).attr("layers")) {
     LayerParameter& layer = *layers.at(nb::cast<size_t>(index));
     if (layer.has_transform_param()) {
       Log().Write(Severity::kWarning,
@@ -210,14 +203,14 @@ std::shared_ptr<Feed> FeedNet(const nb::object& data, const NetState& state, boo
     }
     if (first == nullptr) {
       first = &layer;
-      layer = MakeInput(layer, feed->object.attr("tops"), number);
+      layer = MakeInput(layer, (*feed->object).attr("tops"), number);
     } else {  // left out, and the others keep their places in messages
       layer.clear_include();
       layer.clear_exclude();
       layer.add_exclude()->set_phase(state.phase());
     }
   }
-  const auto samples = nb::cast<int64_t>(feed->object.attr("samples"));
+  const auto samples = nb::cast<int64_t>((*feed->object).attr("samples"));
   if (whole_passes && samples > 0) {
     const auto batch = static_cast<uint32_t>(first->input_param().shape(0).dim(0));
     first->mutable_data_param()->set_batch_size(batch);
@@ -243,6 +236,21 @@ void LetInputReadFeeds(LayerType* input) {
     return std::unique_ptr<const Layer>(
         std::make_unique<const FeedLayer>(std::move(layer), std::move(feed)));
   };
+}
+
+void BindFeed(nb::module_& module) {
+  nb::class_<DataTurn>(module, "DataTurn")
+      .def(
+          "enter", [](DataTurn& turn) { turn.guard.Enter(&turn.fed); },
+          "Begins to make data, in this thread until `leave`; the object must live as long.")
+      .def("leave", [](DataTurn& turn) { turn.guard.Leave(); })
+      .def(
+          "begin_wait",
+          [](DataTurn& turn) { return reinterpret_cast<uintptr_t>(turn.guard.BeginWait()); },
+          "Says that this thread waits for data. Raises crema.Error if they wait for it.")
+      .def("end_wait", [](DataTurn&, uintptr_t before) {
+        Guard::EndWait(reinterpret_cast<const Guard*>(before));
+      });
 }
 
 }  // namespace crema::python

@@ -3,31 +3,40 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "arrays.h"
 #include "format/prototxt.h"
 #include "graph/registry.h"
+#include "user_code.h"
 
 namespace crema::python {
+
+// Lets a thread that makes data and those that wait for it find out that they would wait for each
+// other (crema._core.DataTurn). Thread safety: with the GIL.
+struct DataTurn {
+  Guard guard;               // of the thread that makes the data
+  std::weak_ptr<Guard> fed;  // of the net
+};
 
 // The data of one net, a crema._feed.Feed. Held by the layers that read it and by the owner of the
 // net. Thread safety: with the GIL.
 struct Feed {
-  nb::object object;
+  Feed(nb::object of, std::shared_ptr<DataTurn> its)
+      : object(std::move(of)), turn(std::move(its)) {}
+
+  const UserObject object;
+  const std::shared_ptr<DataTurn> turn;
   // Ctrl-C while a batch is awaited sets `interrupted`, and the wait continues: the owner of the
   // net polls it. A second one raises KeyboardInterrupt, as does the first without
   // `defers_interrupts`.
   bool defers_interrupts = false;
   bool interrupted = false;
-
-  Feed() = default;
-  ~Feed();
-  Feed(const Feed&) = delete;
-  Feed& operator=(const Feed&) = delete;
 };
 
 // Replaces the layers of a net that give what `data` gives, Input and data layers, by one Input
-// layer that reads `data`. The result must outlive the net. Takes the first batch. `whole_passes`:
+// layer that reads `data`. The result must outlive the net, whose guard its turn gets. Takes the
+// first batch. `whole_passes`:
 // the batches may be planned smaller, by SetBatchSize. Throws what Python raises. Requires the GIL.
 std::shared_ptr<Feed> FeedNet(const nb::object& data, const NetState& state, bool whole_passes,
                               NetFile* file);
@@ -36,5 +45,7 @@ std::vector<std::string> InputsOf(const NetParameter& net, const NetState& state
 
 // Makes layers of the type Input read such data.
 void LetInputReadFeeds(LayerType* input);
+
+void BindFeed(nb::module_& module);
 
 }  // namespace crema::python

@@ -2,11 +2,13 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/variant.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <utility>
+#include <variant>
 
 #include "core/error.h"
 #include "core/strings.h"
@@ -100,6 +102,7 @@ NetPtr Open(NetFile file, InteractiveOptions options, const nb::object& data) {
     net->feed = FeedNet(data, StateOf(file.net, options), false, &file);
   }
   net->guard = std::make_shared<Guard>();
+  if (net->feed != nullptr) net->feed->turn->fed = net->guard;
   options.log = &Log();
   const std::vector<std::string> weights = std::exchange(options.weights, {});
   const ReuseObjects reuse(net->objects.get(), true);
@@ -108,25 +111,51 @@ NetPtr Open(NetFile file, InteractiveOptions options, const nb::object& data) {
   return net;
 }
 
-NetPtr OpenFile(const std::filesystem::path& path, int phase, int level,
-                std::vector<std::string> stages, std::vector<std::string> weights, int threads,
-                uint64_t seed, bool keep_blobs, nb::object data) {
-  const GilReleased released;
-  return Open(ReadNet(path.string()),
-              {.phase = phase == 0 ? TRAIN : TEST,
-               .level = level,
-               .stages = std::move(stages),
-               .weights = std::move(weights),
-               .threads = threads,
-               .seed = seed,
-               .keep_blobs = keep_blobs},
-              data);
+using Path = std::filesystem::path;
+using Paths = std::variant<Path, std::vector<Path>>;
+using PhaseName = std::variant<int, std::string>;
+
+Phase PhaseNamed(const PhaseName& phase) {
+  if (const int* const number = std::get_if<int>(&phase)) return *number == 0 ? TRAIN : TEST;
+  const std::string& name = std::get<std::string>(phase);
+  if (name == "TRAIN") return TRAIN;
+  if (name == "TEST") return TEST;
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat("phase is '", name, "', expected TRAIN, TEST, 0 (TRAIN) or 1 (TEST)"));
 }
 
-NetPtr OpenText(const std::string& text, int phase, int threads, uint64_t seed, nb::object data) {
+InteractiveOptions OptionsOf(const PhaseName& phase, int level, std::vector<std::string> stages,
+                             const Paths& weights, int threads, uint64_t seed, bool keep_blobs) {
+  InteractiveOptions options{.phase = PhaseNamed(phase),
+                             .level = level,
+                             .stages = std::move(stages),
+                             .threads = threads,
+                             .seed = seed,
+                             .keep_blobs = keep_blobs};
+  if (const auto* const one = std::get_if<Path>(&weights)) {
+    options.weights = {one->string()};
+  } else {
+    for (const Path& path : std::get<std::vector<Path>>(weights)) {
+      options.weights.push_back(path.string());
+    }
+  }
+  return options;
+}
+
+NetPtr OpenFile(const Path& path, const PhaseName& phase, int level,
+                std::vector<std::string> stages, const Paths& weights, int threads, uint64_t seed,
+                bool keep_blobs, nb::object data) {
+  const GilReleased released;
+  return Open(ReadNet(path.string()),
+              OptionsOf(phase, level, std::move(stages), weights, threads, seed, keep_blobs), data);
+}
+
+NetPtr OpenText(const std::string& text, const PhaseName& phase, int threads, uint64_t seed,
+                nb::object data, int level, std::vector<std::string> stages, const Paths& weights,
+                bool keep_blobs) {
   const GilReleased released;
   return Open(ParseNet(text, "<text>"),
-              {.phase = phase == 0 ? TRAIN : TEST, .threads = threads, .seed = seed}, data);
+              OptionsOf(phase, level, std::move(stages), weights, threads, seed, keep_blobs), data);
 }
 
 void Call(const std::vector<nb::object>& callbacks, size_t layer) {
@@ -360,23 +389,33 @@ std::shared_ptr<Net> NetOf(std::shared_ptr<Guard> guard, std::shared_ptr<PythonO
 
 void BindNet(nb::module_& module) {
   BindLayer(module);
+  BindFeed(module);
   nb::class_<Net>(module, "Net", nb::type_slots(kNetSlots),
                   "A net whose blobs a program reads and writes between layers.")
       .def_static("open", &OpenFile, nb::arg("path"), nb::arg("phase"), nb::arg("level") = 0,
                   nb::arg("stages") = std::vector<std::string>(),
-                  nb::arg("weights") = std::vector<std::string>(), nb::arg("threads") = 0,
+                  nb::arg("weights") = std::vector<Path>(), nb::arg("threads") = 0,
                   nb::arg("seed") = 1, nb::arg("keep_blobs") = true, nb::arg("data") = nb::none(),
-                  nb::sig("def open(path: str | os.PathLike[str], phase: int, level: int = 0, "
-                          "stages: collections.abc.Sequence[str] = (), weights: "
-                          "collections.abc.Sequence[str] = (), threads: int = 0, seed: int = 1, "
-                          "keep_blobs: bool = True, data: object = None) -> Net"),
-                  "Opens a net in phase 0 (TRAIN) or 1 (TEST).\n\n"
+                  nb::sig("def open(path: str | os.PathLike[str], phase: int | str, level: int = "
+                          "0, stages: collections.abc.Sequence[str] = (), weights: str | "
+                          "os.PathLike[str] | collections.abc.Sequence[str | os.PathLike[str]] = "
+                          "(), threads: int = 0, seed: int = 1, keep_blobs: bool = True, data: "
+                          "object = None) -> Net"),
+                  "Opens a net in phase 'TRAIN' (0) or 'TEST' (1).\n\n"
                   "With keep_blobs=False, blobs share memory and layers are fused, as in a Model:\n"
                   "the net runs forward only, as a whole, and has the blobs that are inputs and\n"
                   "outputs. Inputs are to be set before each pass. `data` (crema.data) feeds the\n"
                   "net: each forward pass takes the next batch.")
       .def_static("parse", &OpenText, nb::arg("text"), nb::arg("phase"), nb::arg("threads") = 0,
-                  nb::arg("seed") = 1, nb::arg("data") = nb::none(), "The same for a text.")
+                  nb::arg("seed") = 1, nb::arg("data") = nb::none(), nb::arg("level") = 0,
+                  nb::arg("stages") = std::vector<std::string>(),
+                  nb::arg("weights") = std::vector<Path>(), nb::arg("keep_blobs") = true,
+                  nb::sig("def parse(text: str, phase: int | str, threads: int = 0, seed: int = 1, "
+                          "data: object = None, level: int = 0, stages: "
+                          "collections.abc.Sequence[str] = (), weights: str | os.PathLike[str] | "
+                          "collections.abc.Sequence[str | os.PathLike[str]] = (), keep_blobs: bool "
+                          "= True) -> Net"),
+                  "The same for a text.")
       .def_prop_ro("name",
                    [](const NetPtr& net) {
                      const Guard::Lock lock(*net->guard);
@@ -469,7 +508,14 @@ void BindNet(nb::module_& module) {
              return PrintText(net->net->plan().written);
            })
       .def("add_callback", [](const NetPtr& net, const std::string& event, nb::object callback) {
-        net->callbacks.At(event).push_back(std::move(callback));
+        std::vector<nb::object>& callbacks = net->callbacks.At(event);
+        const Guard::Lock lock(*net->guard);
+        if (net->net->plan().options.optimize) {
+          Fail(ErrorCode::kUnsupported,
+               "a net that was opened with keep_blobs=False runs as a whole, without callbacks "
+               "between layers; open it with keep_blobs=True");
+        }
+        callbacks.push_back(std::move(callback));
       });
 }
 

@@ -246,6 +246,7 @@ struct Data {
 void FeedNets(const Data& data, RunConfig* config, PySolver* solver) {
   const auto feed = [&](const nb::object& from, bool whole_passes, NetOfRun* net) {
     solver->feeds.push_back(FeedNet(from, net->state, whole_passes, &net->file));
+    solver->feeds.back()->turn->fed = solver->guard;
   };
   const GilHeld gil;
   if (!data.train.is_none()) feed(data.train, false, &config->train);

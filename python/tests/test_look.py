@@ -352,3 +352,10 @@ def test_plot_without_matplotlib_says_what_to_install(run_folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match="pip install matplotlib"):
         crema.plot(run_folder)
+
+
+def test_a_solver_is_checked(solver_file):
+    solver = crema.Solver.open(solver_file)
+    assert crema.check(solver) == []
+    text = open(solver_file).read().replace("test_iter: 2 test_interval: 5", "")
+    assert crema.check(crema.Solver.parse(text)) == []

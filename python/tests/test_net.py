@@ -200,3 +200,103 @@ def test_opening_and_closing_does_not_leak():
         net.forward(0, last(net))
     gc.collect()
     assert resident() - before < 500  # pages: 1 KB a net would be 500
+
+
+def test_weights_are_one_path_or_several_and_phases_have_names(write_model, tmp_path):
+    path, weights = write_model(NET)
+    expected = crema.Net.open(path, 1, weights=[weights]).layer_list()[1].blobs[0].data
+    for given in (weights, tmp_path / "w.caffemodel", (tmp_path / "w.caffemodel",)):
+        for net in (
+            crema.Net.open(path, "TEST", weights=given, seed=7),
+            crema.Net.parse(NET, "TEST", weights=given, seed=7),
+        ):
+            assert net.phase == 1
+            np.testing.assert_array_equal(net.layer_list()[1].blobs[0].data, expected)
+    assert crema.Net.parse(NET, "TRAIN").phase == 0
+    with pytest.raises(crema.Error, match="phase is 'TESTING', expected TRAIN, TEST"):
+        crema.Net.parse(NET, "TESTING")
+
+
+def test_a_text_is_opened_with_stages_levels_and_shared_memory():
+    text = NET + """layer { name: "extra" type: "ReLU" bottom: "prob" top: "extra"
+      include { stage: "more" min_level: 2 } }"""
+    assert "extra" not in crema.Net.parse(text, 1, level=2).layer_names
+    assert "extra" in crema.Net.parse(text, 1, level=2, stages=["more"]).layer_names
+    assert "shared" in crema.Net.parse(NET, 1, keep_blobs=False).memory
+
+
+def test_a_net_that_runs_as_a_whole_refuses_callbacks():
+    net = crema.Net.parse(NET, 1, keep_blobs=False)
+    with pytest.raises(crema.Error, match="keep_blobs=True") as caught:
+        net.add_callback("after_forward", print)
+    assert caught.value.code == "unsupported"
+    net.forward(0, last(net))
+
+
+def test_callbacks_that_add_callbacks():
+    net, _ = open_net()
+    seen = []
+
+    def add(layer):
+        for _ in range(100):  # moves the list
+            net.add_callback("before_forward", seen.append)
+
+    net.add_callback("before_forward", add)
+    net.add_callback("before_forward", seen.append)
+    net.forward(0, 0)
+    assert seen == [0]
+    net.forward(0, 0)
+    assert seen == [0] * 102
+
+
+def test_errors_are_freed_with_their_last_reference():
+    import weakref
+
+    gc.disable()
+    try:
+        error = crema.Error("mine")
+        assert error.problems == [error]
+        freed = weakref.ref(error)
+        del error
+        assert freed() is None
+    finally:
+        gc.enable()
+
+
+def test_getters_wait_for_a_pass_of_another_thread():
+    """A pass may plan the net again: what the getters read is replaced then."""
+    getters = [
+        lambda net: net.name, lambda net: net.blob_names, lambda net: net.layer_names,
+        lambda net: net.input_names, lambda net: net.output_names, lambda net: net.bottoms(1),
+        lambda net: net.tops(1), lambda net: net.loss_weight("prob"), lambda net: net.blob_list(),
+        lambda net: net.layer_list(), lambda net: net.describe(), lambda net: net.to_text(),
+    ]  # fmt: skip
+    net, _ = open_net()
+    layer = net.layer_list()[1]
+    getters += [lambda net: layer.name, lambda net: layer.type, lambda net: layer.blobs]
+    inside, leave = threading.Event(), threading.Event()
+
+    def wait(_):
+        inside.set()
+        leave.wait()
+
+    net.add_callback("before_forward", wait)
+    running = threading.Thread(target=net.forward, args=(0, 0))
+    running.start()
+    inside.wait()
+    order = []
+
+    def get(number):
+        getters[number](net)
+        order.append(number)
+
+    threads = [threading.Thread(target=get, args=(number,)) for number in range(len(getters))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(0.02)  # one that does not wait ends
+    early = list(order)
+    leave.set()
+    for thread in [running, *threads]:
+        thread.join()
+    assert early == [] and len(order) == len(getters)

@@ -230,3 +230,19 @@ def test_arrays_of_memory_data_layers_live_as_long_as_they_are_read():
     solver.net.forward(0, 1)
     blobs = dict(zip(solver.net.blob_names, solver.net.blob_list()))
     assert (blobs["a"].data == 1).all() and (blobs["b"].data == 2).all()
+
+
+def test_callbacks_that_add_callbacks(solver_file):
+    solver = crema.Solver.open(solver_file)
+    seen = []
+
+    def add(event=None):
+        for _ in range(100):  # moves the list
+            for name in ("iteration", "test"):
+                solver.add_callback(name, seen.append)
+
+    solver.add_callback("iteration", add)
+    solver.add_callback("test", add)
+    solver.add_callback("iteration", seen.append)
+    solver.step(1)
+    assert len(seen) == 101 and solver.iteration == 1

@@ -201,3 +201,65 @@ class TestFork:
             child(use)
             net.forward(0, 0)
         """, tmp_path)
+
+
+WAITING = """
+    INPUT = 'layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 2 } } }'
+    BATCH = {"data": np.zeros(2)}
+    errors = []
+    def expect_error(call):
+        try:
+            call()
+        except crema.Error as error:
+            assert error.code == "invalid_argument", error
+            errors.append(str(error))
+"""
+
+
+def test_data_that_look_at_their_own_net_or_solver_are_an_error():
+    run(WAITING + """
+    text = 'base_lr: 0.1 lr_policy: "fixed" max_iter: 9 snapshot_after_train: false net_param { '
+    text += INPUT + ' layer { name: "y" type: "Power" bottom: "data" top: "y" loss_weight: 1 } }'
+    looks = [lambda of: of.layer_names, lambda of: of.blob_list()[0].data,
+             lambda of: of.forward(0, 0)]
+    for look in looks:
+        def data():
+            yield BATCH
+            look(opened[0])
+            yield BATCH
+        opened = []
+        opened.append(crema.Net.parse(INPUT, 0, data=data))
+        opened[0].forward(0, 0)
+        expect_error(lambda: opened[0].forward(0, 0))
+        opened.clear()
+        solver = crema.Solver.parse(text, data=data)
+        opened.append(solver.net)
+        expect_error(lambda: solver.step(3))
+        assert solver.iteration == 1
+    assert len(errors) == 6 and all("cannot use the net that they feed" in e for e in errors), errors
+    """)
+
+
+def test_data_and_nets_that_wait_for_each_other_are_an_error():
+    run(WAITING + """
+    for data_first in True, False:
+        outer = crema.Net.parse(INPUT, 0)
+        looked, look = threading.Event(), threading.Event()
+        def data():
+            yield BATCH
+            look.wait()
+            looked.set()
+            outer.blob_names   # waits for the callback, which waits for this batch
+            yield BATCH
+        inner = crema.Net.parse(INPUT, 0, data=data)
+        def run_inner(layer):
+            inner.forward(0, 0)
+            look.set()
+            if data_first:
+                looked.wait()
+            inner.forward(0, 0)
+        outer.add_callback("before_forward", run_inner)
+        expect_error(lambda: outer.forward(0, 0))
+        del inner
+    assert len(errors) == 2 and all("waits for the net" in e for e in errors), errors
+    """)
