@@ -18,8 +18,10 @@ type that converts to that of the blob without changing its kind (integers to fl
 from __future__ import annotations
 
 import itertools
+import os
 import random
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -145,24 +147,36 @@ def check_keys(sample: Arrays, expected: Mapping[Any, object], index: int) -> No
         )
 
 
+_random_states = threading.RLock()  # those of the process: feeds take turns
+
+
+def _renew_lock() -> None:
+    global _random_states
+    _random_states = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
+
+
 @contextmanager
 def seeded(seed: int, batch: int) -> Iterator[None]:
     """Seeds random, numpy.random and torch (if imported) for a batch, and restores them after."""
     words = np.random.SeedSequence([seed, batch]).generate_state(8)
-    torch = sys.modules.get("torch")
-    before = random.getstate(), np.random.get_state()
-    random.seed(words.tobytes())
-    np.random.seed(words)
-    if torch is not None:
-        torch_before = torch.get_rng_state()
-        torch.default_generator.manual_seed(int(words[0]))
-    try:
-        yield
-    finally:
-        random.setstate(before[0])
-        np.random.set_state(before[1])
+    with _random_states:
+        torch = sys.modules.get("torch")
+        before = random.getstate(), np.random.get_state()
+        random.seed(words.tobytes())
+        np.random.seed(words)
         if torch is not None:
-            torch.set_rng_state(torch_before)
+            torch_before = torch.get_rng_state()
+            torch.default_generator.manual_seed(int(words[0]))
+        try:
+            yield
+        finally:
+            random.setstate(before[0])
+            np.random.set_state(before[1])
+            if torch is not None:
+                torch.set_rng_state(torch_before)
 
 
 class Batches:

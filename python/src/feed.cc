@@ -1,6 +1,6 @@
 #include "feed.h"
 
-#include <map>
+#include <cstdlib>
 #include <utility>
 
 #include "core/strings.h"
@@ -13,27 +13,13 @@
 namespace crema::python {
 namespace {
 
-// Feeds by the number that the text of their layer has. With the GIL.
-std::map<int, std::weak_ptr<Feed>>& Feeds() {
-  static auto* const feeds = new std::map<int, std::weak_ptr<Feed>>;
-  return *feeds;
-}
-
-// Returns the lowest free number, so that equal programs write equal files.
-int Register(const std::shared_ptr<Feed>& feed) {
-  int number = 1;
-  for (auto& [used, other] : Feeds()) {
-    if (used != number || other.expired()) break;
-    ++number;
-  }
-  Feeds()[number] = feed;
-  return number;
-}
-
+// Returns the feed of an Input layer of a net that this thread plans; null: the program sets it.
+// Nets find their own feeds alone, so that the text of another net reaches none.
 std::shared_ptr<Feed> FeedOf(const LayerParameter& param) {
-  const GilHeld gil;
-  const auto found = Feeds().find(std::atoi(param.python_param().param_str().c_str()));
-  return found == Feeds().end() ? nullptr : found->second.lock();
+  const PythonObjects* const objects = ReusedObjects();
+  if (objects == nullptr || !param.has_python_param()) return nullptr;
+  const auto number = static_cast<size_t>(std::atoi(param.python_param().param_str().c_str()));
+  return number > 0 && number <= objects->feeds.size() ? objects->feeds[number - 1] : nullptr;
 }
 
 // The position in the data: batches taken so far, and the seed of their order. Python has no state
@@ -180,8 +166,14 @@ LayerParameter MakeInput(const LayerParameter& from, const nb::handle& tops, int
 
 }  // namespace
 
-std::shared_ptr<Feed> FeedNet(const nb::object& data, const NetState& state, bool whole_passes,
-                              NetFile* file) {
+void ForgetFeeds(NetParameter* net) {
+  for (LayerParameter& layer : *net->mutable_layer()) {
+    if (layer.type() == "Input") layer.clear_python_param();
+  }
+}
+
+void FeedNet(const nb::object& data, const NetState& state, bool whole_passes,
+             const std::shared_ptr<Guard>& guard, NetFile* file, PythonObjects* objects) {
   nb::list sources;
   std::vector<LayerParameter*> layers;
   for (LayerParameter& layer : *file->net.mutable_layer()) {
@@ -192,7 +184,9 @@ std::shared_ptr<Feed> FeedNet(const nb::object& data, const NetState& state, boo
   auto turn = std::make_shared<DataTurn>();
   nb::object object = nb::module_::import_("crema._feed").attr("Feed")(data, sources, turn);
   const auto feed = std::make_shared<Feed>(std::move(object), std::move(turn));
-  const int number = Register(feed);
+  feed->turn->fed = guard;
+  objects->feeds.push_back(feed);
+  const auto number = static_cast<int>(objects->feeds.size());
   LayerParameter* first = nullptr;
   for (const nb::handle index : (*feed->object).attr("layers")) {
     LayerParameter& layer = *layers.at(nb::cast<size_t>(index));
@@ -215,7 +209,6 @@ std::shared_ptr<Feed> FeedNet(const nb::object& data, const NetState& state, boo
     const auto batch = static_cast<uint32_t>(first->input_param().shape(0).dim(0));
     first->mutable_data_param()->set_batch_size(batch);
   }
-  return feed;
 }
 
 std::vector<std::string> InputsOf(const NetParameter& net, const NetState& state) {
@@ -231,7 +224,7 @@ void LetInputReadFeeds(LayerType* input) {
   input->param_fields.insert(input->param_fields.end(), {"python_param", "data_param"});
   input->make = [make = input->make](const LayerParameter& p) {
     std::unique_ptr<const Layer> layer = make(p);
-    std::shared_ptr<Feed> feed = p.has_python_param() ? FeedOf(p) : nullptr;
+    std::shared_ptr<Feed> feed = FeedOf(p);
     if (feed == nullptr) return layer;
     return std::unique_ptr<const Layer>(
         std::make_unique<const FeedLayer>(std::move(layer), std::move(feed)));

@@ -8,6 +8,7 @@
 #include "arrays.h"
 #include "format/prototxt.h"
 #include "graph/registry.h"
+#include "python_layer.h"
 #include "user_code.h"
 
 namespace crema::python {
@@ -35,11 +36,13 @@ struct Feed {
 };
 
 // Replaces the layers of a net that give what `data` gives, Input and data layers, by one Input
-// layer that reads `data`. The result must outlive the net, whose guard its turn gets. Takes the
-// first batch. `whole_passes`:
-// the batches may be planned smaller, by SetBatchSize. Throws what Python raises. Requires the GIL.
-std::shared_ptr<Feed> FeedNet(const nb::object& data, const NetState& state, bool whole_passes,
-                              NetFile* file);
+// layer that reads `data`, for plans under ReuseObjects. Takes the first batch. `whole_passes`: the
+// batches may be planned smaller, by SetBatchSize. `guard`: of the net. Throws what Python raises.
+// Requires the GIL.
+void FeedNet(const nb::object& data, const NetState& state, bool whole_passes,
+             const std::shared_ptr<Guard>& guard, NetFile* file, PythonObjects* objects);
+// Removes the numbers of feeds that a text has by itself. To be called before FeedNet.
+void ForgetFeeds(NetParameter* net);
 // Returns the tops of the Input layers of a net.
 std::vector<std::string> InputsOf(const NetParameter& net, const NetState& state);
 

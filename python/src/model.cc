@@ -167,6 +167,7 @@ nb::dict Run(const ModelPtr& model, const nb::object& inputs) {
   std::vector<std::pair<std::string, HeldView>> answers;
   {
     const GilReleased released;
+    const ReuseObjects none(nullptr, false);  // a callback may call this
     std::vector<NamedTensor> named;
     for (const auto& [name, array] : held) named.push_back({name, ViewOf(array)});
     model->runners.With([&] { return std::make_unique<ModelRunner>(model->model); },

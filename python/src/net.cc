@@ -97,12 +97,12 @@ NetState StateOf(const NetParameter& net, const InteractiveOptions& options) {
 
 NetPtr Open(NetFile file, InteractiveOptions options, const nb::object& data) {
   auto net = std::make_shared<Net>();
+  net->guard = std::make_shared<Guard>();
+  ForgetFeeds(&file.net);
   if (!data.is_none()) {
     const GilHeld gil;
-    net->feed = FeedNet(data, StateOf(file.net, options), false, &file);
+    FeedNet(data, StateOf(file.net, options), false, net->guard, &file, net->objects.get());
   }
-  net->guard = std::make_shared<Guard>();
-  if (net->feed != nullptr) net->feed->turn->fed = net->guard;
   options.log = &Log();
   const std::vector<std::string> weights = std::exchange(options.weights, {});
   const ReuseObjects reuse(net->objects.get(), true);
@@ -169,7 +169,7 @@ void Call(const std::vector<nb::object>& callbacks, size_t layer) {
 void Prepare(Net* net) {
   const ReuseObjects reuse(net->objects.get(), true);
   net->net->TakeShapes();
-  if (net->objects->empty()) return;
+  if (net->objects->layers.empty()) return;
   bool grows = false;
   {
     const GilHeld gil;

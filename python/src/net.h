@@ -24,7 +24,6 @@ struct NetCallbacks {
 struct Net {
   std::shared_ptr<Guard> guard;  // shared by the nets of a solver
   std::shared_ptr<PythonObjects> objects = std::make_shared<PythonObjects>();
-  std::shared_ptr<Feed> feed;  // null: the program sets the inputs
   std::unique_ptr<InteractiveNet> net;
   NetCallbacks callbacks;
 };

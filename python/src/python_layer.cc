@@ -44,14 +44,14 @@ std::shared_ptr<PythonObject> Borrow(const std::shared_ptr<PythonObject>& object
 std::shared_ptr<PythonObject> ObjectFor(const LayerParameter& param, nb::handle type) {
   const bool reuse = reused_objects != nullptr && (reuses_both_phases || param.phase() == TRAIN);
   if (reuse) {
-    const auto found = reused_objects->find(param.name());
-    if (found != reused_objects->end()) return Borrow(found->second);
+    const auto found = reused_objects->layers.find(param.name());
+    if (found != reused_objects->layers.end()) return Borrow(found->second);
   }
   auto made = std::make_shared<PythonObject>(MakeObject(param, type));
   (*made->object).attr("blobs") = nb::cast(made->parameters);
   if (reused_objects == nullptr) return made;
-  reused_objects->emplace(reuse ? param.name() : StrCat(param.name(), " ", reused_objects->size()),
-                          made);
+  auto& all = reused_objects->layers;
+  all.emplace(reuse ? param.name() : StrCat(param.name(), " ", all.size()), made);
   return Borrow(made);
 }
 
@@ -238,6 +238,8 @@ RunningNet::RunningNet(std::shared_ptr<const void> owner)
     : before_(std::exchange(running_net, std::move(owner))) {}
 
 RunningNet::~RunningNet() { running_net = std::move(before_); }
+
+const PythonObjects* ReusedObjects() { return reused_objects; }
 
 const std::shared_ptr<const void>& RunningOwner() { return running_net; }
 

@@ -61,8 +61,14 @@ struct PythonObject {
   void CallReshape();
 };
 
-// By layer name; those of test nets of a solver with a number.
-using PythonObjects = std::map<std::string, std::shared_ptr<PythonObject>>;
+struct Feed;
+
+// What layers of a net, or of the nets of a solver, take from Python.
+struct PythonObjects {
+  // By layer name; those of test nets of a solver with a number.
+  std::map<std::string, std::shared_ptr<PythonObject>> layers;
+  std::vector<std::shared_ptr<Feed>> feeds;  // the texts of these nets have number + 1
+};
 
 // While it lives, layers that this thread makes for the phase TRAIN, or for both, take their
 // objects from `objects`, and leave new ones there. `objects` keeps those of other layers too, and
@@ -90,6 +96,9 @@ class RunningNet {
  private:
   std::shared_ptr<const void> before_;
 };
+
+// Returns what the innermost ReuseObjects of this thread has; null: there is none.
+const PythonObjects* ReusedObjects();
 
 // Returns the owner of the innermost RunningNet of this thread; null: there is none.
 const std::shared_ptr<const void>& RunningOwner();

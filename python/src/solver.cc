@@ -213,7 +213,6 @@ class ProgressBar final : public TrainingObserver {
 struct PySolver {
   std::shared_ptr<Guard> guard = std::make_shared<Guard>();
   std::shared_ptr<PythonObjects> objects = std::make_shared<PythonObjects>();
-  std::vector<std::shared_ptr<Feed>> feeds;
   Callbacks callbacks;
   Curves curves;
   ProgressBar progress;
@@ -227,7 +226,7 @@ using SolverPtr = std::shared_ptr<PySolver>;
 // Lets Python handle its signals. Ctrl-C stops training after a snapshot, as in the command.
 Request PollSignals(PySolver* solver) {
   const GilHeld gil;
-  for (const auto& feed : solver->feeds) {
+  for (const auto& feed : solver->objects->feeds) {
     if (std::exchange(feed->interrupted, false)) solver->interrupted = true;
   }
   if (solver->interrupted) return Request::kStop;
@@ -245,9 +244,10 @@ struct Data {
 
 void FeedNets(const Data& data, RunConfig* config, PySolver* solver) {
   const auto feed = [&](const nb::object& from, bool whole_passes, NetOfRun* net) {
-    solver->feeds.push_back(FeedNet(from, net->state, whole_passes, &net->file));
-    solver->feeds.back()->turn->fed = solver->guard;
+    FeedNet(from, net->state, whole_passes, solver->guard, &net->file, solver->objects.get());
   };
+  ForgetFeeds(&config->train.file.net);
+  for (NetOfRun& net : config->tests) ForgetFeeds(&net.file.net);
   const GilHeld gil;
   if (!data.train.is_none()) feed(data.train, false, &config->train);
   for (size_t i = 0; i < config->tests.size(); ++i) {
@@ -312,7 +312,7 @@ class DeferInterrupts {
 
  private:
   void Set(bool defers) const {
-    for (const auto& feed : solver_.feeds) feed->defers_interrupts = defers;
+    for (const auto& feed : solver_.objects->feeds) feed->defers_interrupts = defers;
   }
 
   const PySolver& solver_;
@@ -326,6 +326,7 @@ void Train(const SolverPtr& solver, Body&& body) {
   {
     const DeferInterrupts defer(*solver);
     const GilReleased released;
+    const ReuseObjects reuse(solver->objects.get(), false);  // tests plan smaller batches
     const RunningNet running(solver->solver);
     body(*solver->solver);
   }

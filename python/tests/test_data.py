@@ -741,3 +741,54 @@ def test_pytorch_works_as_it_is(open_solver):
     solver.add_callback("test", tests.append)
     solver.solve()  # without test_iter: the loader says how many samples a pass has
     assert len(tests) == 2
+
+
+def test_the_text_of_another_net_reaches_no_data():
+    net, blobs = net_of(BATCHES)
+    other = INPUTS.replace("input_param", 'python_param { param_str: "1" } input_param')
+    stranger = crema.Net.parse(other + HEAD, 0, threads=1)
+    its = dict(zip(stranger.blob_names, stranger.blob_list()))
+    its["data"].data[...] = 7
+    run(stranger)
+    assert (its["data"].data == 7).all()
+    again = crema.Net.parse(net.to_text(), 0, threads=1)
+    run(again)
+    labels = [{"label": BATCHES[1]["label"]}]
+    fed, its = net_of(labels, other)  # and the number of its own data is no other input's
+    its["data"].data[...] = 7
+    run(fed)
+    assert (its["data"].data == 7).all() and (its["label"].data == BATCHES[1]["label"]).all()
+    run(net)
+    assert (blobs["data"].data == BATCHES[0]["data"]).all()  # nobody took a batch
+
+
+def test_feeds_do_not_disturb_the_random_numbers_of_each_other():
+    """The states of random and numpy.random belong to the process."""
+    calls = []
+    inside, other_inside, drawn = (threading.Event() for _ in range(3))
+
+    def draw(sample):
+        calls.append(sample)
+        if len(calls) == 2:  # the first one asks for the shapes
+            inside.set()
+            other_inside.wait(0.2)  # in vain: the other feed has to wait
+        drawn_now = np.float32(np.random.rand())
+        if len(calls) > 1:
+            drawn.set()
+        return {**sample, "data": sample["data"] + drawn_now}
+
+    def stay(sample):
+        other_inside.set()
+        drawn.wait()
+        return sample
+
+    def make_other():
+        inside.wait()
+        list(batches(Numbers(4), 4, seed=9, transform=stay))
+
+    other = threading.Thread(target=make_other)
+    other.start()
+    (disturbed,) = batches(Numbers(4), 4, seed=1, transform=draw)
+    other.join()
+    (alone,) = batches(Numbers(4), 4, seed=1, transform=draw)
+    assert (disturbed["data"] == alone["data"]).all()
