@@ -55,9 +55,7 @@ class InputShapes {
   }
 
   Shape ShapeOf(const OnnxInput& input) const {
-    if (!IsFloatType(input.type) &&
-        (input.type < TensorProto::UINT8 || input.type == TensorProto::STRING ||
-         input.type > TensorProto::UINT64)) {
+    if (!IsNumberType(input.type)) {
       Refuse(input,
              StrCat("is of ", OnnxTypeName(input.type), "; Crema takes numbers and booleans"));
     }

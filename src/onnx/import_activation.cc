@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/strings.h"
 #include "onnx/import_blocks.h"
 #include "onnx/import_convert.h"
 #include "onnx/import_fold.h"
@@ -153,12 +154,12 @@ void ConvertLogSoftmax(NodeImport& node) { Softmax(node, "LogSoftmax"); }
 void Cast(NodeImport& node, int to) {
   const OnnxBlob x = node.In(0);
   const int from = x.type;
+  const bool narrow = IsFloatType(to) && to > TensorProto::BFLOAT16;  // of 8 bits and less
+  if (!IsNumberType(to) || !IsNumberType(from) || (narrow && from != to)) {
+    node.Refuse(StrCat("casts from ", OnnxTypeName(from), " to ", OnnxTypeName(to)));
+  }
   if (from == to || IsFloatType(to) || from == TensorProto::BOOL) {
     return node.Output(0, WithType(x, to));
-  }
-  if (to == TensorProto::STRING || to == TensorProto::UNDEFINED || to > TensorProto::BFLOAT16 ||
-      to == TensorProto::COMPLEX64 || to == TensorProto::COMPLEX128) {
-    node.Refuse("casts to " + OnnxTypeName(to));
   }
   if (to != TensorProto::BOOL && !IsFloatType(from)) return node.Output(0, WithType(x, to));
   node.Output(0, WithType(node.Add("Cast", {x},
@@ -170,9 +171,6 @@ void Cast(NodeImport& node, int to) {
 }
 
 void ConvertCast(NodeImport& node) {
-  if (!IsFloatType(node.TypeOf(0)) && node.TypeOf(0) > TensorProto::BFLOAT16) {
-    node.Refuse("casts from " + OnnxTypeName(node.TypeOf(0)));
-  }
   Cast(node, static_cast<int>(node.Int("to", TensorProto::FLOAT)));
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/strings.h"
 #include "onnx/import_fold.h"
+#include "onnx/import_unroll.h"
 
 namespace crema {
 namespace {
@@ -84,14 +85,14 @@ class Pass {
       OnnxNode node = std::move(waiting.front());
       waiting.pop_front();
       for (std::string& name : *node.proto.mutable_input()) name = graph_.Resolve(name);
-      std::vector<OnnxNode> branch = Branch(node);
-      if (!branch.empty() || taken_) {
-        inlined_ += branch.size();
-        if (inlined_ > static_cast<size_t>(kMostOnnxNodes)) {
-          Fail(ErrorCode::kDataLoss, "has too many nodes in branches", {.file = graph_.path});
+      auto unrolled = Unroll(node);
+      if (unrolled) {
+        made_ += unrolled->size();
+        if (made_ > static_cast<size_t>(kMostOnnxNodes)) {
+          Fail(ErrorCode::kDataLoss, "has too many nodes in inner graphs", {.file = graph_.path});
         }
-        waiting.insert(waiting.begin(), std::make_move_iterator(branch.begin()),
-                       std::make_move_iterator(branch.end()));
+        waiting.insert(waiting.begin(), std::make_move_iterator(unrolled->begin()),
+                       std::make_move_iterator(unrolled->end()));
         continue;
       }
       if (!Fold(node)) {
@@ -99,10 +100,25 @@ class Pass {
         graph_.nodes.push_back(std::move(node));
       }
     }
+    CheckOutputs();
     return std::move(result_);
   }
 
  private:
+  void CheckOutputs() {
+    for (const std::string& output : graph_.outputs) {
+      const std::string& name = graph_.Resolve(output);
+      const auto value = result_.state.values.find(name);
+      if (value != result_.state.values.end() &&
+          (value->second.known || !result_.problems.empty())) {
+        continue;
+      }
+      result_.problems.push_back({ErrorCode::kUnsupported,
+                                  {.file = graph_.path},
+                                  StrCat("output '", output, "' is no tensor that can be made")});
+    }
+  }
+
   static bool IsOnnx(const onnx::NodeProto& node) {
     return node.domain().empty() || node.domain() == "ai.onnx";
   }
@@ -121,38 +137,34 @@ class Pass {
     });
   }
 
-  // Returns the nodes that an If node with a constant condition stands for; sets taken_.
-  std::vector<OnnxNode> Branch(const OnnxNode& node) {
-    taken_ = false;
-    if (node.proto.op_type() != "If" || !IsOnnx(node.proto) || !Known(node.proto)) return {};
-    const NodeImport import(node, &result_.state);
-    const OnnxTensor* condition = import.Constant(0);
-    if (condition == nullptr || condition->IsFloat() || condition->count() != 1) return {};
-    const bool holds = (*condition->ints)[0] != 0;
-    const auto* branch = FindAttribute(node.proto, holds ? "then_branch" : "else_branch");
-    if (branch == nullptr || !branch->has_g()) return {};
-    const std::set<std::string> before = ConstantNames();
-    std::vector<OnnxNode> nodes = InlineBranch(node, branch->g(), &graph_);
-    taken_ = true;
-    for (const auto& [name, tensor] : graph_.constants) {
-      if (before.contains(name)) continue;
-      result_.state.values[name] = {true, {"", Shape(tensor.dims), tensor.type}, &tensor};
+  // Returns the nodes that a node stands for; nothing: it stays. Reports one that cannot be
+  // unrolled.
+  std::optional<std::vector<OnnxNode>> Unroll(const OnnxNode& node) {
+    if (!IsOnnx(node.proto)) return std::nullopt;
+    const bool sequence = node.proto.op_type() == "ConcatFromSequence";
+    if (!sequence && !Known(node.proto)) return std::nullopt;
+    why_.clear();
+    try {
+      auto nodes = UnrollNode(node, &sequences_, &result_.state);
+      for (const auto& [name, tensor] : graph_.constants) {
+        if (!nodes || result_.state.values.contains(name)) continue;
+        result_.state.values[name] = {true, {"", Shape(tensor.dims), tensor.type}, &tensor};
+      }
+      return nodes;
+    } catch (const Error& error) {
+      why_ = error.problems()[0].message;
+      return std::nullopt;
     }
-    return nodes;
-  }
-
-  std::set<std::string> ConstantNames() const {
-    std::set<std::string> names;
-    for (const auto& [name, tensor] : graph_.constants) names.insert(name);
-    return names;
   }
 
   // Replaces a node by constants or by another name of its input. Returns false if it remains.
   bool Fold(const OnnxNode& node) {
-    if (!IsOnnx(node.proto) || !Known(node.proto)) return false;
-    NodeImport import(node, &result_.state);
+    if (!IsOnnx(node.proto)) return false;
     const std::string& op = node.proto.op_type();
     try {
+      if (ResolveSequence(node, &sequences_, &result_.state)) return true;
+      if (!Known(node.proto)) return false;
+      NodeImport import(node, &result_.state);
       if (op == "Constant") {
         import.Output(0, ConstantOf(import, graph_.path));
         return true;
@@ -160,6 +172,10 @@ class Pass {
       if (op == "Identity" && import.Has(0)) return Alias(node.proto);
       if (op == "Dropout" && !import.Wants(1) && IsInference(import)) return Alias(node.proto);
       if (op == "Shape") return FoldShape(&import);
+      if (op == "CastLike" && import.Constant(0) != nullptr && IsReadable(import.TypeOf(1))) {
+        import.Output(0, CastTensor(*import.Constant(0), import.TypeOf(1)));
+        return true;
+      }
       if (op == "Size") {
         import.Output(0, MakeInts({}, {import.ShapeOf(0).count()}));
         return true;
@@ -173,6 +189,11 @@ class Pass {
   bool Alias(const onnx::NodeProto& node) {
     graph_.aliases[node.output(0)] = node.input(0);
     return true;
+  }
+
+  // Constants can have this type.
+  static bool IsReadable(int type) {
+    return IsNumberType(type) && type <= onnx::TensorProto::BFLOAT16;
   }
 
   static bool IsInference(const NodeImport& node) {
@@ -227,9 +248,9 @@ class Pass {
     }
   }
 
-  static std::string WhyUnknown(const onnx::NodeProto& node) {
+  std::string WhyUnknown(const onnx::NodeProto& node) const {
     if (!IsOnnx(node)) return "is of a domain that Crema does not read";
-    if (node.op_type() == "If") return "has a condition that is not constant";
+    if (!why_.empty()) return why_;
     if (node.op_type() == "Loop" || node.op_type() == "Scan") return "is control flow";
     return "is an operator that Crema does not read";
   }
@@ -262,8 +283,9 @@ class Pass {
   const FoldTable folds_;
   ConvertedGraph result_;
   int64_t folded_ = 0;
-  size_t inlined_ = 0;
-  bool taken_ = false;
+  OnnxSequences sequences_;
+  size_t made_ = 0;
+  std::string why_;  // the node at hand cannot be unrolled
 };
 
 }  // namespace

@@ -81,8 +81,8 @@ std::vector<OnnxTensor> WeightsOf(const ConvolutionNode& parts, bool bias) {
   return weights;
 }
 
-void ConvertConv(NodeImport& node) {
-  ConvolutionNode parts = Read(node);
+// Pads and convolves.
+OnnxBlob Convolve(NodeImport& node, ConvolutionNode parts) {
   const Dims kernel(parts.weight.dims.begin() + 2, parts.weight.dims.end());
   Windows windows = WindowsOf(node, parts.x.shape, kernel);
   if (!windows.IsSymmetric()) {
@@ -90,12 +90,40 @@ void ConvertConv(NodeImport& node) {
     windows.before.assign(windows.axes(), 0);
   }
   const bool bias = parts.bias.has_value();
-  node.Output(0, node.Add(
-                     "Convolution", {parts.x},
-                     [&](LayerParameter* layer) {
-                       SetConvolution(windows, parts.weight.dims[0], parts.groups, bias, layer);
-                     },
-                     WeightsOf(parts, bias)));
+  return node.Add(
+      "Convolution", {parts.x},
+      [&](LayerParameter* layer) {
+        SetConvolution(windows, parts.weight.dims[0], parts.groups, bias, layer);
+      },
+      WeightsOf(parts, bias));
+}
+
+void ConvertConv(NodeImport& node) { node.Output(0, Convolve(node, Read(node))); }
+
+// Whole numbers: both zero points are subtracted first.
+void ConvertConvInteger(NodeImport& node) {
+  ConvolutionNode parts{node.In(0), ToFloats(node.Weights(1, "weights")), {}, node.Int("group", 1)};
+  if (static_cast<int>(parts.weight.dims.size()) != parts.x.shape.axes()) {
+    node.Refuse("has weights of another number of axes than its input");
+  }
+  if (node.Has(2)) {
+    const std::vector<float> zero = node.Floats(2, "zero point");
+    if (zero.size() != 1) node.Refuse("has not one zero point of its input");
+    if (zero[0] != 0) parts.x = PowerBlob(node, parts.x, 1, 1, -zero[0]);
+  }
+  if (node.Has(3)) {
+    const OnnxTensor zero = ToFloats(node.Weights(3, "zero point of the weights"));
+    if (zero.count() != 1 && zero.count() != parts.weight.dims[0]) {
+      node.Refuse("has zero points that do not fit its weights");
+    }
+    Dims along(parts.weight.dims.size(), 1);
+    along[0] = zero.count();
+    const OnnxTensor all = BroadcastTensor(ReshapeTensor(zero, along), parts.weight.dims);
+    std::vector<float> values = *parts.weight.floats;
+    for (size_t i = 0; i < values.size(); ++i) values[i] -= (*all.floats)[i];
+    parts.weight = MakeFloats(parts.weight.dims, std::move(values));
+  }
+  node.Output(0, WithType(Convolve(node, parts), onnx::TensorProto::INT32));
 }
 
 // Sets the pads of ConvTranspose, and what is missing at the end: zeros without input.
@@ -210,6 +238,7 @@ Windows WindowsOf(const NodeImport& node, const Shape& input, std::vector<int64_
 void AddConvolutionConverters(ConverterTable* table) {
   (*table)["Conv"] = ConvertConv;
   (*table)["CausalConvWithState"] = ConvertCausalConv;
+  (*table)["ConvInteger"] = ConvertConvInteger;
   (*table)["ConvTranspose"] = ConvertConvTranspose;
 }
 

@@ -201,11 +201,7 @@ std::vector<OnnxTensor> FoldNonZero(const NodeImport& node) {
 
 std::vector<OnnxTensor> FoldCast(const NodeImport& node) {
   const auto type = static_cast<int>(node.Int("to", TensorProto::FLOAT));
-  if (!IsFloatType(type) && type != TensorProto::BOOL &&
-      (type < TensorProto::UINT8 || type > TensorProto::INT64) && type != TensorProto::UINT32 &&
-      type != TensorProto::UINT64) {
-    return {};
-  }
+  if (!IsNumberType(type) || type > TensorProto::BFLOAT16) return {};
   return {CastTensor(*node.Constant(0), type)};
 }
 

@@ -339,35 +339,39 @@ OnnxGraph MakeOnnxGraph(onnx::ModelProto model, const std::string& path) {
 
 void SortNodes(OnnxGraph* graph) { Sorter(graph).Sort(); }
 
-std::vector<OnnxNode> InlineBranch(const OnnxNode& node, const onnx::GraphProto& branch,
-                                   OnnxGraph* graph) {
+InlinedGraph InlineGraph(const OnnxNode& node, const onnx::GraphProto& inner,
+                         const std::vector<std::string>& inputs, OnnxGraph* graph) {
   const std::string prefix = node.proto.name().empty() ? node.proto.op_type() : node.proto.name();
   std::map<std::string, std::string> renamed;
   const auto define = [&](const std::string& name) {
-    if (!name.empty()) renamed[name] = UniqueName(StrCat(prefix, "/", name), &graph->names);
+    if (!name.empty()) renamed[name] = NewValueName(StrCat(prefix, "/", name), graph);
   };
-  for (const auto& tensor : branch.initializer()) {
+  for (size_t i = 0; i < inputs.size() && static_cast<int>(i) < inner.input_size(); ++i) {
+    renamed[inner.input(static_cast<int>(i)).name()] = inputs[i];
+  }
+  for (const auto& tensor : inner.initializer()) {
     define(tensor.name());
     graph->constants[renamed[tensor.name()]] = ReadOnnxTensor(tensor, graph->path);
   }
-  for (const auto& child : branch.node()) {
+  for (const auto& child : inner.node()) {
     for (const auto& name : child.output()) define(name);
   }
   const Renaming rename = [&](const std::string& name) {
     const auto found = renamed.find(name);
     return found == renamed.end() ? name : found->second;
   };
-  std::vector<OnnxNode> nodes;
-  for (const auto& child : branch.node()) {
+  InlinedGraph result;
+  for (const auto& child : inner.node()) {
     OnnxNode copy{child, node.opset};
     RenameNode(&copy.proto, rename);
-    nodes.push_back(std::move(copy));
+    result.nodes.push_back(std::move(copy));
   }
-  for (int i = 0; i < node.proto.output_size() && i < branch.output_size(); ++i) {
-    if (node.proto.output(i).empty()) continue;
-    graph->aliases[node.proto.output(i)] = rename(branch.output(i).name());
-  }
-  return nodes;
+  for (const auto& output : inner.output()) result.outputs.push_back(rename(output.name()));
+  return result;
+}
+
+std::string NewValueName(const std::string& wanted, OnnxGraph* graph) {
+  return UniqueName(wanted, &graph->names);
 }
 
 std::string DescribeNode(const onnx::NodeProto& node) {

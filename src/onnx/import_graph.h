@@ -42,11 +42,20 @@ struct OnnxGraph {
 // ReadOnnxTensor throws.
 OnnxGraph MakeOnnxGraph(onnx::ModelProto model, const std::string& path);
 
-// Returns the nodes of a branch of an If node, under names of their own; its initializers become
-// constants. The outputs of the node become aliases. Requires: `branch` is then_branch or
-// else_branch of `node`.
-std::vector<OnnxNode> InlineBranch(const OnnxNode& node, const onnx::GraphProto& branch,
-                                   OnnxGraph* graph);
+// The nodes of an inner graph under names of their own.
+struct InlinedGraph {
+  std::vector<OnnxNode> nodes;
+  std::vector<std::string> outputs;  // names of the values that its outputs are
+};
+
+// Returns the nodes of a branch or body of `node`; its initializers become constants of `graph`.
+// `inputs` has the values that its first inputs are. Names that it does not define are those of the
+// outer graph. Throws what ReadOnnxTensor throws.
+InlinedGraph InlineGraph(const OnnxNode& node, const onnx::GraphProto& inner,
+                         const std::vector<std::string>& inputs, OnnxGraph* graph);
+
+// Returns a name that no value of the graph has so far.
+std::string NewValueName(const std::string& wanted, OnnxGraph* graph);
 
 // Sorts the nodes so that each is after those whose outputs it reads. Throws like MakeOnnxGraph.
 void SortNodes(OnnxGraph* graph);

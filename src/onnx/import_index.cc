@@ -198,6 +198,29 @@ void ConvertCumSum(NodeImport& node) {
   }));
 }
 
+// Products from the start on, by doubling: element i times element i - 1, then i - 2, i - 4, ...
+void ConvertCumProd(NodeImport& node) {
+  OnnxBlob x = node.In(0);
+  const Dims given = node.Ints(1, "axis");
+  if (given.size() != 1) node.Refuse("has not one axis");
+  const auto count = static_cast<size_t>(x.shape.axes());
+  const auto axis = static_cast<size_t>(CanonicalAxes(node, given, count)[0]);
+  const bool reverse = node.Int("reverse", 0) != 0;
+  const auto shifted = [&](const OnnxBlob& from, int64_t by) {
+    Dims before(count, 0);
+    Dims after(count, 0);
+    before[axis] = reverse ? -by : by;
+    after[axis] = -before[axis];
+    return PadBlob(node, from, before, after, 1);
+  };
+  if (node.Int("exclusive", 0) != 0) x = shifted(x, 1);
+  const int64_t size = x.shape[static_cast<int>(axis)];
+  for (int64_t by = 1; by < size; by *= 2) {
+    x = BinaryBlob(node, BinaryParameter::MUL, x, shifted(x, by));
+  }
+  node.Output(0, x);
+}
+
 void ConvertTrilu(NodeImport& node) {
   const OnnxBlob x = node.In(0);
   const Dims k = node.Has(1) ? node.Ints(1, "k") : Dims{0};
@@ -309,6 +332,7 @@ void AddIndexConverters(ConverterTable* table) {
   (*table)["OneHot"] = ConvertOneHot;
   (*table)["Hardmax"] = ConvertHardmax;
   (*table)["CumSum"] = ConvertCumSum;
+  (*table)["CumProd"] = ConvertCumProd;
   (*table)["Trilu"] = ConvertTrilu;
   (*table)["Compress"] = ConvertCompress;
   (*table)["EyeLike"] = ConvertEyeLike;

@@ -287,7 +287,8 @@ void ConvertPRelu(NodeImport& node) {
                                    {ReshapeTensor(ToFloats(*slope), {})}));
   }
   if (slope != nullptr && x.shape.axes() >= 2) {
-    const Covered covered = CoveredAxes(x.shape, *slope);
+    Covered covered = CoveredAxes(x.shape, *slope);
+    if (node.opset() < 7 && slope->dims == Dims{x.shape[1]}) covered = {true, 1, ToFloats(*slope)};
     if (covered.fits && covered.axis == 1 && covered.values.dims.size() == 1) {
       return node.Output(0, node.Add("PReLU", {x}, {}, {covered.values}));
     }

@@ -200,7 +200,8 @@ OnnxBlob GlobalPositions(NodeImport& node, const OnnxBlob& positions, const Shap
 // window.
 OnnxBlob DilatedMaximum(NodeImport& node, const OnnxBlob& x, const Windows& windows) {
   const Dims counts = CountsOf(node, windows, x.shape);
-  if (BoundedCount(windows.kernel) > 64) node.Refuse("has dilations and windows above 64 elements");
+  if (BoundedCount(windows.kernel) > 128)
+    node.Refuse("has dilations and windows above 128 elements");
   const OnnxBlob padded =
       PadToWindows(node, x, windows, counts, -std::numeric_limits<float>::infinity());
   std::vector<OnnxBlob> parts;

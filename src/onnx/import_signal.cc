@@ -95,7 +95,11 @@ void ConvertDFT(NodeImport& node) {
     node.Refuse("takes real or complex numbers on the last axis");
   }
   int64_t given = node.Int("axis", node.opset() < 20 ? 1 : -2);
-  if (node.Has(2)) given = node.Ints(2, "axis").at(0);
+  if (node.Has(2)) {
+    const Dims axes = node.Ints(2, "axis");
+    if (axes.size() != 1) node.Refuse("has not one axis");
+    given = axes[0];
+  }
   const int64_t axis = CanonicalAxes(node, {given}, static_cast<size_t>(x.shape.axes()))[0];
   if (axis == last) node.Refuse("transforms the last axis");
   const Transform transform = ReadTransform(node, x.shape[static_cast<int>(axis)], x.shape[last]);

@@ -18,7 +18,7 @@ namespace {
 
 using onnx::TensorProto;
 
-constexpr int kOldestOpset = 6;
+constexpr int kOldestOpset = 1;
 constexpr int kNewestOpset = 28;
 // Elements of a dense tensor that a sparse one stands for.
 constexpr int64_t kMostSparseElements = int64_t{1} << 28;
@@ -285,8 +285,27 @@ OnnxTensor MakeInts(std::vector<int64_t> dims, std::vector<int64_t> values, int 
 }
 
 bool IsFloatType(int type) {
-  return type == TensorProto::FLOAT || type == TensorProto::FLOAT16 ||
-         type == TensorProto::BFLOAT16 || type == TensorProto::DOUBLE;
+  switch (type) {
+    case TensorProto::FLOAT:
+    case TensorProto::FLOAT16:
+    case TensorProto::BFLOAT16:
+    case TensorProto::DOUBLE:
+    case TensorProto::FLOAT8E4M3FN:
+    case TensorProto::FLOAT8E4M3FNUZ:
+    case TensorProto::FLOAT8E5M2:
+    case TensorProto::FLOAT8E5M2FNUZ:
+    case TensorProto::FLOAT4E2M1:
+    case TensorProto::FLOAT8E8M0:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool IsNumberType(int type) {
+  return type > TensorProto::UNDEFINED && type <= TensorProto::INT2 &&
+         type != TensorProto::STRING && type != TensorProto::COMPLEX64 &&
+         type != TensorProto::COMPLEX128;
 }
 
 std::string OnnxTypeName(int type) {

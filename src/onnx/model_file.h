@@ -31,8 +31,10 @@ OnnxTensor MakeFloats(std::vector<int64_t> dims, std::vector<float> values,
 OnnxTensor MakeInts(std::vector<int64_t> dims, std::vector<int64_t> values,
                     int type = onnx::TensorProto::INT64);
 
-// Returns true for FLOAT, FLOAT16, BFLOAT16 and DOUBLE.
+// Returns true for FLOAT, FLOAT16, BFLOAT16, DOUBLE and the floats of 8 and 4 bits.
 bool IsFloatType(int type);
+// Returns true for floats, whole numbers and BOOL.
+bool IsNumberType(int type);
 // Returns "float32", "int64", ..., or "type 99".
 std::string OnnxTypeName(int type);
 
@@ -43,7 +45,7 @@ inline constexpr int kMostOnnxNodes = 1'000'000;
 inline constexpr int kMostOnnxNameBytes = 4096;
 inline constexpr int kMostOnnxDepth = 16;
 
-// Reads a model of opsets 6 to 28, of up to 2 GiB without its external data. Throws what ReadFile
+// Reads a model of opsets 1 to 28, of up to 2 GiB without its external data. Throws what ReadFile
 // throws; kDataLoss for a file that is damaged, truncated or no ONNX model, or is beyond the limits
 // above; kUnsupported for other opsets.
 onnx::ModelProto ReadOnnxModel(const std::string& path);

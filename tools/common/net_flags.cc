@@ -43,6 +43,24 @@ std::map<std::string, Shape> ParseShapes(const std::string& text) {
   return shapes;
 }
 
+std::map<std::string, Shape> ParseOnnxShapes(const std::string& text) {
+  if (text.find('=') == std::string::npos) return ParseShapes(text);
+  std::map<std::string, Shape> shapes;
+  for (const std::string& entry : Split(text, ',')) {
+    const size_t equals = entry.rfind('=');
+    if (equals == std::string::npos || equals == 0) {
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("--shape '", entry, "' is not NAME=SHAPE, such as data=1x3x224x224"));
+    }
+    std::vector<int64_t> dims;
+    for (const std::string& dim : Split(entry.substr(equals + 1), 'x')) {
+      dims.push_back(ParseDim(dim, entry));
+    }
+    shapes[entry.substr(0, equals)] = Shape(std::span<const int64_t>(dims));
+  }
+  return shapes;
+}
+
 NetState ParseState(const std::string& phase, int level, const std::string& stages) {
   NetState state;
   std::string name = phase;

@@ -1,16 +1,22 @@
 // Reads the net of --model before it becomes a model.
 #include <cmath>
+#include <utility>
 
+#include "common/log.h"
 #include "common/net_flags.h"
 #include "core/error.h"
 #include "core/strings.h"
 #include "deploy/detect_options.h"
 #include "deploy/options.h"
 #include "inference/detector.h"
+#include "onnx/import.h"
 
 DEFINE_string(tail, "",
               "detect: prototxt with layers to append to --model, such as PriorBox and "
               "DetectionOutput for a net that ends in raw boxes and scores");
+DEFINE_string(shape, "",
+              "shapes of the inputs of an .onnx file that it does not give: data=1x3x224x224, with "
+              "commas between inputs");
 DEFINE_double(confidence, 0.6, "detect: scores must exceed it");
 DEFINE_double(nms, 0.3,
               "detect: overlap above which the box with the lower score is removed; not given: the "
@@ -33,7 +39,14 @@ void CheckDetectFlags() {
 }
 
 NetFile NetOfFlags(const ModelNames& names) {
-  NetFile net = ReadNet(names.model);
+  NetFile net;
+  if (IsOnnxFile(names.model)) {
+    ImportedNet imported = ImportOnnx(names.model, {.shapes = ParseOnnxShapes(FLAGS_shape)});
+    net.net = std::move(imported.net);
+    for (const std::string& note : imported.notes) ToolLog().Write(Severity::kInfo, note);
+  } else {
+    net = ReadNet(names.model);
+  }
   if (!names.precision.empty()) {
     net.net.set_precision(ParsePrecision("--precision", names.precision));
   }

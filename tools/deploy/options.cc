@@ -16,9 +16,10 @@
 #include "core/strings.h"
 #include "inference/model_parts.h"
 
-DEFINE_string(model, "",
-              "a .crema file of deploy export, or a deploy net, a prototxt that begins with an "
-              "Input layer, with --weights");
+DEFINE_string(
+    model, "",
+    "a .crema file of deploy export, an .onnx file, or a deploy net, a prototxt that begins "
+    "with an Input layer, with --weights");
 DEFINE_string(weights, "",
               "parameters of a prototxt: caffemodels, separated by commas; later ones add and "
               "override");
@@ -72,6 +73,8 @@ bool IsGiven(const char* flag) { return !gflags::GetCommandLineFlagInfoOrDie(fla
 
 bool IsModelFile(const std::string& path) { return path.ends_with(".crema"); }
 
+bool IsOnnxFile(const std::string& path) { return path.ends_with(".onnx"); }
+
 ModelNames ModelOfFlags() {
   RequireFlag(FLAGS_model, "model");
   if (!IsModelFile(FLAGS_model)) {
@@ -98,7 +101,8 @@ std::shared_ptr<const Model> MakeModel(const NetFile& net, const ModelNames& nam
                                        const ModelOptions& options, LogSink& log) {
   if (names.weights.empty()) {
     auto model = Model::Make(net, {}, card, options, registry, log);
-    if (!model->parts().plan->parameters.empty()) RequireFlag(names.weights, "weights");
+    const bool complete = IsOnnxFile(names.model) || model->parts().plan->parameters.empty();
+    if (!complete) RequireFlag(names.weights, "weights");
     return model;
   }
   const WeightsFiles weights = WeightsOfFlags({names.weights}, MissingLayers::kError);

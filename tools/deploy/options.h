@@ -30,6 +30,9 @@ bool IsGiven(const char* flag);
 // Returns true if a path is a file of `deploy export`.
 bool IsModelFile(const std::string& path);
 
+// Returns true if a path is an ONNX model.
+bool IsOnnxFile(const std::string& path);
+
 // --model or --against with its related flags.
 struct ModelNames {
   std::string model;
@@ -40,7 +43,8 @@ struct ModelNames {
 // Returns --model, --weights, --precision. A net may need no weights, which MakeModel checks.
 // Throws kInvalidArgument for conflicting flags.
 ModelNames ModelOfFlags();
-// Returns the net of --model, --tail and --precision. Requires: a prototxt.
+// Returns the net of --model, --tail, --shape and --precision. Requires: a prototxt or an ONNX
+// model.
 NetFile NetOfFlags(const ModelNames& names);
 
 // `threads` is per runner.

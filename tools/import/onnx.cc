@@ -3,10 +3,8 @@
 #include <gflags/gflags.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
-#include <map>
 #include <system_error>
 #include <vector>
 
@@ -27,34 +25,6 @@ namespace crema::tools {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Parses "1x3x224x224".
-Shape ParseSizes(const std::string& entry, const std::string& text) {
-  std::vector<int64_t> dims;
-  for (const std::string& part : Split(text, 'x')) {
-    int64_t dim = 0;
-    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), dim);
-    if (part.empty() || error != std::errc() || end != part.data() + part.size() || dim < 0) {
-      Fail(ErrorCode::kInvalidArgument, StrCat("--shape: '", entry, "' is not NAME=1x3x224x224"));
-    }
-    dims.push_back(dim);
-  }
-  return Shape(dims);
-}
-
-// Parses "a=1x3x224x224,b=1x10", or the form of other commands, "a:1,3,224,224;b:1,10".
-std::map<std::string, Shape> ShapesOfFlag() {
-  if (FLAGS_shape.find('=') == std::string::npos) return ParseShapes(FLAGS_shape);
-  std::map<std::string, Shape> shapes;
-  for (const std::string& entry : Split(FLAGS_shape, ',')) {
-    const size_t equals = entry.rfind('=');
-    if (equals == std::string::npos || equals == 0) {
-      Fail(ErrorCode::kInvalidArgument, StrCat("--shape: '", entry, "' is not NAME=1x3x224x224"));
-    }
-    shapes[entry.substr(0, equals)] = ParseSizes(entry, entry.substr(equals + 1));
-  }
-  return shapes;
-}
 
 std::string TextOf(const NetParameter& net, const std::string& model,
                    const std::vector<std::string>& notes) {
@@ -122,7 +92,7 @@ class Outputs {
 int ImportOnnxModel(const std::string& model, const std::string& folder) {
   RequireFlag(folder, "o");
   ImportOptions options;
-  options.shapes = ShapesOfFlag();
+  options.shapes = ParseOnnxShapes(FLAGS_shape);
   Outputs outputs(folder);
   const ImportedNet imported = ImportOnnx(model, options);
   outputs.Write(imported.net, TextOf(imported.net, model, imported.notes));

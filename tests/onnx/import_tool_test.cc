@@ -1,0 +1,83 @@
+// `crema import m.onnx -o DIR` and `deploy --model=m.onnx`, as a user runs them.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "format/caffemodel.h"
+#include "format/prototxt.h"
+#include "model_builder.h"
+#include "support/process.h"
+
+namespace crema {
+namespace {
+
+using test::ModelBuilder;
+using test::ProcessResult;
+using test::TempDir;
+
+class ImportOnnxTool : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ModelBuilder builder;
+    builder.Input("x", {-1, 2}).Output("y");
+    builder.Floats("w", {2, 1}, {1, 10});
+    builder.Node("MatMul", {"x", "w"}, {"y"});
+    builder.Write(temp_);
+  }
+  ProcessResult Run(std::vector<std::string> arguments, const std::string& command = "import") {
+    arguments.insert(arguments.begin(), test::Bin(command));
+    return test::RunProcess(arguments, temp_.path());
+  }
+  void ExpectRefusal(const std::vector<std::string>& arguments, const std::string& text,
+                     int exit_code) {
+    const size_t before = temp_.FileCount();
+    const ProcessResult result = Run(arguments);
+    EXPECT_EQ(result.exit_code, exit_code) << result.err;
+    EXPECT_NE(result.err.find(text), std::string::npos) << result.err;
+    EXPECT_EQ(temp_.FileCount(), before);
+  }
+
+  TempDir temp_;
+};
+
+TEST_F(ImportOnnxTool, WritesNetAndWeights) {
+  const ProcessResult result = Run({"model.onnx", "-o", "out"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const NetFile net = ReadNet(temp_.File("out/deploy.prototxt"));
+  EXPECT_EQ(net.net.layer_size(), 2);
+  EXPECT_EQ(net.net.layer(1).blobs_size(), 0);
+  const NetParameter weights = ReadCaffemodel(temp_.File("out/weights.caffemodel"));
+  EXPECT_EQ(weights.layer(1).blobs(0).data(1), 10);
+}
+
+TEST_F(ImportOnnxTool, OverwritesOnlyByForce) {
+  ASSERT_EQ(Run({"model.onnx", "-o", "out"}).exit_code, 0);
+  ExpectRefusal({"model.onnx", "-o", "out"}, "give --force", 2);
+  EXPECT_EQ(Run({"model.onnx", "-o", "out", "--force"}).exit_code, 0);
+}
+
+TEST_F(ImportOnnxTool, LeavesNothingAfterFailures) {
+  ExpectRefusal({"none.onnx", "-o", "out"}, "none.onnx", 2);
+  const std::string bytes = temp_.Read("model.onnx");
+  temp_.Write("cut.onnx", bytes.substr(0, bytes.size() / 2));
+  ExpectRefusal({"cut.onnx", "-o", "out"}, "cut.onnx", 3);
+  ExpectRefusal({"model.onnx", "-o", "out", "--shape=z=1x2"}, "no input 'z'", 2);
+  ExpectRefusal({"model.onnx", "-o", "out", "--shape=x=1y2"}, "--shape", 2);
+  ExpectRefusal({"model.onnx"}, "--o", 2);
+  ExpectRefusal({"model.onnx", "model.onnx", "-o", "out"}, "name one file", 2);
+}
+
+TEST_F(ImportOnnxTool, GivesShapes) {
+  ASSERT_EQ(Run({"model.onnx", "-o", "out", "--shape=x=5x2"}).exit_code, 0);
+  const NetFile net = ReadNet(temp_.File("out/deploy.prototxt"));
+  EXPECT_EQ(net.net.layer(0).input_param().shape(0).dim(0), 5);
+}
+
+TEST_F(ImportOnnxTool, DeploysDirectly) {
+  const ProcessResult result =
+      Run({"bench", "--model=model.onnx", "--seconds=0.1", "--threads=1"}, "deploy");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
+}  // namespace
+}  // namespace crema

@@ -1,0 +1,149 @@
+// Groups of nodes that become one layer.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "model_builder.h"
+
+namespace crema {
+namespace {
+
+using test::Import;
+using test::LayerTypes;
+using test::ModelBuilder;
+using Types = std::vector<std::string>;
+
+TEST(OnnxJoin, JoinsGeluByErf) {
+  ModelBuilder builder;
+  builder.Input("x", {2, 4}).Output("y");
+  builder.Floats("root", {}, {1.41421356F});
+  builder.Floats("one", {}, {1});
+  builder.Floats("half", {}, {0.5F});
+  builder.Node("Div", {"x", "root"}, {"d"});
+  builder.Node("Erf", {"d"}, {"e"});
+  builder.Node("Add", {"e", "one"}, {"a"});
+  builder.Node("Mul", {"x", "a"}, {"m"});
+  builder.Node("Mul", {"m", "half"}, {"y"});
+  EXPECT_EQ(LayerTypes(Import(builder)), Types{"GELU"});
+}
+
+TEST(OnnxJoin, LeavesOtherFactors) {
+  ModelBuilder builder;
+  builder.Input("x", {2, 4}).Output("y");
+  builder.Floats("root", {}, {1.41421356F});
+  builder.Floats("one", {}, {1});
+  builder.Floats("other", {}, {0.75F});
+  builder.Node("Div", {"x", "root"}, {"d"});
+  builder.Node("Erf", {"d"}, {"e"});
+  builder.Node("Add", {"e", "one"}, {"a"});
+  builder.Node("Mul", {"x", "a"}, {"m"});
+  builder.Node("Mul", {"m", "other"}, {"y"});
+  const Types types = LayerTypes(Import(builder));
+  EXPECT_EQ(std::ranges::count(types, "GELU"), 0);
+}
+
+TEST(OnnxJoin, JoinsLayerNorm) {
+  ModelBuilder builder;
+  builder.Input("x", {2, 4}).Output("y");
+  builder.Floats("two", {}, {2});
+  builder.Floats("eps", {}, {1e-5F});
+  builder.Floats("gamma", {4}, {1, 2, 3, 4});
+  builder.Floats("beta", {4}, {0, 0, 0, 1});
+  const auto mean = [&](const char* from, const char* to) {
+    ModelBuilder::SetInts(builder.Node("ReduceMean", {from}, {to}), "axes", {-1});
+  };
+  mean("x", "m");
+  builder.Node("Sub", {"x", "m"}, {"d"});
+  builder.Node("Pow", {"d", "two"}, {"p"});
+  mean("p", "v");
+  builder.Node("Add", {"v", "eps"}, {"ve"});
+  builder.Node("Sqrt", {"ve"}, {"s"});
+  builder.Node("Div", {"d", "s"}, {"n"});
+  builder.Node("Mul", {"n", "gamma"}, {"g"});
+  builder.Node("Add", {"g", "beta"}, {"y"});
+  const ImportedNet imported = Import(builder);
+  EXPECT_EQ(LayerTypes(imported), Types{"LayerNorm"});
+  EXPECT_EQ(imported.net.layer(1).blobs_size(), 2);
+}
+
+TEST(OnnxJoin, JoinsGates) {
+  ModelBuilder builder;
+  builder.Input("x", {2, 4}).Output("y").Output("z");
+  builder.Node("Sigmoid", {"x"}, {"s"});
+  builder.Node("Mul", {"x", "s"}, {"y"});
+  builder.Floats("three", {}, {3});
+  builder.Floats("zero", {}, {0});
+  builder.Floats("six", {}, {6});
+  builder.Node("Add", {"x", "three"}, {"a"});
+  builder.Node("Clip", {"a", "zero", "six"}, {"c"});
+  builder.Node("Mul", {"x", "c"}, {"m"});
+  builder.Node("Div", {"m", "six"}, {"z"});
+  EXPECT_EQ(LayerTypes(Import(builder)), (Types{"SiLU", "HardSwish"}));
+}
+
+TEST(OnnxJoin, JoinsProductAndBias) {
+  ModelBuilder builder;
+  builder.Input("x", {2, 3, 2}).Output("y");
+  builder.Floats("w", {2, 1}, {1, 10});
+  builder.Floats("b", {1}, {100});
+  builder.Node("MatMul", {"x", "w"}, {"p"});
+  builder.Node("Add", {"p", "b"}, {"y"});
+  const ImportedNet imported = Import(builder);
+  EXPECT_EQ(LayerTypes(imported), Types{"InnerProduct"});
+  const auto outputs =
+      test::Run(imported, {{"x", {Shape({2, 3, 2}), {1, 2, 3, 4, 5, 6, 0, 0, 0, 0, 1, 0}}}});
+  EXPECT_EQ(outputs.at("y").values, (std::vector<float>{121, 143, 165, 100, 100, 101}));
+}
+
+// Attention of two heads, as exporters write it.
+TEST(OnnxJoin, JoinsAttentionOfHeads) {
+  ModelBuilder builder;
+  builder.Input("x", {1, 3, 4}).Output("y");
+  builder.Ints("heads", {4}, {0, 0, 2, 2});
+  builder.Ints("together", {3}, {0, 0, 4});
+  builder.Floats("root", {}, {1.41421356F});
+  builder.Node("Reshape", {"x", "heads"}, {"r"});
+  ModelBuilder::SetInts(builder.Node("Transpose", {"r"}, {"q"}), "perm", {0, 2, 1, 3});
+  ModelBuilder::SetInts(builder.Node("Transpose", {"r"}, {"k"}), "perm", {0, 2, 3, 1});
+  builder.Node("MatMul", {"q", "k"}, {"s"});
+  builder.Node("Div", {"s", "root"}, {"d"});
+  ModelBuilder::SetInt(builder.Node("Softmax", {"d"}, {"p"}), "axis", -1);
+  builder.Node("MatMul", {"p", "q"}, {"o"});
+  ModelBuilder::SetInts(builder.Node("Transpose", {"o"}, {"t"}), "perm", {0, 2, 1, 3});
+  builder.Node("Reshape", {"t", "together"}, {"y"});
+  const ImportedNet imported = Import(builder);
+  EXPECT_EQ(LayerTypes(imported), Types{"Attention"});
+  const auto outputs =
+      test::Run(imported, {{"x", {Shape({1, 3, 4}), {1, 0, 2, 0, 0, 1, 0, 2, 1, 1, 1, 1}}}});
+  // Head 0 of step 0: scores of (1, 0) with (1, 0), (0, 1), (1, 1), divided by sqrt 2.
+  const double a = std::exp(1 / std::sqrt(2.0));
+  EXPECT_NEAR(outputs.at("y").values[0], 2 * a / (2 * a + 1), 1e-5);
+  EXPECT_NEAR(outputs.at("y").values[1], (1 + a) / (2 * a + 1), 1e-5);
+}
+
+TEST(OnnxJoin, JoinsChannelShuffle) {
+  ModelBuilder builder;
+  builder.Input("x", {1, 4, 1, 1}).Output("y");
+  builder.Ints("apart", {5}, {0, 2, 2, 1, 1});
+  builder.Ints("together", {4}, {0, 4, 1, 1});
+  builder.Node("Reshape", {"x", "apart"}, {"r"});
+  ModelBuilder::SetInts(builder.Node("Transpose", {"r"}, {"t"}), "perm", {0, 2, 1, 3, 4});
+  builder.Node("Reshape", {"t", "together"}, {"y"});
+  const ImportedNet imported = Import(builder);
+  EXPECT_EQ(LayerTypes(imported), Types{"ShuffleChannel"});
+  const auto outputs = test::Run(imported, {{"x", {Shape({1, 4, 1, 1}), {1, 2, 3, 4}}}});
+  EXPECT_EQ(outputs.at("y").values, (std::vector<float>{1, 3, 2, 4}));
+}
+
+TEST(OnnxJoin, CancelsTransposePairs) {
+  ModelBuilder builder;
+  builder.Input("x", {1, 2, 3, 4}).Output("y");
+  ModelBuilder::SetInts(builder.Node("Transpose", {"x"}, {"a"}), "perm", {0, 2, 3, 1});
+  ModelBuilder::SetInts(builder.Node("Transpose", {"a"}, {"b"}), "perm", {0, 3, 1, 2});
+  builder.Node("Relu", {"b"}, {"y"});
+  EXPECT_EQ(LayerTypes(Import(builder)), Types{"ReLU"});
+}
+
+}  // namespace
+}  // namespace crema
