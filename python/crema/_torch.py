@@ -59,15 +59,6 @@ def save_safetensors(
     _core.write_safetensors(arrays, path)
 
 
-def _import_onnx(path: str) -> Model:
-    """Opens a file of ONNX as a model."""
-    read: Any = getattr(_core.Model, "from_onnx", None)
-    if read is None:
-        raise Error("this build of Crema does not read ONNX files", "unsupported")
-    model: Model = read(path)
-    return model
-
-
 def _as_arguments(torch: Any, example: Any) -> tuple[Any, ...]:
     inputs = example if isinstance(example, tuple) else (example,)
     return tuple(x if isinstance(x, torch.Tensor) else torch.as_tensor(x) for x in inputs)
@@ -114,4 +105,4 @@ def from_torch(module: Any, example: Any) -> Model:
         finally:
             for part, training in modes:
                 part.training = training
-        return _import_onnx(path)
+        return _core.Model.from_onnx(path)

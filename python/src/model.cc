@@ -3,14 +3,20 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/variant.h>
+#include <nanobind/stl/vector.h>
 
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "core/error.h"
 #include "core/machine_limits.h"
@@ -20,6 +26,7 @@
 #include "inference/model_parts.h"
 #include "log.h"
 #include "look.h"
+#include "onnx/import.h"
 #include "state_dict.h"
 
 namespace crema::python {
@@ -110,6 +117,22 @@ ModelPtr FromCaffe(const fs::path& net, const Paths& weights, int threads, nb::o
     ModelCard card;
     card.name = file.net.name();
     return Model::Make(file, files, card, OptionsOf(threads), Layers(), Log());
+  });
+}
+
+ModelPtr FromOnnx(const fs::path& path, const std::map<std::string, std::vector<int64_t>>& shapes,
+                  int threads, nb::object mean, std::optional<float> scale, std::optional<bool> rgb,
+                  std::optional<bool> invert, std::optional<std::vector<std::string>> labels) {
+  ImportOptions options;
+  for (const auto& [name, dims] : shapes) {
+    options.shapes[name] = Shape(std::span<const int64_t>(dims));
+  }
+  return Made({std::move(mean), scale, rgb, invert, std::move(labels)}, [&] {
+    NetFile file;
+    file.net = ImportOnnx(path.string(), options).net;
+    ModelCard card;
+    card.name = file.net.name();
+    return Model::Make(file, {}, card, OptionsOf(threads), Layers(), Log());
   });
 }
 
@@ -225,6 +248,12 @@ constexpr const char* kFromCaffe =
     "Keywords as for from_file. For detection, `confidence` and `nms` replace the thresholds of\n"
     "the net, and `tail` is a .prototxt with layers to append. Raises crema.Error.";
 
+constexpr const char* kFromOnnx =
+    "Opens an ONNX model.\n\n"
+    "`shapes` gives the sizes of inputs that the file leaves open: {\"data\": (1, 3, 224, 224)}.\n"
+    "Other keywords as for from_file. Raises crema.Error, which lists all nodes that cannot be\n"
+    "imported.";
+
 }  // namespace
 
 nb::object ObjectOf(std::shared_ptr<const Model> model) {
@@ -256,6 +285,15 @@ void BindModel(nb::module_& module) {
                           ", confidence: float | None = None, nms: float | None = None, "
                           "tail: str | os.PathLike[str] | None = None) -> Model"),
                   kFromCaffe)
+      .def_static("from_onnx", &FromOnnx, nb::arg("path"),
+                  nb::arg("shapes") = std::map<std::string, std::vector<int64_t>>(), nb::kw_only(),
+                  nb::arg("threads") = 0, nb::arg("mean") = nb::none(),
+                  nb::arg("scale") = nb::none(), nb::arg("rgb") = nb::none(),
+                  nb::arg("invert") = nb::none(), nb::arg("labels") = nb::none(),
+                  nb::sig("def from_onnx(path: str | os.PathLike[str], shapes: "
+                          "collections.abc.Mapping[str, collections.abc.Sequence[int]] = {}, *, "
+                          "threads: int = 0, " CREMA_IMAGE_KEYWORDS ") -> Model"),
+                  kFromOnnx)
       .def_prop_ro("name", [](const ModelPtr& self) { return self->model->card().name; })
       .def_prop_ro(
           "task", [](const ModelPtr& self) { return self->model->card().task; },

@@ -19,6 +19,14 @@ layer { name: "scale" type: "Scale" bottom: "c" top: "c" scale_param { bias_term
 """
 
 
+# y = Relu(x), 1 x 2, opset 17.
+RELU_ONNX = (
+    b'\x08\x08:;\n\x0c\n\x01x\x12\x01y"\x04Relu\x12\x01gZ\x13\n\x01x\x12\x0e\n\x0c\x08\x01\x12\x08'
+    b"\n\x02\x08\x01\n\x02\x08\x02b\x13\n\x01y\x12\x0e\n\x0c\x08\x01\x12\x08\n\x02\x08\x01\n\x02\x08\x02"
+    b"B\x04\n\x00\x10\x11"
+)
+
+
 def arrays(state):
     return {name: np.asarray(value) for name, value in state.items()}
 
@@ -111,7 +119,7 @@ def test_from_torch_exports_in_eval_mode_to_a_file_that_is_removed(monkeypatch):
     def export(module, inputs, path, opset_version):
         seen.update(training=module.training, inputs=inputs, path=path, opset=opset_version)
         with open(path, "wb") as file:
-            file.write(b"onnx")
+            file.write(RELU_ONNX)
 
     class NoGrad:
         def __enter__(self):
@@ -126,10 +134,10 @@ def test_from_torch_exports_in_eval_mode_to_a_file_that_is_removed(monkeypatch):
     torch.no_grad = NoGrad
     torch.onnx = types.SimpleNamespace(export=export)
     monkeypatch.setitem(sys.modules, "torch", torch)
-    monkeypatch.setattr(crema._torch, "_import_onnx", lambda path: open(path, "rb").read())
     module = Module()
     x = np.zeros((1, 2), np.float32)
-    assert crema.from_torch(module, x) == b"onnx"
+    model = crema.from_torch(module, x)
+    assert np.array_equal(model.run(np.float32([[-1, 2]]))["y"], [[0, 2]])
     assert seen["inputs"] == (x,) and not seen["training"] and module.training
     assert not os.path.exists(seen["path"])
     with pytest.raises(TypeError, match=r"torch\.nn\.Module"):
@@ -157,3 +165,15 @@ def test_torch_loads_the_state(net):
     net.forward(0, len(net.layer_names) - 1)
     with torch.no_grad():
         assert np.allclose(module(torch.from_numpy(x)).numpy(), blobs["c"].data, atol=1e-5)
+
+
+def test_onnx_models_run(tmp_path):
+    path = tmp_path / "relu.onnx"
+    path.write_bytes(RELU_ONNX)
+    x = np.float32([[-1, 2], [3, -4]])
+    assert np.array_equal(crema.Model.from_onnx(path).run(x)["y"], np.maximum(x, 0))
+    resized = crema.Model.from_onnx(path, {"x": (3, 5)})
+    assert next(iter(resized.inputs.values())).shape == (3, 5)
+    path.write_bytes(RELU_ONNX[:40])
+    with pytest.raises(crema.Error, match="relu.onnx"):
+        crema.Model.from_onnx(path)
