@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "format/stock_caffe.h"
 #include "onnx/import_convert.h"
 #include "onnx/import_graph.h"
 #include "onnx/import_join.h"
@@ -29,7 +30,13 @@ class InputShapes {
       try {
         shapes[input.name] = ShapeOf(input);
       } catch (const Error& error) {
-        for (const Problem& problem : error.problems()) problems_.push_back(problem);
+        for (Problem problem : error.problems()) {
+          if (problem.where.file.empty()) {
+            problem.where.file = graph_.path;
+            problem.message = StrCat("input '", input.name, "': ", problem.message);
+          }
+          problems_.push_back(std::move(problem));
+        }
       }
     }
     if (!problems_.empty()) throw Error(std::move(problems_));
@@ -115,9 +122,13 @@ class Assembly {
       : graph_(graph), state_(converted->state) {}
 
   ImportedNet Make() {
+    for (const OnnxInput& input : graph_.inputs) inputs_.insert(input.name);
     CountReads();
-    for (const std::string& output : graph_.outputs) AddOutput(output);
     RemoveUnreadLayers();
+    for (const std::string& output : graph_.outputs) AddOutput(output);
+    Rename();
+    for (ImportedLayer& layer : copies_) state_.layers.push_back(std::move(layer));
+    CountReads();
     ImportedNet result;
     result.net.set_name(graph_.name.empty() ? std::filesystem::path(graph_.path).stem().string()
                                             : graph_.name);
@@ -139,74 +150,67 @@ class Assembly {
   // Adds a layer whose top is the blob under the name of the output.
   void Copy(const OnnxBlob& from, const std::string& name) {
     ImportedLayer layer;
-    layer.param.set_name(UniqueImportName(name, &state_.layer_names));
+    layer.param.set_name(state_.layer_names.Add(name));
     layer.param.set_type("Reshape");
     layer.param.add_bottom(from.name);
     layer.param.add_top(name);
     auto* shape = layer.param.mutable_reshape_param()->mutable_shape();
     for (int i = 0; i < from.shape.axes(); ++i) shape->add_dim(0);
-    state_.layers.push_back(std::move(layer));
-    ++reads_[from.name];
+    copies_.push_back(std::move(layer));
   }
 
   void AddConstantOutput(const OnnxValue& value, const std::string& name) {
     ImportedLayer layer;
-    layer.param.set_name(UniqueImportName(name, &state_.layer_names));
+    layer.param.set_name(state_.layer_names.Add(name));
     layer.param.set_type("Parameter");
     layer.param.add_top(name);
     auto* shape = layer.param.mutable_parameter_param()->mutable_shape();
     for (const int64_t dim : value.constant->dims) shape->add_dim(dim);
     layer.weights.push_back(*value.constant);
-    state_.layers.push_back(std::move(layer));
+    copies_.push_back(std::move(layer));
   }
 
-  // Gives a blob another name everywhere.
-  std::string Rename(const std::string& blob) {
-    const std::string fresh = UniqueImportName(StrCat(blob, "/inner"), &state_.blob_names);
+  // Gives blobs whose names outputs take other ones.
+  void Rename() {
+    const auto rename = [&](std::string* blob) {
+      const auto found = renamed_.find(*blob);
+      if (found != renamed_.end()) *blob = found->second;
+    };
     for (ImportedLayer& layer : state_.layers) {
-      for (auto& bottom : *layer.param.mutable_bottom()) {
-        if (bottom == blob) bottom = fresh;
-      }
-      for (auto& top : *layer.param.mutable_top()) {
-        if (top == blob) top = fresh;
-      }
+      for (auto& bottom : *layer.param.mutable_bottom()) rename(&bottom);
+      for (auto& top : *layer.param.mutable_top()) rename(&top);
     }
-    for (auto& [name, value] : state_.values) {
-      if (value.blob.name == blob) value.blob.name = fresh;
+    for (ImportedLayer& layer : copies_) {
+      for (auto& bottom : *layer.param.mutable_bottom()) rename(&bottom);
     }
-    reads_[fresh] = reads_[blob];
-    reads_.erase(blob);
-    return fresh;
   }
 
+  // A blob that layers or other outputs read too, or that is an input, is copied for an output.
   void AddOutput(const std::string& output) {
-    OnnxValue value = state_.values.at(graph_.Resolve(output));
-    if (value.blob.name == output && reads_[output] == 0 && !IsInput(output) &&
-        !outputs_.contains(output)) {
+    const OnnxValue& value = state_.values.at(graph_.Resolve(output));
+    if (outputs_.contains(output)) return;  // listed twice
+    const bool input = inputs_.contains(output);
+    const bool own = value.blob.name == output && !input;
+    if (own && reads_[output] == 0 && reads_by_outputs_[output] == 1) {
       outputs_.insert(output);
       return;
     }
-    if (outputs_.contains(output)) return;  // listed twice
-    if (value.blob.name == output && !IsInput(output)) value.blob.name = Rename(output);
-    const std::string name =
-        IsInput(output) ? UniqueImportName(output, &state_.blob_names) : output;
-    state_.blob_names.insert(name);
+    if (own) renamed_[output] = state_.blob_names.Add(StrCat(output, "/inner"));
+    const std::string name = input ? state_.blob_names.Add(output) : output;
     outputs_.insert(name);
-    if (value.constant != nullptr && value.blob.name.empty()) return AddConstantOutput(value, name);
+    if (value.blob.name.empty()) return AddConstantOutput(value, name);
     Copy(value.blob, name);
-  }
-
-  bool IsInput(const std::string& name) const {
-    return std::ranges::any_of(graph_.inputs,
-                               [&](const OnnxInput& input) { return input.name == name; });
   }
 
   // Removes layers, from the last on, whose tops nothing reads.
   void RemoveUnreadLayers() {
+    for (const std::string& output : graph_.outputs) {
+      ++reads_by_outputs_[state_.values.at(graph_.Resolve(output)).blob.name];
+    }
     std::vector<ImportedLayer> kept;
     for (auto layer = state_.layers.rbegin(); layer != state_.layers.rend(); ++layer) {
       const bool used = std::ranges::any_of(layer->param.top(), [&](const std::string& top) {
-        return reads_[top] > 0 || outputs_.contains(top);
+        return reads_[top] > 0 || reads_by_outputs_.contains(top);
       });
       if (used) {
         kept.push_back(std::move(*layer));
@@ -222,7 +226,7 @@ class Assembly {
     for (const OnnxInput& input : graph_.inputs) {
       const OnnxBlob& blob = state_.values.at(input.name).blob;
       LayerParameter* layer = net->add_layer();
-      layer->set_name(UniqueImportName(blob.name, &state_.layer_names));
+      layer->set_name(state_.layer_names.Add(blob.name));
       layer->set_type("Input");
       layer->add_top(blob.name);
       auto* shape = layer->mutable_input_param()->add_shape();
@@ -263,20 +267,37 @@ class Assembly {
     }
     if (unread.empty()) return;
     LayerParameter* layer = net->add_layer();
-    layer->set_name(UniqueImportName("silence", &state_.layer_names));
+    layer->set_name(state_.layer_names.Add("silence"));
     layer->set_type("Silence");
     for (const std::string& blob : unread) layer->add_bottom(blob);
   }
 
   const OnnxGraph& graph_;
   ImportState& state_;
-  std::map<std::string, int> reads_;
+  std::map<std::string, int> reads_;             // by layers
+  std::map<std::string, int> reads_by_outputs_;  // outputs that are the blob
+  std::set<std::string> inputs_;
   std::set<std::string> outputs_;
+  std::map<std::string, std::string> renamed_;
+  std::vector<ImportedLayer> copies_;
 };
+
+// Refuses layers that only Crema has.
+void CheckDialect(const NetParameter& net, const std::string& path) {
+  NetParameter without = net;
+  for (LayerParameter& layer : *without.mutable_layer()) layer.clear_blobs();
+  std::vector<Problem> problems = FindNotStock(without, {});
+  for (Problem& problem : problems) problem.where.file = path;
+  if (!problems.empty()) throw Error(std::move(problems));
+}
 
 }  // namespace
 
 ImportedNet ImportOnnx(const std::string& path, const ImportOptions& options) {
+  if (!options.dialect.empty() && options.dialect != "caffe") {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("dialect '", options.dialect, "' is not known; this version has: caffe"));
+  }
   OnnxGraph graph = MakeOnnxGraph(ReadOnnxModel(path), path);
   RemoveUnread(&graph);
   const std::map<std::string, Shape> shapes = InputShapes(graph, options).Find();
@@ -284,7 +305,9 @@ ImportedNet ImportOnnx(const std::string& path, const ImportOptions& options) {
   ConvertedGraph converted = ConvertNodes(shapes, registry, &graph);
   if (JoinNodes(converted.state, &graph)) converted = ConvertNodes(shapes, registry, &graph);
   if (!converted.problems.empty()) throw Error(std::move(converted.problems));
-  return Assembly(graph, &converted).Make();
+  ImportedNet imported = Assembly(graph, &converted).Make();
+  if (!options.dialect.empty()) CheckDialect(imported.net, path);
+  return imported;
 }
 
 }  // namespace crema

@@ -104,7 +104,7 @@ std::optional<OnnxTensor> StatedMask(const NodeImport& node, const AttentionNode
   if (!causal && left < 0 && right < 0 && lengths.empty()) return std::nullopt;
   const int64_t past = node.Has(4) ? node.ShapeOf(4)[2] : 0;
   const int64_t samples = std::max<int64_t>(static_cast<int64_t>(lengths.size()), 1);
-  if (BoundedCount({samples, parts.queries, parts.keys}) > int64_t{1} << 26) {
+  if (BoundedCount({samples, parts.queries, parts.keys}) > kMostMadeElements) {
     node.Refuse("has too large a mask");
   }
   std::vector<float> values;

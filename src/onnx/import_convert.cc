@@ -72,7 +72,7 @@ class Pass {
       result_.state.values[name] = {true, {"", Shape(tensor.dims), tensor.type}, &tensor};
     }
     for (const OnnxInput& input : graph->inputs) {
-      const std::string blob = UniqueImportName(input.name, &result_.state.blob_names);
+      const std::string blob = result_.state.blob_names.Add(input.name);
       result_.state.values[input.name] = {true, {blob, shapes.at(input.name), input.type}};
     }
   }
@@ -84,6 +84,7 @@ class Pass {
     while (!waiting.empty()) {
       OnnxNode node = std::move(waiting.front());
       waiting.pop_front();
+      if (node.proto.output_size() == 0) continue;
       for (std::string& name : *node.proto.mutable_input()) name = graph_.Resolve(name);
       auto unrolled = Unroll(node);
       if (unrolled) {
@@ -187,6 +188,7 @@ class Pass {
   }
 
   bool Alias(const onnx::NodeProto& node) {
+    if (graph_.Resolve(node.input(0)) == node.output(0)) return false;
     graph_.aliases[node.output(0)] = node.input(0);
     return true;
   }

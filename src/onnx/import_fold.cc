@@ -116,16 +116,16 @@ std::vector<OnnxTensor> Wrapped(std::optional<OnnxTensor> tensor) {
 }
 
 std::vector<OnnxTensor> FoldChain(const BinaryFold& fold, const NodeImport& node) {
-  std::optional<OnnxTensor> result = *node.Constant(0);
+  std::optional<OnnxTensor> result = node.Weights(0, "input");
   for (size_t i = 1; result && i < node.inputs(); ++i) {
-    result = FoldBinary(fold, *result, *node.Constant(i));
+    result = FoldBinary(fold, *result, node.Weights(i, "input"));
   }
   return Wrapped(std::move(result));
 }
 
 void AddUnary(FoldTable* table, const char* op, double (*function)(double)) {
   (*table)[op] = [function](const NodeImport& node) -> std::vector<OnnxTensor> {
-    const OnnxTensor& x = *node.Constant(0);
+    const OnnxTensor& x = node.Weights(0, "input");
     const OnnxTensor source = ToFloats(x);
     std::vector<float> values(source.floats->size());
     for (size_t i = 0; i < values.size(); ++i) {
@@ -141,7 +141,7 @@ void AddUnaryInts(FoldTable* table, const char* op, int64_t (*ints)(int64_t),
                   double (*floats)(double)) {
   AddUnary(table, op, floats);
   (*table)[op] = [ints, other = (*table)[op]](const NodeImport& node) -> std::vector<OnnxTensor> {
-    const OnnxTensor& x = *node.Constant(0);
+    const OnnxTensor& x = node.Weights(0, "input");
     if (x.IsFloat()) return other(node);
     std::vector<int64_t> values = *x.ints;
     for (int64_t& value : values) value = ints(value);
@@ -161,9 +161,9 @@ std::vector<OnnxTensor> FoldMod(const NodeImport& node) {
 }
 
 std::vector<OnnxTensor> FoldWhere(const NodeImport& node) {
-  const OnnxTensor& condition = *node.Constant(0);
-  const OnnxTensor& x = *node.Constant(1);
-  const OnnxTensor& y = *node.Constant(2);
+  const OnnxTensor& condition = node.Weights(0, "input");
+  const OnnxTensor& x = node.Weights(1, "input");
+  const OnnxTensor& y = node.Weights(2, "input");
   const auto both = BroadcastDims(x.dims, y.dims);
   const auto dims = both ? BroadcastDims(condition.dims, *both) : std::nullopt;
   if (!dims || x.IsFloat() != y.IsFloat() || BoundedCount(*dims) > kMostFoldedElements) return {};
@@ -190,7 +190,7 @@ struct ReduceFold {
 };
 
 std::vector<OnnxTensor> FoldReduce(const ReduceFold& fold, const NodeImport& node) {
-  const OnnxTensor& x = *node.Constant(0);
+  const OnnxTensor& x = node.Weights(0, "input");
   const Dims given = node.IntsOf("axes", 1);
   if (given.empty() && node.Int("noop_with_empty_axes", 0) != 0) return {x};
   std::vector<bool> reduced(x.dims.size(), given.empty());
@@ -232,7 +232,8 @@ std::vector<OnnxTensor> FoldReduce(const ReduceFold& fold, const NodeImport& nod
 
 std::vector<OnnxTensor> FoldRange(const NodeImport& node) {
   for (size_t i = 0; i < 3; ++i) {
-    if (node.Constant(i)->count() != 1) return {};
+    const OnnxTensor& part = node.Weights(i, "input");
+    if (part.count() != 1 || part.IsFloat() != node.Weights(0, "input").IsFloat()) return {};
   }
   const double start = node.Floats(0, "start")[0];
   const double limit = node.Floats(1, "limit")[0];
@@ -241,10 +242,10 @@ std::vector<OnnxTensor> FoldRange(const NodeImport& node) {
   if (!(std::abs(size) <= static_cast<double>(kMostFoldedElements))) return {};
   const auto count = static_cast<size_t>(std::max(size, 0.0));
   const int type = node.TypeOf(0);
-  if (!node.Constant(0)->IsFloat()) {
+  if (!node.Weights(0, "input").IsFloat()) {
     std::vector<int64_t> values(count);
-    const int64_t first = (*node.Constant(0)->ints)[0];
-    const int64_t step = (*node.Constant(2)->ints)[0];
+    const int64_t first = (*node.Weights(0, "input").ints)[0];
+    const int64_t step = (*node.Weights(2, "input").ints)[0];
     if (std::abs(start) > 0x1p53 || std::abs(delta) > 0x1p31) return {};
     for (size_t i = 0; i < count; ++i) values[i] = first + static_cast<int64_t>(i) * step;
     return {MakeInts({static_cast<int64_t>(count)}, std::move(values), type)};
@@ -257,8 +258,8 @@ std::vector<OnnxTensor> FoldRange(const NodeImport& node) {
 }
 
 std::vector<OnnxTensor> FoldDequantize(const NodeImport& node) {
-  const OnnxTensor& x = *node.Constant(0);
-  const OnnxTensor& scale = *node.Constant(1);
+  const OnnxTensor& x = node.Weights(0, "input");
+  const OnnxTensor& scale = node.Weights(1, "input");
   if (node.Int("block_size", 0) != 0 || !scale.IsFloat() || x.IsFloat()) return {};
   Dims along(x.dims.size(), 1);
   if (scale.count() != 1) {
@@ -270,8 +271,9 @@ std::vector<OnnxTensor> FoldDequantize(const NodeImport& node) {
   std::vector<float> values(static_cast<size_t>(x.count()));
   std::vector<int64_t> zeros(values.size(), 0);
   if (node.Has(2)) {
-    if (node.Constant(2)->count() != scale.count() || node.Constant(2)->IsFloat()) return {};
-    zeros = *BroadcastTensor(ReshapeTensor(*node.Constant(2), along), x.dims).ints;
+    if (node.Weights(2, "input").count() != scale.count() || node.Weights(2, "input").IsFloat())
+      return {};
+    zeros = *BroadcastTensor(ReshapeTensor(node.Weights(2, "input"), along), x.dims).ints;
   }
   for (size_t i = 0; i < values.size(); ++i) {
     values[i] =
@@ -282,11 +284,11 @@ std::vector<OnnxTensor> FoldDequantize(const NodeImport& node) {
 }
 
 std::vector<OnnxTensor> FoldClip(const NodeImport& node) {
-  OnnxTensor result = *node.Constant(0);
+  OnnxTensor result = node.Weights(0, "input");
   const std::map<std::string, BinaryFold> folds = BinaryFolds();
   for (const size_t i : {size_t{1}, size_t{2}}) {
     if (!node.Has(i)) continue;
-    auto bounded = FoldBinary(folds.at(i == 1 ? "Max" : "Min"), result, *node.Constant(i));
+    auto bounded = FoldBinary(folds.at(i == 1 ? "Max" : "Min"), result, node.Weights(i, "input"));
     if (!bounded) return {};
     result = std::move(*bounded);
   }

@@ -30,6 +30,9 @@ std::optional<std::vector<int64_t>> BroadcastDims(const std::vector<int64_t>& a,
 // offset + sum i * strides of `from`. Requires: all of them exist.
 OnnxTensor StridedCopy(const OnnxTensor& from, std::vector<int64_t> dims, int64_t offset,
                        const std::vector<int64_t>& strides);
+// Parameters that converters make of few bytes of a file have this many elements at most.
+inline constexpr int64_t kMostMadeElements = int64_t{1} << 24;
+
 // Returns the number of elements, or 2^40 if there are more.
 int64_t BoundedCount(const std::vector<int64_t>& dims);
 // Returns the row-major strides of a tensor.

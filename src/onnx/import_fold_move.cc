@@ -35,8 +35,8 @@ OnnxTensor Refill(const OnnxTensor& from, Dims dims, const Fill& fill) {
 }
 
 std::vector<OnnxTensor> FoldGather(const NodeImport& node) {
-  const OnnxTensor& x = *node.Constant(0);
-  const OnnxTensor& index = *node.Constant(1);
+  const OnnxTensor& x = node.Weights(0, "input");
+  const OnnxTensor& index = node.Weights(1, "input");
   if (x.dims.empty() || index.IsFloat()) return {};
   const auto axis =
       static_cast<size_t>(CanonicalAxes(node, {node.Int("axis", 0)}, x.dims.size())[0]);
@@ -62,13 +62,13 @@ std::vector<OnnxTensor> FoldGather(const NodeImport& node) {
 }
 
 std::vector<OnnxTensor> FoldConcat(const NodeImport& node) {
-  const OnnxTensor& first = *node.Constant(0);
+  const OnnxTensor& first = node.Weights(0, "input");
   const auto axis =
       static_cast<size_t>(CanonicalAxes(node, {node.Int("axis", 0)}, first.dims.size())[0]);
   Dims dims = first.dims;
   dims[axis] = 0;
   for (size_t i = 0; i < node.inputs(); ++i) {
-    const OnnxTensor& part = *node.Constant(i);
+    const OnnxTensor& part = node.Weights(i, "input");
     if (part.IsFloat() != first.IsFloat() || part.dims.size() != dims.size()) return {};
     dims[axis] += part.dims[axis];
     Dims same = part.dims;
@@ -80,8 +80,9 @@ std::vector<OnnxTensor> FoldConcat(const NodeImport& node) {
     size_t next = 0;
     for (int64_t o = 0; o < outer; ++o) {
       for (size_t i = 0; i < node.inputs(); ++i) {
-        const auto& part = values_of(*node.Constant(i));
-        const auto length = static_cast<size_t>(CountOf(node.Constant(i)->dims, axis, dims.size()));
+        const auto& part = values_of(node.Weights(i, "input"));
+        const auto length =
+            static_cast<size_t>(CountOf(node.Weights(i, "input").dims, axis, dims.size()));
         for (size_t k = 0; k < length; ++k) {
           values[next++] = part[static_cast<size_t>(o) * length + k];
         }
@@ -112,7 +113,7 @@ OnnxTensor Slice(const OnnxTensor& x, const SliceBounds& bounds) {
 }
 
 std::vector<OnnxTensor> FoldSplit(const NodeImport& node) {
-  const OnnxTensor& x = *node.Constant(0);
+  const OnnxTensor& x = node.Weights(0, "input");
   const auto axis =
       static_cast<size_t>(CanonicalAxes(node, {node.Int("axis", 0)}, x.dims.size())[0]);
   std::vector<OnnxTensor> parts;
@@ -126,7 +127,7 @@ std::vector<OnnxTensor> FoldSplit(const NodeImport& node) {
 }
 
 std::vector<OnnxTensor> FoldTranspose(const NodeImport& node) {
-  const OnnxTensor& x = *node.Constant(0);
+  const OnnxTensor& x = node.Weights(0, "input");
   Dims order = node.IntList("perm");
   if (order.empty()) {
     order.resize(x.dims.size());
@@ -142,14 +143,14 @@ std::vector<OnnxTensor> FoldTranspose(const NodeImport& node) {
 }
 
 std::vector<OnnxTensor> FoldExpand(const NodeImport& node) {
-  const OnnxTensor& x = *node.Constant(0);
+  const OnnxTensor& x = node.Weights(0, "input");
   const auto dims = BroadcastDims(x.dims, node.Ints(1, "shape"));
   if (!dims || BoundedCount(*dims) > std::max(kMostFoldedElements, x.count())) return {};
   return {BroadcastTensor(x, *dims)};
 }
 
 std::vector<OnnxTensor> FoldTile(const NodeImport& node) {
-  const OnnxTensor& x = *node.Constant(0);
+  const OnnxTensor& x = node.Weights(0, "input");
   const Dims repeats = node.Ints(1, "repeats");
   if (repeats.size() != x.dims.size()) return {};
   const Dims own = StridesOf(x.dims);
@@ -183,7 +184,7 @@ std::vector<OnnxTensor> FoldConstantOfShape(const NodeImport& node) {
 }
 
 std::vector<OnnxTensor> FoldNonZero(const NodeImport& node) {
-  const OnnxTensor x = *node.Constant(0);
+  const OnnxTensor x = node.Weights(0, "input");
   if (x.count() > kMostFoldedElements) return {};
   const Dims strides = StridesOf(x.dims);
   std::vector<int64_t> places;
@@ -202,11 +203,11 @@ std::vector<OnnxTensor> FoldNonZero(const NodeImport& node) {
 std::vector<OnnxTensor> FoldCast(const NodeImport& node) {
   const auto type = static_cast<int>(node.Int("to", TensorProto::FLOAT));
   if (!IsNumberType(type) || type > TensorProto::BFLOAT16) return {};
-  return {CastTensor(*node.Constant(0), type)};
+  return {CastTensor(node.Weights(0, "input"), type)};
 }
 
 std::vector<OnnxTensor> FoldFlatten(const NodeImport& node) {
-  const OnnxTensor& x = *node.Constant(0);
+  const OnnxTensor& x = node.Weights(0, "input");
   int64_t axis = node.Int("axis", 1);
   if (axis < 0) axis += static_cast<int64_t>(x.dims.size());
   if (axis < 0 || axis > static_cast<int64_t>(x.dims.size())) node.Refuse("axis is outside");
@@ -335,6 +336,8 @@ Dims ReshapedDims(const NodeImport& node, const Dims& from, Dims to, bool allow_
 Dims UnsqueezedDims(const NodeImport& node) {
   Dims axes = node.IntsOf("axes", 1);
   const auto own = node.ShapeOf(0).dims();
+  if (own.size() + axes.size() > static_cast<size_t>(kMostOnnxAxes))
+    node.Refuse("adds too many axes");
   axes = CanonicalAxes(node, axes, own.size() + axes.size());
   std::ranges::sort(axes);
   Dims dims(own.begin(), own.end());
@@ -424,18 +427,18 @@ void AddMoveFolds(FoldTable* table) {
   (*table)["Flatten"] = FoldFlatten;
   (*table)["Slice"] = [](const NodeImport& node) -> std::vector<OnnxTensor> {
     const SliceBounds bounds = SliceBoundsOf(node);
-    return {Slice(*node.Constant(0), bounds)};
+    return {Slice(node.Weights(0, "input"), bounds)};
   };
   (*table)["Reshape"] = [](const NodeImport& node) -> std::vector<OnnxTensor> {
-    const OnnxTensor& x = *node.Constant(0);
+    const OnnxTensor& x = node.Weights(0, "input");
     return {ReshapeTensor(
         x, ReshapedDims(node, x.dims, node.IntsOf("shape", 1), node.Int("allowzero", 0) != 0))};
   };
   (*table)["Unsqueeze"] = [](const NodeImport& node) -> std::vector<OnnxTensor> {
-    return {ReshapeTensor(*node.Constant(0), UnsqueezedDims(node))};
+    return {ReshapeTensor(node.Weights(0, "input"), UnsqueezedDims(node))};
   };
   (*table)["Squeeze"] = [](const NodeImport& node) -> std::vector<OnnxTensor> {
-    return {ReshapeTensor(*node.Constant(0), SqueezedDims(node))};
+    return {ReshapeTensor(node.Weights(0, "input"), SqueezedDims(node))};
   };
 }
 

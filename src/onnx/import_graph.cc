@@ -77,12 +77,6 @@ void BindAttributes(onnx::NodeProto* node, const onnx::NodeProto& call,
   }
 }
 
-std::string UniqueName(const std::string& wanted, std::set<std::string>* names) {
-  std::string name = wanted;
-  for (int i = 2; !names->insert(name).second; ++i) name = StrCat(wanted, "_", i);
-  return name;
-}
-
 class Builder {
  public:
   Builder(onnx::ModelProto model, const std::string& path) : model_(std::move(model)) {
@@ -115,10 +109,10 @@ class Builder {
   }
 
   void CollectNames(const onnx::GraphProto& graph) {
-    for (const auto& input : graph.input()) graph_.names.insert(input.name());
-    for (const auto& tensor : graph.initializer()) graph_.names.insert(tensor.name());
+    for (const auto& input : graph.input()) graph_.names.Add(input.name());
+    for (const auto& tensor : graph.initializer()) graph_.names.Add(tensor.name());
     for (const auto& node : graph.node()) {
-      graph_.names.insert(node.output().begin(), node.output().end());
+      for (const std::string& output : node.output()) graph_.names.Add(output);
     }
   }
 
@@ -150,7 +144,8 @@ class Builder {
         Refuse(StrCat("input '", input.name, "' has ", tensor.shape().dim_size(), " axes"));
       }
       for (const auto& dim : tensor.shape().dim()) {
-        const bool known = dim.has_dim_value();
+        // Some exporters write -1 for an unknown size.
+        const bool known = dim.has_dim_value() && dim.dim_value() != -1;
         if (known && dim.dim_value() < 0) {
           Refuse(StrCat("input '", input.name, "' has a dimension of ", dim.dim_value()));
         }
@@ -192,7 +187,7 @@ class Builder {
     const Renaming rename = [&](const std::string& name) {
       const auto found = renamed.find(name);
       if (found != renamed.end()) return found->second;
-      return renamed[name] = UniqueName(StrCat(prefix, "/", name), &graph_.names);
+      return renamed[name] = graph_.names.Add(StrCat(prefix, "/", name));
     };
     const Opsets opsets = OpsetsOf(function.opset_import());
     for (const onnx::NodeProto& inner : function.node()) {
@@ -325,6 +320,16 @@ class Sorter {
 
 }  // namespace
 
+std::string UniqueNames::Add(const std::string& wanted) {
+  const std::string base = wanted.empty() ? "unnamed" : wanted;
+  if (used_.insert(base).second) return base;
+  int& next = next_.try_emplace(base, 2).first->second;
+  while (true) {
+    std::string name = StrCat(base, "_", next++);
+    if (used_.insert(name).second) return name;
+  }
+}
+
 const std::string& OnnxGraph::Resolve(const std::string& value) const {
   const std::string* resolved = &value;
   for (auto it = aliases.find(*resolved); it != aliases.end(); it = aliases.find(*resolved)) {
@@ -344,7 +349,7 @@ InlinedGraph InlineGraph(const OnnxNode& node, const onnx::GraphProto& inner,
   const std::string prefix = node.proto.name().empty() ? node.proto.op_type() : node.proto.name();
   std::map<std::string, std::string> renamed;
   const auto define = [&](const std::string& name) {
-    if (!name.empty()) renamed[name] = NewValueName(StrCat(prefix, "/", name), graph);
+    if (!name.empty()) renamed[name] = graph->names.Add(StrCat(prefix, "/", name));
   };
   for (size_t i = 0; i < inputs.size() && static_cast<int>(i) < inner.input_size(); ++i) {
     renamed[inner.input(static_cast<int>(i)).name()] = inputs[i];
@@ -368,10 +373,6 @@ InlinedGraph InlineGraph(const OnnxNode& node, const onnx::GraphProto& inner,
   }
   for (const auto& output : inner.output()) result.outputs.push_back(rename(output.name()));
   return result;
-}
-
-std::string NewValueName(const std::string& wanted, OnnxGraph* graph) {
-  return UniqueName(wanted, &graph->names);
 }
 
 std::string DescribeNode(const onnx::NodeProto& node) {

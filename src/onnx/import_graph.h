@@ -22,6 +22,18 @@ struct OnnxInput {
   std::vector<int64_t> dims;  // -1: unknown
 };
 
+// Names that are used once. Takes little time for any number of equal ones.
+class UniqueNames {
+ public:
+  // Returns the name, or one with a number after it, and remembers it.
+  std::string Add(const std::string& wanted);
+  void Remove(const std::string& name) { used_.erase(name); }
+
+ private:
+  std::set<std::string> used_;
+  std::map<std::string, int> next_;  // number to try, by name
+};
+
 struct OnnxGraph {
   std::string path;  // for messages and external data
   std::string name;
@@ -31,7 +43,7 @@ struct OnnxGraph {
   std::vector<std::string> outputs;  // names of the graph's outputs
   // Values that are others under names of their own (outputs of Identity).
   std::map<std::string, std::string> aliases;
-  std::set<std::string> names;  // all names of values so far
+  UniqueNames names;  // of values
 
   // Returns the value that a name stands for.
   const std::string& Resolve(const std::string& value) const;
@@ -53,9 +65,6 @@ struct InlinedGraph {
 // outer graph. Throws what ReadOnnxTensor throws.
 InlinedGraph InlineGraph(const OnnxNode& node, const onnx::GraphProto& inner,
                          const std::vector<std::string>& inputs, OnnxGraph* graph);
-
-// Returns a name that no value of the graph has so far.
-std::string NewValueName(const std::string& wanted, OnnxGraph* graph);
 
 // Sorts the nodes so that each is after those whose outputs it reads. Throws like MakeOnnxGraph.
 void SortNodes(OnnxGraph* graph);

@@ -298,6 +298,7 @@ void ConvertReverseSequence(NodeImport& node) {
   const int64_t steps = x.shape[static_cast<int>(time_axis)];
   const int64_t batch = x.shape[static_cast<int>(batch_axis)];
   if (static_cast<int64_t>(lengths.size()) != batch) node.Refuse("has other sequence_lens");
+  if (steps * batch > kMostMadeElements) node.Refuse("is too large");
   std::vector<int64_t> places;
   for (int64_t i = 0; i < x.shape[0]; ++i) {
     for (int64_t j = 0; j < x.shape[1]; ++j) {

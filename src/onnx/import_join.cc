@@ -64,7 +64,7 @@ class Joiner {
 
   bool IsNumber(const std::string& name, double value) const {
     const auto number = Number(name);
-    return number && std::abs(*number - value) <= 1e-3 * std::max(std::abs(value), 1e-3);
+    return number && std::abs(*number - value) <= 1e-5 * std::max(std::abs(value), 1e-3);
   }
 
   const Shape* ShapeOf(const std::string& name) const {

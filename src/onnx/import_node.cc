@@ -15,13 +15,6 @@ Shape ShapeOfDims(const std::vector<int64_t>& dims) { return Shape(dims); }
 
 }  // namespace
 
-std::string UniqueImportName(const std::string& wanted, std::set<std::string>* names) {
-  const std::string base = wanted.empty() ? "unnamed" : wanted;
-  std::string name = base;
-  for (int i = 2; !names->insert(name).second; ++i) name = StrCat(base, "_", i);
-  return name;
-}
-
 NodeImport::NodeImport(const OnnxNode& node, ImportState* state)
     : node_(node), state_(*state), first_layer_(state->layers.size()) {}
 
@@ -33,7 +26,12 @@ bool NodeImport::Has(size_t input) const {
 
 const OnnxValue& NodeImport::ValueOf(size_t input) const {
   if (!Has(input)) Refuse(StrCat("has no input ", input));
-  return state_.values.at(state_.graph->Resolve(node_.proto.input(static_cast<int>(input))));
+  const auto value =
+      state_.values.find(state_.graph->Resolve(node_.proto.input(static_cast<int>(input))));
+  if (value == state_.values.end() || !value->second.known) {
+    Refuse(StrCat("has an unknown input ", input));
+  }
+  return value->second;
 }
 
 const OnnxTensor* NodeImport::Constant(size_t input) const {
@@ -46,8 +44,8 @@ OnnxBlob NodeImport::In(size_t input) {
   const std::string& name = state_.graph->Resolve(node_.proto.input(static_cast<int>(input)));
   OnnxValue& constant = state_.values.at(name);
   ImportedLayer layer;
-  constant.blob.name = UniqueImportName(name, &state_.blob_names);
-  layer.param.set_name(UniqueImportName(constant.blob.name, &state_.layer_names));
+  constant.blob.name = state_.blob_names.Add(name);
+  layer.param.set_name(state_.layer_names.Add(constant.blob.name));
   layer.param.set_type("Parameter");
   layer.param.add_top(constant.blob.name);
   auto* shape = layer.param.mutable_parameter_param()->mutable_shape();
@@ -166,7 +164,7 @@ std::vector<OnnxBlob> NodeImport::AddAll(const std::string& type,
   }
   std::vector<OnnxBlob> blobs;
   for (const BlobSpec& output : info.outputs) {
-    OnnxBlob blob{UniqueImportName(StrCat(name, "/", type), &state_.blob_names), output.shape,
+    OnnxBlob blob{state_.blob_names.Add(StrCat(name, "/", type)), output.shape,
                   bottoms.empty() ? onnx::TensorProto::FLOAT : bottoms[0].type};
     layer.param.add_top(blob.name);
     blobs.push_back(std::move(blob));
@@ -217,7 +215,7 @@ void NodeImport::Output(size_t output, const OnnxBlob& blob) {
                                });
   if (!own) return;
   const auto [place, fresh] = renamed_.emplace(blob.name, "");
-  if (fresh) place->second = UniqueImportName(name, &state_.blob_names);
+  if (fresh) place->second = state_.blob_names.Add(name);
   value.blob.name = place->second;
 }
 
@@ -237,11 +235,11 @@ void NodeImport::Note(const std::string& text) {
 void NodeImport::Undo() {
   for (size_t i = first_layer_; i < state_.layers.size(); ++i) {
     for (const auto& top : state_.layers[i].param.top()) {
-      state_.blob_names.erase(top);
+      state_.blob_names.Remove(top);
       state_.moved.erase(top);
     }
   }
-  for (const auto& [own, final_name] : renamed_) state_.blob_names.erase(final_name);
+  for (const auto& [own, final_name] : renamed_) state_.blob_names.Remove(final_name);
   state_.layers.resize(first_layer_);
 }
 
@@ -252,7 +250,7 @@ void NodeImport::Finish() {
     const auto found = renamed_.find(*name);
     if (found != renamed_.end()) *name = found->second;
   };
-  for (const auto& [own, final_name] : renamed_) state_.blob_names.erase(own);
+  for (const auto& [own, final_name] : renamed_) state_.blob_names.Remove(own);
   for (const std::string& own : moved_) {
     auto moved = state_.moved.extract(own);
     if (moved.empty()) continue;
@@ -265,8 +263,7 @@ void NodeImport::Finish() {
     for (auto& bottom : *layer.mutable_bottom()) rename(&bottom);
     for (auto& top : *layer.mutable_top()) rename(&top);
     const bool last = i + 1 == state_.layers.size();
-    layer.set_name(
-        UniqueImportName(last ? base : StrCat(base, "/", layer.type()), &state_.layer_names));
+    layer.set_name(state_.layer_names.Add(last ? base : StrCat(base, "/", layer.type())));
   }
 }
 

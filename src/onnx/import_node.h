@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,8 +50,8 @@ struct ImportState {
   std::map<std::string, OnnxValue> values;  // by name in the graph
   std::vector<ImportedLayer> layers;
   std::map<std::string, MovedBlob> moved;  // by name of the blob
-  std::set<std::string> blob_names;
-  std::set<std::string> layer_names;
+  UniqueNames blob_names;
+  UniqueNames layer_names;
   std::vector<std::string> notes;
 };
 
@@ -131,9 +130,6 @@ class NodeImport {
   std::map<std::string, std::string> renamed_;  // own blobs that are outputs
   std::vector<std::string> moved_;              // own blobs with an entry in `moved`
 };
-
-// Returns a name that is not in `names`, and inserts it.
-std::string UniqueImportName(const std::string& wanted, std::set<std::string>* names);
 
 // Returns the blob, renamed for the type.
 inline OnnxBlob WithType(OnnxBlob blob, int type) {

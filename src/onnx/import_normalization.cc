@@ -59,7 +59,7 @@ void ConvertInstanceNormalization(NodeImport& node) {
 // Scale and bias of groups (opset 18) count for all channels of a group.
 OnnxTensor ForChannels(const NodeImport& node, const OnnxTensor& values, int64_t channels) {
   if (values.count() == channels) return ReshapeTensor(values, {channels});
-  if (values.count() == 0 || channels % values.count() != 0) {
+  if (values.count() == 0 || channels % values.count() != 0 || channels > kMostMadeElements) {
     node.Refuse("has a scale that does not fit its channels");
   }
   const int64_t each = channels / values.count();
@@ -90,6 +90,7 @@ std::optional<OnnxTensor> OfAxes(const NodeImport& node, size_t input, const Sha
   const Dims dims(x.dims().begin() + axis, x.dims().end());
   const auto both = BroadcastDims(constant->dims, dims);
   if (!both || *both != dims) return std::nullopt;
+  if (BoundedCount(dims) > std::max(constant->count(), kMostMadeElements)) return std::nullopt;
   return BroadcastTensor(ToFloats(*constant), dims);
 }
 

@@ -15,7 +15,7 @@ namespace {
 using Dims = std::vector<int64_t>;
 
 // Limits what a few bytes in a file can make.
-constexpr int64_t kMostWindows = int64_t{1} << 22;
+constexpr int64_t kMostWindowElements = int64_t{1} << 28;
 
 bool AllAre(const Dims& entries, int64_t value) {
   return std::ranges::all_of(entries, [value](int64_t entry) { return entry == value; });
@@ -80,8 +80,10 @@ Dims CountsOf(const NodeImport& node, const Windows& windows, const Shape& x) {
     counts.push_back(WindowCount(windows, i, x[static_cast<int>(i) + 2], UsesCeil(node)));
     if (counts.back() < 1) node.Refuse("has a window that is larger than its padded input");
   }
-  if (BoundedCount(counts) > kMostWindows || BoundedCount(windows.kernel) > kMostWindows) {
-    node.Refuse(StrCat("has more than ", kMostWindows, " windows or elements in one"));
+  Dims all = counts;
+  all.insert(all.end(), windows.kernel.begin(), windows.kernel.end());
+  if (BoundedCount(all) > kMostWindowElements) {
+    node.Refuse(StrCat("has windows of more than ", kMostWindowElements, " elements together"));
   }
   return counts;
 }
@@ -142,6 +144,7 @@ OnnxTensor WindowShares(const Windows& windows, const Dims& counts, const Shape&
 OnnxBlob DilatedMeans(NodeImport& node, const OnnxBlob& x, const Windows& windows) {
   Dims dims = {x.shape[1], 1};
   dims.insert(dims.end(), windows.kernel.begin(), windows.kernel.end());
+  if (BoundedCount(dims) > kMostMadeElements) node.Refuse("has too large windows");
   int64_t count = 1;
   for (const int64_t size : windows.kernel) count *= size;
   const OnnxTensor one = MakeFloats({1}, {1 / static_cast<float>(count)});
@@ -186,6 +189,7 @@ void ConvertAveragePool(NodeImport& node) {
 
 // Turns positions in a plane of `dims` into those in the whole tensor.
 OnnxBlob GlobalPositions(NodeImport& node, const OnnxBlob& positions, const Shape& x) {
+  if (x[0] * x[1] > kMostMadeElements) node.Refuse("has too many planes");
   std::vector<float> starts;
   for (int64_t i = 0; i < x[0] * x[1]; ++i) starts.push_back(static_cast<float>(i * x.count(2)));
   Dims dims(static_cast<size_t>(x.axes()), 1);

@@ -57,6 +57,8 @@ Sequence ReadSequence(NodeImport& node) {
     node.Refuse("has weights of another number of directions");
   }
   sequence.size = recurrent[2];
+  const int64_t most = std::max(sequence.steps, sequence.directions * sequence.size);
+  if (BoundedCount({most, sequence.streams}) > kMostMadeElements) node.Refuse("is too large");
   if (node.Has(4)) {
     const Dims lengths = node.Ints(4, "sequence_lens");
     const bool full =

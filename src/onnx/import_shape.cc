@@ -58,6 +58,7 @@ void ConvertTranspose(NodeImport& node) {
 
 void ConvertConcat(NodeImport& node) {
   std::vector<OnnxBlob> parts;
+  if (node.inputs() == 0) node.Refuse("has no inputs");
   for (size_t i = 0; i < node.inputs(); ++i) {
     // Empty parts, as exporters make them, add nothing.
     if (node.ShapeOf(i).count() > 0 || i + 1 == node.inputs()) parts.push_back(node.In(i));
@@ -76,6 +77,7 @@ void ConvertSplit(NodeImport& node) {
   const Dims sizes = SplitSizes(node, x.shape[axis]);
   if (sizes.size() == 1) return node.Output(0, x);
   if (std::ranges::find(sizes, 0) != sizes.end()) {
+    if (sizes.size() > 1024) node.Refuse("has more than 1024 parts, and empty ones");
     int64_t start = 0;
     for (size_t i = 0; i < sizes.size(); ++i) {
       node.Output(i, CutBlob(node, x, axis, start, sizes[i]));

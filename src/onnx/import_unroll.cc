@@ -23,7 +23,7 @@ class Maker {
   Maker(std::string prefix, OnnxGraph* graph) : prefix_(std::move(prefix)), graph_(*graph) {}
 
   std::string Constant(OnnxTensor tensor) {
-    const std::string name = NewValueName(prefix_ + "/constant", &graph_);
+    const std::string name = graph_.names.Add(prefix_ + "/constant");
     graph_.constants[name] = std::move(tensor);
     return name;
   }
@@ -39,7 +39,7 @@ class Maker {
     for (const std::string& input : inputs) node.proto.add_input(input);
     std::vector<std::string> names;
     for (size_t i = 0; i < outputs; ++i) {
-      names.push_back(output.empty() ? NewValueName(StrCat(prefix_, "/", op), &graph_) : output);
+      names.push_back(output.empty() ? graph_.names.Add(StrCat(prefix_, "/", op)) : output);
       node.proto.add_output(names.back());
     }
     if (axis) {
@@ -83,7 +83,9 @@ const onnx::GraphProto& GraphOf(const OnnxNode& node, const char* attribute) {
 void Alias(const OnnxNode& node, size_t output, const std::string& value, OnnxGraph* graph) {
   if (static_cast<int>(output) >= node.proto.output_size()) return;
   const std::string& name = node.proto.output(static_cast<int>(output));
-  if (!name.empty()) graph->aliases[name] = value;
+  if (name.empty()) return;
+  if (graph->Resolve(value) == name) Refuse("gives its own output");
+  graph->aliases[name] = value;
 }
 
 std::optional<Nodes> TakeBranch(const OnnxNode& node, ImportState* state) {

@@ -11,7 +11,6 @@
 #include "inference/model.h"
 #include "onnx/import.h"
 #include "onnx_model.pb.h"
-#include "support/net.h"
 #include "support/temp_dir.h"
 
 namespace crema::test {
@@ -142,7 +141,8 @@ inline std::map<std::string, Values> Run(const ImportedNet& imported,
                                          const std::map<std::string, Values>& inputs) {
   NetFile net;
   net.net = imported.net;
-  const auto model = Model::Make(net, {}, {}, {}, TestRegistry(), NullSink());
+  static const Registry registry = BuiltinRegistry();
+  const auto model = Model::Make(net, {}, {}, {}, registry, NullSink());
   ModelRunner runner(model);
   std::vector<NamedTensor> tensors;
   for (const auto& [name, input] : inputs) {

@@ -19,6 +19,7 @@
 #include "onnx/import.h"
 
 DECLARE_string(shape);
+DEFINE_string(dialect, "", "caffe: refuse, listing all of it, what Caffe 1.0 would not read");
 DEFINE_bool(force, false, "overwrite deploy.prototxt and weights.caffemodel in the folder");
 
 namespace crema::tools {
@@ -93,6 +94,7 @@ int ImportOnnxModel(const std::string& model, const std::string& folder) {
   RequireFlag(folder, "o");
   ImportOptions options;
   options.shapes = ParseOnnxShapes(FLAGS_shape);
+  options.dialect = FLAGS_dialect;
   Outputs outputs(folder);
   const ImportedNet imported = ImportOnnx(model, options);
   outputs.Write(imported.net, TextOf(imported.net, model, imported.notes));
