@@ -137,6 +137,11 @@ void Softmax(LayerExport& e) {
   e.out = {e.Add("Softmax", {e.in[0]}, {{"axis", axis}})};
 }
 
+void LogSoftmax(LayerExport& e) {
+  const int axis = e.shape().CanonicalAxis(e.param.softmax_param().axis());
+  e.out = {e.Add("LogSoftmax", {e.in[0]}, {{"axis", axis}})};
+}
+
 }  // namespace
 
 void AddActivationEmitters(EmitterTable* table) {
@@ -151,6 +156,7 @@ void AddActivationEmitters(EmitterTable* table) {
       {"HardSigmoid", HardSigmoid},
       {"HardSwish", HardSwish},
       {"Log", Log},
+      {"LogSoftmax", LogSoftmax},
       {"Mish", Mish},
       {"PReLU", PRelu},
       {"Power", Power},

@@ -91,30 +91,50 @@ void MatMul(LayerExport& e) {
   e.out = {e.Affine(e.Add("MatMul", {a, b}), p.scale(), 0)};
 }
 
-void Reduction(LayerExport& e) {
-  const ReductionParameter& p = e.param.reduction_param();
-  const int axis = e.shape().CanonicalAxis(p.axis());
-  const std::vector<int64_t> axes = Range(axis, e.shape().axes());
-  const std::string& x = e.in[0];
-  if (axes.empty()) e.Refuse("the bottom has no axis to fold");
-  std::string y;
-  switch (p.operation()) {
+const char* FoldOf(const LayerExport& e) {
+  switch (e.param.reduction_param().operation()) {
     case ReductionParameter::SUM:
-      y = OnnxReduce(&e.graph, "ReduceSum", x, axes, false);
-      break;
+      return "ReduceSum";
     case ReductionParameter::ASUM:
-      y = OnnxReduce(&e.graph, "ReduceL1", x, axes, false);
-      break;
+      return "ReduceL1";
     case ReductionParameter::SUMSQ:
-      y = OnnxReduce(&e.graph, "ReduceSumSquare", x, axes, false);
-      break;
+      return "ReduceSumSquare";
     case ReductionParameter::MEAN:
-      y = OnnxReduce(&e.graph, "ReduceMean", x, axes, false);
-      break;
+      return "ReduceMean";
+    case ReductionParameter::MAX:
+      return "ReduceMax";
+    case ReductionParameter::MIN:
+      return "ReduceMin";
+    case ReductionParameter::PROD:
+      return "ReduceProd";
+    case ReductionParameter::L2:
+      return "ReduceL2";
+    case ReductionParameter::LOG_SUM:
+      return "ReduceLogSum";
+    case ReductionParameter::LOG_SUM_EXP:
+      return "ReduceLogSumExp";
     default:
       e.Refuse("its operation is not known");
   }
-  e.out = {e.Affine(y, p.coeff(), 0)};
+}
+
+void Reduction(LayerExport& e) {
+  const ReductionParameter& p = e.param.reduction_param();
+  const int count = e.shape().axes();
+  std::vector<int64_t> axes;
+  if (p.axes_size() > 0) {
+    for (const int32_t axis : p.axes()) axes.push_back(e.shape().CanonicalAxis(axis));
+  } else if (count > 0) {
+    axes = Range(e.shape().CanonicalAxis(p.axis()), count);
+  }
+  std::string x = e.in[0];
+  bool keep = p.keep_dims();
+  if (axes.empty()) {  // each element alone
+    x = e.Unsqueeze(x, {count});
+    axes = {count};
+    keep = false;
+  }
+  e.out = {e.Affine(OnnxReduce(&e.graph, FoldOf(e), x, axes, keep), p.coeff(), 0)};
 }
 
 // Positions count from the end in the reversed axis, where TopK and ArgMax prefer the first of
@@ -152,11 +172,6 @@ void ArgMax(LayerExport& e) {
 void BatchReindex(LayerExport& e) {
   const std::string index = e.Reshape(e.in[1], e.shape(1), Shape{e.shape(1).count()}, e.open[1]);
   e.out = {e.Add("Gather", {e.in[0], e.ToInt(index)}, {{"axis", 0}})};
-}
-
-void Gather(LayerExport& e) {
-  const int axis = e.shape().CanonicalAxis(e.param.gather_param().axis());
-  e.out = {e.Add("Gather", {e.in[0], e.ToInt(e.in[1])}, {{"axis", axis}})};
 }
 
 void Embed(LayerExport& e) {
@@ -227,7 +242,6 @@ void AddArithmeticEmitters(EmitterTable* table) {
       {"CosineSimilarity", CosineSimilarity},
       {"Eltwise", Eltwise},
       {"Embed", Embed},
-      {"Gather", Gather},
       {"InnerProduct", InnerProduct},
       {"MatMul", MatMul},
       {"Parameter", Parameter},

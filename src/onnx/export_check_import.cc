@@ -1,17 +1,11 @@
 // Runs an ONNX file by reading it back.
 #include <utility>
 
-#include "core/error.h"
-#include "core/strings.h"
-#include "onnx/export_check.h"
-#if __has_include("onnx/import.h")
 #include "crema.pb.h"
+#include "onnx/export_check.h"
 #include "onnx/import.h"
-#endif
 
 namespace crema {
-
-#if __has_include("onnx/import.h")
 
 OnnxRunner ImportedRunner(const ModelOptions& options, const Registry& registry) {
   return [options, &registry](const std::string& path, std::span<const NamedTensor> inputs,
@@ -48,14 +42,5 @@ OnnxRunner ImportedRunner(const ModelOptions& options, const Registry& registry)
     return values;
   };
 }
-
-#else
-
-OnnxRunner ImportedRunner(const ModelOptions&, const Registry&) {
-  Fail(ErrorCode::kUnsupported,
-       "this version cannot read ONNX files back; give --check=onnxruntime or --check=none");
-}
-
-#endif
 
 }  // namespace crema

@@ -85,6 +85,8 @@ void AddArithmeticEmitters(EmitterTable* table);
 void AddAttentionEmitters(EmitterTable* table);
 void AddConvolutionEmitters(EmitterTable* table);
 void AddDetectionEmitters(EmitterTable* table);
+void AddElementEmitters(EmitterTable* table);
+void AddIndexingEmitters(EmitterTable* table);
 void AddNormalizationEmitters(EmitterTable* table);
 void AddPoolingEmitters(EmitterTable* table);
 void AddRecurrentEmitters(EmitterTable* table);

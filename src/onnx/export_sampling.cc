@@ -30,102 +30,132 @@ std::string Pick(LayerExport& e, const std::string& x, int axis, int64_t size,
   return e.Add("Gather", {x, e.graph.Ints(index)}, {{"axis", axis}});
 }
 
-// Returns the taps of output `o`, nearest or weighted.
-std::vector<SampleTap> TapsOf(const Sampling& sampling, const SampledAxis& axis, int64_t o) {
-  const SampleBase base = SampleBaseOf(sampling, axis, o);
-  std::vector<SampleTap> taps;
-  for (int t = 0; t < axis.taps; ++t) taps.push_back(SampleTapOf(sampling, axis, base, t));
-  return taps;
-}
+// One axis of the input that is resampled.
+struct Resampled {
+  int axis;
+  SampledAxis from;
+};
 
-// Multiplies axis `a` by its in x out weights.
-std::string Weigh(LayerExport& e, const std::string& x, int a, const Sampling& sampling,
-                  const SampledAxis& axis) {
-  std::vector<float> weights(static_cast<size_t>(axis.in * axis.out));
-  for (int64_t o = 0; o < axis.out; ++o) {
-    for (const SampleTap& tap : TapsOf(sampling, axis, o)) {
-      weights[static_cast<size_t>(tap.index * axis.out + o)] += static_cast<float>(tap.weight);
-    }
+std::vector<Resampled> AxesOf(const ResamplePlan& plan) {
+  std::vector<Resampled> all;
+  for (size_t a = 0; a < plan.axes.size(); ++a) {
+    if (!plan.axes[a].resampled && plan.axes[a].length == plan.axes[a].in) continue;
+    Sampling alone = plan.sampling;
+    alone.axes[0] = plan.axes[a];
+    alone.SetTaps();
+    all.push_back({static_cast<int>(a), alone.axes[0]});
   }
-  std::vector<int64_t> order = Range(0, e.shape().axes());
-  std::swap(order[static_cast<size_t>(a)], order.back());
-  const std::string product =
-      e.Add("MatMul", {e.Transpose(x, order), e.graph.Floats({axis.in, axis.out}, weights)});
-  return e.Transpose(product, order);
+  return all;
 }
 
-// Returns the coordinates of ONNX that give the positions of this axis; null if none does.
+// Returns the name of the coordinates of ONNX that these are; null: others.
 const char* CoordinatesOf(const SampledAxis& axis) {
-  if (!axis.resampled) return "half_pixel";
-  SampledAxis areas = axis, corners = axis;
-  areas.AlignAreas(static_cast<double>(axis.length), static_cast<double>(axis.out));
-  corners.AlignCorners(static_cast<double>(axis.out));
-  const auto same = [&](const SampledAxis& other) {
-    return SamplePlace(axis, 0) == SamplePlace(other, 0) &&
-           SamplePlace(axis, axis.out - 1) == SamplePlace(other, axis.out - 1);
+  const auto in = static_cast<double>(axis.length), out = static_cast<double>(axis.out);
+  const auto are = [&](const auto& place) {
+    for (int64_t o = 0; o < axis.out; ++o) {
+      const double wanted = place(static_cast<double>(o));
+      if (std::abs(SamplePlace(axis, o) - wanted) > 1e-6 * (1 + std::abs(wanted))) return false;
+    }
+    return true;
   };
-  return same(areas) ? "half_pixel" : same(corners) ? "align_corners" : nullptr;
+  if (are([&](double o) { return out > 1 ? o * (in - 1) / (out - 1) : 0; })) {
+    return "align_corners";
+  }
+  if (are([&](double o) { return (o + 0.5) * in / out - 0.5; })) return "half_pixel";
+  return are([&](double o) { return o * in / out; }) ? "asymmetric" : nullptr;
 }
 
-// Returns the coordinates if the operator Resize, whose results depend on the runtime least in
-// these forms, computes the layer; else null.
-const char* PlainCoordinates(const Sampling& s, const std::vector<SampledAxis>& axes) {
-  if (axes.size() != 4 || axes[0].resampled || axes[1].resampled || s.exclude_outside) {
-    return nullptr;
-  }
-  const char* coordinates = CoordinatesOf(axes[2].resampled ? axes[2] : axes[3]);
-  for (const SampledAxis& axis : {axes[2], axes[3]}) {
-    if (!axis.resampled) continue;
-    const char* own = CoordinatesOf(axis);
-    if (own != coordinates || axis.narrowing < 1 || axis.cuts) return nullptr;
-  }
-  return coordinates;
-}
-
-std::string Plainly(LayerExport& e, const Sampling& s, const std::vector<SampledAxis>& axes,
-                    const char* coordinates) {
-  std::string x = e.in[0];
-  std::vector<float> factors;
-  for (int a = 0; a < 4; ++a) {
-    const SampledAxis& axis = axes[static_cast<size_t>(a)];
-    if (axis.length != axis.in) x = e.Slice(x, a, axis.start, axis.start + axis.length);
-    factors.push_back(axis.resampled ? FactorFor(axis.length, axis.out) : 1);
-  }
+// Writes a Resize node if there is one for all axes; otherwise returns an empty text.
+std::string ResizeNode(LayerExport& e, const Sampling& s, const std::vector<Resampled>& axes) {
   const bool cubic = s.interpolation == Interpolation::kCubic;
+  if (axes.empty() || e.shape().axes() != 4 || axes[0].axis < 2 || s.exclude_outside) return "";
+  const char* coordinates = CoordinatesOf(axes[0].from);
+  if (coordinates == nullptr) return "";
+  std::vector<float> scales(4, 1);
+  std::string x = e.in[0];
+  for (const Resampled& own : axes) {
+    const SampledAxis& from = own.from;
+    const char* other = CoordinatesOf(from);
+    if (other == nullptr || std::string(other) != coordinates || from.cuts || from.narrowing < 1) {
+      return "";
+    }
+    scales[static_cast<size_t>(own.axis)] = FactorFor(from.length, from.out);
+  }
+  for (const auto& [axis, from] : axes) {
+    if (from.length != from.in) x = e.Slice(x, axis, from.start, from.start + from.length);
+  }
   OnnxAttributes attributes = {{"mode", cubic ? "cubic" : "linear"},
                                {"coordinate_transformation_mode", coordinates}};
   if (cubic) attributes.emplace_back("cubic_coeff_a", s.cubic_a);
-  return e.Add("Resize", {x, "", e.graph.Floats({4}, factors)}, attributes);
+  return e.Add("Resize", {x, "", e.graph.Floats({4}, scales)}, attributes);
 }
 
-// Interp and Resize. Nearest elements are told by their index, since rounding of ties differs; what
-// the operator Resize does not have is a product with weights.
+// Multiplies an axis by the weights of all its outputs.
+std::string Weighted(LayerExport& e, const std::string& x, const Sampling& s,
+                     const Resampled& own) {
+  const SampledAxis& from = own.from;
+  const int last = e.shape().axes() - 1;
+  const bool columns = own.axis == last;  // in x out, otherwise out x in
+  std::vector<float> weights(static_cast<size_t>(from.in * from.out), 0);
+  for (int64_t o = 0; o < from.out; ++o) {
+    const SampleBase base = SampleBaseOf(s, from, o);
+    for (int t = 0; t < from.taps; ++t) {
+      const SampleTap tap = SampleTapOf(s, from, base, t);
+      const int64_t at = columns ? tap.index * from.out + o : o * from.in + tap.index;
+      weights[static_cast<size_t>(at)] += static_cast<float>(tap.weight);
+    }
+  }
+  if (columns) return e.Add("MatMul", {x, e.graph.Floats({from.in, from.out}, weights)});
+  const std::string matrix = e.graph.Floats({from.out, from.in}, weights);
+  std::vector<int64_t> order = Range(0, last + 1);  // exchanges the axis with the last but one
+  std::swap(order[static_cast<size_t>(own.axis)], order[static_cast<size_t>(last - 1)]);
+  return e.Transpose(e.Add("MatMul", {matrix, e.Transpose(x, order)}), order);
+}
+
+// Sets outputs outside of an axis that cuts.
+std::string Extrapolated(LayerExport& e, const std::string& y, const Sampling& s,
+                         const std::vector<Resampled>& axes) {
+  std::string made = y;
+  for (const Resampled& own : axes) {
+    std::vector<float> inside;
+    for (int64_t o = 0; o < own.from.out; ++o) {
+      inside.push_back(SampleBaseOf(s, own.from, o).outside ? 0 : 1);
+    }
+    if (std::ranges::find(inside, 0) == inside.end()) continue;
+    const std::string mask =
+        e.graph.Floats(OnAxis(e.shape().axes(), own.axis, own.from.out), inside);
+    made = e.Add("Where", {e.Add("Greater", {mask, e.graph.Scalar(0)}), made,
+                           e.graph.Scalar(s.extrapolation)});
+  }
+  return made;
+}
+
+// Interp and Resize. Nearest elements are told by their index: rounding of ties differs.
 void Resample(LayerExport& e) {
   const auto& layer = dynamic_cast<const ResampleLayer&>(e.layer);
   const ResamplePlan plan = layer.Plan(e.shape(), e.specs.size() > 1 ? &e.shape(1) : nullptr);
-  Sampling s = plan.sampling;
-  const bool nearest = s.interpolation == Interpolation::kNearest;
-  const char* coordinates = nearest ? nullptr : PlainCoordinates(s, plan.axes);
-  if (coordinates != nullptr) {
-    e.out = {Plainly(e, s, plan.axes, coordinates)};
+  const Sampling& s = plan.sampling;
+  const std::vector<Resampled> axes = AxesOf(plan);
+  std::string x = e.in[0];
+  if (s.interpolation != Interpolation::kNearest) {
+    x = ResizeNode(e, s, axes);
+    if (!x.empty()) {
+      e.out = {x};
+      return;
+    }
+    x = e.in[0];
+    for (const Resampled& own : axes) x = Weighted(e, x, s, own);
+    e.out = {Extrapolated(e, x, s, axes)};
     return;
   }
-  std::string x = e.in[0];
-  for (int a = 0; a < e.shape().axes(); ++a) {
-    if (!plan.axes[static_cast<size_t>(a)].resampled) continue;
-    s.axes[0] = plan.axes[static_cast<size_t>(a)];
-    s.SetTaps();
-    const SampledAxis& axis = s.axes[0];
-    if (axis.cuts && s.extrapolation != 0) e.Refuse("it extrapolates by a value other than 0");
-    if (!nearest || axis.cuts) {
-      x = Weigh(e, x, a, s, axis);
-      continue;
-    }
+  for (const auto& [axis, from] : axes) {
     std::vector<int64_t> index;
-    for (int64_t o = 0; o < axis.out; ++o) index.push_back(TapsOf(s, axis, o)[0].index);
-    x = Pick(e, x, a, axis.in, index);
+    for (int64_t o = 0; o < from.out; ++o) {
+      index.push_back(SampleTapOf(s, from, SampleBaseOf(s, from, o), 0).index);
+    }
+    x = Pick(e, x, axis, from.in, index);
   }
-  e.out = {x};
+  e.out = {Extrapolated(e, x, s, axes)};
 }
 
 // Values of x at the places of the mask, zeros elsewhere. -1 goes to a place after the last, which

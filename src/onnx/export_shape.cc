@@ -47,21 +47,46 @@ void Filter(LayerExport& e) {
   }
 }
 
+const char* PadModeOf(const LayerExport& e) {
+  switch (e.param.pad_param().mode()) {
+    case PadParameter::CONSTANT:
+      return "constant";
+    case PadParameter::REFLECT:
+      return "reflect";
+    case PadParameter::REPLICATE:
+      return "edge";
+    default:
+      if (e.graph.opset() < 19) e.Refuse("mode WRAP needs opset 19");
+      return "wrap";
+  }
+}
+
+// Elements are cut off first, where a pad is negative.
 void Pad(LayerExport& e) {
   const PadParameter& p = e.param.pad_param();
-  const int first = PadAxis(e.layer, e.shape());
-  std::vector<int64_t> pads(static_cast<size_t>(2 * e.shape().axes()), 0);
-  for (int a = first; a < e.shape().axes(); ++a) {
-    pads[static_cast<size_t>(a)] = PadBefore(e.layer, a - first);
-    pads[static_cast<size_t>(a + e.shape().axes())] = PadAfter(e.layer, a - first);
+  const int first = PadAxis(e.layer, e.shape()), axes = e.shape().axes();
+  std::vector<int64_t> pads(static_cast<size_t>(2 * axes), 0), begins, ends, cut;
+  bool some = false;
+  for (int a = first; a < axes; ++a) {
+    const int64_t before = PadBefore(e.layer, a - first), after = PadAfter(e.layer, a - first);
+    pads[static_cast<size_t>(a)] = std::max<int64_t>(before, 0);
+    pads[static_cast<size_t>(a + axes)] = std::max<int64_t>(after, 0);
+    some = some || before > 0 || after > 0;
+    if (before >= 0 && after >= 0) continue;
+    begins.push_back(std::max<int64_t>(-before, 0));
+    ends.push_back(e.shape()[a] + std::min<int64_t>(after, 0));
+    cut.push_back(a);
   }
-  const char* mode = p.mode() == PadParameter::CONSTANT  ? "constant"
-                     : p.mode() == PadParameter::REFLECT ? "reflect"
-                                                         : "edge";
-  if (p.mode() > PadParameter::REPLICATE) e.Refuse("its mode is not known");
-  std::vector<std::string> inputs = {e.in[0], e.graph.Ints(pads)};
-  if (p.mode() == PadParameter::CONSTANT) inputs.push_back(e.graph.Scalar(p.value()));
-  e.out = {e.Add("Pad", inputs, {{"mode", mode}})};
+  std::string x = e.in[0];
+  if (!cut.empty()) {
+    x = e.Add("Slice", {x, e.graph.Ints(begins), e.graph.Ints(ends), e.graph.Ints(cut)});
+  }
+  if (some) {
+    std::vector<std::string> inputs = {x, e.graph.Ints(pads)};
+    if (p.mode() == PadParameter::CONSTANT) inputs.push_back(e.graph.Scalar(p.value()));
+    x = e.Add("Pad", inputs, {{"mode", PadModeOf(e)}});
+  }
+  e.out = {x};
 }
 
 // `given` axes first, the others in their order.
@@ -124,8 +149,22 @@ void Slice(LayerExport& e) {
 
 void Tile(LayerExport& e) {
   const TileParameter& p = e.param.tile_param();
-  const int axis = e.shape().CanonicalAxis(p.axis());
-  e.out = {e.Add("Tile", {e.in[0], e.graph.Ints(OnAxis(e.shape().axes(), axis, p.tiles()))})};
+  std::vector<int64_t> repeats(p.repeats().begin(), p.repeats().end());
+  if (repeats.empty()) {
+    repeats = OnAxis(e.shape().axes(), e.shape().CanonicalAxis(p.axis()), p.tiles());
+  }
+  e.out = {e.Add("Tile", {e.in[0], e.graph.Ints(repeats)})};
+}
+
+// Sizes that stay are 1, which keeps them.
+void Expand(LayerExport& e) {
+  std::vector<int64_t> sizes = DimsOf(e.out_shape());
+  const int missing = e.out_shape().axes() - e.shape().axes();
+  for (int a = 0; a < e.shape().axes(); ++a) {
+    int64_t& size = sizes[static_cast<size_t>(a + missing)];
+    if (size == e.shape()[a]) size = 1;
+  }
+  e.out = {e.Add("Expand", {e.in[0], e.graph.Ints(sizes)})};
 }
 
 // Filled anew in each pass; only constants are the same each time.
@@ -176,6 +215,7 @@ void AddShapeEmitters(EmitterTable* table) {
       {"Concat", Concat},
       {"Crop", Crop},
       {"DummyData", DummyData},
+      {"Expand", Expand},
       {"Filter", Filter},
       {"Flatten", Reshape},
       {"Pad", Pad},

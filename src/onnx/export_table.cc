@@ -40,6 +40,8 @@ EmitterTable MakeTable() {
   AddAttentionEmitters(&table);
   AddConvolutionEmitters(&table);
   AddDetectionEmitters(&table);
+  AddElementEmitters(&table);
+  AddIndexingEmitters(&table);
   AddNormalizationEmitters(&table);
   AddPoolingEmitters(&table);
   AddRecurrentEmitters(&table);

@@ -16,6 +16,7 @@
 #include "format/caffemodel.h"
 #include "format/file.h"
 #include "format/tensor_files.h"
+#include "inference/model_parts.h"
 #include "inference/recording.h"
 #include "onnx/export.h"
 #include "support/exported_net.h"
@@ -80,6 +81,19 @@ void WriteCase(const std::string& name, const std::shared_ptr<const Model>& mode
   }
 }
 
+// Sets variances and factors of running statistics to 1: by their fillers, 0, numbers would
+// overflow.
+std::shared_ptr<const Model> WithStatistics(const std::shared_ptr<const Model>& model) {
+  const Plan& plan = *model->parts().plan;
+  const std::shared_ptr<Weights> weights = Weights::Make(plan, 1);
+  for (size_t s = 0; s < plan.parameters.size(); ++s) {
+    const std::string& role = plan.parameters[s].role;
+    if (!plan.parameters[s].statistic || role.starts_with("mean")) continue;
+    std::ranges::fill(weights->blob(s).span<float>(), 1.0F);
+  }
+  return Model::MakeSharing(model->parts().net, *weights, {}, {}, test::TestRegistry(), NullSink());
+}
+
 TEST(ExportCases, Samples) {
   if (Root().empty()) GTEST_SKIP();
   for (const test::SampleNet& sample : test::SampleNets()) {
@@ -96,8 +110,8 @@ TEST(ExportCases, Models) {
   for (const auto& entry : fs::directory_iterator(fs::path(CREMA_SOURCE_DIR) / "models")) {
     const fs::path net = entry.path() / "deploy.prototxt";
     if (!fs::exists(net)) continue;
-    const auto model =
-        Model::Make(ReadNet(net.string()), {}, {}, {}, test::TestRegistry(), NullSink());
+    const auto model = WithStatistics(
+        Model::Make(ReadNet(net.string()), {}, {}, {}, test::TestRegistry(), NullSink()));
     const RecordedRun run = RecordRun(model);
     WriteCase("model-" + entry.path().filename().string(), model, run.inputs);
   }
