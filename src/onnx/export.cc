@@ -99,7 +99,7 @@ class NetExport {
 
   OnnxExport Take();
 
-  const OnnxGraph& onnx() const { return onnx_; }
+  const OnnxGraphWriter& onnx() const { return onnx_; }
 
  private:
   const std::string& ValueName(int v) const { return names_[static_cast<size_t>(v)]; }
@@ -121,7 +121,7 @@ class NetExport {
   const OnnxExportOptions& options_;
   const NetParameter& net_;
   const bool open_inputs_;
-  OnnxGraph onnx_;
+  OnnxGraphWriter onnx_;
   const WeightNames weights_;
   Graph graph_;
   std::vector<LayerInfo> infos_;  // by node
@@ -246,14 +246,14 @@ OnnxExport NetExport::Take() {
   for (size_t v = 0; v < graph_.values.size(); ++v) {
     const int at = static_cast<int>(v);
     if (ProducerOf(at).type->name == "Input") continue;  // also one that no layer reads
-    const OnnxBlob blob{graph_.values[v].name, ValueName(at)};
+    const ExportedBlob blob{graph_.values[v].name, ValueName(at)};
     const bool is_output = ends.contains(at);
     onnx::ValueInfoProto* info = is_output ? graph->add_output() : graph->add_value_info();
     info->set_name(blob.value);
     Describe(at, info);
     if (is_output) made.outputs.push_back(blob);
     if (dynamic_[v]) continue;
-    std::erase_if(made.blobs, [&](const OnnxBlob& other) { return other.blob == blob.blob; });
+    std::erase_if(made.blobs, [&](const ExportedBlob& other) { return other.blob == blob.blob; });
     made.blobs.push_back(blob);
   }
   made.constants = onnx_.constants();
@@ -261,7 +261,7 @@ OnnxExport NetExport::Take() {
 }
 
 // Returns the name of the first node that differs; empty: none.
-std::string Differing(const OnnxGraph& a, const OnnxGraph& b) {
+std::string Differing(const OnnxGraphWriter& a, const OnnxGraphWriter& b) {
   for (size_t n = 0; n < std::max(a.nodes().size(), b.nodes().size()); ++n) {
     if (n >= a.nodes().size()) return b.nodes()[n].name();
     if (n >= b.nodes().size() ||

@@ -24,7 +24,7 @@ struct OnnxExportOptions {
 };
 
 // A blob of the net, and the value of the graph that holds it.
-struct OnnxBlob {
+struct ExportedBlob {
   std::string blob;
   std::string value;
 };
@@ -35,11 +35,11 @@ struct OnnxExport {
   std::vector<OnnxConstant> constants;
   // The last value of each blob, in the order of the layers; without inputs and blobs whose shape
   // only a run tells.
-  std::vector<OnnxBlob> blobs;
-  std::vector<OnnxBlob> outputs;   // of the net
-  std::vector<std::string> notes;  // for the user: why the batch is fixed
-  bool batches = false;            // axis 0 of inputs and outputs is N
-  bool preprocessing = false;      // the graph computes it
+  std::vector<ExportedBlob> blobs;
+  std::vector<ExportedBlob> outputs;  // of the net
+  std::vector<std::string> notes;     // for the user: why the batch is fixed
+  bool batches = false;               // axis 0 of inputs and outputs is N
+  bool preprocessing = false;         // the graph computes it
 };
 
 // Returns the deploy net of a model, with shapes as in the text of the net. Names of blobs and

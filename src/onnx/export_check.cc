@@ -131,13 +131,13 @@ OnnxDifference CompareWithOnnx(const Model& model, const OnnxExport& exported,
     own[0].value = std::as_const(preprocessed).view();
   }
   const Source source(model, own);
-  std::vector<OnnxBlob> blobs = exported.blobs;
+  std::vector<ExportedBlob> blobs = exported.blobs;
   blobs.insert(blobs.end(), exported.outputs.begin(), exported.outputs.end());
   std::vector<std::string> wanted;
-  for (const OnnxBlob& blob : blobs) wanted.push_back(blob.value);
+  for (const ExportedBlob& blob : blobs) wanted.push_back(blob.value);
   const std::vector<NamedOutput> values = runner(path, inputs, wanted);
   OnnxDifference result;
-  for (const OnnxBlob& blob : blobs) {
+  for (const ExportedBlob& blob : blobs) {
     const auto found = std::ranges::find(values, blob.value, &NamedOutput::name);
     if (found == values.end()) continue;
     ++result.compared;
@@ -149,7 +149,7 @@ OnnxDifference CompareWithOnnx(const Model& model, const OnnxExport& exported,
         StrCat("blob '", blob.blob, "' of layer '", source.LayerOf(blob.blob), "' ", reason);
     return result;
   }
-  for (const OnnxBlob& output : exported.outputs) {
+  for (const ExportedBlob& output : exported.outputs) {
     if (std::ranges::find(values, output.value, &NamedOutput::name) != values.end()) continue;
     result.blob = output.blob;
     result.reason = StrCat("output '", output.blob, "' is missing");

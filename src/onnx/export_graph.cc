@@ -51,25 +51,26 @@ OnnxAttribute::OnnxAttribute(std::string name, const std::vector<int64_t>& value
   proto.mutable_ints()->Add(value.begin(), value.end());
 }
 
-void OnnxGraph::Begin(const std::string& name) {
+void OnnxGraphWriter::Begin(const std::string& name) {
   layer_ = name;
   first_ = nodes_.size();
   equal_.clear();
 }
 
-std::string OnnxGraph::Fresh(const std::string& hint) {
+std::string OnnxGraphWriter::Fresh(const std::string& hint) {
   const int count = used_[hint]++;
   if (count == 0) return hint;
   return Fresh(StrCat(hint, "_", count));
 }
 
-std::string OnnxGraph::Add(const char* type, std::vector<std::string> inputs,
-                           const OnnxAttributes& attributes) {
+std::string OnnxGraphWriter::Add(const char* type, std::vector<std::string> inputs,
+                                 const OnnxAttributes& attributes) {
   return AddMany(type, std::move(inputs), 1, attributes).front();
 }
 
-std::vector<std::string> OnnxGraph::AddMany(const char* type, std::vector<std::string> inputs,
-                                            size_t outputs, const OnnxAttributes& attributes) {
+std::vector<std::string> OnnxGraphWriter::AddMany(const char* type, std::vector<std::string> inputs,
+                                                  size_t outputs,
+                                                  const OnnxAttributes& attributes) {
   onnx::NodeProto& node = nodes_.emplace_back();
   node.set_op_type(type);
   while (!inputs.empty() && inputs.back().empty()) inputs.pop_back();
@@ -84,7 +85,7 @@ std::vector<std::string> OnnxGraph::AddMany(const char* type, std::vector<std::s
   return names;
 }
 
-std::string OnnxGraph::Constant(OnnxConstant constant) {
+std::string OnnxGraphWriter::Constant(OnnxConstant constant) {
   std::string& name = equal_[KeyOf(constant)];
   if (!name.empty()) return name;
   name = Fresh(StrCat(layer_, "/const"));
@@ -93,28 +94,28 @@ std::string OnnxGraph::Constant(OnnxConstant constant) {
   return name;
 }
 
-std::string OnnxGraph::Floats(const std::vector<int64_t>& dims, const std::vector<float>& values,
-                              bool is_weight) {
+std::string OnnxGraphWriter::Floats(const std::vector<int64_t>& dims,
+                                    const std::vector<float>& values, bool is_weight) {
   OnnxConstant constant{.dims = dims, .bytes = BytesOf(values)};
   constant.is_weight = is_weight;
   return Constant(std::move(constant));
 }
 
-std::string OnnxGraph::Ints(const std::vector<int64_t>& values) {
+std::string OnnxGraphWriter::Ints(const std::vector<int64_t>& values) {
   return Bytes({static_cast<int64_t>(values.size())}, onnx::TensorProto::INT64, BytesOf(values));
 }
 
-std::string OnnxGraph::Int(int64_t value) {
+std::string OnnxGraphWriter::Int(int64_t value) {
   return Bytes({}, onnx::TensorProto::INT64, BytesOf(std::vector<int64_t>{value}));
 }
 
-std::string OnnxGraph::Bytes(const std::vector<int64_t>& dims, onnx::TensorProto::DataType type,
-                             std::string bytes) {
+std::string OnnxGraphWriter::Bytes(const std::vector<int64_t>& dims,
+                                   onnx::TensorProto::DataType type, std::string bytes) {
   return Constant({.dims = dims, .type = type, .bytes = std::move(bytes)});
 }
 
-std::string OnnxGraph::Weight(const std::string& key, const std::vector<int64_t>& dims,
-                              const ConstTensorView& value) {
+std::string OnnxGraphWriter::Weight(const std::string& key, const std::vector<int64_t>& dims,
+                                    const ConstTensorView& value) {
   std::string full = key;
   for (const int64_t dim : dims) full += StrCat(" ", dim);
   std::string& name = weights_[full];
@@ -124,7 +125,7 @@ std::string OnnxGraph::Weight(const std::string& key, const std::vector<int64_t>
   return name;
 }
 
-void OnnxGraph::Name(const std::string& value, const std::string& name) {
+void OnnxGraphWriter::Name(const std::string& value, const std::string& name) {
   CREMA_CHECK(!final_.contains(name));
   bool found = false;
   for (size_t n = first_; n < nodes_.size() && !final_.contains(value); ++n) {
@@ -150,7 +151,7 @@ void OnnxGraph::Name(const std::string& value, const std::string& name) {
   }
 }
 
-void OnnxGraph::NameNode(const std::string& value, const std::string& name) {
+void OnnxGraphWriter::NameNode(const std::string& value, const std::string& name) {
   for (size_t n = first_; n < nodes_.size(); ++n) {
     const auto& outputs = nodes_[n].output();
     if (std::ranges::find(outputs, value) == outputs.end()) continue;
@@ -158,7 +159,7 @@ void OnnxGraph::NameNode(const std::string& value, const std::string& name) {
   }
 }
 
-std::string OnnxReduce(OnnxGraph* graph, const char* type, const std::string& x,
+std::string OnnxReduce(OnnxGraphWriter* graph, const char* type, const std::string& x,
                        const std::vector<int64_t>& axes, bool keep) {
   const bool as_input = graph->opset() >= 18 || std::string_view(type) == "ReduceSum";
   if (as_input) return graph->Add(type, {x, graph->Ints(axes)}, {{"keepdims", keep ? 1 : 0}});

@@ -38,9 +38,9 @@ struct OnnxConstant {
 
 // Names nodes and values, and knows which form of an operator the opset has. Thread safety: one
 // thread.
-class OnnxGraph {
+class OnnxGraphWriter {
  public:
-  explicit OnnxGraph(int opset) : opset_(opset) {}
+  explicit OnnxGraphWriter(int opset) : opset_(opset) {}
 
   int opset() const { return opset_; }
 
@@ -95,7 +95,7 @@ class OnnxGraph {
 };
 
 // Adds a reduction over `axes`, for example "ReduceSum", in the form of the opset.
-std::string OnnxReduce(OnnxGraph* graph, const char* type, const std::string& x,
+std::string OnnxReduce(OnnxGraphWriter* graph, const char* type, const std::string& x,
                        const std::vector<int64_t>& axes, bool keep);
 
 }  // namespace crema

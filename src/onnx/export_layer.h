@@ -16,10 +16,10 @@ namespace crema {
 // One layer that becomes nodes. Emitters read it and set `out`.
 class LayerExport {
  public:
-  LayerExport(OnnxGraph* to, const Layer& from, const LayerInfo& inferred)
+  LayerExport(OnnxGraphWriter* to, const Layer& from, const LayerInfo& inferred)
       : graph(*to), layer(from), param(from.param()), info(inferred) {}
 
-  OnnxGraph& graph;
+  OnnxGraphWriter& graph;
   const Layer& layer;
   const LayerParameter& param;
   const LayerInfo& info;

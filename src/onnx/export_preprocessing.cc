@@ -15,8 +15,8 @@ void Put(const std::string& key, const std::string& value, onnx::ModelProto* mod
 
 }  // namespace
 
-std::string ExportPreprocessing(OnnxGraph* graph, const std::string& input, const Shape& shape,
-                                const Preprocessing& preprocessing, bool only) {
+std::string ExportPreprocessing(OnnxGraphWriter* graph, const std::string& input,
+                                const Shape& shape, const Preprocessing& preprocessing, bool only) {
   if (!only || shape.axes() != 4 || (shape[1] != 1 && shape[1] != 3)) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("preprocessing is for nets with one input N x C x H x W of 1 or 3 channels, but "

@@ -12,8 +12,8 @@ namespace crema {
 // Adds ((invert ? 255 - v : v) - mean) * scale to the input, which takes pixels 0..255 with red
 // first, and returns the value that the net reads. Throws kInvalidArgument unless it is the only
 // input (`only`) and N x C x H x W with 1 or 3 channels.
-std::string ExportPreprocessing(OnnxGraph* graph, const std::string& input, const Shape& shape,
-                                const Preprocessing& preprocessing, bool only);
+std::string ExportPreprocessing(OnnxGraphWriter* graph, const std::string& input,
+                                const Shape& shape, const Preprocessing& preprocessing, bool only);
 
 // Adds task, labels and preprocessing as metadata, those that the card has. `inside`: the graph
 // computes the preprocessing.

@@ -70,7 +70,7 @@ void WriteCase(const std::string& name, const std::shared_ptr<const Model>& mode
     std::vector<BlobInfo> outputs;
     for (const BlobInfo& output : model->outputs()) {
       outputs.push_back(output);
-      for (const OnnxBlob& blob : exported.outputs) {
+      for (const ExportedBlob& blob : exported.outputs) {
         if (blob.blob == output.name) outputs.back().name = blob.value;
       }
     }

@@ -162,7 +162,7 @@ class Einsum final : public Layer {
     const std::vector<Shape> shapes = Shapes(args.inputs);
     const Contraction c = ForwardContraction(EinsumTermsOf(*this, shapes), shapes);
     DispatchFloat(args.outputs[0].dtype(), [&]<typename T>(T) {
-      Operands<T> operands{};
+      EinsumOperands<T> operands{};
       for (size_t i = 0; i < shapes.size(); ++i) operands.data[i] = args.inputs[i].data<T>();
       Compute(args.context.threads(), c, operands, args.outputs[0].data<T>());
     });
@@ -176,7 +176,7 @@ class Einsum final : public Layer {
         const TensorView& dx = args.input_grads[wanted];
         if (dx.empty()) continue;
         std::fill_n(dx.data<T>(), dx.count(), T(0));  // beside a diagonal
-        Operands<T> operands{};
+        EinsumOperands<T> operands{};
         size_t at = 0;
         for (size_t i = 0; i < shapes.size(); ++i) {
           if (i != wanted) operands.data[at++] = args.inputs[i].data<T>();
@@ -196,7 +196,7 @@ class Einsum final : public Layer {
   }
 
   template <typename T>
-  static void Compute(int threads, const Contraction& c, const Operands<T>& operands, T* y) {
+  static void Compute(int threads, const Contraction& c, const EinsumOperands<T>& operands, T* y) {
     const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, c.Inner()));
     ParallelFor(threads, c.Outer(), grain, [&](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end; ++i) {

@@ -9,10 +9,10 @@ namespace crema {
 namespace {
 
 template <typename T>
-void Compute(const CudaQueue& queue, const Contraction& given, const Operands<T>& given_operands,
-             T* y) {
+void Compute(const CudaQueue& queue, const Contraction& given,
+             const EinsumOperands<T>& given_operands, T* y) {
   const Contraction c = given;
-  const Operands<T> operands = given_operands;
+  const EinsumOperands<T> operands = given_operands;
   ForElements(queue, "Einsum", c.Outer(), [=] CREMA_HOST_DEVICE(int64_t i) {
     int64_t place = 0;
     const float sum = Contract<float>(
@@ -31,7 +31,7 @@ struct GpuEinsum {
   template <typename T>
   static void Forward(const Layer& layer, const GpuForward<T>& args) {
     const std::vector<Shape> shapes = Shapes(args.inputs);
-    Operands<T> operands{};
+    EinsumOperands<T> operands{};
     for (size_t i = 0; i < shapes.size(); ++i) operands.data[i] = args.x(i);
     Compute(args.queue, ForwardContraction(EinsumTermsOf(layer, shapes), shapes), operands,
             args.y());
@@ -44,7 +44,7 @@ struct GpuEinsum {
     for (size_t wanted = 0; wanted < shapes.size(); ++wanted) {
       if (args.dx(wanted) == nullptr) continue;
       ZeroElements(args.queue, shapes[wanted].count(), args.dx(wanted));  // beside a diagonal
-      Operands<T> operands{};
+      EinsumOperands<T> operands{};
       size_t at = 0;
       for (size_t i = 0; i < shapes.size(); ++i) {
         if (i != wanted) operands.data[at++] = args.x(i);

@@ -37,14 +37,14 @@ struct Contraction {
 };
 
 template <typename T>
-struct Operands {
+struct EinsumOperands {
   const T* data[Contraction::kMostOperands];
 };
 
 // Returns outer element i, computed as Number, and sets its place in y. Value converts an element.
 template <typename Number, typename T, typename Value>
-CREMA_HOST_DEVICE Number Contract(const Contraction& c, const Operands<T>& operands, int64_t i,
-                                  const Value& value, int64_t* place) {
+CREMA_HOST_DEVICE Number Contract(const Contraction& c, const EinsumOperands<T>& operands,
+                                  int64_t i, const Value& value, int64_t* place) {
   int64_t start[Contraction::kMostOperands] = {};
   *place = 0;
   for (int l = c.outer - 1; l >= 0; --l) {
