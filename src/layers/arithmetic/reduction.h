@@ -4,7 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <span>
 
 #include "core/strings.h"
 #include "crema.pb.h"
@@ -37,12 +37,13 @@ inline FoldedAxes FoldedAxesOf(const Layer& layer, const Shape& x) {
 }
 
 inline Shape FoldedShape(const Shape& x, const FoldedAxes& folded, bool keep_dims) {
-  std::vector<int64_t> sizes;
+  std::array<int64_t, Shape::kMaxAxes> sizes{};
+  size_t count = 0;
   for (int a = 0; a < x.axes(); ++a) {
-    if (!folded[static_cast<size_t>(a)]) sizes.push_back(x[a]);
-    if (folded[static_cast<size_t>(a)] && keep_dims) sizes.push_back(1);
+    const bool kept = !folded[static_cast<size_t>(a)];
+    if (kept || keep_dims) sizes[count++] = kept ? x[a] : 1;
   }
-  return Shape(std::span<const int64_t>(sizes));
+  return Shape(std::span<const int64_t>(sizes.data(), count));
 }
 
 // Returns the map of the output (operand 0), repeated along the folded axes, to the input.
