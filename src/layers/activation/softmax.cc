@@ -95,13 +95,15 @@ void RegisterSoftmax(Registry& registry) {
   type.implementations = {OneDnnSoftmaxImplementation()};
 #endif
   registry.Add(std::move(type));
+}
 
-  LayerType log = TypeOf<true>();
-  log.name = "LogSoftmax";
-  log.summary = "The logarithm of Softmax, without its rounding and underflow.";
-  log.formula = "y_i = x_i - log(sum_j exp(x_j))";
-  log.origin = "Crema";
-  registry.Add(std::move(log));
+void RegisterLogSoftmax(Registry& registry) {
+  LayerType type = TypeOf<true>();
+  type.name = "LogSoftmax";
+  type.summary = "The logarithm of Softmax, without its rounding and underflow.";
+  type.formula = "y_i = x_i - log(sum_j exp(x_j))";
+  type.origin = "Crema";
+  registry.Add(std::move(type));
 }
 
 }  // namespace crema
