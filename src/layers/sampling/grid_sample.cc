@@ -33,7 +33,8 @@ class GridSample final : public Layer {
     LayerInfo info;
     info.outputs = {{Shape(std::span<const int64_t>(dims)), context.inputs[0].dtype}};
     info.reach = Reach::kSample;
-    info.moves_only = Mode() == GridSampleParameter::NEAREST;
+    info.moves_only = Mode() == GridSampleParameter::NEAREST &&
+                      param().grid_sample_param().padding() != GridSampleParameter::ZEROS;
     info.backward_reads_input = {Mode() != GridSampleParameter::NEAREST, true};
     return info;
   }
@@ -176,7 +177,7 @@ std::vector<LayerSample> Samples() {
       sample("cubic_reflection", "interpolation: CUBIC padding: REFLECTION", plane, points),
       sample("line", "padding: BORDER align_corners: true", {2, 2, 6}, {2, 5, 1}),
       sample("volume", "padding: REFLECTION", {2, 2, 3, 4, 2}, {2, 2, 2, 3, 3}),
-      sample("one_pixel", "padding: REFLECTION align_corners: true", {2, 2, 1, 1}, {2, 2, 2, 2}),
+      sample("one_row", "padding: REFLECTION align_corners: true", {2, 2, 1, 3}, {2, 2, 2, 2}),
       sample("large", "", {2, 3, 20, 30}, {2, 40, 25, 2}),
       sample("no_points", "", {2, 3, 4, 5}, {2, 0, 3, 2}),
       sample("empty_batch", "", {0, 3, 4, 5}, {0, 2, 3, 2}),
