@@ -172,12 +172,12 @@ void Unary(LayerExport& e) {
   }
 }
 
-void Where(LayerExport& e) { e.out = {e.Add("Where", {Truth(e, e.in[0]), e.in[1], e.in[2]})}; }
+void Choose(LayerExport& e) { e.out = {e.Add("Where", {Truth(e, e.in[0]), e.in[1], e.in[2]})}; }
 
 }  // namespace
 
 void AddElementEmitters(EmitterTable* table) {
-  table->insert({{"Binary", Binary}, {"Unary", Unary}, {"Where", Where}});
+  table->insert({{"Binary", Binary}, {"Unary", Unary}, {"Where", Choose}});
 }
 
 }  // namespace crema
