@@ -31,7 +31,7 @@ profile        how long each layer of a net takes: crema profile --model=net
 devices        the processor and GPUs of this machine, and what they can do: crema devices
 draw           a net as a picture: crema draw --model=net -o net.svg
 extract_features  values of blobs for each sample, as .npy, .h5 or LMDB
-import         weights of PyTorch onto a net: crema import --weights=m.pth --onto=net -o w.caffemodel
+import         ONNX models and weights of PyTorch: crema import m.onnx -o folder
 upgrade        old nets, solvers and weights in the present format: crema upgrade net -o new
 plot_lr        the learning rate of every iteration: crema plot_lr --solver=s --png=lr.png
 lr_find        search for a learning rate: crema lr_find --solver=solver.prototxt

@@ -195,6 +195,13 @@ class Assembly {
       outputs_.insert(output);
       return;
     }
+    const std::string& blob = value.blob.name;
+    const bool sole = reads_[blob] == 0 && reads_by_outputs_[blob] == 1;
+    if (!own && !blob.empty() && sole && !inputs_.contains(blob) && !input) {
+      renamed_[blob] = output;
+      outputs_.insert(output);
+      return;
+    }
     if (own) renamed_[output] = state_.blob_names.Add(StrCat(output, "/inner"));
     const std::string name = input ? state_.blob_names.Add(output) : output;
     outputs_.insert(name);

@@ -187,10 +187,36 @@ void ConvertDropout(NodeImport& node) {
   node.Output(1, WithType(BinaryBlob(node, BinaryParameter::EQUAL, x, x), TensorProto::BOOL));
 }
 
+// Functions of the Unary layer.
+void AddUnaryConverters(ConverterTable* table) {
+  using P = UnaryParameter;
+  (*table)["IsNaN"] = ConvertTest<P::IS_NAN>;
+  (*table)["Not"] = ConvertTest<P::NOT>;
+  (*table)["Reciprocal"] = ConvertUnary<P::RECIPROCAL>;
+  (*table)["Sqrt"] = ConvertUnary<P::SQRT>;
+  (*table)["Floor"] = ConvertUnary<P::FLOOR>;
+  (*table)["Ceil"] = ConvertUnary<P::CEIL>;
+  (*table)["Round"] = ConvertUnary<P::ROUND>;
+  (*table)["Sign"] = ConvertUnary<P::SIGN>;
+  (*table)["Sin"] = ConvertUnary<P::SIN>;
+  (*table)["Cos"] = ConvertUnary<P::COS>;
+  (*table)["Tan"] = ConvertUnary<P::TAN>;
+  (*table)["Asin"] = ConvertUnary<P::ASIN>;
+  (*table)["Acos"] = ConvertUnary<P::ACOS>;
+  (*table)["Atan"] = ConvertUnary<P::ATAN>;
+  (*table)["Sinh"] = ConvertUnary<P::SINH>;
+  (*table)["Cosh"] = ConvertUnary<P::COSH>;
+  (*table)["Asinh"] = ConvertUnary<P::ASINH>;
+  (*table)["Acosh"] = ConvertUnary<P::ACOSH>;
+  (*table)["Atanh"] = ConvertUnary<P::ATANH>;
+  (*table)["Erf"] = ConvertUnary<P::ERF>;
+  (*table)["Softsign"] = ConvertUnary<P::SOFTSIGN>;
+}
+
 }  // namespace
 
 void AddActivationConverters(ConverterTable* table) {
-  using P = UnaryParameter;
+  AddUnaryConverters(table);
   (*table)["Abs"] = ConvertAbs;
   (*table)["Exp"] = ConvertExp;
   (*table)["Log"] = ConvertLog;
@@ -219,27 +245,6 @@ void AddActivationConverters(ConverterTable* table) {
   (*table)["CastLike"] = ConvertCastLike;
   (*table)["Dropout"] = ConvertDropout;
   (*table)["IsInf"] = ConvertIsInf;
-  (*table)["IsNaN"] = ConvertTest<P::IS_NAN>;
-  (*table)["Not"] = ConvertTest<P::NOT>;
-  (*table)["Reciprocal"] = ConvertUnary<P::RECIPROCAL>;
-  (*table)["Sqrt"] = ConvertUnary<P::SQRT>;
-  (*table)["Floor"] = ConvertUnary<P::FLOOR>;
-  (*table)["Ceil"] = ConvertUnary<P::CEIL>;
-  (*table)["Round"] = ConvertUnary<P::ROUND>;
-  (*table)["Sign"] = ConvertUnary<P::SIGN>;
-  (*table)["Sin"] = ConvertUnary<P::SIN>;
-  (*table)["Cos"] = ConvertUnary<P::COS>;
-  (*table)["Tan"] = ConvertUnary<P::TAN>;
-  (*table)["Asin"] = ConvertUnary<P::ASIN>;
-  (*table)["Acos"] = ConvertUnary<P::ACOS>;
-  (*table)["Atan"] = ConvertUnary<P::ATAN>;
-  (*table)["Sinh"] = ConvertUnary<P::SINH>;
-  (*table)["Cosh"] = ConvertUnary<P::COSH>;
-  (*table)["Asinh"] = ConvertUnary<P::ASINH>;
-  (*table)["Acosh"] = ConvertUnary<P::ACOSH>;
-  (*table)["Atanh"] = ConvertUnary<P::ATANH>;
-  (*table)["Erf"] = ConvertUnary<P::ERF>;
-  (*table)["Softsign"] = ConvertUnary<P::SOFTSIGN>;
 }
 
 }  // namespace crema
