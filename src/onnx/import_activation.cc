@@ -149,6 +149,38 @@ void Softmax(NodeImport& node, const char* type) {
 void ConvertSoftmax(NodeImport& node) { Softmax(node, "Softmax"); }
 void ConvertLogSoftmax(NodeImport& node) { Softmax(node, "LogSoftmax"); }
 
+bool IsSigned(int type) {
+  return type == TensorProto::INT8 || type == TensorProto::INT16 || type == TensorProto::INT4 ||
+         type == TensorProto::INT2;
+}
+
+int BitsOf(int type) {
+  switch (type) {
+    case TensorProto::INT2:
+    case TensorProto::UINT2:
+      return 2;
+    case TensorProto::INT4:
+    case TensorProto::UINT4:
+      return 4;
+    case TensorProto::INT8:
+    case TensorProto::UINT8:
+      return 8;
+    case TensorProto::INT16:
+    case TensorProto::UINT16:
+      return 16;
+    default:
+      return 32;
+  }
+}
+
+// The last bits of whole numbers, as a type of few bits holds them.
+OnnxBlob Wrapped(NodeImport& node, const OnnxBlob& x, int type) {
+  const auto range = static_cast<float>(1 << BitsOf(type));
+  if (!IsSigned(type)) return BinaryBlob(node, BinaryParameter::MOD, x, range);
+  const OnnxBlob raised = PowerBlob(node, x, 1, 1, range / 2);
+  return PowerBlob(node, BinaryBlob(node, BinaryParameter::MOD, raised, range), 1, 1, -range / 2);
+}
+
 // Casts to whole numbers cut towards 0; those to floats change nothing, since all blobs are
 // single-precision floats.
 void Cast(NodeImport& node, int to) {
@@ -161,13 +193,15 @@ void Cast(NodeImport& node, int to) {
   if (from == to || IsFloatType(to) || from == TensorProto::BOOL) {
     return node.Output(0, WithType(x, to));
   }
-  if (to != TensorProto::BOOL && !IsFloatType(from)) return node.Output(0, WithType(x, to));
-  node.Output(0, WithType(node.Add("Cast", {x},
-                                   [&](LayerParameter* layer) {
-                                     layer->mutable_cast_param()->set_to(
-                                         to == TensorProto::BOOL ? BOOL : INT);
-                                   }),
-                          to));
+  if (to != TensorProto::BOOL && !IsFloatType(from)) {
+    const bool wraps = BitsOf(to) <= 16 && BitsOf(to) < BitsOf(from);
+    return node.Output(0, WithType(wraps ? Wrapped(node, x, to) : x, to));
+  }
+  OnnxBlob y = node.Add("Cast", {x}, [&](LayerParameter* layer) {
+    layer->mutable_cast_param()->set_to(to == TensorProto::BOOL ? BOOL : INT);
+  });
+  if (to != TensorProto::BOOL && BitsOf(to) <= 4) y = Wrapped(node, y, to);
+  node.Output(0, WithType(y, to));
 }
 
 void ConvertCast(NodeImport& node) {

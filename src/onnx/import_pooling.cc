@@ -200,36 +200,29 @@ OnnxBlob GlobalPositions(NodeImport& node, const OnnxBlob& positions, const Shap
                   onnx::TensorProto::INT64);
 }
 
-// The largest element of windows with dilations: of slices of the input, one for each element of a
-// window.
+// The largest element of windows with dilations, one axis after the other: of slices of the input,
+// one for each element of a window.
 OnnxBlob DilatedMaximum(NodeImport& node, const OnnxBlob& x, const Windows& windows) {
   const Dims counts = CountsOf(node, windows, x.shape);
-  if (BoundedCount(windows.kernel) > 128)
-    node.Refuse("has dilations and windows above 128 elements");
-  const OnnxBlob padded =
-      PadToWindows(node, x, windows, counts, -std::numeric_limits<float>::infinity());
-  std::vector<OnnxBlob> parts;
-  Dims place(windows.axes(), 0);
-  for (int64_t n = BoundedCount(windows.kernel); n > 0; --n) {
-    parts.push_back(node.Add("StridedSlice", {padded}, [&](LayerParameter* layer) {
-      StridedSliceParameter* param = layer->mutable_strided_slice_param();
-      for (size_t i = 0; i < windows.axes(); ++i) {
-        const int64_t start = place[i] * windows.dilation[i];
+  OnnxBlob y = PadToWindows(node, x, windows, counts, -std::numeric_limits<float>::infinity());
+  for (size_t i = 0; i < windows.axes(); ++i) {
+    if (windows.kernel[i] > 128) node.Refuse("has dilations and windows above 128 elements");
+    std::vector<OnnxBlob> parts;
+    for (int64_t k = 0; k < windows.kernel[i]; ++k) {
+      const int64_t start = k * windows.dilation[i];
+      parts.push_back(node.Add("StridedSlice", {y}, [&](LayerParameter* layer) {
+        StridedSliceParameter* param = layer->mutable_strided_slice_param();
         param->add_axes(static_cast<int>(i) + 2);
         param->add_start(start);
         param->add_end(start + (counts[i] - 1) * windows.stride[i] + 1);
         param->add_step(windows.stride[i]);
-      }
-    }));
-    for (size_t i = windows.axes(); i-- > 0;) {
-      if (++place[i] < windows.kernel[i]) break;
-      place[i] = 0;
+      }));
     }
+    y = parts.size() == 1 ? parts[0] : node.Add("Eltwise", parts, [](LayerParameter* layer) {
+      layer->mutable_eltwise_param()->set_operation(EltwiseParameter::MAX);
+    });
   }
-  if (parts.size() == 1) return parts[0];
-  return node.Add("Eltwise", parts, [](LayerParameter* layer) {
-    layer->mutable_eltwise_param()->set_operation(EltwiseParameter::MAX);
-  });
+  return y;
 }
 
 void ConvertMaxPool(NodeImport& node) {
