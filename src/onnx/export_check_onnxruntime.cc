@@ -17,7 +17,7 @@
 #include "format/tensor_files.h"
 #include "onnx/export_check.h"
 
-extern char** environ;
+extern char** environ;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
 namespace crema {
 namespace {

@@ -252,8 +252,9 @@ Anchors AnchorsOf(const ProposalParameter& p, const Shape& scores) {
   Anchors anchors;
   const std::vector<Box> boxes = ProposalAnchors<std::vector<Box>>(p);
   for (int64_t at = 0; at < scores[2] * scores[3]; ++at) {
-    const auto x = static_cast<double>(at % scores[3] * p.feat_stride());
-    const auto y = static_cast<double>(at / scores[3] * p.feat_stride());
+    const int64_t column = at % scores[3], line = at / scores[3];
+    const auto x = static_cast<double>(column * p.feat_stride());
+    const auto y = static_cast<double>(line * p.feat_stride());
     for (const Box& box : boxes) {
       const double width = box.width() + 1, height = box.height() + 1;
       anchors.x.push_back(static_cast<float>(box.xmin + x + width / 2));

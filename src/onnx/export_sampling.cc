@@ -189,8 +189,9 @@ void Upsample(LayerExport& e) {
   const Shape& in = e.shape();
   const Shape& out = e.out_shape();
   if (out[2] % in[2] == 0 && out[3] % in[3] == 0) {
-    const std::string scales = e.graph.Floats(
-        {4}, {1, 1, static_cast<float>(out[2] / in[2]), static_cast<float>(out[3] / in[3])});
+    const int64_t up = out[2] / in[2], across = out[3] / in[3];
+    const std::string scales =
+        e.graph.Floats({4}, {1, 1, static_cast<float>(up), static_cast<float>(across)});
     e.out = {e.Add("Resize", {e.in[0], "", scales},
                    {{"mode", "nearest"},
                     {"coordinate_transformation_mode", "asymmetric"},

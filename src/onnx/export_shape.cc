@@ -70,7 +70,7 @@ void Pad(LayerExport& e) {
   for (int a = first; a < axes; ++a) {
     const int64_t before = PadBefore(e.layer, a - first), after = PadAfter(e.layer, a - first);
     pads[static_cast<size_t>(a)] = std::max<int64_t>(before, 0);
-    pads[static_cast<size_t>(a + axes)] = std::max<int64_t>(after, 0);
+    pads[static_cast<size_t>(a) + static_cast<size_t>(axes)] = std::max<int64_t>(after, 0);
     some = some || before > 0 || after > 0;
     if (before >= 0 && after >= 0) continue;
     begins.push_back(std::max<int64_t>(-before, 0));
@@ -161,7 +161,7 @@ void Expand(LayerExport& e) {
   std::vector<int64_t> sizes = DimsOf(e.out_shape());
   const int missing = e.out_shape().axes() - e.shape().axes();
   for (int a = 0; a < e.shape().axes(); ++a) {
-    int64_t& size = sizes[static_cast<size_t>(a + missing)];
+    int64_t& size = sizes[static_cast<size_t>(a) + static_cast<size_t>(missing)];
     if (size == e.shape()[a]) size = 1;
   }
   e.out = {e.Add("Expand", {e.in[0], e.graph.Ints(sizes)})};

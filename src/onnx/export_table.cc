@@ -27,7 +27,7 @@ constexpr std::array kData = {"AnnotatedData", "Data",       "HDF5Data",  "HDF5O
                               "ImageData",     "MemoryData", "VideoData", "WindowData"};
 constexpr std::array kMetrics = {"Accuracy", "DetectionEvaluate"};
 
-void Refuse(std::string why, const auto& types, EmitterTable* table) {
+void Refuse(const std::string& why, const auto& types, EmitterTable* table) {
   for (const char* type : types) {
     table->emplace(type, [why](LayerExport& e) { e.Refuse(why); });
   }

@@ -362,8 +362,10 @@ OnnxTensor CastTensor(const OnnxTensor& from, int type) {
 }
 
 void AddArithmeticFolds(FoldTable* table) {
-  for (auto& [op, fold] : BinaryFolds()) {
-    (*table)[op] = [fold](const NodeImport& node) { return FoldChain(fold, node); };
+  for (const auto& entry : BinaryFolds()) {
+    (*table)[entry.first] = [fold = entry.second](const NodeImport& node) {
+      return FoldChain(fold, node);
+    };
   }
   (*table)["Sum"] = (*table)["Add"];
   (*table)["Mod"] = FoldMod;

@@ -184,7 +184,7 @@ std::vector<OnnxTensor> FoldConstantOfShape(const NodeImport& node) {
 }
 
 std::vector<OnnxTensor> FoldNonZero(const NodeImport& node) {
-  const OnnxTensor x = node.Weights(0, "input");
+  const OnnxTensor& x = node.Weights(0, "input");
   if (x.count() > kMostFoldedElements) return {};
   const Dims strides = StridesOf(x.dims);
   std::vector<int64_t> places;

@@ -102,9 +102,9 @@ float NodeImport::Float(std::string_view name, float fallback) const {
   return attribute == nullptr ? fallback : attribute->f();
 }
 
-std::string NodeImport::String(std::string_view name, std::string fallback) const {
+std::string NodeImport::String(std::string_view name, std::string_view fallback) const {
   const AttributeProto* attribute = Attribute(name, AttributeProto::STRING);
-  return attribute == nullptr ? std::move(fallback) : attribute->s();
+  return attribute == nullptr ? std::string(fallback) : attribute->s();
 }
 
 std::vector<int64_t> NodeImport::IntList(std::string_view name) const {

@@ -86,7 +86,7 @@ class NodeImport {
   bool HasAttribute(std::string_view name) const;
   int64_t Int(std::string_view name, int64_t fallback) const;
   float Float(std::string_view name, float fallback) const;
-  std::string String(std::string_view name, std::string fallback) const;
+  std::string String(std::string_view name, std::string_view fallback) const;
   std::vector<int64_t> IntList(std::string_view name) const;
   std::vector<float> FloatList(std::string_view name) const;
   // Returns the values of an attribute of old opsets, which later ones have as an input; else an

@@ -261,11 +261,12 @@ ImplementationCase OfExponentials(const LayerType& type, Draw& draw) {
 }
 
 // One operand is broadcast at times.
-ImplementationCase BinaryCase(const LayerType& type, Draw& draw) {
+ImplementationCase Broadcast(const LayerType& type, Draw& draw) {
   ImplementationCase result = OfExponentials(type, draw);
   std::vector<SampleInput>& inputs = result.sample.inputs;
   if (inputs.size() < 2 || draw.Chance(40)) return result;
-  Dims& shape = inputs[static_cast<size_t>(draw.Int(0, 1))].shape;
+  const auto last = static_cast<int64_t>(inputs.size()) - 1;
+  Dims& shape = inputs[static_cast<size_t>(draw.Int(0, last))].shape;
   for (int64_t& size : shape) {
     if (draw.Chance(50)) continue;
     result.input_terms *= size;
@@ -349,7 +350,7 @@ const std::map<std::string, Generator, std::less<>>& Generators() {
       {"GRU", RecurrentCase},
       {"AbsVal", OfSamples},
       {"BNLL", OfExponentials},
-      {"Binary", BinaryCase},
+      {"Binary", Broadcast},
       {"Clip", OfSamples},
       {"Dropout", OfSamples},
       {"ELU", OfExponentials},
@@ -366,6 +367,7 @@ const std::map<std::string, Generator, std::less<>>& Generators() {
       {"Swish", OfExponentials},
       {"TanH", OfExponentials},
       {"Unary", OfExponentials},
+      {"Where", Broadcast},
   };
   return generators;
 }

@@ -231,8 +231,7 @@ const std::set<std::string, std::less<>>& OnSamplesOnly() {
                                                         "TripletLoss",
                                                         "UnPooling",
                                                         "Upsample",
-                                                        "WeightedSoftmaxWithLoss",
-                                                        "Where"};
+                                                        "WeightedSoftmaxWithLoss"};
   return types;
 }
 

@@ -68,7 +68,8 @@ class NonMaxSuppression final : public Layer {
       T* row = args.outputs[0].data<T>();
       for (int64_t list = 0; list < e.lists(); ++list) {
         for (const int64_t box : kept[static_cast<size_t>(list)]) {
-          *row++ = static_cast<T>(list / e.classes);
+          const int64_t sample = list / e.classes;
+          *row++ = static_cast<T>(sample);
           *row++ = static_cast<T>(list % e.classes);
           *row++ = static_cast<T>(box);
         }

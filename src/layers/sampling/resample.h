@@ -4,8 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
+#include "core/axis_list.h"
 #include "graph/layer.h"
 #include "math/scratch.h"
 
@@ -70,8 +70,8 @@ void BackwardResample(int threads, const Sampling& sampling, int64_t planes, con
 struct ResamplePlan {
   Sampling sampling;
   Shape output;
-  std::vector<SampledAxis> axes;  // of the input, without `taps`
-  bool mixes_samples = false;     // axis 0 is resampled
+  AxisList<SampledAxis> axes;  // of the input, without `taps`
+  bool mixes_samples = false;  // axis 0 is resampled
 };
 
 // A layer that resamples axes of its first input. A further input only gives the size.

@@ -126,7 +126,7 @@ class Resize final : public ResampleLayer {
   }
 
   // Returns the axes that have a size or a factor.
-  std::vector<int> Axes(const Shape& input) const {
+  AxisList<int> Axes(const Shape& input) const {
     const Parameter& p = Resizing();
     if (!HasList()) return {2, 3};
     if (ListSize() > input.axes()) {
@@ -134,7 +134,7 @@ class Resize final : public ResampleLayer {
                  StrCat("there are ", ListSize(), " sizes or scales, but the input of shape ",
                         ToString(input), " has ", input.axes(), " axes"));
     }
-    std::vector<int> axes;
+    AxisList<int> axes;
     for (int k = 0; k < ListSize(); ++k) {
       const int axis = p.axes_size() == 0 ? input.axes() - ListSize() + k
                                           : LayerAxis(*this, input, p.axes(k), "resize_param.axes");
@@ -156,7 +156,7 @@ class Resize final : public ResampleLayer {
   }
 
   // Returns the one scale of all axes that keeps the ratio of their sizes.
-  double CommonScale(const Shape& input, const std::vector<int>& axes) const {
+  double CommonScale(const Shape& input, const AxisList<int>& axes) const {
     const bool smaller = Resizing().aspect_ratio() == Parameter::NOT_LARGER;
     double common = 0;
     for (size_t k = 0; k < axes.size(); ++k) {
@@ -167,7 +167,7 @@ class Resize final : public ResampleLayer {
     return common;
   }
 
-  std::vector<Target> Targets(const Shape& input, const std::vector<int>& axes) const {
+  AxisList<Target> Targets(const Shape& input, const AxisList<int>& axes) const {
     const Parameter& p = Resizing();
     if (!HasList()) {
       const auto old = [&](int axis, uint32_t size, float scale) {
@@ -175,7 +175,7 @@ class Resize final : public ResampleLayer {
       };
       return {old(2, p.height(), p.height_scale()), old(3, p.width(), p.width_scale())};
     }
-    std::vector<Target> targets;
+    AxisList<Target> targets;
     const bool stretch = p.aspect_ratio() == Parameter::STRETCH;
     const double common = stretch ? 0 : CommonScale(input, axes);
     for (size_t k = 0; k < axes.size(); ++k) {
@@ -227,14 +227,14 @@ class Resize final : public ResampleLayer {
 
   ResamplePlan Plan(const Shape& input, const Shape*) const override {
     if (!HasList()) CheckPlanes(input);
-    const std::vector<int> axes = Axes(input);
+    const AxisList<int> axes = Axes(input);
     for (const int axis : axes) {
       if (input[axis] > 0) continue;
       FailInputs(*this, StrCat("axis ", axis, " of the input of shape ", ToString(input),
                                " has no elements and cannot be resized"));
     }
-    const std::vector<Target> targets = Targets(input, axes);
-    std::vector<SampledAxis> all;
+    const AxisList<Target> targets = Targets(input, axes);
+    AxisList<SampledAxis> all;
     for (const int64_t size : input.dims()) all.push_back(SampledAxis::Unchanged(size));
     ResamplePlan plan;
     for (size_t k = 0; k < axes.size(); ++k) {
@@ -244,17 +244,17 @@ class Resize final : public ResampleLayer {
       all[axis] = Placed(input[axes[k]], targets[k], static_cast<int>(k));
       plan.mixes_samples = plan.mixes_samples || axis == 0;
     }
-    std::vector<int64_t> dims;
+    AxisList<int64_t> dims;
     for (const SampledAxis& axis : all) dims.push_back(axis.out);
-    plan.output = Shape(std::span<const int64_t>(dims));
+    plan.output = Shape(std::span(dims.data(), dims.size()));
     Fill(all, &plan.sampling);
-    plan.axes = std::move(all);
+    plan.axes = all;
     return plan;
   }
 
   // Sets the axes from the first resampled one on: those between are merged.
-  void Fill(const std::vector<SampledAxis>& all, Sampling* sampling) const {
-    std::vector<SampledAxis> merged;
+  void Fill(const AxisList<SampledAxis>& all, Sampling* sampling) const {
+    AxisList<SampledAxis> merged;
     for (const SampledAxis& axis : all) {
       const bool first = merged.empty() && !axis.resampled;  // counts planes
       if (first || (!axis.resampled && axis.in == 1)) continue;
