@@ -152,6 +152,7 @@ void NetExport::NameValues() {
     }
     names_[v] = name;
   }
+  for (const std::string& name : names_) onnx_.Keep(name);
 }
 
 void NetExport::AddInput(size_t n) {

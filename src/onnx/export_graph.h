@@ -70,6 +70,8 @@ class OnnxGraphWriter {
   // was named before.
   void Name(const std::string& value, const std::string& name);
 
+  // Keeps a name for Name and inputs: nodes and constants get others.
+  void Keep(const std::string& name) { ++used_[name]; }
   // Takes a name that nodes do not make: an input of the graph.
   void Reserve(const std::string& name) { final_[name] = true; }
   // Names the node that makes `value`, unless another has that name.

@@ -113,9 +113,8 @@ void QuantizeInt8(const NetParameter& net, const PlanOptions& options, LayerExpo
 void HalveWeights(OnnxExport* exported) {
   std::vector<onnx::NodeProto> casts;
   for (OnnxConstant& constant : exported->constants) {
-    if (!constant.is_weight || constant.type != TensorProto::FLOAT || constant.dims.size() < 2) {
-      continue;
-    }
+    const auto wide = std::ranges::count_if(constant.dims, [](int64_t dim) { return dim > 1; });
+    if (!constant.is_weight || constant.type != TensorProto::FLOAT || wide < 2) continue;
     onnx::NodeProto& cast = casts.emplace_back();
     cast.set_op_type("Cast");
     cast.set_name(StrCat(constant.name, "/Cast"));

@@ -50,7 +50,9 @@ void AddMetadata(const ModelCard& card, bool inside, onnx::ModelProto* model) {
   std::vector<std::string> mean;
   constexpr size_t kMostChannels = 4;  // a mean image is too long for a text
   for (size_t c = 0; p.mean.size() <= kMostChannels && c < p.mean.size(); ++c) {
-    mean.push_back(StrCat(p.mean[c]));
+    // In the order of `channels`.
+    const bool reversed = inside && !p.rgb;
+    mean.push_back(StrCat(p.mean[reversed ? p.mean.size() - 1 - c : c]));
   }
   Put("preprocessing",
       StrCat("{\"in_graph\": ", inside ? "true" : "false", ", \"mean\": ",

@@ -269,7 +269,8 @@ TEST(Pickle, Tensors) {
                          const std::vector<int64_t>& strides) {
     return PickleWriter().Tensor("Half", "key", 12, offset, shape, strides).Stop();
   };
-  const Pickle pickle = ReadPickle(tensor(3, {3, 3}, {1, 3}), "m.pth");
+  const std::string bytes = tensor(3, {3, 3}, {1, 3});
+  const Pickle pickle = ReadPickle(bytes, "m.pth");
   ASSERT_EQ(pickle.values[pickle.root].kind, Kind::kTensor);
   EXPECT_EQ(pickle.tensors[0].type, ElementType::kF16);
   EXPECT_EQ(pickle.tensors[0].offset, 3U);

@@ -154,6 +154,13 @@ class Einsum final : public Layer {
     SetReach(terms, shapes, &info);
     info.moves_only = shapes.size() == 1 && c.outer == c.labels;
     info.backward_reads_input.assign(shapes.size(), shapes.size() > 1);
+    double products = 1;
+    for (int l = 0; l < c.labels; ++l) products *= static_cast<double>(c.size[l]);
+    constexpr double kMost = 1e15;  // a week of work
+    if (products > kMost) {
+      FailInputs(*this, StrCat("the equation asks for ", products, " products; the most is ", kMost,
+                               ". Multiply fewer bottoms at once"));
+    }
     if (shapes.size() > 1) info.macs = c.Outer() * c.Inner();
     return info;
   }

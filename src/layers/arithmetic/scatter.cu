@@ -91,6 +91,8 @@ struct GpuScatter {
     if (picks.count == 0) return;
     auto* const keys = ScratchCutter(args.scratch).Take<PickKey>(picks.count);
     SortPicks(args.queue, picks, args.x(1), keys);
+    // Updates for places outside of x get no gradient.
+    if (args.dx(2) != nullptr) ZeroElements(args.queue, picks.count * picks.inner, args.dx(2));
     WriteGradients(args.queue, picks, keys, layer.param().scatter_param().reduction(), args.x(0),
                    args.x(2), args.dy(), args.dx(), args.dx(2));
   }

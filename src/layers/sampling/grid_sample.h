@@ -24,9 +24,9 @@ CREMA_HOST_DEVICE inline GridPlace Reflected(GridPlace at, double least, double 
   if (range <= 0) return {least, 0};
   const bool before = at.place < least;
   const double beyond = before ? least - at.place : at.place - most;
-  const double times = std::floor(beyond / range);
-  const double rest = beyond - times * range;
-  const bool even = std::fmod(times, 2) == 0;
+  const double round = std::fmod(beyond, 2 * range);  // there and back
+  const bool even = round < range;
+  const double rest = even ? round : round - range;
   const double place = before == even ? least + rest : most - rest;
   return {place, even ? -at.slope : at.slope};
 }
