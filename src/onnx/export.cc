@@ -310,6 +310,11 @@ void SetVersions(int opset, onnx::ModelProto* model) {
   import->set_version(opset);
 }
 
+bool RoundsToInt8(const onnx::GraphProto& graph) {
+  return std::ranges::any_of(
+      graph.node(), [](const onnx::NodeProto& node) { return node.op_type() == "QuantizeLinear"; });
+}
+
 }  // namespace
 
 OnnxExport ToOnnx(const Model& model, const OnnxExportOptions& options) {
@@ -341,6 +346,8 @@ OnnxExport ToOnnx(const Model& model, const OnnxExportOptions& options) {
     }
   }
   made.preprocessing = options.preprocessing;
+  // The blobs of an int8 net are rounded at other places, each by its plan.
+  if (RoundsToInt8(made.model.graph())) made.blobs.clear();
   SetVersions(options.opset, &made.model);
   AddMetadata(model.card(), options.preprocessing, &made.model);
   if (options.half_weights) HalveWeights(&made);

@@ -1,7 +1,9 @@
 // Layers that choose, place and order elements by index.
+#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "core/strings.h"
 #include "crema.pb.h"
 #include "onnx/export_layer.h"
 
@@ -78,10 +80,14 @@ void CumSum(LayerExport& e) {
 
 void OneHot(LayerExport& e) {
   const OneHotParameter& p = e.param.one_hot_param();
-  e.out = {e.Add("OneHot",
-                 {e.ToInt(e.in[0]), e.graph.Int(p.depth()),
-                  e.graph.Floats({2}, {p.off_value(), p.on_value()})},
-                 {{"axis", p.axis()}})};
+  // The operator takes indices of one axis or more.
+  const bool scalar = e.shape().axes() == 0;
+  const std::string index = scalar ? e.Unsqueeze(e.in[0], {0}) : e.in[0];
+  const std::string y = e.Add(
+      "OneHot",
+      {e.ToInt(index), e.graph.Int(p.depth()), e.graph.Floats({2}, {p.off_value(), p.on_value()})},
+      {{"axis", scalar ? -1 : p.axis()}});
+  e.out = {scalar ? e.Squeeze(y, {0}) : y};
 }
 
 void Trilu(LayerExport& e) {
@@ -90,8 +96,36 @@ void Trilu(LayerExport& e) {
   e.out = {e.Add("Trilu", {e.in[0], e.graph.Int(p.k())}, {{"upper", p.upper() ? 1 : 0}})};
 }
 
+// Axes that `...` stands for in a bottom, and the first of them. -1: its term has no `...`.
+struct Ellipsis {
+  int64_t begin = -1;
+  int64_t axes = 0;
+};
+
+Ellipsis EllipsisOf(const std::string& term, const Shape& shape) {
+  std::string letters = term;
+  std::erase(letters, ' ');
+  const size_t dots = letters.find("...");
+  if (dots == std::string::npos) return {};
+  return {static_cast<int64_t>(dots), shape.axes() - static_cast<int64_t>(letters.size()) + 3};
+}
+
+// In ONNX, `...` stands for as many axes in each bottom: missing ones are added.
 void Einsum(LayerExport& e) {
-  e.out = {e.Add("Einsum", e.in, {{"equation", e.param.einsum_param().equation().c_str()}})};
+  const std::string& equation = e.param.einsum_param().equation();
+  const std::vector<std::string> terms = Split(equation.substr(0, equation.find("->")), ',');
+  std::vector<Ellipsis> all;
+  int64_t most = 0;
+  for (size_t i = 0; i < e.in.size(); ++i) {
+    all.push_back(EllipsisOf(terms[i], e.shape(i)));
+    most = std::max(most, all.back().axes);
+  }
+  std::vector<std::string> inputs;
+  for (size_t i = 0; i < e.in.size(); ++i) {
+    const auto [begin, axes] = all[i];
+    inputs.push_back(begin < 0 ? e.in[i] : e.Unsqueeze(e.in[i], Range(begin, begin + most - axes)));
+  }
+  e.out = {e.Add("Einsum", inputs, {{"equation", equation.c_str()}})};
 }
 
 void GridSample(LayerExport& e) {

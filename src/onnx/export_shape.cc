@@ -158,6 +158,10 @@ void Tile(LayerExport& e) {
 
 // Sizes that stay are 1, which keeps them.
 void Expand(LayerExport& e) {
+  if (e.in.size() > 1) {
+    e.out = {e.Add("Expand", {e.in[0], e.Add("Shape", {e.in[1]})})};
+    return;
+  }
   std::vector<int64_t> sizes = DimsOf(e.out_shape());
   const int missing = e.out_shape().axes() - e.shape().axes();
   for (int a = 0; a < e.shape().axes(); ++a) {
