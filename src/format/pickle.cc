@@ -419,12 +419,14 @@ class Machine {
     if (tensor.shape.count() == 0) return;
     // Each term is below 2^31 * 2^40, and there are 32 at most.
     unsigned __int128 last = tensor.offset;
+    bool repeats = false;
     for (int axis = 0; axis < tensor.shape.axes(); ++axis) {
-      last += static_cast<unsigned __int128>(tensor.shape[axis] - 1) *
-              static_cast<uint64_t>(tensor.strides[static_cast<size_t>(axis)]);
+      const auto stride = static_cast<uint64_t>(tensor.strides[static_cast<size_t>(axis)]);
+      repeats = repeats || (stride == 0 && tensor.shape[axis] > 1);
+      last += static_cast<unsigned __int128>(tensor.shape[axis] - 1) * stride;
     }
     if (last >= size) in_.Damaged("a tensor has elements outside of its storage");
-    if (static_cast<uint64_t>(tensor.shape.count()) > size) {
+    if (repeats || static_cast<uint64_t>(tensor.shape.count()) > size) {
       in_.Refuse("a tensor repeats elements (expand); save it with .contiguous()");
     }
   }

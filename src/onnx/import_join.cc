@@ -58,7 +58,10 @@ class Joiner {
 
   std::optional<double> Number(const std::string& name) const {
     const OnnxTensor* constant = Constant(name);
-    if (constant == nullptr || constant->count() != 1) return std::nullopt;
+    // One of more axes gives its axes to the result.
+    if (constant == nullptr || constant->count() != 1 || constant->dims.size() > 1) {
+      return std::nullopt;
+    }
     return constant->IsFloat() ? (*constant->floats)[0] : static_cast<double>((*constant->ints)[0]);
   }
 
@@ -427,7 +430,11 @@ class Joiner {
     }
     if (Constant(q) != nullptr || Constant(k) != nullptr || Constant(v) != nullptr) return;
     const Shape* added = mask.empty() ? nullptr : ShapeOf(mask);
-    if (!mask.empty() && (added == nullptr || added->axes() > axes)) return;
+    if (!mask.empty()) {
+      // Attention takes keys that a shorter mask lacks as hidden; ONNX would repeat it.
+      if (added == nullptr || added->axes() < 1 || added->axes() > axes) return;
+      if ((*added)[added->axes() - 1] != (*values)[axes - 2]) return;
+    }
     if (added != nullptr && axes == 3 && added->axes() == 3 && (*added)[0] != 1) return;
     std::vector<std::string> inputs = {q, k, v};
     if (!mask.empty()) inputs.push_back(mask);

@@ -17,11 +17,30 @@ bool IsSpatialMean(const OnnxBlob& x, const Dims& axes, bool keep,
          axes == Dims{2, 3} && x.shape.count() > 0;
 }
 
+// Reduces over no axes: each element by itself.
+OnnxBlob ReduceAlone(NodeImport& node, const OnnxBlob& x,
+                     ReductionParameter::ReductionOp operation) {
+  switch (operation) {
+    case ReductionParameter::ASUM:
+    case ReductionParameter::L2:
+      return node.Add("AbsVal", {x});
+    case ReductionParameter::SUMSQ:
+      return node.Add("Power", {x},
+                      [](LayerParameter* layer) { layer->mutable_power_param()->set_power(2); });
+    case ReductionParameter::LOG_SUM:
+      return node.Add("Log", {x});
+    default:
+      return x;
+  }
+}
+
 template <ReductionParameter::ReductionOp kOperation>
 void ConvertReduce(NodeImport& node) {
   const OnnxBlob x = node.In(0);
   Dims axes = node.IntsOf("axes", 1);
-  if (axes.empty() && node.Int("noop_with_empty_axes", 0) != 0) return node.Output(0, x);
+  if (axes.empty() && node.Int("noop_with_empty_axes", 0) != 0) {
+    return node.Output(0, ReduceAlone(node, x, kOperation));
+  }
   if (axes.empty()) {
     axes.resize(static_cast<size_t>(x.shape.axes()));
     std::iota(axes.begin(), axes.end(), 0);

@@ -285,6 +285,8 @@ TEST(Pickle, Tensors) {
   ExpectDamaged(tensor(-1, {1}, {1}), "negative");
   ExpectDamaged(tensor(0, {1 << 30, 1 << 30}, {0, 0}), "the shape of a tensor");
   ExpectRefused(tensor(0, {1 << 30}, {0}), "expand");
+  ExpectRefused(tensor(0, {3, 4}, {0, 1}), "expand");
+  EXPECT_NO_THROW(ReadPickle(tensor(0, {1, 4}, {0, 1}), "m.pth"));
   ExpectRefused(PickleWriter().Tensor("QInt8", "0", 1, 0, {1}, {1}).Stop(), "torch.QInt8Storage");
   ExpectRefused(PickleWriter().Raw("(").Text("module").Text("x").Raw("tQ").Stop(),
                 "no storage of a tensor");

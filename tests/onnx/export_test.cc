@@ -133,6 +133,22 @@ TEST(OnnxExport, KeepsNamesOfBlobsAndLayers) {
   EXPECT_EQ(graph.node(0).input(1), "conv1/weight");
 }
 
+// Blobs that have the names which nodes, constants and weights would get.
+TEST(OnnxExport, KeepsNamesOfBlobsFromNodesAndConstants) {
+  const std::string power = "power_param { scale: 2 shift: 1 power: 3 } }";
+  for (const std::string blob : {"a/Mul", "a/Add", "a/const", "a/const_1"}) {
+    ExpectSound(ExportOf(Input(blob, {2, 4}) + "layer { name: 'a' type: 'Power' bottom: '" + blob +
+                         "' top: 'b' " + power));
+    ExpectSound(ExportOf(Input("x", {2, 4}) + "layer { name: 'a' type: 'Power' bottom: 'x' top: '" +
+                         blob + "' " + power + "layer { name: 'r' type: 'ReLU' bottom: '" + blob +
+                         "' top: 'y' }"));
+  }
+  ExpectSound(ExportOf(Input("x", {2, 4}) +
+                       "layer { name: 'a' type: 'InnerProduct' bottom: 'x' top: 'a/weight'"
+                       " inner_product_param { num_output: 5 } }"
+                       "layer { name: 'b' type: 'ReLU' bottom: 'a/weight' top: 'a/bias' }"));
+}
+
 TEST(OnnxExport, LeavesTheBatchOpenWhereTheNetAllowsIt) {
   const OnnxExport open = ExportOf(OneLayer({4, 6},
                                             "type: 'Reshape' reshape_param { shape { dim: "

@@ -45,6 +45,25 @@ TEST(OnnxImport, KeepsNamesAndOrder) {
   EXPECT_EQ(outputs.at("y").values, std::vector<float>{9});
 }
 
+TEST(OnnxImport, ReducesElementsAlone) {
+  const std::vector<std::pair<std::string, float>> cases = {
+      {"ReduceSum", 3.0F}, {"ReduceL1", 3.0F}, {"ReduceSumSquare", 9.0F}};
+  for (const auto& [op, value] : cases) {
+    ModelBuilder builder;
+    builder.Input("x", {1, 2}).Output("y");
+    ModelBuilder::SetInt(builder.Node(op, {"x"}, {"y"}), "noop_with_empty_axes", 1);
+    const auto outputs = test::Run(Import(builder), {{"x", {Shape({1, 2}), {3, 1}}}});
+    EXPECT_EQ(outputs.at("y").values, (std::vector<float>{value, 1})) << op;
+  }
+}
+
+TEST(OnnxImport, RefusesAnAxisTwiceInTranspose) {
+  ModelBuilder builder;
+  builder.Input("x", {2, 2}).Output("y");
+  ModelBuilder::SetInts(builder.Node("Transpose", {"x"}, {"y"}), "perm", {0, 0});
+  EXPECT_TRUE(Contains(ImportError(builder), "perm names an axis twice"));
+}
+
 TEST(OnnxImport, TakesOtherBatches) {
   const ImportedNet imported = Import(SmallNet(), {.shapes = {{"x", Shape({2, 1, 2, 2})}}});
   const auto outputs =

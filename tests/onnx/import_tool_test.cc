@@ -1,4 +1,4 @@
-// `crema import m.onnx -o DIR` and `deploy --model=m.onnx`, as a user runs them.
+// `crema import m.onnx -o DIR`, `deploy --model=m.onnx` and `deploy export`, as a user runs them.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -50,6 +50,18 @@ TEST_F(ImportOnnxTool, WritesNetAndWeights) {
   EXPECT_EQ(weights.layer(1).blobs(0).data(1), 10);
 }
 
+TEST_F(ImportOnnxTool, WritesNoWeightsOfANetWithoutParameters) {
+  ModelBuilder builder;
+  builder.Input("x", {1, 2}).Output("y");
+  builder.Node("Relu", {"x"}, {"y"});
+  builder.Write(temp_);
+  EXPECT_EQ(Run({"model.onnx", "-o", "out"}).exit_code, 0);
+  EXPECT_FALSE(std::filesystem::exists(temp_.File("out/weights.caffemodel")));
+  const ProcessResult result =
+      Run({"bench", "--model=out/deploy.prototxt", "--seconds=0.1", "--threads=1"}, "deploy");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
 TEST_F(ImportOnnxTool, OverwritesOnlyByForce) {
   ASSERT_EQ(Run({"model.onnx", "-o", "out"}).exit_code, 0);
   ExpectRefusal({"model.onnx", "-o", "out"}, "give --force", 2);
@@ -77,6 +89,36 @@ TEST_F(ImportOnnxTool, DeploysDirectly) {
   const ProcessResult result =
       Run({"bench", "--model=model.onnx", "--seconds=0.1", "--threads=1"}, "deploy");
   EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
+// Two inputs of three rows: numbers, and the second for `type`.
+std::string NetOf(const std::string& type, const std::string& second) {
+  return "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 3 dim: 2 } } }"
+         "layer { name: 'i' type: 'Input' top: 'i' input_param { shape { " +
+         second + " } } }layer { name: 'y' type: '" + type + "' bottom: 'x' bottom: 'i' top: 'y' }";
+}
+
+// Random numbers are no indices.
+TEST_F(ImportOnnxTool, ExportsAreCheckedWithIndices) {
+  temp_.Write("net.prototxt", NetOf("Gather", "dim: 4"));
+  const ProcessResult result = Run({"export", "--model=net.prototxt", "-o", "g.onnx"}, "deploy");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out.find("not checked"), std::string::npos) << result.out;
+}
+
+TEST_F(ImportOnnxTool, ExportsThatCannotBeReadBackSaySo) {
+  temp_.Write("net.prototxt", NetOf("Filter", "dim: 3"));
+  const std::vector<std::string> command = {"export", "--model=net.prototxt", "-o", "f.onnx"};
+  const ProcessResult result = Run(command, "deploy");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("not checked, since Crema cannot read it back: node"),
+            std::string::npos)
+      << result.out;
+  std::filesystem::remove(temp_.File("f.onnx"));
+  std::vector<std::string> asked = command;
+  asked.push_back("--check=import");
+  EXPECT_NE(Run(asked, "deploy").exit_code, 0);
+  EXPECT_FALSE(std::filesystem::exists(temp_.File("f.onnx")));
 }
 
 }  // namespace

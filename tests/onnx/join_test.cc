@@ -122,6 +122,25 @@ TEST(OnnxJoin, JoinsAttentionOfHeads) {
   EXPECT_NEAR(outputs.at("y").values[1], (1 + a) / (2 * a + 1), 1e-5);
 }
 
+// A number that is added to all scores is no mask of the first key.
+TEST(OnnxJoin, LeavesAttentionWithARepeatedMask) {
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{1}, {2, 1}}) {
+    ModelBuilder builder;
+    builder.Input("q", {1, 2, 2}).Input("k", {1, 2, 2}).Input("v", {1, 2, 2}).Output("y");
+    builder.Floats("mask", shape, std::vector<float>(shape[0], 3));
+    ModelBuilder::SetInts(builder.Node("Transpose", {"k"}, {"t"}), "perm", {0, 2, 1});
+    builder.Node("MatMul", {"q", "t"}, {"s"});
+    builder.Node("Add", {"s", "mask"}, {"m"});
+    ModelBuilder::SetInt(builder.Node("Softmax", {"m"}, {"p"}), "axis", -1);
+    builder.Node("MatMul", {"p", "v"}, {"y"});
+    const Shape square({1, 2, 2});
+    const auto outputs = test::Run(Import(builder), {{"q", {square, {0, 0, 0, 0}}},
+                                                     {"k", {square, {1, 2, 3, 4}}},
+                                                     {"v", {square, {1, 2, 3, 4}}}});
+    for (const size_t i : {0, 2}) EXPECT_NEAR(outputs.at("y").values[i], 2, 1e-5);
+  }
+}
+
 TEST(OnnxJoin, JoinsChannelShuffle) {
   ModelBuilder builder;
   builder.Input("x", {1, 4, 1, 1}).Output("y");

@@ -69,21 +69,28 @@ class Outputs {
       Fail(ErrorCode::kIoFailure, StrCat("cannot be made: ", error.message()),
            {.file = folder_.string()});
     }
+    has_weights_ = std::ranges::any_of(
+        net.layer(), [](const LayerParameter& layer) { return layer.blobs_size() > 0; });
     const bool existed = fs::exists(weights_, error);
-    WriteCaffemodel(net, weights_.string());
-    wrote_weights_ = !existed;
+    if (has_weights_) {
+      WriteCaffemodel(net, weights_.string());
+      wrote_weights_ = !existed;
+    }
     WriteFileAtomically(net_.string(), text);
     kept_ = true;
   }
 
-  std::string net() const { return net_.string(); }
-  std::string weights() const { return weights_.string(); }
+  // Returns the files for a message. A net without parameters has no weights.
+  std::string Names() const {
+    return has_weights_ ? StrCat(net_.string(), " and ", weights_.string()) : net_.string();
+  }
 
  private:
   const fs::path folder_;
   const fs::path net_;
   const fs::path weights_;
   bool made_ = false;
+  bool has_weights_ = false;
   bool wrote_weights_ = false;
   bool kept_ = false;
 };
@@ -99,8 +106,7 @@ int ImportOnnxModel(const std::string& model, const std::string& folder) {
   const ImportedNet imported = ImportOnnx(model, options);
   outputs.Write(imported.net, TextOf(imported.net, model, imported.notes));
   for (const std::string& note : imported.notes) ToolLog().Write(Severity::kInfo, note);
-  std::printf("%s and %s: %d layers\n", outputs.net().c_str(), outputs.weights().c_str(),
-              imported.net.layer_size());
+  std::printf("%s: %d layers\n", outputs.Names().c_str(), imported.net.layer_size());
   return 0;
 }
 
