@@ -45,7 +45,9 @@ void ParallelFor(int threads, int64_t count, int64_t grain, Body&& body) {
     try {
       body(count * worker / workers, count * (worker + 1) / workers, worker);
     } catch (...) {
+#ifdef _OPENMP
 #pragma omp critical(crema_parallel_for)
+#endif
       if (!failure) failure = std::current_exception();
     }
   };
