@@ -122,10 +122,13 @@ def write_table(rows, path):
               "weights, written by `deploy export`.", "`recorded`: the cases of tests/conformance. `sample`: "
               "the samples of the layer types.", "", "## Refused or not passed", "",
               "| case | state | reason |", "|---|---|---|"]
+    listed = {}
     for name in sorted(rows):
         state, _, why = rows[name]
-        if state != "passed":
-            lines.append(f"| {name} | {state} | {why.replace('|', ' ')} |")
+        if state != "passed":  # samples of a type that are refused for one reason are one line
+            what = "-".join(name.split("-")[:2]) if state == "refused" else name
+            listed[(what, state, why.replace("|", " "))] = None
+    lines += [f"| {what} | {state} | {why} |" for what, state, why in listed]
     lines += ["", "## Nets and recorded cases that passed", "", "| case | largest difference |",
               "|---|---|"]
     for name in sorted(rows):
