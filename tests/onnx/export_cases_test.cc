@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/rng.h"
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "format/blob_proto.h"
@@ -81,15 +83,21 @@ void WriteCase(const std::string& name, const std::shared_ptr<const Model>& mode
   }
 }
 
-// Sets variances and factors of running statistics to 1: by their fillers, 0, numbers would
-// overflow.
-std::shared_ptr<const Model> WithStatistics(const std::shared_ptr<const Model>& model) {
+// Draws matrices and filters, which deploy nets fill with 0, so that every layer counts: few enough
+// to leave numbers in range. Sets variances and factors of running statistics to 1.
+std::shared_ptr<const Model> WithWeights(const std::shared_ptr<const Model>& model) {
   const Plan& plan = *model->parts().plan;
   const std::shared_ptr<Weights> weights = Weights::Make(plan, 1);
   for (size_t s = 0; s < plan.parameters.size(); ++s) {
-    const std::string& role = plan.parameters[s].role;
-    if (!plan.parameters[s].statistic || role.starts_with("mean")) continue;
-    std::ranges::fill(weights->blob(s).span<float>(), 1.0F);
+    const ParameterSlot& slot = plan.parameters[s];
+    const std::span<float> values = weights->blob(s).span<float>();
+    if (slot.statistic && !slot.role.starts_with("mean")) std::ranges::fill(values, 1.0F);
+    if (slot.shape.axes() < 2 || slot.owner != static_cast<int>(s)) continue;
+    const RandomStream stream(1, s);
+    const double spread = 1 / std::sqrt(static_cast<double>(slot.shape.count(1)));
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<float>(spread * stream.Gaussian(i));
+    }
   }
   return Model::MakeSharing(model->parts().net, *weights, {}, {}, test::TestRegistry(), NullSink());
 }
@@ -110,7 +118,7 @@ TEST(ExportCases, Models) {
   for (const auto& entry : fs::directory_iterator(fs::path(CREMA_SOURCE_DIR) / "models")) {
     const fs::path net = entry.path() / "deploy.prototxt";
     if (!fs::exists(net)) continue;
-    const auto model = WithStatistics(
+    const auto model = WithWeights(
         Model::Make(ReadNet(net.string()), {}, {}, {}, test::TestRegistry(), NullSink()));
     const RecordedRun run = RecordRun(model);
     WriteCase("model-" + entry.path().filename().string(), model, run.inputs);

@@ -118,7 +118,7 @@ def write_table(rows, path):
         row = counts[kind]
         lines.append(f"| {kind} | " + " | ".join(
             str(row.get(s, 0)) for s in ("passed", "refused", "wrong", "checker", "runtime")) + " |")
-    lines += ["", "`model`: the nets of models/ with weights of their fillers. `command`: nets with trained "
+    lines += ["", "`model`: the nets of models/ with random weights. `command`: nets with trained "
               "weights, written by `deploy export`.", "`recorded`: the cases of tests/conformance. `sample`: "
               "the samples of the layer types.", "", "## Refused or not passed", "",
               "| case | state | reason |", "|---|---|---|"]
