@@ -1,4 +1,4 @@
-// What an emitter gets: one layer of a deploy net and the graph that it is written to.
+// The argument of an emitter: one layer of a deploy net and the graph that it is written to.
 #pragma once
 
 #include <functional>

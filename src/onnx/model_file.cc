@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "core/error.h"
+#include "core/half.h"
 #include "core/shape.h"
 #include "core/strings.h"
 #include "format/file.h"
@@ -22,18 +23,6 @@ constexpr int kOldestOpset = 1;
 constexpr int kNewestOpset = 28;
 // Elements of a dense tensor that a sparse one stands for.
 constexpr int64_t kMostSparseElements = int64_t{1} << 28;
-
-float HalfToFloat(uint16_t half) {
-  const uint32_t sign = (half & 0x8000U) << 16;
-  const uint32_t exponent = (half >> 10) & 31;
-  const uint32_t mantissa = half & 1023;
-  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000U | (mantissa << 13));
-  if (exponent == 0) {
-    const float value = static_cast<float>(mantissa) * 0x1p-24F;
-    return sign != 0 ? -value : value;
-  }
-  return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
-}
 
 float BFloatToFloat(uint16_t bits) {
   return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);

@@ -56,7 +56,7 @@ class Guesser {
       places_.emplace(in_.names[m], m);
       for (const size_t t : in_.targets[m]) fits_[t].push_back(m);
     }
-    // What nothing fits does not keep others waiting.
+    // A target that nothing fits does not keep others waiting.
     blocks_.resize(done_.size());
     for (size_t t = 0; t < done_.size(); ++t) blocks_[t] = !done_[t] && !fits_[t].empty();
   }

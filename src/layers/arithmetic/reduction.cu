@@ -166,7 +166,7 @@ void Sum(const GpuForward<T>& args, const BroadcastMap& map, Operation operation
       args.scratch, args.y());
 }
 
-// What an input element adds to its output, for a change of 1. `value` is the saved one.
+// Returns the change of the output for a change of 1 of an input element. `value` is the saved one.
 CREMA_HOST_DEVICE inline float Slope(Operation operation, float x, float value) {
   switch (operation) {
     case ReductionParameter::ASUM:
