@@ -6,7 +6,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 quick=(format builtin_layers banned_calls checked_calls include_direction header_rules file_length
-  mutable_statics included_files doc_code)
+  mutable_statics type_names included_files doc_code)
 slow=(headers_alone clang_tidy)
 checks=("${quick[@]}")
 [ "${1:-}" = --quick ] || checks+=("${slow[@]}")

@@ -67,7 +67,7 @@ const char* CoordinatesOf(const SampledAxis& axis) {
 
 // Writes a Resize node if there is one for all axes; otherwise returns an empty text.
 std::string ResizeNode(LayerExport& e, const Sampling& s, const std::vector<Resampled>& axes) {
-  const bool cubic = s.interpolation == Interpolation::kCubic;
+  const bool cubic = s.interpolation == SamplingMethod::kCubic;
   if (axes.empty() || e.shape().axes() != 4 || axes[0].axis < 2 || s.exclude_outside) return "";
   const char* coordinates = CoordinatesOf(axes[0].from);
   if (coordinates == nullptr) return "";
@@ -137,7 +137,7 @@ void Resample(LayerExport& e) {
   const Sampling& s = plan.sampling;
   const std::vector<Resampled> axes = AxesOf(plan);
   std::string x = e.in[0];
-  if (s.interpolation != Interpolation::kNearest) {
+  if (s.interpolation != SamplingMethod::kNearest) {
     x = ResizeNode(e, s, axes);
     if (!x.empty()) {
       e.out = {x};

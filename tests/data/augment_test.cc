@@ -41,20 +41,20 @@ Image Ramp(int height, int width) {
 TEST(Box, OverlapsAndCoverage) {
   const Box a{0, 0, 0.5, 0.5};
   const Box b{0.25, 0.25, 0.75, 0.75};
-  EXPECT_NEAR(JaccardOverlap(a, b), 0.0625 / 0.4375, 1e-12);
+  EXPECT_NEAR(Overlap(a, b), 0.0625 / 0.4375, 1e-12);
   EXPECT_NEAR(Coverage(a, b), 0.25, 1e-12);
-  EXPECT_EQ(JaccardOverlap(a, {0.5, 0, 1, 1}), 0);
+  EXPECT_EQ(Overlap(a, {0.5, 0, 1, 1}), 0);
   EXPECT_EQ(Coverage(a, {0, 0, 1, 1}), 1);
   const Box point{0.2, 0.2, 0.2, 0.2};
-  EXPECT_EQ(JaccardOverlap(point, point), 0);
+  EXPECT_EQ(Overlap(point, point), 0);
   EXPECT_EQ(Coverage(point, a), 0);
-  EXPECT_EQ(JaccardOverlap({0.5, 0.5, 0.1, 0.1}, {0.9, 0.9, 0.6, 0.6}), 0);
+  EXPECT_EQ(Overlap({0.5, 0.5, 0.1, 0.1}, {0.9, 0.9, 0.6, 0.6}), 0);
 }
 
 TEST(Box, ProjectionClippingAndMirroring) {
   const Box window{0.2, 0.4, 0.6, 0.9};
   ExpectBox(Project(window, {0.3, 0.5, 0.5, 0.65}), {0.25, 0.2, 0.75, 0.5});
-  ExpectBox(Project(window, window), {});
+  ExpectBox(Project(window, window), kWholeImage);
   ExpectBox(Clip({-0.5, 0.1, 1.5, 0.9}), {0, 0.1, 1, 0.9});
   ExpectBox(MirrorBox({0.1, 0.2, 0.4, 0.9}), {0.6, 0.2, 0.9, 0.9});
   ExpectBox(MirrorBox(MirrorBox(window)), window);
@@ -71,11 +71,11 @@ TEST(Box, EmitConstraints) {
 }
 
 TEST(Box, ObjectsOfAWindowAreProjectedAndClipped) {
-  const std::vector<ObjectBox> objects{{.box = {0.4, 0.4, 0.9, 0.6}, .label = 1},
-                                       {.box = {0.6, 0, 0.9, 1}, .label = 2},
-                                       {.box = {0.1, 0.1, 0.1, 0.4}, .label = 3}};
+  const std::vector<AnnotatedBox> objects{{.box = {0.4, 0.4, 0.9, 0.6}, .label = 1},
+                                          {.box = {0.6, 0, 0.9, 1}, .label = 2},
+                                          {.box = {0.1, 0.1, 0.1, 0.4}, .label = 3}};
   const Box window{0, 0, 0.5, 1};
-  const std::vector<ObjectBox> kept = ProjectObjects(objects, window, nullptr);
+  const std::vector<AnnotatedBox> kept = ProjectObjects(objects, window, nullptr);
   ASSERT_EQ(kept.size(), 1u);  // the second lies outside, the third has no area
   EXPECT_EQ(kept[0].label, 1);
   ExpectBox(kept[0].box, {0.8, 0.4, 1, 0.6});
@@ -100,12 +100,13 @@ TEST(Sampler, BoxesLieInTheImageAndHaveTheAskedSize) {
     EXPECT_LE(Area(box), 0.9 * 0.9 + 1e-6);
   }
   Draws draws = DrawsOf(1);
-  ExpectBox(DrawBox(Sampler(), draws), {});
+  ExpectBox(DrawBox(Sampler(), draws), kWholeImage);
 }
 
 TEST(Sampler, ConstraintsMustAllHoldForOneObject) {
   const Box crop{0, 0, 0.5, 0.5};
-  const std::vector<ObjectBox> objects{{.box = {0, 0, 0.25, 0.5}}, {.box = {0.4, 0.4, 0.9, 0.9}}};
+  const std::vector<AnnotatedBox> objects{{.box = {0, 0, 0.25, 0.5}},
+                                          {.box = {0.4, 0.4, 0.9, 0.9}}};
   const auto satisfied = [&](const std::string& text) {
     return Satisfies(Parse<SampleConstraint>(text), crop, objects);
   };
@@ -180,7 +181,7 @@ TEST(Fit, SizesOfTheThreeModes) {
   EXPECT_EQ(wide.inner.height, 15);
   EXPECT_EQ(wide.inner.top, 7);
   EXPECT_EQ(wide.height, 30);
-  ExpectBox(FitBox(wide, {}), {0, 7.0 / 30, 1, 22.0 / 30});
+  ExpectBox(FitBox(wide, kWholeImage), {0, 7.0 / 30, 1, 22.0 / 30});
   const Fit high = fit("FIT_LARGE_SIZE_AND_PAD", 40, 40);
   EXPECT_EQ(high.inner.width, 30);
   EXPECT_EQ(high.inner.left, 15);

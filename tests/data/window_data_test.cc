@@ -88,7 +88,7 @@ TEST(WindowCrop, WithoutContextTheWindowFillsTheSample) {
 
 TEST(WindowCrop, ContextIsAddedAndCutOffAtTheImage) {
   // 4 x 4 about (4, 4), context 8 / (8 - 4) = 2: 0..8 in both, 9 long; the image ends at 7.
-  const PixelBox window{2, 2, 5, 5};
+  const WindowBox window{2, 2, 5, 5};
   const WindowCropOptions options{.size = 8, .context_pad = 2};
   const WindowPlacement inside = PlaceWindow(window, 100, 100, false, options);
   EXPECT_EQ(inside.part.x1, 0);

@@ -90,7 +90,7 @@ TransformationParameter Augmentations() {
   return transform;
 }
 
-void TryAugmentations(const PixelView& pixels, const std::vector<ObjectBox>& objects,
+void TryAugmentations(const PixelView& pixels, const std::vector<AnnotatedBox>& objects,
                       std::string_view bytes) {
   static const TransformationParameter transform = Augmentations();
   static const auto transformer =

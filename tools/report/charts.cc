@@ -12,7 +12,7 @@ namespace crema::tools {
 namespace {
 
 using Kind = MetricSeries::Kind;
-using Style = ChartSeries::Style;
+using Style = RunCurve::Style;
 
 constexpr size_t kMostPoints = 1200;    // per curve; more than a screen has columns
 constexpr int64_t kMostElements = 8;    // per output
@@ -146,7 +146,7 @@ std::string Column(const std::vector<MetricPoint>& points, double MetricPoint::*
   return text + "]";
 }
 
-std::string SeriesJson(const ChartSeries& series) {
+std::string SeriesJson(const RunCurve& series) {
   const char* style = series.style == Style::kLine    ? "line"
                       : series.style == Style::kFaint ? "faint"
                                                       : "marked";
@@ -175,7 +175,7 @@ std::string ChartsJson(const std::vector<RunData>& runs, const std::vector<Chart
   std::vector<std::string> texts;
   for (const Chart& chart : charts) {
     std::vector<std::string> series;
-    for (const ChartSeries& one : chart.series) series.push_back(SeriesJson(one));
+    for (const RunCurve& one : chart.series) series.push_back(SeriesJson(one));
     texts.push_back(
         StrCat("{\"title\":", JsonString(chart.title), ",\"series\":[", Join(series, ","), "]}"));
   }

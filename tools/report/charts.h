@@ -8,7 +8,7 @@
 
 namespace crema::tools {
 
-struct ChartSeries {
+struct RunCurve {
   size_t run = 0;
   std::string label;  // "train", "test", "test net 1, element 2"
   enum class Style { kLine, kFaint, kMarked } style = Style::kLine;
@@ -18,7 +18,7 @@ struct ChartSeries {
 struct Chart {
   std::string title;
   std::string note;  // may be empty
-  std::vector<ChartSeries> series;
+  std::vector<RunCurve> series;
 };
 
 // Returns loss, one chart per other output, learning rate, and speed, for all runs together.

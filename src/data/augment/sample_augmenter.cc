@@ -75,7 +75,8 @@ bool SampleAugmenter::Changes(const Shape& image) const {
   return phase_ == TRAIN || image[1] < crop_height_ || image[2] < crop_width_;
 }
 
-void SampleAugmenter::Apply(uint64_t ordinal, Image* image, std::vector<ObjectBox>* objects) const {
+void SampleAugmenter::Apply(uint64_t ordinal, Image* image,
+                            std::vector<AnnotatedBox>* objects) const {
   if (phase_ != TRAIN) return Cover(image);  // boxes are in units of the image
   if (warps_) WarpAll(ordinal, image, objects);
   if (param_.has_resized_crop()) CropAll(ordinal, image, objects);
@@ -103,25 +104,25 @@ Warp SampleAugmenter::DrawWarp(uint64_t ordinal) const {
   return {.degrees = degrees, .wide = scale * stretch, .high = scale / stretch};
 }
 
-std::vector<ObjectBox> SampleAugmenter::Keep(const std::vector<ObjectBox>& objects,
-                                             const Box& window, int height, int width) const {
-  std::vector<ObjectBox> kept = ProjectObjects(objects, window, &constraint_);
-  std::erase_if(kept, [&](const ObjectBox& object) {  // smaller than a pixel
+std::vector<AnnotatedBox> SampleAugmenter::Keep(const std::vector<AnnotatedBox>& objects,
+                                                const Box& window, int height, int width) const {
+  std::vector<AnnotatedBox> kept = ProjectObjects(objects, window, &constraint_);
+  std::erase_if(kept, [&](const AnnotatedBox& object) {  // smaller than a pixel
     return object.box.width() * width < 1 || object.box.height() * height < 1;
   });
   return kept;
 }
 
 void SampleAugmenter::WarpAll(uint64_t ordinal, Image* image,
-                              std::vector<ObjectBox>* objects) const {
+                              std::vector<AnnotatedBox>* objects) const {
   const Warp warp = DrawWarp(ordinal);
   if (warp == Warp{}) return;
   *image = WarpImage(warp, *image, fill_);
   if (objects == nullptr) return;
-  for (ObjectBox& object : *objects) {
+  for (AnnotatedBox& object : *objects) {
     object.box = WarpBox(warp, object.box, image->height, image->width);
   }
-  *objects = Keep(*objects, Box{}, image->height, image->width);
+  *objects = Keep(*objects, kWholeImage, image->height, image->width);
 }
 
 PixelRect SampleAugmenter::DrawPart(uint64_t ordinal, int height, int width) const {
@@ -130,7 +131,7 @@ PixelRect SampleAugmenter::DrawPart(uint64_t ordinal, int height, int width) con
 }
 
 void SampleAugmenter::CropAll(uint64_t ordinal, Image* image,
-                              std::vector<ObjectBox>* objects) const {
+                              std::vector<AnnotatedBox>* objects) const {
   const PixelRect part = DrawPart(ordinal, image->height, image->width);
   if (objects != nullptr) {
     *objects = Keep(*objects, BoxOf(part, image->height, image->width), part.height, part.width);

@@ -37,7 +37,7 @@ class SampleAugmenter {
   bool Changes(const Shape& image) const;
 
   // `objects` may be null. Throws kUnsupported for steps that need OpenCV in a build without it.
-  void Apply(uint64_t ordinal, Image* image, std::vector<ObjectBox>* objects = nullptr) const;
+  void Apply(uint64_t ordinal, Image* image, std::vector<AnnotatedBox>* objects = nullptr) const;
 
   // Returns the part of the image that Apply starts from, so that the rest need not be decoded;
   // nothing if Apply needs the whole image. ApplyToPart then does the rest of Apply.
@@ -50,9 +50,9 @@ class SampleAugmenter {
   SampleAugmenter(const Transformer& transformer, const Options& options);
   Draws DrawsOf(Step step, uint64_t ordinal) const;
   Warp DrawWarp(uint64_t ordinal) const;
-  void WarpAll(uint64_t ordinal, Image* image, std::vector<ObjectBox>* objects) const;
+  void WarpAll(uint64_t ordinal, Image* image, std::vector<AnnotatedBox>* objects) const;
   PixelRect DrawPart(uint64_t ordinal, int height, int width) const;
-  void CropAll(uint64_t ordinal, Image* image, std::vector<ObjectBox>* objects) const;
+  void CropAll(uint64_t ordinal, Image* image, std::vector<AnnotatedBox>* objects) const;
   void ResizeToCrop(Image* image) const;
   void Cover(Image* image) const;
   void Recolor(uint64_t ordinal, Image* image) const;
@@ -60,8 +60,8 @@ class SampleAugmenter {
   void EraseSome(uint64_t ordinal, Image* image) const;
   // Returns the objects that remain when the image is reduced to the window, whose size is in
   // pixels.
-  std::vector<ObjectBox> Keep(const std::vector<ObjectBox>& objects, const Box& window, int height,
-                              int width) const;
+  std::vector<AnnotatedBox> Keep(const std::vector<AnnotatedBox>& objects, const Box& window,
+                                 int height, int width) const;
 
   const AugmentParameter param_;
   const Phase phase_;

@@ -19,7 +19,7 @@ bool Fulfils(const SampleConstraint& c, const Box& box, const Box& object) {
     return (!has_min || value >= static_cast<double>(min)) &&
            (!has_max || value <= static_cast<double>(max));
   };
-  return within(JaccardOverlap(box, object), c.has_min_jaccard_overlap(), c.min_jaccard_overlap(),
+  return within(Overlap(box, object), c.has_min_jaccard_overlap(), c.min_jaccard_overlap(),
                 c.has_max_jaccard_overlap(), c.max_jaccard_overlap()) &&
          within(Coverage(box, object), c.has_min_sample_coverage(), c.min_sample_coverage(),
                 c.has_max_sample_coverage(), c.max_sample_coverage()) &&
@@ -48,14 +48,14 @@ Box DrawBox(const Sampler& sampler, Draws& draws) {
 }
 
 bool Satisfies(const SampleConstraint& constraint, const Box& box,
-               const std::vector<ObjectBox>& objects) {
-  return !HasAny(constraint) || std::ranges::any_of(objects, [&](const ObjectBox& object) {
+               const std::vector<AnnotatedBox>& objects) {
+  return !HasAny(constraint) || std::ranges::any_of(objects, [&](const AnnotatedBox& object) {
     return Fulfils(constraint, box, object.box);
   });
 }
 
 std::vector<Box> DrawCrops(const google::protobuf::RepeatedPtrField<BatchSampler>& samplers,
-                           const std::vector<ObjectBox>& objects, Draws& draws) {
+                           const std::vector<AnnotatedBox>& objects, Draws& draws) {
   std::vector<Box> crops;
   for (const BatchSampler& sampler : samplers) {
     if (!sampler.use_original_image()) continue;  // no other source of crops is supported

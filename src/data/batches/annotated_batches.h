@@ -25,7 +25,7 @@ constexpr int64_t kBoxValues = 7;  // label, instance, xmin, ymin, xmax, ymax, d
 // An image and its boxes while they are augmented.
 struct AnnotatedImage {
   Image image;
-  std::vector<ObjectBox> objects;
+  std::vector<AnnotatedBox> objects;
 };
 
 // SSD's augmentation, which precedes the crop, mirror, mean and scale of Transformer: colours,
@@ -74,7 +74,7 @@ class AnnotatedDecoder final : public SampleDecoder {
   // A record's image and objects before random steps.
   struct Stored {
     PixelView pixels;
-    std::span<const ObjectBox> objects;
+    std::span<const AnnotatedBox> objects;
     int label = 0;
     bool cached = false;
   };
@@ -85,7 +85,7 @@ class AnnotatedDecoder final : public SampleDecoder {
   PixelView Augment(const Record& record, const Stored& stored);
   // Copies the image to sample_ unless it is there already.
   void TakeImage(const Record& record, const PixelView& pixels);
-  void CheckLabels(const Record& record, std::span<const ObjectBox> objects) const;
+  void CheckLabels(const Record& record, std::span<const AnnotatedBox> objects) const;
   void WriteBoxes(const Record& record, const PixelView& pixels,
                   const Transformer::Placement& place, std::byte* out);
 

@@ -58,7 +58,7 @@ void Augmenter::CropRandomly(Draws& draws, AnnotatedImage* sample) const {
 void Augmenter::ResizeAll(Draws& draws, AnnotatedImage* sample) const {
   const ResizeParameter& resize = transform_.resize_param();
   const Fit fit = FitTo(resize, sample->image.height, sample->image.width);
-  for (ObjectBox& object : sample->objects) object.box = FitBox(fit, object.box);
+  for (AnnotatedBox& object : sample->objects) object.box = FitBox(fit, object.box);
   sample->image = ResizeToFit(resize, sample->image, draws);
 }
 
@@ -97,9 +97,10 @@ void AnnotatedDecoder::TakeImage(const Record& record, const PixelView& pixels) 
   CopyPixels(pixels, &sample_.image);
 }
 
-void AnnotatedDecoder::CheckLabels(const Record& record, std::span<const ObjectBox> objects) const {
+void AnnotatedDecoder::CheckLabels(const Record& record,
+                                   std::span<const AnnotatedBox> objects) const {
   if (options_.labels.empty()) return;
-  for (const ObjectBox& object : objects) {
+  for (const AnnotatedBox& object : objects) {
     if (options_.labels.contains(object.label)) continue;
     Fail(ErrorCode::kDataLoss, StrCat(Name(record), " has a box of label ", object.label,
                                       ", which is not in label_map_file"));
@@ -140,7 +141,7 @@ void AnnotatedDecoder::WriteBoxes(const Record& record, const PixelView& pixels,
   const Box window =
       BoxOf({.top = place.top, .left = place.left, .height = place.height, .width = place.width},
             pixels.height, pixels.width);
-  const std::vector<ObjectBox> objects =
+  const std::vector<AnnotatedBox> objects =
       ProjectObjects(sample_.objects, window, augmenter_->constraint());
   if (objects.size() > options_.capacity) {
     Fail(ErrorCode::kDataLoss,
@@ -150,7 +151,7 @@ void AnnotatedDecoder::WriteBoxes(const Record& record, const PixelView& pixels,
   DispatchFloat(writer_.options().label_dtype, [&]<typename T>(T) {
     T* value = reinterpret_cast<T*>(out);
     *value++ = static_cast<T>(objects.size());
-    for (const ObjectBox& object : objects) {
+    for (const AnnotatedBox& object : objects) {
       const Box box = place.mirror ? MirrorBox(object.box) : object.box;
       *value++ = static_cast<T>(object.label);
       *value++ = static_cast<T>(object.instance);

@@ -17,7 +17,7 @@ void GiveDecoded(const DecodedDatum& decoded, Record* record) {
 }  // namespace
 
 void KeepDecoded(const Record& record, const PixelView& image, int label,
-                 std::span<const ObjectBox> objects, DecodedCache* cache) {
+                 std::span<const AnnotatedBox> objects, DecodedCache* cache) {
   if (image.bytes == nullptr) return;
   const auto pixels = static_cast<uint64_t>(image.shape().count());
   const DecodedDatum decoded{

@@ -25,13 +25,13 @@ struct DecodedDatum {
   std::string key;
   Image image;
   int label = 0;
-  std::vector<ObjectBox> objects = {};  // only for an AnnotatedDatum
+  std::vector<AnnotatedBox> objects = {};  // only for an AnnotatedDatum
 };
 using DecodedCache = BoundedCache<DecodedDatum>;
 
 // Caches a decoded record. Does nothing for floats, which need no decoding.
 void KeepDecoded(const Record& record, const PixelView& image, int label,
-                 std::span<const ObjectBox> objects, DecodedCache* cache);
+                 std::span<const AnnotatedBox> objects, DecodedCache* cache);
 
 // The records of one shard of a data set, in the order of the options.
 class DataSetSource final : public RecordSource {

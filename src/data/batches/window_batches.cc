@@ -12,7 +12,7 @@ namespace crema {
 namespace {
 
 std::string NameOf(const WindowFile& file, const LabelledWindow& window) {
-  const PixelBox& box = window.box;
+  const WindowBox& box = window.box;
   return StrCat(file.images[window.image].path, " window ", box.x1, ",", box.y1, " to ", box.x2,
                 ",", box.y2);
 }
@@ -164,7 +164,7 @@ void WindowDecoder::Decode(const Record& record, std::span<std::byte* const> pla
   });
 }
 
-WindowPlacement PlaceWindow(const PixelBox& window, int image_height, int image_width, bool mirror,
+WindowPlacement PlaceWindow(const WindowBox& window, int image_height, int image_width, bool mirror,
                             const WindowCropOptions& options) {
   if (options.context_pad == 0 && !options.square) {
     return {.part = window, .height = options.size, .width = options.size};

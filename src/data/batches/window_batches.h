@@ -31,7 +31,7 @@ struct WindowCropOptions {
 // The part of the image to cut out, the size to warp it to, and its position in the sample. The
 // rest of the sample stays 0.
 struct WindowPlacement {
-  PixelBox part;
+  WindowBox part;
   int height = 0;
   int width = 0;
   int top = 0;
@@ -41,7 +41,7 @@ struct WindowPlacement {
 // With context or `square`, enlarges the window about its centre so that its border is context_pad
 // pixels wide after the warp, then clips it to the image. Requires: the window lies in the image; 2
 // * context_pad < size.
-WindowPlacement PlaceWindow(const PixelBox& window, int image_height, int image_width, bool mirror,
+WindowPlacement PlaceWindow(const WindowBox& window, int image_height, int image_width, bool mirror,
                             const WindowCropOptions& options);
 
 // Selects window and mirroring of a sample from seed, layer and ordinal. Thread safety: const.

@@ -105,7 +105,7 @@ void ReadWindow(WordReader& reader, const WindowThresholds& thresholds, WindowFi
   window.image = static_cast<uint32_t>(file->images.size() - 1);
   window.label = reader.Number<int>("the label of a window");
   const auto overlap = reader.Number<float>("the overlap of a window");
-  PixelBox& box = window.box;
+  WindowBox& box = window.box;
   for (int* corner : {&box.x1, &box.y1, &box.x2, &box.y2}) {
     *corner = reader.Number<int>("a corner of a window");
   }

@@ -8,7 +8,7 @@
 namespace crema {
 
 // Corners in pixels, all inclusive.
-struct PixelBox {
+struct WindowBox {
   int x1 = 0;
   int y1 = 0;
   int x2 = 0;
@@ -18,7 +18,7 @@ struct PixelBox {
 struct LabelledWindow {
   uint32_t image = 0;  // index into WindowFile::images
   int label = 0;
-  PixelBox box;
+  WindowBox box;
 };
 
 struct WindowFile {

@@ -20,7 +20,7 @@ std::string BoxText(const NormalizedBBox& box) {
   return StrCat(box.xmin(), " ", box.ymin(), " ", box.xmax(), " ", box.ymax());
 }
 
-ObjectBox ToObject(const Annotation& annotation, int label) {
+AnnotatedBox ToObject(const Annotation& annotation, int label) {
   const NormalizedBBox& box = annotation.bbox();
   return {.box = {.xmin = static_cast<double>(box.xmin()),
                   .ymin = static_cast<double>(box.ymin()),

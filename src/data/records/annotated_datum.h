@@ -25,7 +25,7 @@ class AnnotatedDatumReader {
   PixelView Read(std::string_view key, std::string_view value);
 
   // Objects of the last record.
-  const std::vector<ObjectBox>& objects() const { return objects_; }
+  const std::vector<AnnotatedBox>& objects() const { return objects_; }
   bool has_type() const { return datum_.has_type(); }
   int label() const { return reader_.label(); }
 
@@ -35,7 +35,7 @@ class AnnotatedDatumReader {
   const std::string data_set_;
   DatumReader reader_;
   AnnotatedDatum datum_;
-  std::vector<ObjectBox> objects_;
+  std::vector<AnnotatedBox> objects_;
 };
 
 // Returns why a box is invalid; empty if it is valid. A box may lie partly outside of the image.

@@ -47,7 +47,7 @@ class Interp final : public ResampleLayer {
     const InterpParameter& p = param().interp_param();
     CheckPlanes(input);
     ResamplePlan plan;
-    if (p.interp_type() == "nearest") plan.sampling.interpolation = Interpolation::kNearest;
+    if (p.interp_type() == "nearest") plan.sampling.interpolation = SamplingMethod::kNearest;
     SampledAxis &h = plan.sampling.axes[2], &w = plan.sampling.axes[3];
     h = Cut(input, 2);
     w = Cut(input, 3);

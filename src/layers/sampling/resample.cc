@@ -190,8 +190,8 @@ int64_t Sampling::InSize() const { return axes[0].in * axes[1].in * axes[2].in *
 int64_t Sampling::OutSize() const { return axes[0].out * axes[1].out * axes[2].out * axes[3].out; }
 
 void Sampling::SetTaps() {
-  if (interpolation == Interpolation::kNearest) return;
-  const int half = interpolation == Interpolation::kLinear ? 1 : 2;
+  if (interpolation == SamplingMethod::kNearest) return;
+  const int half = interpolation == SamplingMethod::kLinear ? 1 : 2;
   for (SampledAxis& axis : axes) {
     if (axis.resampled) axis.taps = 2 * static_cast<int>(std::ceil(half / axis.narrowing));
   }
@@ -272,7 +272,7 @@ LayerInfo ResampleLayer::Infer(const InferContext& context) const {
   LayerInfo info;
   info.outputs = {{plan.output, context.inputs[0].dtype}};
   info.reach = plan.mixes_samples ? Reach::kAll : Reach::kSample;
-  info.moves_only = plan.sampling.interpolation == Interpolation::kNearest;
+  info.moves_only = plan.sampling.interpolation == SamplingMethod::kNearest;
   return info;
 }
 

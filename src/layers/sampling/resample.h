@@ -11,7 +11,7 @@
 
 namespace crema {
 
-enum class Interpolation { kNearest, kLinear, kCubic };
+enum class SamplingMethod { kNearest, kLinear, kCubic };
 // The element that kNearest takes at a position: of two equally near ones the later or the earlier,
 // or the one at or before, or at or after it.
 enum class NearestMode { kPreferCeil, kPreferFloor, kFloor, kCeil };
@@ -48,7 +48,7 @@ struct Sampling {
   void SetTaps();
 
   SampledAxis axes[kAxes];
-  Interpolation interpolation = Interpolation::kLinear;
+  SamplingMethod interpolation = SamplingMethod::kLinear;
   NearestMode nearest = NearestMode::kPreferCeil;
   double cubic_a = -0.75;        // of Keys' kernel
   bool exclude_outside = false;  // no weight outside; false: border elements are repeated

@@ -60,7 +60,7 @@ CREMA_HOST_DEVICE inline SampleTap RawTapOf(const Sampling& s, const SampledAxis
   const int64_t source = static_cast<int64_t>(base.base) + offset;
   if (axis.taps == 1) return {source, 1};
   const double distance = (base.fraction - offset) * axis.narrowing;
-  if (s.interpolation == Interpolation::kCubic) return {source, CubicWeight(s.cubic_a, distance)};
+  if (s.interpolation == SamplingMethod::kCubic) return {source, CubicWeight(s.cubic_a, distance)};
   if (axis.taps == 2) return {source, t == 0 ? 1 - base.fraction : base.fraction};
   const double weight = 1 - std::fabs(distance);
   return {source, weight > 0 ? weight : 0};

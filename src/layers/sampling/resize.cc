@@ -270,9 +270,9 @@ class Resize final : public ResampleLayer {
                        "Resize layers, or move the axes to the end with Permute"));
     }
     const Parameter& p = Resizing();
-    sampling->interpolation = p.interpolation() == Parameter::NEAREST  ? Interpolation::kNearest
-                              : p.interpolation() == Parameter::LINEAR ? Interpolation::kLinear
-                                                                       : Interpolation::kCubic;
+    sampling->interpolation = p.interpolation() == Parameter::NEAREST  ? SamplingMethod::kNearest
+                              : p.interpolation() == Parameter::LINEAR ? SamplingMethod::kLinear
+                                                                       : SamplingMethod::kCubic;
     constexpr std::array<NearestMode, 4> kModes = {NearestMode::kPreferCeil,
                                                    NearestMode::kPreferFloor, NearestMode::kFloor,
                                                    NearestMode::kCeil};
