@@ -310,8 +310,8 @@ void RegisterResize(Registry& registry) {
   type.output_docs = {"y: the shape of x with the new sizes"};
   type.origin = "community";
   type.differences = {
-      "Several layers of forks have this name and parameters of their own; this is "
-      "one meaning for all of them."};
+      "Several layers of forks have this name, each with its own parameters; this is one layer for "
+      "all of them."};
   type.param_fields = {"resize_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Resize>(p); };
   type.samples = {
