@@ -97,7 +97,7 @@ class Guard {
   bool running_ = false;
 };
 
-// What a program sees as a blob: values and gradients under a shape.
+// A blob as programs see it: values and gradients under a shape.
 class Blob {
  public:
   virtual ~Blob() = default;

@@ -63,7 +63,7 @@ struct PythonObject {
 
 struct Feed;
 
-// What layers of a net, or of the nets of a solver, take from Python.
+// Python objects that the layers of a net, or of the nets of a solver, use.
 struct PythonObjects {
   // By layer name; those of test nets of a solver with a number.
   std::map<std::string, std::shared_ptr<PythonObject>> layers;

@@ -87,7 +87,7 @@ TEST_F(ChannelsLast, ResNet50InTf32Too) {
   EXPECT_EQ(LayerOf(*train, "bn_conv1").implementation->name, "cuda NHWC");
 }
 
-// How many BatchNorms take so many layers along.
+// Returns the number of BatchNorms by the number of layers that they fuse.
 std::vector<int64_t> CountsOfFused(const Plan& plan) {
   std::vector<int64_t> counts(4);
   for (const PlannedLayer& layer : plan.layers) {

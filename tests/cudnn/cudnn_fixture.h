@@ -57,7 +57,8 @@ inline const PlannedLayer& LayerOf(const Plan& plan, const std::string& name) {
   return plan.layers[0];
 }
 
-// Why an implementation of that layer was passed over; empty: it was not, or has nothing to say.
+// Returns the reason why an implementation of that layer was skipped; empty if it was not, or if
+// it gives none.
 inline std::string ReasonOf(const Plan& plan, const std::string& layer,
                             const std::string& implementation) {
   for (const SkippedImplementation& skipped : LayerOf(plan, layer).skipped) {

@@ -91,7 +91,7 @@ cudnnStatus_t GetEngines(const FakeDescriptor& heuristics, int64_t most, int64_t
                          void* values) {
   const auto mode = heuristics.ValueOf<cudnnBackendHeurMode_t>(CUDNN_ATTR_ENGINEHEUR_MODE);
   const FakeDescriptor& graph = heuristics.DescriptorOf(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
-  // Which is no error, but has words.
+  // Not an error, but cudnnGetLastErrorString describes it.
   if (const std::string fault = FakePatternFault(graph); !fault.empty()) {
     LastError() = StrCat("{\"engineId\":7}\nWarning: CUDNN_STATUS_NOT_SUPPORTED; Reason: ", fault,
                          "\nWarning: CUDNN_STATUS_NOT_SUPPORTED; Reason: finalize_internal()\n");

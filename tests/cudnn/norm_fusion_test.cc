@@ -77,7 +77,7 @@ void ExpectSame(const Learnt& expected, const Learnt& learnt, double tolerance =
   ExpectNear(expected.statistics, learnt.statistics, tolerance, "statistic");
 }
 
-// How far a net's gradients are from those expected, each as a whole, relative to its size.
+// Returns the root mean square of the relative distances of the gradients from the expected ones.
 double Distance(const std::vector<std::vector<float>>& expected,
                 const std::vector<std::vector<float>>& given) {
   double sum = 0;

@@ -204,7 +204,7 @@ TEST_F(GpuSolver, AResumedRunEndsInTheSameBytes) {
   }
 }
 
-// Files say nothing of the device: a run may go on elsewhere.
+// Files do not depend on the device: a run may be resumed on another.
 TEST_F(GpuSolver, FilesAreThoseOfTheCpu) {
   const std::string fields =
       StrCat(kEverything, "max_iter: 4 snapshot: 2 type: 'Adam' momentum: 0.9");

@@ -40,7 +40,7 @@ double Distance(const std::vector<Values>& a, const std::vector<Values>& b) {
   return difference / size;
 }
 
-// How far the outputs are apart; gradients are compared too.
+// Returns the distance of the outputs; gradients are compared too.
 double CompareOnSample(const LayerType& type, const LayerSample& sample,
                        const Implementation& implementation, const Implementation& rounding) {
   SCOPED_TRACE(type.name + " " + sample.name + " " + rounding.name);

@@ -216,7 +216,7 @@ TEST(StateMatch, ByNumbersOfSortedNames) {
   }
 }
 
-// Which of k, q and v is which cannot be told from names in alphabetical order.
+// The alphabetical order of names does not distinguish k, q and v.
 TEST(StateMatch, WordsOfSortedNamesAreNoOrder) {
   const auto plan = PlanOf(kInput + Conv("query", "x", 4) + Conv("key", "x", 4) +
                            Conv("value", "x", 4) + Conv("out", "x", 5));

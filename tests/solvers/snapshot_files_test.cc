@@ -1,4 +1,4 @@
-// Which files of a folder belong to a run: those that it resumes from, removes, or ignores.
+// The files of a folder that a run resumes from, removes, or ignores.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>

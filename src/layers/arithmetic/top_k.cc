@@ -1,6 +1,6 @@
-// TopK: the k largest (or smallest) elements along one axis, and their positions on it. Of equal
-// elements the first comes first; NaN comes last of all. The gradient goes back to the chosen
-// elements. This is TopK of ONNX.
+// TopK: the k largest (or smallest) elements along one axis, and their positions on it. If
+// elements are equal, the first comes first; NaN comes last of all. The gradient goes back to the
+// chosen elements. This is TopK of ONNX.
 #include "layers/arithmetic/top_k.h"
 
 #include <algorithm>

@@ -27,8 +27,8 @@ OwnPipelineFields PipelineFieldsOf(const ImageDataParameter& data);
 OwnPipelineFields PipelineFieldsOf(const HDF5DataParameter& data);
 OwnPipelineFields PipelineFieldsOf(const WindowDataParameter& data);
 
-// How a layer reads. `threads`, `prefetch` and `cache` are those of pipeline_param if it has them,
-// else the layer's own; it shuffles if either requests it.
+// Reading options of a layer. `threads`, `prefetch` and `cache` are those of pipeline_param if it
+// has them, else the layer's own; it shuffles if either requests it.
 struct Pipeline {
   PrefetchOptions options;  // all but `outputs`; `deferred_warnings` is set, for the cache
   bool shuffle = false;

@@ -78,7 +78,7 @@ class HttpServer::Listener {
   }
 
  private:
-  // Connections of one thread. No strands: those of Asio stop for ever, or end the process, if an
+  // Connections of one thread. No strands: those of Asio hang, or end the process, if an
   // allocation fails.
   struct Lane {
     std::atomic<size_t> open{0};
