@@ -133,7 +133,7 @@ CremaFileHeader ReadCremaFile(std::string_view bytes, const std::string& path) {
   }
   CremaFileHeader header;
   if (!header.ParseFromArray(bytes.data() + kHeaderAt, static_cast<int>(header_bytes))) {
-    FailContradiction(path, "it is no message of its schema");
+    FailContradiction(path, "it is not a message of its schema");
   }
   CheckTensors(header, Aligned(kHeaderAt + header_bytes), bytes.size(), path);
   return header;
