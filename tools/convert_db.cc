@@ -199,7 +199,7 @@ Conversion::Options OptionsOf(const std::string& input, const std::string& outpu
       .unit = "records",
       .total = count};
   if (target.kind == SetKind::kHdf5) {
-    // Other formats continue after the last key, whatever was skipped before it.
+    // Other formats continue after the last key, independent of skipped records before it.
     options.origin += StrCat("on_bad: ", SkipsBad() ? "skip" : "error", "\n");
     options.create = [output] { return CreateHdf5Records(output, Hdf5Options()); };
     // HDF5 rows do not reveal skipped records.

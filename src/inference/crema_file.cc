@@ -68,7 +68,7 @@ DType TypeOf(const StoredTensor& tensor) {
   return tensor.type() == StoredTensor::U8 ? DType::kU8 : DType::kF32;
 }
 
-// Throws if the tensor is invalid by itself.
+// Throws if the entry of the tensor is invalid.
 void CheckTensor(const StoredTensor& tensor, uint64_t first, uint64_t size,
                  const std::string& path) {
   const std::string name = StrCat("tensor '", tensor.name(), "'");

@@ -45,7 +45,7 @@ struct UpdatesOf {
   int64_t inner;
   int64_t at;
   const T* updates;  // null: not read
-  T* grads;          // null: not wanted
+  T* grads;          // null: not needed
 };
 
 class Scatter final : public Layer {

@@ -20,7 +20,7 @@ struct OwnPipelineFields {
   uint32_t threads = 0;
   uint32_t prefetch = 4;
   bool shuffle = false;
-  bool cache = false;  // of records or files as they are
+  bool cache = false;  // of records or files, not decoded
 };
 OwnPipelineFields PipelineFieldsOf(const DataParameter& data);
 OwnPipelineFields PipelineFieldsOf(const ImageDataParameter& data);

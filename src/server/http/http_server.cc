@@ -190,8 +190,8 @@ class HttpServer::Listener {
     });
     accepts_ = true;
   }
-  // `open` includes the new one. The limit may be exceeded slightly until connections told to close
-  // have closed.
+  // `open` includes the new one. The limit may be exceeded slightly until connections that were
+  // asked to close have closed.
   Place PlaceFor(size_t open) {
     constexpr size_t kGuests = kClosing / 2;
     const size_t guests = context_.guests;
