@@ -1,4 +1,4 @@
-// Nets of 16 bits in channels last: which blobs lie so, and what they compute. cuDNN is a stand-in.
+// Nets of 16 bits in channels last: layouts of blobs, and results. cuDNN is a stand-in.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -96,7 +96,7 @@ std::vector<int64_t> CountsOfFused(const Plan& plan) {
   return counts;
 }
 
-// The first BatchNorm of a block with a projection runs before there is what the sum adds to it.
+// The first BatchNorm of a block with a projection runs before the summand is available.
 TEST_F(ChannelsLast, ResNet50sNormsFuseSums) {
   for (const Precision precision : {FP32, TF32, BF16, FP16}) {
     const auto train = PlanModel("resnet50/train_val.prototxt", TRAIN, {.precision = precision});

@@ -1,4 +1,4 @@
-// Tests of implementations by cuDNN where there is no GPU: its stand-in computes.
+// Tests of implementations by cuDNN without a GPU: its stand-in computes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,13 +25,13 @@ class CudnnTest : public testing::Test {
     registry_ = std::make_unique<Registry>(BuiltinRegistry());
     stand_in_ = std::make_unique<CudnnStandIn>(FakeCudnn());
   }
-  // Plans and sessions of a test are gone by now.
+  // Plans and sessions of a test are deleted by now.
   void TearDown() override {
     registry_.reset();
     EXPECT_EQ(FakeCounts().descriptors, 0);
     EXPECT_EQ(FakeCounts().handles, 0);
   }
-  // Forgets what cuDNN was asked: rules have changed.
+  // Discards the answers of cuDNN: rules have changed.
   void AskAnew() { registry_ = std::make_unique<Registry>(BuiltinRegistry()); }
 
   std::shared_ptr<const Plan> PlanOn(const std::string& text, Phase phase,

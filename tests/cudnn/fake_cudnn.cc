@@ -155,7 +155,7 @@ cudnnStatus_t Execute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
   if (reinterpret_cast<uintptr_t>(workspace) % 256 != 0) {
     return Refuse(CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER, "workspace");
   }
-  // Who grants less than the plan asks for has memory overwritten.
+  // Overwrites memory if the workspace is smaller than the plan requires.
   std::memset(workspace, 0x5A, static_cast<size_t>(p.engine.workspace));
   std::string fault = FakeCompute(*p.graph, *Of(pack));
   if (!fault.empty()) return Refuse(CUDNN_STATUS_BAD_PARAM, std::move(fault));

@@ -299,7 +299,7 @@ TEST_F(BatchNormFuser, LayersThatRunAgainAreLeftAlone) {
   EXPECT_EQ(FusedNormsOf(*PlanWith("memory_budget: 1000\n" + Bottleneck(), true)), Names());
 }
 
-// Sums of squares around zero say nothing about a variance that is a millionth of them.
+// Sums of squares around zero cannot give a variance that is a millionth of them.
 TEST_F(BatchNormFuser, SmallVariancesAreMeasured) {
   const std::string net = Input(4, 16, 40) + Convolution("a", "x", 32, "kernel_size: 1") +
                           Norm("a", "a") + Convolution("b", "ar", 8, "kernel_size: 1") + Loss("b");

@@ -118,7 +118,7 @@ TEST_F(GpuSolver, LearnsAsTheCpuDoesWithEveryRule) {
   }
 }
 
-// Nothing that changes from one iteration to the next is frozen in what is launched as one.
+// Captured graphs contain nothing that changes from one iteration to the next.
 TEST_F(GpuSolver, GraphsChangeNothing) {
   for (const char* precision : {"FP32", "TF32", "BF16"}) {
     SCOPED_TRACE(precision);

@@ -1,4 +1,4 @@
-// Images that go up to a GPU as bytes: their reports in the plan, errors, and the layer that
+// Images that are uploaded to a GPU as bytes: their reports in the plan, errors, and the layer that
 // converts them to floats.
 #include <cmath>
 #include <tuple>
