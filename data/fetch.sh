@@ -11,8 +11,8 @@ is_whole() {
   [ -f "$1" ] && [ "$(md5sum "$1" | cut -d ' ' -f 1)" = "$2" ]
 }
 
-# fetch FILE MD5 URL...: into the current folder, from the first address that answers. What an
-# earlier call left half is continued; what is whole already is not fetched again.
+# fetch FILE MD5 URL...: into the current folder, from the first address that answers. Continues
+# the incomplete file of an earlier call; does not fetch a complete one again.
 fetch() {
   local file=$1 sum=$2 url
   shift 2

@@ -30,8 +30,9 @@
 
 DEFINE_string(hdf5_data, "data", "name of the HDF5 dataset with the samples");
 DEFINE_string(hdf5_label, "label", "name of the HDF5 dataset with the labels");
-DEFINE_uint64(rows_per_file, 0, "rows of an HDF5 file that is written; 0: as many as make a GiB");
-DEFINE_bool(bytes, false, "store the floats of HDF5 as bytes, which all of them must be");
+DEFINE_uint64(rows_per_file, 0, "rows of each HDF5 file that is written; 0: about a GiB");
+DEFINE_bool(bytes, false,
+            "store the values of HDF5 as bytes; each must be a whole number from 0 to 255");
 
 namespace crema::tools {
 namespace {
@@ -198,7 +199,7 @@ Conversion::Options OptionsOf(const std::string& input, const std::string& outpu
       .unit = "records",
       .total = count};
   if (target.kind == SetKind::kHdf5) {
-    // Other formats continue after the last key, whatever was skipped before it.
+    // Other formats continue after the last key, independent of skipped records before it.
     options.origin += StrCat("on_bad: ", SkipsBad() ? "skip" : "error", "\n");
     options.create = [output] { return CreateHdf5Records(output, Hdf5Options()); };
     // HDF5 rows do not reveal skipped records.

@@ -32,10 +32,10 @@ DEFINE_string(image_set, "trainval",
               "names of files in ImageSets/Main, with commas between them, without .txt");
 DEFINE_string(labelmap, "", "LabelMap with the labels of the classes; empty: those of VOC");
 DEFINE_bool(find_classes, false,
-            "number the classes that the annotations have, from 1 on in the order of their names");
+            "number the classes of the annotations from 1, in the order of their names");
 DEFINE_string(write_labelmap, "", "write the LabelMap that was used to this file");
 DEFINE_bool(check_size, false,
-            "refuse images of another size than their annotation says; without it, a warning");
+            "refuse images whose size differs from their annotation; without it, only warn");
 
 namespace crema::tools {
 namespace {

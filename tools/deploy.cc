@@ -17,14 +17,13 @@ constexpr const char* kUsage =
     "deploy run MODEL --input=data=x.npy --output=y.npz: runs any net on arrays.\n"
     "deploy bench MODEL: measures latency and throughput.\n"
     "deploy verify MODEL --recording=r.npz | --against=OTHER: compares results.\n"
-    "deploy export MODEL --output=m.crema: writes one file with all that a model needs.\n"
+    "deploy export MODEL --output=m.crema: writes one file with everything that a model needs.\n"
     "MODEL is --model=m.crema, --model=m.onnx, or --model=deploy.prototxt\n"
     "--weights=net.caffemodel. IMAGE is an image, a video, a folder or - (standard input).\n"
     "A pixel v becomes ((invert ? 255 - v : v) - mean) * scale.\n"
-    "Exit codes: 0 success; 1 verify: the results differ by more than allowed; 2 wrong usage; 3 "
-    "an\n"
-    "image or file cannot be read, the others were processed; 4 device or memory. See\n"
-    "docs/deploy.md.";
+    "Exit codes: 0 success; 1 verify: the results differ by more than allowed, export to ONNX:\n"
+    "the file computes something else; 2 wrong usage; 3 an image or file cannot be read, the\n"
+    "others were processed; 4 device or memory. See docs/deploy.md.";
 
 struct Action {
   const char* name;

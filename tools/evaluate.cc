@@ -27,8 +27,10 @@ DEFINE_int32(level, 0, "NetState.level");
 DEFINE_string(stage, "", "NetState.stage, separated by commas");
 DEFINE_string(report, "", "folder for tables and pictures: docs/evaluation.md");
 DEFINE_string(labels, "", "text file with the name of a class on each line, for --report");
-DEFINE_string(prediction, "", "blob of predictions for --report; none: what the net's loss reads");
-DEFINE_string(label, "", "blob of labels for --report; none: what the net's loss reads");
+DEFINE_string(prediction, "",
+              "blob of predictions for --report; without it, the one that the net's loss reads");
+DEFINE_string(label, "",
+              "blob of labels for --report; without it, the one that the net's loss reads");
 DEFINE_string(ap_version, "Integral",
               "of DetectionEvaluate: 11point (VOC 2007), MaxIntegral (VOC 2012) or Integral");
 DEFINE_int32(worst, 24, "samples of the highest loss that --report shows");

@@ -15,9 +15,9 @@ constexpr const char* kUsage =
     "import m.onnx -o DIR [--shape=data=1x3x224x224] [--force]: converts an ONNX model to\n"
     "  DIR/deploy.prototxt and DIR/weights.caffemodel (docs/onnx.md).\n"
     "import --weights=m.safetensors|m.pth --onto=deploy.prototxt -o weights.caffemodel\n"
-    "  [--map=FILE] [--print_map] [--key=NAME]: fills the parameters of a net from a state dict "
-    "of\n"
-    "  PyTorch and shows which entry went where. Nothing in a .pth is executed (docs/weights.md).";
+    "  [--map=FILE] [--print_map] [--key=NAME]: fills the parameters of a net from a PyTorch\n"
+    "  state dict and lists the layer of each entry. Nothing in a .pth is executed\n"
+    "  (docs/weights.md).";
 
 int Run(const std::vector<std::string>& arguments) {
   if (WantsWeights()) {

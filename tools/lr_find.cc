@@ -19,7 +19,7 @@
 #include "format/prototxt.h"
 #include "solvers/lr_finder.h"
 
-DEFINE_string(solver, "", "the solver, a prototxt; its lr_policy does not matter");
+DEFINE_string(solver, "", "the solver, a prototxt; its lr_policy is ignored");
 DEFINE_string(weights, "", "caffemodels to start from, separated by commas; by layer name");
 DEFINE_double(start_lr, 1e-7, "first rate");
 DEFINE_double(end_lr, 10, "last rate");
@@ -34,8 +34,8 @@ namespace {
 constexpr const char* kUsage =
     "lr_find --solver=S [--start_lr=1e-7 --end_lr=10 --iterations=100] [--csv=FILE] [--png=FILE]:\n"
     "trains for some iterations, each with a higher learning rate, until the loss is four times\n"
-    "its best, and suggests the rate at which the smoothed loss fell fastest. Nothing of this\n"
-    "training is kept, and no file is written but those of --csv and --png.";
+    "its best, and suggests the rate at which the smoothed loss fell fastest. Discards\n"
+    "the trained weights, and writes only the files of --csv and --png.";
 
 std::string Csv(const LrFinding& finding) {
   std::string text = "iteration,lr,loss,smoothed_loss\n";

@@ -24,10 +24,10 @@
 #include "data/records/lmdb.h"
 #include "format/file.h"
 
-DEFINE_int32(count, 10000, "how many digits to draw");
+DEFINE_int32(count, 10000, "number of digits to draw");
 DEFINE_uint64(seed, 1, "another seed, other digits; the same seed, the same digits");
 DEFINE_string(png, "", "also write the first digits to this folder, as <index>_<label>.png");
-DEFINE_int32(png_count, 10, "how many digits --png writes");
+DEFINE_int32(png_count, 10, "number of digits that --png writes");
 
 namespace crema::tools {
 namespace {

@@ -20,16 +20,16 @@ DEFINE_int64(iterations, 0, "iterations to show; 0: max_iter of the solver");
 DEFINE_string(csv, "", "the table as a file; without it and --png it goes to stdout");
 DEFINE_string(png, "", "the schedule as a picture");
 DEFINE_string(scale, "auto",
-              "rates of the picture: linear, log, or auto: log where the policy works by factors");
+              "rates of the picture: linear, log, or auto: log if the policy multiplies the rate");
 
 namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
     "plot_lr --solver=S [--iterations=N] [--csv=FILE] [--png=FILE]: the learning rate of every\n"
-    "iteration as lr_policy, warm-up and min_lr say. Reads the solver file only: neither nets nor\n"
-    "data need to be there. lr_policy plateau depends on the training: its upper bound, without\n"
-    "any drop, is shown.";
+    "iteration by lr_policy, warm-up and min_lr. Reads the solver file only: nets and data may\n"
+    "be missing. lr_policy plateau depends on the training; plot_lr shows its upper bound,\n"
+    "without any drop.";
 
 struct Schedule {
   SolverParameter solver;

@@ -33,10 +33,10 @@
 #include "runtime/weights.h"
 
 DEFINE_string(model, "", "the net, a prototxt");
-DEFINE_string(weights, "", "its parameters, a caffemodel; none: as its fillers make them");
-DEFINE_string(phase, "TRAIN", "layers of which phase run: TRAIN (with backward) or TEST");
+DEFINE_string(weights, "", "its parameters, a caffemodel; without it the fillers are used");
+DEFINE_string(phase, "TRAIN", "phase to run: TRAIN (with backward) or TEST");
 DEFINE_int64(iterations, 50, "passes that are timed");
-DEFINE_int64(warmup, 5, "passes before them");
+DEFINE_int64(warmup, 5, "passes before the timed ones");
 DEFINE_int64(batch, 0, "batch size; 0: as written");
 DEFINE_string(shape, "", "shapes of inputs: data:1,3,224,224;label:1");
 DEFINE_int32(level, 0, "NetState.level");
@@ -45,8 +45,8 @@ DEFINE_int32(threads, 0, "threads; 0: one for each processor");
 DEFINE_string(sort, "time", "order of the table: time or net");
 DEFINE_string(trace, "", "file for the timed passes as Chrome's trace events (Perfetto reads it)");
 DEFINE_bool(json, false, "print one JSON object");
-DEFINE_double(peak_gflops, 0, "what the machine can do, 1e9 operations a second; 0: measured");
-DEFINE_double(peak_gbs, 0, "what its memory can do, 1e9 bytes a second; 0: measured");
+DEFINE_double(peak_gflops, 0, "peak of the machine, 1e9 operations a second; 0: measured");
+DEFINE_double(peak_gbs, 0, "peak of the memory, 1e9 bytes a second; 0: measured");
 
 namespace crema::tools {
 namespace {
@@ -54,9 +54,9 @@ namespace {
 constexpr const char* kUsage =
     "profile --model=NET [--weights=W] [--phase=TRAIN|TEST] [--trace=t.json] [--json]: median and\n"
     "95th percentile of the time of each layer, forward and backward, its rate of operations and\n"
-    "of bytes as a share of what this machine can do, allocations, and which implementation was\n"
-    "chosen and why others were not. Data sets need not be there: sizes are read off the text or\n"
-    "given by --shape. docs/profile.md explains the columns.";
+    "of bytes as a share of the machine's peak, allocations, and its implementation with the\n"
+    "reasons why others were skipped. Data sets may be missing: sizes come from the text or from\n"
+    "--shape. docs/profile.md explains the columns.";
 
 void CheckFlags() {
   RequireFlag(FLAGS_model, "model");

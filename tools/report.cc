@@ -11,7 +11,7 @@
 #include "report/page.h"
 
 DEFINE_string(o, "report.html", "the page");
-DEFINE_string(title, "", "its heading; none: the names of the runs");
+DEFINE_string(title, "", "heading of the page; without it, the names of the runs");
 
 namespace crema::tools {
 namespace {

@@ -30,7 +30,7 @@ DEFINE_string(solver, "", "or a solver, whose net and random_seed are taken");
 DEFINE_string(phase, "train", "train or test");
 DEFINE_int32(level, 0, "NetState.level, with --model");
 DEFINE_string(stage, "", "NetState.stage, separated by commas, with --model");
-DEFINE_int32(batches, 1, "how many batches");
+DEFINE_int32(batches, 1, "number of batches");
 DEFINE_int32(count, 0, "samples that are shown of each batch; 0: all");
 DEFINE_int32(columns, 0, "samples in a row; 0: about a square");
 DEFINE_int64(seed, -1, "of random draws; -1: that of the solver, or 1");
@@ -41,11 +41,11 @@ namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
-    "show_batch --solver=S|--model=NET [flags] -o sheet.png\n\n"
+    "show_batch --solver=S|--model=NET [flags] -o sheet.png\n"
+    "\n"
     "Draws the first batches of a net as its data layer gives them, after cropping, mirroring and\n"
-    "all augmentation, with labels and boxes. Only for the picture, mean and scale are undone, "
-    "and\n"
-    "values that are no bytes then are stretched. stdout has a line for each sample.\n"
+    "all augmentation, with labels and boxes. The picture undoes mean and scale, and stretches\n"
+    "values that are not bytes then. stdout has a line for each sample.\n"
     "Example: show_batch --solver=models/lenet/solver.prototxt --count=32 -o sheet.png";
 
 // The data to show.

@@ -20,14 +20,14 @@
 DEFINE_string(model, "", "the net, a prototxt");
 DEFINE_int64(batch, 0, "batch size; 0: as written");
 DEFINE_string(shape, "", "shapes of inputs: data:1,3,224,224;label:1");
-DEFINE_string(phase, "test", "layers of which phase are listed: test or train");
+DEFINE_string(phase, "test", "phase to list: test or train");
 DEFINE_int32(level, 0, "NetState.level");
 DEFINE_string(stage, "", "NetState.stage, separated by commas");
 DEFINE_int32(threads, 1, "threads that the memory is planned for; 0: one for each processor");
 DEFINE_bool(json, false, "print one JSON object");
 DEFINE_bool(plan, false,
-            "print the plan instead: which implementation runs each layer, in which layout, "
-            "and what is fused; of a forward pass, or with --phase=train of training");
+            "print the plan instead: the implementation and layout of each layer, and fused "
+            "layers; of a forward pass, or with --phase=train of training");
 
 namespace crema::tools {
 namespace {

@@ -44,7 +44,7 @@ constexpr const char* kUsage =
 
 constexpr const char* kAuto = "auto";
 
-// Empty: start from the beginning, or from what is found.
+// Returns the path of the state to resume from; empty: start from the beginning, or search for one.
 std::string StateToResume() {
   if (!FLAGS_snapshot.empty()) return FLAGS_snapshot;
   return FLAGS_resume == kAuto ? "" : FLAGS_resume;

@@ -8,19 +8,19 @@
 #include "core/strings.h"
 #include "format/upgrade_file.h"
 
-DEFINE_string(o, "", "the file to write; - or nothing: a text goes to the standard output");
+DEFINE_string(o, "", "file to write; -, or without it: texts go to the standard output");
 DEFINE_bool(in_place, false, "write over the file itself, through a temporary file and a rename");
-DEFINE_string(dialect, "", "bvlc: refuse, listing all of it, what Caffe 1.0 (BVLC) would not read");
+DEFINE_string(dialect, "",
+              "bvlc: refuse files that Caffe 1.0 (BVLC) cannot read; list the reasons");
 
 namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
     "upgrade IN [-o OUT | --in_place] [--dialect=bvlc]: writes a net, a solver or weights of any\n"
-    "old format (V0, V1, input fields, solver_type) in the present one, as other commands read "
-    "it.\n"
-    "IN is a prototxt or a caffemodel. A text that needs no upgrade stays as it is; of one that\n"
-    "does, comments are lost.";
+    "old format (V0, V1, input fields, solver_type) in the present one, as other commands read\n"
+    "it. IN is a prototxt or a caffemodel. Texts that need no upgrade are not changed; others\n"
+    "lose their comments.";
 
 void CheckFlags(const std::vector<std::string>& arguments) {
   if (arguments.size() != 1) {
@@ -38,7 +38,7 @@ void CheckFlags(const std::vector<std::string>& arguments) {
   }
 }
 
-void RefuseWhatIsNotStock(const UpgradedFile& file) {
+void RefuseNotStock(const UpgradedFile& file) {
   if (FLAGS_dialect.empty()) return;
   std::vector<Problem> problems = FindNotStock(file);
   if (!problems.empty()) throw Error(std::move(problems));
@@ -62,7 +62,7 @@ int Run(const std::vector<std::string>& arguments) {
   CheckFlags(arguments);
   const std::string& in = arguments[0];
   const UpgradedFile file = ReadUpgraded(in);
-  RefuseWhatIsNotStock(file);
+  RefuseNotStock(file);
   const bool to_stdout = !FLAGS_in_place && (FLAGS_o.empty() || FLAGS_o == "-");
   if (to_stdout && file.kind == UpgradedFile::Kind::kNetBinary) {
     Fail(ErrorCode::kInvalidArgument, "a binary file is not printed: give -o OUT or --in_place");

@@ -6,7 +6,7 @@ import subprocess
 import time
 
 
-# How long an answer, or what is to be prepared, may take; compilers take minutes.
+# Longest time for an answer or for preparations; compilers take minutes.
 TIMEOUT_SECONDS = 1800
 
 

@@ -22,8 +22,9 @@ class Racer {
   virtual std::string WriteOutputs(const std::string& folder) const = 0;
   // The net with its blobs as they are now, a caffemodel.
   virtual void WriteWeights(const std::string& path) = 0;
-  // How far what training changed is from what it changed in the net in `path`: the length of the
-  // difference over the length of the change. Throws kUnsupported for inference.
+  // Compares the changes that training made to the weights with those in the net in `path`. Returns
+  // the length of their difference divided by the length of the change. Throws kUnsupported for
+  // inference.
   virtual double CompareUpdates(const std::string& path) = 0;
 };
 

@@ -1,5 +1,5 @@
 // Load on a gRPC server of the Open Inference Protocol, Crema's or another: a fixed number of calls
-// is always under way, each with one sample, on one channel each.
+// is always in progress, each with one sample and its own channel.
 // Usage: grpc_load HOST:PORT MODEL CALLS SECONDS
 // Prints p50 in ms, p99 in ms and calls a second.
 #include <grpcpp/grpcpp.h>
@@ -47,7 +47,7 @@ inference::ModelInferRequest RequestFor(Stub* stub, const std::string& model) {
   return request;
 }
 
-// One of the calls that are under way; begins anew when it was answered.
+// One of the calls in progress; starts again after each answer.
 struct Call {
   std::unique_ptr<Stub> stub;
   std::unique_ptr<grpc::ClientContext> context;

@@ -4,7 +4,7 @@
 # The images may be fetched only by those who signed in at https://image-net.org: put
 # ILSVRC2012_img_train.tar (138 GB) and ILSVRC2012_img_val.tar (6.3 GB) into FOLDER first. They are
 # checked and unpacked to FOLDER/train/<class>/ and FOLDER/val/. The lists of Caffe (train.txt,
-# val.txt, synset_words.txt; 17 MB) are fetched. What an earlier call did is not done again.
+# val.txt, synset_words.txt; 17 MB) are fetched. Repeats nothing that an earlier call did.
 # Then:  convert_imageset --resize_height=256 --resize_width=256 --shuffle \
 #          FOLDER/train/ FOLDER/train.txt ilsvrc12_train_lmdb
 set -euo pipefail

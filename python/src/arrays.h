@@ -42,7 +42,7 @@ nb::object ErrorOf(const Problem& problem);
 
 // All layer types, with those of plugins that were loaded.
 GrowingRegistry& AllLayers();
-// Returns those of now, which stay as they are.
+// Returns the present layer types, which never change.
 const Registry& Layers();
 
 // Keeps several threads out of nets that belong together (those of a solver), and a program out of
@@ -97,7 +97,7 @@ class Guard {
   bool running_ = false;
 };
 
-// What a program sees as a blob: values and gradients under a shape.
+// A blob as programs see it: values and gradients under a shape.
 class Blob {
  public:
   virtual ~Blob() = default;

@@ -1,4 +1,4 @@
-// Layers of a class with @crema.layer, which declares what the planner needs to know.
+// Layers of a class with @crema.layer, which declares the facts that the planner needs.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -116,7 +116,7 @@ std::pair<std::shared_ptr<const Model>, std::vector<std::string>> DnnNet::MakeMo
   NetFile marked;
   marked.net.set_name(whole.name());
   if (file_.net.has_precision()) marked.net.set_precision(file_.net.precision());
-  LayerParameter others;  // reads what no layer reads, so that it is no output
+  LayerParameter others;  // reads blobs that no layer reads, so that they are not outputs
   others.set_name("others");
   others.set_type("Silence");
   std::vector<std::string> names(values.size());
@@ -197,7 +197,7 @@ Taps TapsOf(int64_t from, int to, double scale, bool at_border, bool rounded) {
   return taps;
 }
 
-// Bytes are interpolated in integers of 11 bits after the point, floats as they are.
+// Bytes are interpolated in fixed point with 11 fractional bits, floats in floating point.
 constexpr int kBits = 11;
 int WeightOf(float weight, uint8_t) {
   return static_cast<int>(std::lrint(weight * static_cast<float>(1 << kBits)));

@@ -41,7 +41,7 @@ struct Feed {
 // Requires the GIL.
 void FeedNet(const nb::object& data, const NetState& state, bool whole_passes,
              const std::shared_ptr<Guard>& guard, NetFile* file, PythonObjects* objects);
-// Removes the numbers of feeds that a text has by itself. To be called before FeedNet.
+// Removes the numbers of feeds that the text of a user contains. Call it before FeedNet.
 void ForgetFeeds(NetParameter* net);
 // Returns the tops of the Input layers of a net.
 std::vector<std::string> InputsOf(const NetParameter& net, const NetState& state);

@@ -1,4 +1,4 @@
-// What check, summary and draw find out about nets, in Python.
+// The results of check, summary and draw, in Python.
 #include "look.h"
 
 #include <nanobind/stl/map.h>

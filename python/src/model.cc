@@ -145,7 +145,7 @@ ConstTensorView ViewOf(const InputArray& array) {
   return {array.data(), Shape(std::span<const int64_t>(sizes)), type};
 }
 
-// Throws TypeError for what is no array of float32 or uint8.
+// Throws TypeError unless it is an array of float32 or uint8.
 InputArray ArrayFor(const std::string& name, nb::handle given) {
   InputArray array;
   const char* remedy = "";
@@ -313,7 +313,7 @@ void BindModel(nb::module_& module) {
           nb::sig("def run(self, inputs: object) -> dict[str, numpy.typing.NDArray[typing.Any]]"),
           "Runs a dict with an array for each input, or an array if there is one input.\n\n"
           "Arrays are float32 or uint8, as `inputs` says, in C order or copied into it. Returns a\n"
-          "dict of new arrays. Raises TypeError for what is no such array, crema.Error for a\n"
+          "dict of new arrays. Raises TypeError for any other value, crema.Error for a\n"
           "shape that the net does not accept.")
       .def(
           "to_text", [](const ModelPtr& self) { return PrintText(self->model->parts().net.net); },

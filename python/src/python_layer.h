@@ -63,7 +63,7 @@ struct PythonObject {
 
 struct Feed;
 
-// What layers of a net, or of the nets of a solver, take from Python.
+// Python objects that the layers of a net, or of the nets of a solver, use.
 struct PythonObjects {
   // By layer name; those of test nets of a solver with a number.
   std::map<std::string, std::shared_ptr<PythonObject>> layers;
@@ -97,10 +97,10 @@ class RunningNet {
   std::shared_ptr<const void> before_;
 };
 
-// Returns what the innermost ReuseObjects of this thread has; null: there is none.
+// Returns the objects of the innermost ReuseObjects of this thread; null if there is none.
 const PythonObjects* ReusedObjects();
 
-// Returns the owner of the innermost RunningNet of this thread; null: there is none.
+// Returns the owner of the innermost RunningNet of this thread; null if there is none.
 const std::shared_ptr<const void>& RunningOwner();
 
 // Calls reshape of the Python layers without bottoms, before a pass. Returns true if one of them

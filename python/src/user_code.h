@@ -12,8 +12,8 @@ namespace crema::python {
 
 namespace nb = nanobind;
 
-// Requires the GIL, in a handler of the exception: throws it on, or in a command, where nobody else
-// would handle it, as an Error with the place in the user's file.
+// Rethrows an exception of Python. In a command, whose callers do not handle it, throws an Error
+// with the position in the user's file instead. Requires the GIL, in a handler of the exception.
 [[noreturn]] void Rethrow(const std::string& layer, const nb::python_error& error);
 
 // Runs code of a layer with the GIL.

@@ -128,7 +128,7 @@ def nets(dnn, folder):
         net = dnn.readNet(weights, prototxt)
         net.setInput(inputs()[0])
         net.setInput(inputs()[1], "info")
-        # Of a layer before others, OpenCV 4.14 returns memory that it has used again.
+                # For a layer that is not the last, OpenCV 4.14 returns memory that it has reused.
         return [[output.shape for output in of] for of in net.forwardAndRetrieve([layer, "prob"])]
 
     def set_bias(net):

@@ -109,7 +109,7 @@ def test_train_loads_python_and_ends_it_well(run_folder):
     assert "trained to iteration 50" in lines
     assert "setup of the loss, phase 0" in lines and "setup of the loss, phase 1" in lines
     assert lines[-1] == "end of the loss"
-    # What was trained is what the layers compute: y = sum of x.
+        # Training has found what the layers compute: y = sum of x.
     net = crema.Net.parse(
         DATA + DENSE, 0
     )

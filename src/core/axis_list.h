@@ -18,7 +18,7 @@ class AxisList {
     for (const T& entry : entries) push_back(entry);
   }
 
-  // Requires: less than Shape::kMaxAxes entries.
+  // Requires: fewer than Shape::kMaxAxes entries.
   void push_back(const T& entry) {
     CREMA_CHECK(size_ < entries_.size());
     entries_[size_++] = entry;

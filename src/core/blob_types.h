@@ -15,7 +15,7 @@ decltype(auto) DispatchBlob(DType dtype, Body&& body) {
   return DispatchFloat(dtype, body);
 }
 
-// Only floating types have gradients and can be infinite.
+// Returns true for floating types; only these have gradients and infinities.
 inline bool IsFloatType(DType dtype) {
   return dtype != DType::kU8 && dtype != DType::kI32 && dtype != DType::kI64;
 }

@@ -7,7 +7,7 @@ namespace crema {
 
 enum class Severity { kInfo, kWarning, kError };
 
-// Thread safety: several threads may call Write at once.
+// Receives messages. Thread safety: several threads may call Write at once.
 class LogSink {
  public:
   virtual ~LogSink() = default;

@@ -1,4 +1,5 @@
-// Plugins loaded on first use, so that their dependencies do not slow down start-up.
+// Modules: shared libraries of Crema that are loaded on first use, so that their dependencies do
+// not slow down start-up.
 #pragma once
 
 namespace crema {

@@ -11,14 +11,14 @@
 
 namespace crema {
 
-// Ensures that OpenMP can start a team of `workers` threads for the calling thread: it ends the
-// process if it cannot. Briefly starts up to twice as many, once per calling thread; later calls
-// with the same number cost nothing. Throws kOutOfMemory with the limits to check. Thread safety:
-// any number of threads.
+// Ensures that OpenMP can start a team of `workers` threads for the calling thread; otherwise
+// OpenMP would end the process. Briefly starts up to twice as many, once per calling thread; later
+// calls with the same number cost nothing. Throws kOutOfMemory with the limits to check. Thread
+// safety: any number of threads.
 void RequireTeam(int workers);
 
 // Ends the threads that OpenMP keeps for the next team of the calling thread, which then starts new
-// ones. To be called before a fork: the child would wait for threads that it does not have.
+// ones. Call it before a fork: otherwise the child would wait for threads that it does not have.
 void EndIdleTeam();
 
 // Returns the number of pieces that ParallelFor makes for these arguments.

@@ -55,7 +55,7 @@ class RandomStream {
   CREMA_HOST_DEVICE double Uniform(uint64_t index) const {  // [0, 1), 32 bits
     return Bits(index) * 0x1p-32;
   }
-  // Uniform in 0..n-1 with negligible bias. Requires: n > 0.
+  // Returns a uniform number in 0..n-1, with negligible bias. Requires: n > 0.
   CREMA_HOST_DEVICE uint32_t Below(uint64_t index, uint32_t n) const {
     return static_cast<uint32_t>((uint64_t{Bits(index)} * n) >> 32);
   }

@@ -88,10 +88,10 @@ std::string TemporaryPath(const std::string& path);
 void MarkAsBeingWritten(int descriptor);
 
 // Returns the name, without folder, of the target file if `path` is a temporary file of a process
-// that is gone; else empty. A locked file is being written. For processes elsewhere (network mount,
-// container), a day without a change counts as gone. Files with this process's number count as
-// abandoned, since containers may reuse it. Requires: this process is not writing the file. Also
-// accepts "<path>.tmp.<host>.<pid>" of earlier versions.
+// that has ended; otherwise empty. A locked file is being written. A process elsewhere (network
+// mount, container) counts as ended after a day without a change of the file. Files with this
+// process's number count as abandoned, since containers may reuse it. Requires: this process is not
+// writing the file. Also accepts "<path>.tmp.<host>.<pid>" of earlier versions.
 std::string NameOfAbandoned(const std::string& path);
 
 // Removes abandoned temporary files of exactly this file. Ignores errors.

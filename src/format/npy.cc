@@ -45,7 +45,7 @@ class HeaderReader {
       } else {
         Damaged(StrCat("its header has the key '", key, "', or has it twice"));
       }
-      if (!Take(',') && Peek() != '}') Damaged("its header is no dictionary");
+      if (!Take(',') && Peek() != '}') Damaged("its header is not a dictionary");
     }
     if (!has_descr_ || !has_order_ || !has_shape_) {
       Damaged("its header lacks one of descr, fortran_order, shape");
@@ -130,7 +130,7 @@ class HeaderReader {
     std::vector<int64_t> dims;
     while (!Take(')')) {
       dims.push_back(ReadDim());
-      if (!Take(',') && Peek() != ')') Damaged("its shape is no tuple");
+      if (!Take(',') && Peek() != ')') Damaged("its shape is not a tuple");
       if (dims.size() > Shape::kMaxAxes) Damaged("its shape has more than 32 axes");
     }
     try {

@@ -21,7 +21,7 @@ template <typename Body>
 void ForEachArray(const ZipFile& zip, const Body& body) {
   for (const ZipFile::Entry& entry : zip.entries()) {
     if (!entry.name.ends_with(kNpyEnd)) {
-      zip.Damaged(StrCat("it holds '", entry.name, "', which is no .npy file"));
+      zip.Damaged(StrCat("it holds '", entry.name, "', which is not a .npy file"));
     }
     body(entry.name.substr(0, entry.name.size() - kNpyEnd.size()), entry);
   }

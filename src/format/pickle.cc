@@ -256,7 +256,7 @@ class Machine {
 
   std::string_view TextOf(uint32_t index) const {
     const PickledValue& value = pickle_.values[index];
-    if (value.kind != Kind::kText) in_.Damaged("a name is no string");
+    if (value.kind != Kind::kText) in_.Damaged("a name is not a string");
     return value.text;
   }
 
@@ -334,7 +334,8 @@ class Machine {
         return MakeTensor(items, GlobalOf(items[6]));
       case PickleGlobal::kRebuildParameter:
         require(1);
-        if (pickle_.values[items[0]].kind != Kind::kTensor) in_.Damaged("a parameter is no tensor");
+        if (pickle_.values[items[0]].kind != Kind::kTensor)
+          in_.Damaged("a parameter is not a tensor");
         return items[0];
       case PickleGlobal::kRebuildFromType:
         require(3);

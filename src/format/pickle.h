@@ -42,7 +42,7 @@ struct PickledValue {
     kTuple,
     kList,
     kDict,     // `items`: key, value, key, value, ...; a later pair replaces an earlier one
-    kGlobal,   // `text`: its name, `number`: its index in the list of what is allowed
+    kGlobal,   // `text`: its name, `number`: its index in the list of allowed names
     kStorage,  // `number`: index
     kTensor,   // `number`: index
   };
@@ -62,8 +62,8 @@ struct Pickle {
 
 // Reads one pickle from the start of `bytes`, which must outlive the result. Messages begin with
 // `name` and have the offset in `bytes`. Throws kUnsupported for an opcode, a function or a class
-// that is not allowed, kDataLoss for bytes that are no pickle. Allocates at most 256 bytes for each
-// byte read, and never recurses.
+// that is not allowed, kDataLoss for bytes that are not a pickle. Allocates at most 256 bytes for
+// each byte read, and never recurses.
 Pickle ReadPickle(std::string_view bytes, const std::string& name);
 
 }  // namespace crema

@@ -30,7 +30,7 @@ struct AllowedGlobal {
   ElementType type = ElementType::kF32;  // of kStorageType and kDType
 };
 
-// Returns the index in the list of what is allowed; -1: it is not.
+// Returns the index in the list of allowed names; -1 if it is not in the list.
 int FindAllowedGlobal(std::string_view module, std::string_view name);
 const AllowedGlobal& AllowedGlobalAt(int index);
 

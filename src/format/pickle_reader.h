@@ -20,7 +20,7 @@ class PickleBytes {
 
   [[noreturn]] void Damaged(const std::string& what) const {
     Fail(ErrorCode::kDataLoss,
-         StrCat(name_, ": is no whole pickle: at byte ", opcode_at_, " ", what));
+         StrCat(name_, ": is not a complete pickle: at byte ", opcode_at_, " ", what));
   }
   [[noreturn]] void Refuse(const std::string& what) const {
     Fail(ErrorCode::kUnsupported,

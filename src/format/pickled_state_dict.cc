@@ -16,7 +16,7 @@ using Kind = PickledValue::Kind;
 constexpr int kMostDepth = 32;
 constexpr size_t kMostName = 1024;
 
-// Where training scripts put the parameters, the likeliest first.
+// Keys under which training scripts store the parameters, the likeliest first.
 constexpr std::array<std::string_view, 9> kUsualKeys = {
     "state_dict", "model_state_dict", "model_state", "model",  "net",
     "network",    "module",           "weights",     "params",

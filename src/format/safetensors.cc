@@ -58,7 +58,8 @@ class SafetensorsFile final : public StateDict {
 
  private:
   [[noreturn]] void Damaged(const std::string& what) const {
-    Fail(ErrorCode::kDataLoss, StrCat("is no whole .safetensors file: ", what), {.file = path()});
+    Fail(ErrorCode::kDataLoss, StrCat("is not a complete .safetensors file: ", what),
+         {.file = path()});
   }
 
   // The elements of all entries cover the rest of the file, each byte once.

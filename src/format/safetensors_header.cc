@@ -48,7 +48,7 @@ class HeaderReader {
 
  private:
   [[noreturn]] void Damaged(const std::string& what) const {
-    Fail(ErrorCode::kDataLoss, StrCat("is no whole .safetensors file: in its header, ", what),
+    Fail(ErrorCode::kDataLoss, StrCat("is not a complete .safetensors file: in its header, ", what),
          {.file = file_});
   }
 

@@ -24,8 +24,8 @@ SealParts SealOf(std::string_view body);
 std::string Seal(std::string_view body);
 
 // Verifies a sealed file and returns the message within, a view into `bytes`. Returns a file
-// without seals, which is Caffe's, whole. Throws kDataLoss, naming `path`: truncated (how many
-// bytes of how many), altered, or with one seal only. Detects any flipped bit and any truncation.
+// without seals, which is Caffe's, whole. Throws kDataLoss, naming `path`, if it is truncated
+// (with both sizes), altered, or has one seal only. Detects any flipped bit and any truncation.
 std::string_view Unseal(std::string_view bytes, const std::string& path);
 
 // Like Unseal for a file that is not in memory: returns the range of the message. `crc` computes

@@ -84,7 +84,8 @@ class OldTorchFile final : public TorchStateDict {
 
  private:
   [[noreturn]] void Damaged(const std::string& what) const {
-    Fail(ErrorCode::kDataLoss, StrCat("is no whole file of torch.save: ", what), {.file = path()});
+    Fail(ErrorCode::kDataLoss, StrCat("is not a complete file of torch.save: ", what),
+         {.file = path()});
   }
 
   std::string Next() const { return file_.Read(at_, kMostPickleBytes + kMostPickledText); }
@@ -123,7 +124,7 @@ class OldTorchFile final : public TorchStateDict {
     }
     for (const uint32_t item : keys.values[keys.root].items) {
       const auto storage = storages.find(keys.values[item].text);
-      if (storage == storages.end()) Damaged("it has elements that belong to no tensor");
+      if (storage == storages.end()) Damaged("it has elements outside of all tensors");
       PlaceStorage(storage->second);
     }
     for (const auto& [key, storage] : storages) {

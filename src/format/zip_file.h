@@ -41,7 +41,7 @@ class ZipFile {
   std::string Read(const Entry& entry, uint64_t start_bytes = 0,
                    const CheckStart& check_start = {});
 
-  // Throws kDataLoss: the file is no whole file of its format.
+  // Throws kDataLoss: the file is not a complete file of its format.
   [[noreturn]] void Damaged(const std::string& what) const;
 
  private:

@@ -22,8 +22,8 @@ struct ProcessorFacts {
   std::optional<double> bfloat16_speedup = {};
 };
 
-// Describes one operation to an implementation: a layer with what is fused into it, its shapes, and
-// the conditions it runs under. Refers to its parts, which must outlive it.
+// Describes one operation to an implementation: a layer with the layers that are fused into it, its
+// shapes, and the conditions under which it runs. Refers to its parts, which must outlive it.
 struct OpDesc {
   const Layer& layer;
   const InferContext& context;

@@ -107,7 +107,7 @@ std::vector<Problem> InferNode(const Graph& graph, const Node& node,
   return problems;
 }
 
-// Keeps what the node inferred before if its problems or parameters ask for it.
+// Restores the earlier result of the node if it now has problems or other parameters.
 void KeepBefore(size_t node, InferredBefore* before, LayerInfo* info,
                 std::vector<Problem>* problems) {
   const LayerInfo& old = before->infos[node];

@@ -7,8 +7,8 @@
 
 namespace crema {
 
-// For a graph whose inputs have other shapes than before. A node that does not accept them, or
-// would need parameters of other shapes, keeps what it inferred before.
+// Earlier results, for a graph whose inputs have new shapes. A node that does not accept them, or
+// would need parameters of other shapes, keeps its earlier result.
 struct InferredBefore {
   std::vector<LayerInfo> infos;  // by node
   std::vector<bool> kept;        // set by InferShapes, by node

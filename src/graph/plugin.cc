@@ -66,12 +66,12 @@ class Library {
   void* handle_;
 };
 
-// Returns what the plugin says about itself, if this version can read it.
+// Returns the description that the plugin gives of itself. Throws if this version cannot read it.
 const crema_plugin_info& InfoOf(const Library& library, const std::string& path) {
   using Entry = const crema_plugin_info* (*)();
   const auto entry = reinterpret_cast<Entry>(library.Symbol("crema_plugin"));
   if (entry == nullptr) {
-    Refuse(path, "is no plugin of Crema: it has no function crema_plugin (docs/plugins.md)");
+    Refuse(path, "is not a plugin of Crema: it has no function crema_plugin (docs/plugins.md)");
   }
   const crema_plugin_info* info = entry();
   if (info == nullptr || info->name == nullptr || info->version == nullptr || *info->name == '\0') {

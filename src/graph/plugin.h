@@ -29,7 +29,7 @@ std::vector<std::shared_ptr<const PluginFacts>> PluginsOf(const Registry& regist
 class GrowingRegistry {
  public:
   explicit GrowingRegistry(Registry first) { all_.push_back(std::move(first)); }
-  // Returns the present registry, which stays as it is while this object lives.
+  // Returns the present registry, which does not change while this object lives.
   const Registry& Now() const;
   // Throws like crema::LoadPlugin.
   void LoadPlugin(const std::string& path);

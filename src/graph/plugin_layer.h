@@ -1,4 +1,4 @@
-// Layers of plugins: the interface of include/crema/plugin.h behind that of Layer.
+// Layers of plugins: implements Layer by the interface of include/crema/plugin.h.
 #pragma once
 
 #include <functional>

@@ -21,7 +21,7 @@ struct Arity {
 
 class Implementation;  // graph/implementation.h
 
-// How the generic checker draws one input of a sample.
+// One input of a sample, as the generic checker draws it.
 struct SampleInput {
   std::vector<int64_t> shape;
   double low = -1;

@@ -68,7 +68,7 @@ DType TypeOf(const StoredTensor& tensor) {
   return tensor.type() == StoredTensor::U8 ? DType::kU8 : DType::kF32;
 }
 
-// Throws if the tensor is invalid by itself.
+// Throws if the entry of the tensor is invalid.
 void CheckTensor(const StoredTensor& tensor, uint64_t first, uint64_t size,
                  const std::string& path) {
   const std::string name = StrCat("tensor '", tensor.name(), "'");
@@ -133,7 +133,7 @@ CremaFileHeader ReadCremaFile(std::string_view bytes, const std::string& path) {
   }
   CremaFileHeader header;
   if (!header.ParseFromArray(bytes.data() + kHeaderAt, static_cast<int>(header_bytes))) {
-    FailContradiction(path, "it is no message of its schema");
+    FailContradiction(path, "it is not a message of its schema");
   }
   CheckTensors(header, Aligned(kHeaderAt + header_bytes), bytes.size(), path);
   return header;

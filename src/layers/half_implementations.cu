@@ -93,7 +93,7 @@ class ParameterHalves {
       }
     }
   }
-  // Provides zeroed half-precision gradients for those that are wanted. Gradients of fused layers,
+  // Provides zeroed half-precision gradients for those that are needed. Gradients of fused layers,
   // whose blobs are not rounded, are passed on.
   void TakeGradients(std::span<const TensorView> grads, HalfState* state) {
     std::vector<TensorView>& halves = state->parameter_grads;

@@ -61,9 +61,9 @@ struct BlockedConvGrads {
   int64_t y_stride = 0;  // elements from one image to the next; 0: dense
   int64_t dy_stride = 0;
   const float* weight = nullptr;
-  void* dx = nullptr;        // null: not wanted; overwritten
-  float* dweight = nullptr;  // null: not wanted; added to
-  float* dbias = nullptr;    // null: not wanted; added to
+  void* dx = nullptr;        // null: not needed; overwritten
+  float* dweight = nullptr;  // null: not needed; added to
+  float* dbias = nullptr;    // null: not needed; added to
 };
 
 // Thread safety: one thread at a time, on at most `threads` threads.

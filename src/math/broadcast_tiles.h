@@ -140,7 +140,7 @@ class TileWriter {
   alignas(64) Compute<T> buffer_[std::is_same_v<T, Compute<T>> ? 1 : kTileSize];
 };
 
-// How FoldTiles divides its work. It depends on the sizes alone, so the same bits come from any
+// Division of the work of FoldTiles. It depends on the sizes alone, so the same bits come from any
 // number of threads.
 struct FoldParts {
   // `folded` is the number of elements of the operand.

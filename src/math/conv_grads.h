@@ -8,9 +8,9 @@ struct ConvGrads {
   const float* y = nullptr;  // read where a ReLU is fused
   const float* dy = nullptr;
   const float* weight = nullptr;
-  float* dx = nullptr;       // null: not wanted; overwritten
-  float* dweight = nullptr;  // null: not wanted; added to
-  float* dbias = nullptr;    // null: not wanted; added to
+  float* dx = nullptr;       // null: not needed; overwritten
+  float* dweight = nullptr;  // null: not needed; added to
+  float* dbias = nullptr;    // null: not needed; added to
 };
 
 }  // namespace crema

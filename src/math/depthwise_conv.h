@@ -13,7 +13,7 @@
 namespace crema {
 
 // One plane, padded and split by the residues of its rows and columns modulo the strides
-// ("phases"): there the inputs of neighbouring outputs are neighbours, whatever the stride, and one
+// ("phases"): there the inputs of neighbouring outputs are neighbours for any stride, and one
 // filter element for a whole plane of outputs reads one contiguous run. The runs are as long as the
 // rows of a phase; the elements between the outputs of two rows are computed and discarded.
 struct DepthwiseShape {

@@ -35,7 +35,7 @@ CREMA_HOST_DEVICE inline ExpParts SplitExp(float x) {
   return {series, std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(kRound)};
 }
 
-// Within 2 units in the last place; 0 where the result would be below 2^-125.
+// Computes e^x within 2 units in the last place; returns 0 if the result would be below 2^-125.
 CREMA_HOST_DEVICE inline float FastExp(float x) {
   constexpr float kLow = -86.6F, kHigh = 88.72F;
   const ExpParts parts = SplitExp(x < kLow ? kLow : (x > kHigh ? kHigh : x));
@@ -47,13 +47,13 @@ CREMA_HOST_DEVICE inline float FastExp(float x) {
 }
 CREMA_HOST_DEVICE inline double FastExp(double x) { return std::exp(x); }
 
-// 1 / (1 + e^-x)
+// Returns 1 / (1 + e^-x).
 template <typename T>
 CREMA_HOST_DEVICE inline T FastSigmoid(T x) {
   return T(1) / (T(1) + FastExp(-x));
 }
 
-// Near 0 by its continued fraction, as 1 - 2 / (e^2x + 1) would cancel there.
+// Uses the continued fraction near 0, because 1 - 2 / (e^2x + 1) would cancel there.
 CREMA_HOST_DEVICE inline float FastTanh(float x) {
   const float square = x * x;
   const float small = x * (945 + square * (105 + square)) / (945 + square * (420 + square * 15));
@@ -62,9 +62,9 @@ CREMA_HOST_DEVICE inline float FastTanh(float x) {
 }
 CREMA_HOST_DEVICE inline double FastTanh(double x) { return std::tanh(x); }
 
-// The relative error grows from 4 units in the last place at 0 to 40 at 9, where x^2 has lost as
-// much precision. erfc(x) e^(x^2) / t is a polynomial in t = 1 / (1 + x / 2), fitted for 0 <= x <=
-// 10 to a relative error of 5e-8; for x < 0, erfc(x) = 2 - erfc(-x).
+// Computes erfc(x). The relative error grows from 4 units in the last place at 0 to 40 at 9, where
+// x^2 has lost as much precision. erfc(x) e^(x^2) / t is a polynomial in t = 1 / (1 + x / 2),
+// fitted for 0 <= x <= 10 to a relative error of 5e-8; for x < 0, erfc(x) = 2 - erfc(-x).
 CREMA_HOST_DEVICE inline float FastErfc(float x) {
   const float sign = x < 0 ? -1.0F : 1.0F;
   const float size = sign * x;
@@ -83,7 +83,7 @@ CREMA_HOST_DEVICE inline float FastErfc(float x) {
 }
 CREMA_HOST_DEVICE inline double FastErfc(double x) { return std::erfc(x); }
 
-// Near 0 by its Taylor series, as 1 - erfc(x) would cancel there.
+// Uses the Taylor series near 0, because 1 - erfc(x) would cancel there.
 CREMA_HOST_DEVICE inline float FastErf(float x) {
   const float square = x * x;
   float series = -1.0F / 1320;

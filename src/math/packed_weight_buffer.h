@@ -18,8 +18,8 @@ class PackedWeightBuffer {
   // Allocates nothing yet. `bytes` depends on the key only.
   PackedWeightBuffer(Key key, size_t bytes) : key_(std::move(key)), bytes_(bytes) {}
 
-  // Returns the packed weights, on a cache line. Calls pack(std::byte* to) unless this call and the
-  // one before, or Import, keep them.
+  // Returns the packed weights, aligned to a cache line. With `keep`, reuses those of the last call
+  // with `keep`, or of Import; otherwise calls pack(std::byte* to).
   template <typename PackInto>
   const std::byte* Get(bool keep, const PackInto& pack) {
     if (!keep || !keeps_) {
@@ -34,12 +34,12 @@ class PackedWeightBuffer {
     return static_cast<const std::byte*>(current_->memory.view().raw());
   }
 
-  // The next Get packs.
+  // Makes the next Get pack.
   void Forget() { keeps_ = false; }
 
-  // Returns what Get keeps; null: nothing.
+  // Returns the packed weights; null if the next Get packs.
   SharedPackedWeights Export() const { return keeps_ ? current_ : nullptr; }
-  // Uses what a buffer with an equal key exported, instead of its own; false: the key differs.
+  // Uses packed weights exported by a buffer with an equal key. Returns false if the key differs.
   bool Import(const SharedPackedWeights& shared) {
     auto values = std::dynamic_pointer_cast<const Values>(shared);
     if (values == nullptr || !(values->key == key_)) return false;

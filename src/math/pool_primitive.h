@@ -48,7 +48,7 @@ class PoolPrimitive {
   void Prepare();
 
   // A window without a value above -FLT_MAX has its maximum, -FLT_MAX, at position 0. `index`: see
-  // IndexBytes; null: not wanted.
+  // IndexBytes; null: not needed.
   void Forward(const void* x, void* y, void* index, std::span<std::byte> scratch);
   // Requires `backward`; `index` is what Forward wrote.
   void Backward(const void* index, const void* dy, void* dx, std::span<std::byte> scratch);

@@ -34,7 +34,7 @@ class DevicePasses {
   // Returns the place of the loss in device memory, which holds until the next pass.
   double* loss_place() const { return &pass()->loss; }
 
-  // Sets the place of the loss scale in device memory. Null: the session knows the scale.
+  // Sets the address of the loss scale in device memory. Null: the session has the scale.
   void set_scale_place(const double* place);
   const double* scale_place() const { return scale_place_; }
 

@@ -31,9 +31,9 @@ struct DataEpoch {
 
 // Returns the samples of the first layer that has no inputs; at least 1.
 int64_t FirstBatch(const Plan& plan);
-// Returns the pass over the finite data sets of the layers, which must agree on it. Throws
-// kInvalidArgument if they do not, or there are none; `advice` ends the message: "say how many
-// batches with --iterations".
+// Returns the pass over the finite data sets of the layers, which must all have the same size.
+// Throws kInvalidArgument if they differ, or if there are none; `advice` ends the message: "say how
+// many batches with --iterations".
 DataEpoch EpochOf(const Session& session, const std::string& advice);
 
 // Thread safety: one thread.

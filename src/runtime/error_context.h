@@ -14,8 +14,8 @@
 namespace crema {
 
 // Returns the data set's name of sample `index` of the batch in `value` (an index into the plan).
-// The source is found through layers that keep the size of axis 0. Empty if there is no such
-// source, or it has no names.
+// Finds the data layer through layers that do not change the size of axis 0. Returns an empty text
+// if there is none, or if it has no names.
 std::string FindSampleName(const Session& session, int value, int64_t index);
 
 // Returns the error of a layer (an index into the plan) of this session, with SampleErrorContext

@@ -69,7 +69,7 @@ Blobs BlobsOf(std::span<const BlobSpec> specs, uint64_t seed) {
   return blobs;
 }
 
-// The same in a layout.
+// Returns such blobs in another format.
 Blobs BlobsIn(MemoryFormat format, std::span<const BlobSpec> specs, uint64_t seed) {
   std::vector<BlobSpec> formatted(specs.begin(), specs.end());
   for (BlobSpec& spec : formatted) spec.format = format;

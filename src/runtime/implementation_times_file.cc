@@ -26,7 +26,7 @@ constexpr std::string_view kBeyond = "not measured within";
 constexpr uint64_t kMostBytes = uint64_t{16} << 20;  // thousands of nets; then it starts anew
 
 [[noreturn]] void FailText(const std::string& what) {
-  Fail(ErrorCode::kDataLoss, StrCat("this is no whole file of implementation times: ", what));
+  Fail(ErrorCode::kDataLoss, StrCat("this is not a complete file of implementation times: ", what));
 }
 
 // Prints enough digits to read the same number back.
@@ -41,7 +41,7 @@ double ParseSeconds(const std::string& text) {
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, seconds);
   if (error != std::errc() || stop != end || !std::isfinite(seconds) || seconds < 0) {
-    FailText(StrCat("'", text.substr(0, 40), "' is no time"));
+    FailText(StrCat("'", text.substr(0, 40), "' is not a time"));
   }
   return seconds;
 }

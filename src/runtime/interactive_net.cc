@@ -226,7 +226,7 @@ void InteractiveNet::ReplanFrom(const Plan* before) {
   }
 }
 
-// Keeps what the program has set in inputs whose shape is the same.
+// Copies the values that the program has set in inputs whose shape is the same.
 void InteractiveNet::CopyInputsFrom(Session* old) {
   for (const std::string& input : inputs_) {
     const TensorView from = old->MutableData(input);

@@ -43,8 +43,8 @@ struct InteractiveOptions {
 // layers). A net is named by its blobs: the value of a name is the one that the last layer wrote,
 // or, for the top of a data or Input layer, the one that this layer gives.
 //
-// Gradients of outputs start as their loss weights and are the program's from then on: Backward
-// starts from what they hold. Thread safety: one thread at a time.
+// Gradients of outputs are first their loss weights; the program may change them. Backward starts
+// from their values. Thread safety: one thread at a time.
 class InteractiveNet {
  public:
   // Plans and allocates the net of a file. `registry` must outlive it. Throws Error with all
@@ -95,8 +95,8 @@ class InteractiveNet {
   void Backward(size_t first, size_t last);
   void ZeroParameterGradients() { session_->ZeroParameterGradients(); }
 
-  // Copies parameters from files (.caffemodel, HDF5) by layer name; layers that one side lacks are
-  // left as they are. Throws kInvalidArgument, without changes, if shapes differ.
+  // Copies parameters from files (.caffemodel, HDF5) by layer name; ignores layers that one side
+  // lacks. Throws kInvalidArgument, without changes, if shapes differ.
   void LoadWeights(const std::vector<std::string>& paths);
   // Uses the memory of parameters of layers that have the same name in `other`.
   void ShareWeightsWith(const InteractiveNet& other);
@@ -108,7 +108,7 @@ class InteractiveNet {
   std::shared_ptr<const void> memory() const { return session_; }
 
  private:
-  struct Source {  // what a net of a file is planned from
+  struct Source {  // of a net that was read from a file
     NetFile file;
     const Registry* registry;
     InteractiveOptions options;

@@ -137,17 +137,18 @@ class Session {
   void set_step(uint64_t step) { next_step_ = step; }
 
   // Calls the observer for each layer from the next pass on. It must live until another is set;
-  // null: none. With an observer a GPU runs each layer by itself.
+  // null: none. With an observer, passes on a GPU are not CUDA graphs.
   void set_observer(LayerObserver* observer) { observer_ = observer; }
 
-  // Returns why passes are not CUDA graphs; empty: they are, from the third pass of the same shapes
-  // on, or this is the CPU.
+  // Returns the reason why passes are not CUDA graphs; empty if they are, from the third pass of
+  // the
+  // same shapes on, or on the CPU.
   std::string WhyNoGraph() const;
 
   // Returns the state of a layer (an index into the plan), such as its data reader. Null: none.
   const LayerSessionState* state(size_t layer) const;
-  // Returns that of the layer of this name, to be cast to the interface of its type
-  // (data/batches/memory_feed.h). Null also if there is no such layer.
+  // Returns the state of the layer of this name, to be cast to the interface of its type
+  // (data/batches/memory_feed.h). Null if it has none, or if there is no such layer.
   LayerSessionState* MutableState(const std::string& layer);
 
   const Plan& plan() const { return *plan_; }

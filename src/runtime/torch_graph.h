@@ -1,4 +1,4 @@
-// Which modules come directly before each.
+// Order of the modules of a net: those directly before each.
 #pragma once
 
 #include <set>

@@ -191,7 +191,7 @@ void ApplyTransposed(const float* from, const Shape& to_shape, float* to, bool a
   }
 }
 
-// Averages of a BatchNorm whose slot has sums; other parameters as they are.
+// Returns the factor that turns the sums of a BatchNorm into averages; 1 for other parameters.
 float FactorOf(const Plan& plan, const Weights& weights, const TorchModule& module,
                const TorchParameter& parameter) {
   const std::string& role = plan.parameters[static_cast<size_t>(parameter.slot)].role;

@@ -12,7 +12,7 @@
 
 namespace crema {
 
-// How the elements of a parameter lie in PyTorch.
+// Order of the elements of a parameter in PyTorch.
 enum class TorchOrder : uint8_t {
   kSame,
   kTransposed,  // InnerProduct with `transpose`: PyTorch has outputs x inputs

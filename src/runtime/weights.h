@@ -53,7 +53,7 @@ struct LoadReport {
 // Adds the report of a later file, which adds and overrides.
 void MergeInto(LoadReport* all, const LoadReport& next);
 
-// Returns a table of what was loaded, one line for each layer.
+// Returns a table of the loaded layers, one line for each.
 std::string DescribeLoad(const LoadReport& report, const std::string& file);
 
 // Returns a warning if less than half of the net's parameters were loaded, with possible renames;
@@ -74,8 +74,8 @@ class Weights {
                                              Allocator& allocator = CpuAllocator());
   // Runs the fillers of parameters that Load has not set.
   void FillRest(const Plan& plan);
-  // As Make, but layers whose names are in `other` use its memory: a test net uses what a training
-  // net learns. Throws kInvalidArgument if shapes differ.
+  // Like Make, but layers whose names are in `other` use its memory: a test net uses the parameters
+  // of a training net. Throws kInvalidArgument if shapes differ.
   static std::shared_ptr<Weights> ShareWith(const Plan& plan, const Weights& other, uint64_t seed);
 
   TensorView blob(size_t slot) { return blobs_[slot]->view(); }

@@ -48,7 +48,7 @@ std::string GrpcVersion();
 // and of endless header blocks: 1.60 and later.
 bool GrpcBoundsFloods(std::string_view version);
 
-// Thread safety: one thread makes and destroys it and sets what it serves; another may drain it
+// Thread safety: one thread makes and destroys it and sets its models; another may drain it
 // meanwhile.
 class Server {
  public:

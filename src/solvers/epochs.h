@@ -17,11 +17,11 @@ class Epochs {
       : samples_(samples), per_iteration_(samples_per_iteration) {}
 
   bool known() const { return samples_ > 0; }
-  // Returns the passes after so many iterations; 0 if unknown.
+  // Returns the passes after this number of iterations; 0 if unknown.
   double After(int64_t iterations) const;
   // Returns the iterations that complete `epochs` passes. Requires: known.
   int64_t IterationsOf(int64_t epochs) const;
-  // Returns true if a multiple of `every` passes ends after exactly so many iterations; also at 0.
+  // Returns true if a multiple of `every` passes ends after exactly `iterations`; also at 0.
   bool EndsAt(int64_t iterations, int64_t every) const;
 
  private:

@@ -41,7 +41,7 @@ void RefuseFiles(const Plan& plan) {
   }
 }
 
-// Removes what rank 0 alone has: tests with their rules, averages, snapshots.
+// Removes the parts that only rank 0 has: tests with their rules, averages, snapshots.
 RunConfig WithoutTests(RunConfig config) {
   config.tests.clear();
   config.test_iterations.clear();

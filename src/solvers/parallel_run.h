@@ -13,11 +13,11 @@
 
 namespace crema {
 
-// On each device a solver in its own thread reads the samples whose number in the data's order is
-// its rank modulo the number of devices. Gradients are summed over the devices and divided by their
-// number, so that all weights stay the same, and equal those of one device with a batch so many
-// times as large. Rank 0 is an ordinary solver that tests, writes snapshots and reports; the others
-// follow it. Thread safety: one thread, which is that of rank 0.
+// Trains on several devices. On each, a solver in its own thread reads the samples whose number in
+// the order of the data is its rank modulo the number of devices. Gradients are summed over the
+// devices and divided by their number. All weights therefore stay the same, and equal those of one
+// device with the combined batch. Rank 0 is an ordinary solver that tests, writes snapshots and
+// reports; the others follow it. Thread safety: one thread, which is that of rank 0.
 class ParallelRun {
  public:
   // Rank r computes on devices[r]; `collective` has as many ranks. Requires two devices or more.

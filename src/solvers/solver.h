@@ -121,7 +121,8 @@ class Solver {
   void EndTrial();
 
   int64_t iteration() const { return iteration_; }
-  // Returns the learning rate of the next update, as far as it is known before its loss.
+  // Returns the learning rate of the next update; with `plateau`, before the loss of that
+  // iteration.
   double rate() const { return LearningRate(*rate_).At(iteration_); }
   uint64_t seed() const { return seed_; }
   // Returns the configuration; max_iter is set also if the text counts epochs.
@@ -163,7 +164,7 @@ class Solver {
   bool ApplyUpdate(double rate);
   bool GivesUp(int pass);  // before each pass
   bool KnowsEachLoss() const;
-  // Drain what the GPU has completed, or with `wait` all that is queued.
+  // Drain the iterations that the GPU has completed, or with `wait` all queued ones.
   void DrainCompletedIterations(bool wait);
   bool DrainOneIteration(bool wait);  // false: there was none
   void DrainOutcome(QueuedIteration* queued, const DeviceRun& outcome);

@@ -84,8 +84,8 @@ bool Solver::GivesUp(int pass) {
   return true;
 }
 
-// Returns true if the rate follows from the loss, or if the program feeds the batch: it could not
-// be read again to find out what was wrong with it.
+// Returns true if the rate follows from the loss, or if the program feeds the batch, which could
+// not be read again to find the cause of a bad loss.
 bool Solver::KnowsEachLoss() const {
   if (rate_->FollowsLoss()) return true;
   if (options_.same_batch) return false;

@@ -1,4 +1,4 @@
-// How gradients change parameters: the list of solver types.
+// Update rules, which turn gradients into new parameters: the list of solver types.
 #pragma once
 
 #include <cstddef>

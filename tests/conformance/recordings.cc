@@ -64,8 +64,8 @@ class OpCase : public ::testing::Test {
   std::vector<std::string> passes_;
 };
 
-// On a GPU, or where there is none on its stand-in: each blob, gradient and weight; optimised, what
-// is left of them.
+// On a GPU, or on its stand-in if there is none: each blob, gradient and weight; optimised, those
+// that remain.
 class GpuCase : public ::testing::Test {
  public:
   GpuCase(fs::path folder, bool optimize) : folder_(std::move(folder)), optimize_(optimize) {}
@@ -108,7 +108,7 @@ std::vector<fs::path> CasesIn(const fs::path& folder) {
   return cases;
 }
 
-// Cases that are missing would pass by not being run.
+// Missing cases would not fail otherwise.
 TEST(Recordings, AreComplete) {
   const size_t ops = CasesIn(Root() / "ops").size();
   const size_t trajectories = CasesIn(Root() / "trajectories").size();

@@ -139,7 +139,7 @@ class WithEachPass : public ByLibrary {
   }
 };
 
-// Or where there is none on its stand-in.
+// Uses the stand-in if there is no GPU.
 class OnGpu : public ByLibrary {
  public:
   using ByLibrary::ByLibrary;

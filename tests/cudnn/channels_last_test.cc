@@ -1,4 +1,4 @@
-// Nets of 16 bits in channels last: which blobs lie so, and what they compute. cuDNN is a stand-in.
+// Nets of 16 bits in channels last: layouts of blobs, and results. cuDNN is a stand-in.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -87,7 +87,7 @@ TEST_F(ChannelsLast, ResNet50InTf32Too) {
   EXPECT_EQ(LayerOf(*train, "bn_conv1").implementation->name, "cuda NHWC");
 }
 
-// How many BatchNorms take so many layers along.
+// Returns the number of BatchNorms by the number of layers that they fuse.
 std::vector<int64_t> CountsOfFused(const Plan& plan) {
   std::vector<int64_t> counts(4);
   for (const PlannedLayer& layer : plan.layers) {
@@ -96,7 +96,7 @@ std::vector<int64_t> CountsOfFused(const Plan& plan) {
   return counts;
 }
 
-// The first BatchNorm of a block with a projection runs before there is what the sum adds to it.
+// The first BatchNorm of a block with a projection runs before the summand is available.
 TEST_F(ChannelsLast, ResNet50sNormsFuseSums) {
   for (const Precision precision : {FP32, TF32, BF16, FP16}) {
     const auto train = PlanModel("resnet50/train_val.prototxt", TRAIN, {.precision = precision});

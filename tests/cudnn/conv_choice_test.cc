@@ -40,7 +40,7 @@ TEST_F(CudnnChoice, WithoutCudnnNativeImplementationsSayWhy) {
   EXPECT_NE(reason.find("asked for on the GPU, fusion too"), std::string::npos) << reason;
 }
 
-// Whichever of them is the one of the thread that plans.
+// Independent of the current device of the thread that plans.
 TEST_F(CudnnChoice, EachGpuIsAskedForItself) {
   for (const int gpu : {0, 1, 1}) {
     EXPECT_EQ(ImplementationOf(*PlanOn(kNet, TEST, {.device = {DeviceType::kCuda, gpu}})), "cudnn");
@@ -158,7 +158,7 @@ class CudnnTuning : public CudnnTest {
                            {.number = 3, .milliseconds = 1},
                            {.number = 4, .milliseconds = 20}};
   }
-  // Engines that ran, for a run with that many seconds to measure.
+  // Returns the engines that ran, in a run with this many seconds for measuring.
   std::map<int64_t, int> Runs(double seconds, bool deterministic = false) {
     FakeCounts().runs.clear();
     const auto timer = std::make_shared<Autotuner>(
@@ -195,7 +195,7 @@ TEST_F(CudnnTuning, WithoutTimeTheFirstIsTaken) {
   EXPECT_EQ(Runs(100, true), (std::map<int64_t, int>{{1, 10}}));  // the same plan everywhere
 }
 
-// Else times of one would be taken for another.
+// Otherwise times of one would be used for another.
 TEST(CudnnConvSpec, EveryFieldIsInItsText) {
   CudnnConvSpec base;
   base.axes = {{5, 5, 3, 1, 1, 1}, {7, 7, 3, 1, 1, 1}};

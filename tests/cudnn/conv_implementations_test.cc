@@ -215,7 +215,7 @@ TEST_F(CudnnImplementations, FoldWhatScalesChannels) {
     EXPECT_EQ(LayerOf(*plan, "c2").fusion.followers.size(), fused[1]);
     const std::shared_ptr<Weights> weights = Weights::Make(*plan, 3);
     for (size_t s = 0; s < plan->parameters.size(); ++s) {
-      // Stored statistics as of some training: mean, variance, and what both are divided by.
+      // Stored statistics as after some training: mean, variance, and their divisor.
       const ParameterSlot& slot = plan->parameters[s];
       if (!slot.statistic) continue;
       float value = 2.5F;
@@ -265,7 +265,7 @@ layer { name: "s" type: "Scale" bottom: "c" top: "y" scale_param { filler { valu
   }
 }
 
-// Passes that are kept have cuDNN compute each time, on what is there by then.
+// Captured graphs run cuDNN each time, on the values of that moment.
 TEST_F(CudnnImplementations, AreLaunchedAgainWithTheirPass) {
   const auto plan = PlanOn(kNet, TRAIN);
   const auto run = [&](QueueTrace* trace) {
@@ -329,7 +329,7 @@ layer { name: "r1" type: "ReLU" bottom: "sum" top: "y" relu_param { negative_slo
   }
 }
 
-// A plan too, where nothing can be fused.
+// Also a plan in which nothing can be fused.
 TEST_F(CudnnImplementations, OwnCodeFusesWhereCudnnDoesNot) {
   FakeRules().refuse = [](const auto&) { return "not today"; };
   const double native = RunNet(PlanOn(kNet, TEST)).loss;

@@ -1,4 +1,4 @@
-// Tests of implementations by cuDNN where there is no GPU: its stand-in computes.
+// Tests of implementations by cuDNN without a GPU: its stand-in computes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,13 +25,13 @@ class CudnnTest : public testing::Test {
     registry_ = std::make_unique<Registry>(BuiltinRegistry());
     stand_in_ = std::make_unique<CudnnStandIn>(FakeCudnn());
   }
-  // Plans and sessions of a test are gone by now.
+  // Plans and sessions of a test are deleted by now.
   void TearDown() override {
     registry_.reset();
     EXPECT_EQ(FakeCounts().descriptors, 0);
     EXPECT_EQ(FakeCounts().handles, 0);
   }
-  // Forgets what cuDNN was asked: rules have changed.
+  // Discards the answers of cuDNN: rules have changed.
   void AskAnew() { registry_ = std::make_unique<Registry>(BuiltinRegistry()); }
 
   std::shared_ptr<const Plan> PlanOn(const std::string& text, Phase phase,
@@ -57,7 +57,8 @@ inline const PlannedLayer& LayerOf(const Plan& plan, const std::string& name) {
   return plan.layers[0];
 }
 
-// Why an implementation of that layer was passed over; empty: it was not, or has nothing to say.
+// Returns the reason why an implementation of that layer was skipped; empty if it was not, or if
+// it gives none.
 inline std::string ReasonOf(const Plan& plan, const std::string& layer,
                             const std::string& implementation) {
   for (const SkippedImplementation& skipped : LayerOf(plan, layer).skipped) {

@@ -91,7 +91,7 @@ cudnnStatus_t GetEngines(const FakeDescriptor& heuristics, int64_t most, int64_t
                          void* values) {
   const auto mode = heuristics.ValueOf<cudnnBackendHeurMode_t>(CUDNN_ATTR_ENGINEHEUR_MODE);
   const FakeDescriptor& graph = heuristics.DescriptorOf(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
-  // Which is no error, but has words.
+  // Not an error, but cudnnGetLastErrorString describes it.
   if (const std::string fault = FakePatternFault(graph); !fault.empty()) {
     LastError() = StrCat("{\"engineId\":7}\nWarning: CUDNN_STATUS_NOT_SUPPORTED; Reason: ", fault,
                          "\nWarning: CUDNN_STATUS_NOT_SUPPORTED; Reason: finalize_internal()\n");
@@ -155,7 +155,7 @@ cudnnStatus_t Execute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
   if (reinterpret_cast<uintptr_t>(workspace) % 256 != 0) {
     return Refuse(CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER, "workspace");
   }
-  // Who grants less than the plan asks for has memory overwritten.
+  // Overwrites memory if the workspace is smaller than the plan requires.
   std::memset(workspace, 0x5A, static_cast<size_t>(p.engine.workspace));
   std::string fault = FakeCompute(*p.graph, *Of(pack));
   if (!fault.empty()) return Refuse(CUDNN_STATUS_BAD_PARAM, std::move(fault));

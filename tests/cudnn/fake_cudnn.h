@@ -23,7 +23,7 @@ struct FakeEngine {
   bool fails = false;        // when it is run
 };
 
-// How it behaves. Tests change it between uses; there is one, as there is one cuDNN.
+// Behaviour of the stand-in. Tests change it between uses; there is one, as there is one cuDNN.
 struct FakeCudnnRules {
   std::vector<FakeEngine> engines = {{.number = 7, .workspace = 256}};
   std::vector<FakeEngine> fallbacks = {};

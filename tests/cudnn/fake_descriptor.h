@@ -1,4 +1,4 @@
-// Descriptors of the stand-in, and what a graph of them is.
+// Descriptors of the stand-in, and their graphs.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct FakeAttribute {
   std::vector<std::byte> bytes;
 };
 
-// One descriptor. Those that heuristics give are made by them.
+// One descriptor. Heuristics make those that they return.
 struct FakeDescriptor {
   cudnnBackendDescriptorType_t type = CUDNN_BACKEND_TENSOR_DESCRIPTOR;
   bool finalized = false;
@@ -71,7 +71,7 @@ std::vector<std::string> FakeOperations(const FakeDescriptor& graph);
 // Returns the fault of a descriptor that is to be finalized, or empty.
 std::string FakeFault(const FakeDescriptor& descriptor);
 
-// Why there are no engines for a graph; empty: there are.
+// Returns the reason why a graph has no engines; empty if it has.
 std::string FakePatternFault(const FakeDescriptor& graph);
 
 // Computes the graph on the memory of a variant pack. Returns what is wrong with that; empty:

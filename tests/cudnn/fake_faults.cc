@@ -142,7 +142,7 @@ std::string SizesFault(const FakeDescriptor& window, const FakeDescriptor& x,
   return "";
 }
 
-// Which tensors there are is a matter of the mode.
+// The mode decides which tensors exist.
 std::string PointwiseFault(const FakeDescriptor& operation) {
   const auto mode = ModeOf(operation);
   const bool backward = mode == CUDNN_POINTWISE_RELU_BWD;

@@ -1,4 +1,4 @@
-// Numbers that the stand-in of cuDNN computes with.
+// Numbers of the stand-in for cuDNN.
 #pragma once
 
 #include <cstddef>
@@ -51,7 +51,7 @@ inline Sizes SpaceOf(const Sizes& sizes) {
   return space;
 }
 
-// A tensor's numbers, row-major whatever its strides are.
+// The numbers of a tensor, row-major for any strides.
 struct Numbers {
   Sizes sizes;
   std::vector<double> values;

@@ -77,7 +77,7 @@ void ExpectSame(const Learnt& expected, const Learnt& learnt, double tolerance =
   ExpectNear(expected.statistics, learnt.statistics, tolerance, "statistic");
 }
 
-// How far a net's gradients are from those expected, each as a whole, relative to its size.
+// Returns the root mean square of the relative distances of the gradients from the expected ones.
 double Distance(const std::vector<std::vector<float>>& expected,
                 const std::vector<std::vector<float>>& given) {
   double sum = 0;
@@ -299,7 +299,7 @@ TEST_F(BatchNormFuser, LayersThatRunAgainAreLeftAlone) {
   EXPECT_EQ(FusedNormsOf(*PlanWith("memory_budget: 1000\n" + Bottleneck(), true)), Names());
 }
 
-// Sums of squares around zero say nothing about a variance that is a millionth of them.
+// Sums of squares around zero cannot give a variance that is a millionth of them.
 TEST_F(BatchNormFuser, SmallVariancesAreMeasured) {
   const std::string net = Input(4, 16, 40) + Convolution("a", "x", 32, "kernel_size: 1") +
                           Norm("a", "a") + Convolution("b", "ar", 8, "kernel_size: 1") + Loss("b");

@@ -29,7 +29,7 @@ inline constexpr std::string_view kAmpere =
     "supportCoopLaunch": 1, "smClockRateKHz": 1410000, "memClockRateKHz": 1593000,
     "l2CacheSize": 41943040, "totalGlobalMem": 85899345920, "deviceName": "described"})";
 
-// The library with what it would have from a handle.
+// The library, with the properties that a handle would have.
 struct Described {
   CudnnLibrary library{};
   cudnnBackendDescriptor_t gpu = nullptr;
@@ -70,7 +70,7 @@ bool Find(void* file, const char* symbol, Function* function) {
   return *function != nullptr;
 }
 
-// Skipped where cuDNN is not there, or too old.
+// Skipped if cuDNN is missing or too old.
 class RealCudnnTest : public testing::Test {
  protected:
   void SetUp() override {

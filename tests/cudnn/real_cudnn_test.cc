@@ -14,7 +14,7 @@ namespace {
 
 class RealCudnn : public RealCudnnTest {
  protected:
-  // Why it has no plan; empty: it has one within the bound.
+  // Returns the reason why it has no plan; empty if it has one within the bound.
   static std::string Refusal(const CudnnConvSpec& spec) {
     try {
       const auto graph = MakeCudnnConvGraph(nullptr, spec);
@@ -109,7 +109,7 @@ TEST_F(RealCudnn, FusesBiasSumAndRelu) {
   }
 }
 
-// The first of what cuDNN proposes.
+// The first engine that cuDNN proposes.
 TEST_F(RealCudnn, MultipliesOnTensorCoresInChannelsLast) {
   for (const DType dtype : {DType::kBF16, DType::kF16}) {
     for (const bool fused : {false, true}) {

@@ -82,7 +82,7 @@ TEST_F(RealFusions, WithoutStatisticsAreReadyForAmpere) {
   }
 }
 
-// Also where it can compile engines. Once it has them, this is worth another look.
+// Also where it can compile engines. If this test fails, reconsider the decision in the docs.
 TEST_F(RealFusions, BackwardFusionsAreUnsupportedForBFloat16) {
   if (TheLibrary().library.version() / 100 != 919) GTEST_SKIP() << "another cuDNN may have them";
   CudnnConvSpec spec = Shapes()[0];

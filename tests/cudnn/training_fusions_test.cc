@@ -154,7 +154,7 @@ class TrainingFusions : public CudnnTest {
     EXPECT_EQ(NumbersOf(squares), RoundedToFloats(of_squares)) << Describe(spec);
   }
 
-  // Why cuDNN has nothing for it.
+  // Returns the reason why cuDNN has no engine for it.
   static std::string WhyNot(const CudnnConvSpec& spec) {
     CudnnSupportCache answers;
     return answers.WhyNot(spec, 0);

@@ -12,7 +12,7 @@
 namespace crema {
 namespace {
 
-// A row for these fields, as it has to stand in the document.
+// Returns the row of the document for these fields.
 std::string Row(const std::string& fields) {
   const std::vector<std::string> bars = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   LearningRate rate(ParseSolver("base_lr: 1 max_iter: 100 " + fields, "s").solver);

@@ -1,4 +1,4 @@
-// Every pass and every solver type stands in the pages and lists that have a line for each.
+// The pages and lists with a line for each pass or solver type have all of them.
 #include <gtest/gtest.h>
 
 #include <iterator>
@@ -12,7 +12,7 @@
 namespace crema {
 namespace {
 
-// Expects `count` matches of a regular expression in which @ stands for the name.
+// Expects `count` matches of a regular expression in which @ is replaced by the name.
 void ExpectNamed(const std::string& name, const std::string& path, const std::string& place,
                  const std::string& pattern, int count = 1) {
   const std::string text = ReadFile(std::string(CREMA_SOURCE_DIR) + "/" + path);

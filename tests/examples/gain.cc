@@ -1,6 +1,6 @@
 // Gain: y = g[c] * x, with one learned factor g[c] for each index c of one axis.
 // dx = g[c] * dy; dg[c] = sum of dy * x over everything with that index. Backward reads x for dg,
-// so x must still be there then: the layer does not run in place.
+// so x must not be overwritten: the layer does not run in place.
 #include "examples/gain.h"
 
 #include "core/parallel_for.h"

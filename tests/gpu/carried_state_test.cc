@@ -1,4 +1,4 @@
-// Recurrent layers whose states go from one batch to the next do so on a GPU too.
+// Recurrent layers carry states from one batch to the next on a GPU too.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -240,7 +240,7 @@ void ExpectSame(const std::vector<Values>& got, const std::vector<Values>& expec
   }
 }
 
-// How many cases had outputs of more than nothing.
+// Returns the number of cases whose outputs were not empty.
 int CompareCases(const std::string& name, Case (*draw_case)(Draw&), bool backward) {
   const LayerType& type = *LayersWithGpuImplementations().Find(name);
   int with_outputs = 0;

@@ -45,8 +45,8 @@ inline const PlannedLayer& Norm(const Plan& plan) {
   return *std::ranges::find_if(plan.layers, [](const auto& l) { return l.name() == "bn"; });
 }
 
-// Two passes over Gaussian inputs; `fused`: how many layers "bn" is to take along, 0: by itself.
-// `shape`: of "x" where it is smaller than planned.
+// Runs two passes over Gaussian inputs. `fused` is the number of layers that "bn" must fuse.
+// `shape` is that of "x", if it is smaller than planned.
 inline Numbers RunNet(const std::string& net, Phase phase, Precision precision, size_t fused,
                       const Shape& shape = {}) {
   PlanOptions options{.device = {DeviceType::kCuda, 0}, .precision = precision};

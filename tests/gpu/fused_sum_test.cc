@@ -117,7 +117,7 @@ TEST(GpuFusedSum, LeavesWhatItCannotDo) {
   EXPECT_EQ(fused(kNorm, kScale + Sum("s z", "eltwise_param { coeff: 1 coeff: -1 }")), Names{"s"});
   EXPECT_EQ(fused(kNorm, kScale + Sum("s z", "eltwise_param { operation: PROD }")), Names{"s"});
   EXPECT_EQ(fused(kNorm, kScale + Convolution("w", "x", 16) + Sum("s z w")), Names{"s"});
-  // Not there yet when BatchNorm runs.
+  // Not available yet when BatchNorm runs.
   EXPECT_EQ(fused(kNorm, kScale + Convolution("w", "x", 16) + Sum("s w")), Names{"s"});
   // Other layers of two blobs, one of them extended to the shape of the other.
   EXPECT_EQ(fused(kNorm, Layer("e", "Scale", "bn z", "scale_param { axis: 0 }")), Names());
@@ -147,7 +147,7 @@ TEST(GpuFusedSum, KeepsWhatBackwardReads) {
     ASSERT_EQ(norm.inputs.size(), 2U);
     EXPECT_EQ(norm.fusion.extra_inputs, 1U);
     EXPECT_EQ(norm.to_input, (std::vector<bool>{true, true}));
-    // The gradient of z is made where that of the output was; that of x is not.
+    // The gradient of z overwrites that of the output; that of x does not.
     const auto gradient = [&](int v) {
       return plan->values[static_cast<size_t>(v)].gradient.offset;
     };

@@ -298,7 +298,7 @@ TEST_F(GpuAhead, ALostGpuEndsTheRunAndLeavesTheLastSnapshotWhole) {
       const std::string words = StrCat("launching ", kernel, " failed: the stand-in is broken");
       EXPECT_NE(first.find(words), std::string::npos) << first;
       EXPECT_EQ(solver->iteration(), std::string(kernel) == "Copy" ? 7 : 6);
-      // Nothing is asked of it any more.
+      // It gets no more calls.
       const size_t asked = trace.entries.size();
       for (const auto& again : {error([&] { solver->Step(1); }), error([&] { solver->weights(); }),
                                 error([&] { solver->Snapshot(); })}) {

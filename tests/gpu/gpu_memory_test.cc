@@ -18,7 +18,7 @@
 namespace crema {
 namespace {
 
-// Memory of the test's GPU, so much of it.
+// This much memory of the test's GPU.
 class BoundedGpu {
  public:
   explicit BoundedGpu(int64_t bytes)

@@ -1,4 +1,4 @@
-// Sessions on a GPU, or where there is none on a stand-in, compute what those on the CPU do.
+// Sessions on a GPU, or on a stand-in if there is none, compute the same as those on the CPU.
 #include <gtest/gtest.h>
 
 #include <algorithm>

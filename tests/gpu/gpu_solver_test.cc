@@ -118,7 +118,7 @@ TEST_F(GpuSolver, LearnsAsTheCpuDoesWithEveryRule) {
   }
 }
 
-// Nothing that changes from one iteration to the next is frozen in what is launched as one.
+// Captured graphs contain nothing that changes from one iteration to the next.
 TEST_F(GpuSolver, GraphsChangeNothing) {
   for (const char* precision : {"FP32", "TF32", "BF16"}) {
     SCOPED_TRACE(precision);
@@ -204,7 +204,7 @@ TEST_F(GpuSolver, AResumedRunEndsInTheSameBytes) {
   }
 }
 
-// Files say nothing of the device: a run may go on elsewhere.
+// Files do not depend on the device: a run may be resumed on another.
 TEST_F(GpuSolver, FilesAreThoseOfTheCpu) {
   const std::string fields =
       StrCat(kEverything, "max_iter: 4 snapshot: 2 type: 'Adam' momentum: 0.9");

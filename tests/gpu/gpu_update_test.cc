@@ -1,4 +1,4 @@
-// Updates on a GPU, or where there is none on a stand-in, are those of the CPU, for every rule.
+// Updates on a GPU, or on a stand-in if there is none, are those of the CPU, for every rule.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Nets in bfloat16 on a GPU, or where there is none on a stand-in.
+// Nets in bfloat16 on a GPU, or on a stand-in if there is none.
 #include <gtest/gtest.h>
 
 #include <algorithm>

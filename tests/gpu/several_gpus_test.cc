@@ -86,7 +86,7 @@ TEST_F(SeveralGpus, AResumedRunEndsInTheSameBytes) {
   }
 }
 
-// Sequences go on in each of them, from states of its own.
+// Sequences continue on each of them, from its own states.
 TEST_F(SeveralGpus, AResumedRunHasTheRecurrentStatesOfAll) {
   const std::string text = StrCat(
       R"(net_param {

@@ -40,7 +40,7 @@ double Distance(const std::vector<Values>& a, const std::vector<Values>& b) {
   return difference / size;
 }
 
-// How far the outputs are apart; gradients are compared too.
+// Returns the distance of the outputs; gradients are compared too.
 double CompareOnSample(const LayerType& type, const LayerSample& sample,
                        const Implementation& implementation, const Implementation& rounding) {
   SCOPED_TRACE(type.name + " " + sample.name + " " + rounding.name);
@@ -93,7 +93,7 @@ TEST(Tf32Implementations, DifferFromSinglePrecisionByTheirRoundingOnly) {
       if (most > 0x1p-20) seen.insert(name);
     }
   }
-  // The stand-in rounds what it may; libraries need not, and for a few numbers it does not pay.
+  // The stand-in rounds wherever it may. Libraries need not, and do not for a few numbers.
   if (GpuCount() > 0) return;
   for (const char* name : {"Attention", "Convolution", "Deconvolution", "GRU", "InnerProduct",
                            "LSTM", "MatMul", "RNN"}) {

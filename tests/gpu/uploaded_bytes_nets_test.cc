@@ -1,4 +1,4 @@
-// Nets do what they did, though planning has parted their data layers.
+// Nets compute the same although planning splits their data layers.
 #include "crema.pb.h"
 #include "gpu/uploaded_bytes.h"
 #include "runtime/evaluate.h"
@@ -18,8 +18,8 @@ double LossOf(const std::string& net, const PlanOptions& options) {
   return Open(net, TRAIN, options)->Forward();
 }
 
-// Layers of one name, or of none, draw what they draw elsewhere; so do weights of layers that are
-// named as what planning puts in.
+// Layers with one name, or none, draw the same as without the pass; so do weights of layers with
+// the names of inserted layers.
 TEST_F(UploadedNets, DrawTheSameNumbers) {
   const std::string data = DataNet(WriteDrawn(3), "mirror: true scale: 0.01");
   const std::string loss =

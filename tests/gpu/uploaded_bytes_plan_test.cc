@@ -1,4 +1,4 @@
-// Images that go up to a GPU as bytes: their reports in the plan, errors, and the layer that
+// Images that are uploaded to a GPU as bytes: their reports in the plan, errors, and the layer that
 // converts them to floats.
 #include <cmath>
 #include <tuple>
@@ -89,7 +89,7 @@ TEST_F(UploadedBytesPlan, ErrorsAreThoseOfTheCpu) {
     EXPECT_NE(error.find(expect), std::string::npos) << error;
     EXPECT_EQ(ErrorOf(net, TEST, OnGpu()), error);
   }
-  // Numbers of such a data set are no bytes.
+  // The values of such a data set are not bytes.
   const std::string both = DataNet(Write("both", {Drawn(3, 0), OfFloats(1)}), "mean_value: 3");
   EXPECT_EQ(ErrorOf(both, TRAIN, OnCpu()), "");
   const std::string error = ErrorOf(both, TRAIN, OnGpu());

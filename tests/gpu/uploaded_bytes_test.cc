@@ -1,5 +1,5 @@
-// Images that go up to a GPU as bytes: the blobs are those of the CPU, byte for byte. Where there
-// is no GPU, on a stand-in.
+// Images that are uploaded to a GPU as bytes: the blobs are those of the CPU, byte for byte.
+// Without a GPU, on a stand-in.
 #include "gpu/uploaded_bytes.h"
 
 #include <cmath>
@@ -216,7 +216,7 @@ TEST_F(UploadedBytes, FramesToo) {
       TRAIN);
 }
 
-// Boxes are turned over with their images, which are not, yet.
+// Boxes are mirrored with their images, which the GPU mirrors later.
 TEST_F(UploadedBytes, ImagesWithBoxesToo) {
   LmdbWriter writer(temp_.File("boxes"));
   for (int n = 0; n < kRecords; ++n) {

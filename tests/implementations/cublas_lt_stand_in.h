@@ -1,4 +1,4 @@
-// Functions in place of cuBLASLt's: they keep descriptors and compute on the CPU what its
+// Functions that replace cuBLASLt's: they store descriptors and compute on the CPU what its
 // documentation says of products, epilogues, TF32 and workspaces.
 #pragma once
 

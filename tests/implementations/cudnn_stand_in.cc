@@ -323,7 +323,8 @@ cudnnStatus_t LrnBackward(cudnnHandle_t, cudnnLRNDescriptor_t lrn, cudnnLRNMode_
   };
   ForAll(*dx_desc, [&](int64_t n, int64_t c, int64_t h, int64_t w) {
     double sum = 0;
-    // Windows are of odd size here, so that who sees this channel is whom it sees.
+    // Windows have an odd size here, so the channels whose windows contain this one are those in
+    // its own.
     ForNeighbours(*lrn, x_desc->sizes[1], c, [&](int64_t k) {
       sum += Load(*dy_desc, dy, n, k, h, w) * Load(*y_desc, y, n, k, h, w) / scale(n, k, h, w);
     });

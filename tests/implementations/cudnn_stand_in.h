@@ -1,6 +1,5 @@
-// Functions in place of cuDNN's: they keep descriptors, refuse what its documentation refuses, and
-// compute on the CPU, in f64, what it says that a call computes. Graphs and batch norm are not
-// there.
+// Functions that replace cuDNN's: they store descriptors, refuse what its documentation refuses,
+// and compute on the CPU, in f64, as it says. Graphs and batch norm are missing.
 #pragma once
 
 #if __has_include(<cudnn.h>)

@@ -28,7 +28,7 @@ inline void StoreElement(DType dtype, void* memory, int64_t index, double value)
   }
 }
 
-// alpha * value + beta * what is there, which is not read for beta 0.
+// alpha * value + beta * old value, which is not read for beta 0.
 inline void BlendElement(DType dtype, void* memory, int64_t index, double value, double alpha,
                          double beta) {
   const double before = beta == 0 ? 0 : beta * LoadElement(dtype, memory, index);

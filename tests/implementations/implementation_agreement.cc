@@ -79,7 +79,7 @@ class Comparison {
         threads_(threads),
         narrow_(type, implementation_case.sample, DType::kF32),
         backward_(wanted != Gradients::kNone && implementation_case.sample.gradient),
-        // Backward is called where something is wanted.
+        // Backward is called if a gradient is needed.
         to_input_(backward_ && (wanted == Gradients::kAll || !Learns(narrow_.info()))),
         values_(DrawScaled(narrow_, implementation_case.parameter_factor)) {}
 
@@ -141,7 +141,7 @@ class Comparison {
     Compare(implementation.name + ": output", got.outputs, expected.outputs, case_.forward_terms,
             factor);
     if (IsAtKink(factor)) return;
-    // A gradient of what was rounded before is off by the error of the sums of both ways.
+    // The gradient of a rounded value has the rounding errors of the sums of both passes.
     Compare(implementation.name + ": gradient of input", got.input_grads, expected.input_grads,
             case_.forward_terms + case_.input_terms, factor * case_.amplification);
     Compare(implementation.name + ": gradient of parameter blob", got.parameter_grads,
@@ -149,7 +149,7 @@ class Comparison {
             factor * case_.amplification);
   }
 
-  // Layers that go by elements give the same bits.
+  // Elementwise layers give the same bits.
   void CheckAnyFormat() {
     RunOptions options = Options();
     const RunResult plain = Run(narrow_, options, "native");

@@ -13,15 +13,16 @@ namespace crema::test {
 // The native methods on blocked blobs, named as if they were an implementation.
 inline constexpr const char* kAnyFormatImplementation = "native, any format";
 
-// Names of what of a type is compared here, in order: its CPU implementations with code of their
-// own, and kAnyFormatImplementation where one of its samples says LayerInfo::any_format. Rows in
-// lower precision are left to tests with tolerances of their own.
+// Returns the names of the compared implementations of a type, in order: those for the CPU with
+// their own code, and kAnyFormatImplementation if one of its samples has LayerInfo::any_format.
+// Those in lower precision have tests with their own tolerances.
 std::vector<std::string> ImplementationsOf(const LayerType& type);
 
 enum class Gradients : uint8_t { kNone, kParameters, kAll };
 
-// Runs the case with all that supports it and returns what is wrong, with all that is needed to
-// run it again; counts in `reached` what ran. The reference is native code in f64.
+// Runs the case with all implementations that support it. Returns their faults, with everything
+// that is needed to repeat the case. Counts the runs in `reached`. The reference is native code in
+// f64.
 std::vector<std::string> CompareImplementations(const LayerType& type,
                                                 const ImplementationCase& implementation_case,
                                                 int threads, Gradients wanted,

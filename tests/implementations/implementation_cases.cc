@@ -164,7 +164,7 @@ ImplementationCase Pooling(const LayerType&, Draw& draw) {
     return global;
   }
   const int64_t kernel_h = draw.Int(1, 5), kernel_w = draw.Chance(70) ? kernel_h : draw.Int(1, 5);
-  // A stride above the kernel could end in a window of nothing, which AVE refuses.
+  // A stride above the kernel could give an empty last window, which AVE refuses.
   const int64_t stride_h = draw.Int(1, std::min<int64_t>(3, kernel_h));
   const int64_t stride_w = draw.Int(1, std::min<int64_t>(3, kernel_w));
   Dims x = DrawImage(draw);

@@ -53,8 +53,8 @@ const std::set<std::string, std::less<>>& OneDnnOnly() {
   return types;
 }
 
-// Implementations that a type has from another one whose parameters it cannot have, and those for
-// other processors.
+// Implementations that a type shares with another one whose parameters it cannot have, and those
+// for other processors.
 bool CanNeverRun(const std::string& type, const std::string& implementation) {
   if (type == "ConvolutionDepthwise" && implementation == "winograd")
     return true;  // is for one group
@@ -108,7 +108,7 @@ TEST_P(ImplementationsTest, AgreeWithNativeOnRandomCases) {
   }
   if (failed > 0) return;
   for (const ImplementationPtr& implementation : type.implementations) {
-    // Those by libraries have tests of their own, and TF32 is not asked for.
+    // Those by libraries have their own tests, and TF32 is off.
     const bool own =
         implementation->name.starts_with("cuda") && !implementation->name.ends_with("tf32");
     if (!own || implementation->input_format != MemoryFormat{Layout::kNHWC}) continue;
@@ -248,7 +248,7 @@ TEST(ImplementationGenerators, LeaveOutNoTypeUnseen) {
                                          "samples suffice, the type to the list";
 }
 
-// A type that lost its implementations would drop out of the test above unseen.
+// The test above does not notice a type that has lost its implementations.
 TEST(ImplementationGenerators, AreForTypesWithImplementations) {
   const std::vector<std::string> types = TypesWithImplementations();
   const std::vector<ImplementationPtr>& implementations =

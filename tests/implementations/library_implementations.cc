@@ -1,6 +1,6 @@
 // Implementations by cuDNN and cuBLASLt, with stand-ins for both: wrong descriptors, strides,
-// transposes, factors and epilogues come out as wrong numbers. Where there is a GPU,
-// implementations_test runs them there.
+// transposes, factors and epilogues give wrong numbers. On a machine with a GPU,
+// implementations_test runs them on it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -200,8 +200,8 @@ TEST_F(LibraryImplementations, ProductsWithoutAlgorithmGoByCublas) {
   EXPECT_EQ(RunLayer(layer_case, values, options).outputs, expected.outputs);
 }
 
-// Implementations on halves hand on what the implementation below them needs: its state, scratch
-// and gradients.
+// Implementations on halves pass on everything that the adapted implementation needs: state,
+// scratch and gradients.
 TEST_F(LibraryImplementations, DoTheSameOnHalves) {
   struct Case {
     const char *type, *implementation, *native, *prototxt;

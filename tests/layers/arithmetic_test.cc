@@ -1,4 +1,4 @@
-// Hand-computed values of the arithmetic layers, and what they refuse while they run.
+// Hand-computed values of the arithmetic layers, and values that they refuse while they run.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Attention against plain loops, and rows that see nothing.
+// Attention against plain loops, and queries without a key.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -44,7 +44,7 @@ enum class Fault {
   kThrows,
 };
 
-// y = w * a + b, element by element; keeps a in a saved blob for no other reason than to have one.
+// y = w * a + b, element by element; saves a only to have a saved blob.
 class Planted final : public Layer {
  public:
   Planted(const LayerParameter& param, Fault fault) : Layer(param), fault_(fault) {}

@@ -1,4 +1,4 @@
-// CTCLoss against a sum over all paths, and what it says about bad sequences.
+// CTCLoss against a sum over all paths, and its messages about bad sequences.
 #include <gtest/gtest.h>
 
 #include <cmath>

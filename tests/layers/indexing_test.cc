@@ -89,7 +89,7 @@ TEST(GatherTest, NamesAnIndexOutsideItsAxis) {
                  "is outside -3..2");
 }
 
-// What an update does, for the reference below.
+// Effect of an update, for the reference below.
 using Meet = std::function<double(double, double)>;
 
 void ExpectScatter(const std::string& reduction, const Meet& meet) {

@@ -208,7 +208,7 @@ TEST(LossWeightTest, ScalesTheGradient) {
   const std::vector<float> both = gradient("loss_weight: 1 loss_weight: 2");
   for (size_t i = 0; i < one.size(); ++i) {
     EXPECT_NEAR(three[i], 3 * one[i], 1e-6);
-    // The probabilities of a position sum to 1 whatever the scores are.
+    // The probabilities of a position sum to 1 for any scores.
     EXPECT_NEAR(both[i], one[i], 1e-6);
   }
 }

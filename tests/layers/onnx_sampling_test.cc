@@ -141,7 +141,7 @@ TEST(ResizeTest, UsesAGivenFactorItself) {
   }
 }
 
-// 0.6 is no number of f32: o / 0.6 for o = 3 is 5 all the same.
+// f32 cannot represent 0.6, but o / 0.6 for o = 3 is 5.
 TEST(ResizeTest, TakesFactorsAsTheyAreWritten) {
   const RunResult result = CallBuiltin(
       "Resize", {.prototxt = "resize_param { scale: 0.6 coordinates: ASYMMETRIC interpolation: "

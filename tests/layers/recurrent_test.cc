@@ -1,5 +1,5 @@
 // RNN, LSTM and GRU against plain loops that cut every stream into its sequences and run each of
-// them alone, without `cont`; and what a layer carries from batch to batch.
+// them alone, without `cont`; and the states that a layer carries from batch to batch.
 #include <gtest/gtest.h>
 
 #include <algorithm>

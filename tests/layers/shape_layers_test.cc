@@ -222,7 +222,7 @@ TEST(MovingLayers, SizesMayChangeBetweenPasses) {
     EXPECT_TRUE(std::isfinite(session.Forward()));
     EXPECT_EQ(session.Data("f").shape(), Shape({batch, 32, 4, 5}));
     session.Backward();
-    // Each element stands in f once, and up to 8 times more in the border.
+    // Each element is in f once, and up to 8 more times in the border.
     double sum = 0;
     for (float dx : ValuesOf(session.Gradient("x"))) sum += dx;
     EXPECT_EQ(sum, static_cast<double>(batch * 32 * 4 * 5));

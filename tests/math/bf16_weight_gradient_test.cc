@@ -72,7 +72,7 @@ void RunVectors(const BlockedConvShape& s, int threads, const BFloat16* x, const
                 float* dweight, std::span<std::byte> scratch) {
   BF16WeightGradient(BF16Unit::kVectors, s, threads, x, dy, dweight, scratch);
 }
-// Where the processor has none, its instructions are emulated.
+// If the processor has no tiles, their instructions are emulated.
 void RunTiles(const BlockedConvShape& s, int threads, const BFloat16* x, const BFloat16* dy,
               float* dweight, std::span<std::byte> scratch) {
   std::optional<test::TileEmulator> emulator;

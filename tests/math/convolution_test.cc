@@ -172,7 +172,7 @@ TEST(Convolution, NativeAgreesWithDirectLoopsOnRandomShapes) {
   }
 }
 
-// Sizes at which the fast implementation changes its ways: parts of the depth, blocks of pixels,
+// Sizes at which the fast implementation changes its method: parts of the depth, blocks of pixels,
 // many images.
 TEST(Convolution, EveryImplementationAgreesWithDirectLoopsBeyondBlockSizes) {
   const Conv deep{2, 31, 6, 7, 13, 1, 3, 3, 1, 1, 1, 1, 1, true, true};

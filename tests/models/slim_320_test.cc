@@ -1,4 +1,4 @@
-// A face detector of other people: its recorded outputs, and faces in a picture.
+// A published face detector: its recorded outputs, and faces in a picture.
 #include <gtest/gtest.h>
 
 #include <filesystem>

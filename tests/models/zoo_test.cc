@@ -118,7 +118,7 @@ TEST_P(Zoo, TestPhasePlans) {
   EXPECT_FALSE(PlanOf(GetParam(), "train_val.prototxt", TEST)->outputs.empty());
 }
 
-// A box of class 3 for SSD, 1 where a sequence goes on, class 1 everywhere else.
+// A box of class 3 for SSD, 1 where a sequence continues, class 1 everywhere else.
 void SetLabels(const Model& model, Session* session) {
   for (const PlannedLayer& layer : session->plan().layers) {
     if (!layer.inputs.empty()) continue;

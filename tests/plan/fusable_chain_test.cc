@@ -1,4 +1,4 @@
-// Layers that a convolution does the work of count for it when formats are chosen.
+// The choice of formats counts the layers that a convolution fuses.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -19,7 +19,8 @@ namespace {
 
 using test::PlanText;
 
-// Answers with times by row; rows without one take a second. Without any it measures nothing.
+// Returns times by implementation; those without one take a second. Without times it measures
+// nothing.
 class FakeTimer final : public ImplementationTimer {
  public:
   std::vector<double> Measure(const std::string& layer, const OpDesc& query,
@@ -98,7 +99,7 @@ TEST_F(MeasuredPlan, TheTextHoldsWhatTimeDependsOn) {
   }
   timer_->asked.clear();
   Make({.threads = 2, .backward = true});
-  // The data want no gradient, so "a" is another case.
+  // The data need no gradient, so "a" is another case.
   EXPECT_NE(timer_->asked[0].find("backward to input, 2 threads"), std::string::npos);
   EXPECT_NE(timer_->asked[1].find("backward, 2 threads"), std::string::npos);
   EXPECT_TRUE(timer_->backward.back());

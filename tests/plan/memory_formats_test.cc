@@ -1,4 +1,4 @@
-// Which values are blocked, where Reorders stand, and which layers are done by those before them.
+// Blocked values, the places of Reorders, and fused layers.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -152,7 +152,7 @@ TEST(Recompute, LayersThatCannotRunAgainAreErrorsThatNameThem) {
                                            Simple("BatchNorm", "n2", "n1", "n2", shared + kAgain));
   EXPECT_NE(statistics.find("layer \"n2\""), std::string::npos) << statistics;
   EXPECT_NE(statistics.find("shares statistics"), std::string::npos) << statistics;
-  // A bias that is another layer's running mean would be read as that layer has left it.
+  // A bias that is another layer's running mean would be read after that layer has updated it.
   const std::string mean = "param { name: 'm' lr_mult: 0 } ";
   const std::string bias = PlanError(kInput + Simple("Bias", "b", "x", "b", mean + kAgain) +
                                      Simple("BatchNorm", "n", "b", "n", shared));

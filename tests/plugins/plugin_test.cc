@@ -140,7 +140,7 @@ TEST(Plugin, CodeForGpusPassesTheGenericChecker) {
 TEST(Plugin, AnOlderOneOfTheSameInterfaceWorks) {
   const Registry registry = LayersWith("older");
   const LayerType& type = *registry.Find("PluginNegate");
-  // It has no backward pass that this version could know of.
+  // It has no backward pass in this version of the interface.
   Check(type, {{.name = "older", .inputs = {{.shape = {2, 3}}}, .gradient = false}});
   try {
     const std::unique_ptr<const Layer> layer = type.make(LayerParameter());

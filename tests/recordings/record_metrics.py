@@ -45,7 +45,7 @@ def record_classes():
     print_line("iou", metrics.jaccard_score(labels, predicted, average=None))
     print_line("mean_iou", metrics.jaccard_score(labels, predicted, average="macro"))
     print_line("auc", [metrics.roc_auc_score(labels == c, scores[:, c]) for c in range(classes)])
-    # Where everything is found, what VOC calls the integral; without ties.
+        # VOC's integral if everything is found; without ties.
     hits = RANDOM.uniform(0, 1, 60) < 0.4
     print_line("hits", hits)
     print_line("integral", metrics.average_precision_score(hits, -np.arange(60.0)))

@@ -1,4 +1,4 @@
-// After the first iteration, running a net asks the heap for nothing.
+// After the first iteration, running a net allocates nothing on the heap.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Measuring within a bound, and what is kept from run to run.
+// Measuring within a bound, and times stored from run to run.
 #include "runtime/autotuner.h"
 
 #include <gtest/gtest.h>

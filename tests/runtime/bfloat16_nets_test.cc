@@ -147,7 +147,7 @@ TEST_F(BFloat16Nets, LearnAsInSinglePrecision) {
   for (const std::vector<float>& gradient : single.gradients) {
     largest = std::max(largest, Norm(gradient));
   }
-  // Maxima and signs that rounding turns over change single elements by all they are worth.
+  // Rounding can change maxima and signs, and single elements then change completely.
   for (size_t k = 0; k < single.gradients.size(); ++k) {
     EXPECT_LT(Distance(single.gradients[k], half.gradients[k]),
               0.1 * Norm(single.gradients[k]) + 0.002 * largest)

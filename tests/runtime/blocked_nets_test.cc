@@ -243,7 +243,7 @@ TEST(BlockedNets, RunOnFewerThreadsThanPlanned) {
   ExpectNear({outputs[0]}, {outputs[1]}, 1e-4, text);
 }
 
-// Data that are no numbers must show in the loss.
+// NaN in the data must show in the loss.
 TEST(Products, NotANumberStaysOne) {
   const std::string text =
       "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 4 dim: 36 } } }\n"

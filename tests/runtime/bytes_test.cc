@@ -1,4 +1,4 @@
-// Nets with an input of bytes, where programs look at every blob.
+// Nets with an input of bytes, in plans that expose every blob.
 #include <gtest/gtest.h>
 
 #include <string>

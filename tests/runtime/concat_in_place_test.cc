@@ -147,7 +147,7 @@ TEST_F(ConcatInPlace, TakeLessMemory) {
   chain += Loss(blob);
   for (const bool backward : {true, false}) {
     const auto joined = PlanText(chain, TRAIN, {.backward = backward});
-    // The same, but somebody else reads one of the inputs.
+    // The same, but another layer reads one of the inputs.
     const auto apart = PlanText(chain + other, TRAIN, {.backward = backward});
     EXPECT_TRUE(Joins(*joined, "j"));
     EXPECT_FALSE(Joins(*apart, "j"));
@@ -171,7 +171,7 @@ TEST_F(ConcatInPlace, ConcatsInConcats) {
   ASSERT_NO_FATAL_FAILURE(ExpectSameAsApart(text, {.threads = 2, .backward = false}));
 }
 
-// oneDNN keeps the primitives of a process: those of one image on all threads are no others' ones.
+// oneDNN caches the primitives of a process: those of one image on all threads must differ.
 TEST_F(ConcatInPlace, BesidesSessionsOfOneImage) {
   const auto net = [](int batch) {
     std::string text = Input(batch, 16, 14) + Conv("stem", "x", 16, 3) + Conv("a", "stem", 16, 1) +
@@ -198,7 +198,7 @@ TEST_F(ConcatInPlace, StayApartWhereThatCannotBe) {
   const std::vector<std::string> nets = {
       // One of them twice.
       head + Concat("y", {"a", "a"}) + Loss("y"),
-      // Somebody else reads it.
+      // Another layer reads it.
       head + b + Concat("y", {"a", "b"}) + Loss("y") + Pool("other", "a", "MAX"),
       // No whole blocks of channels.
       head + Conv("odd", "stem", 17, 3) + Concat("y", {"odd", "a"}) + Loss("y"),

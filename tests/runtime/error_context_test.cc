@@ -1,4 +1,4 @@
-// Errors about a sample say what the data set calls it.
+// Errors about a sample contain its name in the data set.
 #include "runtime/error_context.h"
 
 #include <gtest/gtest.h>

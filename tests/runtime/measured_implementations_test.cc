@@ -22,7 +22,7 @@ using test::FillInput;
 using test::PlanText;
 using test::ValuesOf;
 
-// Runs all implementations, and says that those of this name are the fastest.
+// Runs all implementations, and reports those of this name as the fastest.
 class Favouring final : public ImplementationTimer {
  public:
   explicit Favouring(std::string name) : name_(std::move(name)) {}

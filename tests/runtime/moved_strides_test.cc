@@ -76,8 +76,8 @@ class StridedNet {
   int names_ = 0;
 };
 
-// Which rows compute: native ones round alike with and without the pass; of the others Winograd's
-// algorithm is for stride 1 only and rounds more, and of bfloat16 sums may be rounded elsewhere.
+// The implementations of a test. Native ones round alike with and without the pass. Winograd's
+// algorithm is for stride 1 only and rounds more, and sums of bfloat16 may be rounded elsewhere.
 struct Implementations {
   const char* name;
   bool optimized;

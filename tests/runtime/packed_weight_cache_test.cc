@@ -18,7 +18,7 @@ using test::FillInput;
 using test::PlanText;
 using test::ValuesOf;
 
-// Implementations that keep weights: 1 x 1 filters, 3 x 3 ones by Winograd's algorithm where there
+// Implementations that pack weights: 1 x 1 filters, 3 x 3 ones by Winograd's algorithm if there
 // is AVX-512, with what they fuse, and products of several implementations. Ranges are for INT8
 // alone.
 std::string NetOf(int batch, const std::string& precision) {
@@ -46,7 +46,7 @@ layer { name: "ip" type: "InnerProduct" bottom: "pool" top: "y"
          ranges + " }";
 }
 
-// By layer; those that keep something.
+// By layer; those with packed weights.
 class Keepers final : public LayerObserver {
  public:
   explicit Keepers(const Plan& plan) : plan_(plan) {}

@@ -121,7 +121,7 @@ struct Outcome {
   std::vector<std::vector<float>> values;
 };
 
-// Every sequence begins at step 0, so that what earlier batches left does not count.
+// Every sequence begins at step 0, so that earlier batches have no effect.
 Outcome RunNet(Session* session, const Net& net) {
   for (const Input& input : net.inputs) {
     FillInput(session, input.name, 5);

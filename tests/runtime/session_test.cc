@@ -163,7 +163,7 @@ layer { name: "sum" type: "Reduction" bottom: "y" top: "s" loss_weight: 1 }
 }
 
 TEST(Session, NoAllocationAfterTheFirstIteration) {
-  // The arena is the only allocator that a session has: it must not be asked again.
+  // The arena is the only allocator of a session: it must not be called again.
   class Counting final : public Allocator {
    public:
     Device device() const override { return {}; }

@@ -216,7 +216,7 @@ TEST(StateMatch, ByNumbersOfSortedNames) {
   }
 }
 
-// Which of k, q and v is which cannot be told from names in alphabetical order.
+// The alphabetical order of names does not distinguish k, q and v.
 TEST(StateMatch, WordsOfSortedNamesAreNoOrder) {
   const auto plan = PlanOf(kInput + Conv("query", "x", 4) + Conv("key", "x", 4) +
                            Conv("value", "x", 4) + Conv("out", "x", 5));
@@ -295,7 +295,7 @@ TEST(StateMatch, APrintedMapIsReadBack) {
       << map;
   EXPECT_NE(map.find("position_ids = -\n"), std::string::npos) << map;
   ExpectMatches(*plan, file, TextOf(*plan, matches), map);
-  // With what is missing as comments.
+  // With missing entries as comments.
   const Fake less({{"p.weight", {3, 4, 1, 1}}});
   const std::string partial = PrintStateMap(*plan, less, Match(*plan, less));
   EXPECT_NE(partial.find("#  = bn_1 mean_sum   # 3\n"), std::string::npos) << partial;

@@ -106,7 +106,7 @@ TEST_F(StockFile, OnlyTheSealsAreUnknownToCaffe) {
   WriteCaffemodel(Weights::Make(*plan, 1)->Export(*plan), folder.File("m"));
   EXPECT_EQ(UnknownIn(folder.Read("m")),
             (std::set<std::string>{"NetParameter:1000", "NetParameter:1001"}));
-  // And it has all that Caffe looks for: names, types and blobs with shapes and values.
+  // It has everything that Caffe reads: names, types and blobs with shapes and values.
   NetParameter copy;
   ASSERT_TRUE(copy.ParseFromString(net_->SerializeAsString()));
   ASSERT_EQ(copy.layer_size(), 6);

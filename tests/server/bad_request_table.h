@@ -1,4 +1,4 @@
-// How the table of bad requests is written.
+// Functions to write the table of bad requests.
 #pragma once
 
 #include <string>

@@ -16,7 +16,7 @@ server::ServerOptions SmallLimits() {
   return options;
 }
 
-// The answer when nothing follows what was sent.
+// The answer if nothing follows the sent bytes.
 SocketAnswer Answer(uint16_t port, const BadRequest& request) {
   SocketClient client(port);
   client.Send(request.bytes);

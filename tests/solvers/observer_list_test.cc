@@ -6,7 +6,7 @@
 namespace crema {
 namespace {
 
-// Notes every event with the name of who heard it.
+// Records every event with the name of the observer.
 class Listener final : public TrainingObserver {
  public:
   Listener(std::string name, std::vector<std::string>* heard) : name_(name), heard_(heard) {}

@@ -1,4 +1,4 @@
-// Fields of the solver that say how long a run is, what it holds still and what it averages.
+// Fields of the solver for the length of a run, frozen layers and averaged weights.
 #include "solvers/run_fields.h"
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ TEST_F(RunFields, EpochsNeedDataWithAnEnd) {
   }
 }
 
-// A matcher that tries one way after the other takes years for this, or all of the stack.
+// A backtracking matcher would take years for this, or overflow the stack.
 TEST_F(RunFields, NoPatternTakesLong) {
   const std::string net = StrCat(
       "layer { name: 'd' type: 'DummyData' top: 'x' dummy_data_param { shape { dim: 2 dim: 3 "

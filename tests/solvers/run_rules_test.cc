@@ -1,4 +1,4 @@
-// Fields of the solver that say what a run keeps, and when it ends before its time.
+// Fields of the solver for kept snapshots and for an early end.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -42,7 +42,7 @@ TEST_F(RunRules, EarlyStopEndsTheRunWithASnapshot) {
             std::string::npos)
       << recorder_.log;
   EXPECT_TRUE(fs::exists(temp_.File("s_iter_15.solverstate")));
-  // Going on from there with more patience counts the last test once.
+  // A run resumed with more patience counts the last test once.
   const auto resumed =
       Make("max_iter: 1000 test_interval: 5 freeze: '.*' early_stop { patience: 5 }");
   resumed->Restore(temp_.File("s_iter_15.solverstate"));
@@ -128,7 +128,7 @@ TEST_F(RunRules, OldSnapshotsGoAndNothingElse) {
     temp_.Write(name, "mine");
   }
   const std::vector<std::string> mine = Files();
-  // An old one goes also where it is damaged.
+  // A damaged old one is removed too.
   temp_.Write("s_iter_1.solverstate", "damaged");
   temp_.Write("s_iter_1.caffemodel", "damaged");
   Make("max_iter: 20 snapshot: 4 snapshot_keep: 2 ema_decay: 0.9")->Solve();

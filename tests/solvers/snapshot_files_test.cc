@@ -1,4 +1,4 @@
-// Which files of a folder belong to a run: those that it resumes from, removes, or ignores.
+// The files of a folder that a run resumes from, removes, or ignores.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -83,7 +83,7 @@ TEST_F(SnapshotFiles, TheModelBesideTheStateIsTheOneOfTheState) {
   Solve(Fixed("max_iter: 2 ema_decay: 0.9"));
   fs::copy(temp_.File("a"), temp_.File("b"));
   const auto expected = ValuesOf(Newest(Fixed("max_iter: 2 ema_decay: 0.9")).solver->weights());
-  // Another run where the first one was.
+  // Another run with the same prefix.
   Solve(Fixed("max_iter: 2 ema_decay: 0.9 weight_decay: 0.5"));
   const Resumed moved = Newest(Fixed("max_iter: 2 ema_decay: 0.9", "b/s"));
   EXPECT_EQ(moved.state, temp_.File("b/s_iter_2.solverstate"));
@@ -285,7 +285,7 @@ TEST_F(SnapshotFiles, TemporaryFilesOfDeadRunsGoAtTheStart) {
     temp_.Write("a/" + tmp(name, kNoProcess), "half");
   }
   temp_.Write("a/" + tmp("s_iter_5.caffemodel", kNoProcess) + "-0123456789abcdef", "half");
-  // Process numbers come again, in containers most of all.
+  // Process numbers are reused, mostly in containers.
   temp_.Write("a/" + tmp("s_iter_3.caffemodel", ::getpid()), "half");
   // It is unknown whether processes of other machines run.
   for (const std::string before : {"", "elsewhere.example."}) {

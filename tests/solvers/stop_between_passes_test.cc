@@ -1,4 +1,4 @@
-// Stops and snapshots that are asked for between the passes of one iteration (iter_size).
+// Stops and snapshots that are requested between the passes of one iteration (iter_size).
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Every rule against its formula, written once more in the plainest way, in double.
+// Every rule against its formula, in plain code in double.
 #include <gtest/gtest.h>
 
 #include <algorithm>

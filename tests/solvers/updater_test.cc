@@ -143,7 +143,7 @@ TEST_F(Updates, ContinueFromASavedState) {
   resumed->Restore(state, path, {});
   EXPECT_TRUE(resumed->restored());
   EXPECT_EQ(StepOf(resumed.get(), 0.1), step);
-  // Momentum of a layer that is frozen now is forgotten.
+  // The momentum of a layer that is frozen now is discarded.
   resumed->Restore(state, path, {"out"});
   EXPECT_NEAR(StepOf(resumed.get(), 0.1), -0.1, 1e-6);
 }

@@ -12,7 +12,7 @@
 
 namespace crema::test {
 
-// Turns one to four bits over; each eighth damage cuts the end off instead, each other eighth
+// Flips one to four bits; each eighth damage truncates the file instead, each other eighth
 // overwrites some bytes with zeros.
 inline void DamageBytes(std::string* bytes, uint64_t number) {
   if (bytes->empty()) return;

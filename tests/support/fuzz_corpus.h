@@ -1,4 +1,4 @@
-// Files that are broken in every way we could think of, made on the spot from whole ones.
+// Broken files of every kind that we know, made from intact ones.
 #pragma once
 
 #include <string>

@@ -41,7 +41,7 @@ bool IsSmall(const NetParameter& net) {
   return IsQuick(*MakePlan(net, {}, state, TestRegistry(), {.backward = false}, &warnings));
 }
 
-// Reads sources, which TryPrototxt does not look at either.
+// Reads data sources, which TryPrototxt does not run either.
 bool HasSources(const NetParameter& net) {
   return std::ranges::any_of(net.layer(), [](const LayerParameter& layer) {
     return layer.type() != "Input" && layer.bottom_size() == 0;

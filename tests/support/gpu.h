@@ -1,4 +1,4 @@
-// The GPU of tests: the first of the machine, or a stand-in (math/cuda/emulation.h) where there is
+// The GPU of tests: the first of the machine, or a stand-in (math/cuda/emulation.h) if there is
 // none or CUDA was not built.
 #pragma once
 
@@ -18,7 +18,7 @@ const Registry& LayersWithGpuImplementations();
 const Registry& LayersOfStandIn();
 
 ExecContext GpuContext(uint64_t seed);
-// The same, where nothing is launched as one (--cuda_graphs=0).
+// The same without CUDA graphs (--cuda_graphs=0).
 ExecContext GpuContextWithoutGraphs(uint64_t seed);
 // The same, working in other memory of that GPU.
 ExecContext GpuContextIn(Allocator& memory, uint64_t seed);

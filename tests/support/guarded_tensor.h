@@ -1,4 +1,4 @@
-// Tensors that notice writes outside their bounds.
+// Tensors that detect writes outside their bounds.
 #pragma once
 
 #include <cstddef>

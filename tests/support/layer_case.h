@@ -1,4 +1,4 @@
-// A layer of a sample, and the values that it is fed.
+// A layer of a sample, and its input values.
 #pragma once
 
 #include <memory>

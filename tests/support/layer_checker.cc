@@ -27,8 +27,8 @@ constexpr double kFloatTolerance = 1e-4;  // f32 against f64, of the largest val
 // the value; sums of terms with either sign are smaller than the terms, which a factor of 4 allows
 // for.
 constexpr double kBFloat16Tolerance = 1.0 / 64;
-// GPU implementations whose blobs are all halves, as above but with weights and what is kept in
-// between rounded too.
+// GPU implementations whose blobs are all halves: as above, but weights and intermediate values
+// are rounded too.
 constexpr double kHalfTolerance = 1.0 / 256;
 constexpr double kGpuBFloat16Tolerance = 1.0 / 32;
 constexpr double kOrderTolerance = 1e-5;  // f32, sums taken in another order

@@ -20,10 +20,10 @@ class Screen {
     return lines_;
   }                                          // rows; the last is the cursor's
   size_t column() const { return column_; }  // of the cursor
-  // Lines that went on in the next row because they were too long.
+  // Lines that continue in the next row because they were too long.
   const std::vector<std::string>& wrapped() const { return wrapped_; }
   const std::string& unknown() const { return unknown_; }
-  // All of it, with lines that went on in the next row as one.
+  // Returns the whole text; a line that continues in the next row is one line.
   std::string text() const;
 
  private:

@@ -1,7 +1,8 @@
 // The tile instructions of AMX in plain code, after the operations in Intel's "Architecture
 // Instruction Set Extensions Programming Reference" and volume 2 of the Software Developer's
 // Manual: LDTILECFG, TILELOADD, TILEZERO, TDPBF16PS, TILESTORED and TILERELEASE. Each thread has
-// tiles of its own, as with the real ones. What would fault throws std::logic_error.
+// tiles of its own, as with the real ones. Instructions that would fault throw
+// std::logic_error.
 #pragma once
 
 #include <array>

@@ -18,7 +18,8 @@ DEFINE_int32(resize_width, 0, "width that images are resized to, with --resize_h
 DEFINE_int32(resize_height, 0, "height that images are resized to, with --resize_width");
 DEFINE_int32(short_side, 0, "resize so that the shorter side has this length; keeps the aspect");
 DEFINE_bool(encoded, false, "store image files, not pixels");
-DEFINE_string(encode_type, "", "jpg, png, ...: what image files are stored as (means --encoded)");
+DEFINE_string(encode_type, "",
+              "jpg, png, ...: format of the stored image files (implies --encoded)");
 DEFINE_int32(quality, 0, "1 to 100: encode JPEG or WebP with this quality (with --encoded)");
 
 namespace crema::tools {

@@ -104,7 +104,7 @@ std::string Describe(const VocObject& object) {
 VocAnnotation ReadVocAnnotation(const std::string& path) {
   const XmlElement root = ParseXml(ReadDataFile(path), path);
   if (root.name != "annotation") {
-    FailAt(path, root, StrCat("is no annotation of VOC: it begins with <", root.name, ">"));
+    FailAt(path, root, StrCat("is not a VOC annotation: it begins with <", root.name, ">"));
   }
   VocAnnotation annotation;
   annotation.path = path;

@@ -14,8 +14,8 @@
 
 DEFINE_string(
     input, "",
-    "run, bench, verify: NAME=FILE with an array for an input, .npy, .npz or .h5, or FILE "
-    "alone where names are those of the file or there is one input; may be repeated");
+    "run, bench, verify: NAME=FILE with an array for an input, .npy, .npz or .h5, or FILE alone if "
+    "it has arrays with the names of the inputs, or if there is one input; may be repeated");
 DEFINE_bool(cast, false,
             "run, bench, verify: convert arrays of other element types to those of the inputs");
 

@@ -86,7 +86,7 @@ void CheckCalibrationFlags() {
     Fail(ErrorCode::kInvalidArgument, "--percentile must be above 0 and at most 100");
   }
   if (std::isnan(FLAGS_least_snr_db)) {
-    Fail(ErrorCode::kInvalidArgument, "--least_snr_db is no number");
+    Fail(ErrorCode::kInvalidArgument, "--least_snr_db is not a number");
   }
 }
 

@@ -1,3 +1,4 @@
+// deploy classify: prints the best classes of each image.
 #include <algorithm>
 #include <memory>
 

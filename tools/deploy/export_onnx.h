@@ -12,8 +12,8 @@ namespace crema::tools {
 // kInvalidArgument for another --format, and for flags of ONNX without it.
 bool WantsOnnx(const std::string& path);
 
-// Writes the file of the flags and prints what was written. Returns the exit code: 1 if the check
-// finds a difference, nothing is written then.
+// Writes the file that the flags describe, and prints its contents. Returns the exit code; 1 if the
+// check finds a difference, in which case it writes nothing.
 int ExportOnnx(const std::shared_ptr<const Model>& model, const Registry& registry,
                const std::string& path);
 

@@ -19,8 +19,7 @@
 #include "format/tensor_files.h"
 
 DEFINE_string(recording, "",
-              "verify: .npz or .h5 with inputs and the outputs that belong to them, under the "
-              "names of the blobs");
+              "verify: .npz or .h5 with inputs and their outputs, under the names of the blobs");
 DEFINE_bool(record, false,
             "verify: write --recording instead, of the arrays of --input or of random ones");
 DEFINE_string(against, "", "verify: the other model, .crema or prototxt");
@@ -29,9 +28,9 @@ DEFINE_string(against_precision, "", "verify: its precision, FP32 or BF16, if it
 DEFINE_double(atol, 1e-5, "verify: allowed absolute difference");
 DEFINE_double(rtol, 1e-4,
               "verify: allowed difference, relative to the largest value of the output");
-DEFINE_double(
-    agreement, 0.99,
-    "verify --against: the least part of equal top-1 classes, or of boxes that both find");
+DEFINE_double(agreement, 0.99,
+              "verify --against: smallest share of images with the same best class, or of boxes "
+              "that both models find");
 DEFINE_int32(samples, 8, "verify: number of random inputs, if there are no images or arrays");
 DEFINE_bool(layers, true, "verify --against: compare every blob, not only the outputs");
 

@@ -123,9 +123,11 @@ class Reference {
   void PrintType(const LayerType& type) {
     std::cout << "\n## " << type.name << "\n\n";
     if (!type.alias_of.empty()) {
-      std::cout << "Another name of [" << type.alias_of << "](#" << Anchor(type.alias_of) << "). ";
+      std::cout << "Another name of [" << type.alias_of << "](#" << Anchor(type.alias_of) << ").";
+    } else {
+      std::cout << type.summary;
     }
-    std::cout << type.summary << " *(" << type.origin << ")*\n";
+    std::cout << " *(" << type.origin << ")*\n";
     if (!type.formula.empty()) std::cout << "\n```\n" << type.formula << "\n```\n";
     PrintList("Inputs", type.input_docs);
     PrintList("Outputs", type.output_docs);

@@ -1,5 +1,6 @@
 // Report for nets that detect boxes. Rows of detections: image, label, score, xmin, ymin, xmax,
-// ymax; of objects: image, label, instance, xmin, ymin, xmax, ymax, difficult; image -1 is no box.
+// ymax; of objects: image, label, instance, xmin, ymin, xmax, ymax, difficult; rows with image -1
+// are not boxes.
 #include <cmath>
 #include <cstdio>
 #include <span>

@@ -19,7 +19,7 @@
 #include "onnx/import.h"
 
 DECLARE_string(shape);
-DEFINE_string(dialect, "", "caffe: refuse, listing all of it, what Caffe 1.0 would not read");
+DEFINE_string(dialect, "", "caffe: refuse layers that Caffe 1.0 cannot read, and list them");
 DEFINE_bool(force, false, "overwrite deploy.prototxt and weights.caffemodel in the folder");
 
 namespace crema::tools {

@@ -17,8 +17,7 @@ DEFINE_string(model, "", "a .crema file, or with --weights a deploy net in a pro
 DEFINE_string(weights, "", "caffemodels of --model, separated by commas");
 DEFINE_string(name, "", "name under which --model answers; default: that of its file");
 DEFINE_string(repository, "", "folder with <model>/<version>/model.crema");
-DEFINE_double(poll_seconds, 1,
-              "seconds between looks at the repository; 0: no looks after the start");
+DEFINE_double(poll_seconds, 1, "seconds between checks of the repository; 0: only at the start");
 DEFINE_double(settle_seconds, 2,
               "seconds that the files of a model must stay the same before it is loaded");
 DEFINE_int32(keep_versions, 1, "newest versions of a model that are loaded");

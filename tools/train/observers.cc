@@ -19,9 +19,9 @@ DEFINE_string(run, "",
               "the run's folder, for its nets, metrics and TensorBoard events; default: the "
               "snapshot prefix with _run; none: no folder");
 DEFINE_int64(histograms, 0, "TensorBoard histograms of weights and gradients every N iterations");
-DEFINE_int64(metrics_interval, 0,
-             "iterations between rows of the metrics; 0: those displayed, or every 100th where "
-             "display is 0");
+DEFINE_int64(
+    metrics_interval, 0,
+    "iterations between rows of the metrics; 0: those displayed, or every 100th if display is 0");
 
 namespace crema::tools {
 

@@ -11,8 +11,8 @@
 #include "core/error.h"
 #include "core/strings.h"
 
-DEFINE_string(sigint_effect, "stop", "what SIGINT does: stop (with a snapshot), snapshot or none");
-DEFINE_string(sighup_effect, "snapshot", "what SIGHUP does: stop, snapshot or none");
+DEFINE_string(sigint_effect, "stop", "effect of SIGINT: stop (with a snapshot), snapshot or none");
+DEFINE_string(sighup_effect, "snapshot", "effect of SIGHUP: stop, snapshot or none");
 
 namespace crema::tools {
 namespace {

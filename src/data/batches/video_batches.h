@@ -37,7 +37,7 @@ class VideoSource final : public RecordSource {
   void GrabFromCamera();
 
   const VideoOrigin origin_;
-  const uint64_t stride_;  // distance of used frames
+  const uint64_t stride_;  // distance of frames that are used
   const Shard shard_;
   std::unique_ptr<VideoReader> reader_;
   uint64_t position_ = 0;

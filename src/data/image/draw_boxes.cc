@@ -1,4 +1,4 @@
-// Stands in where OpenCV is left out of the build.
+// Used by builds without OpenCV.
 #include "data/image/draw_boxes.h"
 
 #include "core/error.h"

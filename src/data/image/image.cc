@@ -74,11 +74,10 @@ std::string FindTruncation(std::string_view bytes) {
 #ifndef CREMA_HAVE_OPENCV
 void DecodeByOpenCv(std::string_view, ColorMode, const std::string& name, Image*) {
 #ifdef CREMA_HAVE_JPEG
-  Fail(
-      ErrorCode::kUnsupported,
-      name +
-          ": encoded images that are no JPEG files need OpenCV, and this program was built without "
-          "it: build with CREMA_OPENCV=ON, or write the data set with raw pixels");
+  Fail(ErrorCode::kUnsupported,
+       name +
+           ": encoded images other than JPEG files need OpenCV, and this program was built without "
+           "it: build with CREMA_OPENCV=ON, or write the data set with raw pixels");
 #else
   Fail(ErrorCode::kUnsupported,
        name +

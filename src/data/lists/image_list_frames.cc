@@ -38,7 +38,7 @@ FramePattern ParsePattern(const std::string& pattern) {
   if (!fine) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("'", pattern,
-                "' is no pattern of image files: it must have one %d, or %06d and "
+                "' is not a pattern of image files: it must have one %d, or %06d and "
                 "the like, for the number of the frame"));
   }
   parsed.before = pattern.substr(0, percent);

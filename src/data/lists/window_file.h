@@ -41,7 +41,7 @@ struct WindowThresholds {
 };
 
 // Format: blocks of `# index`, path, channels, height, width, number of windows, and for each
-// window `label overlap x1 y1 x2 y2`. `root` is prepended to each path as it is. Throws kNotFound,
+// window `label overlap x1 y1 x2 y2`. `root` is prepended to each path. Throws kNotFound,
 // kIoFailure, or kDataLoss with file and line: malformed or missing number, window outside of its
 // image, differing numbers of channels, foreground without a label above 0.
 WindowFile ReadWindowFile(const std::string& source, const std::string& root,

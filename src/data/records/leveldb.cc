@@ -74,7 +74,7 @@ void RefusePipes(const std::string& path) {
       continue;
     }
     Fail(ErrorCode::kDataLoss, StrCat("'", entry->path().string(), "' is a pipe or a device, so '",
-                                      path, "' is no LevelDB"));
+                                      path, "' is not a LevelDB"));
   }
 }
 
@@ -197,7 +197,7 @@ class LevelDbReader final : public RecordReader {
     finder_->Seek(Slice(key));
     if (!finder_->Valid() || View(finder_->key()) != key) {
       FailLevelDb(db_->path(), "reading a record",
-                  finder_->status().ok() ? leveldb::Status::Corruption("a record is gone")
+                  finder_->status().ok() ? leveldb::Status::Corruption("a record is missing")
                                          : finder_->status());
     }
     return {key, View(finder_->value())};

@@ -51,8 +51,8 @@ class LmdbReader {
   std::unique_ptr<Impl> impl_;
 };
 
-// Writes a new data set. An unclosed one is removed, so that nobody trains on half a set. Thread
-// safety: one thread at a time.
+// Writes a new data set. Removes it unless it is closed, so that no run uses an incomplete one.
+// Thread safety: one thread at a time.
 class LmdbWriter {
  public:
   // Creates the folder. Throws kInvalidArgument if `path` exists, kIoFailure if it cannot be

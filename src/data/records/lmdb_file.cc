@@ -90,7 +90,8 @@ struct stat ExamineLmdbFolder(const std::string& path) {
          StrCat("the folder '", path, "' is not an LMDB: it holds no data.mdb"));
   }
   if (!S_ISREG(status.st_mode)) {
-    Fail(ErrorCode::kDataLoss, StrCat("'", path, "/data.mdb' is not a file, so this is no LMDB"));
+    Fail(ErrorCode::kDataLoss,
+         StrCat("'", path, "/data.mdb' is not a file, so this is not an LMDB"));
   }
   if (status.st_size == 0) {
     Fail(ErrorCode::kDataLoss, StrCat("'", path, "/data.mdb' is empty: write the data set again"));
@@ -276,8 +277,8 @@ void LmdbFile::CheckUnchanged() const {
   }
   if (changed) {
     Fail(ErrorCode::kDataLoss, StrCat("the data set '", path_,
-                                      "' was changed while it was read: start again when nobody "
-                                      "writes there, and write new sets under a new name"));
+                                      "' was changed while it was read: start again when no "
+                                      "program writes to it, and write new sets under a new name"));
   }
 }
 

@@ -129,10 +129,11 @@ std::unique_ptr<RecordReader> OpenRecords(const std::string& path) {
                 "' is an ordinary file and no tar archive; data sets are LMDB or "
                 "LevelDB folders or tar shards"));
   }
-  Fail(ErrorCode::kDataLoss,
-       StrCat("the folder '", path,
-              "' is no data set: it holds neither data.mdb (LMDB) nor CURRENT (LevelDB) nor .tar "
-              "files"));
+  Fail(
+      ErrorCode::kDataLoss,
+      StrCat("the folder '", path,
+             "' is not a data set: it holds neither data.mdb (LMDB) nor CURRENT (LevelDB) nor .tar "
+             "files"));
 }
 
 std::unique_ptr<RecordWriter> CreateRecords(const std::string& path, DataParameter::DB backend) {

@@ -43,8 +43,8 @@ class RecordReader {
   virtual std::unique_ptr<RecordReader> Clone() const = 0;
 };
 
-// Writes a new data set. An unclosed one is removed, so that nobody trains on half a set. Thread
-// safety: one thread at a time.
+// Writes a new data set. Removes it unless it is closed, so that no run uses an incomplete one.
+// Thread safety: one thread at a time.
 class RecordWriter {
  public:
   virtual ~RecordWriter() = default;

@@ -30,11 +30,11 @@ std::vector<std::string> Numbers(const std::string& pattern, std::string_view ra
     const char* last = texts[i].data() + texts[i].size();
     const auto [end, error] = std::from_chars(texts[i].data(), last, bounds[i]);
     if (error != std::errc() || end != last || texts[i].empty()) {
-      FailPattern(pattern, StrCat("'", texts[i], "' is no number"));
+      FailPattern(pattern, StrCat("'", texts[i], "' is not a number"));
     }
   }
   if (bounds[1] < bounds[0]) FailPattern(pattern, StrCat("'{", range, "}' counts downwards"));
-  if (bounds[1] - bounds[0] >= kMostShards) FailPattern(pattern, "stands for too many shards");
+  if (bounds[1] - bounds[0] >= kMostShards) FailPattern(pattern, "means too many shards");
   std::vector<std::string> numbers;
   for (uint64_t n = bounds[0]; n <= bounds[1]; ++n) {
     const std::string digits = std::to_string(n);
@@ -78,7 +78,7 @@ std::vector<std::string> ExpandBraces(const std::string& pattern) {
   }
   const std::vector<std::string> tails = ExpandBraces(pattern.substr(close + 1));
   if (choices.size() * tails.size() >= kMostShards) {
-    FailPattern(pattern, "stands for too many shards");
+    FailPattern(pattern, "means too many shards");
   }
   std::vector<std::string> paths;
   for (const std::string& choice : choices) {

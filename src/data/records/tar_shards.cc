@@ -190,7 +190,7 @@ class ShardFiles {
   [[noreturn]] void FailChanged(uint32_t shard) const {
     Fail(ErrorCode::kDataLoss,
          StrCat("'", shards_[shard].path,
-                "' was changed since it was opened: start again when nobody writes there"));
+                "' was changed since it was opened: start again when no program writes to it"));
   }
 
   int Open(uint32_t shard) {

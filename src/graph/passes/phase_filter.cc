@@ -1,4 +1,4 @@
-// Which layers a state admits: solvers.md of Caffe's facts, "include/exclude".
+// Selects the layers of a NetState by the rules of `include` and `exclude`, as Caffe does.
 #include <algorithm>
 
 #include "core/strings.h"

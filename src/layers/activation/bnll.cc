@@ -10,7 +10,7 @@ void RegisterBNLL(Registry& registry) {
   type.differences = {
       "Far below 0 the value is exp(x); Caffe computes log(1 + exp(x)), which is 0 from about -17 "
       "on in single precision.",
-      "May run in place; Caffe computes wrong gradients there."};
+      "May run in place; Caffe then computes wrong gradients."};
   type.samples = {
       {.name = "plain", .prototxt = "", .inputs = {{.shape = {2, 3, 4, 5}, .low = -4, .high = 4}}},
       {.name = "far", .prototxt = "", .inputs = {{.shape = {2, 40}, .low = -30, .high = 30}}},

@@ -10,8 +10,8 @@ void RegisterELU(Registry& registry) {
       "ELU", "Exponential linear unit; with alpha 1.6732632 and lambda 1.050701 it is SELU.",
       "y = lambda * x where x > 0, lambda * alpha * (exp(x) - 1) elsewhere");
   type.differences = {
-      "Negative alpha is differentiated right also with one name for top and "
-      "bottom; Caffe is wrong there."};
+      "The gradient of a negative alpha is correct also if top and bottom have one name; Caffe's "
+      "is wrong."};
   type.param_fields = {"elu_param"};
   const SampleInput input{.shape = {2, 3, 4, 5}, .low = -3, .high = 3, .has_kink = true};
   type.samples = {

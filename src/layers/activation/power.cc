@@ -128,8 +128,8 @@ void RegisterPower(Registry& registry) {
   type.input_docs = {"x: any shape"};
   type.output_docs = {"y: the shape of x"};
   type.differences = {
-      "Where the derivative is not finite (0 to a power below 1), it is what the formula gives, as "
-      "in Caffe."};
+      "If the derivative is not finite (0 to a power below 1), the gradient is what the formula "
+      "gives, as in Caffe."};
   type.param_fields = {"power_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Power>(p); };
   type.samples = Samples();

@@ -52,8 +52,8 @@ void RegisterThreshold(Registry& registry) {
   type.input_docs = {"x: any shape; receives no gradient"};
   type.output_docs = {"y: the shape of x, zeros and ones"};
   type.differences = {
-      "Learned layers below it that would need its gradient are refused when the "
-      "net is planned; Caffe aborts in the first backward pass."};
+      "If an earlier layer needs its gradient, the net is refused when it is planned; Caffe aborts "
+      "in the first backward pass."};
   type.param_fields = {"threshold_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Threshold>(p); };
   type.samples = {

@@ -1,5 +1,5 @@
-// ArgMax: positions of the top_k largest values, largest first. Of equal values the later one comes
-// first, as in Caffe; NaN comes last of all.
+// ArgMax: positions of the top_k largest values, largest first. If values are equal, the later
+// one comes first, as in Caffe; NaN comes last of all.
 //   axis unset: searches all values of each item; y is N x 1 x top_k, or N x 2 x top_k with
 //               out_max_val: positions, then values. Axes after the third are 1.
 //   axis set:   searches along that axis, whose size becomes top_k; y holds positions, or values

@@ -12,7 +12,7 @@ namespace crema {
 
 using BinaryOperation = BinaryParameter::Operation;
 
-// Which operands the gradient of one of them depends on.
+// The operands that the gradient of one of them depends on.
 struct GradientReads {
   bool a = false;
   bool b = false;

@@ -45,7 +45,7 @@ struct GpuCosineSimilarity {
   }
 
   // da = b * to_other - a * to_a, with dy in both factors, and the same for db. Null means not
-  // wanted.
+  // needed.
   template <typename T>
   static void Backward(const Layer& layer, const GpuBackward<T>& args) {
     const Vectors v(layer, args.inputs[0].shape());

@@ -18,8 +18,8 @@ void Multiply(const CudaQueue& queue, int64_t count, const Operands<T>& group, c
   });
 }
 
-// y = the maximum of a group and, except for the first group, of y itself. Of the first two inputs
-// the second wins ties; others must be greater. `winner` may be null.
+// y = the maximum of a group and, except for the first group, of y itself. If the first two inputs
+// are equal, the second wins; later ones must be greater. `winner` may be null.
 template <typename T>
 void RaiseTo(const CudaQueue& queue, int64_t count, const Operands<T>& group, int first, T* y,
              int32_t* winner) {

@@ -215,7 +215,8 @@ void RegisterGather(Registry& registry) {
   type.input_docs = {
       "x: any number of axes from 1",
       "index: whole numbers 0..n-1 for an axis of size n, negative ones from the end; receives no "
-      "gradient. AXIS: any shape; ELEMENTS: as many axes as x, none but axis longer; ND: the axes "
+      "gradient. AXIS: any shape; ELEMENTS: as many axes as x, none longer except axis; ND: the "
+      "axes "
       "b, "
       "any others, and one of 1 or more coordinates"};
   type.output_docs = {

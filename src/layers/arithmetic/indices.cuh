@@ -10,7 +10,7 @@
 
 namespace crema {
 
-// up to so many indices, each element of a gradient looks at all of them
+// With up to this many indices, each element of a gradient compares itself with all of them.
 constexpr int64_t kFewPicked = 4;
 
 // y[o, k, :] = x[o, indices[k], :] + bias; `bias` may be null.

@@ -167,13 +167,12 @@ void RegisterInnerProduct(Registry& registry) {
   type.category = "arithmetic";
   type.summary = "Fully connected: every output is a weighted sum of all inputs.";
   type.formula = "y = x W^T + b";
-  type.input_docs = {
-      "x: axes before `axis` count rows, M; those from it on are one row of K elements"};
+  type.input_docs = {"x: M rows of K elements: the axes before `axis`, and those from it on"};
   type.output_docs = {"y: the axes of x before `axis`, then num_output"};
   type.parameter_docs = {"weight: num_output x K; K x num_output with `transpose`",
                          "bias: num_output; only with bias_term"};
   type.differences = {
-      "The weights of a file must have as many elements as the layer's; Caffe does not look.",
+      "The weights of a file must have as many elements as the layer's; Caffe does not check.",
       "relu and negative_slope are IntelCaffe's fused ReLU."};
   type.param_fields = {"inner_product_param", "fused_relu_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const InnerProduct>(p); };

@@ -22,8 +22,8 @@ struct PackedProductState : ImplementationState, HasPackedWeights {
   PackedProduct product;
 };
 
-// Implementation "onednn bf16": forward passes whose weights stay as they are
-// (Session::FixWeights), which it keeps rounded; others go as in the native implementation.
+// Returns implementation "onednn bf16": forward passes with fixed weights (Session::FixWeights),
+// which it stores rounded; other passes run as in the native implementation.
 ImplementationPtr BFloat16InnerProductImplementation();
 
 // Implementations "int8" and "int8, int8 input".

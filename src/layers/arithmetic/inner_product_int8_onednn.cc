@@ -1,5 +1,5 @@
-// InnerProduct on bytes by oneDNN, of weights that stay as they are (Session::FixWeights): row
-// "int8" rounds its input itself, "int8, int8 input" takes blobs of bytes.
+// InnerProduct on bytes by oneDNN, with fixed weights (Session::FixWeights): implementation "int8"
+// rounds its input itself, "int8, int8 input" takes blobs of bytes.
 #include <algorithm>
 #include <memory>
 

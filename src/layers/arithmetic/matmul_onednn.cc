@@ -76,7 +76,7 @@ Support Supports(const OpDesc& query) {
   const MatMulSize e = SizesOf(query);
   constexpr int64_t kLeast = 1 << 15;
   if (e.empty() || e.k < 16 || e.m * e.n * e.k < kLeast) {
-    return Support::No("calling oneDNN takes longer than what it gains on matrices this small");
+    return Support::No("calling oneDNN costs more time than it saves on matrices this small");
   }
   const MatMulParameter& param = query.layer.param().matmul_param();
   if (!param.transpose_a() && param.transpose_b() && FewRowGemmPays(e.m, e.k)) {

@@ -90,9 +90,8 @@ void RegisterOneHot(Registry& registry) {
   type.summary = "Turns indices into one-hot vectors along a new axis.";
   type.formula = "y[o, c, i] = on_value if index[o, i] = c, else off_value. It is OneHot of ONNX";
   type.input_docs = {
-      "index: numbers, whose fraction is cut off: 0..depth-1, or negative ones from the end; "
-      "others "
-      "give off_value. Any shape; receives no gradient"};
+      "index: 0..depth-1, negative ones from the end; fractions are cut off, and other values give "
+      "off_value. Any shape; receives no gradient"};
   type.output_docs = {"y: the shape of the index with the new axis"};
   type.origin = "Crema";
   type.param_fields = {"one_hot_param"};

@@ -39,7 +39,7 @@ void AddBiasGradient(const CudaQueue& queue, const BroadcastShape& e, const T* d
       queue, e, [=] CREMA_HOST_DEVICE(int64_t i) { return ToFloat(dy[i]); }, scratch, dbias);
 }
 
-// Adds both gradients in one pass over the elements in channels last. Null means not wanted.
+// Adds both gradients in one pass over the elements in channels last. Null means not needed.
 template <typename T>
 void AddGradientsLast(const GpuBackward<T>& args, T* dscale, T* dbias) {
   if (dscale == nullptr && dbias == nullptr) return;
@@ -66,7 +66,7 @@ template <typename T, template <typename> typename Args>
 const T* Small(const Args<T>& args) {
   return args.inputs.size() == 1 ? args.w() : args.x(1);
 }
-// Returns where to add its gradient; null if it is not wanted.
+// Returns where to add its gradient; null if it is not needed.
 template <typename T>
 T* SmallGradient(const GpuBackward<T>& args) {
   if (args.inputs.size() == 1) return args.dw();

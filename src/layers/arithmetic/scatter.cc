@@ -45,7 +45,7 @@ struct UpdatesOf {
   int64_t inner;
   int64_t at;
   const T* updates;  // null: not read
-  T* grads;          // null: not wanted
+  T* grads;          // null: not needed
 };
 
 class Scatter final : public Layer {
@@ -211,7 +211,8 @@ void RegisterScatter(Registry& registry) {
   type.input_docs = {
       "x: any number of axes from 1",
       "index: whole numbers 0..n-1 for an axis of size n, negative ones from the end; receives no "
-      "gradient. ELEMENTS: as many axes as x, none but axis longer; ND: any axes, and one of 1 or "
+      "gradient. ELEMENTS: as many axes as x, none longer except axis; ND: any axes, and one of 1 "
+      "or "
       "more coordinates",
       "updates: ELEMENTS: the shape of index; ND: that of index without its last axis, then the "
       "axes "

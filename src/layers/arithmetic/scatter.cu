@@ -25,7 +25,7 @@ struct GpuUpdates {
   int64_t inner;
   int64_t at;
   const T* updates;  // null: not read
-  T* grads;          // null: not wanted
+  T* grads;          // null: not needed
 };
 
 template <typename T>

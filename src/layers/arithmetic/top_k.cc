@@ -1,6 +1,6 @@
-// TopK: the k largest (or smallest) elements along one axis, and their positions on it. Of equal
-// elements the first comes first; NaN comes last of all. The gradient goes back to the chosen
-// elements. This is TopK of ONNX.
+// TopK: the k largest (or smallest) elements along one axis, and their positions on it. If
+// elements are equal, the first comes first; NaN comes last of all. The gradient goes back to the
+// chosen elements. This is TopK of ONNX.
 #include "layers/arithmetic/top_k.h"
 
 #include <algorithm>
@@ -125,7 +125,7 @@ void RegisterTopK(Registry& registry) {
       "first comes first. It is TopK of ONNX";
   type.input_docs = {"x: any shape with the axis"};
   type.output_docs = {"values: the shape of x with k as the size of the axis",
-                      "positions, if there: the same shape; exact up to 2^24 on the axis"};
+                      "positions (optional): the same shape; exact up to 2^24 on the axis"};
   type.origin = "Crema";
   type.param_fields = {"top_k_param"};
   type.outputs = {1, 2};

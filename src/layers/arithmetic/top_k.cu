@@ -13,7 +13,7 @@ namespace {
 
 using Item = Ranked<float>;
 
-// Results of TopK; null: not wanted.
+// Results of TopK; null: not needed.
 template <typename T>
 struct Results {
   T* values;

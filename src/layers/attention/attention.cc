@@ -217,12 +217,12 @@ void RegisterAttention(Registry& registry) {
   type.inputs = {1, 4};
   type.outputs = {1, 1};
   type.input_docs = {
-      "queries: N x Tq x (num_heads * D); or, as the only one besides a mask, queries, keys and "
-      "values one after the other on the last axis, N x T x 3C for an equal number of heads",
+      "queries: N x Tq x (num_heads * D); or, if it is the only one besides a mask, queries, keys "
+      "and values one after the other on the last axis, N x T x 3C for an equal number of heads",
       "keys: N x Tk x (num_kv_heads * D)",
       "values: N x Tk x (num_kv_heads * Dv)",
       "mask (optional): added before the softmax, -inf hides a key; Tq x Tk, N x Tq x Tk or "
-      "N x num_heads x Tq x Tk, with 1 where it is the same for all. Gets no gradient",
+      "N x num_heads x Tq x Tk, 1 instead of N or num_heads: the same for all. Gets no gradient",
   };
   type.output_docs = {"y: N x Tq x (num_heads * Dv), heads one after the other on the last axis"};
   type.differences = {

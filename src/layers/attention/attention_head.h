@@ -54,7 +54,7 @@ AttentionTensors<T> AttentionTensorsOf(const AttentionSize& e,
           inputs[e.packed ? 0 : 2].data<T>() + e.value_begin()};
 }
 
-// A pointer is null if its gradient is not wanted.
+// A pointer is null if its gradient is not needed.
 template <typename T>
 struct AttentionGradients {
   T* query = nullptr;

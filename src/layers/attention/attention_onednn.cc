@@ -119,7 +119,7 @@ Support Supports(const OpDesc& query) {
   if (e.items == 0) return Support::No("there are no items");
   constexpr int64_t kLeast = 32;
   if (std::min(e.queries, e.keys) < kLeast) {
-    return Support::No("copies take longer than what it gains on matrices this small");
+    return Support::No("copies cost more time than it saves on matrices this small");
   }
   if (!AreFast(e, BlocksOf(e, IsCausal(query.layer)))) {
     return Support::No("oneDNN has nothing fast for these products");

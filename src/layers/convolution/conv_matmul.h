@@ -57,7 +57,7 @@ class ConvBackwardWorkers {
   T* Columns(int worker) const { return Masked(worker) + masked_; }
 
   // Adds the partial sums in the order of the workers: the same number of threads gives the same
-  // bits. Null means not wanted.
+  // bits. Null means not needed.
   void AddTo(T* dweight, T* dbias) const {
     const int64_t weights = ConvWeightCount(geometry_);
     for (int i = 0; i < workers_; ++i) {

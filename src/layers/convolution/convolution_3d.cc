@@ -74,7 +74,9 @@ void RegisterConvolution3D(Registry& registry) {
   type.parameter_docs = {
       "weight: num_output x C / group x kernel_depth x kernel_size x kernel_size",
       "bias: num_output; only with bias_term"};
-  type.differences = {"Blobs of files are told by their sizes, since C3D's have ones added."};
+  type.differences = {
+      "Blobs in weights files are matched by their sizes, because those of C3D have additional "
+      "axes of size 1."};
   type.origin = "C3D";
   type.unread_fields = {"convolution_param.coeff", "convolution_param.fusion_type"};
   type.adapt_blobs = [](const LayerParameter&, const LayerInfo& info,

@@ -25,7 +25,7 @@ ConvGeometry GeometryOf(const OpDesc& query) {
   return MakeConvGeometry(query.layer, query.context.inputs[0].shape);
 }
 
-// Which passes are done so.
+// The passes that use Winograd's algorithm.
 struct Passes {
   explicit Passes(const OpDesc& query) {
     const ConvGeometry g = GeometryOf(query);

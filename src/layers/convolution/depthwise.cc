@@ -55,7 +55,7 @@ void RegisterConvolutionDepthwise(Registry& registry) {
       "- pad + k * dilation]";
   type.parameter_docs[0] = "weight: num_output x 1 x kernel";
   type.differences.emplace_back(
-      "num_output may be a multiple of the channels; the forks want the two equal.");
+      "num_output may be a multiple of the channels; the forks require both to be equal.");
   type.samples = Samples();
   type.bad_samples = {
       {.prototxt = "convolution_param { num_output: 4 group: 2 kernel_size: 3 }",

@@ -259,7 +259,7 @@ void RegisterDetectionEvaluate(Registry& registry) {
       "1 x 1 x (classes without background + valid detections) x 5: rows -1, class, objects, -1, "
       "-1; then rows image, label, score, hit, miss"};
   type.differences = {
-      "A row of objects with item -1 is passed over, as MultiBoxLoss does; the fork stops there.",
+      "A row of objects with item -1 is skipped, as in MultiBoxLoss; the fork stops at it.",
       "With name_size_file the images of a batch are those up to the largest index seen in "
       "detections or objects; the fork counts only images with detections.",
       "Labels and items that are not whole numbers in their range are errors."};

@@ -274,11 +274,12 @@ void RegisterDetectionOutput(Registry& registry) {
       "detections: 1 x 1 x D x 7, rows image, label, score, xmin, ymin, xmax, ymax; D changes from "
       "batch to batch. Without a detection: N rows of -1 after the index of the image"};
   type.differences = {
-      "background_label_id: -1 works together with share_location; the fork's CPU code fails "
-      "there.",
+      "background_label_id: -1 works together with share_location; the fork's CPU code fails with "
+      "both.",
       "Equal scores keep the order of classes and priors when keep_top_k cuts among them.",
       "visualize draws nothing here; `deploy detect --draw` does.",
-      "Images beyond the end of name_size_file start at its beginning again; the fork aborts."};
+      "After the last line of name_size_file, images continue with its first line; the fork "
+      "aborts."};
   type.origin = "SSD";
   type.param_fields = {"detection_output_param"};
   type.unread_fields = {"detection_output_param.visualize",

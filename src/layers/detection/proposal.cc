@@ -157,7 +157,7 @@ void RegisterProposal(Registry& registry) {
       "boxes = clip(move(anchor + place feat_stride, offsets)); best pre_nms_topn, less overlaps > "
       "nms_thresh, best post_nms_topn";
   type.input_docs = {
-      "scores: N x 2A x H x W; channels A..2A-1 say how likely there is an object",
+      "scores: N x 2A x H x W; channels A..2A-1 are the scores of an object",
       "offsets: N x 4A x H x W; shift of x and y, logarithms of width and height, anchor by anchor",
       "image sizes: N x 3; height, width and scale of each image in pixels of the net's input"};
   type.output_docs = {

@@ -115,7 +115,7 @@ void RegisterPSROIPooling(Registry& registry) {
       "group_size";
   type.output_docs = {"y: R x output_dim x group_size x group_size"};
   type.differences = {
-      "An image index outside the batch, or a corner that is no number, is an error."};
+      "An image index outside the batch, or a corner that is not a number, is an error."};
   type.origin = "R-FCN";
   const SampleInput map{.shape = {3, 8, 6, 7}};
   const SampleInput whole{.shape = {8, 5}, .low = 0, .high = 2, .integer = true};

@@ -62,7 +62,7 @@ void RegionPooling::Read(const ConstTensorView& blob, int64_t images, Region* re
         if (CornerFits(double{row[k]}, scale_)) continue;
         Fail(ErrorCode::kDataLoss,
              StrCat("region ", r, " has a corner at ", double{row[k]},
-                    ", which is no number, or far away from the feature map"),
+                    ", which is not a number, or far away from the feature map"),
              {.layer = param().name()});
       }
       regions[r].box = {double{row[1]}, double{row[2]}, double{row[3]}, double{row[4]}};

@@ -119,7 +119,7 @@ void RegisterROIAlign(Registry& registry) {
   type.output_docs = {"y: R x C x pooled_h x pooled_w"};
   type.differences = {
       "Position i is at coordinate i, as in the first versions (aligned = false); later ones shift "
-      "by half a place.",
+      "by half a pixel.",
       "The number of samples follows the size of the bin; it cannot be set."};
   type.origin = "Mask R-CNN";
   const SampleInput map{.shape = {3, 2, 6, 7}};

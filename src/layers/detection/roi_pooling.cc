@@ -117,7 +117,7 @@ void RegisterROIPooling(Registry& registry) {
   type.formula = "y[r, c, i, j] = max of x[image(r), c] over bin (i, j) of region r";
   type.output_docs = {"y: R x C x pooled_h x pooled_w"};
   type.differences = {
-      "An image index outside the batch, or a corner that is no number, is an error; the forks "
+      "An image index outside the batch, or a corner that is not a number, is an error; the forks "
       "read other memory.",
       "pooled_size (IntelCaffe) gives both sides, or height and width."};
   type.origin = "Fast R-CNN";

@@ -281,14 +281,14 @@ void RegisterAnnotatedData(Registry& registry) {
       "follow the image";
   type.output_docs = {
       StrCat("images: batch x C x H x W", kBytesDoc),
-      "boxes, where there is a second top: 1 x 1 x B x 8 with image, label, instance, xmin, ymin, "
+      "boxes (optional): 1 x 1 x B x 8 with image, label, instance, xmin, ymin, "
       "xmax, ymax, difficult; corners in units of the image, 0 to 1. B changes from batch to "
-      "batch: planned are the most boxes that a batch can have, for which all records are looked "
-      "at (not their images) when the net is built. A batch without boxes has one row of -1. "
+      "batch. Planned is the largest B of all batches; for this, all records (not their images) "
+      "are read when the net is built. A batch without boxes has one row of -1. "
       "Records without annotations give their labels (batch)"};
   type.differences = {
-      ("Images are not compressed to JPEG again between the steps, and raw pixels take part in "
-       "all."),
+      ("Images are not compressed to JPEG again between the steps, and raw pixels go through all "
+       "of them."),
       ("All parts of a sample_constraint must hold for one object; the fork lets a failed later "
        "part pass."),
       ("The canvas of expand_param is filled with mean_value, or the average of mean_file in each "
@@ -298,8 +298,8 @@ void RegisterAnnotatedData(Registry& registry) {
       "Boxes are projected by the whole pixels of a crop; the fork uses the fractions.",
       ("FIT_SMALL_SIZE must give one size, or be followed by a crop; the fork runs it with batches "
        "of one."),
-      ("A label that is not in label_map_file, a box outside of its image or turned inside out, "
-       "and a plain Datum are errors naming the record."),
+      ("A label that is not in label_map_file, a box outside of its image or with swapped corners, "
+       "and a plain Datum are errors that name the record."),
       ("The files at `source` decide the kind of data set, not `backend`. Tar shards and HDF5 hold "
        "no boxes.")};
   type.param_fields = {"data_param", "annotated_data_param", "transform_param", "pipeline_param"};

@@ -144,28 +144,26 @@ void RegisterData(Registry& registry) {
   type.category = "input";
   type.summary =
       "Images and labels from Datum records of an LMDB or a LevelDB, or from tar shards of image "
-      "files (docs/data_sets.md), again and again: in the order of the keys or, with `shuffle` of "
-      "pipeline_param or data_param, in another random order each epoch; shuffle_buffer: N "
-      "shuffles within blocks of N records and reads them one after the other. rand_skip starts at "
-      "a random record. In nets of the present format, scale, mean_file, crop_size and mirror "
-      "belong into transform_param; in older formats they are moved there. augment_param is told "
-      "in docs/augmentation.md.";
+      "files (docs/data_sets.md). Records come in the order of the keys, or, with `shuffle` of "
+      "pipeline_param or data_param, in another random order each epoch. shuffle_buffer: N "
+      "shuffles within blocks of N records and reads the blocks in order. rand_skip starts at a "
+      "random record. scale, mean_file, crop_size and mirror are fields of transform_param; nets "
+      "of older formats are converted. docs/augmentation.md describes augment_param.";
   type.formula = "output = (pixel - mean) * scale, cropped and mirrored as transform_param says";
   type.param_fields = {"data_param", "transform_param", "pipeline_param"};
   type.unread_fields = {"data_param.scale",     "data_param.mean_file",
                         "data_param.crop_size", "data_param.mirror",
                         "data_param.precache",  "data_param.force_encoded_color",
                         "data_param.side",      "data_param.parser_threads"};
-  type.output_docs = {
-      StrCat("images: batch x C x H x W", kBytesDoc),
-      "labels, where there is a second top: batch; in TRAIN batch x classes with mixup or cutmix"};
+  type.output_docs = {StrCat("images: batch x C x H x W", kBytesDoc),
+                      "labels (optional): batch; in TRAIN batch x classes with mixup or cutmix"};
   type.differences = {
-      "rand_skip is read (Caffe 1.0 leaves it out): 0 .. rand_skip - 1 records are skipped.",
+      "rand_skip skips 0 .. rand_skip - 1 records; Caffe 1.0 ignores it.",
       "The files at `source` decide the kind of data set, not `backend`. Besides databases it may "
       "be a .tar file, a folder of them, or a pattern such as train-{000..009}.tar.",
       "Records can be shuffled, in an order that depends on seed, name of the layer and epoch "
       "only.",
-      "A record of another shape than the first is an error naming its key; crop_size can cut "
+      "A record of another shape than the first is an error that names its key; crop_size can cut "
       "images of several sizes to one."};
   type.inputs = {.min = 0, .max = 0};
   type.outputs = {.min = 1, .max = 2};

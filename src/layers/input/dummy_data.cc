@@ -166,7 +166,8 @@ void RegisterDummyData(Registry& registry) {
   type.formula = "y = filler";
   type.output_docs = {"one for each shape (one shape or filler serves all)"};
   type.differences = {
-      "Fillers draw again in each pass from the counter of passes; constants are filled once."};
+      "Random fillers draw other values in each pass, which depend on its number; constants are "
+      "filled once."};
   type.param_fields = {"dummy_data_param"};
   type.inputs = {0, 0};
   type.outputs = {1, Arity::kAny};

@@ -111,10 +111,9 @@ void RegisterHDF5Data(Registry& registry) {
   type.name = "HDF5Data";
   type.category = "input";
   type.summary =
-      "Rows of HDF5 datasets, one for each top and of its name. `source` lists the files; its "
-      "path, and those in it, are relative to the current folder. Files of up to 64 MiB of values "
-      "are kept while they are read; larger ones are read in blocks, or with shuffle row by row, "
-      "so that memory does not grow with them.";
+      "Rows of HDF5 datasets: one dataset for each top, with its name. `source` lists the files; "
+      "its path, and those in it, are relative to the current folder. Files of up to 64 MiB of "
+      "values are read as a whole; larger ones are read in blocks, or with shuffle row by row.";
   type.formula = "output[n] = row of the dataset, numbers converted to the type of the net";
   type.output_docs = {"one for each dataset: batch_size x the shape of a row"};
   type.differences = {

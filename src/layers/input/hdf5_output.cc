@@ -83,12 +83,12 @@ void RegisterHDF5Output(Registry& registry) {
       "Writes two blobs into an HDF5 file, as the datasets `data` and `label`, which HDF5Data "
       "reads. Needs a build with HDF5.";
   type.formula = "data = data, input 0 below it; label = label, input 1 below it";
-  type.input_docs = {"data: any shape, the first axis counts the samples",
-                     "label: as many samples"};
+  type.input_docs = {"data: any shape; axis 0 is the samples", "label: as many samples"};
   type.differences = {
-      "Each forward pass adds its rows; Caffe fails in the second one, since the datasets exist.",
-      "The file is made by the first forward pass and not when the net is built. A run that is "
-      "resumed begins it again.",
+      "Each forward pass appends its rows; Caffe fails in the second pass, because the datasets "
+      "exist.",
+      "The first forward pass creates the file; Caffe creates it when the net is built. A resumed "
+      "run overwrites it.",
       "Blobs of more than four axes are written as they are; Caffe refuses them."};
   type.param_fields = {"hdf5_output_param"};
   type.inputs = {.min = 2, .max = 2};

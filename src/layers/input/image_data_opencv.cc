@@ -234,17 +234,17 @@ void RegisterImageData(Registry& registry) {
   type.category = "input";
   type.summary =
       "Images and labels, read and decoded ahead of the net. `source` is a text file with lines of "
-      "`path label`; a file that ends with .csv, with lines of `path,label`, quoted fields and a "
-      "heading or none; or a folder with a folder of images for each class, which are labelled "
-      "from 0 in the order of their names. With label_count, lines have as many numbers, fractions "
-      "too. Needs a build with OpenCV.";
+      "`path label`, a .csv file with lines of `path,label` (fields may be quoted, and the first "
+      "line may be a heading), or a folder with a folder of images for each class. Classes are "
+      "labelled from 0 in the order of their names. With label_count, each line has this number of "
+      "labels, which may have fractions. Needs a build with OpenCV.";
   type.formula = "output = (pixel - mean) * scale, cropped and mirrored as transform_param says";
   type.output_docs = {
       StrCat("images: batch x C x H x W, as large as the first image after resizing and cropping; "
-             "three channels (blue, green, red), or one where is_color is false",
+             "three channels (blue, green, red), or one if is_color is false",
              kBytesDoc),
-      "labels, where there is a second top: batch, or batch x label_count where that is above 1; "
-      "in TRAIN batch x classes with mixup or cutmix"};
+      "labels (optional): batch, or batch x label_count if label_count is above 1; in TRAIN batch "
+      "x classes with mixup or cutmix"};
   type.differences = {
       "A label that is not a whole number is an error with its line; Caffe reads 0.",
       "The second top may be left out.",

@@ -53,11 +53,11 @@ void RegisterInput(Registry& registry) {
   type.name = "Input";
   type.traits = {.fed_by_program = true};
   type.category = "input";
-  type.summary = "Blobs that the program sets from outside.";
+  type.summary = "Blobs that the program sets.";
   type.formula = "y = what was set";
   type.output_docs = {
       "one for each shape (one shape serves all tops); with pipeline_param { output: U8 } the "
-      "first holds bytes, in the place of a data layer that gives them"};
+      "first holds bytes, like the data layer that it replaces"};
   type.differences = {
       "A blob may get a smaller shape later (Session::Reshape) without a new plan."};
   type.param_fields = {"input_param", "pipeline_param"};

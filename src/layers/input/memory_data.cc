@@ -238,11 +238,11 @@ void RegisterMemoryData(Registry& registry) {
   type.traits = {.fed_by_program = true};
   type.category = "input";
   type.summary =
-      "Data and labels that the program hands over through the session (see "
-      "data/batches/memory_feed.h): whole arrays as they are, or images that are transformed.";
+      "Data and labels that the program passes to the session (data/batches/memory_feed.h): whole "
+      "arrays, which are not changed, or images, which are transformed.";
   type.formula = "output = the next batch of the given data";
   type.output_docs = {"data: batch_size x channels x height x width",
-                      "labels, where there is a second top: batch_size"};
+                      "labels (optional): batch_size"};
   type.differences = {
       "The labels keep the shape (batch); Caffe makes them batch x 1 x 1 x 1 while it runs.",
       "The second top may be left out.", "Forward without data is an error."};

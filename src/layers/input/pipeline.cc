@@ -98,7 +98,7 @@ void CheckByteOutput(const Layer& layer) {
   constexpr const char* kMove =
       "which leaves pixels as they are: move it to the transform_param of a PixelsToFloat layer";
   constexpr const char* kFills =
-      "since it fills with the mean, which only a PixelsToFloat layer knows: set FLOAT";
+      "since it fills with the mean, which only a PixelsToFloat layer has: set FLOAT";
   constexpr const char* kMixes = "since it mixes floating-point values: set FLOAT";
   const TransformationParameter& transform = layer.param().transform_param();
   if (transform.mean_value_size() > 0) FailStep(layer, "mean_value", kMove);

@@ -20,15 +20,15 @@ struct OwnPipelineFields {
   uint32_t threads = 0;
   uint32_t prefetch = 4;
   bool shuffle = false;
-  bool cache = false;  // of records or files as they are
+  bool cache = false;  // of records or files, not decoded
 };
 OwnPipelineFields PipelineFieldsOf(const DataParameter& data);
 OwnPipelineFields PipelineFieldsOf(const ImageDataParameter& data);
 OwnPipelineFields PipelineFieldsOf(const HDF5DataParameter& data);
 OwnPipelineFields PipelineFieldsOf(const WindowDataParameter& data);
 
-// How a layer reads. `threads`, `prefetch` and `cache` are those of pipeline_param if it has them,
-// else the layer's own; it shuffles if either requests it.
+// Reading options of a layer. `threads`, `prefetch` and `cache` are those of pipeline_param if it
+// has them, else the layer's own; it shuffles if either requests it.
 struct Pipeline {
   PrefetchOptions options;  // all but `outputs`; `deferred_warnings` is set, for the cache
   bool shuffle = false;

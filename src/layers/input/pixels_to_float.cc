@@ -237,14 +237,13 @@ void RegisterPixelsToFloat(Registry& registry) {
   type.category = "input";
   type.origin = "Crema";
   type.summary =
-      "Floating-point pixels from those that a data layer gives as bytes, with pipeline_param { "
-      "output: U8 } (docs/pipeline.md): subtracts the mean, scales, and puts the channels first. "
-      "The values are those that the data layer gives with the same mean_value and scale of its "
-      "own. Of transform_param it reads mean_value, mean_file and scale; the others are an error. "
-      "A mean image must be as large as the pixels, which are cropped already, and is not mirrored "
-      "with them. Bytes get no gradient. Plans for GPUs put such a layer after data layers whose "
-      "images go up as bytes by themselves, and give it placements: then it mirrors, and reads the "
-      "mean image at the uncropped place.";
+      "Converts the bytes of a data layer with pipeline_param { output: U8 } (docs/pipeline.md) to "
+      "floats: subtracts the mean, scales, and puts the channels first. The values are those of a "
+      "data layer with the same mean_value and scale. Reads mean_value, mean_file and scale of "
+      "transform_param; its other fields are errors. A mean image must be as large as the pixels, "
+      "which are cropped, and is not mirrored with them. Bytes get no gradient. Plans for GPUs "
+      "insert such a layer after data layers whose images are uploaded as bytes, and give it "
+      "placements: then it mirrors, and reads the mean image at the position of the crop.";
   type.formula = "y[n][c][h][w] = (x[n][h][w][c] - mean) * scale";
   type.input_docs = {"x: bytes, batch x H x W x C",
                      "placements, made by planning only: bytes, batch x 12"};

@@ -12,8 +12,8 @@
 
 namespace crema {
 
-// The shard that a layer is planned with. Infer knows rank and world; MakeState needs them and does
-// not. A layer belongs to one plan, so each call of Infer notes the same. In TEST each process sees
+// The shard of a planned layer: rank and world, which Infer receives and MakeState needs. A layer
+// belongs to one plan, so each call of Infer stores the same. In TEST each process sees
 // all samples. Thread safety: any thread.
 class PlannedShard {
  public:

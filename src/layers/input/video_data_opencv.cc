@@ -214,20 +214,20 @@ void RegisterVideoData(Registry& registry) {
   type.category = "input";
   type.origin = "SSD";
   type.summary =
-      "Frames of a video, which is a video file or a sequence of image files (video_file: "
-      "'frames/%06d.png'), or of a camera. Needs a build with OpenCV; video files and cameras need "
-      "its videoio as well, which decodes what its own backends (FFmpeg, GStreamer, Motion JPEG) "
-      "know. Frames are read ahead: data_param { prefetch: 1 } keeps a camera's delay small. A run "
-      "that is resumed reads the video up to its position, and a long one takes a while.";
+      "Frames of a video file, of a sequence of image files (video_file: 'frames/%06d.png'), or of "
+      "a camera. Needs a build with OpenCV; video files and cameras also need its videoio, with "
+      "the formats of its backends (FFmpeg, GStreamer, Motion JPEG). Frames are read ahead; "
+      "data_param { prefetch: 1 } keeps the delay of a camera small. A resumed run reads the video "
+      "up to its position, which takes time in a long video.";
   type.formula = "output = (pixel - mean) * scale, cropped and mirrored as transform_param says";
   type.output_docs = {
       StrCat("frames: batch x C x H x W, blue, green and red, or grey with force_gray", kBytesDoc),
-      "zeros, where there is a second top: batch"};
+      "zeros (optional): batch"};
   type.differences = {
       "video_file may be a sequence of images; it must be a file, not the address of a stream.",
-      "An AVI or MP4 file of which a tenth or more of the frames cannot be read is an error; the "
-      "fork takes it for a shorter video.",
-      "After the last frame comes the first; the fork interrupts the process.",
+      "An AVI or MP4 file is an error if a tenth or more of its frames cannot be read; the fork "
+      "takes it for a shorter video.",
+      "After the last frame it continues with the first; the fork interrupts the process.",
       "skip_frames frames are left out between two; the fork fails when it skips the first of a "
       "batch. Each frame is transformed once, not twice."};
   type.param_fields = {"data_param", "video_data_param", "transform_param", "pipeline_param"};

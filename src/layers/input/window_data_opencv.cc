@@ -197,14 +197,14 @@ void RegisterWindowData(Registry& registry) {
       "output = (warped pixel - mean) * window_data_param.scale; 0 where a window with context "
       "reaches beyond the image";
   type.output_docs = {"windows: batch x C x crop_size x crop_size, background first",
-                      "labels, where there is a second top: batch; background is 0"};
+                      "labels (optional): batch; background is 0"};
   type.differences = {
       "Windows that are not inside their image, and images of another size than the file says, are "
       "errors; Caffe fails inside OpenCV, or reads past the image.",
       "fg_fraction 0 or 1 needs windows of one kind only.",
       "Images with one channel in the file are read as grey; Caffe always reads three.",
-      "The order of the draws is a function of seed and layer, so that a resumed run continues "
-      "with the same windows."};
+      "Random windows depend on seed and layer only, so a resumed run continues with the same "
+      "windows."};
   type.param_fields = {"window_data_param", "transform_param", "pipeline_param"};
   type.unread_fields = {"window_data_param.mean_file", "window_data_param.crop_size",
                         "window_data_param.mirror",    "transform_param.scale",

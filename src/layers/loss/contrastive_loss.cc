@@ -46,7 +46,7 @@ void RegisterContrastiveLoss(Registry& registry) {
       "The gradient of an unlike pair is the derivative; Caffe adds 1e-4 to the distance that it "
       "divides by. At distance 0 it is 0 in both.",
       "Features may have any axes, and the batch size may change; Caffe wants height and width 1.",
-      "Labels that are no whole number are an error that names the item."};
+      "Labels that are not whole numbers are an error that names the item."};
   type.param_fields = {"contrastive_loss_param"};
   type.inputs = {3, 3};
   type.samples = Samples();

@@ -265,9 +265,9 @@ void RegisterCTCLoss(Registry& registry) {
       "logits: T x N x C, time first, scores before a softmax",
       "labels: N x L, whole numbers 0..C-1; without the fourth bottom the labels of an item end at "
       "the first -1 or blank; no gradient",
-      "input lengths: N, steps of each item that count, 0..T; optional, else T; no gradient",
+      "input lengths: N, steps of each item that count, 0..T; optional: T if missing; no gradient",
       "label lengths: N, labels of each item, 0..L; optional; no gradient"};
-  type.output_docs = {"loss: scalar; infinite where a logit of -infinity forbids all paths"};
+  type.output_docs = {"loss: scalar; infinite if logits of -infinity forbid all paths"};
   type.differences = {
       "Forks differ in the order of bottoms and in what they divide by; this one divides by N.",
       "A sequence too short for its labels is an error that names the item, unless zero_infinity."};

@@ -151,7 +151,7 @@ struct CtcBatch {
   const T* label_lengths;  // null means up to the padding
   int64_t steps, items, classes, room, blank;
   bool zero_infinity;
-  T* gradient;  // null if not wanted
+  T* gradient;  // null if not needed
   // Scratch: ln of the sums of exp(logits); the lattices; for each item its loss, the number of
   // steps with a gradient, and the number of labels.
   double* norms = nullptr;

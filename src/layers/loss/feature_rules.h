@@ -23,7 +23,7 @@
 
 namespace crema {
 
-// Gradients of the features; null: not wanted.
+// Gradients of the features; null: not needed.
 template <typename T>
 struct FeatureGradients {
   explicit FeatureGradients(std::span<const TensorView> grads) {

@@ -114,8 +114,8 @@ void RegisterFocalLoss(Registry& registry) {
       "ignore_label; no gradient"};
   type.differences = {
       "The paper's detector has a sigmoid for each class and divides by the anchors that hold an "
-      "object; here classes exclude each other, as background and objects do, and loss_param says "
-      "what divides."};
+      "object; here classes exclude each other, as background and objects do, and loss_param sets "
+      "the divisor."};
   type.origin = "community";
   type.unread_fields = FieldsOfSoftmaxWithLoss();
   type.samples = Samples();

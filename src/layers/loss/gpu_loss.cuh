@@ -20,8 +20,8 @@ constexpr int64_t kMostSumParts = 256;  // most teams that sum one batch
 
 inline size_t SumScratch() { return ScratchBytes<double>(kMostSumParts); }
 
-// Divisor of the sum of a loss; `counted` points to it in device memory if only the device knows
-// it.
+// Divisor of the sum of a loss; `counted` points to it if it is in device memory
+// only.
 struct GpuDivisor {
   float fixed = 1;
   const float* counted = nullptr;

@@ -160,11 +160,9 @@ void RegisterInfogainLoss(Registry& registry) {
       "scores: the K classes on axis infogain_loss_param.axis, any axes before and after it",
       "labels: one for each position, in any shape with the same axis 0; whole numbers 0..K-1, or "
       "ignore_label; no gradient",
-      "H: K * K values, a row for each label; optional where a source is named; no gradient"};
+      "H: K * K values, a row for each label; optional if source is set; no gradient"};
   type.differences = {
-      kLabelErrors,
-      "The second output needs no loss_weight of its own, and a gradient that arrives there "
-      "counts.",
+      kLabelErrors, "The second output needs no loss_weight, and its gradient counts.",
       "Versions of Caffe from before 2017 took probabilities; this one takes scores, as Caffe "
       "1.0."};
   type.unread_fields = FieldsOfSoftmaxWithLoss();

@@ -13,7 +13,7 @@ namespace crema {
 // Message of CheckEqualItems.
 constexpr const char* kUnequalItems = "same batch size and the same number of values";
 constexpr const char* kLabelErrors =
-    "Labels that are no whole number, or outside the classes, are an error that names the item.";
+    "Labels that are not whole numbers, or outside the classes, are an error that names the item.";
 
 // Returns a type with two inputs and a scalar output that counts in the total loss.
 template <typename Loss>

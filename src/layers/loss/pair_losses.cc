@@ -93,7 +93,7 @@ void RegisterSmoothL1Loss(Registry& registry) {
   type.differences = {
       "The gradient is multiplied by the inside weights, as the formula says; SSD's is not, which "
       "is the same for weights of 0 and 1.",
-      "SSD's layer and that of Fast R-CNN in one: sigma and a fourth bottom may be given or not."};
+      "This is both SSD's layer and that of Fast R-CNN: sigma and a fourth bottom are optional."};
   type.origin = "SSD";
   type.param_fields = {"smooth_l1_loss_param"};
   type.inputs = {2, 4};

@@ -45,8 +45,8 @@ void RegisterSigmoidCrossEntropyLoss(Registry& registry) {
       "p = sigmoid(x); loss = -sum t ln p + (1 - t) ln(1 - p) / normalizer over targets that are "
       "not ignored; BATCH_SIZE (axis 0) when the text names no normalization";
   type.input_docs = {"scores: N items on axis 0, any axes after it",
-                     "targets: as many items with as many values each, from 0 to 1; a target that "
-                     "without its fraction is ignore_label does not count; no gradient"};
+                     "targets: as many items with as many values each, from 0 to 1; targets whose "
+                     "whole part is ignore_label do not count; no gradient"};
   type.differences = {
       "Targets outside 0 to 1 give the value of the formula, as Caffe on the CPU; Caffe on a GPU "
       "sums magnitudes."};

@@ -42,7 +42,7 @@ struct SoftmaxCosts {
   SoftmaxSize sizes;
   Rule rule;
   const T* scores;
-  T* prob;       // null if not wanted
+  T* prob;       // null if not needed
   float* costs;  // one per position
 
   template <typename Workers>

@@ -358,11 +358,11 @@ void RegisterSoftmaxWithLoss(Registry& registry) {
   LayerType type = Common("SoftmaxWithLoss");
   type.summary = "Cross entropy of the softmax of scores against one label for each position.";
   type.differences = {
-      "Labels that are no whole number, or outside the classes, are an error that names the item; "
+      "Labels that are not whole numbers, or outside the classes, are an error that names the "
+      "item; "
       "Caffe reads other memory.",
-      "The second output needs no loss_weight of its own, and a gradient that arrives there "
-      "counts; "
-      "Caffe refuses the first and drops the second.",
+      "The second output needs no loss_weight, and its gradient counts; Caffe requires a "
+      "loss_weight and ignores the gradient.",
       "label_smoothing is part of the loss as well as of its gradient; NVCaffe and IntelCaffe "
       "smooth the gradient alone.",
       "SegNet applies class_weighting only with weight_by_label_freqs: true; here a list alone "
@@ -381,8 +381,8 @@ void RegisterWeightedSoftmaxWithLoss(Registry& registry) {
       "positions and not their weights");
   type.inputs = {2, 3};
   type.differences = {
-      "Forks differ in what they call so; here w_i is the value of the third bottom times the "
-      "factor of the label's class, each 1 where it is not given."};
+      "Layers of this name differ between forks. Here w_i is the value of the third bottom times "
+      "the factor of the label's class; each is 1 if it is not given."};
   type.origin = "community";
   type.samples = WeightedSamples();
   type.bad_samples = BadSamples();

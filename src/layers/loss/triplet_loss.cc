@@ -47,8 +47,8 @@ void RegisterTripletLoss(Registry& registry) {
                      "positives p: as many items of the kind of the anchors",
                      "negatives q: as many items of other kinds"};
   type.differences = {
-      "Forks of this name differ in a factor; this is FaceNet's sum divided by the batch size, "
-      "without the half that some have. loss_weight: 0.5 gives theirs."};
+      "Forks differ in a factor; this is FaceNet's sum divided by the batch size. Some have a "
+      "factor of one half: set loss_weight: 0.5."};
   type.origin = "community";
   type.param_fields = {"triplet_loss_param"};
   type.inputs = {3, 3};

@@ -168,8 +168,9 @@ void RegisterAccuracy(Registry& registry) {
   type.output_docs = {"accuracy: scalar; 0 when no label counts",
                       "accuracy of each class: K values, 0 for classes without labels; optional"};
   type.differences = {
-      "Labels that are no whole number, or outside the classes, are an error that names the item.",
-      "Scores and labels take no gradient: a net that asks for one is refused when it is planned."};
+      "Labels that are not whole numbers, or outside the classes, are an error that names the "
+      "item.",
+      "Scores and labels have no gradient: a net that needs one is refused when it is planned."};
   type.param_fields = {"accuracy_param"};
   type.inputs = {2, 2};
   type.outputs = {1, 2};

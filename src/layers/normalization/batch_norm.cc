@@ -146,7 +146,7 @@ void RegisterBatchNorm(Registry& registry) {
   type.output_docs = {"y: the shape of x"};
   type.parameter_docs = {"mean sum: C, a statistic; with scale_bias the average itself",
                          "variance sum: C, a statistic; with scale_bias the average itself",
-                         ("factor: 1 value, a statistic: what the sums are divided by; 0 means no "
+                         ("factor: 1 value, a statistic: the divisor of the sums; 0 means no "
                           "statistics yet; with scale_bias it is 1 from the first pass on"),
                          "scale: C; only with scale_bias or use_weight_bias",
                          "bias: C; only with scale_bias or use_weight_bias"};
@@ -155,8 +155,8 @@ void RegisterBatchNorm(Registry& registry) {
       "Caffe refuses multipliers other than 0 for the three statistics; here they have no effect.",
       ("scale_bias: true is NVCaffe's layer: averages in place of sums, the first pass replaces "
        "them, eps is at least 1e-5, TEST always uses the stored ones."),
-      ("use_weight_bias counts only where the text gives it as true (IntelCaffe's MKL engines take "
-       "it as given); the engine itself is a hint."),
+      ("use_weight_bias has an effect only if the text sets it to true (in IntelCaffe, MKL engines "
+       "use its default); the engine itself is a hint."),
       "Files of BVLC, NVCaffe, and old DIGITS order are read into either form."};
   type.param_fields = {"batch_norm_param"};
   type.unread_fields = {"batch_norm_param.stats_batch_size"};

@@ -18,7 +18,7 @@ inline constexpr const char* kMeanSum = "mean sum";
 //   DIGITS       scale, bias, mean, variance, one reserved value     (old NVCaffe)
 // A layer with scale and bias reads a file without them as scale 1 and bias 0. A layer without them
 // reads a file with them only if they are 1 and 0; otherwise throws kInvalidArgument, since they
-// would be lost. An unknown number of blobs is left as it is.
+// would be lost. Does nothing for other numbers of blobs.
 void AdaptBatchNormBlobs(const LayerParameter& written, const LayerInfo& info,
                          std::vector<BlobProto>* blobs);
 

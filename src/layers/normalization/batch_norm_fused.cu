@@ -192,7 +192,7 @@ struct ToInput {
   float *offset, *slope;
 };
 
-// Adds the sums of a term to the gradients of bias and scale, which are null if not wanted, and
+// Adds the sums of a term to the gradients of bias and scale, which are null if not needed, and
 // computes ToInput.
 template <typename L>
 struct FinishGradients {

@@ -172,10 +172,10 @@ void RegisterBN(Registry& registry) {
   type.differences = {
       "The dialect is chosen by the fields, since the forks use one name; fields of two dialects "
       "are refused.",
-      "SegNet's further tops with mean and variance of the batch are not there.",
+      "SegNet's additional tops with mean and variance of the batch are not available.",
       "Files of yjxiong's Caffe that hold 1 / sqrt(var + eps) in place of the variance (cuDNN v4) "
-      "look the same; convert them before (the fork has a script, inv_std_to_var).",
-      "eps of SegNet is fixed to 1e-9, as there."};
+      "look the same: convert them first, with the fork's script inv_std_to_var.",
+      "eps is fixed to 1e-9 in SegNet's dialect, as in SegNet."};
   type.origin = "SegNet, PSPNet, yjxiong";
   type.param_fields = {"bn_param"};
   type.adapt_blobs = [](const LayerParameter&, const LayerInfo& info,

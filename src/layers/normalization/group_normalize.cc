@@ -69,8 +69,8 @@ void NormalizeGroups(int threads, const NormLayout& layout, const GroupNormalize
     return;
   }
   if (layout.groups == layout.channels) {
-    // Computes both from x, and not y from `normal`, so that y has the same bits whether `normal`
-    // is wanted or not.
+    // Computes both from x, and not y from `normal`, so that y has the same bits with and without
+    // `normal`.
     if (pass.normal != nullptr) {
       GroupNormalize(threads, layout.groups, pass.x, pass.center, pass.inverse, nullptr,
                      pass.normal);

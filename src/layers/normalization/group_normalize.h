@@ -33,7 +33,7 @@ struct GroupNormalizeForward {
   const double* inverse = nullptr;  // per group; null means 1
   const T* scale = nullptr;         // per channel; null means 1
   const T* shift = nullptr;         // per channel; null means 0
-  T* normal = nullptr;              // gets (x - center) * inverse; null means not wanted
+  T* normal = nullptr;              // gets (x - center) * inverse; null means not needed
   T* y = nullptr;                   // may be x
 };
 
@@ -46,9 +46,9 @@ struct GroupNormalizeBackward {
   // the root and not under it.
   const double* spread = nullptr;
   const T* scale = nullptr;
-  T* dx = nullptr;       // null means not wanted; may be dy
-  T* dscale = nullptr;   // added to; null means not wanted
-  T* dshift = nullptr;   // added to; null means not wanted
+  T* dx = nullptr;       // null means not needed; may be dy
+  T* dscale = nullptr;   // added to; null means not needed
+  T* dshift = nullptr;   // added to; null means not needed
   bool measured = true;  // center and inverse were computed from x
   bool centered = true;  // the center was computed from x
   double divisor = 1;    // of the sum from which the inverse was computed

@@ -35,17 +35,17 @@ void RegisterMVN(Registry& registry) {
   type.name = "MVN";
   type.category = "normalization";
   type.summary =
-      "Zero mean and, if wanted, unit variance of each channel of each sample, or of each sample.";
+      "Zero mean and, optionally, unit variance of each channel of each sample, or of each sample.";
   type.formula =
       "y = (x - mean) / (sqrt(var) + eps); mean and var over a plane, or over a sample with "
       "across_channels; normalize_variance: false leaves the division out";
   type.input_docs = {"x: N x C x any further axes; missing axes count as 1"};
   type.output_docs = {"y: the shape of x"};
   type.differences = {
-      "Caffe gives a top of four axes whatever the bottom has, and refuses more; here the shape "
-      "stays and any number of axes is taken.",
-      "Caffe's gradient leaves eps out of account, which shows only where eps is not small against "
-      "the deviation; here it is the derivative.",
+      "Caffe always gives a top of four axes, and refuses more; here the top has the shape of the "
+      "bottom, with any number of axes.",
+      "Caffe's gradient ignores eps, which matters only if eps is not small against the deviation; "
+      "here it is the derivative.",
       "A plane of equal values with eps 0 gives 0; Caffe divides 0 by 0."};
   type.param_fields = {"mvn_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const MVN>(p); };

@@ -52,7 +52,7 @@ struct NormForward {
   const T* shift = nullptr;  // null means 0
   bool relu = false;
   float slope = 0;
-  T* normal = nullptr;  // null means not wanted
+  T* normal = nullptr;  // null means not needed
   T* y = nullptr;       // may be x
 };
 
@@ -86,7 +86,7 @@ struct NormBackward {
   const double* inverse = nullptr;
   const double* spread = nullptr;
   const T* scale = nullptr;  // null means 1
-  T* dx = nullptr;           // null means not wanted; may be dy
+  T* dx = nullptr;           // null means not needed; may be dy
   T* dscale = nullptr;
   T* dshift = nullptr;
   bool measured = true;

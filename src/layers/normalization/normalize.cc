@@ -55,7 +55,7 @@ void RegisterNormalize(Registry& registry) {
   type.parameter_docs = {"scale: one value without axes, or C with channel_shared: false"};
   type.differences = {
       "SSD computes the gradient of the scale by dividing by the scale, so that a scale of 0 gives "
-      "NaN; here it does not matter.",
+      "NaN; here it does not.",
       "SSD takes four axes; here any number from two."};
   type.origin = "SSD";
   type.param_fields = {"norm_param"};

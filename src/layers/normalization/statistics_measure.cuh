@@ -15,7 +15,7 @@ inline const BatchNormBase& NormOf(const Layer& layer) {
   return static_cast<const BatchNormBase&>(layer);
 }
 
-// Returns blob `index` of a rule; null if the rule has none or it is not wanted.
+// Returns blob `index` of a rule; null if the rule has none or it is not needed.
 template <typename T>
 static auto BlobOf(const auto& views, int index) {
   const auto at = static_cast<size_t>(index);

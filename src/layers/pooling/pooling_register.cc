@@ -131,10 +131,9 @@ LayerType CommonType() {
       "y[n, c, p] = max or mean of x[n, c, p * stride - pad + 0..kernel-1]; size = ceil((in + 2 "
       "pad - kernel) / stride) + 1, less 1 where the last window would start in the padding at the "
       "end";
-  type.output_docs = {
-      "y: the spatial axes become the number of windows",
-      "positions, for MAX and if wanted: where in its plane each maximum was (row * "
-      "width + column, in row-major order of all spatial axes), -1 for nowhere"};
+  type.output_docs = {"y: the spatial axes become the number of windows",
+                      "positions (optional, for MAX): index of each maximum in its plane (row * "
+                      "width + column; with other spatial axes in row-major order), -1 for none"};
   type.param_fields = {"pooling_param"};
   type.outputs = {1, 2};
   return type;
@@ -147,10 +146,10 @@ void RegisterPooling(Registry& registry) {
   type.name = "Pooling";
   type.traits.computes_on_bytes = true;
   type.summary = "One value for each window of each plane: the largest, the mean, or a drawn one.";
-  type.input_docs = {"x: N x C x spatial axes, of which there may be any number from 1"};
+  type.input_docs = {"x: N x C x spatial axes, one or more"};
   type.differences = {
       "Any number of spatial axes; Caffe takes two.", "STOCHASTIC runs on the CPU too.",
-      "AVE with a last window wholly outside of the image is an error; Caffe divides 0 by 0.",
+      "AVE with a last window completely outside of the image is an error; Caffe divides 0 by 0.",
       "ceil_mode, round_mode and torch_pooling that contradict each other are an error.",
       "`engine` changes nothing: AVE is Caffe's own on all devices, not cuDNN's at the edges."};
   type.unread_fields = {"pooling_param.kernel_depth", "pooling_param.temporal_stride",

@@ -147,7 +147,7 @@ void RegisterSPP(Registry& registry) {
   LayerType type;
   type.name = "SPP";
   type.category = "pooling";
-  type.summary = "Spatial pyramid pooling: as many values from planes of any size.";
+  type.summary = "Spatial pyramid pooling: the same number of values from planes of any size.";
   type.formula =
       "y[n] = for level i = 0, 1, ..: for each channel: 2^i x 2^i bins, each the largest, the mean "
       "or a drawn value";

@@ -9,13 +9,13 @@ void RegisterPython(Registry& registry) {
   type.name = "Python";
   type.category = "python";
   type.summary =
-      "A class of yours computes it: see [layers in Python](python.md#layers-in-python).";
+      "A layer that a Python class computes: see [layers in Python](python.md#layers-in-python).";
   type.formula = "y = forward(x)";
   type.input_docs = {"x: as many as the class takes"};
   type.output_docs = {"y: as many as the class gives"};
   type.differences = {
-      "Commands load Python when they meet the first such layer. They must be those of the Python "
-      "package, with which they share the library."};
+      "Commands load Python for the first such layer. They must use the same library as the Python "
+      "package."};
   type.param_fields = {"python_param"};
   type.inputs = {.min = 0, .max = Arity::kAny};
   type.outputs = {.min = 0, .max = Arity::kAny};

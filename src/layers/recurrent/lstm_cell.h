@@ -32,7 +32,7 @@ CREMA_MULTIVERSION void LstmRowForward(int64_t size, int64_t begin, int64_t end,
 }
 
 // `dc` and `dh` are the gradients of c (without the part through h) and of h. Writes dz and
-// dc_before, which may alias dc; null means not wanted.
+// dc_before, which may alias dc; null means not needed.
 template <typename T>
 CREMA_MULTIVERSION void LstmRowBackward(int64_t size, int64_t begin, int64_t end, const T* gates,
                                         const T* c, const T* c_before, T cont, const T* dc,

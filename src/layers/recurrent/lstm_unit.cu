@@ -40,7 +40,7 @@ struct GpuLstmUnit {
     const T *before = args.x(0), *cont = args.x(2), *gates = args.template Saved<T>(),
             *c = args.y();
     const T *dc = args.dy(0), *dh = args.dy(1);
-    T *dbefore = args.dx(0), *dx = args.dx(1);  // null if not wanted
+    T *dbefore = args.dx(0), *dx = args.dx(1);  // null if not needed
     ForElements(args.queue, "LstmUnitBackward", shape.count(), [=] CREMA_HOST_DEVICE(int64_t at) {
       const int64_t first = at / size * 4 * size + at % size;
       const float factor = ToFloat(cont[at / size]);

@@ -59,8 +59,8 @@ void RecurrentLayer::FailOtherStreams(int64_t streams, int64_t before) const {
   FailInputs(
       *this,
       StrCat("this batch has ", streams, " streams and the last one had ", before,
-             ", so that it is not known which sequences continue; set cont to 0 in the first ",
-             "step of all streams when their number changes"));
+             ", so it is unknown which sequences continue; set cont to 0 in the first step of ",
+             "all streams when their number changes"));
 }
 
 // Writes the states after the last batch to `initial`, or zeros before the first batch.

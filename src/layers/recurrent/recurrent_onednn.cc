@@ -174,7 +174,7 @@ Support Supports(const OpDesc& query) {
   }
   constexpr int64_t kLeastWeights = 1 << 13;
   if (layer.cell().gates * e.hidden * e.hidden < kLeastWeights) {
-    return Support::No("calling oneDNN takes longer than what it gains on matrices this small");
+    return Support::No("calling oneDNN costs more time than it saves on matrices this small");
   }
   if (query.backward && e.steps < (e.streams < 8 ? 32 : 8)) {
     return Support::No("packing the changed weights takes longer than what so few steps gain");

@@ -69,7 +69,7 @@ LayerType RecurrentType(const std::string& name, const RecurrentCell& cell) {
        "When the number of streams changes, cont must be 0 in the first step of all streams, "
        "otherwise it is an error; Caffe mixes up streams. Snapshots hold these states. In the "
        "reverse direction every batch begins with zeros."),
-      "A cont of 0 gives a state of 0 even where the state was NaN; Caffe gets NaN.",
+      "A cont of 0 gives a state of 0 even if the state was NaN; Caffe gets NaN.",
       "recurrent_param.direction is Crema's own.",
   };
   if (!cell.needs_cont) {

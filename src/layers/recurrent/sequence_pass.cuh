@@ -187,7 +187,7 @@ static void ApplyFactors(const GpuRun& run, const StepStart<T>& start, int64_t k
               });
 }
 
-// Copies the state after the last step to `to`; null means not wanted.
+// Copies the state after the last step to `to`; null means not needed.
 template <typename T>
 static void StoreFinal(const GpuRun& run, const StepStart<T>& start, T* to) {
   if (to == nullptr) return;

@@ -80,11 +80,11 @@ struct BackwardPass : SequencePass<T> {
   const T* y = nullptr;
   const T* dy = nullptr;
   std::array<const T*, kMostStates> final_grads{};  // streams x hidden
-  std::array<T*, kMostStates> initial_grads{};      // streams x hidden; null if not wanted
-  T* dx = nullptr;                                  // null if not wanted
-  T* dstatic = nullptr;                             // null if not wanted
+  std::array<T*, kMostStates> initial_grads{};      // streams x hidden; null if not needed
+  T* dx = nullptr;                                  // null if not needed
+  T* dstatic = nullptr;                             // null if not needed
   bool accumulate = false;                          // add to dx and dstatic of the other direction
-  BlobPointers<T> parameter_grads{};                // added to; null if not wanted
+  BlobPointers<T> parameter_grads{};                // added to; null if not needed
 
   T* ParameterGrad(RecurrentBlob blob) const { return parameter_grads[static_cast<size_t>(blob)]; }
 };
@@ -134,7 +134,7 @@ template <typename T>
 void ApplyFactors(const SequencePass<T>& pass, int64_t k, T* grad);
 
 // Writes the state after the last step: row block Time(steps - 1), or the initial state if there
-// are no steps. Does nothing if it is not wanted.
+// are no steps. Does nothing if it is not needed.
 template <typename T>
 void StoreFinal(const ForwardPass<T>& pass, size_t state, const HiddenRows<T>& rows);
 

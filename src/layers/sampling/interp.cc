@@ -121,7 +121,8 @@ void RegisterInterp(Registry& registry) {
   type.formula =
       "y[n, c, i, j] = x[n, c, i (h - 1) / (h' - 1), j (w - 1) / (w' - 1)], interpolated between "
       "the four nearest pixels; h x w is the cut input, h' x w' the output";
-  type.input_docs = {"x: N x C x H x W", "reference, if there: its height and width are wanted"};
+  type.input_docs = {"x: N x C x H x W",
+                     "reference (optional): its height and width are those of y"};
   type.output_docs = {"y: N x C x h' x w'"};
   type.origin = "DeepLab";
   type.differences = {"The reference of batches larger than 1 may have any batch size."};

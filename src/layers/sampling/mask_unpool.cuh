@@ -1,5 +1,5 @@
-// Unpooling by a mask on the GPU; see mask_unpool.h. A mask element that is no position of the
-// output drops its value, because kernels cannot throw.
+// Unpooling by a mask on the GPU; see mask_unpool.h. If a mask element is not a position of
+// the output, its value is dropped, because kernels cannot throw.
 #pragma once
 
 #include <algorithm>

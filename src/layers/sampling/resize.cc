@@ -140,7 +140,7 @@ class Resize final : public ResampleLayer {
                                           : LayerAxis(*this, input, p.axes(k), "resize_param.axes");
       if (std::ranges::find(axes, axis) != axes.end()) {
         FailField(*this, "resize_param.axes",
-                  StrCat("axis ", axis, " stands there twice; give each axis once"));
+                  StrCat("axis ", axis, " is listed twice; give each axis once"));
       }
       axes.push_back(axis);
     }
@@ -152,7 +152,7 @@ class Resize final : public ResampleLayer {
     const double scaled = std::floor(static_cast<double>(input[axis]) * scale * (1 + 1e-7));
     if (scaled >= 1 && scaled < 1LL << 31) return static_cast<int64_t>(scaled);
     FailInputs(*this, StrCat("axis ", axis, " of the input of shape ", ToString(input), " times ",
-                             scale, " is no possible size"));
+                             scale, " is not a possible size"));
   }
 
   // Returns the one scale of all axes that keeps the ratio of their sizes.
@@ -310,8 +310,8 @@ void RegisterResize(Registry& registry) {
   type.output_docs = {"y: the shape of x with the new sizes"};
   type.origin = "community";
   type.differences = {
-      "Several layers of forks have this name and parameters of their own; this is "
-      "one meaning for all of them."};
+      "Several layers of forks have this name, each with its own parameters; this is one layer for "
+      "all of them."};
   type.param_fields = {"resize_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Resize>(p); };
   type.samples = {
@@ -382,7 +382,7 @@ void RegisterResize(Registry& registry) {
       bad("axes: 2 height: 2 width: 2", "give one of them"),
       bad("axes: 2 size: 2 size: 2", "1 axes, but 2 sizes"),
       bad("axes: 4 size: 2", "axis 4 is outside"),
-      bad("axes: 1 axes: -3 size: 2 size: 2", "axis 1 stands there twice"),
+      bad("axes: 1 axes: -3 size: 2 size: 2", "axis 1 is listed twice"),
       bad("size: 2 size: 2 size: 2", "has 2 axes", {2, 4}),
       bad("size: 0", "it is 0"),
       bad("size: 2147483648", "it is 2147483648"),

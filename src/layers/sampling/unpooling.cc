@@ -184,18 +184,18 @@ void RegisterUnPooling(Registry& registry) {
   LayerType type;
   type.name = "UnPooling";
   type.category = "sampling";
-  type.summary = "Enlarges planes by windows: the way back of pooling, in decoders.";
+  type.summary = "Enlarges planes by windows: the inverse of pooling, for decoders.";
   type.formula =
       "MAX: y = 0 but y[mask] = x; AVE: y = sum over windows that hold the place of x / cells of "
       "the window; TILE: the same without the division";
   type.input_docs = {"x: N x C x H x W",
-                     "mask, for MAX: the shape of x; row * width + column in the output, as the "
-                     "second top of Pooling MAX gives it, or -1 for nowhere"};
+                     "mask, for MAX: the shape of x; row * width + column in the output, as in the "
+                     "second top of Pooling MAX, or -1 for none"};
   type.output_docs = {"y: N x C x H' x W'; H' = unpool_h, or (H - 1) stride + kernel - 2 pad"};
   type.origin = "DeconvNet";
   type.differences = {
-      "MAX always takes a mask; forks without one put values in a fixed place of the window.",
-      "A mask that is not a place of the output is an error; forks write outside.",
+      "MAX always takes a mask; forks without one put values at a fixed position of the window.",
+      "A mask value that is not a position of the output is an error; forks write outside.",
       "AVE counts cells as AVE pooling does: padding counts, cells beyond it do not.",
       "Windows that overlap are added in TILE."};
   type.param_fields = {"unpooling_param"};

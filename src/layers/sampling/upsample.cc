@@ -193,16 +193,16 @@ void RegisterUpsample(Registry& registry) {
       "one bottom: y[n, c, i, j] = x[n, c, i H / H', j W / W'] in whole divisions; with a mask: y "
       "= 0 but y[n, c, place mask[n, c, i, j]] = x[n, c, i, j]";
   type.input_docs = {"x: N x C x H x W",
-                     "mask (optional): the shape of x; row * width + column in the output, as the "
-                     "second top of Pooling MAX gives it, or -1 for nowhere"};
+                     "mask (optional): the shape of x; row * width + column in the output, as in "
+                     "the second top of Pooling MAX, or -1 for none"};
   type.output_docs = {"y: N x C x H' x W'; H' = upsample_h, or H * scale less 1 with pad_out_h"};
   type.origin = "SegNet, YOLO ports";
   type.differences = {
-      "Both meanings of the name; the number of bottoms decides which.",
+      "The name has two meanings; the number of bottoms decides which one applies.",
       "With a mask, scale is 2 if unset, as in SegNet; without, it is 1, as in the YOLO ports.",
       "If the mask names a position twice, the last value counts, as in SegNet; the gradient goes "
       "to that value only, in SegNet to all.",
-      "A mask that is not a place of the output is an error; SegNet may write outside."};
+      "A mask value that is not a position of the output is an error; SegNet may write outside."};
   type.param_fields = {"upsample_param"};
   type.inputs = {1, 2};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Upsample>(p); };

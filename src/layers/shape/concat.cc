@@ -59,11 +59,10 @@ void RegisterConcat(Registry& registry) {
   type.name = "Concat";
   type.traits = {.fits_16_bits = true, .computes_on_bytes = true};
   type.category = "shape";
-  type.summary = "Joins blobs along an axis.";
+  type.summary = "Concatenates blobs along an axis.";
   type.formula = "y = [x_0, x_1, ...] along axis";
-  type.input_docs = {
-      "x_i: blobs whose shapes are equal in all axes but the one they are joined at"};
-  type.output_docs = {"y: that axis is as long as those of the inputs together"};
+  type.input_docs = {"x_i: blobs whose shapes are equal in all axes except `axis`"};
+  type.output_docs = {"y: `axis` is as long as those of the inputs together"};
   type.param_fields = {"concat_param"};
   type.inputs = {1, Arity::kAny};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Concat>(p); };

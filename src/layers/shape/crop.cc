@@ -120,8 +120,8 @@ void RegisterCrop(Registry& registry) {
   type.summary = "Cuts a blob to the shape of another one.";
   type.formula = "y[i, j, ..] = x[i + offset_i, j + offset_j, ..]";
   type.input_docs = {"x: any shape with the axis",
-                     "reference: as many axes; its shape from `axis` on is the wanted one"};
-  type.output_docs = {"y: the shape of x before `axis`, those of the reference from there on"};
+                     "reference: as many axes; its shape from `axis` on is that of y"};
+  type.output_docs = {"y: the shape of x before `axis`, that of the reference from `axis` on"};
   type.param_fields = {"crop_param"};
   type.inputs = {2, 2};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Crop>(p); };

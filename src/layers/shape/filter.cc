@@ -116,7 +116,7 @@ void RegisterFilter(Registry& registry) {
   type.output_docs = {"y_i: the kept items, one top for each x_i; none may be kept"};
   type.differences = {"A selector that is not a number is an error; Caffe keeps such an item.",
                       "A selector that depends on parameter blobs needs propagate_down: false; "
-                      "Caffe ends when it runs backward."};
+                      "Caffe aborts in the backward pass."};
   type.inputs = {2, Arity::kAny};
   type.outputs = {1, Arity::kAny};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Filter>(p); };

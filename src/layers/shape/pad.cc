@@ -191,7 +191,8 @@ void RegisterPad(Registry& registry) {
   type.name = "Pad";
   type.traits = {.fits_16_bits = true};
   type.category = "shape";
-  type.summary = "Puts elements around a blob: a constant, its mirror image, border or other end.";
+  type.summary =
+      "Puts elements around a blob: a constant, its mirror image, its border, or its other end.";
   type.formula =
       "y[i] = x[i - before] inside; outside: value, x[|i - before|], the border's, or x[(i - "
       "before) "

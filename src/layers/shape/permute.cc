@@ -153,8 +153,9 @@ void RegisterTranspose(Registry& registry) {
   type.traits = {.fits_16_bits = true};
   type.summary = "Puts the axes of a blob into another order; takes either form of the order.";
   type.origin = "OCR ports";
-  type.differences = {"Axes that are not given follow in their order; the ports want all of them.",
-                      "permute_param.order is read as well, and negative axes count from the end."};
+  type.differences = {
+      "Axes that are not given follow in their order; the ports require all of them.",
+      "permute_param.order is read as well, and negative axes count from the end."};
   type.param_fields = {"transpose_param", "permute_param"};
   type.make = [](const LayerParameter& p) {
     return std::make_unique<const Permute>(p, TransposeOrder);

@@ -99,7 +99,7 @@ void RegisterReorg(Registry& registry) {
   type.differences = {
       "The order of elements is that of IntelCaffe and darknet, which trained YOLOv2 nets depend "
       "on; it is not the plain space-to-depth, and reverse does not undo it.",
-      "Other sizes of the input may follow from batch to batch."};
+      "The size of the input may change from batch to batch."};
   type.origin = "IntelCaffe";
   type.param_fields = {"reorg_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Reorg>(p); };

@@ -86,12 +86,12 @@ void RegisterSplit(Registry& registry) {
   type.name = "Split";
   type.traits = {.fits_16_bits = true};
   type.category = "shape";
-  type.summary = "Hands one blob to several readers; nets get it where it is needed.";
+  type.summary = "Passes one blob to several layers; nets get it if needed.";
   type.formula = "y_i = x";
   type.input_docs = {"x: any shape"};
   type.output_docs = {"y_i: the shape of x, in the same memory"};
   type.differences = {
-      "Inserted by itself where a blob has several readers; not written into caffemodels."};
+      "Inserted automatically if several layers read a blob; not written into caffemodels."};
   type.param_fields = {"split_param"};
   type.outputs = {1, Arity::kAny};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Split>(p); };

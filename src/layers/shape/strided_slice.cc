@@ -118,7 +118,7 @@ class StridedSlice final : public MovingLayer {
       const auto axis = static_cast<size_t>(AxisAt(shape, k));
       if (cut[axis]) {
         FailField(*this, "strided_slice_param.axes",
-                  StrCat("axis ", axis, " stands there twice; give each axis once"));
+                  StrCat("axis ", axis, " is listed twice; give each axis once"));
       }
       cut[axis] = true;
       ranges[axis] = RangeOf(shape[static_cast<int>(axis)], Slicing().start(k), Slicing().end(k),
@@ -192,7 +192,7 @@ void RegisterStridedSlice(Registry& registry) {
       bad("start: 1 end: 2 step: 0", "must not be 0"),
       bad("start: 1 end: 2 axes: 2", "axis 2 is outside"),
       bad("start: 1 start: 1 start: 1 end: 2 end: 2 end: 2", "axis 2 is outside"),
-      bad("start: 1 start: 1 end: 2 end: 2 axes: 1 axes: -1", "axis 1 stands there twice"),
+      bad("start: 1 start: 1 end: 2 end: 2 axes: 1 axes: -1", "axis 1 is listed twice"),
   };
   registry.Add(std::move(type));
 }

@@ -82,7 +82,7 @@ void RegisterTile(Registry& registry) {
   type.formula = "y = [x, x, ...] along axis, `tiles` times; or along each axis, as `repeats` says";
   type.input_docs = {"x: any shape with the axis"};
   type.output_docs = {
-      "y: the axis is `tiles` times as long; or each is as often as `repeats` says"};
+      "y: the axis is `tiles` times as long, or each axis as many times as `repeats` says"};
   type.param_fields = {"tile_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Tile>(p); };
   const SampleInput input{.shape = {2, 3, 4}};

@@ -16,8 +16,8 @@ namespace {
 
 #define CREMA_AVX512_BF16 [[gnu::target("avx512f,avx512bw,avx512bf16")]]
 
-// Processes so many channels at a time that no sum waits for the previous one, and all stay in
-// registers.
+// Channels processed at a time: enough that no sum waits for the previous one, few enough that all
+// stay in registers.
 template <int kColumns>
 constexpr int kRowsAtATime = kLanes / kColumns;
 

@@ -16,7 +16,7 @@ namespace {
 
 using namespace packed_conv;  // NOLINT: this file is a part of it
 
-constexpr int64_t kPixelBlock = 256;  // a panel of so many pixels stays in the first-level cache
+constexpr int64_t kPixelBlock = 256;  // a panel of this size stays in the first-level cache
 
 // Returns the number of images processed together, so that small ones fill a block of pixels.
 int64_t ImageBlock(const PackedConvShape& s, int64_t batch) {

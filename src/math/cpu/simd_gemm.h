@@ -50,7 +50,7 @@ int64_t RowTiles(const BasicSimdGemm<T>& simd, int64_t rows) {
 }
 inline int64_t RowTile(int64_t rows, int64_t tiles, int64_t tile) { return rows * tile / tiles; }
 
-// Elements that the packers below may write past the end of what they pack.
+// Number of elements that the packers below may write past the end of the packed ones.
 constexpr int64_t kPackSlack = 16;
 
 // Packs rows x depth of A as contiguous tiles: tile, k, row. A[r, k] is a[r * stride + k], or a[k *

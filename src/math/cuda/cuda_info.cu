@@ -114,7 +114,7 @@ std::string WhyNoCuda() {
   if (status == cudaSuccess && count > 0) return "";
   cudaGetLastError();  // clears the error
   if (CudaDriverVersion() == kNoVersion) return "no NVIDIA driver is installed";
-  if (status == cudaSuccess) return "the NVIDIA driver knows no GPU";
+  if (status == cudaSuccess) return "the NVIDIA driver finds no GPU";
   return StrCat("the NVIDIA driver gives no GPU: ", cudaGetErrorString(status));
 }
 

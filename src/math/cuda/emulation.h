@@ -41,7 +41,8 @@ struct QueueTrace {
   // Uploads in the transfer stream are done as late as the events allow.
   bool late_transfers = false;
   bool no_graphs = false;  // as --cuda_graphs=0
-  // The launch of this kernel after so many others of it fails, as on a broken device.
+                           // The launch of this kernel fails after `whole_launches` others of it,
+                           // as on a broken device.
   std::string broken_kernel = {};
   int64_t whole_launches = 0;
 };

@@ -279,15 +279,13 @@ void FitMemoryBudget(uint64_t mebibytes, const SourceMap& source, Plan* plan) {
   Where where = source.Locate("memory_budget");
   where.field = "memory_budget";
   Fail(ErrorCode::kInvalidArgument,
-       StrCat(
-           "memory_budget is ", mebibytes,
-           " MiB, but the smallest that was found for the "
-           "values of the net is ",
-           (smallest + kMebibyte - 1) / kMebibyte, " MiB (", smallest, " bytes)",
-           fitter.gave_up() ? ", when the search was given up, as the net has too many layers" : "",
-           "; allow that much, lower the batch size (iter_size makes up for it), or mark layers "
-           "with `recompute` yourself: a long chain gets smaller when every so many layers keep "
-           "their values"),
+       StrCat("memory_budget is ", mebibytes,
+              " MiB, but the smallest that was found for the "
+              "values of the net is ",
+              (smallest + kMebibyte - 1) / kMebibyte, " MiB (", smallest, " bytes)",
+              fitter.gave_up() ? ", before the search stopped because of too many layers" : "",
+              "; allow that much, lower the batch size (iter_size makes up for it), or mark layers "
+              "with `recompute` yourself, in long chains all but every tenth or so"),
        std::move(where));
 }
 

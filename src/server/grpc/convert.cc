@@ -27,7 +27,7 @@ int64_t IntegerOf(const std::string& name, const inference::InferParameter& para
       value = static_cast<int64_t>(parameter.uint64_param());
       break;
     default:
-      Refuse(Cause::kBadRequest, StrCat("parameter '", name, "' is no integer"));
+      Refuse(Cause::kBadRequest, StrCat("parameter '", name, "' is not an integer"));
   }
   if (value < 0) Refuse(Cause::kBadRequest, StrCat("parameter '", name, "' is out of range"));
   return value;
@@ -92,7 +92,8 @@ InputTensor Input(const inference::ModelInferRequest::InferInputTensor& message,
              StrCat("input '", input.name, "' has contents beside raw_input_contents"));
     }
     if (raw->size() % sizeof(float) != 0) {
-      Refuse(Cause::kBadRequest, StrCat("input '", input.name, "' is no whole number of elements"));
+      Refuse(Cause::kBadRequest,
+             StrCat("input '", input.name, "' is not a whole number of elements"));
     }
     RequireSize(input.name, input.shape, static_cast<int64_t>(raw->size() / sizeof(float)));
     input.raw = *raw;

@@ -351,7 +351,7 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
     if (!IsModelName(model)) Refuse(Cause::kBadRequest, "the name can be none of a model");
     const int64_t number = ParseVersion(version);
     if (number == 0 && !version.empty()) {
-      Refuse(Cause::kBadRequest, "the version is no number from 1 on");
+      Refuse(Cause::kBadRequest, "the version is not a number from 1 on");
     }
     return service_.Find(model, number);
   }

@@ -43,7 +43,7 @@ std::optional<size_t> HeaderLength(const HttpHead& head) {
   size_t length = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
   if (error != std::errc() || end != text.data() + text.size()) {
-    Refuse(Cause::kBadRequest, "Inference-Header-Content-Length is no number");
+    Refuse(Cause::kBadRequest, "Inference-Header-Content-Length is not a number");
   }
   return length;
 }

@@ -28,7 +28,7 @@ uint64_t SizeOf(std::string_view line) {
   const auto [end, error] = std::from_chars(digits.data(), last, size, 16);
   // from_chars accepts a sign.
   if (digits.empty() || digits[0] == '-' || error != std::errc() || end != last) {
-    Bad("the size of a chunk is no number");
+    Bad("the size of a chunk is not a number");
   }
   return size;
 }

@@ -52,7 +52,7 @@ ClassifyQuery ParseClassifyQuery(std::string_view query) {
   const std::string_view version = QueryValue(query, "version");
   parsed.version = ParseVersion(version);
   if (!version.empty() && parsed.version == 0) {
-    Refuse(Cause::kBadRequest, "the version is no number from 1 on");
+    Refuse(Cause::kBadRequest, "the version is not a number from 1 on");
   }
   const std::string_view best = QueryValue(query, "k");
   if (best.empty()) return parsed;

@@ -59,7 +59,7 @@ struct ConnectionContext {
   std::atomic<size_t> open{0};
   // Guests: connections above the limit, which may only ask for health
   std::atomic<size_t> guests{0};
-  std::atomic<size_t> closing{0};  // those told to make room
+  std::atomic<size_t> closing{0};  // connections that were asked to close
   std::atomic<int> busy{0};  // connections with a request, or with an answer that may be incomplete
   std::atomic<bool> draining{false};
 };

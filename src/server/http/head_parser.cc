@@ -91,7 +91,7 @@ void ParseRequestLine(std::string_view line, HttpHead* head) {
   const size_t last = line.rfind(' ');
   if (first == std::string_view::npos || first == last) Bad("the request line has not three parts");
   head->method = line.substr(0, first);
-  if (!IsToken(head->method)) Bad("the method is no word");
+  if (!IsToken(head->method)) Bad("the method is not a token");
   const std::string_view version = line.substr(last + 1);
   if (version == "HTTP/1.0") {
     head->minor_version = 0;
@@ -108,7 +108,7 @@ void ParseField(std::string_view line, HttpHead* head) {
   const size_t colon = line.find(':');
   if (colon == std::string_view::npos) Bad("a header field without a colon");
   const std::string_view name = line.substr(0, colon);
-  if (!IsToken(name)) Bad("the name of a header field is no word");
+  if (!IsToken(name)) Bad("the name of a header field is not a token");
   head->fields.emplace_back(Lower(name), std::string(TrimSpaces(line.substr(colon + 1))));
 }
 
@@ -139,7 +139,7 @@ void CheckHost(const HttpHead& head) {
     if (head.minor_version > 0) Bad("there is no Host");
     return;
   }
-  if (!IsAuthority(host)) Bad("Host is no name of a machine");
+  if (!IsAuthority(host)) Bad("Host is not a host name");
 }
 
 void ParseFraming(HttpHead* head) {
@@ -150,7 +150,7 @@ void ParseFraming(HttpHead* head) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
     if (text.empty() || error != std::errc() || end != text.data() + text.size() ||
         !(text[0] >= '0' && text[0] <= '9')) {
-      Bad("Content-Length is no number");
+      Bad("Content-Length is not a number");
     }
     head->content_length = length;
   }

@@ -78,7 +78,7 @@ class HttpServer::Listener {
   }
 
  private:
-  // Connections of one thread. No strands: those of Asio stop for ever, or end the process, if an
+  // Connections of one thread. No strands: those of Asio hang, or end the process, if an
   // allocation fails.
   struct Lane {
     std::atomic<size_t> open{0};
@@ -149,7 +149,7 @@ class HttpServer::Listener {
     boost::system::error_code error;
     const asio::ip::address address = asio::ip::make_address(options_.host, error);
     if (error) {
-      crema::Fail(ErrorCode::kInvalidArgument, StrCat("'", options_.host, "' is no address"));
+      crema::Fail(ErrorCode::kInvalidArgument, StrCat("'", options_.host, "' is not an address"));
     }
     const tcp::endpoint place(address, options_.port);
     acceptor_.open(place.protocol(), error);
@@ -190,8 +190,8 @@ class HttpServer::Listener {
     });
     accepts_ = true;
   }
-  // `open` includes the new one. The limit may be exceeded slightly until connections told to close
-  // have closed.
+  // `open` includes the new one. The limit may be exceeded slightly until connections that were
+  // asked to close have closed.
   Place PlaceFor(size_t open) {
     constexpr size_t kGuests = kClosing / 2;
     const size_t guests = context_.guests;

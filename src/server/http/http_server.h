@@ -25,7 +25,8 @@ struct HttpOptions {
   std::chrono::milliseconds head{10000};    // for the whole head, and for the TLS handshake
   std::chrono::milliseconds body{30000};    // for the whole body
   std::chrono::milliseconds answer{30000};  // for sending the whole answer
-  // How long a request stays valid after its client has closed its side of the connection.
+                                            // Time for which a request stays valid after its client
+                                            // has closed its side of the connection.
   std::chrono::milliseconds half_closed{1000};
   RequestLimits limits;
   bool only_local_pages = false;  // see RefuseForeignPages

@@ -69,7 +69,7 @@ RouteMatch Matched(const RouteRow& row, std::string_view model, std::string_view
   }
   if (row.pattern.find("{version}") != std::string_view::npos) {
     match.version = ParseVersion(version);
-    if (match.version == 0) Refuse(Cause::kBadRequest, "the version is no number from 1 on");
+    if (match.version == 0) Refuse(Cause::kBadRequest, "the version is not a number from 1 on");
   }
   return match;
 }

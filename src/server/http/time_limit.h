@@ -23,7 +23,7 @@ class TimeLimit {
     timer_.expires_after(duration);
     Watch(owner);
   }
-  // Alternatively calls `work` once. It must not use the connection, which may be gone.
+  // Alternatively calls `work` once. It must not use the connection, which may not exist any more.
   template <typename Work>
   void Call(std::chrono::milliseconds wait, Work work) {
     timer_.expires_after(wait);

@@ -74,7 +74,7 @@ class InferHandler {
     int64_t value = 0;
     const auto [end, error] = std::from_chars(text, text + length, value);
     if (error == std::errc() && end == text + length) return Integer(value);
-    return Value("a number that is no integer of 64 bits");
+    return Value("a number that is not a 64-bit integer");
   }
   bool Int(int) { return false; }  // the parser does not call these five
   bool Uint(unsigned) { return false; }

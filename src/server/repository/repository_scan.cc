@@ -72,7 +72,7 @@ std::string Resolve(const fs::path& file, const fs::path& root, std::string* pro
 void Sign(const std::string& file, VersionFiles* files) {
   struct stat status {};
   if (::stat(file.c_str(), &status) != 0) {
-    files->problem = "a file is gone";
+    files->problem = "a file was deleted";
     return;
   }
   files->signature +=
@@ -88,7 +88,7 @@ VersionFiles ScanVersion(const fs::path& folder, const fs::path& root) {
   std::error_code gone;
   files.folder = fs::canonical(folder, gone).string();
   if (gone) {
-    files.problem = files.signature = "the folder is gone";
+    files.problem = files.signature = "the folder was deleted";
     return files;
   }
   const std::array<std::pair<const char*, std::string*>, 5> known = {{

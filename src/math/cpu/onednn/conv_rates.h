@@ -3,10 +3,9 @@
 
 namespace crema::onednn {
 
-// Returns how many times as fast as in single precision a convolution is that reads and writes
-// bfloat16: one of each is timed on one core at the first call (milliseconds), and the ratio is
-// rounded, so that plans do not change from run to run. 0 if bfloat16 is not supported. Thread
-// safety: any.
+// Returns the speed of a convolution that reads and writes bfloat16, relative to single precision;
+// 0 if bfloat16 is not supported. The first call times one of each on one core (milliseconds), and
+// rounds the ratio, so that plans do not change from run to run. Thread safety: any.
 double BFloat16Gain();
 
 }  // namespace crema::onednn

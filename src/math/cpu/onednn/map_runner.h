@@ -36,7 +36,7 @@ class MapRunner {
     Try(what_, [&] { run_ = MakeRunner<Primitive>(desc_); });
   }
 
-  // `workspace` may be null if it is not wanted.
+  // `workspace` may be null if it is not needed.
   void Forward(const float* x, float* y, void* workspace, std::span<std::byte> scratch) {
     Prepare();
     const ThreadCount count(threads_);
