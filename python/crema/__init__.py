@@ -1,8 +1,17 @@
 """Crema: networks in the Caffe tradition, from Python."""
 
+import os
 import typing
 
+# libgomp reads this when it is loaded with _core. Its idle threads spin for milliseconds otherwise,
+# which takes the processors from other programs. The settings of the user stay.
+_chosen = "GOMP_SPINCOUNT" in os.environ or "OMP_WAIT_POLICY" in os.environ
+if not _chosen:
+    os.environ["GOMP_SPINCOUNT"] = "10000"
 from . import _core, layers
+
+if not _chosen:
+    del os.environ["GOMP_SPINCOUNT"]
 from ._core import (
     Blob,
     Model,

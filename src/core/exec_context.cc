@@ -6,6 +6,8 @@
 #include <thread>
 #include <utility>
 
+#include "core/machine_limits.h"
+
 namespace crema {
 
 ExecContext::ExecContext(int threads, uint64_t seed)
@@ -23,8 +25,11 @@ ExecContext& ExecContext::operator=(ExecContext&&) noexcept = default;
 int AvailableProcessors() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int processors = sched_getaffinity(0, sizeof(set), &set) == 0
+                             ? CPU_COUNT(&set)
+                             : static_cast<int>(std::thread::hardware_concurrency());
+  const int quota = ProcessorQuota();
+  return std::max(1, quota > 0 ? std::min(processors, quota) : processors);
 }
 
 }  // namespace crema

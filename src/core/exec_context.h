@@ -42,7 +42,8 @@ class ExecContext {
   uint64_t step_ = 0;
 };
 
-// Returns the number of processors that this process may use.
+// Returns the number of processors that this process may use: those of its affinity mask, but no
+// more than the quota of its control groups.
 int AvailableProcessors();
 
 }  // namespace crema

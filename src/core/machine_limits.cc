@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <fstream>
 #include <limits>
 #include <string>
@@ -56,21 +57,45 @@ int64_t LeftInGroup(const std::string& folder, const GroupFiles& files) {
   return std::max<int64_t>(0, limit - std::max<int64_t>(0, used - droppable));
 }
 
-// Returns the least of `group` ("/a/b") and its parents. In a container, folders of the host's
-// group may be missing; then the outermost folder is the container's.
-int64_t LeftInGroups(const std::string& mount, std::string group, const GroupFiles& files) {
-  int64_t left = LeftInGroup(mount, files);
+int64_t MemoryLeft1(const std::string& folder) { return LeftInGroup(folder, kVersion1); }
+int64_t MemoryLeft2(const std::string& folder) { return LeftInGroup(folder, kVersion2); }
+
+// Returns the processors that take `quota` microseconds of each period, rounded up.
+int64_t ProcessorsFor(int64_t quota, int64_t period) {
+  return quota <= 0 || period <= 0 ? kUnknown : (quota + period - 1) / period;
+}
+
+int64_t Processors1(const std::string& folder) {
+  const int64_t quota = ReadNumber(folder + "/cpu.cfs_quota_us");  // -1: no limit
+  return quota == kUnknown ? kUnknown
+                           : ProcessorsFor(quota, ReadNumber(folder + "/cpu.cfs_period_us"));
+}
+
+int64_t Processors2(const std::string& folder) {
+  std::ifstream file(folder + "/cpu.max");  // "max 100000" or "50000 100000"
+  int64_t quota = 0;
+  int64_t period = 0;
+  return file >> quota >> period ? ProcessorsFor(quota, period) : kUnknown;
+}
+
+using GroupLimit = int64_t(const std::string& folder);
+
+// Returns the least limit of `group` ("/a/b") and its parents. In a container, folders of the
+// host's group may be missing; then the outermost folder is the container's.
+int64_t LeastInGroups(const std::string& mount, std::string group, GroupLimit& limit) {
+  int64_t least = limit(mount);
   while (group.size() > 1) {
-    left = std::min(left, LeftInGroup(mount + group, files));
+    least = std::min(least, limit(mount + group));
     group.resize(group.rfind('/'));
   }
-  return left;
+  return least;
 }
 
 // Lines of /proc/self/cgroup: "0::/group" for version 2, "4:memory:/group" for version 1.
-int64_t LeftInAllGroups(const std::string& root) {
+int64_t LeastInAllGroups(const std::string& root, const std::string& controller,
+                         GroupLimit& version1, GroupLimit& version2) {
   const std::string mounts = root + "/sys/fs/cgroup";
-  int64_t left = kUnknown;
+  int64_t least = kUnknown;
   std::ifstream file(root + "/proc/self/cgroup");
   std::string line;
   while (std::getline(file, line)) {
@@ -80,15 +105,16 @@ int64_t LeftInAllGroups(const std::string& root) {
     const std::string controllers = line.substr(first + 1, second - first - 1);
     const std::string group = line.substr(second + 1);
     if (controllers.empty()) {
-      left = std::min({left, LeftInGroups(mounts, group, kVersion2),
-                       LeftInGroups(mounts + "/unified", group, kVersion2)});
+      least = std::min({least, LeastInGroups(mounts, group, version2),
+                        LeastInGroups(mounts + "/unified", group, version2)});
     }
     const std::vector<std::string> names = Split(controllers, ',');
-    if (std::ranges::find(names, "memory") != names.end()) {
-      left = std::min(left, LeftInGroups(mounts + "/memory", group, kVersion1));
+    if (std::ranges::find(names, controller) != names.end()) {
+      least = std::min({least, LeastInGroups(StrCat(mounts, "/", controller), group, version1),
+                        LeastInGroups(StrCat(mounts, "/", controllers), group, version1)});
     }
   }
-  return left;
+  return least;
 }
 
 // Stacks and the heap reserve addresses that they do not use. oneDNN 2.6 crashes if an allocation
@@ -109,8 +135,15 @@ int64_t LeftOfAddressSpace(const std::string& root) {
 int64_t AvailableMemory(const std::string& root) {
   const int64_t memory = Kibibytes(root, "MemAvailable:");
   const int64_t machine = memory == 0 ? kUnknown : memory + Kibibytes(root, "SwapFree:");
-  const int64_t left = std::min({machine, LeftInAllGroups(root), LeftOfAddressSpace(root)});
+  const int64_t left =
+      std::min({machine, LeastInAllGroups(root, "memory", MemoryLeft1, MemoryLeft2),
+                LeftOfAddressSpace(root)});
   return left == kUnknown ? 0 : std::max<int64_t>(1, left);
+}
+
+int ProcessorQuota(const std::string& root) {
+  const int64_t quota = LeastInAllGroups(root, "cpu", Processors1, Processors2);
+  return quota == kUnknown ? 0 : static_cast<int>(std::min<int64_t>(quota, INT_MAX));
 }
 
 int64_t TotalMemory() { return Kibibytes("", "MemTotal:"); }

@@ -37,6 +37,7 @@ class Machine {
           "inactive_file 3\ntotal_inactive_file " + std::to_string(droppable * kMebibyte) + "\n");
   }
   int64_t AvailableBytes() const { return AvailableMemory(root_.path()); }
+  int Quota() const { return ProcessorQuota(root_.path()); }
   int64_t AvailableMebibytes() const { return AvailableBytes() / kMebibyte; }
 
  private:
@@ -99,6 +100,38 @@ TEST(AvailableMemory, ReadsTheGroupOfAContainerWhoseNameIsNotThere) {
   machine.Write("proc/self/cgroup", "4:memory:/docker/0123abcd\n");
   machine.Group1("sys/fs/cgroup/memory", 80 * kMebibyte, 30, 0);
   EXPECT_EQ(machine.AvailableMebibytes(), 50);
+}
+
+TEST(ProcessorQuota, IsNoneWithoutALimit) {
+  const Machine machine;
+  EXPECT_EQ(machine.Quota(), 0);
+  machine.Write("proc/self/cgroup", "4:cpu,cpuacct:/\n0::/\n");
+  EXPECT_EQ(machine.Quota(), 0);
+  machine.Write("sys/fs/cgroup/cpu.max", "max 100000\n");
+  machine.Write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+  machine.Write("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(machine.Quota(), 0);
+}
+
+TEST(ProcessorQuota, IsTheLeastOfNestedGroupsRoundedUp) {
+  const Machine machine;
+  machine.Write("proc/self/cgroup", "0::/pod/container\n");
+  machine.Write("sys/fs/cgroup/pod/container/cpu.max", "800000 100000\n");
+  EXPECT_EQ(machine.Quota(), 8);
+  machine.Write("sys/fs/cgroup/pod/cpu.max", "250000 100000\n");
+  EXPECT_EQ(machine.Quota(), 3);
+  machine.Write("sys/fs/cgroup/pod/container/cpu.max", "5000 100000\n");
+  EXPECT_EQ(machine.Quota(), 1);
+}
+
+TEST(ProcessorQuota, ReadsControlGroupsOfVersion1) {
+  for (const std::string folder : {"cpu", "cpu,cpuacct"}) {
+    const Machine machine;
+    machine.Write("proc/self/cgroup", "4:cpu,cpuacct:/job\n");
+    machine.Write("sys/fs/cgroup/" + folder + "/job/cpu.cfs_quota_us", "150000\n");
+    machine.Write("sys/fs/cgroup/" + folder + "/job/cpu.cfs_period_us", "50000\n");
+    EXPECT_EQ(machine.Quota(), 3) << folder;
+  }
 }
 
 TEST(AvailableMemory, FullGroupHasOneByteAvailable) {

@@ -90,6 +90,24 @@ TEST_F(MachineLimits, LittleAddressSpaceIsAnErrorAndNoHang) {
   }
 }
 
+// libgomp prints what it has read from the environment.
+TEST_F(MachineLimits, IdleThreadsSpinBriefly) {
+  const auto spins = [&](const std::string& setting) {
+    const ProcessResult result =
+        RunWith("unset GOMP_SPINCOUNT OMP_WAIT_POLICY; export OMP_DISPLAY_ENV=verbose " + setting,
+                {Bin("devices"), "--version"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    if (result.err.find("GOMP_") == std::string::npos) return std::string("no libgomp");
+    const size_t at = result.err.find("GOMP_SPINCOUNT = '");
+    if (at == std::string::npos) return result.err;
+    return result.err.substr(at, result.err.find('\n', at) - at);
+  };
+  if (spins("") == "no libgomp") GTEST_SKIP() << "built with another OpenMP than libgomp";
+  EXPECT_EQ(spins(""), "GOMP_SPINCOUNT = '10000'");
+  EXPECT_EQ(spins("GOMP_SPINCOUNT=77"), "GOMP_SPINCOUNT = '77'");
+  EXPECT_EQ(spins("OMP_WAIT_POLICY=passive"), "GOMP_SPINCOUNT = '0'");
+}
+
 TEST_F(MachineLimits, TrainSaysThatANetNeedsMoreThanThereIs) {
   std::string solver = kSolver;
   solver.replace(solver.find("dim: 8 dim: 3"), 13, "dim: 30000 dim: 3");

@@ -1,12 +1,18 @@
-// A library may hang during start-up if `ulimit -v` leaves too little memory: OpenBLAS, a
-// dependency of OpenCV, requests 128 MiB per processor until it succeeds. This guard ends the
-// command with exit code 4 then. It is linked to each program, not to the library, since it must
-// run before and after the initializers of all libraries.
+// Runs before the initializers of all libraries, so it is linked to each program, not to the
+// library.
+//
+// - Ends the command with exit code 4 if a library hangs during start-up: OpenBLAS, a dependency of
+//   OpenCV, requests 128 MiB per processor until it succeeds, which `ulimit -v` may forbid.
+// - Limits the time that idle threads of OpenMP spin.
+#include <elf.h>
+#include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
+#include <string_view>
 
 #if defined(__linux__) && !defined(CREMA_SANITIZED)
 
@@ -35,7 +41,27 @@ bool IsMemoryLimited() {
   return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
 }
 
-void BeforeLibraries(int, char**, char**) {
+// Starts the program again, in the same process, with GOMP_SPINCOUNT set. libgomp reads it in its
+// initializer; no call changes it later. By default idle threads spin for milliseconds, which takes
+// the processors from other programs and, once these delay one thread, from our own. Has no effect
+// if the user has chosen, or if the program was started through the dynamic linker.
+void LimitSpinning(char** arguments, char** environment) {
+  static char setting[] = "GOMP_SPINCOUNT=10000";  // a few 0.1 ms
+  static std::array<char*, 1024> changed{};
+  size_t count = 0;
+  for (; environment[count] != nullptr; ++count) {
+    const std::string_view variable(environment[count]);
+    if (variable.starts_with("GOMP_SPINCOUNT=") || variable.starts_with("OMP_WAIT_POLICY=")) return;
+    if (count + 2 == changed.size()) return;
+    changed[count] = environment[count];
+  }
+  if (getauxval(AT_BASE) == 0) return;
+  changed[count] = setting;
+  ::execve("/proc/self/exe", arguments, changed.data());  // returns if it cannot
+}
+
+void BeforeLibraries(int, char** arguments, char** environment) {
+  LimitSpinning(arguments, environment);
   if (!IsMemoryLimited()) return;
   std::signal(SIGPROF, EndStartup);
   SetTimer(kMostSeconds);
