@@ -64,9 +64,12 @@ CREMA_HOST_DEVICE inline RegionSide PixelSide(double low, double high, double sc
   return {start, std::max(size, 0.1) / static_cast<double>(bins)};
 }
 
-// Corners without rounding; at least one position long.
-CREMA_HOST_DEVICE inline RegionSide ExactSide(double low, double high, double scale, int64_t bins) {
-  return {low * scale, std::max((high - low) * scale, 1.0) / static_cast<double>(bins)};
+// Corners without rounding; at least one position long. If `aligned`, position i has coordinate
+// i + 0.5, and regions may be smaller.
+CREMA_HOST_DEVICE inline RegionSide ExactSide(double low, double high, double scale, int64_t bins,
+                                              bool aligned) {
+  return {low * scale - (aligned ? 0.5 : 0),
+          std::max((high - low) * scale, aligned ? 0.0 : 1.0) / static_cast<double>(bins)};
 }
 
 // One sample along one axis, interpolated between two positions.
@@ -107,11 +110,13 @@ CREMA_HOST_DEVICE inline bool OnMap(double at, int64_t map_size) {
   return !(at < -1 || at > static_cast<double>(map_size));
 }
 
+// Returns `ratio` samples of a bin; 0: one for each position.
 CREMA_HOST_DEVICE inline AxisSamples SamplesOf(const RegionSide& side, int64_t bin,
-                                               int64_t map_size) {
+                                               int64_t map_size, int64_t ratio) {
+  constexpr double kLeastStep = 1e-12;  // of a bin without size, which Limit divides by
   AxisSamples s;
-  s.count = static_cast<int64_t>(std::max(1.0, std::ceil(side.bin)));
-  s.step = side.bin / static_cast<double>(s.count);
+  s.count = ratio > 0 ? ratio : static_cast<int64_t>(std::max(1.0, std::ceil(side.bin)));
+  s.step = std::max(side.bin / static_cast<double>(s.count), kLeastStep);
   s.first = TimesPlus(static_cast<double>(bin), side.bin, side.start) + s.step / 2;
   s.Limit(-1, static_cast<double>(map_size));
   return s;
