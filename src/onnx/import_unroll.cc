@@ -52,6 +52,14 @@ class Maker {
     return names;
   }
 
+  // Adds a node of one output, with the attributes of another one.
+  std::string AddLike(const onnx::NodeProto& like, const char* op,
+                      const std::vector<std::string>& inputs) {
+    const std::string output = Add(op, inputs)[0];
+    *nodes_.back().proto.mutable_attribute() = like.attribute();
+    return output;
+  }
+
   std::string Unsqueeze(const std::string& value, int64_t axis) {
     return Add("Unsqueeze", {value, Constant(MakeInts({1}, {axis}))})[0];
   }
@@ -267,6 +275,29 @@ std::optional<Nodes> ConcatFromSequence(const OnnxNode& node, const OnnxSequence
   return maker.Take();
 }
 
+// Dequantizes, convolves or multiplies, and quantizes: values, scales and zero points of both
+// operands are the first six inputs, and the scale and zero point of the result the next two.
+std::optional<Nodes> ExpandQuantized(const OnnxNode& node, bool product, ImportState* state) {
+  const NodeImport import(node, state);
+  const auto input = [&](size_t i) { return node.proto.input(static_cast<int>(i)); };
+  const auto is_single = [&](size_t i) { return import.Has(i) && import.ShapeOf(i).count() == 1; };
+  const bool fits = import.inputs() >= 8 && import.Constant(3) != nullptr &&
+                    import.Constant(4) != nullptr && is_single(1) && is_single(6);
+  if (!fits) return std::nullopt;
+  Maker maker(PrefixOf(node), state->graph);
+  const auto real = [&](size_t i, int64_t axis) {
+    return maker.Add("DequantizeLinear", {input(i), input(i + 1), input(i + 2)}, axis)[0];
+  };
+  std::vector<std::string> operands = {real(0, 0), real(3, product ? -1 : 0)};
+  if (import.Has(8)) {
+    const std::string scale = maker.Add("Mul", {input(1), input(4)})[0];
+    operands.push_back(maker.Add("DequantizeLinear", {input(8), scale}, 0)[0]);
+  }
+  const std::string result = maker.AddLike(node.proto, product ? "MatMul" : "Conv", operands);
+  maker.Add("QuantizeLinear", {result, input(6), input(7)}, {}, 1, node.proto.output(0));
+  return maker.Take();
+}
+
 // Returns a place in a sequence of `size` elements, or `fallback` if the input is missing.
 size_t PlaceOf(const NodeImport& node, size_t input, size_t size, size_t fallback, bool end) {
   if (!node.Has(input)) return fallback;
@@ -287,6 +318,8 @@ std::optional<std::vector<OnnxNode>> UnrollNode(const OnnxNode& node, OnnxSequen
   if (op == "Scan") return UnrollScan(node, state);
   if (op == "Loop") return UnrollLoop(node, state);
   if (op == "SplitToSequence") return SplitToSequence(node, sequences, state);
+  if (op == "QLinearConv") return ExpandQuantized(node, false, state);
+  if (op == "QLinearMatMul") return ExpandQuantized(node, true, state);
   if (op == "ConcatFromSequence") return ConcatFromSequence(node, *sequences, state);
   return std::nullopt;
 }
