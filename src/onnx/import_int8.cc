@@ -99,6 +99,7 @@ class Int8Net {
       if (times == kMostDrops) return;
     }
     if (std::ranges::none_of(chosen_, [&](int i) { return IsProduct(net_.layer(i)); })) return;
+    CutNegative();
     SetRanges();
     RemoveUnread();
     net_.set_precision(INT8);
@@ -154,6 +155,7 @@ class Int8Net {
       unclear_.insert(source);
       return;
     }
+    heads_[source].push_back(producers_.at(before->top(0)));
     for (const int reader : readers_[clip.top(0)])
       FindBack(net_.layer(reader), zero, *step, source);
   }
@@ -222,6 +224,85 @@ class Int8Net {
     return chosen_.size() < before.size();
   }
 
+  // Returns true if a blob has no negative numbers, or is an input, whose range is a promise.
+  bool IsNonNegative(const std::string& blob) const {
+    static const std::set<std::string> kTypes = {"AbsVal", "Exp",     "HardSigmoid",
+                                                 "ReLU6",  "Sigmoid", "Softmax"};
+    const LayerParameter* layer = ProducerOf(blob);
+    if (layer == nullptr || layer->type() == "Input") return true;
+    if (kTypes.contains(layer->type())) return true;
+    if (layer->type() == "ReLU") return layer->relu_param().negative_slope() == 0;
+    if (layer->type() == "Clip") return layer->clip_param().min() >= 0;
+    return chosen_.contains(producers_.at(blob)) && !IsProduct(*layer) &&
+           std::ranges::all_of(layer->bottom(), [&](const std::string& bottom) {
+             return rounded_.at(bottom).range.non_negative();
+           });
+  }
+
+  // Rounding to bytes without a sign cuts negative numbers. The cut becomes a ReLU, because the
+  // plan may leave bytes out.
+  void CutNegative() {
+    std::map<std::string, std::string> cut;
+    for (const int i : chosen_) {
+      for (const std::string& bottom : net_.layer(i).bottom()) {
+        const RoundedBlob& blob = rounded_.at(bottom);
+        if (blob.range.non_negative() && !IsNonNegative(blob.source)) cut[blob.source] = "";
+      }
+    }
+    for (auto& [source, top] : cut) {
+      top = source + "/relu";
+      while (producers_.contains(top)) top += "_";
+      for (const int head : heads_[source]) net_.mutable_layer(head)->set_bottom(0, top);
+      ranges_[top] = ranges_.at(source);
+    }
+    for (auto& [name, blob] : rounded_) {
+      if (const auto found = cut.find(blob.source); found != cut.end()) blob.source = found->second;
+    }
+    if (!cut.empty()) InsertRelus(cut);
+  }
+
+  // Adds a ReLU after each blob, with the given top.
+  void InsertRelus(const std::map<std::string, std::string>& tops) {
+    NetParameter old;
+    old.mutable_layer()->Swap(net_.mutable_layer());
+    std::set<int> chosen;
+    for (int i = 0; i < old.layer_size(); ++i) {
+      if (chosen_.contains(i)) chosen.insert(net_.layer_size());
+      net_.add_layer()->Swap(old.mutable_layer(i));
+      const std::vector<std::string> own(net_.layer().rbegin()->top().begin(),
+                                         net_.layer().rbegin()->top().end());
+      for (const std::string& top : own) producers_[top] = net_.layer_size() - 1;
+      for (const std::string& top : own) {
+        const auto found = tops.find(top);
+        if (found == tops.end()) continue;
+        LayerParameter* relu = net_.add_layer();
+        relu->set_name(found->second);
+        relu->set_type("ReLU");
+        relu->add_bottom(top);
+        relu->add_top(found->second);
+        producers_[found->second] = net_.layer_size() - 1;
+        ranges_.erase(top);
+        SetCut(top, relu);
+      }
+    }
+    chosen_ = std::move(chosen);
+    readers_.clear();
+    for (int i = 0; i < net_.layer_size(); ++i) {
+      for (const std::string& bottom : net_.layer(i).bottom()) readers_[bottom].push_back(i);
+    }
+  }
+
+  // Sets the ranges of a ReLU, whose top has one, and of its input. The range between them counts
+  // only if the ReLU is not fused.
+  void SetCut(const std::string& bottom, LayerParameter* relu) {
+    const Int8Range& range = ranges_.at(relu->top(0));
+    const Int8Range both = RangeOf(range.max(), false);
+    relu->clear_int8();
+    *relu->mutable_int8()->add_bottom() = both;
+    *relu->mutable_int8()->add_top() = range;
+    SetTop(bottom, both);
+  }
+
   void SetTop(const std::string& blob, const Int8Range& range) {
     LayerParameter* layer = net_.mutable_layer(producers_.at(blob));
     const auto place = std::ranges::find(layer->top(), blob) - layer->top().begin();
@@ -243,12 +324,7 @@ class Int8Net {
       if (HasRange(top)) SetTop(top, ranges_.at(top));
       const int relu = ReluAfter(top);
       if (relu < 0) continue;
-      // The range between them counts only if the ReLU is not fused.
-      const Int8Range range = ranges_.at(net_.layer(relu).top(0));
-      const Int8Range both = RangeOf(range.max(), false);
-      SetTop(top, both);
-      *net_.mutable_layer(relu)->mutable_int8()->add_bottom() = both;
-      SetTop(net_.layer(relu).top(0), range);
+      SetCut(top, net_.mutable_layer(relu));
     }
   }
 
@@ -280,11 +356,12 @@ class Int8Net {
   NetParameter& net_;
   std::map<std::string, std::vector<int>> readers_;
   std::map<std::string, int> producers_;
-  std::map<std::string, RoundedBlob> rounded_;  // by name of the rounded blob
-  std::map<std::string, Int8Range> ranges_;     // of blobs that are rounded
-  std::set<std::string> unclear_;               // blobs with several ranges, or one that is no int8
-  std::set<int> chosen_;                        // layers that compute on bytes
-  std::set<int> moved_;                         // those of them whose range is that of their input
+  std::map<std::string, RoundedBlob> rounded_;     // by name of the rounded blob
+  std::map<std::string, Int8Range> ranges_;        // of blobs that are rounded
+  std::map<std::string, std::vector<int>> heads_;  // first layers that round a blob
+  std::set<std::string> unclear_;  // blobs with several ranges, or one that is no int8
+  std::set<int> chosen_;           // layers that compute on bytes
+  std::set<int> moved_;            // those of them whose range is that of their input
 };
 
 }  // namespace

@@ -96,8 +96,9 @@ TEST(OnnxInt8, ComputesLikeTheRoundingLayers) {
       {"x", {Shape({1, kChannels, 4, 4}), Ramp(kChannels * 16)}}};
   const auto wanted = test::Run(floats, inputs);
   const auto got = test::Run(Import(builder), inputs);
-  // One step of the blob between the convolutions, times the largest weight, is 0.1.
-  ExpectNear(got.at("y").values, wanted.at("y").values, 0.11F);
+  // The plan may leave out rounding where bytes are not faster: half a step of the blob between the
+  // convolutions, times its weights.
+  ExpectNear(got.at("y").values, wanted.at("y").values, 0.2F);
 }
 
 TEST(OnnxInt8, TakesZeroPointsInTheMiddleAndAtTheEnd) {
@@ -106,6 +107,18 @@ TEST(OnnxInt8, TakesZeroPointsInTheMiddleAndAtTheEnd) {
   EXPECT_FALSE(middle.net.layer(1).int8().bottom(0).non_negative());
   const ImportedNet end = Import(TwoConvolutions(-128, onnx::TensorProto::INT8));
   EXPECT_TRUE(end.net.layer(1).int8().bottom(0).non_negative());
+}
+
+TEST(OnnxInt8, CutsNegativeNumbersByAReLU) {
+  ModelBuilder builder = TwoConvolutions(0, onnx::TensorProto::INT8);
+  // Without the Relu: rounding to bytes without a sign does its work.
+  builder.graph().mutable_node(4)->set_op_type("Identity");
+  const ImportedNet imported = Import(builder);
+  EXPECT_EQ(LayerTypes(imported), (Types{"Convolution", "ReLU", "Convolution"}));
+  const std::map<std::string, test::Values> inputs = {
+      {"x", {Shape({1, kChannels, 4, 4}), Ramp(kChannels * 16)}}};
+  const auto wanted = test::Run(Import(builder, {.int8 = false}), inputs);
+  ExpectNear(test::Run(imported, inputs).at("y").values, wanted.at("y").values, 0.2F);
 }
 
 TEST(OnnxInt8, LeavesOtherZeroPointsAsTheyAre) {
@@ -151,11 +164,11 @@ TEST(OnnxInt8, ExpandsQuantizedProducts) {
 
 TEST(OnnxInt8, ComesBackAsItWasExported) {
   const auto model = test::ModelOf(R"(precision: INT8
-      layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 16 dim: 6 dim: 6 } }
+      layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 64 dim: 16 dim: 16 } }
               int8 { top { max: 2.55 non_negative: true } } }
       layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c'
-              convolution_param { num_output: 16 kernel_size: 3 pad: 1
-                                  weight_filler { type: 'gaussian' std: 0.1 } }
+              convolution_param { num_output: 64 kernel_size: 3 pad: 1
+                                  weight_filler { type: 'gaussian' std: 0.03 } }
               int8 { bottom { max: 2.55 non_negative: true } top { max: 3 } } }
       layer { name: 'r' type: 'ReLU' bottom: 'c' top: 'r'
               int8 { bottom { max: 3 } top { max: 3 non_negative: true } } }
@@ -169,17 +182,18 @@ TEST(OnnxInt8, ComesBackAsItWasExported) {
   const std::string path = folder.File("m.onnx");
   WriteOnnx(ToOnnx(*model, {}), path, false, [](const std::string&) {});
   const ImportedNet imported = ImportOnnx(path, {});
-  EXPECT_EQ(LayerTypes(imported), (Types{"Convolution", "ReLU", "Pooling", "InnerProduct"}));
+  EXPECT_EQ(LayerTypes(imported),
+            (Types{"Convolution", "ReLU", "Pooling", "Flatten", "InnerProduct"}));
   EXPECT_EQ(imported.net.precision(), INT8);
   for (int i = 1; i < imported.net.layer_size(); ++i) {
     EXPECT_EQ(imported.net.layer(i).int8().bottom_size(), 1) << imported.net.layer(i).name();
   }
-  std::vector<float> x = Ramp(16 * 36);
+  std::vector<float> x = Ramp(64 * 256);
   for (float& value : x) value = std::abs(value);
   ModelRunner runner(model);
-  runner.Run({{{"x", ConstTensorView(x.data(), Shape({1, 16, 6, 6}), DType::kF32)}}});
+  runner.Run({{{"x", ConstTensorView(x.data(), Shape({1, 64, 16, 16}), DType::kF32)}}});
   const ConstTensorView wanted = runner.Output("y");
-  const auto got = test::Run(imported, {{"x", {Shape({1, 16, 6, 6}), x}}});
+  const auto got = test::Run(imported, {{"x", {Shape({1, 64, 16, 16}), x}}});
   ExpectNear(got.at("y").values, {wanted.data<float>(), wanted.data<float>() + wanted.count()},
              1e-4F);
 }
