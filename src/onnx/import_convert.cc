@@ -142,7 +142,7 @@ class Pass {
   // Returns the nodes that a node stands for; nothing: it stays. Reports one that cannot be
   // unrolled.
   std::optional<std::vector<OnnxNode>> Unroll(const OnnxNode& node) {
-    if (!IsOnnx(node.proto)) return std::nullopt;
+    if (!IsOnnx(node.proto) && node.proto.domain() != "com.microsoft") return std::nullopt;
     const bool sequence = node.proto.op_type() == "ConcatFromSequence";
     if (!sequence && !Known(node.proto)) return std::nullopt;
     why_.clear();

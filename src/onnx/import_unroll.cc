@@ -275,26 +275,74 @@ std::optional<Nodes> ConcatFromSequence(const OnnxNode& node, const OnnxSequence
   return maker.Take();
 }
 
-// Dequantizes, convolves or multiplies, and quantizes: values, scales and zero points of both
-// operands are the first six inputs, and the scale and zero point of the result the next two.
-std::optional<Nodes> ExpandQuantized(const OnnxNode& node, bool product, ImportState* state) {
+// Operators on bytes: the operator that they are on floats, and its operands. Each operand is three
+// inputs, the value, its scale and its zero point; then come the scale and zero point of the
+// result, and a bias.
+struct QuantizedForm {
+  const char* op;
+  size_t operands;
+  int64_t weight_axis = 0;  // of scales of the second operand
+  bool has_bias = false;
+  bool constant = false;    // the second operand must be constant
+  bool bias_first = false;  // before the scale of the result, which may be missing
+};
+
+std::optional<QuantizedForm> QuantizedFormOf(const onnx::NodeProto& node) {
+  static const std::map<std::string, QuantizedForm> kForms = {
+      {"QLinearConv", {"Conv", 2, 0, true, true}},
+      {"QLinearMatMul", {"MatMul", 2, -1, false, true}},
+      {"com.microsoft.QGemm", {"Gemm", 2, 1, true, true, true}},
+      {"com.microsoft.QLinearAdd", {"Add", 2}},
+      {"com.microsoft.QLinearMul", {"Mul", 2}},
+      {"com.microsoft.QLinearAveragePool", {"AveragePool", 1}},
+      {"com.microsoft.QLinearGlobalAveragePool", {"GlobalAveragePool", 1}},
+      {"com.microsoft.QLinearLeakyRelu", {"LeakyRelu", 1}},
+      {"com.microsoft.QLinearSigmoid", {"Sigmoid", 1}},
+  };
+  const bool plain = node.domain().empty() || node.domain() == "ai.onnx";
+  const auto form =
+      kForms.find(plain ? node.op_type() : StrCat(node.domain(), ".", node.op_type()));
+  if (form == kForms.end()) return std::nullopt;
+  return form->second;
+}
+
+// Dequantizes the operands, computes on floats, and quantizes. Returns nothing for scales of rows
+// and weights that are not constant.
+std::optional<Nodes> ExpandQuantized(const OnnxNode& node, const QuantizedForm& form,
+                                     ImportState* state) {
   const NodeImport import(node, state);
   const auto input = [&](size_t i) { return node.proto.input(static_cast<int>(i)); };
   const auto is_single = [&](size_t i) { return import.Has(i) && import.ShapeOf(i).count() == 1; };
-  const bool fits = import.inputs() >= 8 && import.Constant(3) != nullptr &&
-                    import.Constant(4) != nullptr && is_single(1) && is_single(6);
+  const size_t after = 3 * form.operands;
+  const size_t result = form.bias_first ? after + 1 : after;
+  const size_t bias = form.bias_first ? after : after + 2;
+  const bool quantizes = import.Has(result);
+  const bool fits = import.inputs() >= after && is_single(1) &&
+                    (quantizes ? is_single(result) && import.Has(result + 1) : form.bias_first);
   if (!fits) return std::nullopt;
-  Maker maker(PrefixOf(node), state->graph);
-  const auto real = [&](size_t i, int64_t axis) {
-    return maker.Add("DequantizeLinear", {input(i), input(i + 1), input(i + 2)}, axis)[0];
-  };
-  std::vector<std::string> operands = {real(0, 0), real(3, product ? -1 : 0)};
-  if (import.Has(8)) {
-    const std::string scale = maker.Add("Mul", {input(1), input(4)})[0];
-    operands.push_back(maker.Add("DequantizeLinear", {input(8), scale}, 0)[0]);
+  if (form.constant && (import.Constant(3) == nullptr || import.Constant(4) == nullptr)) {
+    return std::nullopt;
   }
-  const std::string result = maker.AddLike(node.proto, product ? "MatMul" : "Conv", operands);
-  maker.Add("QuantizeLinear", {result, input(6), input(7)}, {}, 1, node.proto.output(0));
+  if (import.Int("channels_last", 0) != 0) Refuse("has its channels last");
+  if (form.bias_first && import.Float("alpha", 1) != 1) Refuse("has an alpha");
+  const int64_t weight_axis = import.Int("transB", 0) != 0 ? 0 : form.weight_axis;
+  Maker maker(PrefixOf(node), state->graph);
+  std::vector<std::string> operands;
+  for (size_t i = 0; i < after; i += 3) {
+    const std::vector<std::string> parts = {input(i), input(i + 1), input(i + 2)};
+    operands.push_back(maker.Add("DequantizeLinear", parts, i == 0 ? 0 : weight_axis)[0]);
+  }
+  if (form.has_bias && import.Has(bias)) {
+    const std::string scale = maker.Add("Mul", {input(1), input(4)})[0];
+    operands.push_back(maker.Add("DequantizeLinear", {input(bias), scale}, 0)[0]);
+  }
+  const std::string real = maker.AddLike(node.proto, form.op, operands);
+  if (!quantizes) {
+    Alias(node, 0, real, state->graph);
+    return maker.Take();
+  }
+  maker.Add("QuantizeLinear", {real, input(result), input(result + 1)}, {}, 1,
+            node.proto.output(0));
   return maker.Take();
 }
 
@@ -314,12 +362,12 @@ size_t PlaceOf(const NodeImport& node, size_t input, size_t size, size_t fallbac
 std::optional<std::vector<OnnxNode>> UnrollNode(const OnnxNode& node, OnnxSequences* sequences,
                                                 ImportState* state) {
   const std::string& op = node.proto.op_type();
+  if (const auto form = QuantizedFormOf(node.proto)) return ExpandQuantized(node, *form, state);
+  if (node.proto.domain() == "com.microsoft") return std::nullopt;
   if (op == "If") return TakeBranch(node, state);
   if (op == "Scan") return UnrollScan(node, state);
   if (op == "Loop") return UnrollLoop(node, state);
   if (op == "SplitToSequence") return SplitToSequence(node, sequences, state);
-  if (op == "QLinearConv") return ExpandQuantized(node, false, state);
-  if (op == "QLinearMatMul") return ExpandQuantized(node, true, state);
   if (op == "ConcatFromSequence") return ConcatFromSequence(node, *sequences, state);
   return std::nullopt;
 }

@@ -21,8 +21,8 @@ struct ExactRule {
       const double at = samples.At(k);
       if (!OnMap(at, map_size)) continue;
       const AxisSample sample = SampleAt(at, map_size);
-      if (places.end == 0) places.begin = sample.low;
-      places.end = sample.high + 1;
+      if (places.end == 0 || sample.low < places.begin) places.begin = sample.low;
+      places.end = std::max(places.end, sample.high + 1);
     }
     return places;
   }
