@@ -11,6 +11,7 @@ OnnxRunner ImportedRunner(const ModelOptions& options, const Registry& registry)
   return [options, &registry](const std::string& path, std::span<const NamedTensor> inputs,
                               const std::vector<std::string>& wanted) {
     ImportOptions import;
+    import.int8 = false;  // the file as it is
     for (const NamedTensor& input : inputs) {
       import.shapes.emplace(std::string(input.name), input.value.shape());
     }

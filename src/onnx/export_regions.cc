@@ -28,11 +28,13 @@ void RoiAlign(LayerExport& e) {
   const std::string image = e.ToInt(e.Squeeze(e.Slice(regions, 1, 0, 1), {1}));
   OnnxAttributes attributes = {{"output_height", out[2]},
                                {"output_width", out[3]},
-                               {"sampling_ratio", 0},
+                               {"sampling_ratio", int64_t{p.sampling_ratio()}},
                                {"spatial_scale", p.spatial_scale()}};
   // Before opset 16 there is no other way to count places.
+  if (e.graph.opset() < 16 && p.aligned()) e.Refuse("aligned needs opset 16");
   if (e.graph.opset() >= 16) {
-    attributes.emplace_back("coordinate_transformation_mode", "output_half_pixel");
+    attributes.emplace_back("coordinate_transformation_mode",
+                            p.aligned() ? "half_pixel" : "output_half_pixel");
   }
   e.out = {e.Add("RoiAlign", {e.in[0], e.Slice(regions, 1, 1, 5), image}, attributes)};
 }

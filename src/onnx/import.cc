@@ -10,6 +10,7 @@
 #include "format/stock_caffe.h"
 #include "onnx/import_convert.h"
 #include "onnx/import_graph.h"
+#include "onnx/import_int8.h"
 #include "onnx/import_join.h"
 
 namespace crema {
@@ -289,6 +290,24 @@ class Assembly {
   std::vector<ImportedLayer> copies_;
 };
 
+// An input without elements is a constant: nets have no inputs without elements.
+std::vector<std::string> FoldEmptyInputs(std::map<std::string, Shape>* shapes, OnnxGraph* graph) {
+  std::vector<std::string> notes;
+  for (const OnnxInput& input : graph->inputs) {
+    const Shape& shape = shapes->at(input.name);
+    if (shape.count() > 0) continue;
+    std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
+    graph->constants[input.name] = IsFloatType(input.type)
+                                       ? MakeFloats(std::move(dims), {}, input.type)
+                                       : MakeInts(std::move(dims), {}, input.type);
+    notes.push_back(StrCat("input '", input.name, "' has no elements: it is no input of the net"));
+    shapes->erase(input.name);
+  }
+  std::erase_if(graph->inputs,
+                [&](const OnnxInput& input) { return !shapes->contains(input.name); });
+  return notes;
+}
+
 // Refuses layers that only Crema has.
 void CheckDialect(const NetParameter& net, const std::string& path) {
   NetParameter without = net;
@@ -307,13 +326,19 @@ ImportedNet ImportOnnx(const std::string& path, const ImportOptions& options) {
   }
   OnnxGraph graph = MakeOnnxGraph(ReadOnnxModel(path), path);
   RemoveUnread(&graph);
-  const std::map<std::string, Shape> shapes = InputShapes(graph, options).Find();
+  std::map<std::string, Shape> shapes = InputShapes(graph, options).Find();
+  const std::vector<std::string> notes = FoldEmptyInputs(&shapes, &graph);
   const Registry registry = BuiltinRegistry();
   ConvertedGraph converted = ConvertNodes(shapes, registry, &graph);
   if (JoinNodes(converted.state, &graph)) converted = ConvertNodes(shapes, registry, &graph);
   if (!converted.problems.empty()) throw Error(std::move(converted.problems));
   ImportedNet imported = Assembly(graph, &converted).Make();
-  if (!options.dialect.empty()) CheckDialect(imported.net, path);
+  imported.notes.insert(imported.notes.begin(), notes.begin(), notes.end());
+  if (options.dialect.empty()) {
+    if (options.int8) UseInt8(&imported.net);
+  } else {
+    CheckDialect(imported.net, path);
+  }
   return imported;
 }
 

@@ -16,6 +16,9 @@ struct ImportOptions {
   std::map<std::string, Shape> shapes = {};
   // "caffe": only layers and fields that Caffe 1.0 reads; empty: any layer of Crema.
   std::string dialect = {};
+  // Layers between QuantizeLinear and DequantizeLinear compute on bytes where they can; false: all
+  // are computed on floats as the model says, which needs no precision INT8.
+  bool int8 = true;
 };
 
 struct ImportedNet {

@@ -31,6 +31,7 @@ ConverterTable MakeConverters() {
   AddQuantizationConverters(&table);
   AddLossConverters(&table);
   AddSignalConverters(&table);
+  AddStateConverters(&table);
   return table;
 }
 
@@ -141,7 +142,7 @@ class Pass {
   // Returns the nodes that a node stands for; nothing: it stays. Reports one that cannot be
   // unrolled.
   std::optional<std::vector<OnnxNode>> Unroll(const OnnxNode& node) {
-    if (!IsOnnx(node.proto)) return std::nullopt;
+    if (!IsOnnx(node.proto) && node.proto.domain() != "com.microsoft") return std::nullopt;
     const bool sequence = node.proto.op_type() == "ConcatFromSequence";
     if (!sequence && !Known(node.proto)) return std::nullopt;
     why_.clear();
@@ -171,6 +172,11 @@ class Pass {
         return true;
       }
       if (op == "Identity" && import.Has(0)) return Alias(node.proto);
+      if (op == "OptionalGetElement" && import.Has(0)) return Alias(node.proto);  // of a tensor
+      if (op == "OptionalHasElement") {
+        import.Output(0, MakeInts({}, {import.Has(0) ? 1 : 0}, onnx::TensorProto::BOOL));
+        return true;
+      }
       if (op == "Dropout" && !import.Wants(1) && IsInference(import)) return Alias(node.proto);
       if (op == "Shape") return FoldShape(&import);
       if (op == "CastLike" && import.Constant(0) != nullptr && IsReadable(import.TypeOf(1))) {

@@ -30,6 +30,7 @@ void AddAttentionConverters(ConverterTable* table);
 void AddQuantizationConverters(ConverterTable* table);
 void AddLossConverters(ConverterTable* table);
 void AddSignalConverters(ConverterTable* table);
+void AddStateConverters(ConverterTable* table);
 
 // Result of converting all nodes.
 struct ConvertedGraph {

@@ -206,6 +206,154 @@ void ConvertCausalConv(NodeImport& node) {
   }
 }
 
+// Filters of a single 1: the elements of a window go to their places.
+OnnxTensor PlaceFilters(int64_t channels, const Dims& kernel) {
+  const int64_t places = BoundedCount(kernel);
+  std::vector<float> values(static_cast<size_t>(channels * places * places), 0);
+  for (int64_t i = 0; i < channels * places; ++i) {
+    values[static_cast<size_t>(i * places + i % places)] = 1;
+  }
+  Dims dims = {channels * places, 1};
+  dims.insert(dims.end(), kernel.begin(), kernel.end());
+  return MakeFloats(dims, std::move(values));
+}
+
+// Adds the elements of windows at their places in an image: a transposed convolution.
+void ConvertCol2Im(NodeImport& node) {
+  const OnnxBlob x = node.In(0);
+  const Dims image = node.Ints(1, "image_shape");
+  const Dims kernel = node.Ints(2, "block_shape");
+  const size_t axes = image.size();
+  if (x.shape.axes() != 3 || axes == 0 || kernel.size() != axes || axes > 8) {
+    node.Refuse("takes batch, elements and windows, and as many sizes of the image as of a window");
+  }
+  const auto fits = [](int64_t size) { return size > 0 && size < (1 << 24); };
+  if (!std::ranges::all_of(image, fits) || !std::ranges::all_of(kernel, fits)) {
+    node.Refuse("has sizes below 1 or too large ones");
+  }
+  Windows windows{kernel, ListOf(node, "strides", axes, 1, 1),
+                  ListOf(node, "dilations", axes, 1, 1), Dims(axes, 0), Dims(axes, 0)};
+  const Dims pads = ListOf(node, "pads", 2 * axes, 0, 0);
+  const int64_t places = BoundedCount(kernel);
+  const int64_t channels = x.shape[1] / places;
+  if (x.shape[1] % places != 0 || BoundedCount({channels, places, places}) > kMostMadeElements) {
+    node.Refuse("has windows that do not fit its elements, or too large ones");
+  }
+  Dims apart = {x.shape[0], x.shape[1]};
+  Dims before;
+  Dims after;
+  for (size_t i = 0; i < axes; ++i) {
+    const int64_t room = image[i] + pads[i] + pads[axes + i] - windows.Reach(i);
+    if (room < 0) node.Refuse("has a window that is larger than its padded image");
+    apart.push_back(room / windows.stride[i] + 1);
+    before.push_back(-pads[i]);
+    const int64_t whole = room / windows.stride[i] * windows.stride[i] + windows.Reach(i);
+    after.push_back(image[i] + pads[i] - whole);
+  }
+  if (BoundedCount(apart) != x.shape.count()) node.Refuse("has another number of windows");
+  const OnnxBlob y = node.Add(
+      "Deconvolution", {ReshapeBlob(node, x, apart)},
+      [&](LayerParameter* layer) { SetConvolution(windows, channels, channels, false, layer); },
+      {PlaceFilters(channels, kernel)});
+  node.Output(0, PadBlob(node, y, WithoutBatch(before), WithoutBatch(after)));
+}
+
+// One coordinate of the grid of DeformConv (0: y, 1: x): N x K x out x out x 1. Position p of
+// `size` is (2 p + 1) / size - 1 in the grid. `offset` is N x 2 K x out x out, with y before x.
+OnnxBlob DeformedPlaces(NodeImport& node, const OnnxBlob& offset, const Windows& windows,
+                        int64_t size, size_t axis) {
+  const int64_t places = BoundedCount(windows.kernel);
+  const int64_t outputs = offset.shape[static_cast<int>(axis) + 2];
+  const auto scale = 2 / static_cast<float>(size);
+  std::vector<float> base;
+  for (int64_t k = 0; k < places; ++k) {
+    const int64_t in_window = axis == 0 ? k / windows.kernel[1] : k % windows.kernel[1];
+    for (int64_t i = 0; i < outputs; ++i) {
+      const int64_t place =
+          i * windows.stride[axis] - windows.before[axis] + in_window * windows.dilation[axis];
+      base.push_back((static_cast<float>(place) + 0.5F) * scale - 1);
+    }
+  }
+  Dims dims = {1, places, 1, 1, 1};
+  dims[axis + 2] = outputs;
+  const Dims apart = {offset.shape[0], places, 2, offset.shape[2], offset.shape[3]};
+  OnnxBlob y = ReshapeBlob(node, offset, apart);
+  y = CutBlob(node, y, 2, static_cast<int64_t>(axis), 1);
+  y = ReshapeBlob(node, y, {apart[0], places, apart[3], apart[4], 1});
+  y = PowerBlob(node, y, 1, scale, 0);
+  return BinaryBlob(node, BinaryParameter::ADD, y,
+                    node.AddConstant(MakeFloats(dims, std::move(base))));
+}
+
+// The elements that each window of some channels reads, as N x (channels K) x out x out.
+OnnxBlob DeformedWindows(NodeImport& node, const OnnxBlob& x, const OnnxBlob& offset,
+                         const OnnxBlob* mask, const Windows& windows) {
+  const int64_t places = BoundedCount(windows.kernel);
+  const int64_t high = offset.shape[2];
+  const int64_t wide = offset.shape[3];
+  const OnnxBlob rows = DeformedPlaces(node, offset, windows, x.shape[2], 0);
+  const OnnxBlob columns = DeformedPlaces(node, offset, windows, x.shape[3], 1);
+  const OnnxBlob grid = node.Add("Concat", {columns, rows}, [](LayerParameter* layer) {
+    layer->mutable_concat_param()->set_axis(4);
+  });
+  OnnxBlob y =
+      node.Add("GridSample", {x, ReshapeBlob(node, grid, {x.shape[0], places * high, wide, 2})});
+  if (mask != nullptr) {
+    y = ReshapeBlob(node, y, {x.shape[0], x.shape[1], places, high, wide});
+    y = BinaryBlob(node, BinaryParameter::MUL, y,
+                   ReshapeBlob(node, *mask, {x.shape[0], 1, places, high, wide}));
+  }
+  return ReshapeBlob(node, y, {x.shape[0], x.shape[1] * places, high, wide});
+}
+
+// Samples of the input at displaced places, and their products with the weights.
+void ConvertDeformConv(NodeImport& node) {
+  ConvolutionNode parts{node.In(0), ToFloats(node.Weights(1, "weights")), {}, node.Int("group", 1)};
+  const OnnxBlob offset = node.In(2);
+  if (node.Has(3)) parts.bias = ToFloats(node.Weights(3, "bias"));
+  const OnnxBlob mask = node.Has(4) ? node.In(4) : OnnxBlob{};
+  const Dims weight = parts.weight.dims;
+  if (parts.x.shape.axes() != 4 || weight.size() != 4 || offset.shape.axes() != 4) {
+    node.Refuse("takes two spatial axes");
+  }
+  const Windows windows = WindowsOf(node, parts.x.shape, {weight[2], weight[3]});
+  const int64_t places = weight[2] * weight[3];
+  const int64_t parted = node.Int("offset_group", 1);
+  const int64_t channels = parts.x.shape[1];
+  if (parted < 1 || channels % parted != 0 || offset.shape[1] != 2 * parted * places ||
+      (node.Has(4) && (mask.shape.axes() != 4 || mask.shape[1] != parted * places))) {
+    node.Refuse("has offsets or a mask of other channels");
+  }
+  Dims sizes = {parts.x.shape[0]};
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t room = parts.x.shape[static_cast<int>(i) + 2] + windows.before[i] +
+                         windows.after[i] - windows.Reach(i);
+    sizes.push_back(room < 0 ? 0 : room / windows.stride[i] + 1);
+  }
+  if (Dims{offset.shape[0], offset.shape[2], offset.shape[3]} != sizes ||
+      BoundedCount({places, offset.shape[2] + offset.shape[3]}) > kMostMadeElements) {
+    node.Refuse("has offsets for another number of windows, or too many");
+  }
+  std::vector<OnnxBlob> groups;
+  for (int64_t g = 0; g < parted; ++g) {
+    const int64_t size = channels / parted;
+    const OnnxBlob own = node.Has(4) ? CutBlob(node, mask, 1, g * places, places) : OnnxBlob{};
+    groups.push_back(DeformedWindows(node, CutBlob(node, parts.x, 1, g * size, size),
+                                     CutBlob(node, offset, 1, 2 * g * places, 2 * places),
+                                     node.Has(4) ? &own : nullptr, windows));
+  }
+  parts.x = parted == 1 ? groups[0] : node.Add("Concat", groups);
+  parts.weight = ReshapeTensor(parts.weight, {weight[0], weight[1] * places, 1, 1});
+  const bool bias = parts.bias.has_value();
+  const Windows single{{1, 1}, {1, 1}, {1, 1}, {0, 0}, {0, 0}};
+  node.Output(0, node.Add(
+                     "Convolution", {parts.x},
+                     [&](LayerParameter* layer) {
+                       SetConvolution(single, weight[0], parts.groups, bias, layer);
+                     },
+                     WeightsOf(parts, bias)));
+}
+
 }  // namespace
 
 Windows WindowsOf(const NodeImport& node, const Shape& input, std::vector<int64_t> kernel) {
@@ -237,8 +385,10 @@ Windows WindowsOf(const NodeImport& node, const Shape& input, std::vector<int64_
 
 void AddConvolutionConverters(ConverterTable* table) {
   (*table)["Conv"] = ConvertConv;
+  (*table)["Col2Im"] = ConvertCol2Im;
   (*table)["CausalConvWithState"] = ConvertCausalConv;
   (*table)["ConvInteger"] = ConvertConvInteger;
+  (*table)["DeformConv"] = ConvertDeformConv;
   (*table)["ConvTranspose"] = ConvertConvTranspose;
 }
 

@@ -182,11 +182,13 @@ std::vector<OnnxTensor> FoldWhere(const NodeImport& node) {
   return {MakeInts(*dims, choose(*a.ints, *b.ints), x.type)};
 }
 
-// A reduction: start, step, and what becomes of the sum of `count` elements.
+// A reduction: start, step, and the function of the sum. `start_bool` is for truths.
 struct ReduceFold {
   double start;
   double (*step)(double, double);
   bool mean = false;
+  double (*end)(double) = [](double sum) { return sum; };
+  double start_bool = 0;
 };
 
 std::vector<OnnxTensor> FoldReduce(const ReduceFold& fold, const NodeImport& node) {
@@ -203,12 +205,12 @@ std::vector<OnnxTensor> FoldReduce(const ReduceFold& fold, const NodeImport& nod
     kept.push_back(reduced[i] ? 1 : x.dims[i]);
     if (!reduced[i] || node.Int("keepdims", 1) != 0) dims.push_back(kept.back());
   }
-  if (x.count() == 0) return {};
   // The place of each element in the result.
   std::vector<int64_t> iota(static_cast<size_t>(CountOf(kept)));
   for (size_t i = 0; i < iota.size(); ++i) iota[i] = static_cast<int64_t>(i);
   const OnnxTensor places = BroadcastTensor(MakeInts(kept, std::move(iota)), x.dims);
-  std::vector<double> sums(static_cast<size_t>(CountOf(kept)), fold.start);
+  std::vector<double> sums(static_cast<size_t>(CountOf(kept)),
+                           x.type == TensorProto::BOOL ? fold.start_bool : fold.start);
   const OnnxTensor source = ToFloats(x);
   for (size_t i = 0; i < static_cast<size_t>(x.count()); ++i) {
     const double value = x.IsFloat() ? (*x.floats)[i] : static_cast<double>((*x.ints)[i]);
@@ -219,13 +221,15 @@ std::vector<OnnxTensor> FoldReduce(const ReduceFold& fold, const NodeImport& nod
       fold.mean ? static_cast<double>(x.count()) / static_cast<double>(sums.size()) : 1;
   if (x.IsFloat()) {
     std::vector<float> values(sums.size());
-    for (size_t i = 0; i < sums.size(); ++i) values[i] = static_cast<float>(sums[i] / divisor);
+    for (size_t i = 0; i < sums.size(); ++i) {
+      values[i] = static_cast<float>(fold.end(sums[i] / divisor));
+    }
     return {MakeFloats(dims, std::move(values), x.type)};
   }
   std::vector<int64_t> values(sums.size());
   for (size_t i = 0; i < sums.size(); ++i) {
     if (!(std::abs(sums[i]) < 0x1p53)) return {};
-    values[i] = static_cast<int64_t>(sums[i] / divisor);
+    values[i] = static_cast<int64_t>(fold.end(sums[i] / divisor));
   }
   return {MakeInts(dims, std::move(values), x.type)};
 }
@@ -306,7 +310,15 @@ void AddReductions(FoldTable* table) {
   add("ReduceMean", {0, sum, true});
   add("ReduceProd", {1, [](double a, double b) { return a * b; }});
   add("ReduceMax", {-kInfinity, [](double a, double b) { return std::max(a, b); }});
-  add("ReduceMin", {kInfinity, [](double a, double b) { return std::min(a, b); }});
+  add("ReduceMin", {kInfinity, [](double a, double b) { return std::min(a, b); }, false,
+                    [](double v) { return v; }, 1});
+  const auto squares = [](double a, double b) { return a + b * b; };
+  const auto logarithm = [](double v) { return std::log(v); };
+  add("ReduceL1", {0, [](double a, double b) { return a + std::abs(b); }});
+  add("ReduceL2", {0, squares, false, [](double v) { return std::sqrt(v); }});
+  add("ReduceSumSquare", {0, squares});
+  add("ReduceLogSum", {0, sum, false, logarithm});
+  add("ReduceLogSumExp", {0, [](double a, double b) { return a + std::exp(b); }, false, logarithm});
 }
 
 }  // namespace

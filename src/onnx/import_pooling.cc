@@ -16,6 +16,8 @@ using Dims = std::vector<int64_t>;
 
 // Limits what a few bytes in a file can make.
 constexpr int64_t kMostWindowElements = int64_t{1} << 28;
+// Slices that the largest elements of a window with dilations are taken of.
+constexpr int64_t kMostSlices = 8;
 
 bool AllAre(const Dims& entries, int64_t value) {
   return std::ranges::all_of(entries, [value](int64_t entry) { return entry == value; });
@@ -200,15 +202,49 @@ OnnxBlob GlobalPositions(NodeImport& node, const OnnxBlob& positions, const Shap
                   onnx::TensorProto::INT64);
 }
 
+// Positions that count columns first, of those that count rows first.
+OnnxBlob ColumnsFirst(NodeImport& node, const OnnxBlob& positions, const Shape& x) {
+  if (x.axes() != 4) node.Refuse("counts columns first without two spatial axes");
+  const auto height = static_cast<float>(x[2]);
+  const auto width = static_cast<float>(x[3]);
+  const OnnxBlob row = BinaryBlob(node, BinaryParameter::INTEGER_DIV, positions, width);
+  const OnnxBlob column = BinaryBlob(node, BinaryParameter::MOD, positions, width);
+  return BinaryBlob(node, BinaryParameter::ADD,
+                    BinaryBlob(node, BinaryParameter::MUL, column, height), row);
+}
+
+OnnxBlob Larger(NodeImport& node, const std::vector<OnnxBlob>& parts) {
+  if (parts.size() == 1) return parts[0];
+  return node.Add("Eltwise", parts, [](LayerParameter* layer) {
+    layer->mutable_eltwise_param()->set_operation(EltwiseParameter::MAX);
+  });
+}
+
+// The largest of 2, 4, ... elements that lie `dilation` apart, from each element on, until
+// `window` of them are covered.
+OnnxBlob DoubledMaximum(NodeImport& node, OnnxBlob y, int axis, int64_t window, int64_t dilation) {
+  const auto with_later = [&](int64_t offset) {
+    const int64_t size = y.shape[axis] - offset;
+    return Larger(node, {CutBlob(node, y, axis, 0, size), CutBlob(node, y, axis, offset, size)});
+  };
+  int64_t covered = 1;
+  for (; 2 * covered <= window; covered *= 2) y = with_later(covered * dilation);
+  return covered == window ? y : with_later((window - covered) * dilation);
+}
+
 // The largest element of windows with dilations, one axis after the other: of slices of the input,
 // one for each element of a window.
 OnnxBlob DilatedMaximum(NodeImport& node, const OnnxBlob& x, const Windows& windows) {
   const Dims counts = CountsOf(node, windows, x.shape);
   OnnxBlob y = PadToWindows(node, x, windows, counts, -std::numeric_limits<float>::infinity());
   for (size_t i = 0; i < windows.axes(); ++i) {
-    if (windows.kernel[i] > 128) node.Refuse("has dilations and windows above 128 elements");
+    int64_t slices = windows.kernel[i];
+    if (slices > kMostSlices) {
+      y = DoubledMaximum(node, y, static_cast<int>(i) + 2, slices, windows.dilation[i]);
+      slices = 1;
+    }
     std::vector<OnnxBlob> parts;
-    for (int64_t k = 0; k < windows.kernel[i]; ++k) {
+    for (int64_t k = 0; k < slices; ++k) {
       const int64_t start = k * windows.dilation[i];
       parts.push_back(node.Add("StridedSlice", {y}, [&](LayerParameter* layer) {
         StridedSliceParameter* param = layer->mutable_strided_slice_param();
@@ -218,9 +254,7 @@ OnnxBlob DilatedMaximum(NodeImport& node, const OnnxBlob& x, const Windows& wind
         param->add_step(windows.stride[i]);
       }));
     }
-    y = parts.size() == 1 ? parts[0] : node.Add("Eltwise", parts, [](LayerParameter* layer) {
-      layer->mutable_eltwise_param()->set_operation(EltwiseParameter::MAX);
-    });
+    y = Larger(node, parts);
   }
   return y;
 }
@@ -233,7 +267,6 @@ void ConvertMaxPool(NodeImport& node) {
     return node.Output(0, DilatedMaximum(node, x, windows));
   }
   const size_t tops = node.Wants(1) ? 2 : 1;
-  if (tops == 2 && node.Int("storage_order", 0) != 0) node.Refuse("counts columns first");
   std::vector<OnnxBlob> made;
   if (IsPlain(node, windows, x.shape)) {
     made = Pool(node, x, PoolingParameter::MAX, windows, windows.before, UsesCeil(node), tops);
@@ -245,7 +278,9 @@ void ConvertMaxPool(NodeImport& node) {
     made = Pool(node, padded, PoolingParameter::MAX, windows, Dims(windows.axes(), 0), false, 1);
   }
   node.Output(0, made[0]);
-  if (tops == 2) node.Output(1, GlobalPositions(node, made[1], x.shape));
+  if (tops == 1) return;
+  if (node.Int("storage_order", 0) != 0) made[1] = ColumnsFirst(node, made[1], x.shape);
+  node.Output(1, GlobalPositions(node, made[1], x.shape));
 }
 
 void ConvertLpPool(NodeImport& node) {

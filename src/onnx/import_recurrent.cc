@@ -20,7 +20,21 @@ struct Sequence {
   int64_t size = 0;  // of the hidden state
   RecurrentParameter::Direction direction = RecurrentParameter::FORWARD;
   bool batch_first = false;
+  Dims lengths;  // of the streams; none: all have all steps
 };
+
+// Added to gates after the end of a sequence: they are open or shut then.
+constexpr float kShut = -1e4F;
+constexpr float kOpen = 1e4F;
+
+// 1 in the steps of each sequence, or after them: steps x streams x 1.
+OnnxTensor StepMask(const Sequence& sequence, bool after) {
+  std::vector<float> values;
+  for (int64_t t = 0; t < sequence.steps; ++t) {
+    for (const int64_t length : sequence.lengths) values.push_back((t >= length) == after ? 1 : 0);
+  }
+  return MakeFloats({sequence.steps, sequence.streams, 1}, std::move(values));
+}
 
 void RefuseSettings(const NodeImport& node, const std::vector<std::string>& activations) {
   if (node.HasAttribute("clip")) node.Refuse("clips its gates");
@@ -61,9 +75,20 @@ Sequence ReadSequence(NodeImport& node) {
   if (BoundedCount({most, sequence.streams}) > kMostMadeElements) node.Refuse("is too large");
   if (node.Has(4)) {
     const Dims lengths = node.Ints(4, "sequence_lens");
+    const auto fits = [&](int64_t length) { return length > 0 && length <= sequence.steps; };
+    if (static_cast<int64_t>(lengths.size()) != sequence.streams ||
+        !std::ranges::all_of(lengths, fits)) {
+      node.Refuse("has sequence_lens that do not fit its input");
+    }
     const bool full =
         std::ranges::all_of(lengths, [&](int64_t length) { return length == sequence.steps; });
-    if (!full) node.Refuse("has sequences of different lengths");
+    if (!full) {  // a last feature says that a sequence has ended
+      sequence.lengths = lengths;
+      const OnnxBlob ended = node.AddConstant(StepMask(sequence, true));
+      sequence.x = node.Add("Concat", {x, ended}, [](LayerParameter* layer) {
+        layer->mutable_concat_param()->set_axis(2);
+      });
+    }
   }
   return sequence;
 }
@@ -108,7 +133,8 @@ Gates ReadGates(const NodeImport& node, const Sequence& sequence, int64_t direct
   const auto gates = static_cast<int64_t>(order.size());
   const int64_t rows = gates * sequence.size;
   if (input.dims.size() != 3 || input.dims[0] != sequence.directions || input.dims[1] != rows ||
-      input.dims[2] != sequence.x.shape[2] || recurrent.dims[1] != rows) {
+      input.dims[2] + (sequence.lengths.empty() ? 0 : 1) != sequence.x.shape[2] ||
+      recurrent.dims[1] != rows) {
     node.Refuse("has weights that do not fit its input");
   }
   Dims later = order;
@@ -120,6 +146,41 @@ Gates ReadGates(const NodeImport& node, const Sequence& sequence, int64_t direct
           Blocks(recurrent, direction, sequence.size, order),
           Blocks(bias, direction, sequence.size, order),
           Blocks(bias, direction, sequence.size, later)};
+}
+
+// Appends a column, of one value for each block of rows, for the feature that says that a sequence
+// has ended.
+OnnxTensor WithColumn(const Sequence& sequence, const OnnxTensor& rows,
+                      const std::vector<float>& blocks) {
+  if (sequence.lengths.empty()) return rows;
+  const auto columns = static_cast<size_t>(rows.dims[1]);
+  std::vector<float> values;
+  for (size_t i = 0; i < static_cast<size_t>(rows.dims[0]); ++i) {
+    const auto row = rows.floats->begin() + static_cast<std::ptrdiff_t>(i * columns);
+    values.insert(values.end(), row, row + static_cast<std::ptrdiff_t>(columns));
+    values.push_back(blocks[i / static_cast<size_t>(sequence.size)]);
+  }
+  return MakeFloats({rows.dims[0], rows.dims[1] + 1}, std::move(values));
+}
+
+// The outputs of the last steps of sequences, for the directions that do not end at step 0:
+// directions x streams x size. `y` is steps x streams x directions x size, `last` the states after
+// the last step of the layer.
+OnnxBlob LastOutputs(NodeImport& node, const Sequence& sequence, const OnnxBlob& y,
+                     const OnnxBlob& last) {
+  std::vector<float> ends;
+  for (int64_t t = 0; t < sequence.steps; ++t) {
+    for (const int64_t length : sequence.lengths) ends.push_back(t + 1 == length ? 1 : 0);
+  }
+  const OnnxBlob at_end =
+      node.AddConstant(MakeFloats({sequence.steps, sequence.streams, 1, 1}, std::move(ends)));
+  OnnxBlob forward = CutBlob(node, y, 2, 0, 1);
+  forward = BinaryBlob(node, BinaryParameter::MUL, forward, at_end);
+  forward = ReduceBlob(node, ReductionParameter::SUM, forward, {0});
+  forward = ReshapeBlob(node, forward, {1, sequence.streams, sequence.size});
+  if (sequence.directions == 1) return forward;
+  return node.Add("Concat", {forward, CutBlob(node, last, 0, 1, 1)},
+                  [](LayerParameter* layer) { layer->mutable_concat_param()->set_axis(0); });
 }
 
 // An initial state: the input, or zeros.
@@ -145,7 +206,7 @@ void AddRecurrent(NodeImport& node, const Sequence& sequence, const char* type, 
   for (size_t i = 0; expose && i < states; ++i) {
     bottoms.push_back(InitialState(node, sequence, 5 + i));
   }
-  const auto tops = node.AddAll(
+  auto tops = node.AddAll(
       type, bottoms, expose ? 1 + states : 1,
       [&](LayerParameter* layer) {
         RecurrentParameter* param = layer->mutable_recurrent_param();
@@ -159,6 +220,16 @@ void AddRecurrent(NodeImport& node, const Sequence& sequence, const char* type, 
       std::move(weights));
   OnnxBlob y = ReshapeBlob(node, tops[0],
                            {sequence.steps, sequence.streams, sequence.directions, sequence.size});
+  const bool is_lstm = states == 2;
+  if (!sequence.lengths.empty()) {
+    OnnxTensor mask = StepMask(sequence, false);
+    mask.dims.push_back(1);
+    y = BinaryBlob(node, BinaryParameter::MUL, y, node.AddConstant(mask));
+    // The cell of an ended LSTM stays as it is, its output does not.
+    if (is_lstm && node.Wants(1) && sequence.direction != RecurrentParameter::REVERSE) {
+      tops[1] = LastOutputs(node, sequence, y, tops[1]);
+    }
+  }
   if (node.Wants(0)) {
     y = PermuteBlob(node, y, sequence.batch_first ? Dims{1, 0, 2, 3} : Dims{0, 2, 1, 3});
     node.Output(0, y);
@@ -179,10 +250,16 @@ void ConvertLSTM(NodeImport& node) {
       node.Refuse("has peepholes");
     }
   }
+  // Backward, a sequence begins with its missing steps, after which only zeros are still there.
+  if (!sequence.lengths.empty() && sequence.direction != RecurrentParameter::FORWARD &&
+      (node.Has(5) || node.Has(6))) {
+    node.Refuse("has initial states and, backward, sequences of different lengths");
+  }
   std::vector<OnnxTensor> weights;
   for (int64_t d = 0; d < sequence.directions; ++d) {
     // ONNX orders the gates i, o, f, c; the layer i, f, o, g.
-    const Gates gates = ReadGates(node, sequence, d, {0, 2, 1, 3});
+    Gates gates = ReadGates(node, sequence, d, {0, 2, 1, 3});
+    gates.input = WithColumn(sequence, gates.input, {kShut, kOpen, 0, 0});
     weights.insert(weights.end(), {gates.input, AddTensors(gates.input_bias, gates.recurrent_bias),
                                    gates.recurrent});
   }
@@ -196,7 +273,8 @@ void ConvertGRU(NodeImport& node) {
   std::vector<OnnxTensor> weights;
   for (int64_t d = 0; d < sequence.directions; ++d) {
     // ONNX orders the gates z, r, h; the layer r, z, n.
-    const Gates gates = ReadGates(node, sequence, d, {1, 0, 2});
+    Gates gates = ReadGates(node, sequence, d, {1, 0, 2});
+    gates.input = WithColumn(sequence, gates.input, {0, kOpen, 0});
     if (after) {
       weights.insert(weights.end(),
                      {gates.input, gates.input_bias, gates.recurrent, gates.recurrent_bias});
@@ -231,8 +309,9 @@ void ConvertRNN(NodeImport& node) {
       bias[static_cast<size_t>(i)] = 100;                   // reset gate: sigmoid(100) = 1
       bias[static_cast<size_t>(sequence.size + i)] = -200;  // update gate: 0
     }
-    weights.insert(weights.end(), {AsThird(gates.input), MakeFloats({3 * sequence.size}, bias),
-                                   AsThird(gates.recurrent)});
+    const OnnxTensor input = WithColumn(sequence, AsThird(gates.input), {0, kOpen, 0});
+    weights.insert(weights.end(),
+                   {input, MakeFloats({3 * sequence.size}, bias), AsThird(gates.recurrent)});
   }
   AddRecurrent(node, sequence, "GRU", 1, std::move(weights), false);
 }

@@ -171,12 +171,47 @@ void ConvertGridSample(NodeImport& node) {
   }));
 }
 
+void ConvertRoiAlign(NodeImport& node) {
+  const OnnxBlob x = node.In(0);
+  const OnnxBlob boxes = node.In(1);
+  const OnnxBlob image = node.In(2);
+  if (node.String("mode", "avg") != "avg") node.Refuse("takes the largest samples, not means");
+  const std::string mode = node.String("coordinate_transformation_mode",
+                                       node.opset() < 16 ? "output_half_pixel" : "half_pixel");
+  if (mode != "half_pixel" && mode != "output_half_pixel") node.Refuse("has an unknown mode");
+  if (boxes.shape.axes() != 2 || image.shape.count() != boxes.shape[0]) {
+    node.Refuse("takes boxes by 4 and an image for each");
+  }
+  const auto size = [&](const char* name, int64_t fallback, int64_t least) {
+    const int64_t value = node.Int(name, fallback);
+    if (value < least || value > (1 << 16)) node.Refuse(StrCat(name, " is ", value));
+    return static_cast<uint32_t>(value);
+  };
+  const OnnxBlob column = ReshapeBlob(node, image, {boxes.shape[0], 1});
+  const OnnxBlob regions = node.Add("Concat", {column, boxes}, [](LayerParameter* layer) {
+    layer->mutable_concat_param()->set_axis(1);
+  });
+  const OnnxBlob y = node.Add("ROIAlign", {x, regions}, [&](LayerParameter* layer) {
+    ROIAlignParameter* param = layer->mutable_roi_align_param();
+    param->set_pooled_h(size("output_height", 1, 1));
+    param->set_pooled_w(size("output_width", 1, 1));
+    if (node.HasAttribute("spatial_scale"))
+      param->set_spatial_scale(node.Float("spatial_scale", 1));
+    if (const uint32_t ratio = size("sampling_ratio", 0, 0); ratio != 0) {
+      param->set_sampling_ratio(ratio);
+    }
+    if (mode == "half_pixel") param->set_aligned(true);
+  });
+  node.Output(0, WithType(y, x.type));
+}
+
 }  // namespace
 
 void AddSamplingConverters(ConverterTable* table) {
   (*table)["Resize"] = ConvertResize;
   (*table)["Upsample"] = ConvertResize;
   (*table)["GridSample"] = ConvertGridSample;
+  (*table)["RoiAlign"] = ConvertRoiAlign;
 }
 
 }  // namespace crema

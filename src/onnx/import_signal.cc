@@ -127,6 +127,68 @@ void ConvertDFT(NodeImport& node) {
   node.Output(0, PermuteBlob(node, y, back));
 }
 
+// Filters of a transform of frames: 2 * bins x parts x frame length.
+OnnxTensor FrameFilters(const Transform& transform, const std::vector<float>& window) {
+  std::vector<float> values;
+  for (int64_t k = 0; k < transform.outputs; ++k) {
+    for (int64_t to = 0; to < 2; ++to) {
+      for (int64_t from = 0; from < (transform.complex ? 2 : 1); ++from) {
+        for (int64_t n = 0; n < transform.length; ++n) {
+          const double share = Entry(transform, k, to, n, from);
+          values.push_back(static_cast<float>(share * double{window[static_cast<size_t>(n)]}));
+        }
+      }
+    }
+  }
+  return MakeFloats({2 * transform.outputs, transform.complex ? 2 : 1, transform.length},
+                    std::move(values));
+}
+
+// Transforms of frames of a signal: a convolution over time.
+void ConvertSTFT(NodeImport& node) {
+  OnnxBlob x = node.In(0);
+  if (x.shape.axes() == 2) x = ReshapeBlob(node, x, {x.shape[0], x.shape[1], 1});
+  if (x.shape.axes() != 3 || (x.shape[2] != 1 && x.shape[2] != 2)) {
+    node.Refuse("takes batch, time, and real or complex numbers");
+  }
+  const Dims step = node.Ints(1, "frame_step");
+  std::vector<float> window = node.Has(2) ? node.Floats(2, "window") : std::vector<float>{};
+  Transform transform;
+  transform.complex = x.shape[2] == 2;
+  transform.one_sided = node.Int("onesided", 1) != 0;
+  transform.length = static_cast<int64_t>(window.size());
+  if (node.Has(3)) {
+    const Dims length = node.Ints(3, "frame_length");
+    if (length.size() != 1) node.Refuse("has not one frame_length");
+    transform.length = length[0];
+  }
+  if (transform.length < 1 || transform.length > x.shape[1] || step.size() != 1 || step[0] < 1 ||
+      step[0] > (1 << 30)) {
+    node.Refuse("has frames that do not fit its signal");
+  }
+  if (window.empty()) window.assign(static_cast<size_t>(transform.length), 1);
+  if (static_cast<int64_t>(window.size()) != transform.length) {
+    node.Refuse("has a window of another length than its frames");
+  }
+  if (transform.complex && transform.one_sided)
+    node.Refuse("halves the transform of complex numbers");
+  transform.outputs = transform.one_sided ? transform.length / 2 + 1 : transform.length;
+  if (4 * transform.length * transform.outputs > kMostMatrix) {
+    node.Refuse(StrCat("has frames of ", transform.length, ", which is too long"));
+  }
+  const OnnxBlob y = node.Add("Convolution", {PermuteBlob(node, x, {0, 2, 1})},
+                              [&](LayerParameter* layer) {
+                                ConvolutionParameter* param = layer->mutable_convolution_param();
+                                param->set_num_output(static_cast<uint32_t>(2 * transform.outputs));
+                                param->set_bias_term(false);
+                                param->add_kernel_size(static_cast<uint32_t>(transform.length));
+                                param->add_stride(static_cast<uint32_t>(step[0]));
+                              },
+                              {FrameFilters(transform, window)});
+  const OnnxBlob apart = ReshapeBlob(node, y, {y.shape[0], transform.outputs, 2, y.shape[2]});
+  node.Output(0, PermuteBlob(node, apart, {0, 3, 1, 2}));
+}
+
 // Position i of `size` in -1..1.
 float GridPlace(int64_t i, int64_t size, bool corners) {
   const auto place = static_cast<float>(i);
@@ -187,6 +249,7 @@ void ConvertBlackman(NodeImport& node) { Window(node, 0.42, 0.5, 0.08); }
 
 void AddSignalConverters(ConverterTable* table) {
   (*table)["DFT"] = ConvertDFT;
+  (*table)["STFT"] = ConvertSTFT;
   (*table)["AffineGrid"] = ConvertAffineGrid;
   (*table)["HannWindow"] = ConvertHann;
   (*table)["HammingWindow"] = ConvertHamming;

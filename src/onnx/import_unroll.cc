@@ -52,6 +52,14 @@ class Maker {
     return names;
   }
 
+  // Adds a node of one output, with the attributes of another one.
+  std::string AddLike(const onnx::NodeProto& like, const char* op,
+                      const std::vector<std::string>& inputs) {
+    const std::string output = Add(op, inputs)[0];
+    *nodes_.back().proto.mutable_attribute() = like.attribute();
+    return output;
+  }
+
   std::string Unsqueeze(const std::string& value, int64_t axis) {
     return Add("Unsqueeze", {value, Constant(MakeInts({1}, {axis}))})[0];
   }
@@ -267,6 +275,77 @@ std::optional<Nodes> ConcatFromSequence(const OnnxNode& node, const OnnxSequence
   return maker.Take();
 }
 
+// Operators on bytes: the operator that they are on floats, and its operands. Each operand is three
+// inputs, the value, its scale and its zero point; then come the scale and zero point of the
+// result, and a bias.
+struct QuantizedForm {
+  const char* op;
+  size_t operands;
+  int64_t weight_axis = 0;  // of scales of the second operand
+  bool has_bias = false;
+  bool constant = false;    // the second operand must be constant
+  bool bias_first = false;  // before the scale of the result, which may be missing
+};
+
+std::optional<QuantizedForm> QuantizedFormOf(const onnx::NodeProto& node) {
+  static const std::map<std::string, QuantizedForm> kForms = {
+      {"QLinearConv", {"Conv", 2, 0, true, true}},
+      {"QLinearMatMul", {"MatMul", 2, -1, false, true}},
+      {"com.microsoft.QGemm", {"Gemm", 2, 1, true, true, true}},
+      {"com.microsoft.QLinearAdd", {"Add", 2}},
+      {"com.microsoft.QLinearMul", {"Mul", 2}},
+      {"com.microsoft.QLinearAveragePool", {"AveragePool", 1}},
+      {"com.microsoft.QLinearGlobalAveragePool", {"GlobalAveragePool", 1}},
+      {"com.microsoft.QLinearLeakyRelu", {"LeakyRelu", 1}},
+      {"com.microsoft.QLinearSigmoid", {"Sigmoid", 1}},
+  };
+  const bool plain = node.domain().empty() || node.domain() == "ai.onnx";
+  const auto form =
+      kForms.find(plain ? node.op_type() : StrCat(node.domain(), ".", node.op_type()));
+  if (form == kForms.end()) return std::nullopt;
+  return form->second;
+}
+
+// Dequantizes the operands, computes on floats, and quantizes. Returns nothing for scales of rows
+// and weights that are not constant.
+std::optional<Nodes> ExpandQuantized(const OnnxNode& node, const QuantizedForm& form,
+                                     ImportState* state) {
+  const NodeImport import(node, state);
+  const auto input = [&](size_t i) { return node.proto.input(static_cast<int>(i)); };
+  const auto is_single = [&](size_t i) { return import.Has(i) && import.ShapeOf(i).count() == 1; };
+  const size_t after = 3 * form.operands;
+  const size_t result = form.bias_first ? after + 1 : after;
+  const size_t bias = form.bias_first ? after : after + 2;
+  const bool quantizes = import.Has(result);
+  const bool fits = import.inputs() >= after && is_single(1) &&
+                    (quantizes ? is_single(result) && import.Has(result + 1) : form.bias_first);
+  if (!fits) return std::nullopt;
+  if (form.constant && (import.Constant(3) == nullptr || import.Constant(4) == nullptr)) {
+    return std::nullopt;
+  }
+  if (import.Int("channels_last", 0) != 0) Refuse("has its channels last");
+  if (form.bias_first && import.Float("alpha", 1) != 1) Refuse("has an alpha");
+  const int64_t weight_axis = import.Int("transB", 0) != 0 ? 0 : form.weight_axis;
+  Maker maker(PrefixOf(node), state->graph);
+  std::vector<std::string> operands;
+  for (size_t i = 0; i < after; i += 3) {
+    const std::vector<std::string> parts = {input(i), input(i + 1), input(i + 2)};
+    operands.push_back(maker.Add("DequantizeLinear", parts, i == 0 ? 0 : weight_axis)[0]);
+  }
+  if (form.has_bias && import.Has(bias)) {
+    const std::string scale = maker.Add("Mul", {input(1), input(4)})[0];
+    operands.push_back(maker.Add("DequantizeLinear", {input(bias), scale}, 0)[0]);
+  }
+  const std::string real = maker.AddLike(node.proto, form.op, operands);
+  if (!quantizes) {
+    Alias(node, 0, real, state->graph);
+    return maker.Take();
+  }
+  maker.Add("QuantizeLinear", {real, input(result), input(result + 1)}, {}, 1,
+            node.proto.output(0));
+  return maker.Take();
+}
+
 // Returns a place in a sequence of `size` elements, or `fallback` if the input is missing.
 size_t PlaceOf(const NodeImport& node, size_t input, size_t size, size_t fallback, bool end) {
   if (!node.Has(input)) return fallback;
@@ -283,6 +362,8 @@ size_t PlaceOf(const NodeImport& node, size_t input, size_t size, size_t fallbac
 std::optional<std::vector<OnnxNode>> UnrollNode(const OnnxNode& node, OnnxSequences* sequences,
                                                 ImportState* state) {
   const std::string& op = node.proto.op_type();
+  if (const auto form = QuantizedFormOf(node.proto)) return ExpandQuantized(node, *form, state);
+  if (node.proto.domain() == "com.microsoft") return std::nullopt;
   if (op == "If") return TakeBranch(node, state);
   if (op == "Scan") return UnrollScan(node, state);
   if (op == "Loop") return UnrollLoop(node, state);

@@ -61,6 +61,7 @@ std::string RunCase(const std::string& folder, const Registry& registry) {
   std::map<std::string, Tensor> inputs = ReadInputs(folder);
   ImportOptions options;
   for (const auto& [name, value] : inputs) options.shapes[name] = value.view().shape();
+  std::erase_if(inputs, [](const auto& input) { return input.second.view().count() == 0; });
   NetFile net;
   try {
     net.net = ImportOnnx(folder + "/model.onnx", options).net;

@@ -64,9 +64,13 @@ CREMA_HOST_DEVICE inline RegionSide PixelSide(double low, double high, double sc
   return {start, std::max(size, 0.1) / static_cast<double>(bins)};
 }
 
-// Corners without rounding; at least one position long.
-CREMA_HOST_DEVICE inline RegionSide ExactSide(double low, double high, double scale, int64_t bins) {
-  return {low * scale, std::max((high - low) * scale, 1.0) / static_cast<double>(bins)};
+// Corners without rounding; at least one position long. If `aligned`, position i has coordinate
+// i + 0.5, and regions may have any length.
+CREMA_HOST_DEVICE inline RegionSide ExactSide(double low, double high, double scale, int64_t bins,
+                                              bool aligned) {
+  const double size = (high - low) * scale;
+  if (!aligned) return {low * scale, std::max(size, 1.0) / static_cast<double>(bins)};
+  return {low * scale - 0.5, size / static_cast<double>(bins)};
 }
 
 // One sample along one axis, interpolated between two positions.
@@ -96,6 +100,9 @@ struct AxisSamples {
   }
   // Sets begin and end so that [begin, end) includes all samples within [low, high].
   CREMA_HOST_DEVICE void Limit(double low, double high) {
+    begin = 0;
+    end = count;
+    if (!(step > 0)) return;
     const auto most = static_cast<double>(count);
     begin = static_cast<int64_t>(std::clamp(std::floor((low - first) / step), 0.0, most));
     end = static_cast<int64_t>(std::clamp(std::ceil((high - first) / step) + 1, 0.0, most));
@@ -107,11 +114,12 @@ CREMA_HOST_DEVICE inline bool OnMap(double at, int64_t map_size) {
   return !(at < -1 || at > static_cast<double>(map_size));
 }
 
+// Returns `ratio` samples of a bin; 0: one for each position, and none if the bin has no size.
 CREMA_HOST_DEVICE inline AxisSamples SamplesOf(const RegionSide& side, int64_t bin,
-                                               int64_t map_size) {
+                                               int64_t map_size, int64_t ratio) {
   AxisSamples s;
-  s.count = static_cast<int64_t>(std::max(1.0, std::ceil(side.bin)));
-  s.step = side.bin / static_cast<double>(s.count);
+  s.count = ratio > 0 ? ratio : static_cast<int64_t>(std::max(0.0, std::ceil(side.bin)));
+  s.step = s.count > 0 ? side.bin / static_cast<double>(s.count) : 0;
   s.first = TimesPlus(static_cast<double>(bin), side.bin, side.start) + s.step / 2;
   s.Limit(-1, static_cast<double>(map_size));
   return s;

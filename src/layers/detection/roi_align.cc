@@ -1,9 +1,10 @@
 // ROIAlign: the mean of the samples in each of pooled_h x pooled_w bins of each region. A sample is
 // interpolated between its four neighbouring positions. Nothing is rounded: corners are only
-// multiplied by spatial_scale, and a region is at least one position long. There are ceil(bin size)
-// samples along each side of a bin, at the centres of equal parts. Position i has coordinate i (the
-// older convention, without a shift by half a position); a sample more than one position outside
-// the map counts as 0. The gradient goes to the four positions; regions get no gradient.
+// multiplied by spatial_scale. There are sampling_ratio or else ceil(bin size) samples along each
+// side of a bin, at the centres of equal parts. Position i has coordinate i, and a region is at
+// least one position long (the older convention), unless `aligned` is set: then it has coordinate
+// i + 0.5. A sample more than one position outside the map counts as 0. The gradient goes to the
+// four positions; regions get no gradient.
 #include <algorithm>
 
 #include "core/strings.h"
@@ -40,7 +41,13 @@ class ROIAlign final : public RegionPooling {
       : RegionPooling(param, param.roi_align_param().spatial_scale(),
                       "roi_align_param.spatial_scale"),
         rows_(param.roi_align_param().pooled_h()),
-        columns_(param.roi_align_param().pooled_w()) {
+        columns_(param.roi_align_param().pooled_w()),
+        ratio_(param.roi_align_param().sampling_ratio()),
+        aligned_(param.roi_align_param().aligned()) {
+    if (ratio_ > kMostSamples) {
+      FailField(*this, "roi_align_param.sampling_ratio",
+                StrCat("gives ", ratio_, " samples along a bin; the most is ", kMostSamples));
+    }
     if (rows_ > 0 && columns_ > 0) return;
     FailField(*this, "roi_align_param.pooled_h",
               StrCat("the output is ", rows_, " x ", columns_,
@@ -92,19 +99,23 @@ class ROIAlign final : public RegionPooling {
  private:
   template <typename Body>
   void ForEachBin(const Box& box, const Shape& map, Body&& body) const {
-    const RegionSide high = ExactSide(box.ymin, box.ymax, scale(), rows_);
-    const RegionSide wide = ExactSide(box.xmin, box.xmax, scale(), columns_);
+    const RegionSide high = ExactSide(box.ymin, box.ymax, scale(), rows_, aligned_);
+    const RegionSide wide = ExactSide(box.xmin, box.xmax, scale(), columns_, aligned_);
     const bool empty = map[2] == 0 || map[3] == 0;
     for (int64_t i = 0; i < rows_; ++i) {
-      const AxisSamples ys = empty ? AxisSamples{.end = 0} : SamplesOf(high, i, map[2]);
+      const AxisSamples ys = empty ? AxisSamples{.end = 0} : SamplesOf(high, i, map[2], ratio_);
       for (int64_t j = 0; j < columns_; ++j) {
-        body(ys, SamplesOf(wide, j, map[3]));
+        body(ys, SamplesOf(wide, j, map[3], ratio_));
       }
     }
   }
 
+  static constexpr int64_t kMostSamples = 1000;
+
   const int64_t rows_;
   const int64_t columns_;
+  const int64_t ratio_;
+  const bool aligned_;
 };
 
 }  // namespace
@@ -117,10 +128,6 @@ void RegisterROIAlign(Registry& registry) {
       "y[r, c, i, j] = mean over samples s of bin (i, j) of region r of x[image(r), c] at s, "
       "bilinear";
   type.output_docs = {"y: R x C x pooled_h x pooled_w"};
-  type.differences = {
-      "Position i is at coordinate i, as in the first versions (aligned = false); later ones shift "
-      "by half a pixel.",
-      "The number of samples follows the size of the bin; it cannot be set."};
   type.origin = "Mask R-CNN";
   const SampleInput map{.shape = {3, 2, 6, 7}};
   const SampleInput whole{.shape = {8, 5}, .low = 0, .high = 2, .integer = true};
@@ -134,6 +141,13 @@ void RegisterROIAlign(Registry& registry) {
       {.name = "outside",
        .prototxt = "roi_align_param { pooled_h: 3 pooled_w: 2 spatial_scale: 9 }",
        .inputs = {map, whole}},
+      {.name = "aligned",
+       .prototxt = "roi_align_param { pooled_h: 2 pooled_w: 3 spatial_scale: 1.7 aligned: true }",
+       .inputs = {map, whole}},
+      {.name = "samples",
+       .prototxt = "roi_align_param { pooled_h: 2 pooled_w: 2 spatial_scale: 2.3 "
+                   "sampling_ratio: 1 aligned: true }",
+       .inputs = {map, whole}},
       {.name = "no_regions",
        .prototxt = "roi_align_param { pooled_h: 2 pooled_w: 2 }",
        .inputs = {map, {.shape = {0, 5}}}},
@@ -146,6 +160,9 @@ void RegisterROIAlign(Registry& registry) {
       {"roi_align_param { pooled_h: 2 pooled_w: 2 spatial_scale: -1 }",
        {{1, 2, 3, 4}, {2, 5}},
        "spatial_scale is -1"},
+      {"roi_align_param { pooled_h: 2 pooled_w: 2 sampling_ratio: 2000 }",
+       {{1, 2, 3, 4}, {2, 5}},
+       "2000 samples"},
       {"roi_align_param { pooled_h: 2 pooled_w: 2 }",
        {{1, 2, 3, 4}, {2, 4}},
        "the regions have shape 2x4"},

@@ -8,19 +8,21 @@ namespace {
 
 struct ExactRule {
   double scale;
+  int64_t ratio;
+  bool aligned;
   CREMA_HOST_DEVICE RegionSide Side(double low, double high, int64_t bins) const {
-    return ExactSide(low, high, scale, bins);
+    return ExactSide(low, high, scale, bins, aligned);
   }
-  // Samples are at most one position apart, so they touch all positions in between.
+  // All positions from the first to the last one that samples touch.
   CREMA_HOST_DEVICE BinRange Places(const RegionSide& side, int64_t bin, int64_t map_size) const {
-    const AxisSamples samples = SamplesOf(side, bin, map_size);
+    const AxisSamples samples = SamplesOf(side, bin, map_size, ratio);
     BinRange places{0, 0};
     for (int64_t k = samples.begin; k < samples.end; ++k) {
       const double at = samples.At(k);
       if (!OnMap(at, map_size)) continue;
       const AxisSample sample = SampleAt(at, map_size);
-      if (places.end == 0) places.begin = sample.low;
-      places.end = sample.high + 1;
+      if (places.end == 0 || sample.low < places.begin) places.begin = sample.low;
+      places.end = std::max(places.end, sample.high + 1);
     }
     return places;
   }
@@ -44,26 +46,27 @@ void FillWeights(const CudaQueue& queue, const T* regions, int64_t first, const 
                  const RegionTables& t, const RegionAxis& axis) {
   const RegionAxis a = axis;
   const ExactRule rule = of;
-  ForElements(queue, "ROIAlignWeights", t.regions * a.bins * a.map_size,
-              [=] CREMA_HOST_DEVICE(int64_t i) {
-                const int64_t r = i / a.map_size / a.bins;
-                const int64_t bin = i / a.map_size % a.bins;
-                const int64_t place = i % a.map_size;
-                if (!a.Places(r, bin).Has(place)) {
-                  a.weights[i] = 0;
-                  return;
-                }
-                const RegionSide side =
-                    rule.Side(static_cast<double>(ToFloat(regions[5 * r + first])),
-                              static_cast<double>(ToFloat(regions[5 * r + first + 2])), a.bins);
-                a.weights[i] = WeightAt(SamplesOf(side, bin, a.map_size), place, a.map_size);
-              });
+  ForElements(
+      queue, "ROIAlignWeights", t.regions * a.bins * a.map_size, [=] CREMA_HOST_DEVICE(int64_t i) {
+        const int64_t r = i / a.map_size / a.bins;
+        const int64_t bin = i / a.map_size % a.bins;
+        const int64_t place = i % a.map_size;
+        if (!a.Places(r, bin).Has(place)) {
+          a.weights[i] = 0;
+          return;
+        }
+        const RegionSide side =
+            rule.Side(static_cast<double>(ToFloat(regions[5 * r + first])),
+                      static_cast<double>(ToFloat(regions[5 * r + first + 2])), a.bins);
+        a.weights[i] = WeightAt(SamplesOf(side, bin, a.map_size, rule.ratio), place, a.map_size);
+      });
 }
 
 struct GpuRoiAlign {
   template <typename Args>
   static RegionTables TablesOf(const Layer& layer, const Args& args, const Shape& out) {
-    const ExactRule rule{double{layer.param().roi_align_param().spatial_scale()}};
+    const ROIAlignParameter& param = layer.param().roi_align_param();
+    const ExactRule rule{double{param.spatial_scale()}, param.sampling_ratio(), param.aligned()};
     const RegionTables t = MakeRegionTables(args, out, rule, true);
     FillWeights(args.queue, args.x(1), 2, rule, t, t.rows);
     FillWeights(args.queue, args.x(1), 1, rule, t, t.columns);
