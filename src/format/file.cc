@@ -320,6 +320,10 @@ void FailWrite(const std::string& path, int error, uint64_t needed_bytes) {
 
 AtomicFile::AtomicFile(std::string path, uint64_t expected_bytes)
     : path_(std::move(path)), expected_bytes_(expected_bytes) {
+  if (path_ == "-") {
+    Fail(ErrorCode::kInvalidArgument,
+         "is not the standard output here: name a file ('./-' for one of this name)", In(path_));
+  }
   struct stat status {};
   // Renaming onto /dev/null or a folder would do damage or fail late.
   if (::stat(path_.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {

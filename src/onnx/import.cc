@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/printable.h"
 #include "core/strings.h"
 #include "format/stock_caffe.h"
 #include "onnx/import_convert.h"
@@ -298,13 +299,7 @@ void CheckDialect(const NetParameter& net, const std::string& path) {
   if (!problems.empty()) throw Error(std::move(problems));
 }
 
-}  // namespace
-
-ImportedNet ImportOnnx(const std::string& path, const ImportOptions& options) {
-  if (!options.dialect.empty() && options.dialect != "caffe") {
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat("dialect '", options.dialect, "' is not known; this version has: caffe"));
-  }
+ImportedNet ImportGraph(const std::string& path, const ImportOptions& options) {
   OnnxGraph graph = MakeOnnxGraph(ReadOnnxModel(path), path);
   RemoveUnread(&graph);
   const std::map<std::string, Shape> shapes = InputShapes(graph, options).Find();
@@ -312,9 +307,39 @@ ImportedNet ImportOnnx(const std::string& path, const ImportOptions& options) {
   ConvertedGraph converted = ConvertNodes(shapes, registry, &graph);
   if (JoinNodes(converted.state, &graph)) converted = ConvertNodes(shapes, registry, &graph);
   if (!converted.problems.empty()) throw Error(std::move(converted.problems));
-  ImportedNet imported = Assembly(graph, &converted).Make();
-  if (!options.dialect.empty()) CheckDialect(imported.net, path);
-  return imported;
+  return Assembly(graph, &converted).Make();
+}
+
+// Attributes and paths in the file may hold anything, and any amount of it.
+Error Shown(const Error& error) {
+  constexpr size_t kMostBytes = 2048;
+  constexpr size_t kMostProblems = 4096;
+  std::vector<Problem> problems = error.problems();
+  const size_t count = problems.size();
+  problems.resize(std::min(count, kMostProblems));
+  for (Problem& problem : problems) problem.message = Printable(problem.message, kMostBytes);
+  if (count > kMostProblems) {
+    problems.push_back({error.code(),
+                        {.file = problems[0].where.file},
+                        StrCat("and ", count - kMostProblems, " more")});
+  }
+  return Error(std::move(problems));
+}
+
+}  // namespace
+
+ImportedNet ImportOnnx(const std::string& path, const ImportOptions& options) {
+  if (!options.dialect.empty() && options.dialect != "caffe") {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("dialect '", options.dialect, "' is not known; this version has: caffe"));
+  }
+  try {
+    ImportedNet imported = ImportGraph(path, options);
+    if (!options.dialect.empty()) CheckDialect(imported.net, path);
+    return imported;
+  } catch (const Error& error) {
+    throw Shown(error);
+  }
 }
 
 }  // namespace crema

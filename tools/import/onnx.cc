@@ -46,6 +46,12 @@ class Outputs {
       : folder_(folder),
         net_(folder_ / "deploy.prototxt"),
         weights_(folder_ / "weights.caffemodel") {
+    if (folder == "-") {
+      Fail(ErrorCode::kInvalidArgument,
+           "-o takes a folder here, not the standard output: two files are written");
+    }
+    RemoveAbandoned(net_.string());
+    RemoveAbandoned(weights_.string());
     std::error_code error;
     for (const fs::path& path : {net_, weights_}) {
       if (FLAGS_force || !fs::exists(path, error)) continue;
