@@ -402,7 +402,10 @@ std::string NameOfAbandoned(const std::string& path) {
   const Temporary temporary = ParseTemporary(name);
   if (temporary.name.empty()) return "";
   const bool gone = temporary.host == HostName() ? !IsRunning(temporary.process) : IsADayOld(path);
-  return gone && !IsBeingWritten(path) ? std::string(temporary.name) : "";
+  if (!gone || IsBeingWritten(path)) return "";
+  const std::string target(temporary.name);
+  const Temporary inner = ParseTemporary(target);  // its target was a temporary file, too
+  return inner.name.empty() ? target : std::string(inner.name);
 }
 
 void RemoveAbandoned(const std::string& path) {

@@ -2,14 +2,15 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "core/error.h"
 #include "core/printable.h"
 #include "core/strings.h"
-#include "format/stock_caffe.h"
 #include "onnx/import_convert.h"
+#include "onnx/import_dialect.h"
 #include "onnx/import_graph.h"
 #include "onnx/import_join.h"
 
@@ -290,15 +291,6 @@ class Assembly {
   std::vector<ImportedLayer> copies_;
 };
 
-// Refuses layers that only Crema has.
-void CheckDialect(const NetParameter& net, const std::string& path) {
-  NetParameter without = net;
-  for (LayerParameter& layer : *without.mutable_layer()) layer.clear_blobs();
-  std::vector<Problem> problems = FindNotStock(without, {});
-  for (Problem& problem : problems) problem.where.file = path;
-  if (!problems.empty()) throw Error(std::move(problems));
-}
-
 ImportedNet ImportGraph(const std::string& path, const ImportOptions& options) {
   OnnxGraph graph = MakeOnnxGraph(ReadOnnxModel(path), path);
   RemoveUnread(&graph);
@@ -329,13 +321,11 @@ Error Shown(const Error& error) {
 }  // namespace
 
 ImportedNet ImportOnnx(const std::string& path, const ImportOptions& options) {
-  if (!options.dialect.empty() && options.dialect != "caffe") {
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat("dialect '", options.dialect, "' is not known; this version has: caffe"));
-  }
+  std::optional<CaffeDialect> dialect;
+  if (!options.dialect.empty()) dialect = ParseCaffeDialect(options.dialect);
   try {
     ImportedNet imported = ImportGraph(path, options);
-    if (!options.dialect.empty()) CheckDialect(imported.net, path);
+    if (dialect) ConvertToDialect(*dialect, path, &imported.net);
     return imported;
   } catch (const Error& error) {
     throw Shown(error);

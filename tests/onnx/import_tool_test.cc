@@ -95,6 +95,25 @@ TEST_F(ImportOnnxTool, ExportsToFilesOnly) {
   EXPECT_FALSE(std::filesystem::exists(temp_.File("-")));
 }
 
+TEST_F(ImportOnnxTool, WritesDialects) {
+  ModelBuilder builder;
+  builder.Input("x", {1, 2, 4, 4}).Output("y");
+  builder.Floats("w", {2, 2, 1, 1}, {1, 2, 3, 4});
+  builder.Node("Conv", {"x", "w"}, {"c"});
+  builder.Node("HardSwish", {"c"}, {"h"});
+  ModelBuilder::SetInts(builder.Node("Transpose", {"h"}, {"y"}), "perm", {0, 2, 3, 1});
+  builder.Write(temp_);
+  ExpectRefusal({"model.onnx", "-o", "out", "--dialect=caffe"},
+                "layer \"n_y\": becomes a layer Permute: Caffe 1.0 has no layer type 'Permute'", 2);
+  ExpectRefusal({"model.onnx", "-o", "out", "--dialect=ncnn"}, "is not caffe or ssd", 2);
+  const ProcessResult result = Run({"model.onnx", "-o", "out", "--dialect=ssd"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const NetFile net = ReadNet(temp_.File("out/deploy.prototxt"));
+  EXPECT_EQ(net.net.layer(net.net.layer_size() - 1).type(), "Permute");
+  EXPECT_EQ(ReadCaffemodel(temp_.File("out/weights.caffemodel")).layer(1).blobs(0).data(3), 4);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(temp_.File("out")), {}), 2);
+}
+
 // The number of no running process.
 TEST_F(ImportOnnxTool, RemovesFilesOfKilledCommands) {
   const std::string host = HostName();
