@@ -16,7 +16,7 @@ if [ -x "$build/bin/write_server_corpus" ]; then
 fi
 
 status=0
-for target in ${FUZZ_TARGETS:-prototxt solver caffemodel solverstate hdf5 datum image annotated tar lmdb list windows hdf5rows modelfile statedict $server}; do
+for target in ${FUZZ_TARGETS:-prototxt solver caffemodel solverstate hdf5 datum image annotated tar lmdb list windows hdf5rows modelfile statedict onnx onnxnet $server}; do
   echo "fuzz: $target, $seconds s"
   # The HDF5 library leaks on its own error paths, which Crema cannot fix.
   leaks=1

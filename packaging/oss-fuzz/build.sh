@@ -7,7 +7,7 @@ cmake -S "$SRC/crema" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
   -DCREMA_CUDA=OFF -DCREMA_SANITIZE="$SANITIZER,fuzzer-no-link" \
   -DCMAKE_BUILD_RPATH_USE_ORIGIN=ON
 targets="prototxt solver caffemodel solverstate hdf5 datum image annotated tar lmdb list windows
-  hdf5rows modelfile httphead httpbody infer"
+  hdf5rows modelfile statedict onnx onnxnet httphead httpbody infer"
 programs=""
 for target in $targets; do programs="$programs fuzz_$target"; done
 # shellcheck disable=SC2086

@@ -2,11 +2,13 @@
 
 #include <utility>
 
+#include "core/printable.h"
 #include "core/strings.h"
 
 namespace crema {
 
 std::string ToString(const Problem& problem) {
+  constexpr size_t kMostLayerName = 512;
   const Where& where = problem.where;
   std::string text;
   if (!where.file.empty()) {
@@ -14,7 +16,8 @@ std::string ToString(const Problem& problem) {
     if (where.line > 0) text += StrCat(":", where.line, ":", where.column);
     text += ": ";
   }
-  if (!where.layer.empty()) text += StrCat("layer \"", where.layer, "\": ");
+  if (!where.layer.empty())
+    text += StrCat("layer \"", Printable(where.layer, kMostLayerName), "\": ");
   return text + problem.message;
 }
 

@@ -320,6 +320,10 @@ void FailWrite(const std::string& path, int error, uint64_t needed_bytes) {
 
 AtomicFile::AtomicFile(std::string path, uint64_t expected_bytes)
     : path_(std::move(path)), expected_bytes_(expected_bytes) {
+  if (path_ == "-") {
+    Fail(ErrorCode::kInvalidArgument,
+         "is not the standard output here: name a file ('./-' for one of this name)", In(path_));
+  }
   struct stat status {};
   // Renaming onto /dev/null or a folder would do damage or fail late.
   if (::stat(path_.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
@@ -398,7 +402,10 @@ std::string NameOfAbandoned(const std::string& path) {
   const Temporary temporary = ParseTemporary(name);
   if (temporary.name.empty()) return "";
   const bool gone = temporary.host == HostName() ? !IsRunning(temporary.process) : IsADayOld(path);
-  return gone && !IsBeingWritten(path) ? std::string(temporary.name) : "";
+  if (!gone || IsBeingWritten(path)) return "";
+  const std::string target(temporary.name);
+  const Temporary inner = ParseTemporary(target);  // its target was a temporary file, too
+  return inner.name.empty() ? target : std::string(inner.name);
 }
 
 void RemoveAbandoned(const std::string& path) {

@@ -72,6 +72,9 @@ ZipFile::Entry ZipFile::Current() const {
   entry.size = info.uncompressed_size;
   entry.compressed_size = info.compressed_size;
   entry.encrypted = (info.flag & 1) != 0;
+  if (info.compression_method == 0 && !entry.encrypted && entry.size != entry.compressed_size) {
+    Damaged(StrCat("'", entry.name, "' has two sizes"));
+  }
   entry.place_in_list = place.pos_in_zip_directory;
   entry.index = place.num_of_file;
   return entry;

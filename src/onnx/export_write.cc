@@ -75,6 +75,7 @@ std::string NameOf(const std::string& path) {
 
 void WriteOnnx(const OnnxExport& exported, const std::string& path, bool external_data,
                const std::function<void(const std::string& path)>& check) {
+  RemoveAbandoned(path);
   int64_t total = 0;
   for (const OnnxConstant& constant : exported.constants) total += SizeOf(constant);
   if (!external_data && total <= kMostInside) {
@@ -84,6 +85,7 @@ void WriteOnnx(const OnnxExport& exported, const std::string& path, bool externa
     file.Commit();
     return;
   }
+  RemoveAbandoned(path + ".data");
   AtomicFile data(path + ".data", static_cast<uint64_t>(total));
   WriteData(exported, &data);
   {

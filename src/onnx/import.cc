@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "core/error.h"
+#include "core/printable.h"
 #include "core/strings.h"
-#include "format/stock_caffe.h"
 #include "onnx/import_convert.h"
+#include "onnx/import_dialect.h"
 #include "onnx/import_graph.h"
 #include "onnx/import_int8.h"
 #include "onnx/import_join.h"
@@ -308,22 +310,7 @@ std::vector<std::string> FoldEmptyInputs(std::map<std::string, Shape>* shapes, O
   return notes;
 }
 
-// Refuses layers that only Crema has.
-void CheckDialect(const NetParameter& net, const std::string& path) {
-  NetParameter without = net;
-  for (LayerParameter& layer : *without.mutable_layer()) layer.clear_blobs();
-  std::vector<Problem> problems = FindNotStock(without, {});
-  for (Problem& problem : problems) problem.where.file = path;
-  if (!problems.empty()) throw Error(std::move(problems));
-}
-
-}  // namespace
-
-ImportedNet ImportOnnx(const std::string& path, const ImportOptions& options) {
-  if (!options.dialect.empty() && options.dialect != "caffe") {
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat("dialect '", options.dialect, "' is not known; this version has: caffe"));
-  }
+ImportedNet ImportGraph(const std::string& path, const ImportOptions& options) {
   OnnxGraph graph = MakeOnnxGraph(ReadOnnxModel(path), path);
   RemoveUnread(&graph);
   std::map<std::string, Shape> shapes = InputShapes(graph, options).Find();
@@ -334,12 +321,38 @@ ImportedNet ImportOnnx(const std::string& path, const ImportOptions& options) {
   if (!converted.problems.empty()) throw Error(std::move(converted.problems));
   ImportedNet imported = Assembly(graph, &converted).Make();
   imported.notes.insert(imported.notes.begin(), notes.begin(), notes.end());
-  if (options.dialect.empty()) {
-    if (options.int8) UseInt8(&imported.net);
-  } else {
-    CheckDialect(imported.net, path);
-  }
+  if (options.int8 && options.dialect.empty()) UseInt8(&imported.net);
   return imported;
+}
+
+// Attributes and paths in the file may hold anything, and any amount of it.
+Error Shown(const Error& error) {
+  constexpr size_t kMostBytes = 2048;
+  constexpr size_t kMostProblems = 4096;
+  std::vector<Problem> problems = error.problems();
+  const size_t count = problems.size();
+  problems.resize(std::min(count, kMostProblems));
+  for (Problem& problem : problems) problem.message = Printable(problem.message, kMostBytes);
+  if (count > kMostProblems) {
+    problems.push_back({error.code(),
+                        {.file = problems[0].where.file},
+                        StrCat("and ", count - kMostProblems, " more")});
+  }
+  return Error(std::move(problems));
+}
+
+}  // namespace
+
+ImportedNet ImportOnnx(const std::string& path, const ImportOptions& options) {
+  std::optional<CaffeDialect> dialect;
+  if (!options.dialect.empty()) dialect = ParseCaffeDialect(options.dialect);
+  try {
+    ImportedNet imported = ImportGraph(path, options);
+    if (dialect) ConvertToDialect(*dialect, path, &imported.net);
+    return imported;
+  } catch (const Error& error) {
+    throw Shown(error);
+  }
 }
 
 }  // namespace crema

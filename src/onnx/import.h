@@ -14,7 +14,8 @@ struct ImportOptions {
   // Shapes of inputs by name. Inputs that are missing have those of the file, with 1 for an unknown
   // first dimension.
   std::map<std::string, Shape> shapes = {};
-  // "caffe": only layers and fields that Caffe 1.0 reads; empty: any layer of Crema.
+  // "caffe" or "ssd": only layers and fields that Caffe 1.0 or its SSD fork read; empty: any layer
+  // of Crema.
   std::string dialect = {};
   // Layers between QuantizeLinear and DequantizeLinear compute on bytes where they can; false: all
   // are computed on floats as the model says, which needs no precision INT8.
@@ -29,7 +30,8 @@ struct ImportedNet {
 // Converts the model in the file `path` to layers of Crema. Blobs have the names of the values,
 // layers those of the nodes; both are made unique. Whole numbers and booleans become floats.
 // Throws what ReadOnnxModel throws; kInvalidArgument for shapes that do not fit or an unknown
-// dialect; kUnsupported with one problem for each node that cannot be converted.
+// dialect; kUnsupported with one problem for each node that cannot be converted, or cannot go
+// to the dialect.
 ImportedNet ImportOnnx(const std::string& path, const ImportOptions& options);
 
 }  // namespace crema

@@ -11,8 +11,9 @@
 namespace crema {
 namespace {
 
-// Elements that folding may produce in all.
-constexpr int64_t kMostFoldedInAll = int64_t{1} << 28;
+// Elements that folding may produce in all: this many, and the file's constants a few times.
+constexpr int64_t kMostFolded = int64_t{1} << 25;
+constexpr int64_t kMostFoldedByGiven = 4;
 
 ConverterTable MakeConverters() {
   ConverterTable table;
@@ -67,6 +68,7 @@ class Pass {
  public:
   Pass(const std::map<std::string, Shape>& shapes, const Registry& registry, OnnxGraph* graph)
       : graph_(*graph), converters_(MakeConverters()), folds_(MakeFolds()) {
+    graph->added.clear();  // all constants follow
     result_.state.graph = graph;
     result_.state.registry = &registry;
     for (const auto& [name, tensor] : graph->constants) {
@@ -89,10 +91,6 @@ class Pass {
       for (std::string& name : *node.proto.mutable_input()) name = graph_.Resolve(name);
       auto unrolled = Unroll(node);
       if (unrolled) {
-        made_ += unrolled->size();
-        if (made_ > static_cast<size_t>(kMostOnnxNodes)) {
-          Fail(ErrorCode::kDataLoss, "has too many nodes in inner graphs", {.file = graph_.path});
-        }
         waiting.insert(waiting.begin(), std::make_move_iterator(unrolled->begin()),
                        std::make_move_iterator(unrolled->end()));
         continue;
@@ -148,12 +146,13 @@ class Pass {
     why_.clear();
     try {
       auto nodes = UnrollNode(node, &sequences_, &result_.state);
-      for (const auto& [name, tensor] : graph_.constants) {
-        if (!nodes || result_.state.values.contains(name)) continue;
+      for (const std::string& name : std::exchange(graph_.added, {})) {
+        const OnnxTensor& tensor = graph_.constants.at(name);
         result_.state.values[name] = {true, {"", Shape(tensor.dims), tensor.type}, &tensor};
       }
       return nodes;
     } catch (const Error& error) {
+      if (!error.problems()[0].where.file.empty()) throw;  // of the file, not of the node alone
       why_ = error.problems()[0].message;
       return std::nullopt;
     }
@@ -168,7 +167,9 @@ class Pass {
       if (!Known(node.proto)) return false;
       NodeImport import(node, &result_.state);
       if (op == "Constant") {
-        import.Output(0, ConstantOf(import, graph_.path));
+        OnnxTensor value = ConstantOf(import, graph_.path);
+        graph_.work.given += value.count();
+        import.Output(0, std::move(value));
         return true;
       }
       if (op == "Identity" && import.Has(0)) return Alias(node.proto);
@@ -225,10 +226,16 @@ class Pass {
   bool FoldConstants(const std::string& op, NodeImport* node) {
     const auto fold = folds_.find(op);
     if (fold == folds_.end() || node->inputs() == 0 || !Constant(node->node())) return false;
+    OnnxWork& work = graph_.work;
+    int64_t most = 0;  // of the elements that it can have
+    for (size_t i = 0; i < node->inputs(); ++i) {
+      if (node->Has(i)) most += node->Constant(i)->count();
+    }
+    most = std::max(most, kMostFoldedElements);
+    if (work.folded + most > kMostFolded + kMostFoldedByGiven * work.given) return false;
     std::vector<OnnxTensor> outputs = fold->second(*node);
     if (outputs.empty()) return false;
-    for (const OnnxTensor& output : outputs) folded_ += output.count();
-    if (folded_ > kMostFoldedInAll) return false;
+    for (const OnnxTensor& output : outputs) work.folded += output.count();
     for (size_t i = 0; i < outputs.size(); ++i) node->Output(i, std::move(outputs[i]));
     return true;
   }
@@ -290,9 +297,7 @@ class Pass {
   const ConverterTable converters_;
   const FoldTable folds_;
   ConvertedGraph result_;
-  int64_t folded_ = 0;
   OnnxSequences sequences_;
-  size_t made_ = 0;
   std::string why_;  // the node at hand cannot be unrolled
 };
 

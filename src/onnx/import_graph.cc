@@ -117,6 +117,7 @@ class Builder {
   }
 
   void AddConstant(const std::string& name, OnnxTensor tensor) {
+    graph_.work.given += tensor.count();
     if (!graph_.constants.emplace(name, std::move(tensor)).second) {
       Refuse(StrCat("'", name, "' is produced twice; the file is damaged"));
     }
@@ -338,6 +339,11 @@ const std::string& OnnxGraph::Resolve(const std::string& value) const {
   return *resolved;
 }
 
+void OnnxGraph::Add(const std::string& constant, OnnxTensor tensor) {
+  constants[constant] = std::move(tensor);
+  added.push_back(constant);
+}
+
 OnnxGraph MakeOnnxGraph(onnx::ModelProto model, const std::string& path) {
   return Builder(std::move(model), path).Build();
 }
@@ -356,7 +362,7 @@ InlinedGraph InlineGraph(const OnnxNode& node, const onnx::GraphProto& inner,
   }
   for (const auto& tensor : inner.initializer()) {
     define(tensor.name());
-    graph->constants[renamed[tensor.name()]] = ReadOnnxTensor(tensor, graph->path);
+    graph->Add(renamed[tensor.name()], ReadOnnxTensor(tensor, graph->path));
   }
   for (const auto& child : inner.node()) {
     for (const auto& name : child.output()) define(name);

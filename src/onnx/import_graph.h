@@ -34,6 +34,14 @@ class UniqueNames {
   std::map<std::string, int> next_;  // number to try, by name
 };
 
+// The size of an import: what is in the file, and what is made of it, which is bounded.
+struct OnnxWork {
+  int64_t given = 0;           // elements of the file's constants
+  int64_t folded = 0;          // elements of values that were computed
+  int64_t unrolled_nodes = 0;  // nodes that steps of loops have become
+  int64_t unrolled_bytes = 0;  // of the file, in these steps
+};
+
 struct OnnxGraph {
   std::string path;  // for messages and external data
   std::string name;
@@ -43,7 +51,12 @@ struct OnnxGraph {
   std::vector<std::string> outputs;  // names of the graph's outputs
   // Values that are others under names of their own (outputs of Identity).
   std::map<std::string, std::string> aliases;
-  UniqueNames names;  // of values
+  UniqueNames names;               // of values
+  std::vector<std::string> added;  // constants that loops and branches have brought
+  OnnxWork work;
+
+  // Adds a constant of a loop or branch.
+  void Add(const std::string& constant, OnnxTensor tensor);
 
   // Returns the value that a name stands for.
   const std::string& Resolve(const std::string& value) const;

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "onnx/import_fold.h"
 
 namespace crema {
 namespace {
@@ -14,8 +15,50 @@ using Nodes = std::vector<OnnxNode>;
 // Opset of the nodes that are made here.
 constexpr int64_t kMadeOpset = 13;
 constexpr int64_t kMostSteps = 1024;
+// Of all loops of a model together.
+constexpr int64_t kMostUnrolledNodes = int64_t{1} << 17;
+constexpr int64_t kMostUnrolledBytes = int64_t{1} << 30;
 
 [[noreturn]] void Refuse(const std::string& why) { Fail(ErrorCode::kUnsupported, why); }
+
+// Nodes of a graph and of those in it, and the bytes of external data that they read.
+struct GraphSize {
+  int64_t nodes = 0;
+  int64_t external = 0;
+
+  void AddTensor(const onnx::TensorProto& tensor) {
+    if (tensor.data_location() != onnx::TensorProto::EXTERNAL) return;
+    external += BoundedCount({tensor.dims().begin(), tensor.dims().end()}) * sizeof(double);
+  }
+  void AddGraph(const onnx::GraphProto& graph) {
+    nodes += graph.node_size() + graph.input_size() + graph.output_size();
+    for (const auto& tensor : graph.initializer()) AddTensor(tensor);
+    for (const auto& node : graph.node()) {
+      for (const auto& attribute : node.attribute()) {
+        if (attribute.has_t()) AddTensor(attribute.t());
+        if (attribute.has_g()) AddGraph(attribute.g());
+      }
+    }
+  }
+};
+
+// Refuses the model before a loop makes more of it than it may.
+void CheckUnrolled(const OnnxNode& node, const onnx::GraphProto& body, int64_t steps,
+                   OnnxGraph* graph) {
+  GraphSize size;
+  size.AddGraph(body);
+  OnnxWork& work = graph->work;
+  work.unrolled_nodes += steps * size.nodes;
+  work.unrolled_bytes += steps * (static_cast<int64_t>(body.ByteSizeLong()) +
+                                  std::min(size.external, kMostUnrolledBytes));
+  if (work.unrolled_nodes <= kMostUnrolledNodes && work.unrolled_bytes <= kMostUnrolledBytes)
+    return;
+  Fail(ErrorCode::kUnsupported,
+       StrCat(DescribeNode(node.proto), " has ", steps,
+              " steps, by which the loops of the model become more than ", kMostUnrolledNodes,
+              " nodes or ", kMostUnrolledBytes >> 20, " MiB; export it for shorter sequences"),
+       {.file = graph->path});
+}
 
 // Makes nodes under names of their own.
 class Maker {
@@ -24,7 +67,7 @@ class Maker {
 
   std::string Constant(OnnxTensor tensor) {
     const std::string name = graph_.names.Add(prefix_ + "/constant");
-    graph_.constants[name] = std::move(tensor);
+    graph_.Add(name, std::move(tensor));
     return name;
   }
 
@@ -67,7 +110,6 @@ class Maker {
   void Append(Nodes nodes) {
     nodes_.insert(nodes_.end(), std::make_move_iterator(nodes.begin()),
                   std::make_move_iterator(nodes.end()));
-    if (nodes_.size() > static_cast<size_t>(kMostOnnxNodes)) Refuse("unrolls to too many nodes");
   }
 
   Nodes Take() { return std::move(nodes_); }
@@ -140,6 +182,7 @@ std::optional<Nodes> UnrollScan(const OnnxNode& node, ImportState* state) {
   if (first_axis < 0 || first_axis >= import.ShapeOf(states).axes()) Refuse("has a wrong axis");
   const int64_t steps = import.ShapeOf(states)[static_cast<int>(first_axis)];
   if (steps < 1 || steps > kMostSteps) Refuse(StrCat("has ", steps, " steps"));
+  CheckUnrolled(node, body, steps, state->graph);
   Maker maker(PrefixOf(node), state->graph);
   std::vector<std::string> current(node.proto.input().begin(),
                                    node.proto.input().begin() + static_cast<int>(states));
@@ -200,6 +243,7 @@ std::optional<Nodes> UnrollLoop(const OnnxNode& node, ImportState* state) {
   }
   const bool begins = !import.Has(1) || import.Ints(1, "condition") == std::vector<int64_t>{1};
   if (!begins || !AlwaysGoesOn(body)) Refuse("ends by a condition that is not constant");
+  CheckUnrolled(node, body, trip[0], state->graph);
   const size_t states = import.inputs() - std::min<size_t>(import.inputs(), 2);
   Maker maker(PrefixOf(node), state->graph);
   const std::string on = maker.Constant(MakeInts({}, {1}, onnx::TensorProto::BOOL));

@@ -1,5 +1,7 @@
 #include "onnx/model_file.h"
 
+#include <google/protobuf/message.h>
+
 #include <bit>
 #include <cstring>
 #include <filesystem>
@@ -7,8 +9,10 @@
 #include <optional>
 #include <system_error>
 
+#include "core/bfloat16.h"
 #include "core/error.h"
 #include "core/half.h"
+#include "core/printable.h"
 #include "core/shape.h"
 #include "core/strings.h"
 #include "format/file.h"
@@ -24,8 +28,35 @@ constexpr int kNewestOpset = 28;
 // Elements of a dense tensor that a sparse one stands for.
 constexpr int64_t kMostSparseElements = int64_t{1} << 28;
 
-float BFloatToFloat(uint16_t bits) {
-  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+// Escapes control characters in all names of a message, so that errors, logs and the text of nets
+// can show them.
+void MakePrintable(google::protobuf::Message* message) {
+  using google::protobuf::FieldDescriptor;
+  const auto* reflection = message->GetReflection();
+  std::vector<const FieldDescriptor*> fields;
+  reflection->ListFields(*message, &fields);
+  for (const FieldDescriptor* field : fields) {
+    const bool text = field->type() == FieldDescriptor::TYPE_STRING;
+    if (!text && field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    const int count = field->is_repeated() ? reflection->FieldSize(*message, field) : 1;
+    for (int i = 0; i < count; ++i) {
+      if (!text) {
+        MakePrintable(field->is_repeated() ? reflection->MutableRepeatedMessage(message, field, i)
+                                           : reflection->MutableMessage(message, field));
+        continue;
+      }
+      std::string scratch;
+      const std::string& given =
+          field->is_repeated()
+              ? reflection->GetRepeatedStringReference(*message, field, i, &scratch)
+              : reflection->GetStringReference(*message, field, &scratch);
+      if (given.size() > kMostOnnxNameBytes) continue;  // documentation, or refused as a name
+      std::string shown = Printable(given);
+      if (shown == given) continue;
+      if (field->is_repeated()) reflection->SetRepeatedString(message, field, i, std::move(shown));
+      if (!field->is_repeated()) reflection->SetString(message, field, std::move(shown));
+    }
+  }
 }
 
 // One tensor with the place where it is.
@@ -46,7 +77,8 @@ class Reader {
       case TensorProto::FLOAT16:
         return Floats<uint16_t>(tensor_.int32_data(), HalfToFloat);
       case TensorProto::BFLOAT16:
-        return Floats<uint16_t>(tensor_.int32_data(), BFloatToFloat);
+        return Floats<uint16_t>(tensor_.int32_data(),
+                                [](uint16_t bits) { return float{std::bit_cast<BFloat16>(bits)}; });
       case TensorProto::INT64:
         return Ints<int64_t>(tensor_.int64_data());
       case TensorProto::INT32:
@@ -322,6 +354,7 @@ onnx::ModelProto ParseOnnxModel(const std::string& bytes, const std::string& pat
          {.file = path});
   }
   CheckOpset(model, path);
+  MakePrintable(&model);
   LimitCheck check(path);
   check.Graph(model.graph(), 0);
   for (const auto& function : model.functions()) check.Nodes(function.node(), 0);
@@ -329,6 +362,7 @@ onnx::ModelProto ParseOnnxModel(const std::string& bytes, const std::string& pat
 }
 
 onnx::ModelProto ReadOnnxModel(const std::string& path) {
+  const RandomFile refuses_pipes(path);
   return ParseOnnxModel(ReadFile(path), path);
 }
 

@@ -45,9 +45,9 @@ inline constexpr int kMostOnnxNodes = 1'000'000;
 inline constexpr int kMostOnnxNameBytes = 4096;
 inline constexpr int kMostOnnxDepth = 16;
 
-// Reads a model of opsets 1 to 28, of up to 2 GiB without its external data. Throws what ReadFile
-// throws; kDataLoss for a file that is damaged, truncated or no ONNX model, or is beyond the limits
-// above; kUnsupported for other opsets.
+// Reads a model of opsets 1 to 28, of up to 2 GiB without its external data. Control characters in
+// names become \x0a. Throws what RandomFile throws; kDataLoss for a file that is damaged, truncated
+// or no ONNX model, or is beyond the limits above; kUnsupported for other opsets.
 onnx::ModelProto ReadOnnxModel(const std::string& path);
 // The same for the bytes of a file; `path` is for messages.
 onnx::ModelProto ParseOnnxModel(const std::string& bytes, const std::string& path);

@@ -85,6 +85,32 @@ TEST_P(TorchFile, TruncatedAnywhere) {
 
 #ifdef CREMA_HAVE_ZIP
 
+// minizip compares the two lists of sizes only without data descriptors (a flag), which torch
+// writes.
+TEST(TorchZip, SizesInTheListOfContents) {
+  const std::string whole = TorchZip(Two());
+  const TempDir temp;
+  for (const bool descriptor : {false, true}) {
+    for (const size_t field : {20, 24}) {
+      for (size_t at = whole.find("PK\x01\x02"); at != std::string::npos;
+           at = whole.find("PK\x01\x02", at + 1)) {
+        for (const int change : {-1, 1, 64}) {
+          std::string altered = whole;
+          if (descriptor) altered[at + 8] = 8;
+          altered[at + field] = static_cast<char>(altered[at + field] + change);
+          EXPECT_THROW(
+              {
+                const auto file = OpenStateDict(temp.Write("m.pth", altered));
+                for (size_t i = 0; i < file->entries().size(); ++i) file->Read(i);
+              },
+              Error)
+              << at << " " << field << " " << change << " " << descriptor;
+        }
+      }
+    }
+  }
+}
+
 TEST(TorchZip, StridesAndOffsetsOfOneStorage) {
   PickleWriter pickle;
   pickle.Raw("}(");

@@ -32,6 +32,8 @@ const std::map<std::string, Target>& Targets() {
       {"hdf5rows", TryHdf5Rows},
       {"modelfile", TryModelFile},
       {"statedict", TryStateDict},
+      {"onnx", TryOnnx},
+      {"onnxnet", TryOnnxNet},
   };
   return targets;
 }
@@ -70,7 +72,8 @@ TEST_P(Broken, EndsInAnErrorOrNothing) {
 INSTANTIATE_TEST_SUITE_P(Corpus, Broken,
                          testing::Values("prototxt", "solver", "caffemodel", "solverstate", "hdf5",
                                          "datum", "image", "annotated", "tar", "lmdb", "list",
-                                         "windows", "hdf5rows", "modelfile", "statedict"),
+                                         "windows", "hdf5rows", "modelfile", "statedict", "onnx",
+                                         "onnxnet"),
                          [](const auto& param) { return param.param; });
 
 // Findings of fuzzing that were fixed: <target>-<problem>.

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "core/machine_limits.h"
 #include "format/caffemodel.h"
 #include "format/prototxt.h"
 #include "model_builder.h"
@@ -75,7 +76,8 @@ TEST_F(ImportOnnxTool, LeavesNothingAfterFailures) {
   ExpectRefusal({"cut.onnx", "-o", "out"}, "cut.onnx", 3);
   ExpectRefusal({"model.onnx", "-o", "out", "--shape=z=1x2"}, "no input 'z'", 2);
   ExpectRefusal({"model.onnx", "-o", "out", "--shape=x=1y2"}, "--shape", 2);
-  ExpectRefusal({"model.onnx"}, "--o", 2);
+  ExpectRefusal({"model.onnx"}, "-o is required", 2);
+  ExpectRefusal({"model.onnx", "-o", "-"}, "not the standard output", 2);
   ExpectRefusal({"model.onnx", "model.onnx", "-o", "out"}, "name one file", 2);
 }
 
@@ -83,6 +85,46 @@ TEST_F(ImportOnnxTool, GivesShapes) {
   ASSERT_EQ(Run({"model.onnx", "-o", "out", "--shape=x=5x2"}).exit_code, 0);
   const NetFile net = ReadNet(temp_.File("out/deploy.prototxt"));
   EXPECT_EQ(net.net.layer(0).input_param().shape(0).dim(0), 5);
+}
+
+TEST_F(ImportOnnxTool, ExportsToFilesOnly) {
+  const ProcessResult result =
+      Run({"export", "--model=model.onnx", "--format=onnx", "-o", "-"}, "deploy");
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("not the standard output"), std::string::npos) << result.err;
+  EXPECT_FALSE(std::filesystem::exists(temp_.File("-")));
+}
+
+TEST_F(ImportOnnxTool, WritesDialects) {
+  ModelBuilder builder;
+  builder.Input("x", {1, 2, 4, 4}).Output("y");
+  builder.Floats("w", {2, 2, 1, 1}, {1, 2, 3, 4});
+  builder.Node("Conv", {"x", "w"}, {"c"});
+  builder.Node("HardSwish", {"c"}, {"h"});
+  ModelBuilder::SetInts(builder.Node("Transpose", {"h"}, {"y"}), "perm", {0, 2, 3, 1});
+  builder.Write(temp_);
+  ExpectRefusal({"model.onnx", "-o", "out", "--dialect=caffe"},
+                "layer \"n_y\": becomes a layer Permute: Caffe 1.0 has no layer type 'Permute'", 2);
+  ExpectRefusal({"model.onnx", "-o", "out", "--dialect=ncnn"}, "is not caffe or ssd", 2);
+  const ProcessResult result = Run({"model.onnx", "-o", "out", "--dialect=ssd"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const NetFile net = ReadNet(temp_.File("out/deploy.prototxt"));
+  EXPECT_EQ(net.net.layer(net.net.layer_size() - 1).type(), "Permute");
+  EXPECT_EQ(ReadCaffemodel(temp_.File("out/weights.caffemodel")).layer(1).blobs(0).data(3), 4);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(temp_.File("out")), {}), 2);
+}
+
+// The number of no running process.
+TEST_F(ImportOnnxTool, RemovesFilesOfKilledCommands) {
+  const std::string host = HostName();
+  std::filesystem::create_directory(temp_.File("out"));
+  const std::string suffix = ".tmp." + host + ".999999999-0123456789abcdef";
+  temp_.Write("out/weights.caffemodel" + suffix, "cut");
+  temp_.Write("e.onnx" + suffix, "cut");
+  EXPECT_EQ(Run({"model.onnx", "-o", "out"}).exit_code, 0);
+  EXPECT_FALSE(std::filesystem::exists(temp_.File("out/weights.caffemodel" + suffix)));
+  EXPECT_EQ(Run({"export", "--model=model.onnx", "-o", "e.onnx"}, "deploy").exit_code, 0);
+  EXPECT_FALSE(std::filesystem::exists(temp_.File("e.onnx" + suffix)));
 }
 
 TEST_F(ImportOnnxTool, DeploysDirectly) {

@@ -2,6 +2,7 @@
 #include "onnx/model_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 
@@ -64,6 +65,27 @@ TEST(OnnxModelFile, RefusesEveryTruncation) {
     });
     EXPECT_NE(error, "") << size;
   }
+}
+
+// Opening a pipe without a writer would wait for ever.
+TEST(OnnxModelFile, RefusesPipesDevicesAndFolders) {
+  const TempDir folder;
+  const std::string pipe = folder.File("m.onnx");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_TRUE(Contains(ErrorOf([&] { ReadOnnxModel(pipe); }), "is a pipe or a device"));
+  EXPECT_TRUE(Contains(ErrorOf([&] { ReadOnnxModel("/dev/zero"); }), "is a pipe or a device"));
+  EXPECT_TRUE(Contains(ErrorOf([&] { ReadOnnxModel(folder.path()); }), "is a folder"));
+}
+
+TEST(OnnxModelFile, EscapesNames) {
+  ModelBuilder builder;
+  builder.Input("x\n", {1}).Output("y\x1b[2J");
+  builder.Node("Relu", {"x\n"}, {"y\x1b[2J"}).set_name("n\xff\x01");
+  const onnx::ModelProto model = ParseOnnxModel(builder.Bytes(), "m.onnx");
+  EXPECT_EQ(model.graph().input(0).name(), "x\\x0a");
+  EXPECT_EQ(model.graph().node(0).input(0), "x\\x0a");
+  EXPECT_EQ(model.graph().node(0).output(0), "y\\x1b[2J");
+  EXPECT_EQ(model.graph().node(0).name(), "n\\xff\\x01");
 }
 
 TEST(OnnxModelFile, RefusesUnknownOpsets) {

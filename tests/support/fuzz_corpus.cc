@@ -337,7 +337,8 @@ bool IsText(const std::string& target) {
 }
 // Those whose fields are of protobuf's wire format.
 bool IsMessage(const std::string& target) {
-  return std::set<std::string>{"caffemodel", "solverstate", "datum", "annotated"}.contains(target);
+  return std::set<std::string>{"caffemodel", "solverstate", "datum", "annotated", "onnx", "onnxnet"}
+      .contains(target);
 }
 
 }  // namespace
@@ -373,6 +374,7 @@ std::vector<CorpusFile> WholeFiles() {
   AddWholeData(&files);
   AddWholeModelFile(&files);
   AddWholeStateDicts(&files);
+  AddWholeOnnx(&files);
   return files;
 }
 

@@ -20,6 +20,8 @@ void AddWholeData(std::vector<CorpusFile>* files);
 void AddWholeModelFile(std::vector<CorpusFile>* files);
 // State dicts of PyTorch, in each format.
 void AddWholeStateDicts(std::vector<CorpusFile>* files);
+// ONNX models of all topics.
+void AddWholeOnnx(std::vector<CorpusFile>* files);
 
 // Whole files, accepted by their targets.
 std::vector<CorpusFile> WholeFiles();

@@ -52,4 +52,10 @@ std::string TryModelFile(std::string_view bytes);
 // read. A pickle alone, after a byte 0xFF.
 std::string TryStateDict(std::string_view bytes);
 
+// An ONNX file: read, with its tensors; its functions inlined.
+std::string TryOnnx(std::string_view bytes);
+// The same file as a net: imported for both dialects, planned, and run once if it is small. The
+// error is that of any layer.
+std::string TryOnnxNet(std::string_view bytes);
+
 }  // namespace crema::test

@@ -108,7 +108,8 @@ TEST_F(ImportWeights, NothingIsWrittenOnFailure) {
   temp_.Write("m.pth", test::OldTorchFile({Tensors()[0], Tensors()[1]}));
   ExpectRefusal({"-o", "w.caffemodel"}, "no entry for 'weight', which is 1x2");
   ExpectRefusal({"-o", "w.caffemodel"}, "--print_map, complete it");
-  ExpectRefusal({}, "--o");
+  ExpectRefusal({}, "-o is required");
+  ExpectRefusal({"-o", "-"}, "is not the standard output");
   temp_.Write("m.pth", test::OldTorchFile(Tensors()).substr(0, 700));
   ExpectRefusal({"-o", "w.caffemodel"}, "m.pth", 3);
   temp_.Write("w.caffemodel", "old");

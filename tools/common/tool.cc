@@ -276,7 +276,8 @@ void RefusePositional(const std::vector<std::string>& arguments) {
 
 void RequireFlag(const std::string& value, const char* name) {
   if (value.empty()) {
-    Fail(ErrorCode::kInvalidArgument, StrCat("--", name, " is required; see --help"));
+    const std::string_view dashes = std::string_view(name).size() == 1 ? "-" : "--";
+    Fail(ErrorCode::kInvalidArgument, StrCat(dashes, name, " is required; see --help"));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "common/json.h"
+#include "common/output_file.h"
 #include "common/plugin_flag.h"
 #include "common/tool.h"
 #include "core/error.h"
@@ -42,6 +43,7 @@ std::string OutputPath() {
                 "' must end in .crema, by which other actions know it, or "
                 "in .onnx"));
   }
+  CheckOutputFile(path);
   return path;
 }
 

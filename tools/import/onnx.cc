@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <system_error>
 #include <vector>
 
@@ -17,15 +18,21 @@
 #include "format/file.h"
 #include "format/prototxt.h"
 #include "onnx/import.h"
+#include "onnx/import_check.h"
 
 DECLARE_string(shape);
-DEFINE_string(dialect, "", "caffe: refuse layers that Caffe 1.0 cannot read, and list them");
+DEFINE_string(
+    dialect, "",
+    "caffe or ssd: write only what Caffe 1.0 or its SSD fork read; list all nodes that cannot go");
 DEFINE_bool(force, false, "overwrite deploy.prototxt and weights.caffemodel in the folder");
 
 namespace crema::tools {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Of the largest magnitude of a blob, for nets of a dialect.
+constexpr double kTolerance = 1e-4;
 
 std::string TextOf(const NetParameter& net, const std::string& model,
                    const std::vector<std::string>& notes) {
@@ -39,6 +46,8 @@ std::string TextOf(const NetParameter& net, const std::string& model,
   return text + PrintText(without);
 }
 
+using Check = std::function<void(const std::string& net, const std::string& weights)>;
+
 // The two files, and the folder if it was made here. Removes them unless Keep is called.
 class Outputs {
  public:
@@ -46,6 +55,12 @@ class Outputs {
       : folder_(folder),
         net_(folder_ / "deploy.prototxt"),
         weights_(folder_ / "weights.caffemodel") {
+    if (folder == "-") {
+      Fail(ErrorCode::kInvalidArgument,
+           "-o takes a folder here, not the standard output: two files are written");
+    }
+    RemoveAbandoned(net_.string());
+    RemoveAbandoned(weights_.string());
     std::error_code error;
     for (const fs::path& path : {net_, weights_}) {
       if (FLAGS_force || !fs::exists(path, error)) continue;
@@ -56,13 +71,14 @@ class Outputs {
   ~Outputs() {
     std::error_code ignored;
     if (kept_) return;
-    if (wrote_weights_) fs::remove(weights_, ignored);
+    if (!weights_made_.empty()) fs::remove(weights_made_, ignored);
     if (made_) fs::remove(folder_, ignored);  // only if it is empty
   }
   Outputs(const Outputs&) = delete;
   Outputs& operator=(const Outputs&) = delete;
 
-  void Write(const NetParameter& net, const std::string& text) {
+  // Calls `check` with the names of the files before they get their final ones.
+  void Write(const NetParameter& net, const std::string& text, const Check& check) {
     std::error_code error;
     made_ = fs::create_directories(folder_, error);
     if (error) {
@@ -71,12 +87,13 @@ class Outputs {
     }
     has_weights_ = std::ranges::any_of(
         net.layer(), [](const LayerParameter& layer) { return layer.blobs_size() > 0; });
-    const bool existed = fs::exists(weights_, error);
-    if (has_weights_) {
-      WriteCaffemodel(net, weights_.string());
-      wrote_weights_ = !existed;
-    }
-    WriteFileAtomically(net_.string(), text);
+    AtomicFile net_file(net_.string(), text.size());
+    net_file.Write(text);
+    weights_made_ = has_weights_ ? TemporaryPath(weights_.string()) : "";
+    if (has_weights_) WriteCaffemodel(net, weights_made_);
+    check(net_file.temporary(), weights_made_);
+    if (has_weights_) fs::rename(weights_made_, weights_);
+    net_file.Commit();
     kept_ = true;
   }
 
@@ -91,7 +108,7 @@ class Outputs {
   const fs::path weights_;
   bool made_ = false;
   bool has_weights_ = false;
-  bool wrote_weights_ = false;
+  std::string weights_made_;  // the temporary file
   bool kept_ = false;
 };
 
@@ -104,7 +121,12 @@ int ImportOnnxModel(const std::string& model, const std::string& folder) {
   options.dialect = FLAGS_dialect;
   Outputs outputs(folder);
   const ImportedNet imported = ImportOnnx(model, options);
-  outputs.Write(imported.net, TextOf(imported.net, model, imported.notes));
+  outputs.Write(imported.net, TextOf(imported.net, model, imported.notes),
+                [&](const std::string& net, const std::string& weights) {
+                  if (options.dialect.empty()) return;
+                  options.dialect.clear();
+                  CheckSameNets(ImportOnnx(model, options).net, ReadNet(net), weights, kTolerance);
+                });
   for (const std::string& note : imported.notes) ToolLog().Write(Severity::kInfo, note);
   std::printf("%s: %d layers\n", outputs.Names().c_str(), imported.net.layer_size());
   return 0;

@@ -42,6 +42,7 @@ void CheckFlags(const std::string& output) {
     return;
   }
   RequireFlag(output, "o");
+  RemoveAbandoned(output);
   CheckOutputFile(output);
 }
 

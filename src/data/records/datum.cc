@@ -1,26 +1,13 @@
 #include "data/records/datum.h"
 
-#include <cctype>
-
 #include "core/error.h"
+#include "core/printable.h"
 #include "core/strings.h"
 #include "crema.pb.h"
 
 namespace crema {
 
-std::string PrintableKey(std::string_view key) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string name;
-  for (const char c : key) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (std::isprint(byte)) {
-      name += c;
-    } else {
-      name += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
-    }
-  }
-  return name;
-}
+std::string PrintableKey(std::string_view key) { return Printable(key); }
 
 std::string RecordName(const std::string& data_set, std::string_view key) {
   return StrCat("record \"", PrintableKey(key), "\" of '", data_set, "'");

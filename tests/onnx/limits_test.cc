@@ -1,0 +1,86 @@
+// Models that become large, or whose strings are no text, end in short errors.
+#include <gtest/gtest.h>
+
+#include "model_builder.h"
+
+namespace crema {
+namespace {
+
+using test::ImportError;
+using test::ModelBuilder;
+
+bool Contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// A Loop of 1024 steps that adds v to itself, or has such a loop inside.
+void AddLoop(onnx::GraphProto* graph, const std::string& in, const std::string& out, int depth) {
+  onnx::NodeProto& loop = ModelBuilder::AddNode(graph, "Loop", {"steps", "", in}, {out});
+  onnx::GraphProto& body = ModelBuilder::SetGraph(loop, "body");
+  for (const char* name : {"i", "on", "v"}) body.add_input()->set_name(name);
+  if (depth == 0) ModelBuilder::AddNode(&body, "Add", {"v", "v"}, {"w"});
+  if (depth > 0) AddLoop(&body, "v", "w", depth - 1);
+  for (const char* name : {"on", "w"}) body.add_output()->set_name(name);
+}
+
+TEST(OnnxLimits, NestedLoopsAreRefusedByName) {
+  ModelBuilder builder;
+  builder.Input("x", {1}).Output("y");
+  builder.Ints("steps", {}, {1024});
+  AddLoop(&builder.graph(), "x", "y", 4);
+  EXPECT_LT(builder.Bytes().size(), 1000U);
+  const std::string error = ImportError(builder);
+  EXPECT_TRUE(Contains(error, "(Loop) has 1024 steps")) << error;
+  EXPECT_LT(error.size(), 1000U);
+}
+
+TEST(OnnxLimits, LoopsOverLargeTensorsAreRefused) {
+  ModelBuilder builder;
+  builder.Input("x", {1}).Output("y");
+  builder.Ints("steps", {}, {1024});
+  AddLoop(&builder.graph(), "x", "y", 0);
+  onnx::GraphProto* body = builder.graph().mutable_node(0)->mutable_attribute(0)->mutable_g();
+  onnx::TensorProto* tensor = body->add_initializer();
+  tensor->set_name("big");
+  tensor->set_data_type(onnx::TensorProto::FLOAT);
+  tensor->add_dims(1 << 20);
+  tensor->set_raw_data(std::string(4 << 20, 0));
+  EXPECT_TRUE(Contains(ImportError(builder), "1024 MiB"));
+}
+
+TEST(OnnxLimits, DoublingConcatsStopBeforeTheyAreLarge) {
+  ModelBuilder builder;
+  builder.Input("x", {1}).Output("y");
+  builder.Ints("v0", {1}, {1});
+  for (int i = 0; i < 60; ++i) {
+    const std::string from = "v" + std::to_string(i);
+    ModelBuilder::SetInt(builder.Node("Concat", {from, from}, {"v" + std::to_string(i + 1)}),
+                         "axis", 0);
+  }
+  builder.Node("Add", {"x", "v60"}, {"y"});
+  const std::string error = ImportError(builder);
+  EXPECT_TRUE(Contains(error, "(Concat)")) << error;
+}
+
+TEST(OnnxLimits, ErrorsAreShortText) {
+  ModelBuilder builder;
+  builder.Input("x", {1, 1, 4, 4}).Output("y");
+  builder.Node("Pad\n\x1b[31m", {"x"}, {"y"}).set_domain(std::string(4000, 'd'));
+  const std::string error = ImportError(builder);
+  EXPECT_TRUE(Contains(error, "...")) << error;
+  EXPECT_LT(error.size(), 2200U);
+  builder.graph().mutable_node(0)->clear_domain();
+  EXPECT_TRUE(Contains(ImportError(builder), "Pad\\x0a\\x1b[31m")) << ImportError(builder);
+}
+
+TEST(OnnxLimits, ErrorsListManyNodesAndCountTheRest) {
+  ModelBuilder builder;
+  builder.Input("x", {1});
+  for (int i = 0; i < 5000; ++i) {
+    builder.Output(std::to_string(i)).Node("Unknown", {"x"}, {std::to_string(i)});
+  }
+  EXPECT_TRUE(Contains(ImportError(builder), "and 904 more"));
+}
+
+}  // namespace
+}  // namespace crema
