@@ -1,15 +1,13 @@
 // draw: draws a net.
 #include <gflags/gflags.h>
-#include <spawn.h>
-#include <sys/wait.h>
 
-#include <cerrno>
 #include <filesystem>
 
 #include "common/net_flags.h"
 #include "common/plugin_flag.h"
 #include "common/tool.h"
 #include "core/error.h"
+#include "core/run_program.h"
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "format/file.h"
@@ -25,9 +23,6 @@ DEFINE_int64(batch, 0, "batch size; 0: as written");
 DEFINE_string(shape, "", "shapes of inputs: data:1,3,224,224;label:1");
 DEFINE_int32(level, 0, "NetState.level");
 DEFINE_string(stage, "", "NetState.stage, separated by commas");
-
-// No POSIX header declares it.
-extern char** environ;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
 namespace crema::tools {
 namespace {
@@ -52,24 +47,13 @@ void RunGraphviz(const std::string& dot, const std::string& format, const std::s
   AtomicFile source(path + ".dot");
   source.Write(dot);
   AtomicFile picture(path);
-  const std::string type = "-T" + format;
-  const char* arguments[] = {
-      "dot", type.c_str(), "-o", picture.temporary().c_str(), source.temporary().c_str(), nullptr};
-  pid_t child = 0;
-  const int error =
-      posix_spawnp(&child, "dot", nullptr, nullptr, const_cast<char**>(arguments), environ);
-  int status = 0;
-  if (error == 0) {
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
-  }
-  if (error != 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 127)) {
+  const int code =
+      RunProgram({"dot", "-T" + format, "-o", picture.temporary(), source.temporary()});
+  if (code == 127) {
     Fail(ErrorCode::kNotFound,
          "Graphviz's program `dot` is not here; install graphviz, or write a .dot file");
   }
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    Fail(ErrorCode::kIoFailure, StrCat("Graphviz could not write ", path));
-  }
+  if (code != 0) Fail(ErrorCode::kIoFailure, StrCat("Graphviz could not write ", path));
   picture.Commit();
 }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -219,12 +220,15 @@ bool StoreReal(const Literal& literal, const FieldDescriptor& field, Message* me
     Store<double>(message, field, {&Reflection::SetDouble, &Reflection::AddDouble}, *value);
     return true;
   }
-  // A double beyond the range of float becomes infinity, without undefined behaviour.
-  const double limit = std::numeric_limits<float>::max();
-  const bool beyond = std::abs(*value) > limit;
-  const float infinity = std::numeric_limits<float>::infinity();
-  const float narrow = beyond ? (*value < 0 ? -infinity : infinity) : static_cast<float>(*value);
-  Store<float>(message, field, {&Reflection::SetFloat, &Reflection::AddFloat}, narrow);
+  // A double that rounds beyond the range of float becomes infinity, without undefined behaviour.
+  constexpr double kMost = std::numeric_limits<float>::max();
+  constexpr double kBeyond = 0x1.ffffffp127;
+  const double size = std::abs(*value);
+  double narrow = std::isnan(*value) ? *value : std::min(size, kMost);
+  if (size >= kBeyond) narrow = std::numeric_limits<double>::infinity();
+  narrow = std::copysign(narrow, *value);
+  Store<float>(message, field, {&Reflection::SetFloat, &Reflection::AddFloat},
+               static_cast<float>(narrow));
   return true;
 }
 

@@ -51,7 +51,8 @@ OnnxExport ToOnnx(const Model& model, const OnnxExportOptions& options);
 
 // Writes the file atomically. The weights go to `path`.data if `external_data` is set or the file
 // would have 2 GiB or more; that file is renamed first. Before renaming, calls `check` with the
-// path of a temporary file; if that throws, nothing changes. Throws kIoFailure.
+// path of a temporary file; if that throws, nothing changes. Removes temporary files that killed
+// exports left. Throws kIoFailure.
 void WriteOnnx(const OnnxExport& exported, const std::string& path, bool external_data,
                const std::function<void(const std::string& path)>& check);
 

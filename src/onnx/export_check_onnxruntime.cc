@@ -1,10 +1,4 @@
 // Runs ONNX Runtime in a process of Python.
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -12,12 +6,11 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/run_program.h"
 #include "core/strings.h"
 #include "format/file.h"
 #include "format/tensor_files.h"
 #include "onnx/export_check.h"
-
-extern char** environ;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
 namespace crema {
 namespace {
@@ -70,28 +63,6 @@ class TemporaryFolder {
   fs::path path_;
 };
 
-// Returns the exit code; standard error goes to a file.
-int RunPython(const std::vector<std::string>& arguments, const std::string& errors) {
-  std::vector<char*> argv;
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, errors.c_str(),
-                                   O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  pid_t child = 0;
-  const int error = posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) {
-    Fail(ErrorCode::kUnsupported, StrCat("--check=onnxruntime needs ", argv[0],
-                                         ", which cannot be started: ", std::strerror(error)));
-  }
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 std::vector<NamedOutput> Run(const std::string& path, std::span<const NamedTensor> inputs,
                              const std::vector<std::string>&) {
   const TemporaryFolder folder;
@@ -100,7 +71,10 @@ std::vector<NamedOutput> Run(const std::string& path, std::span<const NamedTenso
   WriteArrays(folder / "in.npz", arrays);
   const std::string errors = folder / "errors.txt";
   const int code =
-      RunPython({"python3", "-c", kProgram, path, folder / "in.npz", folder / "out.npz"}, errors);
+      RunProgram({"python3", "-c", kProgram, path, folder / "in.npz", folder / "out.npz"}, errors);
+  if (code == 127) {
+    Fail(ErrorCode::kUnsupported, "--check=onnxruntime needs python3, which cannot be started");
+  }
   if (code == 3) {
     Fail(ErrorCode::kUnsupported,
          StrCat("--check=onnxruntime needs the Python packages onnxruntime and numpy: ",

@@ -119,15 +119,16 @@ class Detections {
     const std::string line = Index(e_, chosen.image, classes, chosen.label);
     const std::string box_line = shared ? chosen.image : line;
     const std::string flat_scores = e_.Add("Reshape", {scores, e_.graph.Ints({-1, 1})});
-    const std::string score = Rows(e_, flat_scores, Index(e_, line, p, chosen.place));
+    const std::string index = Index(e_, line, p, chosen.place);
+    const std::string score = Rows(e_, flat_scores, index);
     const std::string flat_boxes = e_.Add("Reshape", {boxes, e_.graph.Ints({-1, 4})});
     const std::string box = Rows(e_, flat_boxes, Index(e_, box_line, p, chosen.place));
     const std::string label = Rows(e_, e_.graph.Ints(labels_), chosen.label);
     std::string rows = e_.Add(
         "Concat", {e_.ToFloat(chosen.image), e_.ToFloat(e_.Unsqueeze(label, {1})), score, box},
         {{"axis", 1}});
-    if (p_.keep_top_k() >= 0) rows = BestOfImages(rows, chosen.image, score);
-    rows = OrNothing(rows);
+    rows = BestOfImages(rows, e_.Squeeze(index, {1}), score);
+    rows = OrNothing(rows, scores, least);
     return e_.Add("Reshape", {rows, e_.graph.Ints({1, 1, -1, 7})});
   }
 
@@ -201,37 +202,49 @@ class Detections {
     return e_.Add("Gather", {all, e_.graph.Ints(labels_)}, {{"axis", 1}});
   }
 
-  // Keeps the best keep_top_k rows of each image, in their order.
-  std::string BestOfImages(const std::string& rows, const std::string& image,
+  // Keeps the best keep_top_k rows of each image, in their order. `index` (M) is the place of each
+  // row among all scores.
+  std::string BestOfImages(const std::string& rows, const std::string& index,
                            const std::string& score) {
-    const std::string count = e_.Slice(e_.Add("Shape", {rows}), 0, 0, 1);
-    const std::string order =
-        e_.graph.AddMany("TopK", {e_.Squeeze(score, {1}), count}, 2, {{"axis", 0}})[1];
-    const std::string sorted = Rows(e_, image, e_.Unsqueeze(order, {1}));  // M x 1
-    const std::string own =
-        e_.ToFloat(e_.Add("Equal", {sorted, e_.graph.Ints(Range(0, sizes_.images))}));  // M x N
-    const std::string place = e_.Add("CumSum", {own, e_.graph.Int(0)});
-    const std::string rank = OnnxReduce(&e_.graph, "ReduceSum", Times(place, own), {1}, false);
-    const std::string keep = e_.Add("LessOrEqual", {rank, e_.graph.Scalar(p_.keep_top_k())});
-    const std::string kept = e_.Add("Compress", {order, keep}, {{"axis", 0}});
-    const std::string kept_count = e_.Add("Shape", {kept});
-    const std::string ascending =
-        e_.graph.AddMany("TopK", {kept, kept_count}, 2, {{"axis", 0}, {"largest", 0}})[0];
-    return e_.Add("Gather", {rows, ascending}, {{"axis", 0}});
+    const int64_t each = static_cast<int64_t>(labels_.size()) * sizes_.priors;
+    const int64_t most = p_.keep_top_k();
+    if (most < 0 || most >= each) return rows;
+    const auto filled = [&](double value, const std::vector<int64_t>& dims) {
+      return e_.Add("Expand", {e_.graph.Scalar(value), e_.graph.Ints(dims)});
+    };
+    std::string best = filled(0, {sizes_.images, each});  // 1: kept
+    if (most > 0) {
+      const std::string lowest =
+          filled(-std::numeric_limits<float>::infinity(), {sizes_.images * each});
+      const std::string scores =
+          e_.Add("ScatterElements", {lowest, index, e_.Squeeze(score, {1})}, {{"axis", 0}});
+      const std::string by_image =
+          e_.Add("Reshape", {scores, e_.graph.Ints({sizes_.images, each})});
+      const std::string places =
+          e_.graph.AddMany("TopK", {by_image, e_.graph.Ints({most})}, 2, {{"axis", 1}})[1];
+      const std::string ones = filled(1, {sizes_.images, most});
+      best = e_.Add("ScatterElements", {best, places, ones}, {{"axis", 1}});
+    }
+    const std::string flat = e_.Add("Reshape", {best, e_.graph.Ints({-1})});
+    const std::string kept = e_.Add("Gather", {flat, index}, {{"axis", 0}});
+    const std::string is_kept = e_.Add("Greater", {kept, e_.graph.Scalar(0)});
+    return e_.Add("Compress", {rows, is_kept}, {{"axis", 0}});
   }
 
-  // Rows of -1 after the image, if there are no others.
-  std::string OrNothing(const std::string& rows) {
+  // Rows of -1 after the image, if no score exceeds `least`, so that there are no others.
+  std::string OrNothing(const std::string& rows, const std::string& scores, float least) {
     std::vector<float> none;
     for (int64_t n = 0; n < sizes_.images; ++n) {
       none.push_back(static_cast<float>(n));
       none.insert(none.end(), 6, -1);
     }
-    const std::string count = e_.Slice(e_.Add("Shape", {rows}), 0, 0, 1);
-    const std::string empty = e_.ToInt(e_.Add("Equal", {count, e_.graph.Ints({0})}));
-    const std::string end = e_.Add("Mul", {empty, e_.graph.Ints({sizes_.images})});
-    const std::string fallback = e_.Add("Slice", {e_.graph.Floats({sizes_.images, 7}, none),
-                                                  e_.graph.Ints({0}), end, e_.graph.Ints({0})});
+    const std::string nothing = e_.graph.Floats({sizes_.images, 7}, none);
+    if (p_.keep_top_k() == 0) return e_.Add("Concat", {rows, nothing}, {{"axis", 0}});
+    const std::string best = OnnxReduce(&e_.graph, "ReduceMax", scores, {0, 1, 2}, false);
+    const std::vector<float> limits(static_cast<size_t>(sizes_.images), least);
+    const std::string some = e_.Add("Greater", {best, e_.graph.Floats({sizes_.images}, limits)});
+    const std::string fallback =
+        e_.Add("Compress", {nothing, e_.Add("Not", {some})}, {{"axis", 0}});
     return e_.Add("Concat", {rows, fallback}, {{"axis", 0}});
   }
 

@@ -1,12 +1,12 @@
 #include "onnx/export_int8.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <set>
 
 #include "core/error.h"
+#include "core/half.h"
 #include "core/strings.h"
 #include "layers/int8_ranges.h"
 
@@ -56,19 +56,6 @@ std::string RoundedWeights(LayerExport* e) {
                 {{"axis", axis}});
 }
 
-// Rounds to the nearest, ties to even.
-uint16_t HalfOf(float value) {
-  const auto bits = std::bit_cast<uint32_t>(value);
-  const auto sign = static_cast<uint16_t>((bits >> 16) & 0x8000U);
-  const float magnitude = std::abs(value);
-  if (magnitude < 6.103515625e-05F) {  // steps of 2^-24
-    return static_cast<uint16_t>(sign | static_cast<uint16_t>(std::nearbyint(magnitude * 0x1p24F)));
-  }
-  const uint32_t rest = std::bit_cast<uint32_t>(magnitude) - ((127U - 15U) << 23);
-  const uint32_t even = (rest + 0xFFFU + ((rest >> 13) & 1U)) >> 13;
-  return static_cast<uint16_t>(sign | even);
-}
-
 std::string Halves(const OnnxConstant& constant) {
   std::vector<float> values;
   if (constant.bytes.empty()) {
@@ -85,7 +72,7 @@ std::string Halves(const OnnxConstant& constant) {
            StrCat("the weight '", constant.name, "' has the value ", values[i],
                   ", which float16 cannot hold; export it in single precision"));
     }
-    const uint16_t half = HalfOf(values[i]);
+    const uint16_t half = FloatToHalf(values[i]);
     std::memcpy(bytes.data() + 2 * i, &half, sizeof(half));
   }
   return bytes;

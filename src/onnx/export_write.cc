@@ -76,6 +76,7 @@ std::string NameOf(const std::string& path) {
 void WriteOnnx(const OnnxExport& exported, const std::string& path, bool external_data,
                const std::function<void(const std::string& path)>& check) {
   RemoveAbandoned(path);
+  RemoveAbandoned(path + ".data");
   int64_t total = 0;
   for (const OnnxConstant& constant : exported.constants) total += SizeOf(constant);
   if (!external_data && total <= kMostInside) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <set>
 #include <utility>
 
 #include "core/strings.h"
@@ -179,6 +180,7 @@ class Pass {
         return true;
       }
       if (op == "Dropout" && !import.Wants(1) && IsInference(import)) return Alias(node.proto);
+      if (op == "Shape" || op == "Size") RefuseRowsOfRun(import);
       if (op == "Shape") return FoldShape(&import);
       if (op == "CastLike" && import.Constant(0) != nullptr && IsReadable(import.TypeOf(1))) {
         import.Output(0, CastTensor(*import.Constant(0), import.TypeOf(1)));
@@ -223,6 +225,34 @@ class Pass {
     return true;
   }
 
+  void RefuseRowsOfRun(const NodeImport& node) {
+    if (!node.Has(0)) return;
+    const auto value = result_.state.values.find(node.node().input(0));
+    if (!rows_of_run_.contains(value->second.blob.name)) return;
+    why_ = "reads a shape that only a run tells";
+    node.Refuse(why_);
+  }
+
+  // Remembers blobs of the layers from `first` on whose number of rows only a run tells. A Reshape
+  // of one keeps the -1 of the file.
+  void FollowRowsOfRun(const NodeImport& node, size_t first) {
+    for (size_t l = first; l < result_.state.layers.size(); ++l) {
+      LayerParameter& layer = result_.state.layers[l].param;
+      const bool makes = layer.type() == "NonMaxSuppression" || layer.type() == "Filter";
+      const bool reads = std::ranges::any_of(
+          layer.bottom(), [&](const std::string& bottom) { return rows_of_run_.contains(bottom); });
+      if (!makes && !reads) continue;
+      rows_of_run_.insert(layer.top().begin(), layer.top().end());
+      if (layer.type() != "Reshape" || node.node().op_type() != "Reshape") continue;
+      const std::vector<int64_t> dims = node.IntsOf("shape", 1);
+      auto* shape = layer.mutable_reshape_param()->mutable_shape();
+      if (shape->dim_size() != static_cast<int>(dims.size())) continue;
+      for (size_t i = 0; i < dims.size(); ++i) {
+        if (dims[i] == -1) shape->set_dim(static_cast<int>(i), -1);
+      }
+    }
+  }
+
   bool FoldConstants(const std::string& op, NodeImport* node) {
     const auto fold = folds_.find(op);
     if (fold == folds_.end() || node->inputs() == 0 || !Constant(node->node())) return false;
@@ -252,8 +282,10 @@ class Pass {
     }
     if (!Known(node.proto)) return;  // its own inputs are reported
     try {
+      const size_t first = result_.state.layers.size();
       converter->second(import);
       import.Finish();
+      FollowRowsOfRun(import, first);
     } catch (const Error& error) {
       import.Undo();
       for (const auto& output : node.proto.output()) {
@@ -298,7 +330,8 @@ class Pass {
   const FoldTable folds_;
   ConvertedGraph result_;
   OnnxSequences sequences_;
-  std::string why_;  // the node at hand cannot be unrolled
+  std::set<std::string> rows_of_run_;  // blobs
+  std::string why_;                    // the node at hand cannot be unrolled
 };
 
 }  // namespace

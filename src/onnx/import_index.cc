@@ -1,5 +1,6 @@
 // Operators that choose values by indices, and those that make values of shapes.
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "core/strings.h"
@@ -231,9 +232,19 @@ void ConvertTrilu(NodeImport& node) {
   }));
 }
 
-// Entries of an axis, or of all values, where a constant is true.
+// Entries of an axis, or of all values, where the condition is true. One that a run tells selects
+// items.
 void ConvertCompress(NodeImport& node) {
   OnnxBlob x = node.In(0);
+  if (node.Constant(1) == nullptr) {
+    const OnnxBlob condition = node.In(1);
+    const bool items =
+        node.HasAttribute("axis") ? AxisOf(node, x.shape, 0) == 0 : x.shape.axes() == 1;
+    if (!items || condition.shape.axes() != 1 || condition.shape[0] != x.shape[0]) {
+      node.Refuse("has a condition that only a run tells, for other than all entries of axis 0");
+    }
+    return node.Output(0, WithType(node.Add("Filter", {x, condition}), x.type));
+  }
   const Dims condition = node.Ints(1, "condition");
   int axis = 0;
   if (node.HasAttribute("axis")) {
@@ -281,7 +292,9 @@ void ConvertNonMaxSuppression(NodeImport& node) {
         if (node.Int("center_point_box", 0) != 0) param->set_center_point_box(true);
         param->set_max_output_boxes_per_class(most && most->size() == 1 ? (*most)[0] : 0);
         if (iou) param->set_iou_threshold(*iou);
-        if (score) param->set_score_threshold(*score);
+        if (score && *score > std::numeric_limits<float>::lowest()) {
+          param->set_score_threshold(*score);
+        }
       });
   node.Output(0, WithType(chosen, TensorProto::INT64));
 }
