@@ -86,7 +86,6 @@ void WriteOnnx(const OnnxExport& exported, const std::string& path, bool externa
     file.Commit();
     return;
   }
-  RemoveAbandoned(path + ".data");
   AtomicFile data(path + ".data", static_cast<uint64_t>(total));
   WriteData(exported, &data);
   {
