@@ -24,8 +24,8 @@
 #include "core/rng.h"
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "data/batches/batch_filler.h"
 #include "data/batches/image_batches.h"
-#include "data/batches/sample_writer.h"
 #include "data/image/image_jpeg.h"
 #include "data/pipeline/prefetcher.h"
 #include "data/records/datum.h"
@@ -139,13 +139,13 @@ void DecodeFully(const std::string& file, std::vector<uint8_t>* pixels) {
   jpeg_destroy_decompress(&info);
 }
 
-SampleWriter MakeWriter(DType dtype = DType::kF32) {
+BatchFiller MakeFiller(DType dtype = DType::kF32) {
   TransformationParameter param;
   param.set_crop_size(kCrop);
   param.set_mirror(true);
   for (const float mean : {104.F, 117.F, 123.F}) param.add_mean_value(mean);  // not of bytes
-  return SampleWriter({.sample = {3, kCrop, kCrop}, .dtype = dtype},
-                      std::make_shared<const Transformer>(param, TRAIN, "data"));
+  return BatchFiller({.sample = {3, kCrop, kCrop}, .dtype = dtype},
+                     std::make_shared<const Transformer>(param, TRAIN, "data"));
 }
 
 // Those of the size that the aim is about, or all where there is none.
@@ -180,11 +180,11 @@ void CompareJpeg(const std::vector<std::string>& files) {
   const auto count = static_cast<double>(files.size());
   const std::string title = StrCat("(b) ", files.size(), " photographs of 500 x 375");
   Compare(title, cropped, fully, count, "images/s", CLOCK_THREAD_CPUTIME_ID);
-  SampleWriter writer = MakeWriter();
+  BatchFiller filler = MakeFiller();
   std::vector<float> sample(3 * kCrop * kCrop);
   const Work samples{"to samples: cropped, mirrored, mean, float", [&] {
                        for (const std::string& file : files) {
-                         writer.WriteEncoded(
+                         filler.WriteEncoded(
                              file, ColorMode::kColor, draw++, [] { return std::string("photo"); },
                              reinterpret_cast<std::byte*>(sample.data()));
                        }
@@ -211,7 +211,7 @@ void CompareRaw(const std::string& work) {
   writer->Close();
   const auto reader = OpenRecords(path);
   DatumReader parser(path);
-  SampleWriter samples = MakeWriter();
+  BatchFiller samples = MakeFiller();
   std::vector<float> batch(size_t{64} * 3 * kCrop * kCrop);
   const auto place = [&](size_t i) { return batch.data() + i % 64 * 3 * kCrop * kCrop; };
   const Work ours{"LMDB to samples: cropped, mirrored, mean, float", [&] {
@@ -258,13 +258,13 @@ void OpenCvSample(const std::string& path, const RandomStream& random, float* ou
 
 void CompareImread(const std::vector<std::string>& paths) {
   std::vector<float> sample(3 * kCrop * kCrop);
-  SampleWriter writer = MakeWriter();
+  BatchFiller filler = MakeFiller();
   uint64_t ordinal = 0;
   FileReader reader(nullptr);
   std::string storage;
   const Work ours{"files to samples", [&] {
                     for (const std::string& path : paths) {
-                      writer.WriteEncoded(
+                      filler.WriteEncoded(
                           reader.Read(0, path, &storage), ColorMode::kColor, ordinal++,
                           [&] { return path; }, reinterpret_cast<std::byte*>(sample.data()));
                     }
@@ -295,7 +295,7 @@ class Pipeline {
     prefetcher_ = std::make_unique<Prefetcher>(
         options, std::make_unique<ImageFileSource>(images, ImageFileSource::Options{}),
         [images, dtype] {
-          return std::make_unique<ImageFileDecoder>(images, ImageShaping{}, MakeWriter(dtype));
+          return std::make_unique<ImageFileDecoder>(images, ImageShaping{}, MakeFiller(dtype));
         });
   }
   static constexpr int64_t kBatch = 32;

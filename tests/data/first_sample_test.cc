@@ -98,7 +98,7 @@ class Files final : public Source {
 class Frames final : public Source {
  public:
   std::string Layer(const std::vector<Fault>& samples) override {
-    const std::string folder = StrCat("film", ++videos_);
+    const std::string folder = StrCat("video", ++videos_);
     std::filesystem::create_directory(temp_.File(folder));
     for (size_t i = 0; i < samples.size(); ++i) {
       temp_.Write(StrCat(folder, "/", i, ".png"), File(samples[i]));

@@ -32,7 +32,7 @@ Registry Videos() {
 
 std::string Layer(const std::string& file, const std::string& more = "") {
   return StrCat(
-      "name: 'film' type: 'VideoData' top: 'data' top: 'label' data_param { batch_size: 2 "
+      "name: 'video' type: 'VideoData' top: 'data' top: 'label' data_param { batch_size: 2 "
       "} video_data_param { video_type: VIDEO video_file: '",
       file, "' ", more, " }");
 }
@@ -103,12 +103,12 @@ TEST(VideoDataLayer, BrokenFramesAreErrors) {
 TEST(VideoDataLayer, VideosAndCamerasNeedVideoio) {
   TempDir temp;
   const Registry registry = Videos();
-  const std::string video = temp.Write("film.avi", "RIFF");
+  const std::string video = temp.Write("video.avi", "RIFF");
   ExpectError(ErrorCode::kUnsupported, "does without OpenCV's videoio",
               [&] { LayerRunner(registry, Layer(video)); });
   ExpectError(ErrorCode::kUnsupported, "camera 3 cannot be read", [&] {
     LayerRunner(registry,
-                "name: 'film' type: 'VideoData' top: 'data' data_param { batch_size: 1 } "
+                "name: 'video' type: 'VideoData' top: 'data' data_param { batch_size: 1 } "
                 "video_data_param { device_id: 3 }");
   });
 }

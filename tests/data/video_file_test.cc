@@ -48,7 +48,7 @@ class VideoFile : public ::testing::Test {
 
   static std::string Layer(const std::string& file, const std::string& video = "",
                            const std::string& more = "") {
-    return StrCat("name: 'film' type: 'VideoData' top: 'data' top: 'label' data_param { ",
+    return StrCat("name: 'video' type: 'VideoData' top: 'data' top: 'label' data_param { ",
                   "batch_size: 2 } video_data_param { video_type: VIDEO video_file: '", file, "' ",
                   video, " } ", more);
   }
@@ -79,7 +79,7 @@ class VideoFile : public ::testing::Test {
   }
 
   TempDir temp_;
-  const std::string video_ = temp_.File("film.avi");
+  const std::string video_ = temp_.File("video.avi");
   Registry registry_;
 };
 
@@ -195,14 +195,14 @@ TEST_F(VideoFile, OtherFilesAreErrors) {
               [&] { LayerRunner(registry_, Layer(text)); });
   const std::string empty = temp_.Write("empty.avi", "");
   ExpectError(ErrorCode::kDataLoss, "empty.avi'", [&] { LayerRunner(registry_, Layer(empty)); });
-  ExpectError(ErrorCode::kNotFound, "no/such/film.avi",
-              [&] { LayerRunner(registry_, Layer("no/such/film.avi")); });
+  ExpectError(ErrorCode::kNotFound, "no/such/video.avi",
+              [&] { LayerRunner(registry_, Layer("no/such/video.avi")); });
 }
 
 TEST_F(VideoFile, AVideoThatGoesAwayIsAnError) {
   LayerRunner runner(registry_, Layer(video_));
-  temp_.Write("film.avi", "this is no video");
-  ExpectError(ErrorCode::kDataLoss, "layer \"film\"", [&] { runner.Forward(); });
+  temp_.Write("video.avi", "this is no video");
+  ExpectError(ErrorCode::kDataLoss, "layer \"video\"", [&] { runner.Forward(); });
 }
 
 TEST(VideoCamera, MissingCameraIsAnError) {

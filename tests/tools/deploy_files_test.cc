@@ -59,14 +59,15 @@ class DeployFiles : public ::testing::Test {
 TEST_F(DeployFiles, WhatIsReadIsNotReplaced) {
   fs::create_directory(temp_.File("photos"));
   const std::string photo = test::Stripes(9, 5, "rkg");
-  for (const char* name : {"photos/a.ppm", "photos/b.png", "photos/film.avi"}) {
+  for (const char* name : {"photos/a.ppm", "photos/b.png", "photos/video.avi"}) {
     temp_.Write(name, photo);
   }
   fs::create_hard_link(temp_.File("photos/a.ppm"), temp_.File("other.ppm"));
   ExpectRefused("classify", {"--draw=photos", "photos"}, "--draw would replace photos/a.ppm");
   ExpectRefused("classify", {"--draw=photos/a.ppm", "./photos/a.ppm"}, "--draw would replace");
   ExpectRefused("classify", {"--draw=other.ppm", "photos/a.ppm"}, "would replace other.ppm");
-  ExpectRefused("classify", {"--draw=photos/film.avi", "photos/film.avi"}, "--draw would replace");
+  ExpectRefused("classify", {"--draw=photos/video.avi", "photos/video.avi"},
+                "--draw would replace");
   ExpectRefused("segment", {"--masks=photos", "photos/b.png"}, "--masks would replace");
   ExpectRefused("segment", {"--draw=new", "--masks=./new/", "photos/b.png"}, "of the same names");
   ExpectRefused("segment", {"--draw=new/b.png", "--masks=new", "photos/b.png"},
@@ -77,7 +78,7 @@ TEST_F(DeployFiles, WhatIsReadIsNotReplaced) {
                 "--recording would replace");
   EXPECT_EQ(temp_.Read("photos/a.ppm"), photo);
   EXPECT_EQ(temp_.Read("photos/b.png"), photo);
-  EXPECT_EQ(temp_.Read("photos/film.avi"), photo);
+  EXPECT_EQ(temp_.Read("photos/video.avi"), photo);
   EXPECT_EQ(temp_.Read("x.npy"), x);
 }
 

@@ -166,23 +166,23 @@ TEST_F(DeployPictures, VideosHaveFramesAndTimes) {
 #ifndef CREMA_HAVE_VIDEO
   GTEST_SKIP() << "this build has no videoio";
 #endif
-  WriteVideo("film.avi", 5);
+  WriteVideo("video.avi", 5);
   const ProcessResult result =
       Deploy("classify", {"--json", "--top=1", "--batch=2", "--draw=drawn", "--labels=channels.txt",
-                          "film.avi", "green.ppm"});
+                          "video.avi", "green.ppm"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   for (int f = 0; f < 5; ++f) {
-    const std::string line = StrCat("{\"image\": \"film.avi\", \"frame\": ", f,
+    const std::string line = StrCat("{\"image\": \"video.avi\", \"frame\": ", f,
                                     ", \"time\": ", f == 0 ? "0" : StrCat("0.", f),
                                     ", \"predictions\": [{\"label\": ", "\"red\"");
     EXPECT_NE(result.out.find(line), std::string::npos) << line << "\n" << result.out;
   }
-  EXPECT_TRUE(fs::exists(temp_.File("drawn/film.avi")));
-  const ProcessResult again = Deploy("classify", {"--top=1", "drawn/film.avi"});
-  EXPECT_EQ(std::ranges::count(again.out, '\n'), 5) << "what was drawn is a film of five frames";
-  const ProcessResult masks = Deploy("segment", {"--masks=masks", "film.avi"});
+  EXPECT_TRUE(fs::exists(temp_.File("drawn/video.avi")));
+  const ProcessResult again = Deploy("classify", {"--top=1", "drawn/video.avi"});
+  EXPECT_EQ(std::ranges::count(again.out, '\n'), 5) << "what was drawn is a video of five frames";
+  const ProcessResult masks = Deploy("segment", {"--masks=masks", "video.avi"});
   EXPECT_EQ(masks.exit_code, 0) << masks.err;
-  EXPECT_TRUE(fs::exists(temp_.File("masks/film-000004.png")));
+  EXPECT_TRUE(fs::exists(temp_.File("masks/video-000004.png")));
   EXPECT_EQ(masks.err.find("cut off"), std::string::npos) << masks.err;
 }
 
@@ -190,21 +190,21 @@ TEST_F(DeployPictures, VideosThatAreCutOffAreReported) {
 #ifndef CREMA_HAVE_VIDEO
   GTEST_SKIP() << "this build has no videoio";
 #endif
-  WriteVideo("film.avi", 20);
-  const std::string video = temp_.Read("film.avi");
-  temp_.Write("film.avi", video.substr(0, video.size() * 13 / 20));
-  const ProcessResult result = Deploy("classify", {"--top=1", "film.avi"});
+  WriteVideo("video.avi", 20);
+  const std::string video = temp_.Read("video.avi");
+  temp_.Write("video.avi", video.substr(0, video.size() * 13 / 20));
+  const ProcessResult result = Deploy("classify", {"--top=1", "video.avi"});
   EXPECT_GT(std::ranges::count(result.out, '\n'), 0) << result.err;
   EXPECT_NE(result.err.find("says that it has 20; is it cut off?"), std::string::npos)
       << result.err;
 }
 
 TEST_F(DeployPictures, BrokenVideosAndNoCamera) {
-  temp_.Write("film.avi", "no film");
-  const ProcessResult result = Deploy("classify", {"--top=1", "film.avi", "red.ppm"});
+  temp_.Write("video.avi", "no video");
+  const ProcessResult result = Deploy("classify", {"--top=1", "video.avi", "red.ppm"});
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_EQ(result.out, "red.ppm: 2 1.0000\n");
-  EXPECT_NE(result.err.find("film.avi"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("video.avi"), std::string::npos) << result.err;
   const ProcessResult camera = Deploy("classify", {"--camera=63"});
   EXPECT_EQ(camera.exit_code, 3);
   EXPECT_NE(camera.err.find("camera 63"), std::string::npos) << camera.err;

@@ -11,8 +11,8 @@
 
 #include "crema.pb.h"
 #include "data/augment/draws.h"
+#include "data/batches/batch_filler.h"
 #include "data/batches/data_set_source.h"
-#include "data/batches/sample_writer.h"
 #include "data/image/image.h"
 #include "data/pipeline/prefetcher.h"
 #include "data/records/annotated_datum.h"
@@ -63,7 +63,7 @@ class AnnotatedDecoder final : public SampleDecoder {
     std::set<int> labels;   // known labels; empty: all
   };
   // `cache` may be null.
-  AnnotatedDecoder(Options options, std::shared_ptr<const Augmenter> augmenter, SampleWriter writer,
+  AnnotatedDecoder(Options options, std::shared_ptr<const Augmenter> augmenter, BatchFiller filler,
                    std::shared_ptr<DecodedCache> cache = nullptr);
 
   // Writes the image to places[0], and boxes or the label to places[1] if it exists. Throws
@@ -91,7 +91,7 @@ class AnnotatedDecoder final : public SampleDecoder {
 
   const Options options_;
   const std::shared_ptr<const Augmenter> augmenter_;
-  SampleWriter writer_;
+  BatchFiller filler_;
   const std::shared_ptr<DecodedCache> cache_;
   AnnotatedDatumReader reader_;
   AnnotatedImage sample_;

@@ -63,12 +63,12 @@ void Augmenter::ResizeAll(Draws& draws, AnnotatedImage* sample) const {
 }
 
 AnnotatedDecoder::AnnotatedDecoder(Options options, std::shared_ptr<const Augmenter> augmenter,
-                                   SampleWriter writer, std::shared_ptr<DecodedCache> cache)
+                                   BatchFiller filler, std::shared_ptr<DecodedCache> cache)
     : options_(std::move(options)),
       augmenter_(std::move(augmenter)),
-      writer_(std::move(writer)),
+      filler_(std::move(filler)),
       cache_(std::move(cache)),
-      reader_(options_.data_set, writer_.transformer().color_mode()) {}
+      reader_(options_.data_set, filler_.transformer().color_mode()) {}
 
 AnnotatedDecoder::Stored AnnotatedDecoder::Find(const Record& record) {
   if (cache_) {
@@ -84,8 +84,8 @@ PixelView AnnotatedDecoder::Augment(const Record& record, const Stored& stored) 
   sample_.objects.assign(stored.objects.begin(), stored.objects.end());
   if (!augmenter_->HasWork()) return stored.pixels;
   TakeImage(record, stored.pixels);
-  const uint64_t stream = MixBits(writer_.options().layer_id, HashName("augment"));
-  augmenter_->Apply(Draws(RandomStream(writer_.options().seed, stream, record.ordinal)), &sample_);
+  const uint64_t stream = MixBits(filler_.options().layer_id, HashName("augment"));
+  augmenter_->Apply(Draws(RandomStream(filler_.options().seed, stream, record.ordinal)), &sample_);
   return ViewOf(sample_.image);
 }
 
@@ -111,27 +111,27 @@ void AnnotatedDecoder::Decode(const Record& record, std::span<std::byte* const> 
   const Stored stored = Find(record);
   CheckLabels(record, stored.objects);
   PixelView pixels = Augment(record, stored);
-  writer_.CheckShape(pixels.shape(), [&] { return Name(record); });
-  writer_.CheckElements(pixels, [&] { return Name(record); });
+  filler_.CheckShape(pixels.shape(), [&] { return Name(record); });
+  filler_.CheckElements(pixels, [&] { return Name(record); });
   if (cache_ && !stored.cached) {
     KeepDecoded(record, stored.pixels, stored.label, stored.objects, cache_.get());
   }
-  if (const SampleAugmenter* augmenter = writer_.AugmenterFor(pixels.shape())) {
+  if (const SampleAugmenter* augmenter = filler_.AugmenterFor(pixels.shape())) {
     TakeImage(record, pixels);
     augmenter->Apply(record.ordinal, &sample_.image, &sample_.objects);
     pixels = ViewOf(sample_.image);
   }
-  const Transformer& transformer = writer_.transformer();
+  const Transformer& transformer = filler_.transformer();
   const Transformer::Placement place = transformer.Place(
-      pixels, Transformer::SampleStream(writer_.options().seed, writer_.options().layer_id,
+      pixels, Transformer::SampleStream(filler_.options().seed, filler_.options().layer_id,
                                         record.ordinal));
-  writer_.WriteAt(pixels, place, places[0], writer_.PlacementOf(places));
-  std::byte* to = writer_.LabelOf(places);
+  filler_.WriteAt(pixels, place, places[0], filler_.PlacementOf(places));
+  std::byte* to = filler_.LabelOf(places);
   if (to == nullptr) return;
   if (options_.boxes) {
     WriteBoxes(record, pixels, place, to);
   } else {
-    writer_.WriteLabel(
+    filler_.WriteLabel(
         stored.label, [&] { return Name(record); }, to);
   }
 }
@@ -148,7 +148,7 @@ void AnnotatedDecoder::WriteBoxes(const Record& record, const PixelView& pixels,
          StrCat(Name(record), " has ", objects.size(), " boxes, more than any record had (",
                 options_.capacity, ") when the net was built"));
   }
-  DispatchFloat(writer_.options().label_dtype, [&]<typename T>(T) {
+  DispatchFloat(filler_.options().label_dtype, [&]<typename T>(T) {
     T* value = reinterpret_cast<T*>(out);
     *value++ = static_cast<T>(objects.size());
     for (const AnnotatedBox& object : objects) {

@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "data/batches/batch_filler.h"
 #include "data/batches/data_set_source.h"
-#include "data/batches/sample_writer.h"
 #include "data/pipeline/prefetcher.h"
 #include "data/records/datum.h"
 
@@ -16,12 +16,12 @@ namespace crema {
 class DatumDecoder final : public SampleDecoder {
  public:
   // `cache` may be null.
-  DatumDecoder(const std::string& data_set, SampleWriter writer,
+  DatumDecoder(const std::string& data_set, BatchFiller filler,
                std::shared_ptr<DecodedCache> cache = nullptr)
       : data_set_(data_set),
-        writer_(std::move(writer)),
+        filler_(std::move(filler)),
         cache_(std::move(cache)),
-        reader_(data_set, writer_.transformer().color_mode()) {}
+        reader_(data_set, filler_.transformer().color_mode()) {}
 
   // Writes the image to places[0] and the label to places[1] if it exists. Throws what DatumReader
   // throws, and kDataLoss, naming the record, for an image of another shape.
@@ -33,7 +33,7 @@ class DatumDecoder final : public SampleDecoder {
   std::string NameOf(const Record& record) const { return RecordName(data_set_, record.key); }
 
   const std::string data_set_;
-  SampleWriter writer_;
+  BatchFiller filler_;
   const std::shared_ptr<DecodedCache> cache_;
   DatumReader reader_;
 };

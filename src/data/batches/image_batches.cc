@@ -68,16 +68,16 @@ Shape ShapeOfEntry(const std::shared_ptr<const ImageList>& list, const ImageShap
 void ImageFileDecoder::Decode(const Record& record, std::span<std::byte* const> places) {
   const ImageList::Entry& entry = list_->entries()[record.entry];
   const auto name = [&] { return list_->Name(entry); };
-  std::byte* placement = writer_.PlacementOf(places);
+  std::byte* placement = filler_.PlacementOf(places);
   const bool as_it_is = shaping_.height == 0 && shaping_.short_side == 0;
   if (as_it_is && !cache_) {
-    writer_.WriteEncoded(ReadEntry(*list_, record.entry, &files_, &storage_), shaping_.mode,
+    filler_.WriteEncoded(ReadEntry(*list_, record.entry, &files_, &storage_), shaping_.mode,
                          record.ordinal, name, places[0], placement);
   } else {
     const Image& image = Shaped(record.entry, name());
-    writer_.Write(ViewOf(image), record.ordinal, name, places[0], placement);
+    filler_.Write(ViewOf(image), record.ordinal, name, places[0], placement);
   }
-  if (std::byte* to = writer_.LabelOf(places)) WriteLabels(record.entry, to);
+  if (std::byte* to = filler_.LabelOf(places)) WriteLabels(record.entry, to);
 }
 
 const Image& ImageFileDecoder::Shaped(uint64_t entry, const std::string& name) {
@@ -90,11 +90,11 @@ const Image& ImageFileDecoder::Shaped(uint64_t entry, const std::string& name) {
 }
 
 void ImageFileDecoder::WriteLabels(uint64_t entry, std::byte* place) const {
-  if (writer_.options().classes > 0) {
+  if (filler_.options().classes > 0) {
     const auto name = [&] { return list_->Name(list_->entries()[entry]); };
-    return writer_.WriteLabel(list_->Label(entry, 0), name, place);
+    return filler_.WriteLabel(list_->Label(entry, 0), name, place);
   }
-  DispatchFloat(writer_.options().label_dtype, [&]<typename T>(T) {
+  DispatchFloat(filler_.options().label_dtype, [&]<typename T>(T) {
     T* labels = reinterpret_cast<T*>(place);
     for (size_t i = 0; i < list_->label_count(); ++i) {
       labels[i] = static_cast<T>(list_->Label(entry, i));

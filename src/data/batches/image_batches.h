@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/batches/sample_writer.h"
+#include "data/batches/batch_filler.h"
 #include "data/image/image.h"
 #include "data/lists/file_reader.h"
 #include "data/lists/image_list.h"
@@ -68,11 +68,11 @@ Shape ShapeOfEntry(const std::shared_ptr<const ImageList>& list, const ImageShap
 class ImageFileDecoder final : public SampleDecoder {
  public:
   // `caches` hold files, and images after shaping.
-  ImageFileDecoder(std::shared_ptr<const ImageList> list, ImageShaping shaping, SampleWriter writer,
+  ImageFileDecoder(std::shared_ptr<const ImageList> list, ImageShaping shaping, BatchFiller filler,
                    const SampleCaches& caches = {})
       : list_(std::move(list)),
         shaping_(shaping),
-        writer_(std::move(writer)),
+        filler_(std::move(filler)),
         cache_(caches.decoded),
         files_(caches.encoded) {}
 
@@ -86,7 +86,7 @@ class ImageFileDecoder final : public SampleDecoder {
 
   const std::shared_ptr<const ImageList> list_;
   const ImageShaping shaping_;
-  SampleWriter writer_;
+  BatchFiller filler_;
   const std::shared_ptr<ImageCache> cache_;
   FileReader files_;
   std::string storage_;

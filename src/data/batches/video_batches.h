@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/shape.h"
-#include "data/batches/sample_writer.h"
+#include "data/batches/batch_filler.h"
 #include "data/image/image.h"
 #include "data/image/video_opencv.h"
 #include "data/pipeline/prefetcher.h"
@@ -54,8 +54,8 @@ Shape ShapeOfSample(const VideoOrigin& origin, uint32_t skip, ColorMode mode, ui
 
 class VideoDecoder final : public SampleDecoder {
  public:
-  VideoDecoder(VideoOrigin origin, ColorMode mode, SampleWriter writer)
-      : origin_(std::move(origin)), mode_(mode), writer_(std::move(writer)) {}
+  VideoDecoder(VideoOrigin origin, ColorMode mode, BatchFiller filler)
+      : origin_(std::move(origin)), mode_(mode), filler_(std::move(filler)) {}
 
   // Like DatumDecoder::Decode; the label is 0.
   void Decode(const Record& record, std::span<std::byte* const> places) override;
@@ -63,7 +63,7 @@ class VideoDecoder final : public SampleDecoder {
  private:
   const VideoOrigin origin_;
   const ColorMode mode_;
-  SampleWriter writer_;
+  BatchFiller filler_;
   Image image_;
 };
 

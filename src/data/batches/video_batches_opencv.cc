@@ -104,8 +104,8 @@ void VideoDecoder::Decode(const Record& record, std::span<std::byte* const> plac
   UnpackFrame(record.value, mode_, &image_);
   const PixelView view{image_.channels, image_.height, image_.width, image_.pixels.data(), nullptr};
   const auto name = [&] { return StrCat(origin_.Name(), " (frame ", record.entry, ")"); };
-  writer_.Write(view, record.ordinal, name, places[0], writer_.PlacementOf(places));
-  if (std::byte* to = writer_.LabelOf(places)) writer_.WriteLabel(0, name, to);
+  filler_.Write(view, record.ordinal, name, places[0], filler_.PlacementOf(places));
+  if (std::byte* to = filler_.LabelOf(places)) filler_.WriteLabel(0, name, to);
 }
 
 }  // namespace crema

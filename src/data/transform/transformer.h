@@ -17,7 +17,7 @@ namespace crema {
 // Steps of transform_param that a layer supports.
 enum class TransformSteps {
   kPlain,      // the steps of Transformer
-  kAugmented,  // also augment_param, which SampleWriter applies
+  kAugmented,  // also augment_param, which BatchFiller applies
   kAnnotated,  // also the steps of SSD that need boxes: see augment/
 };
 

@@ -160,12 +160,12 @@ class AnnotatedData final : public Layer, public ByteSource {
         .boxes = boxes,
         .capacity = boxes ? static_cast<uint64_t>(outputs[1].shape[1] / kBoxValues) : 0,
         .labels = LabelsOf(param)};
-    const SampleWriter writer(form.WriterOptions(outputs, transform, seed, param.name()),
-                              transformer);
+    const BatchFiller filler(form.BatchFillerOptions(outputs, transform, seed, param.name()),
+                             transformer);
     return {.options = std::move(stream.options),
             .source = std::move(stream.source),
-            .make_decoder = [options, augmenter, writer, decoded = stream.decoded] {
-              return std::make_unique<AnnotatedDecoder>(options, augmenter, writer, decoded);
+            .make_decoder = [options, augmenter, filler, decoded = stream.decoded] {
+              return std::make_unique<AnnotatedDecoder>(options, augmenter, filler, decoded);
             }};
   }
 

@@ -86,13 +86,13 @@ class Data final : public PrefetchedLayer, public ByteSource {
     const TransformationParameter& transform = param.transform_param();
     auto transformer = std::make_shared<const Transformer>(transform, phase, param.name(),
                                                            TransformSteps::kAugmented);
-    SampleWriter::Options writing = form.WriterOptions(outputs, transform, seed, param.name());
+    BatchFiller::Options writing = form.BatchFillerOptions(outputs, transform, seed, param.name());
     AddMixing(param, phase, &writing, &stream.options);
-    const SampleWriter writer(std::move(writing), std::move(transformer));
+    const BatchFiller filler(std::move(writing), std::move(transformer));
     return {.options = std::move(stream.options),
             .source = std::move(stream.source),
-            .make_decoder = [writer, set = param.data_param().source(), decoded = stream.decoded] {
-              return std::make_unique<DatumDecoder>(set, writer, decoded);
+            .make_decoder = [filler, set = param.data_param().source(), decoded = stream.decoded] {
+              return std::make_unique<DatumDecoder>(set, filler, decoded);
             }};
   }
 

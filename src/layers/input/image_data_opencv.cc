@@ -156,10 +156,10 @@ class ImageData final : public PrefetchedLayer, public ByteSource {
     auto transformer = std::make_shared<const Transformer>(
         param.transform_param(), phase, param.name(), TransformSteps::kAugmented);
     Pipeline pipeline = MakePipeline(param, PipelineFieldsOf(data));
-    SampleWriter::Options writing =
-        form.WriterOptions(outputs, param.transform_param(), seed, param.name());
+    BatchFiller::Options writing =
+        form.BatchFillerOptions(outputs, param.transform_param(), seed, param.name());
     AddMixing(param, phase, &writing, &pipeline.options);
-    const SampleWriter writer(std::move(writing), std::move(transformer));
+    const BatchFiller filler(std::move(writing), std::move(transformer));
     const SampleCaches caches = MakeCaches(pipeline);
     return {.options = pipeline.options,
             .source = std::make_unique<ImageFileSource>(
@@ -168,8 +168,8 @@ class ImageData final : public PrefetchedLayer, public ByteSource {
                                                .caches = caches,
                                                .seed = seed,
                                                .layer_id = HashName(param.name())}),
-            .make_decoder = [list, shaping = Shaping(data), writer, caches] {
-              return std::make_unique<ImageFileDecoder>(list, shaping, writer, caches);
+            .make_decoder = [list, shaping = Shaping(data), filler, caches] {
+              return std::make_unique<ImageFileDecoder>(list, shaping, filler, caches);
             }};
   }
 

@@ -20,10 +20,10 @@ LayerInfo ImageForm::InfoOf(const InferContext& context, int64_t batch, const Sh
   return info;
 }
 
-SampleWriter::Options ImageForm::WriterOptions(std::span<const BlobSpec> outputs,
-                                               const TransformationParameter& transform,
-                                               uint64_t seed, const std::string& layer) const {
-  SampleWriter::Options options = crema::WriterOptions(
+BatchFiller::Options ImageForm::BatchFillerOptions(std::span<const BlobSpec> outputs,
+                                                   const TransformationParameter& transform,
+                                                   uint64_t seed, const std::string& layer) const {
+  BatchFiller::Options options = crema::BatchFillerOptions(
       outputs.first(outputs.size() - (places ? 1 : 0)), transform, seed, layer);
   options.uploads = uploads;
   options.places = places;

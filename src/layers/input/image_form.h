@@ -8,7 +8,7 @@
 
 #include "core/tensor.h"
 #include "crema.pb.h"
-#include "data/batches/sample_writer.h"
+#include "data/batches/batch_filler.h"
 #include "graph/byte_source.h"
 #include "graph/layer.h"
 
@@ -27,10 +27,10 @@ struct ImageForm {
   // of the net does not have.
   LayerInfo InfoOf(const InferContext& context, int64_t batch, const Shape& sample,
                    const Shape& labels) const;
-  // As crema::WriterOptions, for this form.
-  SampleWriter::Options WriterOptions(std::span<const BlobSpec> outputs,
-                                      const TransformationParameter& transform, uint64_t seed,
-                                      const std::string& layer) const;
+  // As crema::BatchFillerOptions, for this form.
+  BatchFiller::Options BatchFillerOptions(std::span<const BlobSpec> outputs,
+                                          const TransformationParameter& transform, uint64_t seed,
+                                          const std::string& layer) const;
 };
 
 // Returns the form that the parameters of a data layer request.

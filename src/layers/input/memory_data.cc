@@ -13,8 +13,8 @@
 #include "core/rng.h"
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "data/batches/batch_filler.h"
 #include "data/batches/memory_feed.h"
-#include "data/batches/sample_writer.h"
 #include "data/records/datum.h"
 #include "graph/registry.h"
 #include "layers/input/prefetched.h"
@@ -29,7 +29,7 @@ class MemoryDataState final : public LayerSessionState, public MemoryFeed {
         sample_{param.memory_data_param().channels(), param.memory_data_param().height(),
                 param.memory_data_param().width()},
         batch_(param.memory_data_param().batch_size()),
-        writer_(WriterOptionsFor(param, sample_, seed),
+        filler_(BatchFillerOptionsFor(param, sample_, seed),
                 std::make_shared<const Transformer>(param.transform_param(), phase, param.name())) {
   }
 
@@ -53,9 +53,9 @@ class MemoryDataState final : public LayerSessionState, public MemoryFeed {
     for (const Datum& datum : datums) labels.push_back(static_cast<float>(datum.label()));
     Add(std::move(labels), [&](size_t i, std::byte* place) {
       const std::string key = std::to_string(i);
-      DatumReader reader("the program", writer_.transformer().color_mode());
+      DatumReader reader("the program", filler_.transformer().color_mode());
       const std::string bytes = datums[i].SerializeAsString();
-      writer_.Write(reader.Read(key, bytes), added_ + i, Name(i), place);
+      filler_.Write(reader.Read(key, bytes), added_ + i, Name(i), place);
     });
   }
 
@@ -69,7 +69,7 @@ class MemoryDataState final : public LayerSessionState, public MemoryFeed {
       const bool whole = std::min({image.channels, image.height, image.width}) > 0 &&
                          static_cast<int64_t>(image.pixels.size()) == view.shape().count();
       if (!whole) Refuse(StrCat("image ", i, " does not have as many pixels as it says"));
-      writer_.Write(view, added_ + i, Name(i), place);
+      filler_.Write(view, added_ + i, Name(i), place);
     });
   }
 
@@ -97,11 +97,11 @@ class MemoryDataState final : public LayerSessionState, public MemoryFeed {
   }
 
  private:
-  static SampleWriter::Options WriterOptionsFor(const LayerParameter& param, const Shape& sample,
-                                                uint64_t seed) {
+  static BatchFiller::Options BatchFillerOptionsFor(const LayerParameter& param,
+                                                    const Shape& sample, uint64_t seed) {
     const BlobSpec images{Shape{1, sample[0], sample[1], sample[2]}, DType::kF32};
-    SampleWriter::Options options =
-        WriterOptions({&images, 1}, param.transform_param(), seed, param.name());
+    BatchFiller::Options options =
+        BatchFillerOptions({&images, 1}, param.transform_param(), seed, param.name());
     options.who_decides = "memory_data_param says";
     return options;
   }
@@ -150,7 +150,7 @@ class MemoryDataState final : public LayerSessionState, public MemoryFeed {
   const LayerParameter param_;
   const Shape sample_;
   const size_t batch_;
-  SampleWriter writer_;
+  BatchFiller filler_;
   std::vector<float> own_data_;
   std::vector<float> own_labels_;
   std::shared_ptr<const void> owner_;

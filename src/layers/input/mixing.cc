@@ -46,14 +46,14 @@ std::vector<bool> ExternalUnlessMixed(const Layer& layer, const InferContext& co
   return std::vector<bool>(mixed ? 0 : context.output_count, true);
 }
 
-void AddMixing(const LayerParameter& param, Phase phase, SampleWriter::Options* writer,
+void AddMixing(const LayerParameter& param, Phase phase, BatchFiller::Options* filler,
                PrefetchOptions* reader) {
   if (phase != TRAIN || !Mixes(param)) return;
-  writer->classes = ParamOf(param).classes();
+  filler->classes = ParamOf(param).classes();
   reader->copy = [mix = BatchMix({.mixup = static_cast<double>(ParamOf(param).mixup()),
                                   .cutmix = static_cast<double>(ParamOf(param).cutmix()),
-                                  .seed = writer->seed,
-                                  .layer_id = writer->layer_id})](
+                                  .seed = filler->seed,
+                                  .layer_id = filler->layer_id})](
                      std::span<const ConstTensorView> from, uint64_t position,
                      std::span<const TensorView> to) { mix.Copy(from, position, to); };
 }

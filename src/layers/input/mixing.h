@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/shape.h"
-#include "data/batches/sample_writer.h"
+#include "data/batches/batch_filler.h"
 #include "data/pipeline/prefetcher.h"
 #include "graph/layer.h"
 
@@ -29,7 +29,7 @@ std::vector<bool> ExternalUnlessMixed(const Layer& layer, const InferContext& co
 
 // Adds to the options of reading what mixing needs: labels as probabilities, and a copy step that
 // mixes. Does nothing if batches are not mixed.
-void AddMixing(const LayerParameter& param, Phase phase, SampleWriter::Options* writer,
+void AddMixing(const LayerParameter& param, Phase phase, BatchFiller::Options* filler,
                PrefetchOptions* reader);
 
 }  // namespace crema

@@ -55,22 +55,22 @@ uint64_t EpochSize(const LayerParameter& param) {
   return SamplesInOnePass(OriginOf(param), param.video_data_param().skip_frames());
 }
 
-void ReadFrom(const LayerParameter& param, const Shard& shard, const SampleWriter& writer,
+void ReadFrom(const LayerParameter& param, const Shard& shard, const BatchFiller& filler,
               BatchReader* reader) {
   if (IsImageSequence(param)) {
     const auto images = ImagesOf(param);
     reader->source =
         std::make_unique<ImageFileSource>(images, ImageFileSource::Options{.shard = shard});
-    reader->make_decoder = [images, mode = ModeOf(param), writer] {
-      return std::make_unique<ImageFileDecoder>(images, ImageShaping{.mode = mode}, writer);
+    reader->make_decoder = [images, mode = ModeOf(param), filler] {
+      return std::make_unique<ImageFileDecoder>(images, ImageShaping{.mode = mode}, filler);
     };
     return;
   }
   const VideoOrigin origin = OriginOf(param);
   reader->source =
       std::make_unique<VideoSource>(origin, param.video_data_param().skip_frames(), shard);
-  reader->make_decoder = [origin, mode = ModeOf(param), writer] {
-    return std::make_unique<VideoDecoder>(origin, mode, writer);
+  reader->make_decoder = [origin, mode = ModeOf(param), filler] {
+    return std::make_unique<VideoDecoder>(origin, mode, filler);
   };
 }
 
@@ -144,13 +144,13 @@ class VideoData final : public PrefetchedLayer, public ByteSource {
                           uint64_t seed, const Shard& shard, std::span<const BlobSpec> outputs) {
     auto transformer =
         std::make_shared<const Transformer>(param.transform_param(), phase, param.name());
-    const SampleWriter writer(
-        form.WriterOptions(outputs, param.transform_param(), seed, param.name()),
+    const BatchFiller filler(
+        form.BatchFillerOptions(outputs, param.transform_param(), seed, param.name()),
         std::move(transformer));
     BatchReader reader{.options = MakePipeline(param, PipelineFieldsOf(param.data_param())).options,
                        .source = nullptr,
                        .make_decoder = nullptr};
-    ReadFrom(param, shard, writer, &reader);
+    ReadFrom(param, shard, filler, &reader);
     return reader;
   }
 
@@ -199,7 +199,7 @@ std::vector<BadSample> BadSamples() {
       {video("f/%d.png").substr(data.size()), {}, "batch_size must be 1 or more"},
       {data + "video_data_param { device_id: -1 }", {}, "device_id is -1, but must be 0 to 99"},
       {video(""), {}, "video_file is missing"},
-      {video("no/such/film.avi"), {}, "no/such/film.avi"},
+      {video("no/such/video.avi"), {}, "no/such/video.avi"},
       {video("no/such/%d.png"), {}, "there are no frames 'no/such/0.png' or 'no/such/1.png'"},
       {video("%s.png"), {}, "must have one %d"},
       {video("%06d%d.png"), {}, "must have one %d"},

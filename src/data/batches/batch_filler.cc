@@ -1,4 +1,4 @@
-#include "data/batches/sample_writer.h"
+#include "data/batches/batch_filler.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,7 +13,7 @@
 
 namespace crema {
 
-SampleWriter::SampleWriter(Options options, std::shared_ptr<const Transformer> transformer)
+BatchFiller::BatchFiller(Options options, std::shared_ptr<const Transformer> transformer)
     : options_(std::move(options)),
       transformer_(std::move(transformer)),
       augmenter_(
@@ -22,7 +22,7 @@ SampleWriter::SampleWriter(Options options, std::shared_ptr<const Transformer> t
                                                 .layer_id = options_.layer_id})),
       last_image_{0, 0, 0} {}
 
-void SampleWriter::CheckShape(const Shape& image, const std::function<std::string()>& name) {
+void BatchFiller::CheckShape(const Shape& image, const std::function<std::string()>& name) {
   if (image == last_image_) return;
   if (const auto misfit = transformer_->FindMisfit(image)) {
     Fail(ErrorCode::kDataLoss, StrCat(name(), ": ", misfit->message), {.field = misfit->field});
@@ -37,8 +37,8 @@ void SampleWriter::CheckShape(const Shape& image, const std::function<std::strin
   last_image_ = image;
 }
 
-void SampleWriter::CheckElements(const PixelView& image,
-                                 const std::function<std::string()>& name) const {
+void BatchFiller::CheckElements(const PixelView& image,
+                                const std::function<std::string()>& name) const {
   if (options_.dtype != DType::kU8 || image.bytes != nullptr) return;
   if (options_.uploads) {
     Fail(
@@ -53,9 +53,9 @@ void SampleWriter::CheckElements(const PixelView& image,
               "or write the data set with bytes"));
 }
 
-void SampleWriter::Write(const PixelView& image, uint64_t ordinal,
-                         const std::function<std::string()>& name, std::byte* place,
-                         std::byte* placement) {
+void BatchFiller::Write(const PixelView& image, uint64_t ordinal,
+                        const std::function<std::string()>& name, std::byte* place,
+                        std::byte* placement) {
   CheckShape(image.shape(), name);
   const SampleAugmenter* augmenter = AugmenterFor(image.shape());
   CheckElements(image, name);
@@ -68,8 +68,8 @@ void SampleWriter::Write(const PixelView& image, uint64_t ordinal,
   Transform(ViewOf(image_), ordinal, place, placement);
 }
 
-Transformer::Placement SampleWriter::Keep(const Transformer::Placement& drawn,
-                                          std::byte* placement) const {
+Transformer::Placement BatchFiller::Keep(const Transformer::Placement& drawn,
+                                         std::byte* placement) const {
   if (placement != nullptr) {
     StorePlacement({drawn.top, drawn.left, drawn.mirror}, reinterpret_cast<uint8_t*>(placement));
   }
@@ -78,17 +78,17 @@ Transformer::Placement SampleWriter::Keep(const Transformer::Placement& drawn,
   return kept;
 }
 
-void SampleWriter::WriteAt(const PixelView& image, const Transformer::Placement& drawn,
-                           std::byte* place, std::byte* placement) const {
+void BatchFiller::WriteAt(const PixelView& image, const Transformer::Placement& drawn,
+                          std::byte* place, std::byte* placement) const {
   const Transformer::Placement kept = Keep(drawn, placement);
   DispatchBlob(options_.dtype, [&]<typename T>(T) {
     transformer_->ApplyAt(image, kept, reinterpret_cast<T*>(place));
   });
 }
 
-void SampleWriter::WriteEncoded(std::string_view file, ColorMode mode, uint64_t ordinal,
-                                const std::function<std::string()>& name, std::byte* place,
-                                std::byte* placement) {
+void BatchFiller::WriteEncoded(std::string_view file, ColorMode mode, uint64_t ordinal,
+                               const std::function<std::string()>& name, std::byte* place,
+                               std::byte* placement) {
 #ifdef CREMA_HAVE_JPEG
   if (IsJpeg(file)) return WriteJpeg(file, mode, ordinal, name, place, placement);
 #endif
@@ -97,9 +97,9 @@ void SampleWriter::WriteEncoded(std::string_view file, ColorMode mode, uint64_t 
 }
 
 #ifdef CREMA_HAVE_JPEG
-void SampleWriter::WriteJpeg(std::string_view file, ColorMode mode, uint64_t ordinal,
-                             const std::function<std::string()>& name, std::byte* place,
-                             std::byte* placement) {
+void BatchFiller::WriteJpeg(std::string_view file, ColorMode mode, uint64_t ordinal,
+                            const std::function<std::string()>& name, std::byte* place,
+                            std::byte* placement) {
   JpegFile jpeg(file, mode, name());
   const Shape shape = jpeg.shape();
   CheckShape(shape, name);
@@ -119,7 +119,7 @@ void SampleWriter::WriteJpeg(std::string_view file, ColorMode mode, uint64_t ord
 }
 
 // Writes the result to image_.
-void SampleWriter::AugmentJpeg(const SampleAugmenter& augmenter, JpegFile* jpeg, uint64_t ordinal) {
+void BatchFiller::AugmentJpeg(const SampleAugmenter& augmenter, JpegFile* jpeg, uint64_t ordinal) {
   const Shape shape = jpeg->shape();
   const auto part =
       augmenter.FirstPart(ordinal, static_cast<int>(shape[1]), static_cast<int>(shape[2]));
@@ -133,12 +133,12 @@ void SampleWriter::AugmentJpeg(const SampleAugmenter& augmenter, JpegFile* jpeg,
 }
 #endif
 
-RandomStream SampleWriter::StreamOf(uint64_t ordinal) const {
+RandomStream BatchFiller::StreamOf(uint64_t ordinal) const {
   return Transformer::SampleStream(options_.seed, options_.layer_id, ordinal);
 }
 
-void SampleWriter::WriteLabel(double label, const std::function<std::string()>& name,
-                              std::byte* place) const {
+void BatchFiller::WriteLabel(double label, const std::function<std::string()>& name,
+                             std::byte* place) const {
   const int64_t classes = options_.classes;
   if (classes > 0 &&
       !(label >= 0 && label < static_cast<double>(classes) && label == std::trunc(label))) {
@@ -158,9 +158,9 @@ void SampleWriter::WriteLabel(double label, const std::function<std::string()>& 
   });
 }
 
-SampleWriter::Options WriterOptions(std::span<const BlobSpec> outputs,
-                                    const TransformationParameter& transform, uint64_t seed,
-                                    const std::string& layer) {
+BatchFiller::Options BatchFillerOptions(std::span<const BlobSpec> outputs,
+                                        const TransformationParameter& transform, uint64_t seed,
+                                        const std::string& layer) {
   const int64_t chosen = transform.random_seed();
   const BlobSpec& images = outputs[0];
   const Shape& shape = images.shape;

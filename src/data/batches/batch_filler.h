@@ -1,4 +1,4 @@
-// Fills one sample of a batch: the last step of decoding.
+// Fills the place of one sample in a batch: the last step of decoding.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ namespace crema {
 class JpegFile;
 
 // Thread safety: one thread at a time.
-class SampleWriter {
+class BatchFiller {
  public:
   struct Options {
     Shape sample;               // C x H x W of every sample
@@ -38,7 +38,7 @@ class SampleWriter {
     bool places = false;  // the last output is a placement (data/transform/placement_bytes.h)
   };
   // The decoders of a layer share `transformer`.
-  SampleWriter(Options options, std::shared_ptr<const Transformer> transformer);
+  BatchFiller(Options options, std::shared_ptr<const Transformer> transformer);
 
   // Augments and transforms sample `ordinal` to `place`. Throws kDataLoss, naming the sample by
   // `name`, if the image does not have the sample's shape, or holds floats where bytes are
@@ -97,8 +97,8 @@ class SampleWriter {
 
 // Options of a layer's writers: transform_param.random_seed replaces the seed if set. `outputs` are
 // images and optional labels.
-SampleWriter::Options WriterOptions(std::span<const BlobSpec> outputs,
-                                    const TransformationParameter& transform, uint64_t seed,
-                                    const std::string& layer);
+BatchFiller::Options BatchFillerOptions(std::span<const BlobSpec> outputs,
+                                        const TransformationParameter& transform, uint64_t seed,
+                                        const std::string& layer);
 
 }  // namespace crema

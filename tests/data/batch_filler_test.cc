@@ -1,7 +1,7 @@
 // Converts image files to samples: partial decoding gives the same values as decoding the whole
 // image.
 #if defined(CREMA_HAVE_OPENCV) && defined(CREMA_HAVE_JPEG)
-#include "data/batches/sample_writer.h"
+#include "data/batches/batch_filler.h"
 
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
@@ -56,12 +56,12 @@ void Check(const std::string& file, const TransformationParameter& param, ColorM
   DecodeImage(file, mode, "a file", &image);
   const PixelView view{image.channels, image.height, image.width, image.pixels.data(), nullptr};
   const Shape sample = transformer->OutputShape(view.shape());
-  SampleWriter writer({.sample = sample, .dtype = dtype}, transformer);
+  BatchFiller filler({.sample = sample, .dtype = dtype}, transformer);
   std::vector<T> whole(static_cast<size_t>(sample.count()));
   std::vector<T> part(whole.size());
   for (uint64_t ordinal = 0; ordinal < 25; ++ordinal) {
-    writer.Write(view, ordinal, NoName, reinterpret_cast<std::byte*>(whole.data()));
-    writer.WriteEncoded(file, mode, ordinal, NoName, reinterpret_cast<std::byte*>(part.data()));
+    filler.Write(view, ordinal, NoName, reinterpret_cast<std::byte*>(whole.data()));
+    filler.WriteEncoded(file, mode, ordinal, NoName, reinterpret_cast<std::byte*>(part.data()));
     ASSERT_TRUE(part == whole) << param.ShortDebugString() << ", sample " << ordinal;
   }
 }
@@ -77,7 +77,7 @@ std::vector<std::string> Files() {
       testing::Encode(Pattern(kHeight, kWidth, 3)), testing::Encode(Pattern(kHeight, kWidth, 1))};
 }
 
-TEST(SampleWriter, FilesGiveTheValuesOfTheWholeImage) {
+TEST(BatchFiller, FilesGiveTheValuesOfTheWholeImage) {
   for (const std::string& file : Files()) {
     for (const std::string transform :
          {"", "mirror: true", "crop_size: 31", "crop_h: 20 crop_w: 64 mirror: true scale: 0.5",
@@ -91,7 +91,7 @@ TEST(SampleWriter, FilesGiveTheValuesOfTheWholeImage) {
   }
 }
 
-TEST(SampleWriter, MeanImagesAreReadWhereTheCropLies) {
+TEST(BatchFiller, MeanImagesAreReadWhereTheCropLies) {
   TempDir temp;
   TransformationParameter param = Param("crop_size: 30 mirror: true scale: 0.25");
   param.set_mean_file(WriteMean(temp, 3));
@@ -103,19 +103,19 @@ TEST(SampleWriter, MeanImagesAreReadWhereTheCropLies) {
   for (const std::string& file : Files()) Check<float>(file, param, ColorMode::kGray, DType::kF32);
 }
 
-TEST(SampleWriter, OneMeanForEachChannelOfAFile) {
+TEST(BatchFiller, OneMeanForEachChannelOfAFile) {
   for (const std::string& file : Files()) {
     Check<float>(file, Param("crop_size: 9 mean_value: 1 mean_value: 20 mean_value: 300"),
                  ColorMode::kColor, DType::kF32);
   }
 }
 
-TEST(SampleWriter, FilesThatDoNotFitNameThemselves) {
-  SampleWriter writer({.sample = {3, 40, 40}},
-                      std::make_shared<const Transformer>(Param("crop_size: 40"), TRAIN, "data"));
+TEST(BatchFiller, FilesThatDoNotFitNameThemselves) {
+  BatchFiller filler({.sample = {3, 40, 40}},
+                     std::make_shared<const Transformer>(Param("crop_size: 40"), TRAIN, "data"));
   std::vector<float> sample(3 * 40 * 40);
   const auto write = [&](const std::string& file) {
-    writer.WriteEncoded(
+    filler.WriteEncoded(
         file, ColorMode::kAsStored, 0, [] { return std::string("'x.jpg'"); },
         reinterpret_cast<std::byte*>(sample.data()));
   };
