@@ -85,7 +85,7 @@ void CheckResumeFlags() {
   if (!StateToResume().empty() && !FLAGS_weights.empty()) {
     Fail(ErrorCode::kInvalidArgument,
          "give --resume to continue or --weights to start from, not both (but --resume=auto, which "
-         "starts from --weights where there is no snapshot)");
+         "starts from --weights if there is no snapshot)");
   }
 }
 

@@ -1,4 +1,4 @@
-"""Parameters under PyTorch's names, without PyTorch; with it where it is installed."""
+"""Parameters under PyTorch's names, without PyTorch; with it if it is installed."""
 
 import os
 import sys

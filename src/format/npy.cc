@@ -74,7 +74,7 @@ class HeaderReader {
 
   std::string_view ReadString() {
     const char quote = Peek();
-    if (quote != '\'' && quote != '"') Damaged("its header has no quoted word where one belongs");
+    if (quote != '\'' && quote != '"') Damaged("a quoted word is missing in its header");
     const size_t end = text_.find(quote, at_ + 1);
     if (end == std::string_view::npos) Damaged("its header ends in a word");
     const std::string_view word = text_.substr(at_ + 1, end - at_ - 1);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kDecoder = "DetectionOutput";
 constexpr const char* kNoDecoder =
-    "no layer of type DetectionOutput gives an output of this net; where it ends in raw boxes and "
+    "no layer of type DetectionOutput gives an output of this net; if it ends in raw boxes and "
     "scores, give the layers that decode them with --tail (see models/ultra_light_face)";
 
 LayerParameter* FindDecoder(NetParameter* net, const std::string& file) {

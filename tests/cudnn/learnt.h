@@ -18,7 +18,7 @@ struct Learnt {
   std::vector<std::vector<float>> gradients, statistics;
 };
 
-// Two passes; `shape`: of "x" where it is smaller than planned.
+// Runs two passes. `shape` is that of "x", if it is smaller than planned.
 inline Learnt Learn(const std::shared_ptr<const Plan>& plan, uint64_t seed,
                     const Shape& shape = {}) {
   const bool gpu = plan->options.device.type == DeviceType::kCuda;

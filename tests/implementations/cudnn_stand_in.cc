@@ -277,7 +277,7 @@ void ForNeighbours(const cudnnLRNStruct& lrn, int64_t channels, int64_t c, const
   }
 }
 
-// k + alpha / n * sum of squares, of each element, where it lies in memory.
+// k + alpha / n * sum of squares of each element, at its place in memory.
 std::vector<double> Scales(const cudnnLRNStruct& lrn, const cudnnTensorStruct& desc,
                            const void* x) {
   std::vector<double> scales(static_cast<size_t>(desc.sizes[0] * desc.strides[0]));

@@ -215,7 +215,7 @@ class Comparison {
 std::vector<std::string> ImplementationsOf(const LayerType& type) {
   std::vector<std::string> implementations;
   for (const ImplementationPtr& implementation : type.implementations) {
-    // Those of GPUs are run where there are cases for others; the generic checker runs them all.
+    // Those of GPUs are run if there are cases for others; the generic checker runs them all.
     const bool cpu = implementation->device == DeviceType::kCpu;
     if (cpu && IsImplementation(type.name, *implementation))
       implementations.push_back(implementation->name);

@@ -89,7 +89,7 @@ TEST(Recompute, GoesThroughViewsAndSplits) {
   EXPECT_EQ(b.again.offset, r.again.offset);
 }
 
-// The chain is computed again in one buffer where it is in place the first time.
+// The chain is computed again in one buffer if it is in place the first time.
 TEST(Recompute, WorksInPlaceAgain) {
   const std::string text = kInput + Conv("a", "x", kAgain) +
                            Simple("Scale", "b", "a", "b", kAgain) +

@@ -53,7 +53,7 @@ class Net {
   const Plan& plan() const { return *plan_; }
   Session& session() { return session_; }
 
-  // Outputs, and gradients where there is a backward pass.
+  // Outputs, and gradients if there is a backward pass.
   Numbers Run(uint64_t seed) {
     for (const PlannedLayer& layer : plan_->layers) {
       if (layer.inputs.empty()) FillInput(&session_, layer.name(), seed);

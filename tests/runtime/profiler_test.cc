@@ -32,7 +32,7 @@ Profile ProfileText(const std::string& text, Phase phase, const ProfileOptions& 
   return ProfileSession(&session, options);
 }
 
-// By name; fails the test where there is none.
+// Returns the layer of this name; fails the test if there is none.
 LayerProfile Find(const Profile& profile, const Plan& plan, const std::string& name) {
   for (const LayerProfile& layer : profile.layers) {
     if (plan.layers[layer.layer].name() == name) return layer;

@@ -112,7 +112,7 @@ class FactChecker {
   const Shape& ShapeOf(size_t input) const { return case_.infer_context().inputs[input].shape; }
   size_t InputCount() const { return sample_.inputs.size(); }
   void Complain(const std::string& text) { failures_.push_back(StrCat(name_, ": ", text)); }
-  // Nothing where the layer refuses these values.
+  // Returns nothing if the layer refuses these values.
   std::optional<Blobs> Run(const Blobs& inputs) const {
     CaseValues values = values_;
     values.inputs = inputs;
@@ -123,7 +123,7 @@ class FactChecker {
     }
   }
 
-  // False where there is nothing to see.
+  // Returns false if there is nothing to compare.
   bool RunAll() {
     if (sample_.inputs.empty()) return false;
     const std::optional<Blobs> outputs = Run(values_.inputs);

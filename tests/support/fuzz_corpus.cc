@@ -311,7 +311,7 @@ void AddModels(std::vector<CorpusFile>* files) {
 
 void AddData(std::vector<CorpusFile>* files) {
   const auto add = [&](const std::string& name, const Datum& datum) {
-    // Bytes are taken where there are floats too, as in Caffe.
+    // Bytes take precedence over floats, as in Caffe.
     const bool accepted = !datum.data().empty() && datum.float_data_size() > 0;
     files->push_back({name, "datum", datum.SerializeAsString(), accepted ? "" : "key"});
   };

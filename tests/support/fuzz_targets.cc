@@ -23,7 +23,7 @@
 namespace crema::test {
 namespace {
 
-// The bytes under a name, on memory rather than on a disk where there is such a folder.
+// A file with these bytes, in memory rather than on a disk if there is such a folder.
 class ScratchFile {
  public:
   ScratchFile(std::string_view bytes, const std::string& name) : path_(folder_.File(name)) {

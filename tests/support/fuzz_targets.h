@@ -30,7 +30,7 @@ std::string TryDatum(std::string_view bytes);
 // An image file: whole in each colour mode; of a JPEG also a part, which must be that of the whole,
 // and a small version. The error is that of the last mode.
 std::string TryImage(std::string_view bytes);
-// A record with boxes: counted, read and, where it is small, augmented.
+// A record with boxes: counted, read and, if it is small, augmented.
 std::string TryAnnotated(std::string_view bytes);
 // A tar shard: opened, and all its samples read. The error is that of opening it.
 std::string TryTar(std::string_view bytes);

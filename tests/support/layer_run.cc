@@ -131,7 +131,7 @@ Workspace::Workspace(const LayerCase& layer_case, const CaseValues& values,
 void Workspace::MakeOutputs() {
   for (size_t i = 0; i < info_.outputs.size(); ++i) {
     const BlobSpec& spec = info_.outputs[i];
-    // Also made where it is not used, so that indices agree.
+    // Made even if it is not used, so that indices agree.
     outputs_.emplace_back(As(spec, false));
     output_views_.push_back(OutputIsInput(i) ? TensorView(inputs_[0].view().raw(), spec.shape,
                                                           inputs_[0].view().dtype())

@@ -11,7 +11,7 @@
 
 namespace crema::test {
 
-// Convolutions, a Concat and a classifier: fused, blocked and joined where that can be.
+// Convolutions, a Concat and a classifier: fused, blocked and concatenated in place if possible.
 inline const char* const kSmallNet = R"(
 layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 2 dim: 3 dim: 12 dim: 12 } } }
 layer { name: "conv1" type: "Convolution" bottom: "data" top: "conv1"

@@ -5,10 +5,9 @@
 #include "common/net_flags.h"
 #include "crema.pb.h"
 
-DEFINE_string(
-    precision, "",
-    "lowest number format that layers may compute in, instead of that of the net: FP32 "
-    "or BF16 where it is faster; on a GPU also TF32 and FP16; of deploy export also INT8");
+DEFINE_string(precision, "",
+              "lowest number format that layers may compute in, instead of that of the net: FP32 "
+              "or BF16 if it is faster; on a GPU also TF32 and FP16; of deploy export also INT8");
 
 namespace crema::tools {
 

@@ -231,7 +231,7 @@ LayerSample Sample(std::string name, const std::string& fields, std::vector<Samp
           .inputs = std::move(inputs)};
 }
 
-// Each operation on two bottoms, where it has a gradient.
+// Each operation on two bottoms that has a gradient.
 std::vector<LayerSample> SmoothSamples() {
   const SampleInput any{.shape = {2, 3, 4, 5}};
   const SampleInput channel{.shape = {3, 1, 1}};

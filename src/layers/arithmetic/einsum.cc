@@ -332,7 +332,7 @@ void RegisterEinsum(Registry& registry) {
   type.summary = "Sums of products over labelled axes, by Einstein's convention.";
   type.formula =
       "y = sum over the labels that the output lacks of x_0 * x_1 * .., each at its labels. It is "
-      "Einsum of ONNX and NumPy. MatMul is faster where it gives the same";
+      "Einsum of ONNX and NumPy. MatMul is faster if it computes the same";
   type.input_docs = {
       "x_i: an axis for each label of its term; axes with one label have one size, "
       "or 1, which is repeated"};

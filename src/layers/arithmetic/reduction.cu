@@ -190,7 +190,7 @@ void WriteGradient(const GpuBackward<T>& args, const BroadcastMap& map, Operatio
   const bool best = operation == ReductionParameter::MAX || operation == ReductionParameter::MIN;
   const int32_t* positions = best ? args.template Saved<int32_t>() : nullptr;
   const T* values = best ? nullptr : args.template Saved<T>();
-  const T *x = args.x(), *dy = args.dy();  // x is null where it does not matter
+  const T *x = args.x(), *dy = args.dy();  // x is null if it does not matter
   T* dx = args.dx();
   ForElements(args.queue, "FoldGradient", map.count, [=] CREMA_HOST_DEVICE(int64_t i) {
     const int64_t k = map.PositionOf(0, i);

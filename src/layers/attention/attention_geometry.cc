@@ -111,7 +111,7 @@ std::array<int64_t, 4> MaskStrides(const Layer& layer, const AttentionSize& e, c
   FailInputs(layer,
              StrCat("the mask must be ", e.queries, "x", e.keys, ", or ", e.items, "x", e.queries,
                     "x", e.keys, ", or ", e.items, "x", e.heads, "x", e.queries, "x", e.keys,
-                    ", with 1 where it is the same for all, but it is ", ToString(mask)));
+                    ", with 1 for a size over which it is the same, but it is ", ToString(mask)));
 }
 
 }  // namespace crema

@@ -259,7 +259,7 @@ class State final : public ImplementationState, public HasPackedWeights {
   std::vector<float> bias_;
 };
 
-// Returns the estimated time: the mean over the passes, each by oneDNN where that is faster.
+// Returns the estimated time: the mean over the passes, each by oneDNN if that is faster.
 double Seconds(const OpDesc& query) {
   const ConvGeometry g = GeometryOf(query);
   const auto share = [&](WinogradPass pass, bool used) {

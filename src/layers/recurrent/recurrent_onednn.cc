@@ -74,7 +74,7 @@ class Products final : public SequenceProducts {
     input_weight_ = input_weight;
     hidden_weight_ = hidden_weight;
     scratch_ = scratch;
-    // Those of the last pass may have changed since, also where they are fixed from now on.
+    // Those of the last pass may have changed since, even if they are fixed from now on.
     if (std::exchange(fixed_, fixed) && fixed) return;
     input_.ForgetWeights();
     hidden_.ForgetWeights();
