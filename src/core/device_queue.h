@@ -31,8 +31,8 @@ class DeviceEvent {
   virtual bool Passed() = 0;
   // Blocks until that work is complete.
   virtual void Wait() = 0;
-  // Seconds between an earlier event and this one, by the device's clock. Requires: both are timed
-  // and have passed.
+  // Returns the seconds between an earlier event and this one, by the device's clock. Requires:
+  // both are timed and have passed.
   virtual double SecondsSince(DeviceEvent& earlier) = 0;
 };
 

@@ -26,7 +26,7 @@ CREMA_HOST_DEVICE inline std::array<uint32_t, 4> Philox(std::array<uint32_t, 4> 
 // Mixes several numbers to 64 bits (splitmix64 steps); the same on every machine.
 uint64_t MixBits(uint64_t a, uint64_t b);
 
-// Stable 64-bit hash of a name (FNV-1a).
+// Returns a stable 64-bit hash of a name (FNV-1a).
 uint64_t HashName(std::string_view name);
 
 // A stream of random numbers addressed by element. Value i of a stream depends on (seed, stream,

@@ -25,7 +25,7 @@ class Shape {
   int64_t operator[](int axis) const { return dims_[static_cast<size_t>(axis)]; }
   std::span<const int64_t> dims() const { return {dims_.data(), static_cast<size_t>(axes_)}; }
   int64_t count() const { return count_; }
-  // Product of the dimensions of axes [begin, end).
+  // Returns the product of the dimensions of axes [begin, end).
   int64_t count(int begin, int end) const;
   int64_t count(int begin) const { return count(begin, axes_); }
 

@@ -20,9 +20,9 @@ struct BlobSpec {
   MemoryFormat format = {};
 };
 
-// Number of elements in memory, including the padding of channel blocks.
+// Returns the number of elements in memory, including the padding of channel blocks.
 int64_t StoredCount(const BlobSpec& spec);
-// Element type in memory: that of the blob, unless the format has its own.
+// Returns the element type in memory: that of the blob, unless the format has its own.
 inline DType StoredType(const BlobSpec& spec) { return spec.format.type.value_or(spec.dtype); }
 inline int64_t StoredBytes(const BlobSpec& spec) {
   return StoredCount(spec) * static_cast<int64_t>(SizeOf(StoredType(spec)));
@@ -56,7 +56,7 @@ class BasicTensorView {
   int64_t count() const { return shape_.count(); }
   size_t bytes() const { return static_cast<size_t>(count()) * SizeOf(dtype_); }
   Memory* raw() const { return data_; }
-  // Distance between images in elements; 0: dense.
+  // Returns the distance between images in elements; 0: dense.
   int64_t image_stride() const { return image_stride_; }
   void set_image_stride(int64_t elements) { image_stride_ = elements; }
 

@@ -18,8 +18,8 @@ Shape ShapeOf(const BlobProto& proto);
 // all arrays.
 bool ShapeMatches(const BlobProto& proto, const Shape& target);
 
-// Number of stored values, independent of the shape: double_data if present, else data, else
-// NVCaffe's raw_data.
+// Returns the number of stored values, independent of the shape: double_data if present, else data,
+// else NVCaffe's raw_data.
 int64_t DataCount(const BlobProto& proto);
 int64_t DiffCount(const BlobProto& proto);
 

@@ -14,7 +14,7 @@ namespace crema {
 // kUnsupported for HDF5 in a build without it.
 NetParameter ReadCaffemodel(const std::string& path);
 
-// The same for HDF5 alone.
+// Does the same for HDF5 alone.
 NetParameter ReadHdf5Caffemodel(const std::string& path);
 
 // Reads a binary NetParameter, such as a recording, which need not have weights. Checks it for
@@ -31,7 +31,7 @@ void WriteCaffemodel(const NetParameter& net, const std::string& path);
 // kInvalidArgument for layer names that HDF5 cannot hold (with '/', or duplicate).
 void WriteCaffemodelHdf5(const NetParameter& net, const std::string& path);
 
-// CRC-32 of a whole file, for SolverState.weights_crc32.
+// Returns the CRC-32 of a whole file, for SolverState.weights_crc32.
 uint32_t FileCrc32(const std::string& path);
 
 }  // namespace crema

@@ -38,8 +38,8 @@ class Hdf5Id {
   Close close_;
 };
 
-// Creation properties for files, groups or datasets without timestamps, so that equal contents give
-// equal bytes.
+// Returns creation properties for files, groups or datasets without timestamps, so that equal
+// contents give equal bytes.
 Hdf5Id PropertiesWithoutTimes(hid_t list_class);
 
 // The HDF5 library is not thread-safe and reports errors on stderr. A session gives the calling
@@ -65,7 +65,7 @@ class Hdf5Reader {
   // Names in a group, in numerical order.
   std::vector<std::string> Names(const std::string& group) const;
   bool IsGroup(const std::string& name) const;
-  // Shape and values of a dataset; a type of 8 bytes goes to double_data.
+  // Returns shape and values of a dataset; a type of 8 bytes goes to double_data.
   BlobProto ReadArray(const std::string& dataset) const;
   int32_t ReadInteger(const std::string& dataset) const;
   double ReadReal(const std::string& dataset) const;
@@ -78,7 +78,7 @@ class Hdf5Reader {
 
  private:
   Hdf5Id Open(const std::string& dataset) const;
-  // Sizes of the axes, after checking that the file can hold so many values.
+  // Returns the sizes of the axes, after checking that the file can hold so many values.
   std::vector<int64_t> Dims(hid_t dataset, const std::string& name) const;
   void ReadRest(const std::string& group, int depth) const;
 

@@ -40,7 +40,7 @@ using RangeCrc = std::function<uint32_t(const FileRange&)>;
 FileRange CheckSeals(std::string_view start, std::string_view end, uint64_t size,
                      const RangeCrc& crc, const std::string& path);
 
-// CRC-32 as in zlib; `running` is the sum of the preceding bytes.
+// Returns the CRC-32 as in zlib; `running` is the sum of the preceding bytes.
 uint32_t Crc32(std::string_view bytes, uint32_t running = 0);
 
 // Seals and writes atomically. Drops seals in the message itself. Throws kUnsupported above 2 GiB,

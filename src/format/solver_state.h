@@ -12,7 +12,7 @@ namespace crema {
 // without it.
 SolverState ReadSolverState(const std::string& path);
 
-// The same for HDF5 alone.
+// Does the same for HDF5 alone.
 SolverState ReadHdf5SolverState(const std::string& path);
 
 // Writes binary with our checksum, atomically. Throws kIoFailure, or kUnsupported above 2 GiB.

@@ -29,7 +29,8 @@ std::vector<NamedArray> ReadArrays(const std::string& path);
 // checksum of the file covers them.
 std::vector<NamedArray> ReadArrays(const std::string& path, std::span<const std::string> wanted);
 
-// Names of the arrays in file order; for .npy a single empty one. Throws like ReadArrays.
+// Returns the names of the arrays in file order; for .npy a single empty one. Throws like
+// ReadArrays.
 std::vector<std::string> ArrayNames(const std::string& path);
 
 // Supports the same formats; .npy holds only one array. Writes atomically; equal arrays give equal

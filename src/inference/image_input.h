@@ -34,7 +34,7 @@ std::vector<float> ReadMean(const std::string& path, const Shape& input);
 // and a mean that fits.
 void FillImageInput(const Image& image, const Preprocessing& preprocessing, int height, int width,
                     std::span<float> values);
-// The same for an image file and an input 1 x C x H x W, C 1 (gray) or 3. Messages begin with
+// Does the same for an image file and an input 1 x C x H x W, C 1 (gray) or 3. Messages begin with
 // `name`. Throws kDataLoss for a damaged file. Requires: a mean that fits.
 void FillImageInput(std::string_view bytes, const std::string& name,
                     const Preprocessing& preprocessing, const TensorView& input);

@@ -33,7 +33,7 @@ class ImageModel {
   std::shared_ptr<const Plan> PlanForBatch(int64_t images) const;
   // Returns `wanted`, or the only output if it is empty. Throws kInvalidArgument.
   std::string FindOutput(const std::string& wanted) const;
-  // Shape of an output for this number of images.
+  // Returns the shape of an output for this number of images.
   Shape OutputShape(const std::string& output, int64_t images) const;
 
  private:
@@ -52,8 +52,8 @@ class ImageRunner {
   ImageRunner(const ImageModel& model, Preprocessing preprocessing);
   // Runs one batch of images of color_mode() and any size. Requires: at least one.
   void Run(std::span<const Image> images);
-  // The same for nets whose outputs have one row per image. Throws kInvalidArgument for several
-  // images if the samples are not independent.
+  // Does the same for nets whose outputs have one row per image. Throws kInvalidArgument for
+  // several images if the samples are not independent.
   void RunBySample(std::span<const Image> images);
   ConstTensorView Output(const std::string& name) const { return runner_.Output(name); }
 

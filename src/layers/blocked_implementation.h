@@ -11,8 +11,8 @@
 
 namespace crema {
 
-// Support check of implementations that cannot handle a partly filled channel block: requires f32,
-// N x C x H x W, and C divisible by ChannelBlock().
+// Checks the support of implementations that cannot handle a partly filled channel block: requires
+// f32, N x C x H x W, and C divisible by ChannelBlock().
 inline Support SupportsWholeBlocks(const OpDesc& query) {
   const BlobSpec& input = query.context.inputs[0];
   if (ChannelBlock() == 0) return Support::No("needs a processor with AVX2 or AVX-512");

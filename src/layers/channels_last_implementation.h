@@ -12,10 +12,10 @@
 
 namespace crema {
 
-// Number of elements of the spatial axes (after axis 1); 1 if there are none.
+// Returns the number of elements of the spatial axes (after axis 1); 1 if there are none.
 inline int64_t SpaceOf(const Shape& shape) { return shape.axes() > 2 ? shape.count(2) : 1; }
 
-// Group layout of the channels of a channels-last batch.
+// Returns the group layout of the channels of a channels-last batch.
 inline GroupLayout ChannelsLastGroups(const Shape& shape) {
   return {1, shape[0] * SpaceOf(shape), shape[1], 1};
 }

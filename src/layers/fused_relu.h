@@ -49,7 +49,7 @@ inline LayerInfo InfoWithRelu(const OpDesc& op) {
   return info;
 }
 
-// Implementation "native" of layers whose methods apply ReluOf(*this, args.fused).
+// Returns implementation "native" of layers whose methods apply ReluOf(*this, args.fused).
 inline ImplementationPtr NativeWithRelu() {
   return MakeSimpleImplementation({.name = std::string(kNativeImplementation)},
                                   {.can_fuse = CanFuseRelu, .info = InfoWithRelu});

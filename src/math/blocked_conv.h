@@ -78,7 +78,8 @@ class BlockedConv {
   // Returns true if oneDNN has only its reference code for one of the passes, which takes hundreds
   // of times longer.
   bool IsReference() const;
-  // Bytes of scratch for the calls below, and of the packed weights that this object keeps.
+  // Returns the bytes of scratch for the calls below, and of the packed weights that this object
+  // keeps.
   size_t ForwardScratch() const;
   size_t BackwardScratch() const;
   size_t PackedBytes() const;

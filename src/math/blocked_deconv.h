@@ -31,7 +31,8 @@ class BlockedDeconv {
 
   // Returns true if oneDNN has only its slow reference code for one of the passes.
   bool IsReference() const;
-  // Bytes of scratch for the calls below, and of the packed weights that this object keeps.
+  // Returns the bytes of scratch for the calls below, and of the packed weights that this object
+  // keeps.
   size_t ForwardScratch() const;
   size_t BackwardScratch() const;
   size_t PackedBytes() const;

@@ -5,8 +5,8 @@
 
 namespace crema {
 
-// The largest quantized weight. Less than 127 on processors that add pairs of products in 16 bits
-// (without VNNI), which would overflow.
+// Returns the largest quantized weight. Less than 127 on processors that add pairs of products in
+// 16 bits (without VNNI), which would overflow.
 int LargestInt8Weight();
 
 // Quantizes weight * factor row by row, and writes the step of each row, 0 for a row of zeros.

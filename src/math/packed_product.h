@@ -44,7 +44,7 @@ class PackedProduct {
   PackedProduct(const PackedProduct&) = delete;
   PackedProduct& operator=(const PackedProduct&) = delete;
 
-  // Bytes of scratch of a call, and of the packed weights that this object keeps.
+  // Returns the bytes of scratch of a call, and of the packed weights that this object keeps.
   size_t Scratch() const;
   size_t PackedBytes() const;
 

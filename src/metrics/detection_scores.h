@@ -43,7 +43,7 @@ class DetectionScores {
   }
 
   DetectionRates OfClass(int64_t label) const;
-  // Mean of each rate over the classes where it is not NaN; sums of the counts.
+  // Returns the mean of each rate over the classes where it is not NaN; sums of the counts.
   DetectionRates Mean() const;
 
  private:

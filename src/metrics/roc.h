@@ -17,8 +17,8 @@ struct ScoredLabel {
 // both kinds.
 double AreaUnderRoc(std::vector<ScoredLabel> samples);
 
-// The same for each class against all others. `scores` holds `classes` values per label. NaN for
-// classes without positive or without negative samples.
+// Does the same for each class against all others. `scores` holds `classes` values per label. NaN
+// for classes without positive or without negative samples.
 std::vector<double> AreasUnderRoc(std::span<const float> scores, std::span<const int32_t> labels,
                                   int64_t classes);
 

@@ -69,7 +69,7 @@ class RankGroup {
     int rank = 0;
     std::exception_ptr error;  // null: no failure
   };
-  // The first failure.
+  // Returns the first failure.
   Failure failure() const;
 
  private:

@@ -98,7 +98,7 @@ struct PlannedLayer {
   Fusion fusion;
 
   const std::string& name() const { return layer->param().name(); }
-  // Number of inputs and outputs without those of fused layers and norm fusions.
+  // Returns the number of inputs and outputs without those of fused layers and norm fusions.
   size_t OwnInputs() const { return inputs.size() - fusion.extra_inputs - fusion.norm.inputs(); }
   size_t OwnOutputs() const { return outputs.size() - fusion.norm.outputs(); }
   // Returns true if that output aliases input 0, so the layer does not write it.

@@ -5,7 +5,7 @@
 
 namespace crema {
 
-// Seconds since 1970. Not monotonic.
+// Returns the seconds since 1970. Not monotonic.
 double UnixTime();
 
 // Formats as "2026-01-31T08:09:15.123456Z".

@@ -43,8 +43,8 @@ class Autotuner final : public ImplementationTimer {
 
   std::vector<double> Measure(const std::string& layer, const OpDesc& query,
                               std::span<const Implementation* const> implementations) override;
-  // The same for engines, by the text of their work instead of this machine's: the caller names the
-  // GPU. Engines that are not available count as the slowest.
+  // Does the same for engines, by the text of their work instead of this machine's: the caller
+  // names the GPU. Engines that are not available count as the slowest.
   std::vector<double> MeasureEngines(const std::string& work, std::span<const std::string> engines,
                                      const std::function<double(size_t)>& measure) override;
   // Writes the file if there are new times, and logs what was done since the last call.

@@ -57,7 +57,7 @@ class InteractiveNet {
   const std::string& name() const { return plan().name; }
   const Plan& plan() const { return session_->plan(); }
   const std::vector<PlannedLayer>& layers() const { return plan().layers; }
-  // Names of all blobs, in the order in which layers first make them.
+  // Returns the names of all blobs, in the order in which layers first make them.
   const std::vector<std::string>& blobs() const { return blobs_; }
   // Tops of Input layers, and blobs that no layer reads (ordered by name).
   const std::vector<std::string>& inputs() const { return inputs_; }

@@ -132,7 +132,7 @@ class Session {
   // the run ("train", "test#0").
   void SaveState(const std::string& net, SolverState* state) const;
   void RestoreState(const std::string& net, const SolverState& state);
-  // Number of forward passes so far, on which random draws depend.
+  // Returns the number of forward passes so far, on which random draws depend.
   uint64_t step() const { return next_step_; }
   void set_step(uint64_t step) { next_step_ = step; }
 

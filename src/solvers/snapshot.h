@@ -42,7 +42,7 @@ SnapshotPaths WriteSnapshot(const SolverParameter& param, const Plan& plan, cons
 // saved with this state.
 void LoadModelOfState(const SolverState& state, const std::string& state_path, const Plan& plan,
                       Weights* weights);
-// The same for the averaged weights. Requires: the state names some.
+// Does the same for the averaged weights. Requires: the state names some.
 void LoadAverageOfState(const SolverState& state, const std::string& state_path, const Plan& plan,
                         Weights* averaged);
 

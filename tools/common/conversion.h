@@ -41,7 +41,7 @@ class Conversion {
   Conversion(const Conversion&) = delete;
   Conversion& operator=(const Conversion&) = delete;
 
-  // True if --resume found a finished data set: nothing to do.
+  // Returns true if --resume found a finished data set: nothing to do.
   bool complete() const { return writer_ == nullptr; }
   // Key of the last record of an earlier command; empty if there is none.
   const std::string& last_key() const { return last_key_; }

@@ -17,7 +17,7 @@ class SamplePicture {
   // first data layer that does.
   SamplePicture(const Plan& plan, int data_layer);
 
-  // False if no data layer returns images.
+  // Returns false if no data layer returns images.
   bool exists() const { return !blob_.empty(); }
   const std::string& blob() const { return blob_; }
   int layer() const { return layer_; }  // index in the plan

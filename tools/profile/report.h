@@ -18,7 +18,7 @@ struct ProfileReport {
   std::string no_backward;  // why there is no backward pass; empty if there is one
 };
 
-// Share of the machine's peak, 0..1 (more if tensors are cached); 0 if unknown.
+// Returns the share of the machine's peak, 0..1 (more if tensors are cached); 0 if unknown.
 double FlopShare(const PassProfile& pass, const Roofline& peak);
 double MemoryShare(const PassProfile& pass, const Roofline& peak);
 // Returns for example "packed" or "native"; "none" for a layer without implementation.

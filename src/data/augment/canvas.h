@@ -29,7 +29,7 @@ Image PutOnCanvas(const Image& image, const PixelRect& canvas, const std::vector
 
 // Returns the whole pixels of a box clipped to the image: at least one.
 PixelRect PixelsOf(const Box& box, int height, int width);
-// Inverse of PixelsOf.
+// Computes the inverse of PixelsOf.
 Box BoxOf(const PixelRect& part, int height, int width);
 
 // expand_param: draws a random larger canvas, or one as large as the image. `top` and `left` are

@@ -25,8 +25,8 @@ Box WarpBox(const Warp& warp, const Box& box, int height, int width);
 // interpolation. Throws kUnsupported without OpenCV.
 Image WarpImage(const Warp& warp, const Image& image, const std::vector<uint8_t>& fill);
 
-// Gaussian blur with a radius of three deviations (rounded up). The border is mirrored at the edge
-// pixels. Throws kUnsupported without OpenCV.
+// Applies a Gaussian blur with a radius of three deviations (rounded up). The border is mirrored at
+// the edge pixels. Throws kUnsupported without OpenCV.
 void Blur(double sigma, Image* image);
 
 }  // namespace crema

@@ -31,7 +31,7 @@ class BatchMix {
     bool cuts = false;
     PixelRect part = {};  // cutmix: the part taken from the other sample
   };
-  // The draw for the batch that begins with sample `position`.
+  // Returns the draw for the batch that begins with sample `position`.
   Draw DrawFor(uint64_t position, int height, int width) const;
 
   // Mixes images (batch x C x H x W) and label probabilities (batch x classes), both f32 or f64.

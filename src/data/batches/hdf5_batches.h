@@ -40,7 +40,7 @@ class Hdf5Decoder final : public SampleDecoder {
   const std::vector<size_t> row_bytes_;
 };
 
-// Bytes of one row, by dataset.
+// Returns the bytes of one row, by dataset.
 std::vector<size_t> RowBytes(const Hdf5Set& set, DType dtype);
 
 }  // namespace crema

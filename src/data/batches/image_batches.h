@@ -61,7 +61,7 @@ struct ImageShaping {
 // Decodes and resizes. Throws what DecodeImage throws; messages begin with `name`.
 Image ReadShaped(std::string_view bytes, const ImageShaping& shaping, const std::string& name);
 
-// Shape (C x H x W) of an image of a list. Throws what reading and decoding it throws.
+// Returns the shape (C x H x W) of an image of a list. Throws what reading and decoding it throws.
 Shape ShapeOfEntry(const std::shared_ptr<const ImageList>& list, const ImageShaping& shaping,
                    uint64_t entry);
 

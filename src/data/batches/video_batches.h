@@ -49,7 +49,7 @@ class VideoSource final : public RecordSource {
 // 0: unknown, or a camera. Throws like VideoSource.
 uint64_t SamplesInOnePass(const VideoOrigin& origin, uint32_t skip);
 
-// Shape (C x H x W) of sample `sample`. Throws like VideoSource.
+// Returns the shape (C x H x W) of sample `sample`. Throws like VideoSource.
 Shape ShapeOfSample(const VideoOrigin& origin, uint32_t skip, ColorMode mode, uint64_t sample);
 
 class VideoDecoder final : public SampleDecoder {

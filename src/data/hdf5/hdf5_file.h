@@ -23,7 +23,7 @@ class Hdf5Dataset {
   Hdf5Dataset(Hdf5Dataset&&) noexcept;
   Hdf5Dataset& operator=(Hdf5Dataset&&) noexcept;
 
-  // Sizes of the axes; the number of elements is not limited.
+  // Returns the sizes of the axes; the number of elements is not limited.
   const std::vector<int64_t>& dims() const;
   uint64_t rows() const { return static_cast<uint64_t>(dims()[0]); }
   // Throws kDataLoss if a row is too large for a blob.

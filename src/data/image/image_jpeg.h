@@ -27,7 +27,7 @@ class JpegFile {
   JpegFile(const JpegFile&) = delete;
   JpegFile& operator=(const JpegFile&) = delete;
 
-  // Shape (C x H x W) of the decoded image: BGR or gray.
+  // Returns the shape (C x H x W) of the decoded image: BGR or gray.
   Shape shape() const;
 
   // Reduces the image to a half, a quarter or an eighth of its size (rounded up): the smallest that
@@ -57,7 +57,7 @@ class JpegFile {
   const std::unique_ptr<State> state_;
 };
 
-// EXIF orientation: how to rotate the stored image so that it is upright.
+// Returns the EXIF orientation: how to rotate the stored image so that it is upright.
 //
 // Returns the orientation from a TIFF structure (the body of EXIF): 1 (upright) to 8. Returns 1 if
 // it is missing or invalid.

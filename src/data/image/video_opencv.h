@@ -35,8 +35,8 @@ class VideoReader {
   // kDataLoss.
   void Retrieve(std::string* frame);
 
-  // Number of frames according to the file. Some formats only store a duration; then it is an
-  // estimate. 0: unknown, or a camera.
+  // Returns the number of frames according to the file. Some formats only store a duration; then it
+  // is an estimate. 0: unknown, or a camera.
   uint64_t PromisedFrames() const;
   // 0: unknown.
   double FramesPerSecond() const;

@@ -20,7 +20,7 @@ class FileReader {
   // Returns the bytes of file `number`, which are in `storage` or in the cache. Throws kNotFound,
   // kIoFailure, or kDataLoss for a path that is not a file, or a file above kMaxFileBytes.
   std::string_view Read(uint64_t number, const std::string& path, std::string* storage);
-  // The same for the file in line `line` of a list, which errors name; 0: no list.
+  // Does the same for the file in line `line` of a list, which errors name; 0: no list.
   std::string_view ReadListed(uint64_t number, const std::string& path, const std::string& list,
                               int64_t line, std::string* storage);
   // Announces that file `number` will be read soon, perhaps by another reader of the cache.

@@ -40,8 +40,8 @@ class RecordSource {
   // Reuses the memory of `record`. Throws Error, which names the sample if it concerns one; call
   // Seek before the next Read then.
   virtual void Read(Record* record) = 0;
-  // Human-readable name of a record that was read: its key, or the path of its file. May be called
-  // from any thread during Read.
+  // Returns the human-readable name of a record that was read: its key, or the path of its file.
+  // May be called from any thread during Read.
   virtual std::string Name(const Record& record) const { return std::string(record.key); }
 };
 
@@ -93,9 +93,9 @@ class Prefetcher {
   // valid until the next batch is taken or Restore is called.
   void ExposeBuffers(std::span<std::byte*> places);
 
-  // Number of popped samples, without those read ahead.
+  // Returns the number of popped samples, without those read ahead.
   uint64_t position() const { return position_; }
-  // Number of bad samples in popped batches and in batches that Pop threw for.
+  // Returns the number of bad samples in popped batches and in batches that Pop threw for.
   uint64_t bad_samples() const { return bad_samples_; }
   // The next Pop begins with this sample, and this count of bad ones. Discards batches read ahead,
   // and an error.
@@ -106,10 +106,10 @@ class Prefetcher {
   // destroyed.
   bool LostThreads() const;
 
-  // Name of sample `index` of the last popped batch, or of its replacement if it was bad; empty
-  // without one.
+  // Returns the name of sample `index` of the last popped batch, or of its replacement if it was
+  // bad; empty without one.
   std::string SampleName(int64_t index) const;
-  // Total time that Pop waited, in seconds.
+  // Returns the total time that Pop waited, in seconds.
   double WaitedSeconds() const { return waited_seconds_; }
 
  private:

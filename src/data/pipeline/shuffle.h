@@ -9,7 +9,7 @@
 
 namespace crema {
 
-// A permutation of 0..n-1 that depends on the stream only.
+// Returns a permutation of 0..n-1 that depends on the stream only.
 std::vector<uint32_t> Permutation(uint32_t n, const RandomStream& random);
 
 // Assigns the samples of an endless sequence to processes: ordinal % world == rank. In each epoch
@@ -21,7 +21,7 @@ struct Shard {
   uint64_t world = 1;  // above rank
 
   uint64_t Ordinal(uint64_t position) const { return position * world + rank; }
-  // The first position with an ordinal >= `ordinal`.
+  // Returns the first position with an ordinal >= `ordinal`.
   uint64_t PositionFrom(uint64_t ordinal) const {
     return ordinal <= rank ? 0 : (ordinal - rank + world - 1) / world;
   }

@@ -19,8 +19,8 @@ struct BoxBounds {
 BoxBounds BoundBoxes(std::vector<uint64_t> boxes, uint64_t batch, OrderOptions::Kind order,
                      const Shard& shard);
 
-// The same for AnnotatedDatums. Reads all of them without decoding images; damaged records count as
-// 0 boxes. Throws what the reader throws.
+// Does the same for AnnotatedDatums. Reads all of them without decoding images; damaged records
+// count as 0 boxes. Throws what the reader throws.
 BoxBounds FindBoxBounds(RecordReader& reader, uint64_t batch, OrderOptions::Kind order,
                         const Shard& shard);
 

@@ -23,7 +23,7 @@ class RecordReader {
  public:
   virtual ~RecordReader() = default;
 
-  // Number of records, never 0. The first call on a LevelDB reads the whole data set.
+  // Returns the number of records, never 0. The first call on a LevelDB reads the whole data set.
   virtual uint64_t count() const = 0;
   virtual KeyedRecord Next() = 0;
   // Makes record `ordinal` modulo count() the next one.
@@ -35,9 +35,9 @@ class RecordReader {
   virtual KeyedRecord At(uint64_t ordinal) = 0;
   // Returns true if records stay valid as long as the reader: they are in mapped memory.
   virtual bool persistent() const { return false; }
-  // False if the Datums are known to have no labels.
+  // Returns false if the Datums are known to have no labels.
   virtual bool labelled() const { return true; }
-  // False if the records are known not to be AnnotatedDatums: the format has no boxes.
+  // Returns false if the records are known not to be AnnotatedDatums: the format has no boxes.
   virtual bool annotated() const { return true; }
   // Returns a reader of the same data set, at the first record, without examining it again.
   virtual std::unique_ptr<RecordReader> Clone() const = 0;

@@ -59,8 +59,8 @@ class Transformer {
   int crop_height() const { return static_cast<int>(crop_height_); }  // 0: no crop
   int crop_width() const { return static_cast<int>(crop_width_); }
 
-  // Random stream of one sample. `ordinal` counts samples and never restarts, so that each epoch
-  // has its own draws.
+  // Returns the random stream of one sample. `ordinal` counts samples and never restarts, so that
+  // each epoch has its own draws.
   static RandomStream SampleStream(uint64_t seed, uint64_t layer_id, uint64_t ordinal);
 
   // The cropped part of an image, and its mirroring.
@@ -94,7 +94,7 @@ class Transformer {
   template <typename T>
   void ApplyPacked(const PackedView& part, const Placement& place, T* out) const;
 
-  // Mean of one channel: mean_value, the average of the mean image, or 0.
+  // Returns the mean of one channel: mean_value, the average of the mean image, or 0.
   float ChannelMean(int channel) const;
 
  private:

@@ -57,7 +57,7 @@ CREMA_HOST_DEVICE inline T Shifted(T a, int64_t power) {
   return std::ldexp(a, static_cast<int>(within));
 }
 
-// The remainder of a / b with the sign of b.
+// Returns the remainder of a / b with the sign of b.
 template <typename T>
 CREMA_HOST_DEVICE inline T FlooredRemainder(T a, T b) {
   const T rest = std::fmod(a, b);

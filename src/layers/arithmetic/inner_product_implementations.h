@@ -9,7 +9,7 @@
 
 namespace crema {
 
-// The product of an InnerProduct layer, on floats or (kU8) rows of bytes. Requires oneDNN.
+// Returns the product of an InnerProduct layer, on floats or (kU8) rows of bytes. Requires oneDNN.
 PackedProductConfig PackedProductConfigOf(const OpDesc& query, DType type);
 
 struct PackedProductState : ImplementationState, HasPackedWeights {

@@ -22,7 +22,8 @@ struct AttentionSize {
 
   int64_t group() const { return heads / kv_heads; }  // heads of queries per head of keys
   int64_t products() const { return queries * keys; }
-  // Distance between rows of queries, keys or values, and the offset of keys and values in a row.
+  // Returns the distance between rows of queries, keys or values, and the offset of keys and values
+  // in a row.
   int64_t query_stride() const { return packed ? packed_width() : heads * size; }
   int64_t key_stride() const { return packed ? packed_width() : kv_heads * size; }
   int64_t value_stride() const { return packed ? packed_width() : kv_heads * value_size; }

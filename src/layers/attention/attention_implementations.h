@@ -5,7 +5,7 @@
 
 namespace crema {
 
-// Implementation "onednn", forward and backward.
+// Returns implementation "onednn", forward and backward.
 ImplementationPtr OneDnnAttentionImplementation();
 
 }  // namespace crema

@@ -48,7 +48,7 @@ struct State final : ImplementationState {
 // apart.
 void GatherRows(int64_t rows, int64_t width, float factor, const float* from, int64_t step,
                 float* to);
-// The inverse: copies dense rows to rows `step` apart.
+// Copies dense rows to rows `step` apart.
 void ScatterRows(int64_t rows, int64_t width, float factor, const float* from, float* to,
                  int64_t step);
 

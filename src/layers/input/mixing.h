@@ -16,7 +16,7 @@ bool Mixes(const LayerParameter& param);
 
 // Fails, naming the field, if batches cannot be mixed. For constructors.
 void CheckMixing(const Layer& layer, uint32_t batch_size);
-// The same for layers that never mix.
+// Does the same for layers that never mix.
 void RefuseMixing(const Layer& layer);
 
 // Returns the shape of the labels: batch, or batch x classes if they are mixed, which is in TRAIN

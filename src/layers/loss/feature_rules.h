@@ -181,7 +181,7 @@ struct TripletRule : ItemRule {
       return cost < 0 ? 0 : cost;  // NaN stays NaN
     }
 
-    // Factor that turns a difference into the slope of D; 0 at distance 0.
+    // Returns the factor that turns a difference into the slope of D; 0 at distance 0.
     CREMA_HOST_DEVICE R SlopeFactor(R distance) const {
       if (!euclidean) return 2;
       return distance == 0 ? 0 : 1 / distance;

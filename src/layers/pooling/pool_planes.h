@@ -26,7 +26,7 @@ class PoolPlanes {
   bool TakesOneCell() const { return method_ == Method::kMax || method_ == Method::kDrawn; }
   // Returns the index type of all windows, the smallest that serves.
   DType IndexType() const { return small_ ? DType::kU8 : DType::kI32; }
-  // Input and output elements of one plane (all axes after the channels).
+  // Returns the number of input and output elements of one plane (all axes after the channels).
   int64_t in() const { return in_; }
   int64_t out() const { return out_; }
 

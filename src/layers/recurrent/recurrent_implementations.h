@@ -5,8 +5,8 @@
 
 namespace crema {
 
-// Implementation "onednn": oneDNN computes the matrix products of the steps, and the native layer
-// the rest.
+// Returns implementation "onednn": oneDNN computes the matrix products of the steps, and the native
+// layer the rest.
 ImplementationPtr OneDnnRecurrentImplementation();
 
 }  // namespace crema

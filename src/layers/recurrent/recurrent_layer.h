@@ -79,7 +79,7 @@ class RecurrentLayer : public Layer {
   template <typename T>
   void FillBackward(const BackwardArgs& args, int direction, BackwardPass<T>* pass) const;
 
-  // Number of elements of the cell's own scratch.
+  // Returns the number of elements of the cell's own scratch.
   virtual int64_t ForwardElements(const SequenceSize& sizes) const = 0;
   virtual int64_t BackwardElements(const SequenceSize& sizes) const = 0;
 

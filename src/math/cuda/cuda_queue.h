@@ -76,7 +76,7 @@ class CudaQueue final : public DeviceQueue {
     work();
   }
 
-  // True if products of f32 may round their operands to TF32 (Tf32Scope of gemm.h).
+  // Returns true if products of f32 may round their operands to TF32 (Tf32Scope of gemm.h).
   bool tf32() const { return tf32_; }
   void set_tf32(bool tf32) { tf32_ = tf32; }
 

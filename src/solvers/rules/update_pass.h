@@ -142,7 +142,7 @@ int64_t UpdateBlobs(const UpdateArgs& args, const StepOf& step_of) {
   return broken == kNone ? -1 : broken.load();
 }
 
-// The same for a rule whose steps depend on the arguments and the blob alone.
+// Does the same for a rule whose steps depend on the arguments and the blob alone.
 template <template <typename> typename Step>
 int64_t UpdateByStep(const UpdateArgs& args) {
   if (args.blobs.empty()) return -1;
