@@ -17,7 +17,7 @@ trap 'rm -rf "$work"' EXIT
 sed -e "s#build/data/mnist_train_lmdb#$work/train#; s#build/data/mnist_test_lmdb#$work/test#" \
   models/lenet/train_val.prototxt >"$work/net.prototxt"
 
-# Those of Caffe's examples where it has some (SGD, AdaDelta, RMSProp, Adam).
+# The settings of Caffe's examples if there are some (SGD, AdaDelta, RMSProp, Adam).
 inv='lr_policy: "inv" gamma: 0.0001 power: 0.75'
 cosine='lr_policy: "cosine" warmup_iter: 200'
 declare -A settings=(

@@ -6,7 +6,7 @@ fail() {
   exit 3
 }
 
-# Whether file $1 has the MD5 sum $2.
+# Succeeds if file $1 has the MD5 sum $2.
 is_whole() {
   [ -f "$1" ] && [ "$(md5sum "$1" | cut -d ' ' -f 1)" = "$2" ]
 }

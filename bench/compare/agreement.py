@@ -1,4 +1,4 @@
-"""Whether a contestant computes what Crema computes."""
+"""Checks that a contestant computes the same as Crema."""
 import array
 import math
 
@@ -35,7 +35,7 @@ def check(course, reference, running):
 
 
 def relative(difference, size):
-    """Of a size of 0, any difference is an infinite one."""
+    """Returns the difference divided by the size; infinity for a size of 0."""
     if size == 0:
         return 0.0 if difference == 0 else math.inf
     return difference / size

@@ -4,7 +4,7 @@ import numpy
 
 def read(path, descriptors):
     """The NetParameter in `path`; `descriptors` is BUILD/proto/crema.desc."""
-    # Who only runs a net needs no protobuf, and its cold start does not pay for it.
+    # Running a net needs no protobuf, so its cold start does not load it.
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
     files = descriptor_pb2.FileDescriptorSet()

@@ -1,4 +1,4 @@
-"""What is compared: one net, mode, batch and precision, as the driver writes it for the workers."""
+"""One comparison: net, mode, batch and precision, as the driver writes it for the workers."""
 import json
 import pathlib
 

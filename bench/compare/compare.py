@@ -84,7 +84,7 @@ def _seconds(text):
 
 
 class Refused(Exception):
-    """What was asked for cannot be done at all."""
+    """The request cannot be fulfilled at all."""
 
 
 def courses_of(net, options):
@@ -126,7 +126,7 @@ def check_build(peers, options):
 
 
 def read_if_can_be(flag, path, read):
-    """What read(path) returns. Throws Refused if the file is not there, or another than it."""
+    """Returns the result of read(path). Throws Refused if it is missing or another file."""
     try:
         return read(path)
     except OSError as error:

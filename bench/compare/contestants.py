@@ -1,4 +1,4 @@
-"""Who takes part in a race, and how each is started."""
+"""The contestants of a race, and their commands."""
 import pathlib
 import sys
 

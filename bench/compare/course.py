@@ -33,11 +33,11 @@ class Course:
         return self.root / (self.net.train if self.mode == "train" else self.net.deploy)
 
     def log(self, contestant):
-        """What a contestant prints besides answers."""
+        """The file of the output of a contestant, except answers."""
         return self.folder / f"{contestant}.log"
 
     def case_file(self, checked):
-        """What case.py reads."""
+        """The file that case.py reads."""
         return self.folder / ("checked.json" if checked else "case.json")
 
     def set_up(self):

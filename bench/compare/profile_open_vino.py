@@ -1,4 +1,4 @@
-"""Where OpenVINO's time goes in a race that was held: a line an operation, then sums by kind.
+"""Prints OpenVINO's time in a finished race by operation, one a line, then sums by kind.
 
 Usage: profile_open_vino.py CASE_JSON [RUNS]
 CASE_JSON lies in a folder of `compare.sh --work=DIR`; medians of RUNS (200) passes. Counting takes

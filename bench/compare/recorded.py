@@ -21,6 +21,6 @@ def read(path):
 
 
 def time_of(times, values):
-    """Of the net, mode, batch and threads of an entry; None where there is none."""
+    """Returns the time for the net, mode, batch and threads of an entry; None without one."""
     name = _NAMES.get(values["net"], values["net"])
     return times.get((name, values["mode"], values["batch"], values["threads"]))

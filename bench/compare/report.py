@@ -31,7 +31,7 @@ def entry(course, runner, first, conditions):
 
 
 def _ratios(runner, first):
-    """Of a turn each: how many times Crema's time the contestant took."""
+    """Returns the contestant's time divided by Crema's, for each turn."""
     return [race.quartiles(theirs)[1] / race.quartiles(ours)[1]
             for theirs, ours in zip(runner.turns, first.turns)]
 
@@ -87,7 +87,7 @@ def _table(titles, rows):
 
 
 def _conditions(entries):
-    """Those of all races, then a table of those in which they differ."""
+    """Returns the conditions of all races, then a table of those that differ."""
     races = {_key(e): e["conditions"] for e in entries}
     names = list(dict.fromkeys(name for values in races.values() for name in values))
     found = {name: {values.get(name, "–") for values in races.values()} for name in names}

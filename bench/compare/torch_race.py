@@ -60,7 +60,7 @@ class Training:
         return loss.item()
 
     def updates(self, path):
-        """How far what was learned since the beginning is from what Crema learned (`path`)."""
+        """Returns the distance of the parameter changes from those of Crema (`path`)."""
         before = _blobs_of(self.case, self.case.net)
         theirs = _blobs_of(self.case, path)
         worst = (0.0, "")

@@ -7,7 +7,7 @@ import threading
 
 
 def environment():
-    """Of Crema's programs, whose libraries may lie elsewhere than PyTorch's."""
+    """Returns the environment of Crema's programs, whose libraries may differ from PyTorch's."""
     path = os.environ.get("CREMA_LIBRARY_PATH")
     return dict(os.environ, LD_LIBRARY_PATH=path) if path else None
 
@@ -41,7 +41,7 @@ class Crema:
         return self._ask(f"passes {count} {int(wait)}")["seconds"]
 
     def state(self):
-        """Of the GPU: the MiB that it has taken there, and why it has no CUDA graphs."""
+        """Returns the MiB that it uses on the GPU, and the reason why it has no CUDA graphs."""
         return self._ask("state")
 
     def _ask(self, question):

@@ -62,7 +62,7 @@ _FIRST = [Race("resnet50", "train", "bf16", 256), Race("resnet50", "infer", "bf1
 
 
 def races(nets, modes, precisions, batches):
-    """Those of _FIRST that are asked for, then all others, the large batches first."""
+    """Returns the requested races of _FIRST, then all others, the large batches first."""
     every = [Race(*case) for case in itertools.product(nets, modes, precisions, batches)]
     every.sort(key=lambda race: -race.batch)
     first = [race for race in _FIRST if race.net in nets and race.mode in modes

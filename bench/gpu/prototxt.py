@@ -63,5 +63,5 @@ def _applies(layer, phase):
 
 
 def layers(text, phase):
-    """Those of a phase, TRAIN or TEST."""
+    """Returns the layers of a phase, TRAIN or TEST."""
     return [layer for layer in parse(text).all("layer") if _applies(layer, phase)]

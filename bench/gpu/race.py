@@ -64,7 +64,7 @@ def why_not(device):
 
 
 def rates_of_device(args):
-    """What products of matrices reach at best, by precision; empty on the CPU."""
+    """Returns the peak rates of matrix products, by precision; empty on the CPU."""
     if args.device == "cpu":
         return {}
     machine = json.loads(subprocess.run([args.devices, "--json"], check=True, text=True,

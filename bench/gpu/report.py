@@ -20,7 +20,7 @@ class Line:
         return statistics.median(self.turns[name]) if name in self.turns else None
 
     def ratio(self, name):
-        """How many times as fast as that one Crema is: the median over the turns."""
+        """Returns Crema's speed relative to that contestant: the median over the turns."""
         if name not in self.turns or "crema" not in self.turns:
             return None
         return statistics.median(a / b for a, b in zip(self.turns["crema"], self.turns[name]))

@@ -219,7 +219,7 @@ def _filler(given: Any) -> str:
 
 
 class Adapter:
-    """What the extension module calls for an object of a declared class."""
+    """The functions that the extension module calls for an object of a declared class."""
 
     def __init__(self, cls: type, param_str: str, phase: int, name: str) -> None:
         self.facts: _Facts = getattr(cls, "__crema_layer__")

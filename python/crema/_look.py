@@ -102,7 +102,7 @@ def layers_html(name: str, text: str, layers: str) -> str:
 
 
 class Summary:
-    """What a net costs. `str()` is the text of `crema summary`; notebooks show a table and the
+    """The costs of a net. `str()` is the text of `crema summary`; notebooks show a table and the
     drawing."""
 
     layers: list[dict[str, Any]]

@@ -1,4 +1,4 @@
-"""What models and solvers answer."""
+"""The results of models and solvers."""
 
 from __future__ import annotations
 

@@ -369,7 +369,7 @@ class CommandTest(unittest.TestCase):
             capture_output=True, text=True, check=False)
 
     def refused(self, *flags):
-        """What it says in its last line."""
+        """Returns the message in its last line."""
         done = self.compare(*flags)
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertNotIn("Traceback", done.stderr)

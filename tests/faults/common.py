@@ -1,4 +1,4 @@
-"""What the groups of faults share: files to damage, commands with a fault, and the table."""
+"""Shared by the groups of faults: files to damage, commands with a fault, and the table."""
 import contextlib
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""What pycaffe adds to Net: dictionaries of blobs and parameters, and passes by name."""
+"""The additions of pycaffe to Net: dictionaries of blobs and parameters, and passes by name."""
 
 from collections import OrderedDict
 from itertools import zip_longest
