@@ -20,11 +20,13 @@ namespace crema::tools {
 namespace {
 
 constexpr char kUsage[] =
-    "check_data [flags] TRAIN_DB [TEST_DB]\n\n"
-    "Reads and decodes every record and prints how many have each label, which sizes the\n"
-    "images have, and what is wrong. Problems: broken records, negative labels, bad boxes, equal\n"
-    "images with different labels, test images that are in the training set, test labels that it\n"
-    "lacks. Notes: gaps in the labels, duplicates, gray and alpha images, sizes that differ.\n"
+    "check_data [flags] TRAIN_DB [TEST_DB]\n"
+    "\n"
+    "Reads and decodes every record, and prints the number of records of each label, the sizes\n"
+    "of the images, and problems and notes. Problems: broken records, negative labels, bad\n"
+    "boxes, equal images with different labels, test images that are in the training set, test\n"
+    "labels that it lacks. Notes: gaps in the labels, duplicates, gray and alpha images, sizes\n"
+    "that differ.\n"
     "Exit code 0, or 3 when there are problems.\n"
     "Example: check_data train_lmdb test_lmdb";
 

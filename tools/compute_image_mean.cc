@@ -25,11 +25,11 @@ namespace crema::tools {
 namespace {
 
 constexpr char kUsage[] =
-    "compute_image_mean [flags] INPUT_DB [OUTPUT_FILE]\n\n"
-    "Writes the mean image of a data set to OUTPUT_FILE, a BlobProto for "
-    "transform_param.mean_file,\n"
-    "and prints the mean and the standard deviation of each channel. The files at INPUT_DB decide\n"
-    "its kind, whatever --backend says.\n"
+    "compute_image_mean [flags] INPUT_DB [OUTPUT_FILE]\n"
+    "\n"
+    "Writes the mean image of a data set to OUTPUT_FILE, a BlobProto for\n"
+    "transform_param.mean_file, and prints the mean and the standard deviation of each channel.\n"
+    "The content of INPUT_DB decides its kind, not --backend.\n"
     "Example: compute_image_mean train_lmdb mean.binaryproto";
 
 // A worker's result for one image.

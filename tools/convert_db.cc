@@ -38,17 +38,16 @@ namespace crema::tools {
 namespace {
 
 constexpr char kUsage[] =
-    "convert_db [--backend=lmdb|leveldb|tar|hdf5] [flags] INPUT OUTPUT\n\n"
-    "Writes the records of a data set to the new data set OUTPUT, of the kind that --backend "
-    "says.\n"
-    "INPUT is an LMDB, a LevelDB, tar shards (file, folder or pattern), an HDF5 file, a list of\n"
-    "them, or a folder that this command wrote. Between LMDB and LevelDB records are copied as\n"
-    "they are. Into tar go image files, and raw pixels as PNG; into HDF5 raw pixels, decoded "
-    "where\n"
-    "they are image files: OUTPUT is a folder, and OUTPUT/list.txt what HDF5Data reads.\n"
-    "Out of HDF5 come Datums of floats, or of bytes with --bytes.\n"
+    "convert_db [--backend=lmdb|leveldb|tar|hdf5] [flags] INPUT OUTPUT\n"
+    "\n"
+    "Writes the records of a data set to the new data set OUTPUT, of the kind that --backend\n"
+    "says. INPUT is an LMDB, a LevelDB, tar shards (file, folder or pattern), an HDF5 file, a\n"
+    "list of them, or a folder that this command wrote. Between LMDB and LevelDB records are\n"
+    "copied unchanged. Tar shards get image files, and raw pixels as PNG. HDF5 gets raw pixels\n"
+    "(image files are decoded): OUTPUT is a folder, and HDF5Data reads OUTPUT/list.txt. HDF5\n"
+    "becomes Datums of floats, or of bytes with --bytes.\n"
     "--on_bad=skip decodes every record, and leaves out those that are broken.\n"
-    "Ctrl-C leaves a valid data set; --resume continues all but tar, and HDF5 with "
+    "Ctrl-C leaves a valid data set; --resume continues all but tar, and HDF5 with\n"
     "--on_bad=skip.\n"
     "Example: convert_db --backend=hdf5 mnist_train_lmdb mnist_train_h5";
 

@@ -41,12 +41,12 @@ namespace crema::tools {
 namespace {
 
 constexpr char kUsage[] =
-    "convert_voc [flags] FOLDER... DB_NAME\n\n"
-    "Writes the images of an image set of each FOLDER (VOCdevkit/VOC2007: Annotations, "
-    "JPEGImages,\n"
-    "ImageSets/Main) and their boxes to the new data set DB_NAME: AnnotatedDatums, as SSD's\n"
-    "convert_annoset makes them, for the layer AnnotatedData. Image files are stored as they are;\n"
-    "--noencoded stores pixels. --labelmap is for sets of other classes than VOC's.\n"
+    "convert_voc [flags] FOLDER... DB_NAME\n"
+    "\n"
+    "Writes the images of an image set of each FOLDER (VOCdevkit/VOC2007: Annotations,\n"
+    "JPEGImages, ImageSets/Main) and their boxes to the new data set DB_NAME: AnnotatedDatums,\n"
+    "as SSD's convert_annoset makes them, for the layer AnnotatedData. Image files are stored\n"
+    "unchanged; --noencoded stores pixels. --labelmap is for sets with other classes than VOC's.\n"
     "Ctrl-C leaves a data set that --resume continues.\n"
     "Example: convert_voc --shuffle --write_labelmap=labelmap_voc.prototxt VOCdevkit/VOC2007 "
     "VOCdevkit/VOC2012 trainval_lmdb";

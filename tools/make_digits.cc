@@ -33,10 +33,10 @@ namespace crema::tools {
 namespace {
 
 constexpr char kUsage[] =
-    "make_digits [--count=N] [--seed=S] [--png=DIR] OUTPUT\n\n"
-    "Draws white digits on black, 28x28 pixels, in several fonts, warped and noisy, as many of "
-    "each\n"
-    "class, and writes them to the new LMDB OUTPUT.\n"
+    "make_digits [--count=N] [--seed=S] [--png=DIR] OUTPUT\n"
+    "\n"
+    "Draws white digits on black, 28x28 pixels, in several fonts, warped and noisy, the same\n"
+    "number of each class, and writes them to the new LMDB OUTPUT.\n"
     "Example: make_digits --count=10000 --seed=1 digits_train_lmdb";
 
 constexpr int kSide = 28;

@@ -74,7 +74,7 @@ class SafetensorsFile final : public StateDict {
       const SafetensorsEntry& e = entries[i];
       const std::string range = StrCat("'", e.entry.name, "' is at bytes ", e.begin, " to ", e.end);
       if (e.begin > e.end || e.end > size) {
-        Damaged(StrCat(range, ", and ", size, " are there after the header"));
+        Damaged(StrCat(range, ", and ", size, " follow the header"));
       }
       const auto wanted = static_cast<uint64_t>(e.entry.shape.count()) * SizeOf(e.entry.type);
       if (e.end - e.begin != wanted) {

@@ -228,7 +228,7 @@ void LayerComparison::Add(std::span<const NamedTensor> inputs) {
     const Tensor a = a_->PlainValue(difference.blob);
     const Tensor b = b_->PlainValue(difference.blob);
     if (a.view().empty() || b.view().empty()) {
-      difference.note = "cannot be looked at";
+      difference.note = "cannot be read";
     } else {
       AddDifference(a.view(), b.view(), &difference);
     }

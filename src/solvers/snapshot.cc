@@ -64,7 +64,8 @@ std::string Locate(const std::string& path, const std::string& state_path) {
   if (fs::is_regular_file(beside, ignored)) return beside.string();
   if (fs::is_regular_file(path, ignored)) return path;
   Fail(ErrorCode::kNotFound,
-       StrCat("the state needs the model ", beside.string(), ", which is not there, nor is ", path),
+       StrCat("the state needs the model ", beside.string(), ", which does not exist, nor does ",
+              path),
        {.file = state_path});
 }
 

@@ -127,7 +127,7 @@ std::optional<Misfit> CheckResizing(const ResizeParameter& param) {
   side("width", param.width());
   const auto scale = [&](const std::string& field, uint32_t value) {
     check.Require(value == 0, field, static_cast<float>(value),
-                  "is not looked at: FIT_SMALL_SIZE takes height and width; remove it");
+                  "is not used: FIT_SMALL_SIZE takes height and width; remove it");
   };
   scale("height_scale", param.height_scale());
   scale("width_scale", param.width_scale());

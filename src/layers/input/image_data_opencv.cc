@@ -54,7 +54,7 @@ class ImageData final : public PrefetchedLayer, public ByteSource {
     CheckSize(data);
     if (data.label_type() == ImageDataParameter::PIXEL) {
       FailField(*this, "image_data_param.label_type",
-                "label_type PIXEL (a label for each pixel) is not there; use IMAGE or NONE");
+                "label_type PIXEL (a label for each pixel) is not supported; use IMAGE or NONE");
     }
     ValidateTransform(param.transform_param(), param.name(), TransformSteps::kAugmented);
     CheckMixing(*this, data.batch_size());
