@@ -68,8 +68,8 @@ void ParallelFor(int threads, int64_t count, int64_t grain, Body&& body) {
 // the limit afterwards. Thread safety: any number of threads.
 void RequireThreads(int count);
 
-// Calls body(); within it, ParallelFor uses at most `most` threads, whatever the number of pieces.
-// The result depends on the pieces alone. Throws what the body throws. Requires: not nested.
+// Calls body(); within it, ParallelFor uses at most `most` threads for any number of pieces. The
+// result depends on the pieces alone. Throws what the body throws. Requires: not nested.
 template <typename Body>
 void WithThreadLimit(int most, Body&& body) {
 #ifdef _OPENMP

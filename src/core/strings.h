@@ -42,7 +42,7 @@ std::string_view Trim(std::string_view text);
 // and underscores; empty if none is near.
 std::string Nearest(std::string_view word, std::span<const std::string> candidates);
 
-// The same among candidates at most `most_edits` edits away.
+// Like Nearest, among candidates at most `most_edits` edits away.
 std::string Nearest(std::string_view word, std::span<const std::string> candidates,
                     size_t most_edits);
 

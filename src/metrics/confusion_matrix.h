@@ -30,9 +30,9 @@ class ConfusionMatrix {
 
   double Accuracy() const;  // right / all; NaN without any
   using Rate = double (ConfusionMatrix::*)(int64_t) const;
-  // Unweighted mean over classes; NaN without any.
+  // Returns the unweighted mean over classes; NaN without any.
   double Mean(Rate rate) const;
-  // Mean over classes weighted by their support.
+  // Returns the mean over classes weighted by their support.
   double WeightedMean(Rate rate) const;
 
  private:

@@ -23,12 +23,14 @@ struct Guess {
   const char* how = "";
 };
 
-// Returns pairs that fit: all in order, if modules and targets fit one after the other; else the
-// first module for which a target is ready, again and again, where the targets before it have
-// theirs: the only one, the one after the last pair, or, if the module comes after the last pair,
-// the first of the net; and pairs that fit nothing else. With `by_name`, numbers in names tell the
-// order and words do not: of modules with other words that fit a target, the one nearest in the
-// tree of names to those before the target gets it; if two are, it stays free.
+// Returns pairs that fit. If all modules and targets fit one after the other, these are the pairs.
+// Otherwise, a target is ready if the targets before it have their modules. The first module that
+// fits a ready target is paired repeatedly: with the only such target, the one after the last pair,
+// or, if the module comes after the last pair, the first of the net. At last come pairs that fit
+// nothing else.
+// With `by_name`, numbers in names determine the order, and words do not. If several modules whose
+// names differ in words fit a target, the nearest in the tree of names to the modules before the
+// target is paired with it, or none if two are equally near.
 std::vector<Guess> GuessModules(const GuessInput& input);
 
 }  // namespace crema

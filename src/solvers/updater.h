@@ -1,4 +1,4 @@
-// Updates the parameters of a run, and holds all that updates change.
+// Updates the parameters of a run, and owns the state that updates change.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 namespace crema {
 
 // The weights, the histories of the update rule, the average of the weights (ema_decay) and the
-// loss scale. On a GPU they are in its memory, and copied to host memory by the calls that say so.
+// loss scale. On a GPU they are in its memory; some calls, as documented, copy them to host memory.
 // Thread safety: one thread.
 class Updater {
  public:
@@ -27,7 +27,7 @@ class Updater {
 
   struct Options {
     uint64_t seed = 1;              // of the fillers of the average, until it starts
-    int ranks = 1;                  // gradients are sums over that many
+    int ranks = 1;                  // gradients are sums over this number of ranks
     DeviceUpdateMaker device = {};  // empty: as built
     LogSink* log = nullptr;         // must not be null
   };
@@ -37,7 +37,7 @@ class Updater {
           Weights* weights, Options options);
 
   const UpdateRule& rule() const { return rule_; }
-  // Null on the CPU.
+  // Returns null on the CPU.
   DeviceState* device() const { return device_.get(); }
 
   // Sets the loss scale of the next Backward of the session, on the CPU.
@@ -62,9 +62,9 @@ class Updater {
   void MoveAverage();
   void StartAverage();
 
-  // Null: the loss is not scaled.
+  // Returns null if the loss is not scaled.
   const LossScale* scale() const { return scale_ ? &*scale_ : nullptr; }
-  // The factor of gradients in the last update, without clipping.
+  // Returns the factor of gradients in the last update, without clipping.
   double gradient_scale() const { return gradient_scale_; }
 
   // Returns the weights, copied from the GPU with their average if they have changed there.

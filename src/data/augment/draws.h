@@ -16,7 +16,7 @@ class Draws {
 
   double Uniform(double low, double high) { return low + (high - low) * stream_.Uniform(next_++); }
   bool Chance(double probability) { return stream_.Uniform(next_++) < probability; }
-  // Mean 0, standard deviation 1 (Box-Muller).
+  // Returns a number of mean 0 and standard deviation 1 (Box-Muller).
   double Gaussian() {
     const double radius = std::sqrt(-2 * std::log(Uniform(1, 0)));  // from (0, 1]
     return radius * std::cos(Uniform(0, 2 * std::numbers::pi));

@@ -45,8 +45,9 @@ class VideoSource final : public RecordSource {
   uint64_t samples_ = 0;  // in one pass; 0: unknown until the end
 };
 
-// Samples in one pass. Counts short videos; trusts the header of long ones if it has a frame count.
-// 0: unknown, or a camera. Throws like VideoSource.
+// Returns the number of samples in one pass; 0 if unknown, or for a camera. Counts the frames of
+// short videos; uses the frame count in the header of long ones if it has one. Throws like
+// VideoSource.
 uint64_t SamplesInOnePass(const VideoOrigin& origin, uint32_t skip);
 
 // Returns the shape (C x H x W) of sample `sample`. Throws like VideoSource.
