@@ -8,7 +8,7 @@ set -euo pipefail
 required=(build-essential cmake ninja-build pkg-config protobuf-compiler libprotobuf-dev
   liblmdb-dev libgoogle-glog-dev libgflags-dev zlib1g-dev libre2-dev
   libgtest-dev libgmock-dev libopencv-core-dev libopencv-imgproc-dev libopencv-imgcodecs-dev)
-# The build leaves out what these give when a distribution does not have them.
+# Without these packages the build leaves out the features that need them.
 optional=(libjpeg-dev libopencv-videoio-dev libbenchmark-dev libhdf5-dev libleveldb-dev libdnnl-dev
   libexpat1-dev libminizip-dev libboost-dev libssl-dev rapidjson-dev prometheus-cpp-dev libgrpc++-dev
   protobuf-compiler-grpc valgrind mold)

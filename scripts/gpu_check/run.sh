@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Runs the checks that need a GPU, in the folder that gather.sh made, and writes gpu_check.md and a log of each to OUT.
 #   run.sh OUT            exit status 1 when a check failed; $GPU_CHECK_SECONDS (520) bound all of them
-#   run.sh --programs     what it needs, by name
-#   run.sh --skip WHY     says of each check that it is skipped
+#   run.sh --programs     prints the names of the programs that it needs
+#   run.sh --skip WHY     reports each check as skipped
 set -uo pipefail
 
-# name | turn | processes | seconds at most | what its output must have, so that nothing passes that did nothing | command
+# name | turn | processes | seconds at most | text that its output must contain (a check that does nothing must fail) | command
 # Checks of one turn run side by side. Several processes share the tests of one program (gtest's shards).
 # Failed API calls of libraries that they handle are ignored: memcheck checks memory.
 checks() {
