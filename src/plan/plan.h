@@ -50,7 +50,7 @@ struct SkippedImplementation {
   std::string reason;
 };
 
-// How concat inputs are stored inside the output (LayerInfo), so that nothing is copied.
+// Place of the inputs of a Concat inside its output (LayerInfo), so that nothing is copied.
 enum class ConcatPlace : uint8_t {
   kNone,
   kContiguous,  // contiguous_concat; for the planned shapes

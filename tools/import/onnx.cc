@@ -31,7 +31,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of the largest magnitude of a blob, for nets of a dialect.
+// Relative to the largest magnitude of a blob, for nets of a dialect.
 constexpr double kTolerance = 1e-4;
 
 std::string TextOf(const NetParameter& net, const std::string& model,
