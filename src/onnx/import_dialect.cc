@@ -381,6 +381,8 @@ class DialectWriter {
       alone.mutable_layer(0)->clear_permute_param();
     }
     for (const Problem& problem : FindNotStock(alone, {})) {
+      if (!reasons.empty() && !IsStockLayerType(layer.type()))
+        break;  // its fields go without saying
       std::string reason = problem.message;
       constexpr std::string_view kStock = "Caffe 1.0";
       if (reason.starts_with(kStock)) reason.replace(0, kStock.size(), NameOf(dialect_));

@@ -3,8 +3,8 @@
 
 usage: large_external.py BUILD/bin/import     (needs the package onnx; 8 GiB of memory)
 
-The data are zeros of a sparse file, which takes no room on the disk; the caffemodel that is written
-takes 2.25 GiB. Prints the peak memory of the import, and fails if it is above three times the
+The data are zeros of a sparse file, which takes no room on the disk; the weights that are written
+take 2.25 GiB. Prints the peak memory of the import, and fails if it is above three times the
 weights.
 """
 import os
@@ -84,7 +84,7 @@ def main():
         assert result.returncode == 0, result.stderr
         peak = 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         print(f"{WEIGHTS / 2**30:.2f} GiB of weights, peak {peak / 2**30:.2f} GiB")
-        assert os.path.getsize(f"{folder}/out/weights.caffemodel") > WEIGHTS
+        assert os.path.getsize(f"{folder}/out/weights.caffemodel.h5") > WEIGHTS
         assert peak < 3 * WEIGHTS
 
 
