@@ -121,8 +121,8 @@ class InputShapes {
 // Layers around those of the nodes: inputs, outputs under their names, and silence.
 class Assembly {
  public:
-  Assembly(const OnnxGraph& graph, ConvertedGraph* converted)
-      : graph_(graph), state_(converted->state) {}
+  Assembly(OnnxGraph* graph, ConvertedGraph* converted)
+      : graph_(*graph), state_(converted->state) {}
 
   ImportedNet Make() {
     for (const OnnxInput& input : graph_.inputs) inputs_.insert(input.name);
@@ -136,6 +136,7 @@ class Assembly {
     result.net.set_name(graph_.name.empty() ? std::filesystem::path(graph_.path).stem().string()
                                             : graph_.name);
     AddInputs(&result.net);
+    graph_.constants.clear();  // so that weights are in memory once, but for those of one layer
     for (ImportedLayer& layer : state_.layers) AddLayer(&layer, &result);
     AddSilence(&result.net);
     result.notes.insert(result.notes.begin(), state_.notes.begin(), state_.notes.end());
@@ -266,6 +267,7 @@ class Assembly {
       result->notes.push_back(
           StrCat("layer '", added->name(), "' has whole numbers beyond 2^24, which floats round"));
     }
+    layer->weights.clear();
   }
 
   void AddSilence(NetParameter* net) {
@@ -282,7 +284,7 @@ class Assembly {
     for (const std::string& blob : unread) layer->add_bottom(blob);
   }
 
-  const OnnxGraph& graph_;
+  OnnxGraph& graph_;
   ImportState& state_;
   std::map<std::string, int> reads_;             // by layers
   std::map<std::string, int> reads_by_outputs_;  // outputs that are the blob
@@ -319,7 +321,7 @@ ImportedNet ImportGraph(const std::string& path, const ImportOptions& options) {
   ConvertedGraph converted = ConvertNodes(shapes, registry, &graph);
   if (JoinNodes(converted.state, &graph)) converted = ConvertNodes(shapes, registry, &graph);
   if (!converted.problems.empty()) throw Error(std::move(converted.problems));
-  ImportedNet imported = Assembly(graph, &converted).Make();
+  ImportedNet imported = Assembly(&graph, &converted).Make();
   imported.notes.insert(imported.notes.begin(), notes.begin(), notes.end());
   if (options.int8 && options.dialect.empty()) UseInt8(&imported.net);
   return imported;

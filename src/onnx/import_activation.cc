@@ -181,8 +181,8 @@ OnnxBlob Wrapped(NodeImport& node, const OnnxBlob& x, int type) {
   return PowerBlob(node, BinaryBlob(node, BinaryParameter::MOD, raised, range), 1, 1, -range / 2);
 }
 
-// Casts to whole numbers cut towards 0; those to floats change nothing, since all blobs are
-// single-precision floats.
+// Casts to whole numbers cut towards 0, and those to float16 round. Those to other floats change
+// nothing, since all blobs are single-precision floats.
 void Cast(NodeImport& node, int to) {
   const OnnxBlob x = node.In(0);
   const int from = x.type;
@@ -190,16 +190,20 @@ void Cast(NodeImport& node, int to) {
   if (!IsNumberType(to) || !IsNumberType(from) || (narrow && from != to)) {
     node.Refuse(StrCat("casts from ", OnnxTypeName(from), " to ", OnnxTypeName(to)));
   }
-  if (from == to || IsFloatType(to) || from == TensorProto::BOOL) {
-    return node.Output(0, WithType(x, to));
+  const auto cast_to = [&](Type type) {
+    return node.Add("Cast", {x},
+                    [&](LayerParameter* layer) { layer->mutable_cast_param()->set_to(type); });
+  };
+  const bool exact = from == to || from == TensorProto::BOOL;
+  if (!exact && to == TensorProto::FLOAT16) {
+    return node.Output(0, WithType(cast_to(FLOAT16), to));
   }
+  if (exact || IsFloatType(to)) return node.Output(0, WithType(x, to));
   if (to != TensorProto::BOOL && !IsFloatType(from)) {
     const bool wraps = BitsOf(to) <= 16 && BitsOf(to) < BitsOf(from);
     return node.Output(0, WithType(wraps ? Wrapped(node, x, to) : x, to));
   }
-  OnnxBlob y = node.Add("Cast", {x}, [&](LayerParameter* layer) {
-    layer->mutable_cast_param()->set_to(to == TensorProto::BOOL ? BOOL : INT);
-  });
+  OnnxBlob y = cast_to(to == TensorProto::BOOL ? BOOL : INT);
   if (to != TensorProto::BOOL && BitsOf(to) <= 4) y = Wrapped(node, y, to);
   node.Output(0, WithType(y, to));
 }

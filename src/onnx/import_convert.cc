@@ -169,7 +169,9 @@ class Pass {
       NodeImport import(node, &result_.state);
       if (op == "Constant") {
         OnnxTensor value = ConstantOf(import, graph_.path);
-        graph_.work.given += value.count();
+        const bool sparse = import.HasAttribute("sparse_value");  // takes few bytes of the file
+        (sparse ? graph_.work.folded : graph_.work.given) += value.count();
+        if (graph_.work.folded > kMostFolded + kMostFoldedByGiven * graph_.work.given) return false;
         import.Output(0, std::move(value));
         return true;
       }

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -47,9 +48,11 @@ class DialectWriter {
     for (const LayerParameter& layer : old.layer()) {
       names_.Add(layer.name());
       for (const std::string& top : layer.top()) names_.Add(top);
+      was_read_.insert(layer.bottom().begin(), layer.bottom().end());
     }
     for (LayerParameter& layer : *old.mutable_layer()) Visit(&layer);
     if (!problems_.empty()) throw Error(std::move(problems_));
+    RemoveUnreadTables();
     net->Swap(&made_);
   }
 
@@ -292,6 +295,38 @@ class DialectWriter {
     if (!same) layer->mutable_pooling_param()->set_round_mode(PoolingParameter::FLOOR);
   }
 
+  // Rows of a constant matrix: Embed holds it. Caffe does not count negative indices from the end.
+  bool WriteGather() {
+    const GatherParameter& param = of_->gather_param();
+    const bool rows = param.mode() == GatherParameter::AXIS && param.axis() == 0;
+    const auto table = tables_.find(of_->bottom(0));
+    if (!rows || ShapeOf(0).axes() != 2 || table == tables_.end()) return false;
+    Last("Embed", {of_->bottom(1)}, [&](LayerParameter* layer) {
+      EmbedParameter* embed = layer->mutable_embed_param();
+      embed->set_input_dim(static_cast<uint32_t>(ShapeOf(0)[0]));
+      embed->set_num_output(static_cast<uint32_t>(ShapeOf(0)[1]));
+      embed->set_bias_term(false);
+      *layer->mutable_blobs() = made_.layer(table->second).blobs();
+    });
+    return true;
+  }
+
+  // Removes the matrices that Embed holds now.
+  void RemoveUnreadTables() {
+    std::set<std::string> reads;
+    for (const LayerParameter& layer : made_.layer()) {
+      reads.insert(layer.bottom().begin(), layer.bottom().end());
+    }
+    for (const auto& [top, place] : tables_) {
+      if (was_read_.contains(top) && !reads.contains(top)) made_.mutable_layer(place)->clear_type();
+    }
+    google::protobuf::RepeatedPtrField<LayerParameter> kept;
+    for (LayerParameter& layer : *made_.mutable_layer()) {
+      if (layer.has_type()) kept.Add()->Swap(&layer);
+    }
+    kept.Swap(made_.mutable_layer());
+  }
+
   // Returns the shapes of the tops and remembers them.
   std::vector<Shape> Infer(const LayerParameter& layer) {
     std::vector<BlobSpec> inputs;
@@ -318,6 +353,7 @@ class DialectWriter {
     if (type == "Reduction") return WriteReduction(tops[0]);
     if (type == "StridedSlice") return WriteCut();
     if (type == "ShuffleChannel") return WriteShuffle(tops[0]);
+    if (type == "Gather") return WriteGather();
     if (type == "Upsample") return WriteUpsample(tops[0]);
     return of_->bottom_size() == 1 && WriteActivation();
   }
@@ -331,6 +367,7 @@ class DialectWriter {
     if (layer->type() == "Pooling") SimplifyPooling(layer, tops[0]);
     Check(*layer);
     blobs.Swap(layer->mutable_blobs());
+    if (layer->type() == "Parameter") tables_[layer->top(0)] = made_.layer_size();
     made_.add_layer()->Swap(layer);
   }
 
@@ -344,6 +381,8 @@ class DialectWriter {
       alone.mutable_layer(0)->clear_permute_param();
     }
     for (const Problem& problem : FindNotStock(alone, {})) {
+      if (!reasons.empty() && !IsStockLayerType(layer.type()))
+        break;  // its fields go without saying
       std::string reason = problem.message;
       constexpr std::string_view kStock = "Caffe 1.0";
       if (reason.starts_with(kStock)) reason.replace(0, kStock.size(), NameOf(dialect_));
@@ -372,6 +411,8 @@ class DialectWriter {
   NetParameter made_;
   UniqueNames names_;
   std::map<std::string, Shape> shapes_;
+  std::map<std::string, int> tables_;  // places of Parameter layers, by top
+  std::set<std::string> was_read_;     // blobs that the given net reads
   const LayerParameter* of_ = nullptr;
   std::vector<Problem> problems_;
 };

@@ -5,6 +5,9 @@
 #include <limits>
 #include <utility>
 
+#include "core/bfloat16.h"
+#include "layers/arithmetic/cast.h"
+
 namespace crema {
 namespace {
 
@@ -363,6 +366,12 @@ int64_t ToInt(float value, int type) {
 OnnxTensor CastTensor(const OnnxTensor& from, int type) {
   if (IsFloatType(type)) {
     OnnxTensor result = ToFloats(from);
+    const bool half = type == TensorProto::FLOAT16 && from.type != type;
+    if (half || (type == TensorProto::BFLOAT16 && from.type != type)) {
+      std::vector<float> values = *result.floats;
+      for (float& value : values) value = half ? CastTo(FLOAT16, value) : float{BFloat16(value)};
+      return MakeFloats(from.dims, std::move(values), type);
+    }
     result.type = type;
     return result;
   }

@@ -14,6 +14,10 @@ namespace {
 using Renaming = std::function<std::string(const std::string&)>;
 using Opsets = std::map<std::string, int64_t>;
 
+constexpr int64_t kMostInlinedNodes = int64_t{1} << 18;
+constexpr int64_t kMostInlinedBytes = int64_t{1} << 30;
+constexpr int64_t kMostSparseElements = int64_t{1} << 26;  // of all sparse initializers, dense
+
 std::string DomainOf(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
 
 template <typename Imports>
@@ -128,8 +132,15 @@ class Builder {
       AddConstant(tensor.name(), ReadOnnxTensor(tensor, graph_.path));
       tensor.Clear();  // its values are no longer needed
     }
+    int64_t dense = 0;
     for (const auto& sparse : graph->sparse_initializer()) {
-      AddConstant(sparse.values().name(), ReadOnnxSparse(sparse, graph_.path));
+      OnnxTensor tensor = ReadOnnxSparse(sparse, graph_.path);
+      dense += tensor.count();
+      if (dense > kMostSparseElements) {
+        Refuse(StrCat("has sparse tensors that stand for more than ", kMostSparseElements,
+                      " elements"));
+      }
+      AddConstant(sparse.values().name(), std::move(tensor));
     }
   }
 
@@ -157,6 +168,10 @@ class Builder {
   }
 
   void Add(OnnxNode node, const Opsets& opsets, int depth) {
+    if (depth > 0 && ++inlined_nodes_ > kMostInlinedNodes) {
+      Refuse(StrCat("has functions that become more than ", kMostInlinedNodes,
+                    " nodes once they are inlined, '", node.proto.name(), "' among them"));
+    }
     const auto function = functions_.find(Key(node.proto.domain(), node.proto.op_type()));
     if (function != functions_.end()) {
       Inline(node.proto, *function->second, depth);
@@ -164,9 +179,6 @@ class Builder {
     }
     const auto opset = opsets.find(DomainOf(node.proto.domain()));
     node.opset = opset == opsets.end() ? 1 : opset->second;
-    if (graph_.nodes.size() >= static_cast<size_t>(kMostOnnxNodes)) {
-      Refuse(StrCat("has more than ", kMostOnnxNodes, " nodes once its functions are inlined"));
-    }
     graph_.nodes.push_back(std::move(node));
   }
 
@@ -174,6 +186,11 @@ class Builder {
     if (depth >= kMostOnnxDepth) {
       Refuse(StrCat("function '", function.name(), "' calls functions more than ", kMostOnnxDepth,
                     " deep, or itself"));
+    }
+    inlined_bytes_ += static_cast<int64_t>(function.ByteSizeLong());
+    if (inlined_bytes_ > kMostInlinedBytes) {
+      Refuse(StrCat("function '", function.name(), "' and those before it become more than ",
+                    kMostInlinedBytes >> 20, " MiB once they are inlined"));
     }
     std::map<std::string, std::string> renamed;
     for (int i = 0; i < function.input_size(); ++i) {
@@ -205,6 +222,8 @@ class Builder {
   OnnxGraph graph_;
   Opsets opsets_;
   std::map<std::string, const onnx::FunctionProto*> functions_;
+  int64_t inlined_nodes_ = 0;  // also those that functions take the place of
+  int64_t inlined_bytes_ = 0;
 };
 
 // Nodes by the values that they produce, with the number of values that each still waits for.

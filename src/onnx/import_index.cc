@@ -45,23 +45,10 @@ OnnxBlob Gather(NodeImport& node, const OnnxBlob& x, const OnnxBlob& index, int 
 
 void ConvertGather(NodeImport& node) {
   const int axis = AxisOf(node, node.ShapeOf(0), 0);
-  const OnnxTensor* table = node.Constant(0);
   const OnnxTensor* index = node.Constant(1);
   if (index != nullptr && index->dims.empty() && !index->IsFloat()) {
     const OnnxBlob x = node.In(0);
     return node.Output(0, TakeOne(node, x, axis, (*index->ints)[0]));
-  }
-  if (table != nullptr && table->IsFloat() && table->dims.size() == 2 && axis == 0) {
-    return node.Output(
-        0, WithType(node.Add("Embed", {node.In(1)},
-                             [&](LayerParameter* layer) {
-                               EmbedParameter* param = layer->mutable_embed_param();
-                               param->set_input_dim(static_cast<uint32_t>(table->dims[0]));
-                               param->set_num_output(static_cast<uint32_t>(table->dims[1]));
-                               param->set_bias_term(false);
-                             },
-                             {*table}),
-                    table->type));
   }
   const OnnxBlob x = node.In(0);
   node.Output(0, Gather(node, x, node.In(1), axis, GatherParameter::AXIS));

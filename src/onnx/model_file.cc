@@ -26,7 +26,7 @@ using onnx::TensorProto;
 constexpr int kOldestOpset = 1;
 constexpr int kNewestOpset = 28;
 // Elements of a dense tensor that a sparse one stands for.
-constexpr int64_t kMostSparseElements = int64_t{1} << 28;
+constexpr int64_t kMostSparseElements = int64_t{1} << 24;
 
 // Escapes control characters in all names of a message, so that errors, logs and the text of nets
 // can show them.

@@ -38,8 +38,7 @@ bool IsNumberType(int type);
 // Returns "float32", "int64", ..., or "type 99".
 std::string OnnxTypeName(int type);
 
-// Most axes of a tensor, nodes of a file (after functions are inlined), bytes of a name, and nested
-// graphs.
+// Most axes of a tensor, nodes of a file, bytes of a name, and nested graphs.
 inline constexpr int kMostOnnxAxes = 32;
 inline constexpr int kMostOnnxNodes = 1'000'000;
 inline constexpr int kMostOnnxNameBytes = 4096;

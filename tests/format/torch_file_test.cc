@@ -208,6 +208,8 @@ TEST(TorchZip, StoragesMissingShortAlteredOrCompressed) {
   std::string bomb = TorchZip(pickle, {{"0", Two()[0].bytes}});
   const size_t entry = bomb.rfind("archive/data/0") - 46;
   bomb.replace(entry + 24, 4, std::string("\x00\x00\x00\xC0", 4));
+  EXPECT_EQ(StateDictError(bomb, "'archive/data/0' has two sizes"), ErrorCode::kDataLoss);
+  bomb[entry + 10] = 8;  // deflated
   EXPECT_EQ(StateDictError(bomb, "is compressed"), ErrorCode::kUnsupported);
   std::string twice = TorchZip(pickle, {{"0", Two()[0].bytes}, {"0", Two()[0].bytes}});
   EXPECT_EQ(StateDictError(twice, "twice"), ErrorCode::kDataLoss);

@@ -108,6 +108,15 @@ TEST(OnnxDialect, EnlargedPlanesBecomeDeconvolutions) {
   EXPECT_EQ(Types(builder, "caffe"), Names{"Deconvolution"});
 }
 
+TEST(OnnxDialect, RowsOfAConstantMatrixBecomeEmbed) {
+  ModelBuilder builder;
+  builder.Input("i", {3}, onnx::TensorProto::INT64).Output("y").Output("z");
+  builder.Floats("rows", {2, 2}, {1, 2, 3, 4});
+  builder.Node("Gather", {"rows", "i"}, {"y"});
+  builder.Node("Gather", {"rows", "i"}, {"z"});
+  EXPECT_EQ(Types(builder, "caffe"), (Names{"Embed", "Embed"}));
+}
+
 // Four channels in two groups change places.
 TEST(OnnxDialect, ShufflesGoToSsd) {
   ModelBuilder builder;

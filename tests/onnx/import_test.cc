@@ -251,6 +251,32 @@ TEST(OnnxImport, ReadsOldFormsOfAttributes) {
   EXPECT_EQ(outputs.at("y").values, (std::vector<float>{0.25F, 0.25F, 0.25F, 0.25F}));
 }
 
+TEST(OnnxImport, CountsNegativeIndicesFromTheEnd) {
+  ModelBuilder builder;
+  builder.Input("i", {3}, onnx::TensorProto::INT64).Output("y");
+  builder.Floats("rows", {3, 2}, {1, 2, 3, 4, 5, 6});
+  builder.Node("Gather", {"rows", "i"}, {"y"});
+  const auto outputs = test::Run(Import(builder), {{"i", {Shape({3}), {-1, 0, -2}}}});
+  EXPECT_EQ(outputs.at("y").values, (std::vector<float>{5, 6, 1, 2, 3, 4}));
+}
+
+// 1 + 2^-11 lies between two halves, and 2^17 above the largest one.
+TEST(OnnxImport, RoundsToHalf) {
+  ModelBuilder builder;
+  builder.Input("x", {2}).Output("y").Output("z");
+  builder.Floats("k", {2}, {1 + 0x1p-11F, 3 + 0x1p-10F});
+  for (const char* name : {"x", "k"}) {
+    const std::string half = std::string(name) + "h";
+    ModelBuilder::SetInt(builder.Node("Cast", {name}, {half}), "to", onnx::TensorProto::FLOAT16);
+    ModelBuilder::SetInt(builder.Node("Cast", {half}, {*name == 'x' ? "y" : "z"}), "to",
+                         onnx::TensorProto::FLOAT);
+  }
+  const auto outputs = test::Run(Import(builder), {{"x", {Shape({2}), {1 + 0x1p-11F, 0x1p17F}}}});
+  EXPECT_EQ(outputs.at("y").values,
+            (std::vector<float>{1, std::numeric_limits<float>::infinity()}));
+  EXPECT_EQ(outputs.at("z").values, (std::vector<float>{1, 3}));
+}
+
 TEST(OnnxImport, ConvertsRecurrentNets) {
   ModelBuilder builder;
   builder.Input("x", {2, 1, 1}).Output("y").Output("h");

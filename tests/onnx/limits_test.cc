@@ -62,6 +62,40 @@ TEST(OnnxLimits, DoublingConcatsStopBeforeTheyAreLarge) {
   EXPECT_TRUE(Contains(error, "(Concat)")) << error;
 }
 
+// Functions that call one another ten times each, and in the end do nothing.
+TEST(OnnxLimits, FunctionsOfFunctionsAreRefused) {
+  ModelBuilder builder;
+  builder.Input("x", {1}).Output("y");
+  builder.Node("F0", {"x"}, {"y"}).set_domain("local");
+  for (int i = 0; i < 15; ++i) {
+    onnx::FunctionProto* function = builder.proto().add_functions();
+    function->set_name("F" + std::to_string(i));
+    function->set_domain("local");
+    for (int k = 0; k < 10 && i < 14; ++k) {
+      ModelBuilder::AddNode(function, "F" + std::to_string(i + 1), {}, {std::to_string(k)})
+          .set_domain("local");
+    }
+  }
+  EXPECT_TRUE(Contains(ImportError(builder), "nodes once they are inlined"));
+}
+
+TEST(OnnxLimits, SparseTensorsThatStandForMuchAreRefused) {
+  ModelBuilder builder;
+  builder.Input("x", {1}).Output("x");
+  for (int i = 0; i < 5; ++i) {
+    onnx::SparseTensorProto* sparse = builder.graph().add_sparse_initializer();
+    sparse->mutable_values()->set_name(std::to_string(i));
+    sparse->mutable_values()->set_data_type(onnx::TensorProto::FLOAT);
+    sparse->mutable_values()->add_dims(0);
+    *sparse->mutable_indices() = sparse->values();
+    sparse->mutable_indices()->set_data_type(onnx::TensorProto::INT64);
+    sparse->add_dims(1 << 24);
+  }
+  EXPECT_TRUE(Contains(ImportError(builder), "stand for more than 67108864 elements"));
+  builder.graph().mutable_sparse_initializer(0)->set_dims(0, 1 << 25);
+  EXPECT_TRUE(Contains(ImportError(builder), "stands for 33554432 values"));
+}
+
 TEST(OnnxLimits, ErrorsAreShortText) {
   ModelBuilder builder;
   builder.Input("x", {1, 1, 4, 4}).Output("y");

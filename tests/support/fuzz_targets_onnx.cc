@@ -132,7 +132,7 @@ void FillIndices(ModelBuilder& m) {
   m.Node("Resize", {"p", "", "scales"}, {"r"});
   m.Node("Clip", {"r", "low"}, {"c"});
   m.Node("TopK", {"c", "k"}, {"t", "i"});
-  m.Node("GatherElements", {"c", "i"}, {"g"});
+  ModelBuilder::SetInt(m.Node("GatherElements", {"c", "i"}, {"g"}), "axis", 3);
   ModelBuilder::SetInt(m.Node("ArgMax", {"g"}, {"a"}), "axis", 1);
   m.Node("CumSum", {"a", "axis"}, {"o"});
   ModelBuilder::SetInt(m.Node("LRN", {"x"}, {"n"}), "size", 3);

@@ -33,6 +33,8 @@ namespace fs = std::filesystem;
 
 // Relative to the largest magnitude of a blob, for nets of a dialect.
 constexpr double kTolerance = 1e-4;
+// Larger weights go to an HDF5 file. A message of protobuf has less than 2 GiB.
+constexpr size_t kMostCaffemodel = (size_t{1} << 31) - (size_t{1} << 20);
 
 std::string TextOf(const NetParameter& net, const std::string& model,
                    const std::vector<std::string>& notes) {
@@ -62,7 +64,7 @@ class Outputs {
     RemoveAbandoned(net_.string());
     RemoveAbandoned(weights_.string());
     std::error_code error;
-    for (const fs::path& path : {net_, weights_}) {
+    for (const fs::path& path : {net_, weights_, fs::path(weights_) += ".h5"}) {
       if (FLAGS_force || !fs::exists(path, error)) continue;
       Fail(ErrorCode::kInvalidArgument, "exists already; give --force to overwrite it",
            {.file = path.string()});
@@ -89,8 +91,12 @@ class Outputs {
         net.layer(), [](const LayerParameter& layer) { return layer.blobs_size() > 0; });
     AtomicFile net_file(net_.string(), text.size());
     net_file.Write(text);
-    weights_made_ = has_weights_ ? TemporaryPath(weights_.string()) : "";
-    if (has_weights_) WriteCaffemodel(net, weights_made_);
+    if (net.ByteSizeLong() > kMostCaffemodel) weights_ += ".h5";
+    if (has_weights_) {
+      weights_made_ = TemporaryPath(weights_.string());
+      weights_.extension() == ".h5" ? WriteCaffemodelHdf5(net, weights_made_)
+                                    : WriteCaffemodel(net, weights_made_);
+    }
     check(net_file.temporary(), weights_made_);
     if (has_weights_) fs::rename(weights_made_, weights_);
     net_file.Commit();
@@ -105,7 +111,7 @@ class Outputs {
  private:
   const fs::path folder_;
   const fs::path net_;
-  const fs::path weights_;
+  fs::path weights_;
   bool made_ = false;
   bool has_weights_ = false;
   std::string weights_made_;  // the temporary file
