@@ -336,6 +336,10 @@ ImportedNet ImportOnnx(const std::string& path, const ImportOptions& options) {
   imported.notes.insert(imported.notes.begin(), notes.begin(), notes.end());
   if (options.dialect.empty()) {
     if (options.int8) UseInt8(&imported.net);
+    if (imported.net.precision() == INT8) {
+      imported.notes.emplace_back(
+          "products of quantized values compute on bytes (precision: INT8 in the net)");
+    }
   } else {
     CheckDialect(imported.net, path);
   }
