@@ -189,6 +189,19 @@ TEST(OnnxInt8, ExpandsQuantizedProducts) {
   EXPECT_EQ(outputs.at("y").values, (std::vector<float>{16, 255}));
 }
 
+TEST(OnnxInt8, MultipliesByConstantBytes) {
+  ModelBuilder builder;
+  builder.Input("x", {1, 2}, onnx::TensorProto::UINT8).Output("y");
+  Bytes(&builder, "w", {2, 2}, {1, 2, 3, 4});
+  Bytes(&builder, "zero", {}, {1}, onnx::TensorProto::UINT8);
+  Bytes(&builder, "wzero", {2}, {0, 1});
+  builder.Node("MatMulInteger", {"x", "w", "zero", "wzero"}, {"y"});
+  const ImportedNet imported = Import(builder);
+  EXPECT_EQ(LayerTypes(imported).back(), "InnerProduct");
+  const auto outputs = test::Run(imported, {{"x", {Shape({1, 2}), {2, 4}}}});
+  EXPECT_EQ(outputs.at("y").values, (std::vector<float>{10, 10}));
+}
+
 TEST(OnnxInt8, ComesBackAsItWasExported) {
   const auto model = test::ModelOf(R"(precision: INT8
       layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 64 dim: 16 dim: 16 } }
