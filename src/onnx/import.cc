@@ -324,6 +324,10 @@ ImportedNet ImportGraph(const std::string& path, const ImportOptions& options) {
   ImportedNet imported = Assembly(&graph, &converted).Make();
   imported.notes.insert(imported.notes.begin(), notes.begin(), notes.end());
   if (options.int8 && options.dialect.empty()) UseInt8(&imported.net);
+  if (imported.net.precision() == INT8) {
+    imported.notes.emplace_back(
+        "products of quantized values compute on bytes (precision: INT8 in the net)");
+  }
   return imported;
 }
 

@@ -208,6 +208,7 @@ std::vector<OnnxTensor> FoldReduce(const ReduceFold& fold, const NodeImport& nod
     kept.push_back(reduced[i] ? 1 : x.dims[i]);
     if (!reduced[i] || node.Int("keepdims", 1) != 0) dims.push_back(kept.back());
   }
+  if (BoundedCount(kept) > std::max(kMostFoldedElements, x.count())) return {};
   // The place of each element in the result.
   std::vector<int64_t> iota(static_cast<size_t>(CountOf(kept)));
   for (size_t i = 0; i < iota.size(); ++i) iota[i] = static_cast<int64_t>(i);

@@ -124,6 +124,7 @@ class Int8Net {
       const EltwiseParameter& param = layer.eltwise_param();
       return param.operation() == EltwiseParameter::SUM && param.coeff_size() == 0;
     }
+    if (layer.type() == "ReLU") return layer.relu_param().negative_slope() == 0;
     return layer.type() == "Concat" ||
            (layer.type() == "Pooling" && layer.pooling_param().pool() == PoolingParameter::AVE);
   }

@@ -1,5 +1,6 @@
 // Operators on numbers of 8 bits, computed on floats: every such number is exact in one.
 #include <algorithm>
+#include <optional>
 
 #include "core/strings.h"
 #include "onnx/import_blocks.h"
@@ -125,8 +126,36 @@ OnnxBlob Product(NodeImport& node, const OnnxBlob& a, const OnnxBlob& b) {
   return node.Add("MatMul", {a, b});
 }
 
+// Returns the second operand of MatMulInteger less its zero point, as outputs x inputs; nothing: it
+// is no constant matrix.
+std::optional<OnnxTensor> CentredWeights(const NodeImport& node) {
+  const OnnxTensor* weight = node.Constant(1);
+  if (weight == nullptr || weight->dims.size() != 2 || node.ShapeOf(0).axes() < 2) return {};
+  OnnxTensor rows = TransposeTensor(ToFloats(*weight), {1, 0});
+  if (!node.Has(3)) return rows;
+  if (node.Constant(3) == nullptr) return {};
+  const OnnxTensor zero = ToFloats(*node.Constant(3));
+  if (zero.count() != 1 && zero.count() != rows.dims[0]) return {};
+  const OnnxTensor all = BroadcastTensor(ReshapeTensor(zero, {zero.count(), 1}), rows.dims);
+  std::vector<float> values = *rows.floats;
+  for (size_t i = 0; i < values.size(); ++i) values[i] -= (*all.floats)[i];
+  return MakeFloats(rows.dims, std::move(values));
+}
+
 void ConvertMatMulInteger(NodeImport& node) {
   const OnnxBlob a = Centred(node, 0, 2, true);
+  if (const auto weights = CentredWeights(node)) {
+    const OnnxBlob y = node.Add("InnerProduct", {a},
+                                [&](LayerParameter* layer) {
+                                  InnerProductParameter* param =
+                                      layer->mutable_inner_product_param();
+                                  param->set_num_output(static_cast<uint32_t>(weights->dims[0]));
+                                  param->set_bias_term(false);
+                                  if (a.shape.axes() != 2) param->set_axis(a.shape.axes() - 1);
+                                },
+                                {*weights});
+    return node.Output(0, WithType(y, TensorProto::INT32));
+  }
   const OnnxBlob b = Centred(node, 1, 3, false);
   node.Output(0, WithType(Product(node, a, b), TensorProto::INT32));
 }

@@ -87,6 +87,9 @@ void ConvertLinearAttention(NodeImport& node) {
   const int64_t batch = parts.q.shape[0];
   const int64_t group = parts.heads / parts.kv_heads;
   const int64_t value_size = parts.v.shape[3];
+  if (BoundedCount({batch, parts.kv_heads, parts.k.shape[3], value_size}) > kMostMadeElements) {
+    node.Refuse("has too large a state");
+  }
   OnnxBlob state = node.Has(3) ? node.In(3)
                                : node.AddConstant(BroadcastTensor(
                                      MakeFloats({1, 1, 1, 1}, {0}),

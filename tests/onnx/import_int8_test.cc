@@ -109,6 +109,33 @@ TEST(OnnxInt8, TakesZeroPointsInTheMiddleAndAtTheEnd) {
   EXPECT_TRUE(end.net.layer(1).int8().bottom(0).non_negative());
 }
 
+TEST(OnnxInt8, ComputesOnBytesBetweenProducts) {
+  // conv -> rounded -> ReLU -> rounded -> sum with the rounded input -> rounded -> conv
+  ModelBuilder builder = TwoConvolutions(0, onnx::TensorProto::INT8);
+  onnx::GraphProto& graph = builder.graph();
+  graph.mutable_node(4)->set_input(0, "cd");
+  graph.mutable_node(7)->set_input(0, "sd");
+  const auto round = [&](const std::string& from, const std::string& to, const std::string& step) {
+    builder.Node("QuantizeLinear", {from, step, "zero"}, {to + "q"});
+    builder.Node("DequantizeLinear", {to + "q", step, "zero"}, {to});
+  };
+  builder.Floats("step3", {}, {0.1F});
+  round("c", "cd", "step3");
+  builder.Node("Add", {"xd", "rd"}, {"s"});
+  round("s", "sd", "step3");
+  const ImportedNet imported = Import(builder);
+  EXPECT_EQ(LayerTypes(imported), (Types{"Convolution", "ReLU", "Eltwise", "Convolution"}));
+  for (int i = 1; i < imported.net.layer_size(); ++i) {
+    const LayerParameter& layer = imported.net.layer(i);
+    EXPECT_EQ(layer.int8().bottom_size(), layer.bottom_size()) << layer.name();
+    EXPECT_EQ(layer.int8().top_size(), i + 1 < imported.net.layer_size() ? 1 : 0) << layer.name();
+  }
+  const std::map<std::string, test::Values> inputs = {
+      {"x", {Shape({1, kChannels, 4, 4}), Ramp(kChannels * 16)}}};
+  const auto wanted = test::Run(Import(builder, {.int8 = false}), inputs);
+  ExpectNear(test::Run(imported, inputs).at("y").values, wanted.at("y").values, 0.3F);
+}
+
 TEST(OnnxInt8, CutsNegativeNumbersByAReLU) {
   ModelBuilder builder = TwoConvolutions(0, onnx::TensorProto::INT8);
   // Without the Relu: rounding to bytes without a sign does its work.
@@ -160,6 +187,19 @@ TEST(OnnxInt8, ExpandsQuantizedProducts) {
                {"y"});
   const auto outputs = test::Run(Import(builder), {{"x", {Shape({1, 1, 1, 2}), {10, 200}}}});
   EXPECT_EQ(outputs.at("y").values, (std::vector<float>{16, 255}));
+}
+
+TEST(OnnxInt8, MultipliesByConstantBytes) {
+  ModelBuilder builder;
+  builder.Input("x", {1, 2}, onnx::TensorProto::UINT8).Output("y");
+  Bytes(&builder, "w", {2, 2}, {1, 2, 3, 4});
+  Bytes(&builder, "zero", {}, {1}, onnx::TensorProto::UINT8);
+  Bytes(&builder, "wzero", {2}, {0, 1});
+  builder.Node("MatMulInteger", {"x", "w", "zero", "wzero"}, {"y"});
+  const ImportedNet imported = Import(builder);
+  EXPECT_EQ(LayerTypes(imported).back(), "InnerProduct");
+  const auto outputs = test::Run(imported, {{"x", {Shape({1, 2}), {2, 4}}}});
+  EXPECT_EQ(outputs.at("y").values, (std::vector<float>{10, 10}));
 }
 
 TEST(OnnxInt8, ComesBackAsItWasExported) {

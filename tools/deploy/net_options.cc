@@ -22,6 +22,8 @@ DEFINE_double(nms, 0.3,
               "detect: overlap above which the box with the lower score is removed; not given: the "
               "net decides");
 
+DECLARE_string(gpu);
+
 namespace crema::tools {
 
 void CheckDetectFlags() {
@@ -41,7 +43,11 @@ void CheckDetectFlags() {
 NetFile NetOfFlags(const ModelNames& names) {
   NetFile net;
   if (IsOnnxFile(names.model)) {
-    ImportedNet imported = ImportOnnx(names.model, {.shapes = ParseOnnxShapes(FLAGS_shape)});
+    // GPUs have no int8, and another precision is that of the values that the model states.
+    ImportOptions options;
+    options.shapes = ParseOnnxShapes(FLAGS_shape);
+    options.int8 = FLAGS_gpu.empty() && (names.precision.empty() || names.precision == "INT8");
+    ImportedNet imported = ImportOnnx(names.model, options);
     net.net = std::move(imported.net);
     for (const std::string& note : imported.notes) ToolLog().Write(Severity::kInfo, note);
   } else {
