@@ -9,6 +9,7 @@ class Case:
     """Read from case.json in a folder that all workers share.
 
     mode is infer or train; net is a caffemodel with all layers, made for another batch perhaps;
+    onnx is the ONNX file that the net comes from, or empty;
     rate is the learning rate; dropout is false when results are compared.
     """
 
@@ -17,6 +18,7 @@ class Case:
             values = json.load(file)
         self.folder = pathlib.Path(path).parent
         self.net = values["net"]
+        self.onnx = values["onnx"]
         self.mode = values["mode"]
         self.precision = values["precision"]
         self.threads = values["threads"]

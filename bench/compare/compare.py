@@ -90,6 +90,8 @@ class Refused(Exception):
 def courses_of(net, options):
     """(mode, batch, precision) of each race of a net."""
     for mode in options.modes:
+        if mode == "train" and net.onnx:
+            continue
         batches = [net.train_batch] if mode == "train" else options.batches or net.infer_batches
         for batch in batches:
             for precision in options.precisions:
@@ -119,7 +121,10 @@ def descriptors_of(options):
 def check_build(peers, options):
     """Throws Refused if it lacks a file."""
     before = [options.before] if options.before else []
-    for path in [runner_of(options), *before, *([descriptors_of(options)] if peers else [])]:
+    onnx = any(nets.NETS[name].onnx for name in options.nets)
+    importer = [options.build / "bin/import"] if onnx else []
+    for path in [runner_of(options), *before, *importer,
+                 *([descriptors_of(options)] if peers else [])]:
         if not path.is_file():
             raise Refused(f"there is no {path}; build with -DCREMA_BUILD_BENCH=ON, and give that "
                           "folder as --build")
@@ -145,8 +150,7 @@ def make_folder(flag, path):
 
 def hold_race(track, peers, options, conditions):
     """The entries of one race."""
-    able = [name for name in peers if track.mode in peer_list.PEERS[name].modes
-            and track.precision in peer_list.PEERS[name].precisions]
+    able = [name for name in peers if peer_list.PEERS[name].can(track)]
     reference = track.set_up()
     everyone = [contestants.Crema(track), *(contestants.Peer(name, track) for name in able)]
     if options.before:
@@ -171,11 +175,13 @@ def race_net(net, peers, options, work, conditions):
     """Yields the entries of each race of a net."""
     runner = runner_of(options)
     weights = work / f"{net.name}.caffemodel"
-    course.make_weights(net, ROOT, runner, options.threads, weights, options.timeout)
+    if not net.onnx:
+        course.make_weights(net, ROOT, runner, options.threads, weights, options.timeout)
     for mode, batch, precision in courses_of(net, options):
         track = course.Course(
             net=net, mode=mode, batch=batch, precision=precision, threads=options.threads,
             runner=runner, descriptors=descriptors_of(options), root=ROOT, weights=weights,
+            importer=options.build / "bin/import",
             folder=work / f"{net.name}-{mode}-{batch}-{precision}", timeout=options.timeout,
             autotune=options.autotune)
         print(track.name, flush=True)
@@ -185,7 +191,7 @@ def race_net(net, peers, options, work, conditions):
         if options.work is None:
             shutil.rmtree(track.folder)
     if options.work is None:
-        weights.unlink()
+        weights.unlink(missing_ok=True)
 
 
 def _version(module):

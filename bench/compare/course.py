@@ -3,6 +3,7 @@ import dataclasses
 import json
 import pathlib
 import shutil
+import sys
 
 import contestants
 import nets
@@ -19,6 +20,7 @@ class Course:
     runner: pathlib.Path
     descriptors: pathlib.Path
     root: pathlib.Path  # of the sources
+    importer: pathlib.Path  # the program import
     weights: pathlib.Path  # of the net, as training begins
     folder: pathlib.Path
     timeout: float = process.TIMEOUT_SECONDS  # of each answer
@@ -29,7 +31,14 @@ class Course:
         return f"{self.net.name} {self.mode} {self.batch} {self.precision}"
 
     @property
+    def onnx(self):
+        """The ONNX file that the net comes from."""
+        return self.folder / "net.onnx" if self.net.onnx else ""
+
+    @property
     def model(self):
+        if self.net.onnx:
+            return self.folder / "imported/deploy.prototxt"
         return self.root / (self.net.train if self.mode == "train" else self.net.deploy)
 
     def log(self, contestant):
@@ -48,6 +57,8 @@ class Course:
         if self.folder.exists():  # of an earlier run, perhaps of other weights
             shutil.rmtree(self.folder)
         self.folder.mkdir(parents=True)
+        if self.net.onnx:
+            self._import()
         crema = contestants.Crema(self).start(checked=True, precision="fp32")
         try:
             inputs = crema.ask(f"inputs {self.folder}")["inputs"]
@@ -55,6 +66,16 @@ class Course:
             return self._results(crema)
         finally:
             crema.quit()
+
+    def _import(self):
+        """Gets the ONNX file and makes net and weights of it. Throws process.Failed."""
+        shapes = self.net.shapes(self.batch, self.mode)
+        maker = pathlib.Path(__file__).with_name("onnx_models.py")
+        process.run_once([sys.executable, str(maker), self.net.onnx, str(self.batch),
+                          str(self.onnx)], self.threads, self.log("onnx"), self.timeout)
+        process.run_once([str(self.importer), str(self.onnx), "-o", str(self.folder / "imported"),
+                          f"--shape={shapes}"], self.threads, self.log("import"), self.timeout)
+        self.weights = self.folder / "imported/weights.caffemodel"
 
     def _net_file(self, crema):
         if self.mode == "train":
@@ -72,7 +93,7 @@ class Course:
 
     def _write_case(self, inputs, net_file):
         values = {"net": str(net_file), "mode": self.mode, "precision": self.precision,
-                  "threads": self.threads, "descriptors": str(self.descriptors), "inputs": inputs}
+                  "onnx": str(self.onnx), "threads": self.threads, "descriptors": str(self.descriptors), "inputs": inputs}
         for checked in (False, True):
             rate = contestants.CHECKED_RATE if checked else contestants.RACE_RATE
             text = json.dumps({**values, "rate": rate, "dropout": not checked})

@@ -12,6 +12,11 @@ class Peer:
     modes: tuple = ("infer",)
     precisions: tuple = ("fp32",)
 
+    def can(self, course):
+        """Whether it takes part in a course: nets that come as ONNX are for those who read ONNX."""
+        return (course.mode in self.modes and course.precision in self.precisions
+                and (not course.net.onnx or "onnxscript" in self.modules))
+
     def missing(self):
         """The modules that cannot be imported here."""
         return [module for module in self.modules if not _is_there(module)]

@@ -67,7 +67,7 @@ def _as_arguments(torch: Any, example: Any) -> tuple[Any, ...]:
 def _export(torch: Any, module: Any, inputs: tuple[Any, ...], path: str) -> None:
     options: dict[str, Any] = {"opset_version": 17}
     if "dynamo" in inspect.signature(torch.onnx.export).parameters:
-        options = {"opset_version": 18, "dynamo": True}
+        options = {"opset_version": 18, "dynamo": True, "verbose": False}
         for needed in ("onnx", "onnxscript"):
             if importlib.util.find_spec(needed) is None:
                 raise Error(

@@ -191,6 +191,9 @@ void ConvertAttention(NodeImport& node) {
   auto mask = MaskOf(node, parts, &causal);
   std::vector<OnnxBlob> bottoms = {MergeHeads(node, parts.q), MergeHeads(node, parts.k),
                                    MergeHeads(node, parts.v)};
+  if (parts.heads == parts.kv_heads) {
+    if (const auto packed = PackedBlob(node, bottoms)) bottoms = {*packed};
+  }
   if (mask) {
     Dims dims = DimsOf(*mask);
     dims[dims.size() - 2] = parts.queries;

@@ -4,80 +4,6 @@
 
 namespace crema {
 
-std::vector<int64_t> DimsOf(const OnnxBlob& blob) {
-  return {blob.shape.dims().begin(), blob.shape.dims().end()};
-}
-
-namespace {
-
-// Returns the groups of a channel shuffle: x reshaped to N x groups x C / groups x ..., with axes 1
-// and 2 swapped, in the shape of x again; 0: it is none.
-int64_t ShuffledGroups(const NodeImport& node, const OnnxBlob& blob,
-                       const std::vector<int64_t>& dims, OnnxBlob* source) {
-  const MovedBlob* swapped = node.Moved(blob);
-  if (swapped == nullptr || swapped->order.size() != dims.size() + 1 || dims.size() < 3) return 0;
-  for (size_t i = 0; i < swapped->order.size(); ++i) {
-    const auto wanted = static_cast<int64_t>(i == 1 ? 2 : i == 2 ? 1 : i);
-    if (swapped->order[i] != wanted) return 0;
-  }
-  const MovedBlob* split = node.Moved(swapped->source);
-  if (split == nullptr || !split->order.empty() || DimsOf(split->source) != dims) return 0;
-  const std::vector<int64_t> apart = DimsOf(swapped->source);
-  if (apart[0] != dims[0] || apart[1] * apart[2] != dims[1]) return 0;
-  for (size_t i = 2; i < dims.size(); ++i) {
-    if (apart[i + 1] != dims[i]) return 0;
-  }
-  *source = split->source;
-  return apart[1];
-}
-
-}  // namespace
-
-OnnxBlob ReshapeBlob(NodeImport& node, const OnnxBlob& blob, const std::vector<int64_t>& dims) {
-  if (DimsOf(blob) == dims) return blob;
-  OnnxBlob from = blob;
-  if (const int64_t groups = ShuffledGroups(node, blob, dims, &from); groups > 0) {
-    return WithType(
-        node.Add("ShuffleChannel", {from},
-                 [&](LayerParameter* layer) {
-                   layer->mutable_shuffle_channel_param()->set_group(static_cast<uint32_t>(groups));
-                 }),
-        blob.type);
-  }
-  if (const MovedBlob* moved = node.Moved(blob); moved != nullptr && moved->order.empty()) {
-    from = moved->source;
-  }
-  if (DimsOf(from) == dims) return WithType(from, blob.type);
-  const OnnxBlob result = node.Add("Reshape", {from}, [&](LayerParameter* layer) {
-    auto* shape = layer->mutable_reshape_param()->mutable_shape();
-    bool same = from.shape.count() > 0;
-    for (size_t i = 0; i < dims.size(); ++i) {
-      same = same && static_cast<int>(i) < from.shape.axes() &&
-             from.shape[static_cast<int>(i)] == dims[i];
-      shape->add_dim(same ? 0 : dims[i]);
-    }
-  });
-  node.SetMoved(result, {from, {}});
-  return WithType(result, blob.type);
-}
-
-OnnxBlob PermuteBlob(NodeImport& node, const OnnxBlob& blob, const std::vector<int64_t>& order) {
-  OnnxBlob from = blob;
-  std::vector<int64_t> whole = order;
-  if (const MovedBlob* moved = node.Moved(blob); moved != nullptr && !moved->order.empty()) {
-    from = moved->source;
-    for (int64_t& axis : whole) axis = moved->order[static_cast<size_t>(axis)];
-  }
-  if (std::ranges::is_sorted(whole)) return WithType(from, blob.type);
-  const OnnxBlob result = node.Add("Permute", {from}, [&](LayerParameter* layer) {
-    for (const int64_t axis : whole) {
-      layer->mutable_permute_param()->add_order(static_cast<uint32_t>(axis));
-    }
-  });
-  node.SetMoved(result, {from, whole});
-  return WithType(result, blob.type);
-}
-
 OnnxBlob ExpandBlob(NodeImport& node, const OnnxBlob& blob, const std::vector<int64_t>& dims) {
   if (DimsOf(blob) == dims) return blob;
   return node.Add("Expand", {blob}, [&](LayerParameter* layer) {
@@ -100,16 +26,6 @@ OnnxBlob PadBlob(NodeImport& node, const OnnxBlob& blob, const std::vector<int64
     }
     if (mode != PadParameter::CONSTANT) param->set_mode(mode);
     if (mode == PadParameter::CONSTANT && value != 0) param->set_value(value);
-  });
-}
-
-OnnxBlob CutBlob(NodeImport& node, const OnnxBlob& blob, int axis, int64_t start, int64_t size) {
-  if (start == 0 && size == blob.shape[axis]) return blob;
-  return node.Add("StridedSlice", {blob}, [&](LayerParameter* layer) {
-    StridedSliceParameter* param = layer->mutable_strided_slice_param();
-    param->add_start(start);
-    param->add_end(start + size);
-    param->add_axes(axis);
   });
 }
 

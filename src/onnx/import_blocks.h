@@ -1,6 +1,7 @@
 // Frequent layers that converters are made of.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "onnx/import_node.h"
@@ -22,6 +23,13 @@ OnnxBlob PadBlob(NodeImport& node, const OnnxBlob& blob, const std::vector<int64
                  PadParameter::PadMode mode = PadParameter::CONSTANT);
 // Returns `size` elements of an axis from `start` on.
 OnnxBlob CutBlob(NodeImport& node, const OnnxBlob& blob, int axis, int64_t start, int64_t size);
+// Returns the blob that the parts are when joined on the last axis, moved as they are, if they are
+// cuts of one blob. Requires: parts of three axes.
+std::optional<OnnxBlob> PackedBlob(NodeImport& node, const std::vector<OnnxBlob>& parts);
+// A layer that works on rows, the last axis, may take them before they are moved: returns the
+// blob that has them, if that costs no more. MoveRows moves its result as `like` is moved.
+std::optional<OnnxBlob> SourceOfRows(const NodeImport& node, const OnnxBlob& blob);
+OnnxBlob MoveRows(NodeImport& node, const OnnxBlob& like, const OnnxBlob& rows);
 
 OnnxBlob UnaryBlob(NodeImport& node, UnaryParameter::Operation operation, const OnnxBlob& x);
 // Broadcast as in NumPy.

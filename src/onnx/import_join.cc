@@ -6,6 +6,8 @@
 #include <optional>
 #include <set>
 
+#include "onnx/import_fold.h"
+
 namespace crema {
 namespace {
 
@@ -21,7 +23,9 @@ class Joiner {
       for (const auto& output : node.proto.output()) {
         if (!output.empty()) producers_[output] = &node;
       }
+      for (const auto& input : node.proto.input()) ++readers_[input];
     }
+    for (const std::string& output : graph_.outputs) ++readers_[graph_.Resolve(output)];
   }
 
   bool Run() {
@@ -354,10 +358,39 @@ class Joiner {
     }
   }
 
+  // A convolution without bias and a constant for each channel.
+  void JoinConvolutionBias(OnnxNode* node) {
+    for (int i = 0; i < 2; ++i) {
+      const std::string& name = node->proto.input(i);
+      const NodeProto* convolution = Made(name, "Conv", 2);
+      if (convolution == nullptr) convolution = Made(name, "ConvTranspose", 2);
+      const OnnxTensor* bias = Constant(node->proto.input(1 - i));
+      const Shape* shape = ShapeOf(name);
+      if (convolution == nullptr || bias == nullptr || shape == nullptr) continue;
+      if (convolution->input_size() != 2 || readers_.at(name) != 1 || shape->axes() < 3) continue;
+      // C x 1 x ... or 1 x C x 1 x ....
+      const auto axes = static_cast<size_t>(shape->axes());
+      const size_t channels = bias->dims.size() + 1 - axes;
+      if (!bias->IsFloat() || (bias->dims.size() != axes && bias->dims.size() + 1 != axes))
+        continue;
+      if (bias->count() != (*shape)[1] || bias->dims[channels] != (*shape)[1]) continue;
+      const std::string flat = graph_.names.Add(node->proto.input(1 - i) + "/flat");
+      graph_.constants[flat] = ReshapeTensor(*bias, {bias->count()});
+      const std::vector<std::string> inputs = {convolution->input(0), convolution->input(1), flat};
+      const auto attributes = convolution->attribute();
+      const int64_t opset = producers_.at(name)->opset;
+      Replace(node, convolution->op_type() == "Conv" ? "Conv" : "ConvTranspose", inputs);
+      *node->proto.mutable_attribute() = attributes;
+      node->opset = opset;
+      return;
+    }
+  }
+
   void JoinAdd(OnnxNode* node) {
     if (node->proto.input_size() != 2) return;
     Extend(node, 2);
     if (node->proto.op_type() == "Add") JoinBias(node);
+    if (node->proto.op_type() == "Add") JoinConvolutionBias(node);
   }
 
   // Takes factors out of a value: x c or x / c. Returns what is left.
@@ -448,6 +481,7 @@ class Joiner {
   const ImportState& state_;
   OnnxGraph& graph_;
   std::map<std::string, OnnxNode*> producers_;
+  std::map<std::string, int> readers_;  // number, by value
   bool changed_ = false;
 };
 

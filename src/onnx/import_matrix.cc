@@ -30,6 +30,9 @@ std::optional<OnnxTensor> BiasOf(const OnnxTensor& constant, int64_t outputs, fl
 // x of any number of axes times `weight`, (outputs, inputs), over its last axis.
 OnnxBlob InnerProduct(NodeImport& node, const OnnxBlob& x, const OnnxTensor& weight,
                       const std::optional<OnnxTensor>& bias) {
+  if (const auto source = SourceOfRows(node, x)) {
+    return MoveRows(node, x, InnerProduct(node, *source, weight, bias));
+  }
   std::vector<OnnxTensor> weights = {weight};
   if (bias) weights.push_back(*bias);
   return node.Add(

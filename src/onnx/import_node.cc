@@ -189,6 +189,16 @@ const MovedBlob* NodeImport::Moved(const OnnxBlob& blob) const {
   return found == state_.moved.end() ? nullptr : &found->second;
 }
 
+void NodeImport::SetCut(const OnnxBlob& blob, CutOfBlob cut) {
+  state_.cuts[blob.name] = std::move(cut);
+  moved_.push_back(blob.name);
+}
+
+const CutOfBlob* NodeImport::Cut(const OnnxBlob& blob) const {
+  const auto found = state_.cuts.find(blob.name);
+  return found == state_.cuts.end() ? nullptr : &found->second;
+}
+
 OnnxBlob NodeImport::AddConstant(const OnnxTensor& tensor) {
   return WithType(Add("Parameter", {},
                       [&](LayerParameter* layer) {
@@ -237,6 +247,7 @@ void NodeImport::Undo() {
     for (const auto& top : state_.layers[i].param.top()) {
       state_.blob_names.Remove(top);
       state_.moved.erase(top);
+      state_.cuts.erase(top);
     }
   }
   for (const auto& [own, final_name] : renamed_) state_.blob_names.Remove(final_name);
@@ -251,12 +262,16 @@ void NodeImport::Finish() {
     if (found != renamed_.end()) *name = found->second;
   };
   for (const auto& [own, final_name] : renamed_) state_.blob_names.Remove(own);
+  const auto rename_in = [&](auto* entries, const std::string& own) {
+    auto entry = entries->extract(own);
+    if (entry.empty()) return;
+    rename(&entry.key());
+    rename(&entry.mapped().source.name);
+    entries->insert(std::move(entry));
+  };
   for (const std::string& own : moved_) {
-    auto moved = state_.moved.extract(own);
-    if (moved.empty()) continue;
-    rename(&moved.key());
-    rename(&moved.mapped().source.name);
-    state_.moved.insert(std::move(moved));
+    rename_in(&state_.moved, own);
+    rename_in(&state_.cuts, own);
   }
   for (size_t i = first_layer_; i < state_.layers.size(); ++i) {
     LayerParameter& layer = state_.layers[i].param;

@@ -37,10 +37,18 @@ struct ImportedLayer {
   std::vector<OnnxTensor> weights;
 };
 
-// A blob that is another one with its axes in another order (`order`), or under another shape.
+// A blob that is another one with its elements in another order: the dimensions of the source split
+// into `factors`, these taken in `order`, and grouped to the dimensions of the blob.
 struct MovedBlob {
   OnnxBlob source;
-  std::vector<int64_t> order;  // empty: reshaped
+  std::vector<int64_t> factors;  // without 1, but for a batch of 1 (the first axis)
+  std::vector<size_t> order;
+};
+
+// A blob that is a part of the last axis of another one.
+struct CutOfBlob {
+  OnnxBlob source;
+  int64_t start = 0;
 };
 
 // State of the conversion of a graph.
@@ -50,6 +58,7 @@ struct ImportState {
   std::map<std::string, OnnxValue> values;  // by name in the graph
   std::vector<ImportedLayer> layers;
   std::map<std::string, MovedBlob> moved;  // by name of the blob
+  std::map<std::string, CutOfBlob> cuts;   // likewise
   UniqueNames blob_names;
   UniqueNames layer_names;
   std::vector<std::string> notes;
@@ -103,6 +112,9 @@ class NodeImport {
   // null.
   void SetMoved(const OnnxBlob& blob, MovedBlob moved);
   const MovedBlob* Moved(const OnnxBlob& blob) const;
+  // The same of cuts.
+  void SetCut(const OnnxBlob& blob, CutOfBlob cut);
+  const CutOfBlob* Cut(const OnnxBlob& blob) const;
   // Adds a Parameter layer.
   OnnxBlob AddConstant(const OnnxTensor& tensor);
 
@@ -128,7 +140,7 @@ class NodeImport {
   ImportState& state_;
   size_t first_layer_;
   std::map<std::string, std::string> renamed_;  // own blobs that are outputs
-  std::vector<std::string> moved_;              // own blobs with an entry in `moved`
+  std::vector<std::string> moved_;              // own blobs with an entry in `moved` or `cuts`
 };
 
 // Returns the blob, renamed for the type.

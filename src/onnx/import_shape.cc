@@ -80,8 +80,10 @@ void ConvertSplit(NodeImport& node) {
   const int axis = AxisOf(node, x.shape, 0);
   const Dims sizes = SplitSizes(node, x.shape[axis]);
   if (sizes.size() == 1) return node.Output(0, x);
-  if (std::ranges::find(sizes, 0) != sizes.end()) {
-    if (sizes.size() > 1024) node.Refuse("has more than 1024 parts, and empty ones");
+  const bool empty = std::ranges::find(sizes, 0) != sizes.end();
+  if (empty && sizes.size() > 1024) node.Refuse("has more than 1024 parts, and empty ones");
+  // Parts of the last axis may be those of one product.
+  if (empty || node.Moved(x) != nullptr || (axis == x.shape.axes() - 1 && sizes.size() == 3)) {
     int64_t start = 0;
     for (size_t i = 0; i < sizes.size(); ++i) {
       node.Output(i, CutBlob(node, x, axis, start, sizes[i]));
@@ -106,6 +108,17 @@ void ConvertSlice(NodeImport& node) {
   const SliceBounds bounds = SliceBoundsOf(node);
   if (bounds.size == DimsOf(x) && std::ranges::all_of(bounds.step, [](auto s) { return s == 1; })) {
     return node.Output(0, x);
+  }
+  int cut = -1;  // the only axis that is cut
+  int changed = 0;
+  for (size_t i = 0; i < bounds.size.size(); ++i) {
+    const bool same = bounds.size[i] == x.shape[static_cast<int>(i)] && bounds.step[i] == 1;
+    changed += same ? 0 : 1;
+    if (!same && bounds.step[i] == 1) cut = static_cast<int>(i);
+  }
+  if (changed == 1 && cut >= 0) {
+    const auto i = static_cast<size_t>(cut);
+    return node.Output(0, CutBlob(node, x, cut, bounds.start[i], bounds.size[i]));
   }
   node.Output(0, node.Add("StridedSlice", {x}, [&](LayerParameter* layer) {
     StridedSliceParameter* param = layer->mutable_strided_slice_param();

@@ -16,6 +16,7 @@ sys.path.insert(0, str(COMPARE))
 
 # pylint: disable=wrong-import-position
 import agreement
+import compare
 import nets
 import peer_list
 import process
@@ -327,7 +328,7 @@ class ListsTest(unittest.TestCase):
         for name in peer_list.PEERS:
             self.assertTrue((COMPARE / "peers" / f"{name}.py").exists(), name)
         for net in nets.NETS.values():
-            for path in (net.train, net.deploy):
+            for path in () if net.onnx else (net.train, net.deploy):
                 self.assertTrue((COMPARE.parents[1] / path).exists(), path)
 
     def test_shapes_are_written_as_the_runner_takes_them(self):
@@ -335,6 +336,18 @@ class ListsTest(unittest.TestCase):
         self.assertEqual(net.shapes(8, "train"), "data:8,1,28,28;label:8")
         self.assertEqual(net.shapes(8, "infer"), "data:8,1,28,28")
         self.assertEqual(net.bounds(), "label:10")
+        self.assertEqual(nets.NETS["silero_vad"].shapes(8, "infer"),
+                         "input:8,576;h:1,1,128;c:1,1,128")
+
+    def test_nets_that_come_as_onnx_are_not_trained_and_not_for_everyone(self):
+        options = types.SimpleNamespace(modes=["infer", "train"], batches=None,
+                                        precisions=["fp32"])
+        net = nets.NETS["tv_resnet50"]
+        self.assertEqual(list(compare.courses_of(net, options)),
+                         [("infer", 1, "fp32"), ("infer", 8, "fp32")])
+        course = types.SimpleNamespace(mode="infer", precision="fp32", net=net)
+        able = [name for name, peer in peer_list.PEERS.items() if peer.can(course)]
+        self.assertEqual(able, ["onnx_runtime", "open_vino", "opencv_dnn"])
 
     def test_missing_modules_are_named(self):
         peer = peer_list.Peer(("json", "no_such_module", "no_such.module"))

@@ -96,6 +96,36 @@ TEST(OnnxJoin, JoinsProductAndBias) {
   EXPECT_EQ(outputs.at("y").values, (std::vector<float>{121, 143, 165, 100, 100, 101}));
 }
 
+// As Paddle's exporter writes it; a convolution whose output others read stays.
+TEST(OnnxJoin, JoinsConvolutionAndBias) {
+  for (const bool read : {false, true}) {
+    ModelBuilder builder;
+    builder.Input("x", {1, 1, 1, 2}).Output("y");
+    builder.Floats("w", {2, 1, 1, 1}, {1, 10});
+    builder.Floats("b", {1, 2, 1, 1}, {100, 200});
+    builder.Node("Conv", {"x", "w"}, {"c"});
+    builder.Node("Add", {"c", "b"}, {"y"});
+    if (read) builder.Output("z").Node("Relu", {"c"}, {"z"});
+    const ImportedNet imported = Import(builder);
+    EXPECT_EQ(LayerTypes(imported),
+              read ? (Types{"Convolution", "Bias", "ReLU"}) : Types{"Convolution"});
+    const auto outputs = test::Run(imported, {{"x", {Shape({1, 1, 1, 2}), {3, 4}}}});
+    EXPECT_EQ(outputs.at("y").values, (std::vector<float>{103, 104, 230, 240}));
+  }
+}
+
+// A bias along another axis than the channels is none of the convolution.
+TEST(OnnxJoin, LeavesConvolutionAndAnotherAddition) {
+  ModelBuilder builder;
+  builder.Input("x", {1, 1, 1, 2}).Output("y");
+  builder.Floats("w", {2, 1, 1, 1}, {1, 10});
+  builder.Floats("b", {2}, {100, 200});
+  builder.Node("Conv", {"x", "w"}, {"c"});
+  builder.Node("Add", {"c", "b"}, {"y"});
+  const auto outputs = test::Run(Import(builder), {{"x", {Shape({1, 1, 1, 2}), {3, 4}}}});
+  EXPECT_EQ(outputs.at("y").values, (std::vector<float>{103, 204, 130, 240}));
+}
+
 // Attention of two heads, as exporters write it.
 TEST(OnnxJoin, JoinsAttentionOfHeads) {
   ModelBuilder builder;

@@ -15,14 +15,20 @@ class Race:
         options.intra_op_num_threads = case.threads
         options.inter_op_num_threads = 1
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
-        self.session = onnxruntime.InferenceSession(str(case.shared("net.onnx")), options,
-                                                    providers=["CPUExecutionProvider"])
-        names = [x.name for x in self.session.get_inputs()]
-        self.inputs = dict(zip(names, case.inputs()))
+        self.session = onnxruntime.InferenceSession(case.onnx or str(case.shared("net.onnx")),
+                                                    options, providers=["CPUExecutionProvider"])
+        inputs = self.session.get_inputs()
+        if case.onnx:
+            self.inputs = {
+                x.name: values.astype("int64" if x.type == "tensor(int64)" else "float32")
+                for x in inputs for values in [dict(zip(case.input_names(), case.inputs()))[x.name]]}
+        else:
+            self.inputs = dict(zip([x.name for x in inputs], case.inputs()))
+        self.names = sorted(x.name for x in self.session.get_outputs())
         self.results = []
 
     def run(self):
-        self.results = self.session.run(None, self.inputs)
+        self.results = self.session.run(self.names, self.inputs)
 
     def outputs(self):
         return self.results
