@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 import pytest
-from data_for_tests import Broken, Deadly, Numbers, Reports, Unequal, Uneven, as_tuple, jitter
+from data_for_tests import Broken, Deadly, Exits, Numbers, Reports, Unequal, Uneven, as_tuple, jitter
 
 import crema
 from crema.data import batches
@@ -548,6 +548,31 @@ def test_a_killed_worker_is_an_error_and_training_may_go_on(open_solver):
     done = solver.iteration
     solver.step(5)
     assert solver.iteration == done + 5
+
+
+@pytest.mark.parametrize(
+    "how, error, message",
+    [
+        ("_exit", crema.Error, r"data: worker 1 \(process \d+\) ended with exit status 0"),
+        ("exit", crema.Error, "ended with exit status 3"),
+        ("forks", crema.Error, "was killed by SIGKILL"),
+        ("raises what loads there alone", RuntimeError, "OnlyInWorkers"),
+        ("hangs at exit", None, None),
+    ],
+)
+def test_workers_that_end_in_any_way_leave_nothing(how, error, message, open_solver):
+    solver = open_solver(batches(Exits(how), 4, workers=2))
+    before = children()
+    if error is None:
+        solver.step(5)
+    else:
+        for _ in range(2):  # with other workers
+            with pytest.raises(error, match=message):
+                solver.step(5)
+        assert solver.iteration == 3
+    del solver
+    gc.collect()
+    assert before and not [child for child in before if child in children()]
 
 
 def test_datasets_that_cannot_be_sent_are_errors():
