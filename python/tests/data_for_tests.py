@@ -43,9 +43,10 @@ class Deadly(Numbers):
 class Exits(Numbers):
     """Ends its process, or lets it end only when it is killed."""
 
-    def __init__(self, how):
+    def __init__(self, how, folder):
         super().__init__()
         self.how = how
+        self.folder = folder
 
     def __getitem__(self, i):
         if self.how == "hangs at exit" and not hasattr(self, "set"):
@@ -57,13 +58,21 @@ class Exits(Numbers):
             if self.how == "exit":
                 sys.exit(3)
             if self.how == "forks" and os.fork() == 0:
-                time.sleep(5)  # has the pipe of the worker meanwhile
-                os._exit(0)
+                self.hold_the_pipe()
             if self.how == "forks":
                 os.kill(os.getpid(), signal.SIGKILL)
             if self.how == "raises what loads there alone":
                 raise OnlyInWorkers
         return super().__getitem__(i)
+
+    def hold_the_pipe(self):
+        """Has the pipe of the worker until the test goes on."""
+        for _ in range(400):
+            if os.path.exists(os.path.join(self.folder, "raised")):
+                os._exit(0)
+            time.sleep(0.05)
+        open(os.path.join(self.folder, "waited in vain"), "w").close()
+        os._exit(1)
 
 
 class OnlyInWorkers(LookupError):

@@ -17,6 +17,7 @@ void RegisterPython(Registry& registry) {
       "Commands load Python when they meet the first such layer. They must be those of the Python "
       "package, with which they share the library."};
   type.param_fields = {"python_param"};
+  type.unread_fields = {"python_param.share_in_parallel"};  // a net has one object of each layer
   type.inputs = {.min = 0, .max = Arity::kAny};
   type.outputs = {.min = 0, .max = Arity::kAny};
   type.example =
