@@ -54,7 +54,8 @@ docs: configure
 	cmake --build $(BUILD) --parallel $(JOBS) --target layer_reference
 	$(BUILD)/bin/layer_reference $(BUILD)/proto/crema.desc >docs/layers.md
 
-# The Python packages, into build/wheels/; wheel-check installs them into an empty environment.
+# The Python packages, into build/wheels/, for each of PYTHON="python3.10 python3.12 ..."; wheel-check
+# installs them into an empty environment of PYTHON.
 wheel: packages
 	@scripts/wheel.sh $(PYTHON)
 

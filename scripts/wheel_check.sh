@@ -8,7 +8,8 @@ python=${1:-python3}
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 "$python" -m venv "$place/env"
-"$place/env/bin/pip" install --quiet --find-links build/wheels crema crema-caffe pytest
+"$place/env/bin/pip" install --quiet --no-index --no-deps --find-links build/wheels crema crema-caffe
+"$place/env/bin/pip" install --quiet crema crema-caffe pytest # what they depend on
 tests=$PWD/python/tests
 cd "$place"
 "$place/env/bin/python" -m pytest -q -p no:cacheprovider "$tests"

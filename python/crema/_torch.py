@@ -42,19 +42,30 @@ def save_safetensors(
     """Writes a .safetensors file, of float32.
 
     `tensors` is a net or a model, whose parameters get the names of to_torch_state_dict, or a
-    mapping from names to arrays, or to tensors of any library. Raises crema.Error.
+    mapping from names to arrays, or to tensors of any library. Raises crema.Error if the file
+    cannot be written, TypeError and ValueError for what no such file can hold.
     """
     import numpy
 
     if isinstance(tensors, (_core.Net, _core.Model)):
         tensors = tensors.to_torch_state_dict()
+    if not isinstance(tensors, Mapping):
+        raise TypeError(
+            "save_safetensors takes a Net, a Model, or a mapping from names to arrays, not "
+            f"{type(tensors).__name__}"
+        )
     arrays = []
     for name, value in tensors.items():
         if not isinstance(name, str):
             raise TypeError(f"names of tensors are strings, not {name!r}")
+        if name == "__metadata__" or name.encode(errors="replace").decode() != name:
+            raise ValueError(f"a .safetensors file cannot hold a tensor of the name {name!r}")
         if hasattr(value, "detach"):  # of PyTorch, perhaps on a GPU, with a gradient, or bfloat16
             value = value.detach().to("cpu").float().numpy()
-        array = numpy.asarray(value, dtype=numpy.float32)
+        array = numpy.asarray(value)
+        if array.dtype.kind in "cmMOSU":
+            raise TypeError(f"tensor {name!r} has elements of type {array.dtype}, not real numbers")
+        array = array.astype(numpy.float32)
         arrays.append((name, numpy.ascontiguousarray(array).reshape(array.shape)))
     _core.write_safetensors(arrays, path)
 

@@ -149,10 +149,15 @@ class Pool:
     def _receive(self, number: int, discard: bool = False) -> Any:
         """Returns the answer of a worker. Raises the exception that it raised."""
         pipe, process = self.pipes[number], self.processes[number]
+        # A process that the worker has forked keeps the pipe open, and the sentinel.
         while not connection.wait([pipe, process.sentinel], POLL_SECONDS):
             if self.source.stopping:
                 raise RuntimeError("data: the net is gone")
+            if process.exitcode is not None:
+                break
         try:
+            if not pipe.poll():
+                raise EOFError
             answer = pipe.recv()
         except (EOFError, OSError):
             raise self._death(number) from None
@@ -213,7 +218,7 @@ class Failure:
 
     @property
     def exception(self) -> BaseException:
-        if self.pickled:
+        with contextlib.suppress(Exception):  # it may load only where it was raised
             error: BaseException = pickle.loads(self.pickled)
             return error
         return RuntimeError(self.summary)

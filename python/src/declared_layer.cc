@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -90,14 +91,28 @@ class CallArrays {
 
 class DeclaredLayer final : public Layer {
  public:
+  // Gives the adapter to the net that is planned, if a net of Python is.
   DeclaredLayer(const LayerParameter& param, nb::object adapter)
-      : Layer(param), adapter_(std::move(adapter)) {}
+      : Layer(param), own_(std::make_shared<const UserObject>(std::move(adapter))), adapter_(own_) {
+    PythonObjects* const objects = ReusedObjects();
+    if (objects == nullptr) return;
+    objects->declared.emplace(this, std::exchange(own_, nullptr));
+    objects_ = objects->weak_from_this();
+  }
+  ~DeclaredLayer() override {
+    if (own_ != nullptr || objects_.expired() || !nb::is_alive()) return;
+    const GilHeld gil;
+    const std::shared_ptr<PythonObjects> objects = objects_.lock();
+    if (objects == nullptr) return;
+    const auto last = objects->declared.extract(this);  // dies when the map is whole again
+  }
 
   LayerInfo Infer(const InferContext& context) const override {
     return CallUser(param().name(), [&] {
       nb::list shapes;
       for (const BlobSpec& input : context.inputs) shapes.append(TupleOf(input.shape));
-      const auto said = nb::cast<nb::dict>((*adapter_).attr("infer")(shapes, context.output_count));
+      const auto said =
+          nb::cast<nb::dict>(CallMethod(Adapter(), "infer", shapes, context.output_count));
       LayerInfo info;
       for (const Sizes& sizes : nb::cast<std::vector<Sizes>>(said["outputs"])) {
         info.outputs.push_back({ShapeOfSizes(sizes), context.dtype});
@@ -123,8 +138,8 @@ class DeclaredLayer final : public Layer {
   void Forward(const ForwardArgs& args) const override {
     CallUser(param().name(), [&] {
       CallArrays arrays;
-      (*adapter_).attr("forward")(arrays.Read(args.inputs), arrays.Write(args.outputs),
-                                  arrays.Read(args.parameters));
+      CallMethod(Adapter(), "forward", arrays.Read(args.inputs), arrays.Write(args.outputs),
+                 arrays.Read(args.parameters));
       arrays.CopyBack();
     });
   }
@@ -132,10 +147,9 @@ class DeclaredLayer final : public Layer {
   void Backward(const BackwardArgs& args) const override {
     CallUser(param().name(), [&] {
       CallArrays arrays;
-      (*adapter_).attr("backward")(arrays.Read(args.output_grads), arrays.Read(args.inputs),
-                                   arrays.Read(args.outputs), arrays.Read(args.parameters),
-                                   arrays.Write(args.input_grads),
-                                   arrays.Write(args.parameter_grads));
+      CallMethod(Adapter(), "backward", arrays.Read(args.output_grads), arrays.Read(args.inputs),
+                 arrays.Read(args.outputs), arrays.Read(args.parameters),
+                 arrays.Write(args.input_grads), arrays.Write(args.parameter_grads));
       arrays.CopyBack();
     });
   }
@@ -166,15 +180,23 @@ class DeclaredLayer final : public Layer {
     }
   }
 
-  const UserObject adapter_;
+  nb::object Adapter() const {
+    const std::shared_ptr<const UserObject> adapter = adapter_.lock();
+    if (adapter == nullptr) Fail(ErrorCode::kInvalidArgument, "the net of this layer was closed");
+    return **adapter;
+  }
+
+  std::shared_ptr<const UserObject> own_;  // null: the net has it
+  std::weak_ptr<const UserObject> adapter_;
+  std::weak_ptr<PythonObjects> objects_;
 };
 
 }  // namespace
 
 std::unique_ptr<const Layer> MakeDeclaredLayer(const LayerParameter& param, nb::handle type) {
-  nb::object adapter = nb::module_::import_("crema._layer")
-                           .attr("Adapter")(type, param.python_param().param_str(),
-                                            static_cast<int>(param.phase()), param.name());
+  nb::object adapter =
+      CallMethod(nb::module_::import_("crema._layer"), "Adapter", type,
+                 param.python_param().param_str(), static_cast<int>(param.phase()), param.name());
   return std::make_unique<const DeclaredLayer>(param, std::move(adapter));
 }
 

@@ -262,7 +262,7 @@ nb::object Resize(const PixelArray& image, int height, int width, double scale_y
       std::make_shared<Tensor>(Shape{height, width, from[2]}, bytes ? DType::kU8 : DType::kF32);
   {
     const GilReleased released;
-    const ReuseObjects none(nullptr, false);  // a layer may call this while its net is planned
+    const Apart apart;  // a layer may call this while its net is planned
     const Taps x = TapsOf(from[1], width, scale_x, true, bytes);
     const Taps y = TapsOf(from[0], height, scale_y, false, bytes);
     if (bytes) {
@@ -306,7 +306,7 @@ nb::tuple ShapesFor(const DnnNet& net, const std::vector<std::vector<int64_t>>& 
   std::shared_ptr<const Plan> plan;
   {
     const GilReleased released;
-    const ReuseObjects none(nullptr, false);  // a layer may call this while its net is planned
+    const Apart apart;  // a layer may call this while its net is planned
     plan = net.PlanFor(shapes);
   }
   nb::dict by_name;
@@ -328,7 +328,7 @@ nb::tuple MakeModel(const DnnNet& net, const std::vector<size_t>& values) {
   std::pair<std::shared_ptr<const Model>, std::vector<std::string>> made;
   {
     const GilReleased released;
-    const ReuseObjects none(nullptr, false);  // a layer may call this while its net is planned
+    const Apart apart;  // a layer may call this while its net is planned
     made = net.MakeModel(values);
   }
   return nb::make_tuple(ObjectOf(std::move(made.first)), nb::cast(made.second));
@@ -342,8 +342,7 @@ void BindDnn(nb::module_& module) {
           "open",
           [](const std::string& path, const std::string& weights) {
             const GilReleased released;
-            const ReuseObjects none(nullptr,
-                                    false);  // a layer may call this while its net is planned
+            const Apart apart;  // a layer may call this while its net is planned
             return std::make_shared<DnnNet>(ReadNet(path), weights);
           },
           nb::arg("path"), nb::arg("weights"))
@@ -351,8 +350,7 @@ void BindDnn(nb::module_& module) {
           "parse",
           [](const std::string& text, const std::string& weights) {
             const GilReleased released;
-            const ReuseObjects none(nullptr,
-                                    false);  // a layer may call this while its net is planned
+            const Apart apart;  // a layer may call this while its net is planned
             return std::make_shared<DnnNet>(ParseNet(text, "<buffer>"), weights);
           },
           nb::arg("text"), nb::arg("weights"))

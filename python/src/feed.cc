@@ -1,5 +1,6 @@
 #include "feed.h"
 
+#include <array>
 #include <cstdlib>
 #include <utility>
 
@@ -12,6 +13,9 @@
 
 namespace crema::python {
 namespace {
+
+// The messages in which an Input has the number of its feed, and the batch size of a smaller plan.
+constexpr std::array kMessages{"python_param", "memory_data_param"};
 
 // Returns the feed of an Input layer of a net that this thread plans; null: the program sets it.
 // Nets find their own feeds alone, so that the text of another net reaches none.
@@ -64,7 +68,7 @@ class FeedState final : public LayerSessionState {
   static nb::object Call(Feed* feed, Function&& call) {
     for (;;) {
       try {
-        return call();
+        return WaitIfExiting(call);
       } catch (const nb::python_error& error) {
         if (!feed->defers_interrupts || !error.matches(PyExc_KeyboardInterrupt)) throw;
         if (std::exchange(feed->interrupted, true)) throw;
@@ -87,11 +91,11 @@ class FeedLayer final : public Layer {
   LayerInfo Infer(const InferContext& context) const override {
     LayerInfo info = input_->Infer(context);
     info.dynamic_outputs = true;
-    if (!param().has_data_param()) return info;
+    if (!param().has_memory_data_param()) return info;
     const int64_t written = info.outputs[0].shape[0];
     for (BlobSpec& output : info.outputs) {
       const bool has_batch = output.shape.axes() > 0 && output.shape[0] == written;
-      if (has_batch) output.shape = output.shape.With(0, param().data_param().batch_size());
+      if (has_batch) output.shape = output.shape.With(0, param().memory_data_param().batch_size());
     }
     return info;
   }
@@ -166,9 +170,19 @@ LayerParameter MakeInput(const LayerParameter& from, const nb::handle& tops, int
 
 }  // namespace
 
-void ForgetFeeds(NetParameter* net) {
-  for (LayerParameter& layer : *net->mutable_layer()) {
-    if (layer.type() == "Input") layer.clear_python_param();
+void ForgetFeeds(NetFile* file) {
+  for (int i = 0; i < file->net.layer_size(); ++i) {
+    LayerParameter& layer = *file->net.mutable_layer(i);
+    if (layer.type() != "Input") continue;
+    for (const char* const name : kMessages) {
+      const auto* const field = LayerParameter::descriptor()->FindFieldByName(name);
+      if (!layer.GetReflection()->HasField(layer, field)) continue;
+      layer.GetReflection()->ClearField(&layer, field);
+      Where where = file->source.Locate(StrCat("layer[", i, "].", name));
+      where.layer = layer.name();
+      file->warnings.push_back({ErrorCode::kInvalidArgument, std::move(where),
+                                StrCat("'", name, "' has no effect on a layer of type Input")});
+    }
   }
 }
 
@@ -207,7 +221,7 @@ void FeedNet(const nb::object& data, const NetState& state, bool whole_passes,
   const auto samples = nb::cast<int64_t>((*feed->object).attr("samples"));
   if (whole_passes && samples > 0) {
     const auto batch = static_cast<uint32_t>(first->input_param().shape(0).dim(0));
-    first->mutable_data_param()->set_batch_size(batch);
+    first->mutable_memory_data_param()->set_batch_size(batch);
   }
 }
 
@@ -221,7 +235,7 @@ std::vector<std::string> InputsOf(const NetParameter& net, const NetState& state
 }
 
 void LetInputReadFeeds(LayerType* input) {
-  input->param_fields.insert(input->param_fields.end(), {"python_param", "data_param"});
+  input->param_fields.insert(input->param_fields.end(), kMessages.begin(), kMessages.end());
   input->make = [make = input->make](const LayerParameter& p) {
     std::unique_ptr<const Layer> layer = make(p);
     std::shared_ptr<Feed> feed = FeedOf(p);

@@ -41,8 +41,9 @@ struct Feed {
 // Requires the GIL.
 void FeedNet(const nb::object& data, const NetState& state, bool whole_passes,
              const std::shared_ptr<Guard>& guard, NetFile* file, PythonObjects* objects);
-// Removes the numbers of feeds that the text of a user contains. Call it before FeedNet.
-void ForgetFeeds(NetParameter* net);
+// Removes what a text of a user has where FeedNet writes the numbers of feeds, and adds a warning
+// to those of the file. Call it before FeedNet.
+void ForgetFeeds(NetFile* file);
 // Returns the tops of the Input layers of a net.
 std::vector<std::string> InputsOf(const NetParameter& net, const NetState& state);
 

@@ -1,8 +1,6 @@
 #include "gil.h"
 
-#include <cxxabi.h>
 #include <pthread.h>
-#include <unistd.h>
 
 #include "core/parallel_for.h"
 
@@ -10,17 +8,6 @@ namespace crema::python {
 namespace {
 
 int forks = 0;  // of which this process is the child
-
-// Calls `take`, which Python before 3.14 leaves by pthread_exit when the interpreter exits. This
-// must not unwind the frames of the caller, many of which are noexcept.
-template <typename Take>
-void WaitIfExiting(const Take& take) {
-  try {
-    take();
-  } catch (const abi::__forced_unwind&) {
-    while (true) pause();
-  }
-}
 
 }  // namespace
 

@@ -2,10 +2,24 @@
 #pragma once
 
 #include <Python.h>
+#include <cxxabi.h>
+#include <unistd.h>
 
 #include <mutex>
 
 namespace crema::python {
+
+// Calls `body`, which runs code of Python or takes the GIL. Python before 3.14 leaves both by
+// pthread_exit when the interpreter exits. This must not unwind the frames of the caller, many of
+// which are noexcept or need the interpreter: the thread then waits for the end.
+template <typename Body>
+decltype(auto) WaitIfExiting(const Body& body) {
+  try {
+    return body();
+  } catch (const abi::__forced_unwind&) {
+    while (true) pause();
+  }
+}
 
 // While it lives, this thread does not have the GIL. Unlike nanobind's class it does not end the
 // process if the interpreter exits meanwhile: the thread then waits for the end.

@@ -110,7 +110,7 @@ nb::list Classify(const ModelPtr& model, const nb::object& image, size_t most,
   std::vector<Prediction> best;
   {
     const GilReleased released;
-    const ReuseObjects none(nullptr, false);  // a callback may call this
+    const Apart apart;  // a callback may call this
     const auto ready = model->classifier.For(model->model, output);
     WithWorker(*model, *ready, given, [&](Classifier::Worker& worker, const Image& decoded) {
       best = BestFirst(worker.Scores({&decoded, 1}), most);
@@ -129,7 +129,7 @@ nb::list Detect(const ModelPtr& model, const nb::object& image, double confidenc
   std::vector<FoundBox> boxes;
   {
     const GilReleased released;
-    const ReuseObjects none(nullptr, false);  // a callback may call this
+    const Apart apart;  // a callback may call this
     if (!(confidence >= 0 && confidence <= 1)) {
       Fail(ErrorCode::kInvalidArgument, StrCat("confidence is ", confidence, ", expected 0 to 1"));
     }
@@ -153,7 +153,7 @@ nb::object Segment(const ModelPtr& model, const nb::object& image, const std::st
   std::vector<ClassShare> shares;
   {
     const GilReleased released;
-    const ReuseObjects none(nullptr, false);  // a callback may call this
+    const Apart apart;  // a callback may call this
     const auto ready = model->segmenter.For(model->model, output);
     WithWorker(*model, *ready, given, [&](Segmenter::Worker& worker, const Image& decoded) {
       const Image classes = worker.Segment({&decoded, 1})[0];

@@ -105,7 +105,7 @@ nb::list Check(const std::string& text, bool is_path, bool is_net, int threads, 
   CheckReport report;
   {
     const GilReleased released;
-    const ReuseObjects none(nullptr, false);  // a layer may call this while its net is planned
+    const Apart apart;  // a layer may call this while its net is planned
     const Source source{text, is_path};
     report = is_net ? CheckNet(source) : CheckSolver(source, threads, samples);
     for (const Problem& warning : report.warnings) {
@@ -124,7 +124,7 @@ nb::tuple Summary(const std::string& text, bool is_path, int phase, int level,
   std::string table, json, dot;
   {
     const GilReleased released;
-    const ReuseObjects none(nullptr, false);  // a layer may call this while its net is planned
+    const Apart apart;  // a layer may call this while its net is planned
     NetFile file = NetOf({text, is_path});
     CostOptions options;
     options.sources.batch = batch;

@@ -67,7 +67,7 @@ ModelPtr Made(const ImageOptions& images, Make&& make) {
   auto made = std::make_shared<PyModel>();
   {
     const GilReleased released;
-    const ReuseObjects none(nullptr, false);  // a layer may open a model while its net is planned
+    const Apart apart;  // a layer may open a model while its net is planned
     made->model = make();
   }
   const ModelCard& card = made->model->card();
@@ -125,7 +125,13 @@ ModelPtr FromOnnx(const fs::path& path, const std::map<std::string, std::vector<
                   std::optional<bool> invert, std::optional<std::vector<std::string>> labels) {
   ImportOptions options;
   for (const auto& [name, dims] : shapes) {
-    options.shapes[name] = Shape(std::span<const int64_t>(dims));
+    try {
+      options.shapes[name] = Shape(std::span<const int64_t>(dims));
+    } catch (const Error& error) {
+      const Problem& problem = error.problems().front();
+      Fail(problem.code, StrCat("shapes: '", name, "': ", problem.message),
+           {.file = path.string()});
+    }
   }
   return Made({std::move(mean), scale, rgb, invert, std::move(labels)}, [&] {
     NetFile file;
@@ -190,7 +196,7 @@ nb::dict Run(const ModelPtr& model, const nb::object& inputs) {
   std::vector<std::pair<std::string, HeldView>> answers;
   {
     const GilReleased released;
-    const ReuseObjects none(nullptr, false);  // a callback may call this
+    const Apart apart;  // a callback may call this
     std::vector<NamedTensor> named;
     for (const auto& [name, array] : held) named.push_back({name, ViewOf(array)});
     model->runners.With([&] { return std::make_unique<ModelRunner>(model->model); },

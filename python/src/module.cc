@@ -10,6 +10,7 @@ NB_MODULE(_core, module) {
   module.attr("__version__") = CREMA_VERSION;
   nb::set_leak_warnings(false);  // a program may end while it holds nets
   HandleForks();
+  AllLayers();  // now: a process forked while another thread does that would wait for it
   BindErrors(module);
   BindBlobs(module);
   BindNet(module);

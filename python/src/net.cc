@@ -98,7 +98,7 @@ NetState StateOf(const NetParameter& net, const InteractiveOptions& options) {
 NetPtr Open(NetFile file, InteractiveOptions options, const nb::object& data) {
   auto net = std::make_shared<Net>();
   net->guard = std::make_shared<Guard>();
-  ForgetFeeds(&file.net);
+  ForgetFeeds(&file);
   if (!data.is_none()) {
     const GilHeld gil;
     FeedNet(data, StateOf(file.net, options), false, net->guard, &file, net->objects.get());
@@ -161,8 +161,9 @@ NetPtr OpenText(const std::string& text, const PhaseName& phase, int threads, ui
 void Call(const std::vector<nb::object>& callbacks, size_t layer) {
   if (callbacks.empty()) return;
   const GilHeld gil;
+  const Apart apart;
   const std::vector<nb::object> now = callbacks;  // one of them may add others
-  for (const nb::object& callback : now) callback(layer);
+  for (const nb::object& callback : now) WaitIfExiting([&] { callback(layer); });
 }
 
 // Plans the net again if that is due, and its Python layers that read data are ready.
@@ -314,16 +315,17 @@ std::string ReprOf(const NetPtr& net) {
                 " parameters; memory: ", MemoryOf(net), ">");
 }
 
-// Show the garbage collector the callbacks, which may refer to their net.
+// Show the garbage collector the callbacks and the objects of layers, which may refer to their net.
 int TraverseNet(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   if (!nb::inst_ready(self)) return 0;
-  const NetCallbacks& all = nb::inst_ptr<Net>(self)->callbacks;
+  const Net& net = *nb::inst_ptr<Net>(self);
+  const NetCallbacks& all = net.callbacks;
   for (const auto* list :
        {&all.before_forward, &all.after_forward, &all.before_backward, &all.after_backward}) {
     for (const nb::object& callback : *list) Py_VISIT(callback.ptr());
   }
-  return 0;
+  return net.objects.use_count() == 1 ? net.objects->Traverse(visit, arg) : 0;
 }
 
 int ClearNet(PyObject* self) {
@@ -505,7 +507,9 @@ void BindNet(nb::module_& module) {
       .def("to_text",
            [](const NetPtr& net) {
              const Guard::Lock lock(*net->guard);
-             return PrintText(net->net->plan().written);
+             NetFile text{.net = net->net->plan().written, .source = {}, .warnings = {}};
+             ForgetFeeds(&text);
+             return PrintText(text.net);
            })
       .def("add_callback", [](const NetPtr& net, const std::string& event, nb::object callback) {
         std::vector<nb::object>& callbacks = net->callbacks.At(event);

@@ -28,7 +28,8 @@ void Resize(size_t count, LayerBlobs* blobs) {
 }
 
 nb::object MakeObject(const LayerParameter& param, nb::handle type) {
-  nb::object object = type(nb::none());
+  const Apart apart;
+  nb::object object = WaitIfExiting([&]() -> nb::object { return type(nb::none()); });
   object.attr("param_str") = nb::str(param.python_param().param_str().c_str());
   object.attr("phase") = static_cast<int>(param.phase());
   object.attr("name") = nb::str(param.name().c_str());
@@ -36,7 +37,6 @@ nb::object MakeObject(const LayerParameter& param, nb::handle type) {
 }
 
 // Returns a pointer that does not own. The net that owns an object outlives runs of its layers.
-// They must not own it: arrays that an object keeps hold the session, which has the layers.
 std::shared_ptr<PythonObject> Borrow(const std::shared_ptr<PythonObject>& object) {
   return {std::shared_ptr<void>(), object.get()};
 }
@@ -133,7 +133,7 @@ class PythonLayer final : public Layer, public HasInitialParameters {
       bound.Tops(outputs, {});
       for (size_t o = 0; o < shapes.size(); ++o) object_->tops.blobs[o]->Reshape(shapes[o]);
       if (!std::exchange(object_->is_shaped, false)) object_->CallReshape();
-      (*object_->object).attr("forward")(ListOf(object_->bottoms), ListOf(object_->tops));
+      CallMethod(*object_->object, "forward", ListOf(object_->bottoms), ListOf(object_->tops));
       for (size_t o = 0; o < outputs.size(); ++o) {
         args.output_shapes[o] = object_->tops.blobs[o]->GetShape();
       }
@@ -153,8 +153,8 @@ class PythonLayer final : public Layer, public HasInitialParameters {
       bound.Tops(args.outputs, gradients);
       nb::list propagate;
       for (const TensorView& gradient : args.input_grads) propagate.append(!gradient.empty());
-      (*object_->object)
-          .attr("backward")(ListOf(object_->tops), propagate, ListOf(object_->bottoms));
+      CallMethod(*object_->object, "backward", ListOf(object_->tops), propagate,
+                 ListOf(object_->bottoms));
     });
   }
 
@@ -216,13 +216,19 @@ void PythonObject::Reshape(std::span<const Shape> bottom_shapes, size_t top_coun
     bottoms.blobs[i]->Reshape(bottom_shapes[i]);
   }
   if (!std::exchange(is_set_up, true)) {
-    (*object).attr("setup")(PythonLayer::ListOf(bottoms), PythonLayer::ListOf(tops));
+    CallMethod(*object, "setup", PythonLayer::ListOf(bottoms), PythonLayer::ListOf(tops));
   }
   CallReshape();
 }
 
 void PythonObject::CallReshape() {
-  (*object).attr("reshape")(PythonLayer::ListOf(bottoms), PythonLayer::ListOf(tops));
+  CallMethod(*object, "reshape", PythonLayer::ListOf(bottoms), PythonLayer::ListOf(tops));
+}
+
+int PythonObjects::Traverse(visitproc visit, void* arg) const {
+  for (const auto& [name, object] : layers) Py_VISIT((*object->object).ptr());
+  for (const auto& [layer, object] : declared) Py_VISIT((**object).ptr());
+  return 0;
 }
 
 ReuseObjects::ReuseObjects(PythonObjects* objects, bool both_phases)
@@ -239,7 +245,7 @@ RunningNet::RunningNet(std::shared_ptr<const void> owner)
 
 RunningNet::~RunningNet() { running_net = std::move(before_); }
 
-const PythonObjects* ReusedObjects() { return reused_objects; }
+PythonObjects* ReusedObjects() { return reused_objects; }
 
 const std::shared_ptr<const void>& RunningOwner() { return running_net; }
 
@@ -268,7 +274,7 @@ std::unique_ptr<const Layer> MakeUserLayer(const LayerParameter& param) {
   }
   return CallUser(param.name(), [&]() -> std::unique_ptr<const Layer> {
     const nb::object type =
-        nb::module_::import_("crema._layer").attr("make")(python.module(), python.layer());
+        CallMethod(nb::module_::import_("crema._layer"), "make", python.module(), python.layer());
     if (nb::hasattr(type, "__crema_layer__")) return MakeDeclaredLayer(param, type);
     return std::make_unique<const PythonLayer>(param, type);
   });

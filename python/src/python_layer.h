@@ -63,11 +63,17 @@ struct PythonObject {
 
 struct Feed;
 
-// Python objects that the layers of a net, or of the nets of a solver, use.
-struct PythonObjects {
+// Python objects that the layers of a net, or of the nets of a solver, use. Layers do not own it:
+// arrays that an object keeps hold the session, which has the layers. Thread safety: with the GIL.
+struct PythonObjects : std::enable_shared_from_this<PythonObjects> {
   // By layer name; those of test nets of a solver with a number.
   std::map<std::string, std::shared_ptr<PythonObject>> layers;
+  // Of classes with @crema.layer, by the layer that uses the object, until it dies.
+  std::map<const Layer*, std::shared_ptr<const UserObject>> declared;
   std::vector<std::shared_ptr<Feed>> feeds;  // the texts of these nets have number + 1
+
+  // Shows the objects of layers to the garbage collector, for the only owner of this.
+  int Traverse(visitproc visit, void* arg) const;
 };
 
 // While it lives, layers that this thread makes for the phase TRAIN, or for both, take their
@@ -97,8 +103,23 @@ class RunningNet {
   std::shared_ptr<const void> before_;
 };
 
+// While it lives, this thread runs code of the user: nets and models that it opens or runs
+// meanwhile share nothing with the net that calls it.
+class Apart {
+ private:
+  const ReuseObjects objects_{nullptr, false};
+  const RunningNet net_{nullptr};
+};
+
+// Calls a method of the user's object. Requires the GIL.
+template <typename... Args>
+nb::object CallMethod(nb::handle object, const char* name, const Args&... args) {
+  const Apart apart;
+  return WaitIfExiting([&]() -> nb::object { return object.attr(name)(args...); });
+}
+
 // Returns the objects of the innermost ReuseObjects of this thread; null if there is none.
-const PythonObjects* ReusedObjects();
+PythonObjects* ReusedObjects();
 
 // Returns the owner of the innermost RunningNet of this thread; null if there is none.
 const std::shared_ptr<const void>& RunningOwner();

@@ -50,6 +50,7 @@ class Callbacks final : public TrainingObserver {
   void OnIteration(const IterationReport& report) override {
     if (on_iteration.empty()) return;
     const GilHeld gil;
+    const Apart apart;
     nb::dict event;
     event["iteration"] = report.iteration;
     event["loss"] = report.loss;
@@ -59,25 +60,29 @@ class Callbacks final : public TrainingObserver {
     event["wait_seconds"] = report.wait_seconds;
     event["epoch"] = report.epoch;
     event["outputs"] = OutputsOf(report.outputs);
-    for (const nb::object& function : Functions(on_iteration)) function(event);
+    for (const nb::object& function : Functions(on_iteration))
+      WaitIfExiting([&] { function(event); });
   }
   void OnTest(const TestReport& report) override {
     if (on_test.empty()) return;
     const GilHeld gil;
+    const Apart apart;
     nb::dict event;
     event["iteration"] = report.iteration;
     event["net"] = report.net;
     event["loss"] = report.has_loss ? nb::object(nb::float_(report.loss)) : nb::none();
     event["outputs"] = OutputsOf(report.outputs);
-    for (const nb::object& function : Functions(on_test)) function(event);
+    for (const nb::object& function : Functions(on_test)) WaitIfExiting([&] { function(event); });
   }
   void OnSnapshot(const std::string& model, const std::string& state) override {
     if (on_snapshot.empty()) return;
     const GilHeld gil;
+    const Apart apart;
     nb::dict event;
     event["model"] = model;
     event["state"] = state;
-    for (const nb::object& function : Functions(on_snapshot)) function(event);
+    for (const nb::object& function : Functions(on_snapshot))
+      WaitIfExiting([&] { function(event); });
   }
 
   // The functions of each event, by its name.
@@ -95,6 +100,7 @@ class Callbacks final : public TrainingObserver {
   static void Call(const Functions& functions) {
     if (functions.empty()) return;
     const GilHeld gil;
+    const Apart apart;
     for (const nb::object& function : functions) function();
   }
 };
@@ -168,8 +174,10 @@ class ProgressBar final : public TrainingObserver {
     if (!is_shown_ || (!last && now - drawn_ < std::chrono::milliseconds(100))) return;
     drawn_ = now;
     const GilHeld gil;
-    shown_.attr("update")(report.iteration + 1, report.max_iterations, report.smoothed_loss,
-                          report.rate);
+    WaitIfExiting([&] {
+      shown_.attr("update")(report.iteration + 1, report.max_iterations, report.smoothed_loss,
+                            report.rate);
+    });
   }
   void OnTest(const TestReport& report) override {
     if (!is_shown_) return;
@@ -178,7 +186,7 @@ class ProgressBar final : public TrainingObserver {
     for (const auto& [tag, value] : ScalarsOf(StrCat("test_", report.net), report.outputs)) {
       values[tag.c_str()] = value;
     }
-    shown_.attr("test")(report.iteration, values);
+    WaitIfExiting([&] { shown_.attr("test")(report.iteration, values); });
   }
 
   class Shown {
@@ -230,6 +238,7 @@ Request PollSignals(PySolver* solver) {
     if (std::exchange(feed->interrupted, false)) solver->interrupted = true;
   }
   if (solver->interrupted) return Request::kStop;
+  const Apart apart;
   if (PyErr_CheckSignals() == 0) return Request::kNone;
   if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) == 0) throw nb::python_error();
   PyErr_Clear();
@@ -246,8 +255,8 @@ void FeedNets(const Data& data, RunConfig* config, PySolver* solver) {
   const auto feed = [&](const nb::object& from, bool whole_passes, NetOfRun* net) {
     FeedNet(from, net->state, whole_passes, solver->guard, &net->file, solver->objects.get());
   };
-  ForgetFeeds(&config->train.file.net);
-  for (NetOfRun& net : config->tests) ForgetFeeds(&net.file.net);
+  ForgetFeeds(&config->train.file);
+  for (NetOfRun& net : config->tests) ForgetFeeds(&net.file);
   const GilHeld gil;
   if (!data.train.is_none()) feed(data.train, false, &config->train);
   for (size_t i = 0; i < config->tests.size(); ++i) {
@@ -370,14 +379,16 @@ void AddCallback(const SolverPtr& solver, const std::string& event, nb::object f
        "a solver has no event '" + event + "'; it has start, gradients, iteration, test, snapshot");
 }
 
-// Show the garbage collector the callbacks, which may refer to their solver.
+// Show the garbage collector the callbacks and the objects of layers, which may refer to their
+// solver.
 int TraverseSolver(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   if (!nb::inst_ready(self)) return 0;
-  for (const auto& [name, functions] : nb::inst_ptr<PySolver>(self)->callbacks.Lists()) {
+  PySolver& solver = *nb::inst_ptr<PySolver>(self);
+  for (const auto& [name, functions] : solver.callbacks.Lists()) {
     for (const nb::object& function : *functions) Py_VISIT(function.ptr());
   }
-  return 0;
+  return solver.objects.use_count() == 1 ? solver.objects->Traverse(visit, arg) : 0;
 }
 
 int ClearSolver(PyObject* self) {

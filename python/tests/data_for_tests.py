@@ -1,8 +1,12 @@
 """Datasets of test_data.py: worker processes import them."""
 
+import atexit
 import os
 import random
 import signal
+import sys
+import threading
+import time
 
 import numpy as np
 
@@ -34,6 +38,52 @@ class Deadly(Numbers):
         if i == 13:
             os.kill(os.getpid(), signal.SIGKILL)
         return super().__getitem__(i)
+
+
+class Exits(Numbers):
+    """Ends its process, or lets it end only when it is killed."""
+
+    def __init__(self, how, folder):
+        super().__init__()
+        self.how = how
+        self.folder = folder
+
+    def __getitem__(self, i):
+        if self.how == "hangs at exit" and not hasattr(self, "set"):
+            self.set = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            atexit.register(threading.Event().wait)
+        if i == 13:
+            if self.how == "_exit":
+                os._exit(0)
+            if self.how == "exit":
+                sys.exit(3)
+            if self.how == "forks" and os.fork() == 0:
+                self.hold_the_pipe()
+            if self.how == "forks":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if self.how == "raises what loads there alone":
+                raise OnlyInWorkers
+        return super().__getitem__(i)
+
+    def hold_the_pipe(self):
+        """Has the pipe of the worker until the test goes on."""
+        for _ in range(400):
+            if os.path.exists(os.path.join(self.folder, "raised")):
+                os._exit(0)
+            time.sleep(0.05)
+        open(os.path.join(self.folder, "waited in vain"), "w").close()
+        os._exit(1)
+
+
+class OnlyInWorkers(LookupError):
+    def __reduce__(self):
+        return type(self)._load, ()
+
+    @staticmethod
+    def _load():
+        if not Uneven.in_worker():
+            raise ImportError("not here")
+        return OnlyInWorkers()
 
 
 class Uneven(Numbers):

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+import crema
+
 
 class Base:
     def __init__(self, param):
@@ -74,3 +76,69 @@ class TooLarge(Base):
 class Forgetful(Base):
     def forward(self, bottom, top):
         pass
+
+
+OBJECTS = []  # for tests that need the object of a layer
+
+
+class Plain(Base):
+    def setup(self, bottom, top):
+        OBJECTS.append(self)
+
+    def forward(self, bottom, top):
+        top[0].data[...] = bottom[0].data
+
+
+@crema.layer
+class Declared:
+    def infer(self, x):
+        OBJECTS.append(self)
+        return x.shape
+
+    def forward(self, x):
+        return x
+
+
+class Reshapes(Base):
+    """Changes its blobs in backward."""
+
+    def forward(self, bottom, top):
+        top[0].data[...] = bottom[0].data
+
+    def backward(self, top, propagate_down, bottom):
+        sizes = [int(size) for size in self.param_str.split()]
+        top[0].reshape(*sizes)
+        bottom[0].diff[...] = 3
+        bottom[0].reshape(*sizes)
+
+
+INNER = """
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }
+layer { name: "py" type: "Python" bottom: "x" top: "y"
+  python_param { module: "MODULE" layer: "CLASS" param_str: "PARAM" } }
+"""
+TIMES = INNER.replace("MODULE", "layers_for_tests").replace("CLASS", "Times").replace("PARAM", "3")
+SWISH = INNER.replace("MODULE", "declared_layers_for_tests").replace("CLASS", "Swish").replace(
+    "PARAM", "")
+
+
+class Opens(Base):
+    """Opens other nets in setup, whose layers have the name of this one, and runs them."""
+
+    def setup(self, bottom, top):
+        self.nets = [crema.Net.parse(text, 0) for text in (TIMES, SWISH)]
+        self.solver = crema.Solver.parse(
+            'base_lr: 1 lr_policy: "fixed" max_iter: 9 snapshot_after_train: false net_param { '
+            + TIMES + ' }')
+        self.models = [crema.Model.from_caffe(path, []) for path in self.param_str.split()]
+        OBJECTS.append(self)
+
+    def forward(self, bottom, top):
+        for net in self.nets:
+            net.blob_list()[0].data[...] = bottom[0].data
+            net.forward(0, 1)
+        self.solver.step(1)
+        times, swish = [net.blob_list()[1].data for net in self.nets]
+        for model, expected in zip(self.models, (times, swish)):
+            np.testing.assert_array_equal(model.run(bottom[0].data)["y"], expected)
+        top[0].data[...] = times + swish

@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 import pytest
-from data_for_tests import Broken, Deadly, Numbers, Reports, Unequal, Uneven, as_tuple, jitter
+from data_for_tests import Broken, Deadly, Exits, Numbers, Reports, Unequal, Uneven, as_tuple, jitter
 
 import crema
 from crema.data import batches
@@ -550,6 +550,33 @@ def test_a_killed_worker_is_an_error_and_training_may_go_on(open_solver):
     assert solver.iteration == done + 5
 
 
+@pytest.mark.parametrize(
+    "how, error, message",
+    [
+        ("_exit", crema.Error, r"data: worker 1 \(process \d+\) ended with exit status 0"),
+        ("exit", crema.Error, "ended with exit status 3"),
+        ("forks", crema.Error, "was killed by SIGKILL"),
+        ("raises what loads there alone", RuntimeError, "OnlyInWorkers"),
+        ("hangs at exit", None, None),
+    ],
+)
+def test_workers_that_end_in_any_way_leave_nothing(how, error, message, open_solver, tmp_path):
+    solver = open_solver(batches(Exits(how, str(tmp_path)), 4, workers=2))
+    before = children()
+    if error is None:
+        solver.step(5)
+    else:
+        for _ in range(2):  # with other workers
+            with pytest.raises(error, match=message):
+                solver.step(5)
+            (tmp_path / "raised").touch()
+        assert solver.iteration == 3
+        assert not (tmp_path / "waited in vain").exists()
+    del solver
+    gc.collect()
+    assert before and not [child for child in before if child in children()]
+
+
 def test_datasets_that_cannot_be_sent_are_errors():
     with pytest.raises(TypeError, match="can be pickled"):
         net_of(batches(Numbers(), 4, workers=2, transform=lambda sample: sample))
@@ -741,6 +768,25 @@ def test_pytorch_works_as_it_is(open_solver):
     solver.add_callback("test", tests.append)
     solver.solve()  # without test_iter: the loader says how many samples a pass has
     assert len(tests) == 2
+
+
+def test_what_carries_feeds_has_no_effect_in_a_text(capfd):
+    fields = 'python_param { param_str: "1" } memory_data_param { batch_size: 2 } input_param'
+    for open_text in (
+        lambda text: crema.Net.parse(text, 0),
+        lambda text: crema.Net.parse(text, 0, data=[GOOD]),
+        lambda text: crema.Solver.parse(
+            f'base_lr: 1 lr_policy: "fixed" max_iter: 1 net_param {{ {text} }}', data=[GOOD]
+        ),
+    ):
+        capfd.readouterr()
+        net = open_text(INPUTS.replace("input_param", fields, 1) + HEAD)
+        written = capfd.readouterr().err
+        for field in ("python_param", "memory_data_param"):
+            assert f'layer "data": \'{field}\' has no effect on a layer of type Input' in written
+        if isinstance(net, crema.Net):
+            crema.Net.parse(net.to_text(), 0)
+            assert capfd.readouterr().err == ""
 
 
 def test_the_text_of_another_net_reaches_no_data():

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import crema
+import layers_for_tests
 from conftest import NET, TRAIN_NET
 
 SOLVER = 'base_lr: 0.1 lr_policy: "fixed" max_iter: 5 snapshot_after_train: false net_param { %s }'
@@ -104,6 +105,38 @@ def python_layer(files):
         'python_param { module: "layers_for_tests" layer: "Times" param_str: "2" } }', 0).forward(0, 1)
 
 
+KEEPS = (
+    'layer { name: "d" type: "DummyData" top: "d" dummy_data_param { shape { dim: 300 } } }'
+    'layer { name: "p" type: "Python" bottom: "d" top: "p" '
+    'python_param { module: "declared_layers_for_tests" layer: "Keeps" } }'
+)
+
+
+def declared_layer_that_keeps_an_array(files):
+    net = crema.Net.parse(KEEPS, 0)
+    with pytest.raises(ValueError, match="keeps an array"):
+        net.forward(0, 1)
+
+
+def declared_layer_of_a_solver_that_keeps_an_array(files):
+    solver = crema.Solver.parse(SOLVER % KEEPS)
+    with pytest.raises(ValueError, match="keeps an array"):
+        solver.step(1)
+
+
+def layers_that_refer_to_their_net(files):
+    for kind in ("Plain", "Declared"):
+        net = crema.Net.parse(
+            KEEPS.replace("declared_layers_for_tests", "layers_for_tests").replace("Keeps", kind), 0)
+        layers_for_tests.OBJECTS.pop().of = net
+
+
+def layer_that_refers_to_its_solver(files):
+    solver = crema.Solver.parse(SOLVER % KEEPS.replace("declared_layers", "layers").replace(
+        "Keeps", "Declared"))
+    layers_for_tests.OBJECTS.pop().of = solver
+
+
 def text_of_a_net_spec(files):
     caffe = pytest.importorskip("caffe")
     spec = caffe.NetSpec()
@@ -115,7 +148,9 @@ def text_of_a_net_spec(files):
 
 CASES = [net, net_that_runs, net_with_callbacks, net_reshaped_and_shared, solver, solver_that_steps,
          model, model_that_runs, views_that_outlive_their_net, views_held_for_a_while,
-         errors_in_constructors, errors_in_calls, python_layer, text_of_a_net_spec]
+         errors_in_constructors, errors_in_calls, python_layer, declared_layer_that_keeps_an_array,
+         declared_layer_of_a_solver_that_keeps_an_array, layers_that_refer_to_their_net,
+         layer_that_refers_to_its_solver, text_of_a_net_spec]
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")

@@ -1,3 +1,6 @@
+import gc
+
+import layers_for_tests
 import numpy as np
 import pytest
 
@@ -102,3 +105,79 @@ def test_arrays_kept_by_a_layer_stay_valid():
     kept = blobs["out"].data
     del net, blobs
     assert np.isfinite(kept).all()
+
+
+@pytest.mark.parametrize("sizes", ["1 3", "2 1", "6"])
+def test_a_layer_may_shrink_its_blobs_in_backward(sizes):
+    net, blobs = net_with("Reshapes", sizes)
+    for _ in range(2):
+        run(net)
+        assert blobs["out"].shape == blobs["out"].data.shape == (2, 3)
+        net.backward(2, 0)
+        assert (blobs["data"].diff == 3).all()
+
+
+def test_a_layer_cannot_grow_its_blobs_in_backward():
+    net, blobs = net_with("Reshapes", "7 7")
+    for _ in range(2):
+        run(net)
+        with pytest.raises(crema.Error, match="during a pass") as caught:
+            net.backward(2, 0)
+        assert caught.value.code == "out_of_memory"
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (1, 3)])
+def test_a_reshape_before_backward_plans_the_net_again(shape):
+    net, blobs = net_with("Times", "10")
+    run(net)
+    blobs["data"].reshape(*shape)
+    net.backward(2, 0)  # of blobs that no pass has filled
+    assert blobs["data"].diff.shape == blobs["out"].diff.shape == shape
+    blobs["data"].data[...] = 3
+    run(net)
+    blobs["after"].diff[...] = 1
+    net.backward(2, 0)
+    assert (blobs["data"].diff == 20).all()
+
+
+def test_a_reshape_during_backward_is_an_error():
+    net, blobs = net_with("Times", "10")
+    run(net)
+    net.add_callback("before_backward", lambda layer: blobs["data"].reshape(5, 3))
+    with pytest.raises(crema.Error, match="run or change the net"):
+        net.backward(2, 0)
+    assert blobs["data"].shape == (2, 3)
+    net, blobs = net_with("Growing", bottom="")
+    run(net)
+    net.add_callback("before_backward", lambda layer: net.reshape())
+    with pytest.raises(crema.Error, match="run or change the net"):
+        net.backward(1, 0)
+
+
+def test_nets_and_models_that_a_layer_opens_are_their_own(tmp_path):
+    for name in ("TIMES", "SWISH"):
+        (tmp_path / name).write_text(getattr(layers_for_tests, name))
+    net, blobs = net_with("Opens", f"{tmp_path}/TIMES {tmp_path}/SWISH")
+    x = blobs["data"].data[...] = np.arange(6, dtype=np.float32).reshape(2, 3)
+    for _ in range(2):
+        run(net)
+        np.testing.assert_allclose(blobs["out"].data, 3 * x + x / (1 + np.exp(-x)), rtol=1e-6)
+    assert (blobs["data"].data == x).all()
+    models = layers_for_tests.OBJECTS.pop().models
+    del net, blobs
+    gc.collect()
+    times, swish = [model.run(x)["y"] for model in models]  # they need no net
+    np.testing.assert_allclose(times + swish, 3 * x + x / (1 + np.exp(-x)), rtol=1e-6)
+
+
+def test_share_in_parallel_changes_nothing_and_says_so(capfd):
+    source = 'layer { name: "d" type: "DummyData" top: "d" dummy_data_param { shape { dim: 3 } } }'
+    layer = """layer { name: "py" type: "Python" bottom: "d" top: "out" python_param {
+      module: "layers_for_tests" layer: "Plain" share_in_parallel: true } }"""
+    solver = crema.Solver.parse(
+        f'base_lr: 1 lr_policy: "fixed" max_iter: 9 net_param {{ {source} {layer} }}', threads=2)
+    solver.step(3)
+    assert len(layers_for_tests.OBJECTS) == 1
+    layers_for_tests.OBJECTS.clear()
+    warning = capfd.readouterr().err
+    assert 'layer "py"' in warning and "share_in_parallel" in warning

@@ -88,12 +88,56 @@ def test_safetensors(net, tmp_path):
     back = crema.load_state_dict(path)
     assert back["a"].tolist() == [[0, 3], [1, 4], [2, 5]]
     assert back["s"].shape == ()
-    with pytest.raises(TypeError, match="not 3"):
-        crema.save_safetensors({3: 1.0}, path)
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(crema.Error) as caught:
         crema.load_state_dict(path)
     assert caught.value.code == "data_loss"
+
+
+@pytest.mark.parametrize(
+    "tensors, error, message",
+    [
+        ({3: 1.0}, TypeError, "names of tensors are strings, not 3"),
+        ([1.0], TypeError, "a Net, a Model, or a mapping from names to arrays, not list"),
+        (None, TypeError, "not NoneType"),
+        ({"a": 1j}, TypeError, "tensor 'a' has elements of type complex128, not real numbers"),
+        ({"a": "x"}, TypeError, "tensor 'a' has elements of type <U1"),
+        ({"a": object()}, TypeError, "tensor 'a' has elements of type object"),
+        ({"\ud800": 1.0}, ValueError, "of the name '.ud800'"),
+        ({"__metadata__": 1.0}, ValueError, "of the name '__metadata__'"),
+        ({"a": np.zeros((1,) * 33)}, crema.Error, "33 axes"),
+    ],
+)
+def test_what_a_safetensors_file_cannot_hold(tensors, error, message, tmp_path):
+    with pytest.raises(error, match=message):
+        crema.save_safetensors(tensors, tmp_path / "m.safetensors")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "name, content, code, message",
+    [
+        ("missing", None, "not_found", "there is no such file"),
+        ("folder", "folder", "invalid_argument", "is a folder"),
+        ("empty", b"", "data_loss", "is empty; expected a .safetensors, .pth or .pt file"),
+        ("text", b"hello", "data_loss", "is a text file"),
+        ("model.onnx", RELU_ONNX, "data_loss", "is a binary file of another kind"),
+        ("a.pkl", b"\x80\x04}.", "unsupported", "is a pickle, but not of torch.save"),
+    ],
+)
+def test_files_without_a_state_dict(name, content, code, message, tmp_path):
+    path = tmp_path / name
+    if content == "folder":
+        path.mkdir()
+    elif content is not None:
+        path.write_bytes(content)
+    with pytest.raises(crema.Error, match=message) as caught:
+        crema.load_state_dict(path)
+    assert caught.value.code == code and caught.value.file == str(path)
+    with pytest.raises(TypeError):
+        crema.load_state_dict(3)
+    with pytest.raises(TypeError):
+        crema.load_state_dict(path, key=3)
 
 
 def test_from_torch_says_what_is_missing(monkeypatch):
@@ -176,6 +220,39 @@ def test_onnx_models_run(tmp_path):
         crema.Model.from_onnx(path, {"x": (3, 5)})
     with pytest.raises(crema.Error, match="has no input 'z'"):
         crema.Model.from_onnx(path, {"z": (1, 2)})
+    for sizes, message in (
+        ((-1, 2), "negative dimension -1"),
+        ((1 << 40, 2), "more than 2147483647 elements"),
+        ((1,) * 33, "33 axes"),
+    ):
+        with pytest.raises(crema.Error, match=f"shapes: 'x': .*{message}") as caught:
+            crema.Model.from_onnx(path, {"x": sizes})
+        assert caught.value.code == "invalid_argument" and caught.value.file == str(path)
+    for shapes in ([1, 2], {"x": (1.5, 2)}, {"x": "12"}, {3: (1, 2)}):
+        with pytest.raises(TypeError):
+            crema.Model.from_onnx(path, shapes)
     path.write_bytes(RELU_ONNX[:40])
     with pytest.raises(crema.Error, match="relu.onnx"):
         crema.Model.from_onnx(path)
+
+
+@pytest.mark.parametrize(
+    "content, code, message",
+    [
+        (None, "not_found", "there is no such file"),
+        (b"", "data_loss", "is empty; expected an ONNX model"),
+        (b"hello", "data_loss", "is a text file, not an ONNX model"),
+        (NET.encode(), "data_loss", "is a net as text"),
+        (b"\x0a\x03net", "data_loss", "is no ONNX model, or is damaged"),
+    ],
+)
+def test_files_that_are_no_onnx_model(content, code, message, tmp_path):
+    path = tmp_path / "m.onnx"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(crema.Error, match=message) as caught:
+        crema.Model.from_onnx(path)
+    assert caught.value.code == code and caught.value.file == str(path)
+    for wrong in (3, None, RELU_ONNX):
+        with pytest.raises(TypeError):
+            crema.Model.from_onnx(wrong)

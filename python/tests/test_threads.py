@@ -1,6 +1,7 @@
 """Threads, forks and exits that must not hang; each in a process of its own, with a limit."""
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -83,20 +84,28 @@ def test_nets_whose_callbacks_run_each_other_are_an_error_and_no_deadlock():
 
 
 def test_a_process_may_end_while_threads_compute():
-    for callback in (False, True):
+    for code in ("none", "short callback", "long callback", "layer"):
         run("""
-            net = crema.Net.parse(NET, 0)
+            from layers_for_tests import TIMES, Times
             started = threading.Event()
-            net.add_callback("after_forward", lambda layer: started.set())
-            net.forward(0, 3)
-            if sys.argv[2] == "False":
-                net = crema.Net.parse(NET, 0)
+            def callback(layer):
+                started.set()
+                for _ in range(100000 if sys.argv[2] != "short callback" else 0):
+                    pass
+            net = crema.Net.parse(NET, 0)
+            if sys.argv[2] == "layer":
+                net = crema.Net.parse(TIMES, 0)
+                Times.forward = lambda self, bottom, top: callback(0)
+            elif sys.argv[2] != "none":
+                net.add_callback("after_forward", callback)
+            last = len(net.layer_names) - 1
+            net.forward(0, last)
             def forever():
                 while True:
-                    net.forward(0, 3)
+                    net.forward(0, last)
             for _ in range(3):
                 threading.Thread(target=forever, daemon=True).start()
-        """, callback)
+        """, code)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
@@ -263,3 +272,37 @@ def test_data_and_nets_that_wait_for_each_other_are_an_error():
         del inner
     assert len(errors) == 2 and all("waits for the net" in e for e in errors), errors
     """)
+
+    def test_while_another_thread_loads_a_plugin(self, tmp_path):
+        compiler = shutil.which("cc")
+        if compiler is None:
+            pytest.skip("no C compiler")
+        source, library = tmp_path / "slow.c", tmp_path / "slow.so"
+        source.write_text("""
+            #include <stdlib.h>
+            #include <unistd.h>
+            const void *crema_plugin(void) {  /* until the test writes */
+              char byte;
+              write(atoi(getenv("PLUGIN_ENTERED")), "x", 1);
+              read(atoi(getenv("PLUGIN_LEAVES")), &byte, 1);
+              return 0;
+            }
+        """)
+        subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
+        self.run("""
+            entered, leaves = os.pipe(), os.pipe()
+            os.environ.update(PLUGIN_ENTERED=str(entered[1]), PLUGIN_LEAVES=str(leaves[0]))
+            def load():
+                try:
+                    crema.load_plugin(sys.argv[2])
+                except crema.Error as error:
+                    errors.append(error)
+            errors = []
+            loads = start(load)
+            os.read(entered[0], 1)
+            crema.Net.parse(NET, 0)  # nor does this process wait for the plugin
+            child(lambda: crema.Net.parse(NET, 0).forward(0, 3))
+            os.write(leaves[1], b"x")
+            loads.join()
+            assert "name and version" in str(errors[0])
+        """, library)

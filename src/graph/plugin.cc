@@ -161,16 +161,20 @@ std::vector<std::shared_ptr<const PluginFacts>> PluginsOf(const Registry& regist
   return list;
 }
 
-const Registry& GrowingRegistry::Now() const {
-  const std::lock_guard lock(mutex_);
-  return all_.back();
+GrowingRegistry::~GrowingRegistry() {
+  for (Version* version = now_; version != nullptr;) {
+    delete std::exchange(version, version->before);
+  }
 }
 
 void GrowingRegistry::LoadPlugin(const std::string& path) {
-  const std::lock_guard lock(mutex_);
-  Registry next = all_.back();
-  crema::LoadPlugin(path, &next);
-  all_.push_back(std::move(next));
+  Version* before = now_.load();
+  std::unique_ptr<Version> next;
+  do {  // again if another thread has loaded one meanwhile
+    next = std::make_unique<Version>(before->registry, before);
+    crema::LoadPlugin(path, &next->registry);
+  } while (!now_.compare_exchange_strong(before, next.get()));
+  (void)next.release();
 }
 
 }  // namespace crema

@@ -1,10 +1,10 @@
 // Loads plugins: shared libraries with layer types (docs/plugins.md, include/crema/plugin.h).
 #pragma once
 
-#include <deque>
+#include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "format/prototxt.h"
@@ -25,18 +25,27 @@ void LoadPlugins(NetFile* file, Registry* registry);
 // Returns the plugins of a registry, by name.
 std::vector<std::shared_ptr<const PluginFacts>> PluginsOf(const Registry& registry);
 
-// A registry that gets plugins while others use it. Thread safety: any number of threads.
+// A registry that gets plugins while others use it. Thread safety: any number of threads, without a
+// lock, which a process forked meanwhile would inherit in locked state.
 class GrowingRegistry {
  public:
-  explicit GrowingRegistry(Registry first) { all_.push_back(std::move(first)); }
+  explicit GrowingRegistry(Registry first) : now_(new Version{std::move(first), nullptr}) {}
+  ~GrowingRegistry();
+  GrowingRegistry(const GrowingRegistry&) = delete;
+  GrowingRegistry& operator=(const GrowingRegistry&) = delete;
+
   // Returns the present registry, which does not change while this object lives.
-  const Registry& Now() const;
+  const Registry& Now() const { return now_.load()->registry; }
   // Throws like crema::LoadPlugin.
   void LoadPlugin(const std::string& path);
 
  private:
-  mutable std::mutex mutex_;
-  std::deque<Registry> all_;  // the last is the present one
+  struct Version {
+    Registry registry;
+    Version* before;
+  };
+
+  std::atomic<Version*> now_;  // owns all versions
 };
 
 }  // namespace crema

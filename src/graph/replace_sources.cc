@@ -163,10 +163,7 @@ void SetBatch(const SourceShapes& shapes, LayerParameter* layer) {
 
 }  // namespace
 
-// The text of Input has its shapes, whatever messages Input has (python/src/feed.h).
-bool ReadsDataSet(const LayerType& type) {
-  return type.name != "Input" && NameDataSet(type.param_fields);
-}
+bool ReadsDataSet(const LayerType& type) { return NameDataSet(type.param_fields); }
 
 uint32_t ReadAheadDepth(const LayerType& type, const LayerParameter& layer) {
   return Has(type.param_fields, "pipeline_param") ? ReadAheadDepth(layer, ReadsDataSet(type)) : 0;
@@ -177,6 +174,7 @@ void SetBatchSize(uint32_t batch, LayerParameter* layer) {
   if (layer->has_image_data_param()) layer->mutable_image_data_param()->set_batch_size(batch);
   if (layer->has_hdf5_data_param()) layer->mutable_hdf5_data_param()->set_batch_size(batch);
   if (layer->has_window_data_param()) layer->mutable_window_data_param()->set_batch_size(batch);
+  if (layer->has_memory_data_param()) layer->mutable_memory_data_param()->set_batch_size(batch);
 }
 
 void ReplaceSources(const SourceShapes& shapes, const Registry& registry, NetParameter* net) {
@@ -189,7 +187,7 @@ void ReplaceSources(const SourceShapes& shapes, const Registry& registry, NetPar
       if (layer.bottom_size() == 0) unused.erase(top);
     }
     const Messages messages = MessagesOf(registry, layer);
-    if (layer.type() == "Input" || !NameDataSet(messages)) {  // its text has its shapes
+    if (!NameDataSet(messages)) {
       SetBatch(shapes, &layer);
       continue;
     }

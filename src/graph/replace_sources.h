@@ -32,8 +32,7 @@ bool ReadsDataSet(const LayerType& type);
 // after ReplaceSources has made it an input; 0: none.
 uint32_t ReadAheadDepth(const LayerType& type, const LayerParameter& layer);
 
-// Sets the batch size of a layer that reads a data set, in the message that has it; other layers do
-// not change.
+// Sets the batch size of a data layer in the message that has it; other layers do not change.
 void SetBatchSize(uint32_t batch, LayerParameter* layer);
 
 }  // namespace crema

@@ -67,6 +67,17 @@ TEST(ReplaceSources, LeavesOtherTypes) {
   }
 }
 
+TEST(ReplaceSources, SetsTheBatchOfLayersThatTheProgramFeeds) {
+  const std::string text = "type: 'MemoryData' top: 'x' memory_data_param { batch_size: 5 }";
+  NetParameter net = ParseNet(StrCat("layer { name: 'd' ", text, " }"), "net.prototxt").net;
+  ReplaceSources({.given = {}, .batch = 2}, test::TestRegistry(), &net);
+  EXPECT_EQ(net.layer(0).memory_data_param().batch_size(), 2U);
+  // As the Input of the Python package, which carries a batch size there.
+  LayerType input = *test::TestRegistry().Find("Input");
+  input.param_fields.push_back("memory_data_param");
+  EXPECT_FALSE(ReadsDataSet(input));
+}
+
 TEST(ReplaceSources, OnlyLayersOfDataReadAhead) {
   const LayerParameter layer =
       ParseNet("layer { name: 'd' type: 'Data' pipeline_param { prefetch: 7 } }", "net.prototxt")

@@ -334,5 +334,15 @@ TEST(GrowingRegistry, KeepsWhatItReturned) {
   EXPECT_NE(registry.Now().Find("ScaledSoftsign"), nullptr);
 }
 
+TEST(GrowingRegistry, TakesPluginsOfSeveralThreads) {
+  GrowingRegistry registry(BuiltinRegistry());
+  std::vector<std::thread> threads;
+  for (const std::string name : {"softsign", "layers", "interface", "softsign"}) {
+    threads.emplace_back([&, path = PluginPath(name)] { registry.LoadPlugin(path); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(PluginsOf(registry.Now()).size(), 3U);
+}
+
 }  // namespace
 }  // namespace crema

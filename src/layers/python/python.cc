@@ -17,6 +17,7 @@ void RegisterPython(Registry& registry) {
       "Commands load Python for the first such layer. They must use the same library as the Python "
       "package."};
   type.param_fields = {"python_param"};
+  type.unread_fields = {"python_param.share_in_parallel"};  // a net has one object of each layer
   type.inputs = {.min = 0, .max = Arity::kAny};
   type.outputs = {.min = 0, .max = Arity::kAny};
   type.example =
