@@ -204,7 +204,8 @@ TEST(OnnxInt8, MultipliesByConstantBytes) {
 
 TEST(OnnxInt8, ComesBackAsItWasExported) {
   const auto model = test::ModelOf(R"(precision: INT8
-      layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 64 dim: 16 dim: 16 } }
+      layer { name: 'x' type: 'Input' top: 'x'
+              input_param { shape { dim: 1 dim: 64 dim: 16 dim: 16 } }
               int8 { top { max: 2.55 non_negative: true } } }
       layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c'
               convolution_param { num_output: 64 kernel_size: 3 pad: 1
