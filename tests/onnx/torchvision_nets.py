@@ -5,9 +5,10 @@ Needs Python with torch, torchvision, onnx, onnxscript and numpy, and the progra
 import in BUILD/bin. Usage:
 torchvision_nets.py BUILD [--nets=resnet18,...] [--exporters=dynamo,script] [--results=FILE]
 Weights are random, with a fixed seed. PyTorch computes in double precision; the table also says how
-far its single precision is from that. Prints a table, and writes it to FILE. Exits with 1 if a net
-is refused (but a detector with its selection of boxes), or an output differs by more than 1e-4 of its largest value and by more than three times
-as much as PyTorch's single precision.
+far its single precision is from that. Prints a table, and writes it to FILE.
+Exits with 1 if a net is refused (but a detector with its selection of boxes), or an output differs
+by more than 1e-4 of its largest value and by more than three times as much as PyTorch's single
+precision.
 """
 import argparse
 import contextlib
