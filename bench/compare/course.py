@@ -93,7 +93,8 @@ class Course:
 
     def _write_case(self, inputs, net_file):
         values = {"net": str(net_file), "mode": self.mode, "precision": self.precision,
-                  "onnx": str(self.onnx), "threads": self.threads, "descriptors": str(self.descriptors), "inputs": inputs}
+                  "onnx": str(self.onnx), "threads": self.threads,
+                  "descriptors": str(self.descriptors), "inputs": inputs}
         for checked in (False, True):
             rate = contestants.CHECKED_RATE if checked else contestants.RACE_RATE
             text = json.dumps({**values, "rate": rate, "dropout": not checked})

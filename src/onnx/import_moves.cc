@@ -329,18 +329,20 @@ std::optional<OnnxBlob> SourceOfRows(const NodeImport& node, const OnnxBlob& blo
   MovedBlob move = *moved;
   const auto groups = Split(&move, DimsOf(blob));
   if (!groups || from.axes() < 2 || from[from.axes() - 1] != blob.shape[blob.shape.axes() - 1] ||
-      move.factors.back() != from[from.axes() - 1] ||
-      groups->back().empty() || groups->back().back() != move.factors.size() - 1) {
+      move.factors.back() != from[from.axes() - 1] || groups->back().empty() ||
+      groups->back().back() != move.factors.size() - 1) {
     return std::nullopt;
   }
   std::vector<size_t> moving;  // without a batch of 1
   for (const size_t factor : move.order) {
     if (move.factors[factor] != 1) moving.push_back(factor);
   }
-  const bool whole_axes =
-      from.axes() == blob.shape.axes() &&
-      std::ranges::all_of(*groups, [](const auto& group) { return group.size() == 1; });
-  if (!std::ranges::is_sorted(moving) && !whole_axes) return std::nullopt;
+  if (!std::ranges::is_sorted(moving)) {  // whole axes may move
+    Merge(&move);
+    std::vector<size_t> natural(move.order.size());
+    std::iota(natural.begin(), natural.end(), 0);
+    if (!AxesOfFactors(move.factors, natural, DimsOf(move.source))) return std::nullopt;
+  }
   return moved->source;
 }
 

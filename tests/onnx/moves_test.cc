@@ -170,5 +170,27 @@ TEST(OnnxMoves, AttentionOfStepsFirstTakesOneProduct) {
   EXPECT_EQ(one, std::vector<float>(two.begin(), two.begin() + 12));
 }
 
+// Steps of all samples as rows of a matrix.
+TEST(OnnxMoves, RowsOfSeveralSamplesStayWhereTheyAre) {
+  ModelBuilder builder;
+  builder.Input("x", {2, 3, 4}).Output("y");
+  std::vector<float> weights(8);
+  std::iota(weights.begin(), weights.end(), 0.0F);
+  builder.Floats("w", {4, 2}, weights);
+  builder.Ints("rows", {2}, {6, 4});
+  builder.Ints("steps", {3}, {3, 2, 2});
+  ModelBuilder::SetInts(builder.Node("Transpose", {"x"}, {"t"}), "perm", {1, 0, 2});
+  builder.Node("Reshape", {"t", "rows"}, {"r"});
+  builder.Node("MatMul", {"r", "w"}, {"p"});
+  builder.Node("Reshape", {"p", "steps"}, {"s"});
+  ModelBuilder::SetInts(builder.Node("Transpose", {"s"}, {"b"}), "perm", {1, 0, 2});
+  builder.Node("Relu", {"b"}, {"y"});
+  const ImportedNet net = Import(builder);
+  EXPECT_EQ(LayerTypes(net), (Types{"InnerProduct", "ReLU"}));
+  const std::vector<float> y = RunOn(net, Shape({2, 3, 4}));
+  EXPECT_EQ(y[2], 4 * 0 + 5 * 2 + 6 * 4 + 7 * 6);      // sample 0, step 1
+  EXPECT_EQ(y[7], 12 * 1 + 13 * 3 + 14 * 5 + 15 * 7);  // sample 1, step 0
+}
+
 }  // namespace
 }  // namespace crema

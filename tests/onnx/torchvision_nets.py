@@ -4,12 +4,13 @@
 Needs Python with torch, torchvision, onnx, onnxscript and numpy, and the programs onnx_cases and
 import in BUILD/bin. Usage:
 torchvision_nets.py BUILD [--nets=resnet18,...] [--exporters=dynamo,script] [--results=FILE]
-Weights are random, with a fixed seed. PyTorch computes in double precision. Prints a table, and
-writes it to FILE. Exits with 1 if an output differs by more than 1e-4 of its largest value or a net
-is refused.
+Weights are random, with a fixed seed. PyTorch computes in double precision; the table also says how
+far its single precision is from that. Prints a table, and writes it to FILE.
+Exits with 1 if a net is refused (but a detector with its selection of boxes), or an output differs
+by more than 1e-4 of its largest value and by more than three times as much as PyTorch's single
+precision.
 """
 import argparse
-import concurrent.futures
 import contextlib
 import dataclasses
 import io
@@ -26,7 +27,7 @@ import onnx
 import torch
 import torchvision
 
-TOLERANCE = 1e-4
+TOLERANCE = 1e-4  # or three times what single precision costs PyTorch
 DETECTORS = ("ssdlite320_mobilenet_v3_large", "ssd300_vgg16", "retinanet_resnet50_fpn",
              "fasterrcnn_mobilenet_v3_large_320_fpn")
 
@@ -187,11 +188,12 @@ class Result:
     opset: int = 0
     layers: int = 0
     error: float = 0  # of an output's largest value
+    torch_error: float = 0  # that of PyTorch in single precision
     size: str = ""
     refused: str = ""
 
     def good(self):
-        return not self.refused and self.error <= TOLERANCE
+        return not self.refused and self.error <= max(TOLERANCE, 3 * self.torch_error)
 
 
 def compare(case, exporter, build):
@@ -211,20 +213,25 @@ def compare(case, exporter, build):
         if case.dynamic:
             image = torch.cat([image, -image[:1]])
         with torch.no_grad():
+            single = net(image)
             wanted = net.double()(image.double())
+        single = single if isinstance(single, tuple) else (single,)
         wanted = wanted if isinstance(wanted, tuple) else (wanted,)
         got, message = run(build, folder, image.numpy())
         if got is None:
-            result.refused = "; ".join(message)[:400]
+            message = [line.replace(f"{path}: ", "") for line in message]
+            result.refused = f"{len(message)} problems, first: {message[0]}"[:300]
             return result
         result.layers = layers_of(build, path, folder, image.shape)
-        for value, output in zip(wanted, model.graph.output):
+        for value, theirs, output in zip(wanted, single, model.graph.output):
             value, ours = value.numpy(), got[output.name]
             if ours.shape != value.shape:
                 result.refused = f"{output.name} is {ours.shape}, not {value.shape}"
                 return result
             most = np.abs(value).max(initial=1e-30)
             result.error = max(result.error, float(np.abs(ours - value).max(initial=0) / most))
+            result.torch_error = max(
+                result.torch_error, float(np.abs(theirs.numpy() - value).max(initial=0) / most))
             result.size = "x".join(map(str, value.shape))
     return result
 
@@ -236,11 +243,11 @@ def title(case):
 
 
 def table(results):
-    yield "| net | exporter | opset | batch | nodes | layers | differs by | note |"
-    yield "|---|---|---|---|---|---|---|---|"
+    yield "| net | exporter | opset | batch | nodes | layers | differs by | PyTorch | note |"
+    yield "|---|---|---|---|---|---|---|---|---|"
     for r in results:
         batch = f"any, {r.case.batch + 1}" if r.case.dynamic else str(r.case.batch)
-        error = "–" if r.refused else f"{r.error:.1e}"
+        error = "– | –" if r.refused else f"{r.error:.1e} | {r.torch_error:.1e}"
         yield (f"| {title(r.case)} | {r.exporter} | {r.opset or '–'} | {batch} | {r.nodes or '–'} | "
                f"{r.layers or '–'} | {error} | {r.refused} |")
 
@@ -266,7 +273,8 @@ def main():
     print(f"{good} of {len(results)} agree", file=sys.stderr)
     if options.results:
         options.results.write_text("\n".join(table(results)) + "\n", encoding="utf-8")
-    sys.exit(0 if results and good == len(results) else 1)
+    bad = [r for r in results if not r.good() and not r.case.whole]  # those select by NonZero
+    sys.exit(0 if results and not bad else 1)
 
 
 if __name__ == "__main__":

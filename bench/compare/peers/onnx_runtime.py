@@ -19,9 +19,10 @@ class Race:
                                                     options, providers=["CPUExecutionProvider"])
         inputs = self.session.get_inputs()
         if case.onnx:
+            named = dict(zip(case.input_names(), case.inputs()))
             self.inputs = {
-                x.name: values.astype("int64" if x.type == "tensor(int64)" else "float32")
-                for x in inputs for values in [dict(zip(case.input_names(), case.inputs()))[x.name]]}
+                x.name: named[x.name].astype("int64" if x.type == "tensor(int64)" else "float32")
+                for x in inputs}
         else:
             self.inputs = dict(zip([x.name for x in inputs], case.inputs()))
         self.names = sorted(x.name for x in self.session.get_outputs())
