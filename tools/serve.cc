@@ -13,9 +13,11 @@ namespace {
 
 constexpr const char* kUsage =
     "serve --model=m.crema: answers requests for one model, a file of `deploy export`.\n"
+    "serve --model=m.onnx: the same for an ONNX file.\n"
     "serve --model=D --weights=W: the same for a net and its weights.\n"
     "serve --repository=DIR: all models of a folder, DIR/<model>/<version>/model.crema (or\n"
-    "model.prototxt with model.caffemodel). New versions are loaded while the server runs.\n"
+    "model.onnx, or model.prototxt with model.caffemodel). The server loads new versions while it\n"
+    "runs.\n"
     "HTTP (--port) and gRPC (--grpc_port) speak the Open Inference Protocol v2. GET / is a page "
     "for\n"
     "people; GET /openapi.json describes the rest. See docs/serving.md.";

@@ -58,15 +58,25 @@ std::string Divisors(LayerExport* e, const PoolWindowNd& planned) {
   return factors;
 }
 
+// Returns true if Crema divides by the cells of the image in each window, since there is no
+// padding: the default of ONNX, which also readers understand that ignore count_include_pad.
+bool CountsCellsOfImage(const PoolWindowNd& planned) {
+  for (int a = 0; a < planned.size; ++a) {
+    const PoolAxis& axis = planned.axes[static_cast<size_t>(a)];
+    if (axis.pad != 0 || axis.End(axis.out - 1) <= axis.Begin(axis.out - 1)) return false;
+  }
+  return true;
+}
+
 std::string Average(LayerExport* e, const std::string& x, const PoolWindowNd& planned,
                     bool exclude_pad) {
   const Window window = WindowOf(planned);
   if (window.whole) return e->Add("GlobalAveragePool", {x});
   OnnxAttributes attributes = AttributesOf(window);
-  const bool padded = attributes.size() > 2;
-  if (padded && !exclude_pad) attributes.emplace_back("count_include_pad", 1);
+  const bool include = attributes.size() > 2 && !exclude_pad && !CountsCellsOfImage(planned);
+  if (include) attributes.emplace_back("count_include_pad", 1);
   const std::string y = e->Add("AveragePool", {x}, attributes);
-  const std::string factors = padded && !exclude_pad ? Divisors(e, planned) : "";
+  const std::string factors = include ? Divisors(e, planned) : "";
   return factors.empty() ? y : e->Add("Mul", {y, factors});
 }
 

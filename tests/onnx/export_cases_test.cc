@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -12,14 +11,12 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/rng.h"
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "format/blob_proto.h"
 #include "format/caffemodel.h"
 #include "format/file.h"
 #include "format/tensor_files.h"
-#include "inference/model_parts.h"
 #include "inference/recording.h"
 #include "onnx/export.h"
 #include "support/exported_net.h"
@@ -42,24 +39,6 @@ void WriteNpz(const fs::path& path, const std::vector<BlobInfo>& blobs,
   WriteArrays(path.string(), arrays);
 }
 
-std::vector<Tensor> OutputsFor(const std::shared_ptr<const Model>& model,
-                               const std::vector<Tensor>& inputs) {
-  std::vector<NamedTensor> named;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    named.push_back({model->inputs()[i].name, inputs[i].view()});
-  }
-  ModelRunner runner(model);
-  runner.Run(named);
-  std::vector<Tensor> outputs;
-  for (const BlobInfo& output : model->outputs()) {
-    const ConstTensorView value = runner.Output(output.name);
-    Tensor& copy = outputs.emplace_back(value.shape(), value.dtype());
-    std::copy_n(static_cast<const char*>(value.raw()), value.bytes(),
-                static_cast<char*>(copy.view().raw()));
-  }
-  return outputs;
-}
-
 // Writes m.onnx, in.npz and out.npz, or refused.txt.
 void WriteCase(const std::string& name, const std::shared_ptr<const Model>& model,
                const std::vector<Tensor>& inputs) {
@@ -78,29 +57,10 @@ void WriteCase(const std::string& name, const std::shared_ptr<const Model>& mode
       }
     }
     WriteNpz(folder / "in.npz", model->inputs(), inputs);
-    WriteNpz(folder / "out.npz", outputs, OutputsFor(model, inputs));
+    WriteNpz(folder / "out.npz", outputs, test::OutputsFor(model, inputs));
   } catch (const Error& error) {
     WriteFileAtomically((folder / "refused.txt").string(), error.what());
   }
-}
-
-// Draws matrices and filters, which deploy nets fill with 0, so that every layer counts: few enough
-// to leave numbers in range. Sets variances and factors of running statistics to 1.
-std::shared_ptr<const Model> WithWeights(const std::shared_ptr<const Model>& model) {
-  const Plan& plan = *model->parts().plan;
-  const std::shared_ptr<Weights> weights = Weights::Make(plan, 1);
-  for (size_t s = 0; s < plan.parameters.size(); ++s) {
-    const ParameterSlot& slot = plan.parameters[s];
-    const std::span<float> values = weights->blob(s).span<float>();
-    if (slot.statistic && !slot.role.starts_with("mean")) std::ranges::fill(values, 1.0F);
-    if (slot.shape.axes() < 2 || slot.owner != static_cast<int>(s)) continue;
-    const RandomStream stream(1, s);
-    const double spread = 1 / std::sqrt(static_cast<double>(slot.shape.count(1)));
-    for (size_t i = 0; i < values.size(); ++i) {
-      values[i] = static_cast<float>(spread * stream.Gaussian(i));
-    }
-  }
-  return Model::MakeSharing(model->parts().net, *weights, {}, {}, test::TestRegistry(), NullSink());
 }
 
 TEST(ExportCases, Samples) {
@@ -119,8 +79,7 @@ TEST(ExportCases, Models) {
   for (const auto& entry : fs::directory_iterator(fs::path(CREMA_SOURCE_DIR) / "models")) {
     const fs::path net = entry.path() / "deploy.prototxt";
     if (!fs::exists(net)) continue;
-    const auto model = WithWeights(
-        Model::Make(ReadNet(net.string()), {}, {}, {}, test::TestRegistry(), NullSink()));
+    const auto model = test::ModelWithWeights(ReadNet(net.string()));
     const RecordedRun run = RecordRun(model);
     WriteCase("model-" + entry.path().filename().string(), model, run.inputs);
   }

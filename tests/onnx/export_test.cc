@@ -170,9 +170,18 @@ TEST(OnnxExport, WritesPadsOfRoundedUpPooling) {
   EXPECT_EQ(Find(node, "ceil_mode"), nullptr);
 }
 
-TEST(OnnxExport, CorrectsMeansOfWindowsBeyondThePadding) {
+TEST(OnnxExport, LeavesMeansOverTheImageToTheRuntime) {
   const OnnxExport exported = ExportOf(OneLayer(
       {1, 2, 6, 6}, "type: 'Pooling' pooling_param { pool: AVE kernel_size: 3 stride: 2 }"));
+  EXPECT_EQ(TypesOf(exported), std::vector<std::string>{"AveragePool"});
+  const onnx::NodeProto& node = exported.model.graph().node(0);
+  EXPECT_EQ(Ints(node, "pads"), (std::vector<int64_t>{0, 0, 1, 1}));
+  EXPECT_EQ(Find(node, "count_include_pad"), nullptr);
+}
+
+TEST(OnnxExport, CorrectsMeansOfWindowsBeyondThePadding) {
+  const OnnxExport exported = ExportOf(OneLayer(
+      {1, 2, 7, 7}, "type: 'Pooling' pooling_param { pool: AVE kernel_size: 4 stride: 2 pad: 1 }"));
   EXPECT_EQ(TypesOf(exported), (std::vector<std::string>{"AveragePool", "Mul", "Mul"}));
 }
 

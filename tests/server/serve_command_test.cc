@@ -12,6 +12,7 @@
 #include "format/prototxt.h"
 #include "graph/registry.h"
 #include "inference/crema_export.h"
+#include "onnx/export.h"
 #include "server/running_server.h"
 #include "server/secret.h"
 #include "server/serve_process.h"
@@ -91,6 +92,28 @@ TEST_F(ServeCommand, ServesARepository) {
       << index.body;
   EXPECT_EQ(index.body.find(folder.path()), std::string::npos) << "no paths";
   EXPECT_EQ(Get(port, "/v2/models/pool/ready").status, 503);
+}
+
+// As Triton's repositories have them; the export of the same net by the library.
+TEST_F(ServeCommand, ServesOnnxFiles) {
+  static const Registry registry = BuiltinRegistry();
+  const auto model = Model::Make(ParseNet(kNet, "net.prototxt"), {}, {}, {}, registry, NullSink());
+  std::filesystem::create_directories(folder.File("models/pool/1"));
+  const std::string file = folder.File("models/pool/1/model.onnx");
+  WriteOnnx(ToOnnx(*model, {}), file, false, [](const std::string&) {});
+  std::filesystem::create_directories(folder.File("models/bad/1"));
+  folder.Write("models/bad/1/model.onnx", "no model");
+  Start({StrCat("--repository=", folder.File("models")), "--settle_seconds=0"});
+  const SocketAnswer answer = Get(port, "/v2/models/pool");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_NE(answer.body.find(R"("shape":[-1,3,8,8])"), std::string::npos) << answer.body;
+  std::string body = R"({"inputs":[{"name":"data","datatype":"FP32","shape":[1,3,8,8],"data":[1)";
+  for (int i = 1; i < 192; ++i) body += i < 64 ? ",1" : ",0";
+  EXPECT_EQ(Post(port, "/v2/models/pool/infer", body + "]}]}").status, 200);
+  const SocketAnswer index = Post(port, "/v2/repository/index", "");
+  EXPECT_NE(index.body.find(R"("name":"bad","version":"1","state":"UNAVAILABLE")"),
+            std::string::npos)
+      << index.body;
 }
 
 // Overwritten in place by a shorter file while it is served.

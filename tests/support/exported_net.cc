@@ -1,7 +1,11 @@
 #include "support/exported_net.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "core/rng.h"
 #include "core/strings.h"
+#include "inference/model_parts.h"
 #include "support/net.h"
 
 namespace crema::test {
@@ -43,6 +47,45 @@ std::shared_ptr<const Model> ModelOfSample(const SampleNet& sample) {
   } catch (const Error&) {
     return nullptr;
   }
+}
+
+std::shared_ptr<const Model> ModelWithWeights(const NetFile& net) {
+  const auto model = Model::Make(net, {}, {}, {}, TestRegistry(), NullSink());
+  const Plan& plan = *model->parts().plan;
+  const std::shared_ptr<Weights> weights = Weights::Make(plan, 1);
+  for (size_t s = 0; s < plan.parameters.size(); ++s) {
+    const ParameterSlot& slot = plan.parameters[s];
+    const std::span<float> values = weights->blob(s).span<float>();
+    if (slot.statistic && !slot.role.starts_with("mean")) std::ranges::fill(values, 1.0F);
+    if (slot.shape.axes() < 2 || slot.owner != static_cast<int>(s)) continue;
+    const RandomStream stream(1, s);
+    const double spread = 1 / std::sqrt(static_cast<double>(slot.shape.count(1)));
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<float>(spread * stream.Gaussian(i));
+    }
+  }
+  return Model::MakeSharing(model->parts().net, *weights, {}, {}, TestRegistry(), NullSink());
+}
+
+std::vector<Tensor> OutputsFor(const std::shared_ptr<const Model>& model,
+                               const std::vector<Tensor>& inputs, std::vector<std::string> names) {
+  std::vector<NamedTensor> named;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    named.push_back({model->inputs()[i].name, inputs[i].view()});
+  }
+  ModelRunner runner(model);
+  runner.Run(named);
+  if (names.empty()) {
+    for (const BlobInfo& output : model->outputs()) names.push_back(output.name);
+  }
+  std::vector<Tensor> outputs;
+  for (const std::string& name : names) {
+    const ConstTensorView value = runner.Output(name);
+    Tensor& copy = outputs.emplace_back(value.shape(), value.dtype());
+    std::copy_n(static_cast<const char*>(value.raw()), value.bytes(),
+                static_cast<char*>(copy.view().raw()));
+  }
+  return outputs;
 }
 
 OnnxExport ExportOf(const std::string& text, const OnnxExportOptions& options) {

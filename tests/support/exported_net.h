@@ -27,6 +27,16 @@ std::shared_ptr<const Model> ModelOf(const std::string& text, const ModelCard& c
 // Returns null if inference does not take the net (training nets, Python).
 std::shared_ptr<const Model> ModelOfSample(const SampleNet& sample);
 
+// Returns a model whose matrices and filters, which deploy nets fill with 0, are drawn, so that
+// every layer counts: few enough to leave numbers in range. Variances and factors of running
+// statistics are 1.
+std::shared_ptr<const Model> ModelWithWeights(const NetFile& net);
+
+// Returns the blobs `names`, by default all outputs.
+std::vector<Tensor> OutputsFor(const std::shared_ptr<const Model>& model,
+                               const std::vector<Tensor>& inputs,
+                               std::vector<std::string> names = {});
+
 OnnxExport ExportOf(const std::string& text, const OnnxExportOptions& options = {});
 
 // Draws the inputs of a sample, in the order of the model's inputs.

@@ -17,13 +17,16 @@
 #include "graph/registry.h"
 #include "inference/deploy_net.h"
 #include "inference/model.h"
+#include "onnx/import.h"
 #include "runtime/gpu.h"
 #include "serve/private_copy.h"
 
-DEFINE_string(labels, "", "of a prototxt: text file with the name of a class on each line");
-DEFINE_string(mean, "", "of a prototxt: mean to subtract, one number a channel with commas");
-DEFINE_double(scale, 1, "of a prototxt: factor on (pixel - mean)");
-DEFINE_bool(invert, false, "of a prototxt: take 255 - pixel");
+DEFINE_string(labels, "",
+              "of a prototxt or .onnx file: text file with the name of a class on each line");
+DEFINE_string(mean, "",
+              "of a prototxt or .onnx file: mean to subtract, one number a channel with commas");
+DEFINE_double(scale, 1, "of a prototxt or .onnx file: factor on (pixel - mean)");
+DEFINE_bool(invert, false, "of a prototxt or .onnx file: take 255 - pixel");
 DEFINE_int32(threads, 1, "threads of one run of a model; 0: one for each processor");
 DEFINE_bool(copy_models, true,
             "serve copies of .crema files in memory; false: map them, and never write into them");
@@ -62,6 +65,17 @@ std::string Replaced(std::string text, const std::string& from, const std::strin
     text.replace(at, from.size(), to);
   }
   return text;
+}
+
+NetFile NetIn(const server::VersionFiles& files) {
+  if (files.onnx.empty()) return ReadNet(files.net);
+  NetFile net;
+  ImportedNet imported = ImportOnnx(files.onnx, {});
+  net.net = std::move(imported.net);
+  for (const std::string& note : imported.notes) {
+    ToolLog().Write(Severity::kInfo, StrCat(files.onnx, ": ", note));
+  }
+  return net;
 }
 
 // Messages name the original file, not its copy.
@@ -121,10 +135,10 @@ std::shared_ptr<const server::Executable> LoadServed(const std::string& name,
     }
     return server::ToExecutable(OpenCopy(files.crema, options, registry));
   }
-  const WeightsFiles weights = files.weights.empty()
+  const WeightsFiles weights = files.weights.empty() || !files.onnx.empty()
                                    ? WeightsFiles{}
                                    : WeightsOfFlags({files.weights}, MissingLayers::kError);
-  NetFile net = ReadNet(files.net);
+  NetFile net = NetIn(files);
   if (!files.folder.empty()) ConfineFilesTo(files.folder, &net);
   return server::ToExecutable(
       Model::Make(net, weights, CardOf(name, files.labels), options, registry, ToolLog()));

@@ -13,10 +13,10 @@
 #include "serve/load.h"
 #include "server/protocol/names.h"
 
-DEFINE_string(model, "", "a .crema file, or with --weights a deploy net in a prototxt");
+DEFINE_string(model, "", "a .crema or .onnx file, or with --weights a deploy net in a prototxt");
 DEFINE_string(weights, "", "caffemodels of --model, separated by commas");
 DEFINE_string(name, "", "name under which --model answers; default: that of its file");
-DEFINE_string(repository, "", "folder with <model>/<version>/model.crema");
+DEFINE_string(repository, "", "folder with <model>/<version>/model.crema or model.onnx");
 DEFINE_double(poll_seconds, 1, "seconds between checks of the repository; 0: only at the start");
 DEFINE_double(settle_seconds, 2,
               "seconds that the files of a model must stay the same before it is loaded");
@@ -201,10 +201,15 @@ void StartServing(const ServeOptions& options, server::Server* server) {
   if (FLAGS_repository.empty()) {
     server::VersionFiles files;
     // A net without parameters needs no weights.
+    const bool is_onnx = FLAGS_model.ends_with(".onnx");
     const bool is_net = !FLAGS_weights.empty() || FLAGS_model.ends_with(".prototxt");
-    (is_net ? files.net : files.crema) = FLAGS_model;
+    if (is_onnx && is_net) {
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("--weights belongs to a prototxt; ", FLAGS_model, " has its own"));
+    }
+    (is_onnx ? files.onnx : is_net ? files.net : files.crema) = FLAGS_model;
     files.weights = FLAGS_weights;
-    if (!is_net) RefuseFlagsOfPrototxts();
+    if (!is_onnx && !is_net) RefuseFlagsOfPrototxts();
     const std::string name = NameOfModel();
     server->ServeModel(name, LoadServed(name, files), options.batching);
   } else {

@@ -81,7 +81,7 @@ void Sign(const std::string& file, VersionFiles* files) {
 }
 
 constexpr const char* kNoFiles =
-    "neither model.crema nor model.prototxt with model.caffemodel is there";
+    "neither model.crema nor model.onnx, nor model.prototxt with model.caffemodel, is there";
 
 VersionFiles ScanVersion(const fs::path& folder, const fs::path& root) {
   VersionFiles files;
@@ -91,8 +91,10 @@ VersionFiles ScanVersion(const fs::path& folder, const fs::path& root) {
     files.problem = files.signature = "the folder was deleted";
     return files;
   }
-  const std::array<std::pair<const char*, std::string*>, 5> known = {{
+  const std::array<std::pair<const char*, std::string*>, 7> known = {{
       {"model.crema", &files.crema},
+      {"model.onnx", &files.onnx},
+      {"model.onnx.data", &files.data},
       {"model.prototxt", &files.net},
       {"model.caffemodel", &files.weights},
       {"model.caffemodel.h5", &files.weights},
@@ -115,7 +117,8 @@ VersionFiles ScanVersion(const fs::path& folder, const fs::path& root) {
     }
     Sign(*place, &files);
   }
-  if (files.crema.empty() && (files.net.empty() || files.weights.empty())) {
+  const bool pair = !files.net.empty() && !files.weights.empty();
+  if (files.crema.empty() && files.onnx.empty() && !pair) {
     files.problem = kNoFiles;
     files.signature += files.problem;
   }

@@ -9,9 +9,11 @@
 
 namespace crema::server {
 
-// Files of one version: a .crema file, or a net with its weights.
+// Files of one version: a .crema file, an .onnx file, or a net with its weights.
 struct VersionFiles {
-  std::string crema;    // model.crema; empty: the two below
+  std::string crema;    // model.crema; empty: what follows
+  std::string onnx;     // model.onnx; empty: the two below
+  std::string data;     // model.onnx.data, weights beside it; may be empty
   std::string net;      // model.prototxt
   std::string weights;  // model.caffemodel or model.caffemodel.h5
   std::string labels;   // labels.txt, one class per line; may be empty
