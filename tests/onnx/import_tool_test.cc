@@ -148,8 +148,22 @@ TEST_F(ImportOnnxTool, ExportsAreCheckedWithIndices) {
   EXPECT_EQ(result.out.find("not checked"), std::string::npos) << result.out;
 }
 
-TEST_F(ImportOnnxTool, ExportsThatCannotBeReadBackSaySo) {
+// A run tells how many items there are.
+TEST_F(ImportOnnxTool, ExportsOfChosenItemsAreChecked) {
   temp_.Write("net.prototxt", NetOf("Filter", "dim: 3"));
+  const ProcessResult result =
+      Run({"export", "--model=net.prototxt", "-o", "f.onnx", "--check=import"}, "deploy");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out.find("not checked"), std::string::npos) << result.out;
+}
+
+TEST_F(ImportOnnxTool, ExportsThatCannotBeReadBackSaySo) {
+  temp_.Write("net.prototxt",
+              "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 2 dim: 8 "
+              "dim: 8 } } }"
+              "layer { name: 'r' type: 'Input' top: 'r' input_param { shape { dim: 3 dim: 5 } } }"
+              "layer { name: 'y' type: 'ROIPooling' bottom: 'x' bottom: 'r' top: 'y'"
+              "        roi_pooling_param { pooled_h: 2 pooled_w: 2 } }");
   const std::vector<std::string> command = {"export", "--model=net.prototxt", "-o", "f.onnx"};
   const ProcessResult result = Run(command, "deploy");
   EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -158,7 +172,7 @@ TEST_F(ImportOnnxTool, ExportsThatCannotBeReadBackSaySo) {
       << result.out;
   std::filesystem::remove(temp_.File("f.onnx"));
   std::vector<std::string> asked = command;
-  asked.push_back("--check=import");
+  asked.emplace_back("--check=import");
   EXPECT_NE(Run(asked, "deploy").exit_code, 0);
   EXPECT_FALSE(std::filesystem::exists(temp_.File("f.onnx")));
 }
