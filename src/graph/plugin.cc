@@ -171,7 +171,7 @@ void GrowingRegistry::LoadPlugin(const std::string& path) {
   Version* before = now_.load();
   std::unique_ptr<Version> next;
   do {  // again if another thread has loaded one meanwhile
-    next = std::make_unique<Version>(before->registry, before);
+    next = std::make_unique<Version>(Version{before->registry, before});
     crema::LoadPlugin(path, &next->registry);
   } while (!now_.compare_exchange_strong(before, next.get()));
   (void)next.release();

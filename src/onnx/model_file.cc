@@ -53,8 +53,11 @@ void MakePrintable(google::protobuf::Message* message) {
       if (given.size() > kMostOnnxNameBytes) continue;  // documentation, or refused as a name
       std::string shown = Printable(given);
       if (shown == given) continue;
-      if (field->is_repeated()) reflection->SetRepeatedString(message, field, i, std::move(shown));
-      if (!field->is_repeated()) reflection->SetString(message, field, std::move(shown));
+      if (field->is_repeated()) {
+        reflection->SetRepeatedString(message, field, i, std::move(shown));
+      } else {
+        reflection->SetString(message, field, std::move(shown));
+      }
     }
   }
 }
