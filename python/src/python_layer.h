@@ -68,7 +68,7 @@ struct Feed;
 struct PythonObjects : std::enable_shared_from_this<PythonObjects> {
   // By layer name; those of test nets of a solver with a number.
   std::map<std::string, std::shared_ptr<PythonObject>> layers;
-  // Of classes with @crema.layer, by the layer that uses the object, until it dies.
+  // Objects of classes with @crema.layer, by the layer that uses them, until it dies.
   std::map<const Layer*, std::shared_ptr<const UserObject>> declared;
   std::vector<std::shared_ptr<Feed>> feeds;  // the texts of these nets have number + 1
 

@@ -15,7 +15,7 @@ using Nodes = std::vector<OnnxNode>;
 // Opset of the nodes that are made here.
 constexpr int64_t kMadeOpset = 13;
 constexpr int64_t kMostSteps = 1024;
-// Of all loops of a model together.
+// Limits of all loops of a model together.
 constexpr int64_t kMostUnrolledNodes = int64_t{1} << 17;
 constexpr int64_t kMostUnrolledBytes = int64_t{1} << 30;
 
