@@ -75,7 +75,8 @@ TEST(Safetensors, RangesThatOverlapLeaveGapsOrTheFile) {
   EXPECT_EQ(StateDictError(two("[0,4]", "[0,4]"), "'b' is at bytes 0 to 4, where another tensor"),
             ErrorCode::kDataLoss);
   EXPECT_EQ(StateDictError(two("[0,4]", "[2,6]"), "where another tensor is"), ErrorCode::kDataLoss);
-  EXPECT_EQ(StateDictError(two("[0,4]", "[8,12]"), "and 8 follow the header"), ErrorCode::kDataLoss);
+  EXPECT_EQ(StateDictError(two("[0,4]", "[8,12]"), "and 8 follow the header"),
+            ErrorCode::kDataLoss);
   EXPECT_EQ(StateDictError(two("[0,4]", "[8,4]"), "'b' is at bytes 8 to 4"), ErrorCode::kDataLoss);
   EXPECT_EQ(StateDictError(two("[0,4]", "[0,8]"), "asks for 4 bytes"), ErrorCode::kDataLoss);
   EXPECT_EQ(StateDictError(two("[0,4]", "[-4,0]"), "negative"), ErrorCode::kDataLoss);
