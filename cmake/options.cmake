@@ -22,8 +22,10 @@ option(CREMA_BUILD_TESTS "Build the tests" ON)
 option(CREMA_FUZZ "Build the libFuzzer targets; needs clang, see the preset fuzz" OFF)
 option(CREMA_BUILD_BENCH "Build the benchmarks" OFF)
 option(CREMA_PYTHON "Build the Python package; needs nanobind" OFF)
-option(CREMA_SHARED "libcrema.so, which all commands and the Python package share, in place of libcrema.a"
-       ${CREMA_PYTHON})
+crema_option(SHARED "libcrema.so, which all commands and the Python package share, in place of libcrema.a")
+if(CREMA_SHARED STREQUAL "AUTO")  # with the package
+  set(CREMA_SHARED ${CREMA_PYTHON})
+endif()
 crema_option(PCH "Precompiled headers; AUTO: if ccache is not used")
 option(CREMA_CCACHE "Compile through ccache where it is installed" ON)
 set(CREMA_SANITIZE "" CACHE STRING "Comma-separated sanitizers, e.g. address,undefined")

@@ -19,3 +19,7 @@ if(CREMA_HAVE_GRPC AND GRPC_VERSION VERSION_LESS 1.60)
                  "serve leaves it off by default unless --host is a loopback address")
 endif()
 message(STATUS "  OpenMP: ${CREMA_OPENMP}, precompiled headers: ${CREMA_HAVE_PCH}, sanitizers: ${CREMA_SANITIZE}")
+if(CREMA_PYTHON AND NOT CREMA_SHARED)
+  message(STATUS "  (without CREMA_SHARED commands refuse layers in Python; a build folder may have it OFF "
+                 "from before it was AUTO: cmake -UCREMA_SHARED)")
+endif()

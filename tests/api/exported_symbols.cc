@@ -1,4 +1,4 @@
-// libcrema_deploy exports its interface and nothing else.
+// libcrema_deploy exports its interface and nothing else, and has all of Crema inside.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -36,6 +36,12 @@ TEST(ExportedSymbols, AreTheInterface) {
   }
   EXPECT_EQ(c, 17);
   EXPECT_GT(cpp, 15);
+}
+
+TEST(Dependencies, AreNoOtherLibraryOfCrema) {
+  const auto lines = LinesOf("readelf -d " CREMA_DEPLOY_LIBRARY " 2>/dev/null | grep NEEDED");
+  if (lines.empty()) GTEST_SKIP() << "readelf is not there";
+  for (const std::string& line : lines) EXPECT_EQ(line.find("libcrema"), std::string::npos) << line;
 }
 
 }  // namespace
