@@ -15,6 +15,8 @@ std::vector<int64_t> DimsOf(const OnnxBlob& blob);
 OnnxBlob ReshapeBlob(NodeImport& node, const OnnxBlob& blob, const std::vector<int64_t>& dims);
 // Returns the blob with its axes in another order.
 OnnxBlob PermuteBlob(NodeImport& node, const OnnxBlob& blob, const std::vector<int64_t>& order);
+// Undoes PermuteBlob with this order.
+OnnxBlob PermuteBlobBack(NodeImport& node, const OnnxBlob& blob, const std::vector<int64_t>& order);
 // Returns the blob broadcast to `dims`.
 OnnxBlob ExpandBlob(NodeImport& node, const OnnxBlob& blob, const std::vector<int64_t>& dims);
 // Adds (or cuts, where negative) elements on every axis.

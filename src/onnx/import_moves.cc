@@ -265,6 +265,15 @@ OnnxBlob PermuteBlob(NodeImport& node, const OnnxBlob& blob, const std::vector<i
   return AddMove(node, std::move(move), Picked(dims, axes), blob.type);
 }
 
+OnnxBlob PermuteBlobBack(NodeImport& node, const OnnxBlob& blob,
+                         const std::vector<int64_t>& order) {
+  Dims back(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+  }
+  return PermuteBlob(node, blob, back);
+}
+
 OnnxBlob CutBlob(NodeImport& node, const OnnxBlob& blob, int axis, int64_t start, int64_t size) {
   if (start == 0 && size == blob.shape[axis]) return blob;
   const auto direct = [&] { return WithType(AddCut(node, blob, axis, start, size), blob.type); };

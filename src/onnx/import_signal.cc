@@ -121,10 +121,7 @@ void ConvertDFT(NodeImport& node) {
   dims[dims.size() - 2] = transform.outputs;
   dims.back() = transform.inverse && transform.one_sided ? 1 : 2;
   y = ReshapeBlob(node, y, dims);
-  Dims back(order.size());
-  for (size_t i = 0; i < order.size(); ++i)
-    back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
-  node.Output(0, PermuteBlob(node, y, back));
+  node.Output(0, PermuteBlobBack(node, y, order));
 }
 
 // Filters of a transform of frames: 2 * bins x parts x frame length.

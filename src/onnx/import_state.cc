@@ -160,17 +160,13 @@ void ConvertTensorScatter(NodeImport& node) {
   for (int i = 1; i < axes; ++i) {
     if (i != axis) order.push_back(i);
   }
-  Dims back(order.size());
-  for (size_t i = 0; i < order.size(); ++i) {
-    back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
-  }
   const OnnxBlob places = WrittenPlaces(node, samples, steps, past.shape[axis]);
   const OnnxBlob written = node.Add(
       "Scatter", {PermuteBlob(node, past, order), places, PermuteBlob(node, update, order)},
       [](LayerParameter* layer) {
         layer->mutable_scatter_param()->set_mode(ScatterParameter::ND);
       });
-  node.Output(0, PermuteBlob(node, WithType(written, past.type), back));
+  node.Output(0, PermuteBlobBack(node, WithType(written, past.type), order));
 }
 
 }  // namespace
