@@ -1,5 +1,6 @@
 #include "feed.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <utility>
@@ -243,6 +244,15 @@ void LetInputReadFeeds(LayerType* input) {
     return std::unique_ptr<const Layer>(
         std::make_unique<const FeedLayer>(std::move(layer), std::move(feed)));
   };
+}
+
+std::vector<std::string> FieldsOfUsers(const LayerType& type) {
+  std::vector<std::string> fields = type.param_fields;
+  if (type.name == "Input") {
+    std::erase_if(fields,
+                  [](const std::string& f) { return std::ranges::count(kMessages, f) > 0; });
+  }
+  return fields;
 }
 
 void BindFeed(nb::module_& module) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "arrays.h"
 #include "format/prototxt.h"
@@ -49,6 +50,8 @@ std::vector<std::string> InputsOf(const NetParameter& net, const NetState& state
 
 // Makes layers of the type Input read such data.
 void LetInputReadFeeds(LayerType* input);
+// Returns LayerType::param_fields without those that only FeedNet writes.
+std::vector<std::string> FieldsOfUsers(const LayerType& type);
 
 void BindFeed(nb::module_& module);
 

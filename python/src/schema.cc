@@ -12,6 +12,7 @@
 #include "arrays.h"
 #include "core/error.h"
 #include "core/strings.h"
+#include "feed.h"
 
 namespace crema::python {
 namespace {
@@ -108,7 +109,7 @@ void BindSchema(nb::module_& module) {
       .def_ro("formula", &LayerType::formula)
       .def_ro("input_docs", &LayerType::input_docs)
       .def_ro("output_docs", &LayerType::output_docs)
-      .def_ro("param_fields", &LayerType::param_fields)
+      .def_prop_ro("param_fields", &FieldsOfUsers)
       .def_prop_ro(
           "inputs",
           [](const LayerType& type) { return std::make_pair(type.inputs.min, type.inputs.max); })

@@ -507,6 +507,12 @@ def value_of(field, depth=0):
     return [value, value] if field.repeated else value
 
 
+def test_input_has_no_fields_of_data_from_python():
+    for field in ("python_param", "memory_data_param"):
+        with pytest.raises(TypeError, match=f"Input has no field '{field}'; it reads input_param"):
+            L.Input(**{field: {}})
+
+
 @pytest.mark.parametrize("name", crema.layer_types())
 def test_every_field_of_every_type_is_written(name):
     caffe = pycaffe()
