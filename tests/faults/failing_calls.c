@@ -156,6 +156,7 @@ static int OpenAt(int folder, const char* path, int flags, int mode) {
   if (fd < 0 || (flags & O_ACCMODE) == O_RDONLY || !FailsOnFd('o', fd)) return fd;
   const int error = errno;
   syscall(SYS_close, fd);
+  if (flags & O_EXCL) syscall(SYS_unlinkat, folder, path, 0);
   errno = error;
   return -1;
 }

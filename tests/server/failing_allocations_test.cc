@@ -62,7 +62,7 @@ class FailingAllocationsOfServe : public ServeCommand {
     EXPECT_EQ(process->Wait(), 0) << folder.Read("err");
   }
 
-  FailingAllocations allocations_;
+  FailingCalls allocations_;
 };
 
 TEST_F(FailingAllocationsOfServe, OnceInAnInference) {

@@ -24,7 +24,7 @@ TEST(DeployMemory, AnAllocationThatFailsIsAnError) {
                        temp.path())
                 .exit_code,
             0);
-  FailingAllocations allocations;
+  FailingCalls allocations;
   std::vector<std::string> command = allocations.Wrapper();
   for (const std::string& word :
        {Bin("deploy"), std::string("classify"), std::string("--model=means.crema"),

@@ -16,8 +16,7 @@ class Hdf5Features : public FeatureWriter {
   void Append(const ConstTensorView& rows) override { appender_->Append(name_, rows); }
 
   void Close() override {
-    appender_->Flush();
-    appender_.reset();
+    appender_->Close();
     file_.Commit();
   }
 

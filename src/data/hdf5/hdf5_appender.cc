@@ -129,4 +129,14 @@ void Hdf5Appender::Flush() {
   if (H5Fflush(impl_->file.get(), H5F_SCOPE_GLOBAL) < 0) impl_->FailWriting();
 }
 
+void Hdf5Appender::Close() {
+  const Hdf5Session session;
+  errno = 0;
+  bool closed = true;
+  for (auto& [name, set] : impl_->datasets) closed = set.id.CloseNow() && closed;
+  // Errors of a flush are told; those of a close without one may not be.
+  closed = closed && H5Fflush(impl_->file.get(), H5F_SCOPE_GLOBAL) >= 0;
+  if (!impl_->file.CloseNow() || !closed) impl_->FailWriting();
+}
+
 }  // namespace crema

@@ -15,7 +15,7 @@ class Hdf5Appender {
   // Creates or truncates the file. Errors use `name` instead of the path unless it is empty: for a
   // temporary file that is renamed later. Throws kIoFailure.
   explicit Hdf5Appender(const std::string& path, const std::string& name = "");
-  ~Hdf5Appender();  // closes
+  ~Hdf5Appender();  // closes the file, without an error if that fails
   Hdf5Appender(const Hdf5Appender&) = delete;
   Hdf5Appender& operator=(const Hdf5Appender&) = delete;
 
@@ -23,6 +23,9 @@ class Hdf5Appender {
   // least one axis. Throws kInvalidArgument if the row shape changes, kIoFailure.
   void Append(const std::string& dataset, const ConstTensorView& rows);
   void Flush();
+  // Writes what is left and closes the file; nothing else may be called after it. Throws
+  // kIoFailure.
+  void Close();
 
  private:
   struct Impl;

@@ -28,8 +28,7 @@ struct NewFile {
   explicit NewFile(const std::string& path)
       : file(path), appender(std::in_place, file.temporary(), path) {}
   void Commit() {
-    appender->Flush();
-    appender.reset();
+    appender->Close();
     file.Commit();
   }
   AtomicFile file;
