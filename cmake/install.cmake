@@ -33,7 +33,7 @@ install(FILES ${PROJECT_BINARY_DIR}/proto/crema.pb.h ${PROJECT_BINARY_DIR}/proto
 install(FILES ${PROJECT_SOURCE_DIR}/proto/crema.proto ${PROJECT_SOURCE_DIR}/proto/crema_file.proto
         DESTINATION ${_share}/proto)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/models DESTINATION ${_share}
-        FILES_MATCHING PATTERN *.prototxt PATTERN README.md)
+        FILES_MATCHING PATTERN *.prototxt PATTERN README.md PATTERN *.txt PATTERN *.py)
 
 # The front command is in the same folder as the others in the build, and one folder above them when
 # installed.

@@ -103,8 +103,9 @@ case ${1:-help} in
     ;;
 esac
 
-# The error comes after the list, where it is read.
-near=$(nearest "$1")
-usage >&2
-echo "crema: unknown command '$1'${near:+ (did you mean '$near'?)}" >&2
+case $1 in
+  classify | detect | segment | run | bench | verify | export) near="deploy $1" ;;
+  *) near=$(nearest "$1") ;;
+esac
+echo "crema: unknown command '$1'${near:+ (did you mean '$near'?)}; crema --help lists all" >&2
 exit 2

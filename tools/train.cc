@@ -55,10 +55,6 @@ void CheckState(const std::string& flag, const std::string& path) {
   if (path.empty()) return;
   const bool takes_auto = flag == "--resume";
   const char* const auto_or = takes_auto ? "auto or " : "";
-  if (path.starts_with('-')) {
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat(flag, " needs a value, ", auto_or, "a .solverstate, but '", path, "' follows it"));
-  }
   std::error_code ignored;
   const std::filesystem::file_status status = std::filesystem::status(path, ignored);
   if (std::filesystem::is_regular_file(status)) return;

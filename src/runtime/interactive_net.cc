@@ -266,7 +266,10 @@ Weights& InteractiveNet::OwnWeights() {
 }
 
 void InteractiveNet::LoadWeights(const std::vector<std::string>& paths) {
-  LoadFiles({.paths = paths, .on_mismatch = OnMismatch::kError, .missing = MissingLayers::kKeep},
+  LoadFiles({.paths = paths,
+             .on_mismatch = OnMismatch::kError,
+             .missing = MissingLayers::kKeep,
+             .may_load_nothing = true},  // as in pycaffe
             plan(), &OwnWeights(), source_->options.log);
 }
 

@@ -74,6 +74,33 @@ void FailWhereMissing(const LoadReport& report, const std::string& files) {
   if (!problems.empty()) throw Error(std::move(problems));
 }
 
+// Returns suggestions for layers whose parameters have other names in the file.
+std::string DescribeRenames(const LoadReport& report) {
+  constexpr int kMost = 5;
+  std::string text;
+  int count = 0;
+  for (const LoadReport::Rename& rename : report.renames) {
+    if (!rename.fits || ++count > kMost) continue;
+    text += StrCat("; rename '", rename.layer, "' to '", rename.layer_of_file, "'?");
+  }
+  return count > kMost ? text + "; and more" : text;
+}
+
+[[noreturn]] void FailWithoutAny(const LoadReport& report, const std::string& files) {
+  const auto start = [](const std::vector<std::string>& names) {
+    const size_t count = std::min<size_t>(names.size(), 5);
+    return StrCat(Join({names.begin(), names.begin() + static_cast<int64_t>(count)}, ", "),
+                  names.size() > count ? ", ..." : "");
+  };
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat("has none of the ", report.parameters, " parameter blobs of the net. Layers of the ",
+              "file: ", start(report.not_in_net), "; of the net: ", start(report.at_fillers),
+              DescribeRenames(report),
+              ". Give the weights of this net, or skip mismatches (--on_mismatch=skip) to start ",
+              "from the fillers"),
+       {.file = files});
+}
+
 // One pass over plan and file. Thread safety: one thread.
 class WeightsMatcher {
  public:
@@ -413,16 +440,8 @@ std::string DescribeLoad(const LoadReport& report, const std::string& file) {
 std::string LoadWarning(const LoadReport& report, const std::string& files) {
   const auto filled = static_cast<int>(report.filled.size());
   if (2 * filled >= report.parameters) return "";
-  std::string text = StrCat("only ", filled, " of the ", report.parameters,
-                            " parameter blobs of the net came from ", files);
-  constexpr size_t kMost = 10;
-  for (size_t i = 0; i < std::min(report.renames.size(), kMost); ++i) {
-    const LoadReport::Rename& rename = report.renames[i];
-    text += StrCat("; rename '", rename.layer, "' to '", rename.layer_of_file, "'?",
-                   rename.fits ? "" : " (its shapes differ)");
-  }
-  if (report.renames.size() > kMost) text += "; and more";
-  return text;
+  return StrCat("only ", filled, " of the ", report.parameters,
+                " parameter blobs of the net came from ", files, DescribeRenames(report));
 }
 
 LoadReport LoadFiles(const WeightsFiles& files, const Plan& plan, Weights* weights, LogSink* log) {
@@ -444,9 +463,32 @@ LoadReport LoadFiles(const WeightsFiles& files, const Plan& plan, Weights* weigh
   if (files.missing == MissingLayers::kError && files.on_mismatch != OnMismatch::kSkip) {
     FailWhereMissing(all, names);
   }
+  if (!files.paths.empty() && all.filled.empty() && all.parameters > 0 && !files.may_load_nothing &&
+      files.on_mismatch != OnMismatch::kSkip) {
+    FailWithoutAny(all, names);
+  }
   const std::string warning = files.paths.empty() ? "" : LoadWarning(all, names);
   if (log != nullptr && !warning.empty()) log->Write(Severity::kWarning, warning);
   return all;
+}
+
+std::string ZeroWeightsWarning(const Plan& plan, const Weights& weights) {
+  std::vector<std::string> layers;
+  for (size_t s = 0; s < plan.parameters.size(); ++s) {
+    const ParameterSlot& slot = plan.parameters[s];
+    if (slot.role != "weight" || !slot.wants_gradient || slot.owner != static_cast<int>(s)) {
+      continue;
+    }
+    const ConstTensorView view = weights.blob(s);
+    const bool is_zero = DispatchFloat(view.dtype(), [&]<typename T>(T) {
+      return std::ranges::all_of(view.span<T>(), [](T value) { return value == T(0); });
+    });
+    if (is_zero && view.count() > 0) layers.push_back(KeyOf(plan, slot));
+  }
+  if (layers.size() < 2) return "";
+  for (std::string& name : layers) name = name.substr(0, name.find('\n'));
+  return StrCat("the weights of these layers are all 0, so none of them can learn: ",
+                Join(layers, ", "), "; give each a weight_filler { type: \"xavier\" }, or weights");
 }
 
 }  // namespace crema

@@ -104,11 +104,18 @@ struct WeightsFiles {
   std::vector<std::string> paths;
   OnMismatch on_mismatch = OnMismatch::kError;
   MissingLayers missing = MissingLayers::kError;  // in all of the files together
+  bool may_load_nothing = false;  // files without one parameter of the net are no error
 };
 
 // Loads the files in order: later ones add and override; fillers fill the rest of weights made by
 // MakeToLoad. Writes a table for each file and warnings to `log`, unless it is null. Throws the
-// errors of ReadCaffemodel and Weights::Load.
+// errors of ReadCaffemodel and Weights::Load, and kInvalidArgument if no parameter came from the
+// files, unless may_load_nothing is set or mismatches are skipped.
 LoadReport LoadFiles(const WeightsFiles& files, const Plan& plan, Weights* weights, LogSink* log);
+
+// Returns a warning if the weights of two or more layers that learn are all 0, as Caffe's default
+// filler leaves them: they multiply each other's gradients, so that none of them learns. Else an
+// empty text.
+std::string ZeroWeightsWarning(const Plan& plan, const Weights& weights);
 
 }  // namespace crema

@@ -367,6 +367,8 @@ class RunChecker {
     WarningsToReport log(&report_);
     if (first.role == "train") {
       Collect([&] { LoadFiles(options_.weights, *first.plan, weights.get(), &log); });
+      const std::string zeros = ZeroWeightsWarning(*first.plan, *weights);
+      if (!zeros.empty()) log.Write(Severity::kWarning, zeros);
     }
     for (size_t i = 0; i < nets.size(); ++i) {
       if (!nets[i].can_run) continue;

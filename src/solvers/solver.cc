@@ -22,8 +22,9 @@ namespace {
 
 uint64_t SeedOf(const SolverParameter& param) {
   if (param.random_seed() >= 0) return static_cast<uint64_t>(param.random_seed());
+  // Below 2^53, so that random_seed and readers of JSON hold each exactly.
   std::random_device device;
-  return (uint64_t{device()} << 32) | device();
+  return ((uint64_t{device()} << 32) | device()) >> 11;
 }
 
 TrainingObserver& NullObserver() {

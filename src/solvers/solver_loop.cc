@@ -46,6 +46,10 @@ void Solver::SolveAll() {
   for (const auto& test : tests_) test->RefuseSourceWithoutEnd();
   snapshots_.Prepare(*train_plan_, updater_->rule().histories, epochs_, iteration_,
                      updater_->restored());
+  if (iteration_ == 0) {
+    const std::string zeros = ZeroWeightsWarning(*train_plan_, weights());
+    if (!zeros.empty()) options_.log->Write(Severity::kWarning, zeros);
+  }
   options_.observer->OnStart(train_plan_->name, iteration_);
   const Ending ending = RunTo(param_.max_iter());
   if (param_.snapshot_after_train() || ending == Ending::kRequest) LastSnapshot();

@@ -203,7 +203,7 @@ TEST(Load, RenamesAreSuggestedByShapeAndByName) {
   EXPECT_EQ(
       LoadWarning(report, "m"),
       "only 2 of the 8 parameter blobs of the net came from m; rename 'one' to 'uno'?; rename "
-      "'two_new' to 'two'?; rename 'conv_4' to 'conv4'? (its shapes differ)");
+      "'two_new' to 'two'?");
 }
 
 TEST(Load, HalfOfTheBlobsNeedNoWarning) {
@@ -261,6 +261,43 @@ TEST_F(LoadOfFiles, LessThanHalfWarnsOnceForAll) {
                               folder_.File("1") + "; rename 'b_new' to 'b'?\n"),
             std::string::npos)
       << log.warnings;
+}
+
+TEST_F(LoadOfFiles, NothingIsAnErrorUnlessMismatchesAreSkipped) {
+  const Target target(Net({{"a", 4}, {"b", 5}}));
+  const std::string path = Write("1", ModelOf(Net({{"x", 9}, {"y", 5}}), 2));
+  WeightsFiles files{.paths = {path}, .missing = MissingLayers::kKeep};
+  EXPECT_EQ(ErrorOf([&] { LoadFiles(files, *target.plan, target.weights.get(), nullptr); }),
+            path +
+                ": has none of the 4 parameter blobs of the net. Layers of the file: x, y; of the "
+                "net: a, b. Give the weights of this net, or skip mismatches (--on_mismatch=skip) "
+                "to start from the fillers");
+  files.on_mismatch = OnMismatch::kSkip;
+  EXPECT_TRUE(LoadFiles(files, *target.plan, target.weights.get(), nullptr).filled.empty());
+}
+
+TEST(ZeroWeights, OfTwoLayersAreAWarning) {
+  const std::string filler = " weight_filler { type: 'xavier' }";
+  const auto warning = [](const std::string& first, const std::string& second) {
+    const auto plan = test::PlanText(
+        "layer { name: 'd' type: 'Input' top: 'd' input_param { shape { dim: 2 dim: 3 } } }"
+        "layer { name: 'a' type: 'InnerProduct' bottom: 'd' top: 'a' inner_product_param {"
+        " num_output: 3" +
+            first +
+            " } }"
+            "layer { name: 'b' type: 'InnerProduct' bottom: 'a' top: 'b' inner_product_param {"
+            " num_output: 3" +
+            second +
+            " } }"
+            "layer { name: 'l' type: 'EuclideanLoss' bottom: 'b' bottom: 'd' top: 'l' }",
+        TRAIN);
+    return ZeroWeightsWarning(*plan, *Weights::Make(*plan, 1));
+  };
+  EXPECT_EQ(warning("", ""),
+            "the weights of these layers are all 0, so none of them can learn: a, b; give each a "
+            "weight_filler { type: \"xavier\" }, or weights");
+  EXPECT_EQ(warning(filler, ""), "");
+  EXPECT_EQ(warning("", filler), "");
 }
 
 }  // namespace

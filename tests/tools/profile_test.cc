@@ -296,12 +296,37 @@ TEST_F(ProfileTool, CremaTimeIsItsNameInCaffe) {
   EXPECT_TRUE(Contains(result.out, "net \"small\", TRAIN, batch 4")) << result.out;
 }
 
+TEST_F(ProfileTool, CremaNamesTheCommandThatIsMeant) {
+  temp_.Write("crema", ReadFile(std::string(CREMA_SOURCE_DIR) + "/tools/crema.sh"));
+  std::filesystem::create_symlink(Bin("profile"), temp_.File("profile"));
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"profil", "crema: unknown command 'profil' (did you mean 'profile'?)"},
+      {"classify", "crema: unknown command 'classify' (did you mean 'deploy classify'?)"}};
+  for (const auto& [word, message] : cases) {
+    const ProcessResult result =
+        test::RunProcess({"/bin/sh", temp_.File("crema"), word}, temp_.path());
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_EQ(result.err, message + "; crema --help lists all\n");
+  }
+}
+
+TEST_F(ProfileTool, TellsItsVersionAndItsFlags) {
+  const ProcessResult version = Run({"--version"});
+  EXPECT_EQ(version.exit_code, 0) << version.err;
+  EXPECT_TRUE(version.out.starts_with("crema ")) << version.out;
+  const ProcessResult help = test::RunProcess({Bin("deploy"), "--help"}, temp_.path());
+  EXPECT_TRUE(Contains(help.out, "(a number, default 0.3)")) << help.out;
+  EXPECT_TRUE(Contains(help.out, "(a whole number, default 0)")) << help.out;
+  EXPECT_TRUE(Contains(help.out, "(text)")) << help.out;
+}
+
 TEST_F(ProfileTool, RefusesBadFlagsAndFiles) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"--phase=DEPLOY", "it is test or train"},
       {"--iterations=0", "--iterations is 0"},
       {"--iterations=-5", "--iterations is -5"},
-      {"--iterations=many", "is not a int64"},
+      {"--iterations=many", "--iterations takes a whole number, not 'many'"},
+      {"--peak_gbs=fast", "--peak_gbs takes a number, not 'fast'"},
       {"--warmup=-1", "--warmup is -1"},
       {"--batch=-1", "--batch is -1"},
       {"--sort=tim", "did you mean 'time'"},

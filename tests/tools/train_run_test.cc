@@ -143,8 +143,8 @@ TEST_F(TrainRun, ResumeFlagsAreChecked) {
   ExpectFailure(2, "there is no file 'atuo' (did you mean 'auto'?)", {"--resume=atuo"});
   ExpectFailure(2, "--snapshot takes a .solverstate; give --resume=auto", {"--snapshot=auto"});
   ExpectFailure(2, "--snapshot: '.' is a folder", {"--snapshot=."});
-  ExpectFailure(2, "--resume needs a value, auto or a .solverstate, but '--quiet' follows it",
-                {"--resume", "--quiet"});
+  ExpectFailure(2, "--resume needs a value: --resume=VALUE", {"--resume", "--quiet"});
+  ExpectFailure(2, "--resume needs a value: --resume=VALUE", {"--resume"});
   ASSERT_EQ(mkfifo(temp_.File("pipe").c_str(), 0600), 0);
   for (const char* no_file : {"pipe", "."}) {
     ExpectFailure(2, StrCat("'", no_file, "' is a folder, a pipe or a device"),

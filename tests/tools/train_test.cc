@@ -255,7 +255,7 @@ TEST_F(Train, MissingFiles) {
 TEST_F(Train, BadFlags) {
   ExpectFailure(2, {"unknown flag --wieghts (did you mean 'weights'?)"}, {"--wieghts=x"});
   ExpectFailure(2, {"not both"}, {"--weights=a", "--snapshot=b"});
-  ExpectFailure(2, {"--threads: 'many' is not a int32"}, {"--threads=many"});
+  ExpectFailure(2, {"--threads takes a whole number, not 'many'"}, {"--threads=many"});
   EXPECT_EQ(RunProcess({Bin("train")}).exit_code, 2);
 }
 

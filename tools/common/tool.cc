@@ -23,6 +23,21 @@
 namespace crema::tools {
 namespace {
 
+// Returns the kind of values of a flag, by gflags' name for its type.
+std::string_view KindOf(std::string_view type) {
+  if (type == "string") return "text";
+  if (type == "bool") return "true or false";
+  return type == "double" ? "a number" : "a whole number";
+}
+
+std::string DescribeFlag(const google::CommandLineFlagInfo& flag) {
+  std::string text = StrCat("  --", flag.name, "  ", flag.description, " (", KindOf(flag.type));
+  if (flag.default_value.empty()) return text + ")";
+  // gflags writes all digits of a double.
+  return flag.type == "double" ? StrCat(text, ", default ", std::stod(flag.default_value), ")")
+                               : StrCat(text, ", default ", flag.default_value, ")");
+}
+
 // Prints only flags of this command: declared in the file with main, in the folder of its name, or
 // in the parts of tools/common that it uses, and --log_dir.
 void PrintHelp(const char* program, const char* usage) {
@@ -36,9 +51,7 @@ void PrintHelp(const char* program, const char* usage) {
                         flag.filename.find(parts) != std::string::npos ||
                         flag.filename.find("tools/common/") != std::string::npos;
     if (!is_own && flag.name != "log_dir") continue;
-    std::printf("  --%s  %s (%s", flag.name.c_str(), flag.description.c_str(), flag.type.c_str());
-    std::printf(", default %s)\n",
-                flag.default_value.empty() ? "none" : flag.default_value.c_str());
+    std::printf("%s\n", DescribeFlag(flag).c_str());
   }
 }
 
@@ -68,15 +81,16 @@ void RefuseUnknownFlags(int argc, char** argv) {
            StrCat("unknown flag --", name, DidYouMean(name, names), "; --help lists the flags"));
     }
     const bool takes_next = equals == std::string_view::npos && info.type != "bool";
-    if (takes_next && i + 1 >= argc) {
-      Fail(ErrorCode::kInvalidArgument, StrCat("flag --", name, " needs a value"));
+    if (takes_next && (i + 1 >= argc || std::string_view(argv[i + 1]).starts_with("--"))) {
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("flag --", name, " needs a value: --", name, "=VALUE"));
     }
     if (equals != std::string_view::npos || takes_next) {
       const std::string value(
           equals == std::string_view::npos ? argv[i + 1] : std::string(word.substr(equals + 1)));
       if (google::SetCommandLineOption(name.c_str(), value.c_str()).empty()) {
         Fail(ErrorCode::kInvalidArgument,
-             StrCat("flag --", name, ": '", value, "' is not a ", info.type));
+             StrCat("flag --", name, " takes ", KindOf(info.type), ", not '", value, "'"));
       }
     }
     if (takes_next) ++i;
@@ -195,6 +209,10 @@ int RunReported(int argc, char** argv, const char* usage,
       const std::string_view word = argv[i];
       if (word == "--help" || word == "-help" || word == "-h") {
         PrintHelp(argv[0], usage);
+        return 0;
+      }
+      if (word == "--version") {
+        std::printf("crema %s\n", ThisBuild().version.c_str());
         return 0;
       }
       if (word == "--") break;
