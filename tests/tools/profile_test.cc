@@ -316,7 +316,7 @@ TEST_F(ProfileTool, TellsItsVersionAndItsFlags) {
   EXPECT_TRUE(version.out.starts_with("crema ")) << version.out;
   const ProcessResult help = test::RunProcess({Bin("deploy"), "--help"}, temp_.path());
   EXPECT_TRUE(Contains(help.out, "(a number, default 0.3)")) << help.out;
-  EXPECT_TRUE(Contains(help.out, "(a whole number, default 0)")) << help.out;
+  EXPECT_TRUE(Contains(help.out, "(a whole number, default 5)")) << help.out;
   EXPECT_TRUE(Contains(help.out, "(text)")) << help.out;
 }
 
