@@ -131,7 +131,7 @@ size_t StateBytes(const OpDesc& query) {
 }
 
 double Seconds(const OpDesc& query) {
-  constexpr double kProductsPerSecond = 100e9, kOfReference = 100e6;  // per thread
+  constexpr double kProductsPerSecond = 120e9, kOfReference = 100e6;  // per thread
   const BlockedConvConfig config = JoinedConfigOf(query);
   const auto products = static_cast<double>(config.shape.batch * config.shape.WeightCount() *
                                             config.shape.h.out * config.shape.w.out);
