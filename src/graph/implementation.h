@@ -64,9 +64,9 @@ struct Needs {
 struct ImplementationFacts {
   std::string name;  // "native", "cuda", "im2col_batch"
   DeviceType device = DeviceType::kCpu;
-  // Formats of all its inputs (but see plain_later_inputs) and of all its outputs. A session whose inputs change shape can
-  // choose among implementations of the same formats only, so at least one of those with formats
-  // that are not plain must support every batch size, height and width.
+  // Formats of all its inputs (but see plain_later_inputs) and of all its outputs. A session whose
+  // inputs change shape can choose among implementations of the same formats only, so at least one
+  // of those with formats that are not plain must support every batch size, height and width.
   MemoryFormat input_format = {};
   MemoryFormat output_format = {};
   // Supports sub-views of a larger blob as output 0 and its gradient, with images

@@ -121,8 +121,7 @@ class ImplementationRun {
     if (query.backward) {
       saved_ = BlobsOf(info_.saved, 300);
       output_grads_ = BlobsIn(implementation.output_format, query.info.outputs, 400);
-      if (query.to_input)
-        input_grads_ = InputsOf(implementation, query.context.inputs, 500);
+      if (query.to_input) input_grads_ = InputsOf(implementation, query.context.inputs, 500);
       parameter_grads_ = BlobsOf(ParameterSpecs(query), 600);
     }
     scratch_ = Tensor(Shape{static_cast<int64_t>(scratch / sizeof(float)) + 1}, DType::kF32);

@@ -16,7 +16,7 @@ Support Supports(const OpDesc& query) {
   if (input.dtype != DType::kF32) return Support::No("is for f32");
   if (input.shape.axes() != 4) return Support::No("is for N x C x H x W");
   const bool part = input.shape[1] % ChannelBlock() != 0;
-  // What it saves has no place for the channels that pad a block.
+  // Saved positions have no place for the channels that pad a block.
   if (part && query.backward) return Support::No("trains on channels that fill whole blocks only");
   if (part && query.output_stride != 0) return Support::No("writes whole blocks only to sub-views");
   if (query.info.outputs.size() > 1) return Support::No("gives no positions");

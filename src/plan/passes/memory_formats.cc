@@ -82,7 +82,8 @@ class Chooser {
   // Searches for formats. Returns false if no implementation writes a format other than plain.
   bool Search() {
     const bool any = std::ranges::any_of(choices_, [](const std::vector<Choice>& choices) {
-      return std::ranges::any_of(choices, [](const Choice& c) { return c.formats.out != MemoryFormat{}; });
+      return std::ranges::any_of(choices,
+                                 [](const Choice& c) { return c.formats.out != MemoryFormat{}; });
     });
     if (!any) return false;
     chosen_.assign(choices_.size(), 0);  // plain
@@ -195,7 +196,8 @@ class Chooser {
       if (!implementation->Supports(query).yes) continue;
       const std::optional<double> measured = times_.SecondsOf(*node.layer, *implementation);
       if (times_.Has(*node.layer) && !measured) continue;
-      const double estimate = implementation->Seconds(timed).value_or(moved(formats.in, formats.out));
+      const double estimate =
+          implementation->Seconds(timed).value_or(moved(formats.in, formats.out));
       choice.seconds = measured.value_or(estimate * estimate_scale_);
       if (options_.passes.fuse) {
         choice.followers =
@@ -282,8 +284,8 @@ class Chooser {
     const std::vector<int>& inputs = graph_.nodes[n].inputs;
     for (size_t i = 0; i < inputs.size(); ++i) {
       const int producer = graph_.values[Index(inputs[i])].producer;
-      seconds += ReorderSeconds(inputs[i], ChosenOf(Index(producer)).formats.out,
-                                choice.formats.Input(i));
+      seconds +=
+          ReorderSeconds(inputs[i], ChosenOf(Index(producer)).formats.out, choice.formats.Input(i));
     }
     return seconds;
   }
