@@ -2,6 +2,8 @@
 // channels. Groups are joined to whole blocks, with weights of 0 between them: more products, but
 // of blocked blobs at oneDNN's rate. Forward only.
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,6 +29,21 @@ BlockedConvConfig JoinedConfigOf(const OpDesc& query) {
   config.shape.in_channels = config.shape.out_channels = WholeChannels(config.shape.out_channels);
   config.shape.groups = config.shape.out_channels / ChannelBlock();
   return config;
+}
+
+// Returns whether the fused layers leave 0 where channels pad a block. Sums, and the shifts of
+// affine layers, are 0 there.
+bool KeepsZero(std::span<const Layer* const> fused) {
+  constexpr std::array<std::string_view, 6> kKeepZero{"BN",   "BatchNorm", "Bias",
+                                                      "ReLU", "Eltwise",   "Scale"};
+  return std::ranges::all_of(fused, [&](const Layer* layer) {
+    return std::ranges::find(kKeepZero, layer->param().type()) != kKeepZero.end();
+  });
+}
+
+bool CanFuse(const OpDesc& query) {
+  const int64_t channels = GeometryOf(query).out_channels;
+  return ConvolutionCanFuse(query) && (channels % ChannelBlock() == 0 || KeepsZero(query.fused));
 }
 
 // Must depend neither on the batch nor on the spatial sizes of the input.
@@ -144,7 +161,7 @@ double Seconds(const OpDesc& query) {
 ImplementationPtr JoinedConvolutionImplementation() {
   return MakeSimpleImplementation<StatefulImplementation<State>>(
       BlockedFacts("onednn, joined groups"), {.supports = Supports,
-                                              .can_fuse = ConvolutionCanFuse,
+                                              .can_fuse = CanFuse,
                                               .forward = Forward,
                                               .forward_scratch = ForwardScratch,
                                               .state_bytes = StateBytes,
