@@ -64,9 +64,9 @@ struct Needs {
 struct ImplementationFacts {
   std::string name;  // "native", "cuda", "im2col_batch"
   DeviceType device = DeviceType::kCpu;
-  // Formats of all its inputs and of all its outputs. A session whose inputs change shape can
-  // choose among implementations of the same formats only, so at least one of those with formats
-  // that are not plain must support every batch size, height and width.
+  // Formats of all its inputs (but see plain_later_inputs) and of all its outputs. A session whose
+  // inputs change shape can choose among implementations of the same formats only, so at least one
+  // of those with formats that are not plain must support every batch size, height and width.
   MemoryFormat input_format = {};
   MemoryFormat output_format = {};
   // Supports sub-views of a larger blob as output 0 and its gradient, with images
@@ -75,6 +75,13 @@ struct ImplementationFacts {
   // Supports OpDesc::norm_fusion, as the convolution or as the BatchNorm, for every shape that it
   // supports otherwise.
   NormRole norm_role = NormRole::kNone;
+  // Its own inputs after the first are plain, whatever the format of the first is.
+  bool plain_later_inputs = false;
+
+  // Returns the format of own input i.
+  MemoryFormat InputFormat(size_t i) const {
+    return plain_later_inputs && i > 0 ? MemoryFormat{} : input_format;
+  }
 };
 
 // One way to run a layer type on one device. Thread safety: const.

@@ -69,6 +69,14 @@ Blobs BlobsOf(std::span<const BlobSpec> specs, uint64_t seed) {
   return blobs;
 }
 
+// Returns blobs for the inputs of an implementation.
+Blobs InputsOf(const Implementation& implementation, std::span<const BlobSpec> specs,
+               uint64_t seed) {
+  std::vector<BlobSpec> formatted(specs.begin(), specs.end());
+  for (size_t i = 0; i < specs.size(); ++i) formatted[i].format = implementation.InputFormat(i);
+  return BlobsOf(formatted, seed);
+}
+
 // Returns such blobs in another format.
 Blobs BlobsIn(MemoryFormat format, std::span<const BlobSpec> specs, uint64_t seed) {
   std::vector<BlobSpec> formatted(specs.begin(), specs.end());
@@ -103,7 +111,7 @@ class ImplementationRun {
         query_(query.With(query.context, info_)),
         implementation_(implementation),
         context_(query.threads),
-        inputs_(BlobsIn(implementation.input_format, query.context.inputs, 1)),
+        inputs_(InputsOf(implementation, query.context.inputs, 1)),
         outputs_(BlobsIn(implementation.output_format, query.info.outputs, 100)),
         parameters_(BlobsOf(ParameterSpecs(query), 200)) {
     implementation_state_ = implementation.MakeState(query_);
@@ -113,8 +121,7 @@ class ImplementationRun {
     if (query.backward) {
       saved_ = BlobsOf(info_.saved, 300);
       output_grads_ = BlobsIn(implementation.output_format, query.info.outputs, 400);
-      if (query.to_input)
-        input_grads_ = BlobsIn(implementation.input_format, query.context.inputs, 500);
+      if (query.to_input) input_grads_ = InputsOf(implementation, query.context.inputs, 500);
       parameter_grads_ = BlobsOf(ParameterSpecs(query), 600);
     }
     scratch_ = Tensor(Shape{static_cast<int64_t>(scratch / sizeof(float)) + 1}, DType::kF32);

@@ -56,11 +56,14 @@ Filters DrawFilters(Draw& draw) {
   if (kind <= 20) {
     f.group = f.in;  // depthwise
     f.out = f.in;
-  } else if (kind <= 40) {
+  } else if (kind <= 32) {
     f.group = draw.Int(2, 3);
     f.in *= f.group;
     f.out *= f.group;
-  } else if (kind <= 60) {
+  } else if (kind <= 57) {  // groups of which several fill a block
+    f.group = draw.Int(2, 9);
+    f.in = f.out = f.group << draw.Int(1, 3);
+  } else if (kind <= 70) {
     f.in = draw.Int(1, 4);  // a first layer
   }
   f.kernel_h = draw.Chance(40) ? 3 : draw.Int(1, 5);
@@ -223,12 +226,28 @@ ImplementationCase Bn(const LayerType&, Draw& draw) {
 
 ImplementationCase Scale(const LayerType&, Draw& draw) {
   const Dims x = DrawImage(draw);
+  if (draw.Chance(30)) {
+    const bool per_image = draw.Chance(70);
+    ImplementationCase gate = CaseOf(per_image ? "scale_param { axis: 0 }" : "", x);
+    gate.sample.inputs.push_back({.shape = per_image ? Dims{x[0], x[1]} : Dims{x[1]}});
+    gate.input_terms = (per_image ? 1 : x[0]) * x[2] * x[3];
+    return gate;
+  }
   ImplementationCase result = CaseOf(
       StrCat(
           "scale_param { filler { type: 'gaussian' } bias_filler { type: 'gaussian' } bias_term: ",
           draw.Chance(50), draw.Chance(15) ? " axis: 2" : "", " }"),
       x);
   result.parameter_terms = result.sample.inputs[0].shape[0] * x[1] * x[2] * x[3];
+  return result;
+}
+
+ImplementationCase Bias(const LayerType&, Draw& draw) {
+  const Dims x = DrawImage(draw);
+  ImplementationCase result = CaseOf(StrCat("bias_param { filler { type: 'gaussian' }",
+                                            draw.Chance(15) ? " num_axes: 2" : "", " }"),
+                                     x);
+  result.parameter_terms = x[0] * x[2] * x[3];
   return result;
 }
 
@@ -324,6 +343,27 @@ ImplementationCase Slice(const LayerType&, Draw& draw) {
   return result;
 }
 
+ImplementationCase Upsample(const LayerType&, Draw& draw) {
+  return CaseOf(
+      StrCat("upsample_param { scale_h: ", draw.Int(1, 3), " scale_w: ", draw.Int(1, 3), " }"),
+      DrawImage(draw));
+}
+
+ImplementationCase Pad(const LayerType&, Draw& draw) {
+  const char* mode = draw.Pick({"CONSTANT value: 0.5", "CONSTANT", "REPLICATE"});
+  return CaseOf(StrCat("pad_param { mode: ", mode, " pad_before: ", draw.Int(0, 3),
+                       " pad_before: ", draw.Int(0, 3), " pad_after: ", draw.Int(0, 3),
+                       " pad_after: ", draw.Int(0, 3), " }"),
+                DrawImage(draw));
+}
+
+ImplementationCase Split(const LayerType&, Draw& draw) {
+  ImplementationCase result = CaseOf("", DrawImage(draw));
+  result.sample.outputs = static_cast<int>(draw.Int(1, 4));
+  result.input_terms = result.sample.outputs;
+  return result;
+}
+
 }  // namespace
 
 const std::map<std::string, Generator, std::less<>>& Generators() {
@@ -336,12 +376,16 @@ const std::map<std::string, Generator, std::less<>>& Generators() {
       {"BatchNorm", BatchNorm},
       {"BN", Bn},
       {"Scale", Scale},
+      {"Bias", Bias},
       {"PReLU", PRelu},
       {"Reorder", Reorder},
       {"Softmax", Softmax},
       {"Eltwise", Eltwise},
       {"Concat", Concat},
       {"Slice", Slice},
+      {"Split", Split},
+      {"Upsample", Upsample},
+      {"Pad", Pad},
       {"ConvolutionDepthwise", Depthwise},
       {"Attention", AttentionCase},
       {"MatMul", MatMulCase},

@@ -56,8 +56,10 @@ const std::set<std::string, std::less<>>& OneDnnOnly() {
 // Implementations that a type shares with another one whose parameters it cannot have, and those
 // for other processors.
 bool CanNeverRun(const std::string& type, const std::string& implementation) {
-  if (type == "ConvolutionDepthwise" && implementation == "winograd")
-    return true;  // is for one group
+  if (type == "ConvolutionDepthwise" &&
+      (implementation == "winograd" || implementation == "onednn, joined groups")) {
+    return true;  // are for other groups
+  }
   const bool avx512 = OneDnnOnly().contains(type) && type != "Deconvolution" && type != "Softmax";
   return avx512 && implementation == "onednn" && ChannelBlock() != 16;
 }
@@ -163,7 +165,6 @@ const std::set<std::string, std::less<>>& OnSamplesOnly() {
                                                         "ArgMax",
                                                         "Axpy",
                                                         "BatchReindex",
-                                                        "Bias",
                                                         "CTCLoss",
                                                         "Cast",
                                                         "CenterLoss",
@@ -199,7 +200,6 @@ const std::set<std::string, std::less<>>& OnSamplesOnly() {
                                                         "Normalize",
                                                         "OneHot",
                                                         "PSROIPooling",
-                                                        "Pad",
                                                         "Parameter",
                                                         "Permute",
                                                         "PixelsToFloat",
@@ -221,7 +221,6 @@ const std::set<std::string, std::less<>>& OnSamplesOnly() {
                                                         "Silence",
                                                         "SmoothL1Loss",
                                                         "SoftmaxWithLoss",
-                                                        "Split",
                                                         "StridedSlice",
                                                         "Threshold",
                                                         "Tile",
@@ -230,7 +229,6 @@ const std::set<std::string, std::less<>>& OnSamplesOnly() {
                                                         "Trilu",
                                                         "TripletLoss",
                                                         "UnPooling",
-                                                        "Upsample",
                                                         "WeightedSoftmaxWithLoss"};
   return types;
 }

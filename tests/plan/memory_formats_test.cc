@@ -125,6 +125,59 @@ TEST_F(MemoryFormats, StayBlockedThroughPReluAndDeconvolutionUpToInnerProduct) {
   EXPECT_EQ(Named(*plan, "ip").implementation->name, "onednn, blocked input");
 }
 
+// Whole blocks of channels, and a part of a block more.
+TEST_F(MemoryFormats, LargeBlobsStayBlockedBesideASmallPlainOne) {
+  const auto conv = [](const std::string& name, const std::string& bottom, int outputs,
+                       const std::string& more) {
+    return Layer("Convolution", name, bottom,
+                 StrCat("convolution_param { num_output: ", outputs, " ", more, " }"));
+  };
+  for (const int channels : {64, 72}) {
+    const auto plan = PlanText(
+        Input(3, 64) + Conv("a", "x", channels) + Layer("HardSwish", "h", "a") +
+            conv("d", "h", channels, StrCat("kernel_size: 5 pad: 2 group: ", channels)) +
+            Layer("SiLU", "i", "d") +
+            Layer("Pooling", "p", "i", "pooling_param { pool: AVE global_pooling: true }") +
+            conv("squeeze", "p", 16, "kernel_size: 1") + Layer("ReLU", "r", "squeeze") +
+            conv("excite", "r", channels, "kernel_size: 1") + Layer("Sigmoid", "s", "excite") +
+            Layer("Reshape", "gate", "s", "reshape_param { shape { dim: 0 dim: -1 } }") +
+            Layer("Scale", "e", "i gate", "scale_param { axis: 0 }") +
+            conv("b", "e", channels, "kernel_size: 1") + Layer("Eltwise", "t", "i b") +
+            Layer("Upsample", "u", "t", "upsample_param { scale: 2 }") +
+            Layer("Pad", "w", "u", "pad_param { pad: 1 }") + Conv("c", "w", 64),
+        TEST, {.backward = false});
+    EXPECT_EQ(Named(*plan, "e").implementation->name, "blocked, plain factors");
+    EXPECT_EQ(Named(*plan, "d").implementation->name, "onednn");
+    for (const PlannedLayer& layer : plan->layers) {
+      if (layer.type->name != "Reorder") continue;
+      const Shape& shape = plan->values[static_cast<size_t>(layer.inputs[0])].spec.shape;
+      EXPECT_TRUE(shape.count(2) == 1 || layer.name() == "c" + to_plain_) << layer.name() << "\n"
+                                                                          << DescribePlan(*plan);
+    }
+  }
+}
+
+TEST_F(MemoryFormats, GroupsOfPartsOfABlockAreJoined) {
+  const auto channels = static_cast<int>(ChannelBlock() / 2 * 13);
+  const std::string text = Input(64, 28) + Conv("p", "x", channels) +
+                           Conv("a", "p", channels, "group: 13") + Layer("ReLU", "r", "a") +
+                           Conv("b", "r", channels, "group: 13") + Conv("q", "b", 64);
+  const auto plan = PlanText(text, TEST, {.backward = false});
+  EXPECT_EQ(Named(*plan, "a").implementation->name, "onednn, joined groups");
+  EXPECT_EQ(Named(*plan, "a").fusion.followers.size(), 1U);
+  EXPECT_EQ(Named(*plan, "b").implementation->name, "onednn, joined groups");
+  const auto trained = PlanText(text + Layer("Reduction", "loss", "q", "loss_weight: 1"));
+  EXPECT_EQ(Named(*trained, "b").implementation->name, "packed");
+}
+
+TEST_F(MemoryFormats, AConvolutionFusesABias) {
+  const auto plan =
+      PlanText(Input(16, 64) + Conv("a", "x", 24, "bias_term: false") + Layer("Bias", "s", "a") +
+                   Layer("ReLU", "r", "s") + Conv("b", "r", 16),
+               TEST, {.backward = false});
+  EXPECT_EQ(Named(*plan, "a").fusion.followers.size(), 2U) << DescribePlan(*plan);
+}
+
 TEST_F(MemoryFormats, WhatUsersSeeIsPlain) {
   const auto plan = PlanText(Input(16, 16) + Conv("a", "x", 16) + Conv("b", "a", 16));
   for (const std::string& blob : {std::string("x"), std::string("b")}) {

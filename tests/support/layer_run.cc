@@ -76,14 +76,16 @@ class Workspace {
     return info_.view || info_.share || (options_.in_place && output == 0);
   }
 
-  // Returns the spec in the format that the implementation reads or writes.
-  BlobSpec As(const BlobSpec& spec, bool input) const {
-    BlobSpec own{spec.shape, spec.dtype, options_.format};
-    if (options_.implementation != nullptr) {
-      own.format =
-          input ? options_.implementation->input_format : options_.implementation->output_format;
-    }
-    return own;
+  // Return the spec in the format that the implementation reads or writes.
+  BlobSpec AsInput(const BlobSpec& spec, size_t i) const {
+    const bool native = options_.implementation == nullptr;
+    return {spec.shape, spec.dtype,
+            native ? options_.format : options_.implementation->InputFormat(i)};
+  }
+  BlobSpec AsOutput(const BlobSpec& spec) const {
+    const bool native = options_.implementation == nullptr;
+    return {spec.shape, spec.dtype,
+            native ? options_.format : options_.implementation->output_format};
   }
   OpDesc Query() const { return QueryOf(case_, info_, options_); }
 
@@ -114,7 +116,7 @@ Workspace::Workspace(const LayerCase& layer_case, const CaseValues& values,
   context_.set_step(kStep);
   const InferContext& infer = case_.infer_context();
   for (size_t i = 0; i < infer.inputs.size(); ++i) {
-    inputs_.emplace_back(As(infer.inputs[i], true)).Set(values_.inputs[i]);
+    inputs_.emplace_back(AsInput(infer.inputs[i], i)).Set(values_.inputs[i]);
     input_views_.push_back(inputs_.back().view());
   }
   for (size_t i = 0; i < info_.parameters.size(); ++i) {
@@ -132,7 +134,7 @@ void Workspace::MakeOutputs() {
   for (size_t i = 0; i < info_.outputs.size(); ++i) {
     const BlobSpec& spec = info_.outputs[i];
     // Made even if it is not used, so that indices agree.
-    outputs_.emplace_back(As(spec, false));
+    outputs_.emplace_back(AsOutput(spec));
     output_views_.push_back(OutputIsInput(i) ? TensorView(inputs_[0].view().raw(), spec.shape,
                                                           inputs_[0].view().dtype())
                                              : outputs_.back().view());
@@ -250,10 +252,12 @@ void Workspace::MakeGradients() {
   for (size_t i = 0; i < info_.outputs.size(); ++i) {
     const Shape& shape = output_views_[i].shape();
     const auto count = static_cast<size_t>(shape.count());
-    output_grads_.emplace_back(As({shape, infer.dtype}, false))
+    output_grads_.emplace_back(AsOutput({shape, infer.dtype}))
         .Set(std::span(values_.output_grads[i]).first(count));
   }
-  for (const BlobSpec& input : infer.inputs) input_grads_.emplace_back(As(input, true));
+  for (size_t i = 0; i < infer.inputs.size(); ++i) {
+    input_grads_.emplace_back(AsInput(infer.inputs[i], i));
+  }
   for (const ParameterInfo& blob : info_.parameters) {
     Values known(static_cast<size_t>(blob.shape.count()));
     for (size_t i = 0; i < known.size(); ++i) known[i] = KnownGradient(i);

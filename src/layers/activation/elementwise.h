@@ -24,6 +24,7 @@
 #include "core/parallel_for.h"
 #include "graph/registry.h"
 #include "layers/activation/formulas.h"
+#include "layers/part_blocks.h"
 #include "math/vectorize.h"
 
 namespace crema {
@@ -98,6 +99,7 @@ LayerType ElementwiseType(std::string name, std::string summary, std::string for
   type.formula = std::move(formula);
   type.input_docs = {"x: any shape"};
   type.output_docs = {"y: the shape of x"};
+  type.implementations = PartBlocksImplementations();
   type.make = [](const LayerParameter& p) {
     return std::make_unique<const Elementwise<Formula>>(p);
   };

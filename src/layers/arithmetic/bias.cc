@@ -1,18 +1,23 @@
 // Bias: y = x + b, where b covers some axes of x and is repeated along the others. b is learned, or
 // the second bottom. dx = dy, db = sum of dy along the axes that b does not cover. Backward reads
 // neither x nor y, so the layer may run in place.
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
 #include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/arithmetic/broadcast_axes.h"
+#include "layers/blocked_implementation.h"
+#include "layers/channel_affine.h"
+#include "layers/part_blocks.h"
+#include "math/blocked_bias.h"
 #include "math/broadcast.h"
 
 namespace crema {
 namespace {
 
-class Bias final : public Layer {
+class Bias final : public Layer, public ChannelAffine {
  public:
   using Layer::Layer;
 
@@ -43,6 +48,17 @@ class Bias final : public Layer {
     });
   }
 
+  bool IsChannelAffine(Phase) const override {
+    const BiasParameter& p = param().bias_param();
+    return param().bottom_size() == 1 && p.axis() == 1 && p.num_axes() == 1;
+  }
+  size_t AffineBlobs() const override { return 1; }
+  void ReadChannelAffine(std::span<const ConstTensorView> parameters, std::span<double> factor,
+                         std::span<double> shift) const override {
+    std::ranges::fill(factor, 1);
+    std::copy_n(parameters[0].data<float>(), shift.size(), shift.begin());
+  }
+
   void Backward(const BackwardArgs& args) const override {
     const bool learns = args.inputs.size() == 1;
     const TensorView& bias = learns ? args.parameter_grads[0] : args.input_grads[1];
@@ -66,6 +82,36 @@ class Bias final : public Layer {
   CoveredAxes Covered() const { return AxesOfBias(*this); }
 };
 
+// Implementation "blocked": one parameter a channel.
+Support SupportsBlocks(const OpDesc& query) {
+  const BlobSpec& x = query.context.inputs[0];
+  if (ChannelBlock() == 0) return Support::No("needs a processor with AVX2 or AVX-512");
+  if (x.dtype != DType::kF32) return Support::No("is for f32");
+  if (x.shape.axes() != 4) return Support::No("is for N x C x H x W");
+  if (static_cast<const Bias&>(query.layer).IsChannelAffine(TEST)) return {};
+  return Support::No("is for one parameter a channel, on axis 1");
+}
+
+void ForwardBlocked(const Layer&, const ForwardArgs& args) {
+  const Shape& shape = args.outputs[0].shape();
+  const void* x = args.inputs[0].raw();
+  float* y = args.outputs[0].data<float>();
+  if (x != y) std::memcpy(y, x, WholeBlocks(args.outputs[0]).bytes());
+  AddBlockedBiasRelu(args.context.threads(), shape[0], shape[1], shape.count(2),
+                     args.parameters[0].data<float>(), {}, y);
+}
+
+void BackwardBlocked(const Layer&, const BackwardArgs& args) {
+  const ConstTensorView dy = WholeBlocks(args.output_grads[0]);
+  const Shape& shape = args.output_grads[0].shape();
+  if (!args.parameter_grads[0].empty()) {
+    AddBlockedChannelSums(args.context.threads(), shape[0], shape[1], shape.count(2),
+                          dy.data<float>(), args.parameter_grads[0].data<float>());
+  }
+  const TensorView& dx = args.input_grads[0];
+  if (!dx.empty() && dx.raw() != dy.raw()) std::memcpy(dx.raw(), dy.raw(), dy.bytes());
+}
+
 std::vector<LayerSample> Samples() {
   const SampleInput image{.shape = {2, 3, 4, 5}};
   const auto with = [](const std::string& fields) {
@@ -84,6 +130,8 @@ std::vector<LayerSample> Samples() {
        .prototxt = "bias_param { axis: 0 }",
        .inputs = {image, {.shape = {2}}}},
       {.name = "two_bottoms_scalar", .prototxt = "", .inputs = {image, {.shape = {}}}},
+      {.name = "whole_blocks", .prototxt = with(""), .inputs = {{.shape = {2, 32, 3, 3}}}},
+      {.name = "part_blocks", .prototxt = with(""), .inputs = {{.shape = {2, 35, 9, 8}}}},
       {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3}}}},
       {.name = "empty_batch_two_bottoms",
        .prototxt = "",
@@ -107,6 +155,8 @@ void RegisterBias(Registry& registry) {
   type.param_fields = {"bias_param"};
   type.inputs = {1, 2};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Bias>(p); };
+  type.implementations = {MakeBlockedImplementation(
+      {.supports = SupportsBlocks, .forward = ForwardBlocked, .backward = BackwardBlocked})};
   type.samples = Samples();
   type.bad_samples = BadCoveredAxes("bias_param");
   registry.Add(std::move(type));

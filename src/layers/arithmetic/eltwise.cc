@@ -15,6 +15,7 @@
 #include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/int8_ranges.h"
+#include "layers/part_blocks.h"
 #include "math/vectorize.h"
 
 namespace crema {
@@ -272,7 +273,8 @@ void RegisterEltwise(Registry& registry) {
   type.param_fields = {"eltwise_param"};
   type.inputs = {2, Arity::kAny};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Eltwise>(p); };
-  type.implementations = {Int8ByFloats()};
+  type.implementations = PartBlocksImplementations();
+  type.implementations.insert(type.implementations.begin(), Int8ByFloats());
   type.samples = Samples();
   type.bad_samples = {
       {"eltwise_param { operation: PROD coeff: 1 coeff: 1 }",

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "crema.pb.h"
@@ -16,6 +17,7 @@
 #include "layers/int8_ranges.h"
 #include "layers/normalization/group_normalize.h"
 #include "math/blocked_batch_norm.h"
+#include "math/blocked_scale.h"
 #include "math/broadcast.h"
 #include "math/scratch.h"
 
@@ -73,6 +75,15 @@ class Scale final : public Layer, public ChannelAffine {
       factor[c] = static_cast<double>(scale[c]);
       shift[c] = bias == nullptr ? 0 : static_cast<double>(bias[c]);
     }
+  }
+
+  // Returns the blocked blob x for the second bottom `factors`: one a channel of each image, or one
+  // a channel of all. Returns nothing for other factors.
+  std::optional<ScaledBlocks> BlocksFor(const Shape& x, const Shape& factors) const {
+    const bool per_image = factors == Shape{x[0], x[1]};
+    if (HasBias() || (!per_image && factors != Shape{x[1]})) return std::nullopt;
+    if (CoveredSize(*this, x, factors, Covered()).inner != x.count(2)) return std::nullopt;
+    return ScaledBlocks{x[0], x[1], x.count(2), per_image};
   }
 
   void Backward(const BackwardArgs& args) const override {
@@ -220,8 +231,52 @@ ImplementationPtr BlockedBF16Implementation() {
                                                     .backward_scratch = BF16Scratch}));
 }
 
+// Implementation "blocked, plain factors": x and y are blocked, and the second bottom is plain.
+Support SupportsFactors(const OpDesc& query) {
+  if (ChannelBlock() == 0) return Support::No("needs a processor with AVX2 or AVX-512");
+  if (query.context.inputs.size() != 2) return Support::No("is for two bottoms");
+  const BlobSpec& x = query.context.inputs[0];
+  if (x.dtype != DType::kF32) return Support::No("is for f32");
+  if (x.shape.axes() != 4) return Support::No("is for N x C x H x W");
+  const Scale& scale = static_cast<const Scale&>(query.layer);
+  if (scale.BlocksFor(x.shape, query.context.inputs[1].shape)) return {};
+  return Support::No("is for factors of shape N x C or C, without a bias");
+}
+
+template <typename T>
+void ForwardByFactors(const Layer& layer, const ForwardArgs& args) {
+  const auto blocks =
+      static_cast<const Scale&>(layer).BlocksFor(args.inputs[0].shape(), args.inputs[1].shape());
+  ScaleBlockedChannels(args.context.threads(), *blocks, args.inputs[0].data<T>(),
+                       args.inputs[1].data<float>(), args.outputs[0].data<T>());
+}
+
+template <typename T>
+void BackwardByFactors(const Layer& layer, const BackwardArgs& args) {
+  const auto blocks =
+      static_cast<const Scale&>(layer).BlocksFor(args.inputs[0].shape(), args.inputs[1].shape());
+  const int threads = args.context.threads();
+  const T* dy = args.output_grads[0].data<T>();
+  if (!args.input_grads[1].empty()) {
+    BlockedChannelDots(threads, *blocks, args.inputs[0].data<T>(), dy,
+                       args.input_grads[1].data<float>());
+  }
+  if (args.input_grads[0].empty()) return;
+  ScaleBlockedChannels(threads, *blocks, dy, args.inputs[1].data<float>(),
+                       args.input_grads[0].data<T>());
+}
+
+template <typename T>
+ImplementationPtr FactorsImplementation() {
+  ImplementationFacts facts = BlockedFacts("blocked, plain factors");
+  facts.plain_later_inputs = true;
+  return MakeSimpleImplementation(std::move(facts), {.supports = SupportsFactors,
+                                                     .forward = ForwardByFactors<T>,
+                                                     .backward = BackwardByFactors<T>});
+}
+
 std::vector<LayerSample> Samples() {
-  const SampleInput image{.shape = {2, 3, 4, 5}};
+  const SampleInput image{.shape = {2, 3, 4, 5}}, wide{.shape = {2, 35, 9, 8}};
   const auto with = [](const std::string& fields) {
     return "scale_param { " + fields + " filler { type: \"gaussian\" } }";
   };
@@ -247,6 +302,11 @@ std::vector<LayerSample> Samples() {
        .prototxt = "scale_param { axis: 0 }",
        .inputs = {{.shape = {4, 3}}, {.shape = {4, 3}}}},
       {.name = "whole_blocks", .prototxt = with(bias), .inputs = {{.shape = {2, 32, 3, 3}}}},
+      {.name = "gate", .prototxt = "scale_param { axis: 0 }", .inputs = {wide, {.shape = {2, 35}}}},
+      {.name = "gate_of_all_images", .prototxt = "", .inputs = {wide, {.shape = {35}}}},
+      {.name = "gate_of_whole_blocks",
+       .prototxt = "scale_param { axis: 0 }",
+       .inputs = {{.shape = {1, 32, 9, 8}}, {.shape = {1, 32}}}},
       {.name = "empty_batch", .prototxt = with(bias), .inputs = {{.shape = {0, 3}}}},
       {.name = "empty_batch_two_bottoms",
        .prototxt = "",
@@ -274,7 +334,9 @@ void RegisterScale(Registry& registry) {
   type.param_fields = {"scale_param"};
   type.inputs = {1, 2};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Scale>(p); };
-  type.implementations = {BlockedImplementation(), BlockedBF16Implementation(), Int8ByFloats()};
+  type.implementations = {BlockedImplementation(), BlockedBF16Implementation(),
+                          FactorsImplementation<float>(),
+                          StoringBFloat16(FactorsImplementation<BFloat16>()), Int8ByFloats()};
   type.samples = Samples();
   type.bad_samples = BadCoveredAxes("scale_param");
   registry.Add(std::move(type));

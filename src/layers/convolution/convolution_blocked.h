@@ -34,4 +34,7 @@ std::vector<ImplementationPtr> Int8ConvolutionImplementations();
 // pays and by oneDNN elsewhere.
 ImplementationPtr WinogradConvolutionImplementation();
 
+// Returns implementation "onednn, joined groups", for groups of parts of a block of channels.
+ImplementationPtr JoinedConvolutionImplementation();
+
 }  // namespace crema

@@ -88,7 +88,7 @@ Support SupportsBlockedGeometry(const OpDesc& query,
   const int64_t block = ChannelBlock();
   const bool whole =
       g.in_channels / g.groups % block == 0 && g.out_channels / g.groups % block == 0;
-  if (g.groups > 1 && !whole && !(IsDepthwise(g) && g.groups % block == 0)) {
+  if (g.groups > 1 && !whole && !IsDepthwise(g)) {
     return Support::No(StrCat("is for groups of whole blocks of ", block, " channels"));
   }
   return {};
@@ -194,7 +194,7 @@ double Seconds(const Kind& kind, const OpDesc& query) {
   if (!kind.fast) return products / kReferenceProductsPerSecond;
   const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
   const double fill = IsDepthwise(g)
-                          ? 0.25
+                          ? 0.5 * FillOf(g.groups)
                           : FillOf(g.out_channels / g.groups) *
                                 (kind.plain_input ? 1 : FillOf(g.in_channels / g.groups));
   const double gain = kind.bf16 && !IsDepthwise(g) ? BFloat16Speedup(query) : 1;
@@ -263,6 +263,7 @@ std::vector<ImplementationPtr> OneDnnConvolutionImplementations() {
       }
     }
   }
+  implementations.push_back(JoinedConvolutionImplementation());
   std::ranges::copy(Int8ConvolutionImplementations(), std::back_inserter(implementations));
   return implementations;
 }

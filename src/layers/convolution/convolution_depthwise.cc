@@ -1,7 +1,10 @@
 // Convolution with one input channel per group, without matrix products (math/depthwise_conv.h).
+#include <algorithm>
+
 #include "core/strings.h"
 #include "layers/convolution/convolution_implementation.h"
 #include "math/depthwise_conv.h"
+#include "plan/copy_cost.h"
 
 namespace crema {
 namespace {
@@ -42,10 +45,16 @@ struct DepthwiseMaths {
   };
 };
 
+double Seconds(const OpDesc& query) {
+  constexpr double kProductsPerSecond = 12e9;  // per thread, at the rate of AVX-512
+  const double products = static_cast<double>(query.info.macs) / query.threads;
+  return std::max(CopySeconds(query), products / kProductsPerSecond);
+}
+
 }  // namespace
 
 ImplementationPtr DepthwiseConvolutionImplementation() {
-  return ConvolutionImplementation<DepthwiseMaths>::Make("depthwise", Supports);
+  return ConvolutionImplementation<DepthwiseMaths>::Make("depthwise", Supports, Seconds);
 }
 
 }  // namespace crema

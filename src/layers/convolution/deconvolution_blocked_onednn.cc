@@ -25,7 +25,15 @@ BlockedDeconvConfig ConfigOf(const OpDesc& query) {
           .threads = query.threads};
 }
 
-Support Supports(const OpDesc& query) { return SupportsBlockedGeometry(query, MakeDeconvGeometry); }
+Support Supports(const OpDesc& query) {
+  const Support support = SupportsBlockedGeometry(query, MakeDeconvGeometry);
+  if (!support.yes) return support;
+  const ConvGeometry g = MakeDeconvGeometry(query.layer, query.context.inputs[0].shape);
+  if (g.groups == 1 ||
+      (g.in_channels % ChannelBlock() == 0 && g.out_channels % ChannelBlock() == 0))
+    return {};
+  return Support::No("is for groups that fill whole blocks of channels");
+}
 
 Support SupportsFast(const OpDesc& query) {
   const Support support = Supports(query);

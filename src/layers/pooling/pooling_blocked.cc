@@ -1,6 +1,7 @@
 // Implementation "blocked": MAX and AVE pooling of planes, one vector of channels at a time.
 #include "core/bfloat16.h"
 #include "layers/blocked_implementation.h"
+#include "layers/part_blocks.h"
 #include "layers/pooling/pooling.h"
 #include "math/blocked_pool.h"
 
@@ -10,8 +11,14 @@ namespace {
 const Pooling& PoolingOf(const Layer& layer) { return static_cast<const Pooling&>(layer); }
 
 Support Supports(const OpDesc& query) {
-  Support support = SupportsWholeBlocks(query);
-  if (!support.yes) return support;
+  const BlobSpec& input = query.context.inputs[0];
+  if (ChannelBlock() == 0) return Support::No("needs a processor with AVX2 or AVX-512");
+  if (input.dtype != DType::kF32) return Support::No("is for f32");
+  if (input.shape.axes() != 4) return Support::No("is for N x C x H x W");
+  const bool part = input.shape[1] % ChannelBlock() != 0;
+  // Saved positions have no place for the channels that pad a block.
+  if (part && query.backward) return Support::No("trains on channels that fill whole blocks only");
+  if (part && query.output_stride != 0) return Support::No("writes whole blocks only to sub-views");
   if (query.info.outputs.size() > 1) return Support::No("gives no positions");
   return PoolingOf(query.layer).SupportsBlocks(query.context.inputs[0].shape);
 }
@@ -21,20 +28,20 @@ void ForwardOf(const Layer& layer, const ForwardArgs& args) {
   const Pooling& pooling = PoolingOf(layer);
   const Shape& shape = args.inputs[0].shape();
   const PoolWindow window = pooling.PlaneWindow(shape);
-  const BlockedPoolPlanes planes(shape[0], shape[1] / ChannelBlock(),
-                                 args.outputs[0].image_stride());
+  const int64_t blocks = (shape[1] + ChannelBlock() - 1) / ChannelBlock();
+  const BlockedPoolPlanes planes(shape[0], blocks, args.outputs[0].image_stride());
   const T* x = args.inputs[0].data<T>();
   T* y = args.outputs[0].data<T>();
   const int threads = args.context.threads();
-  if (pooling.IsAverage()) {
-    return BlockedAveragePool(threads, window, pooling.ExcludesPad(), planes, x, y);
-  }
   const TensorView saved = args.saved.empty() ? TensorView() : args.saved[0];
-  if (saved.empty() || saved.dtype() == DType::kU8) {
+  if (pooling.IsAverage()) {
+    BlockedAveragePool(threads, window, pooling.ExcludesPad(), planes, x, y);
+  } else if (saved.empty() || saved.dtype() == DType::kU8) {
     BlockedMaxPool(threads, window, planes, x, y, static_cast<uint8_t*>(saved.raw()));
   } else {
     BlockedMaxPool(threads, window, planes, x, y, static_cast<int32_t*>(saved.raw()));
   }
+  ClearPadding(args.outputs[0]);  // empty windows do not give 0
 }
 
 template <typename T>

@@ -8,6 +8,7 @@
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "graph/registry.h"
+#include "layers/blocked_pixels.h"
 #include "layers/sampling/mask_unpool.h"
 
 namespace crema {
@@ -81,17 +82,21 @@ class Upsample final : public Layer {
 
   void Forward(const ForwardArgs& args) const override {
     if (args.inputs.size() > 1) return ForwardMaskUnpool(*this, args);
-    const Shape& in = args.inputs[0].shape();
-    const Shape& out = args.outputs[0].shape();
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
-      const T* x = args.inputs[0].data<T>();
-      T* y = args.outputs[0].data<T>();
-      ParallelPlanes(args.context, out, [&](int64_t p) {
-        ForNearest(in[2], out[2], [&](int64_t row, int64_t source) {
-          const T* from = x + p * in.count(2) + source * in[3];
-          T* to = y + p * out.count(2) + row * out[3];
-          ForNearest(in[3], out[3], [&](int64_t o, int64_t i) { to[o] = from[i]; });
-        });
+      CopyNearest(args.context, args.inputs[0].shape(), args.outputs[0].shape(),
+                  args.inputs[0].data<T>(), args.outputs[0].data<T>());
+    });
+  }
+
+  // T: the type of an element of the planes.
+  template <typename T>
+  static void CopyNearest(const ExecContext& context, const Shape& in, const Shape& out, const T* x,
+                          T* y) {
+    ParallelPlanes(context, out, [&](int64_t p) {
+      ForNearest(in[2], out[2], [&](int64_t row, int64_t source) {
+        const T* from = x + p * in.count(2) + source * in[3];
+        T* to = y + p * out.count(2) + row * out[3];
+        ForNearest(in[3], out[3], [&](int64_t o, int64_t i) { to[o] = from[i]; });
       });
     });
   }
@@ -150,6 +155,21 @@ class Upsample final : public Layer {
   }
 };
 
+// Implementation "blocked": nearest neighbour.
+Support SupportsBlocks(const OpDesc& query) {
+  if (query.context.inputs.size() > 1) return Support::No("takes no mask");
+  return SupportsPixels(query);
+}
+
+void ForwardBlocked(const Layer&, const ForwardArgs& args) {
+  DispatchPixels(args.inputs[0].dtype(), [&]<typename Pixel>(Pixel) {
+    Upsample::CopyNearest(args.context, PixelShape(args.inputs[0].shape()),
+                          PixelShape(args.outputs[0].shape()),
+                          static_cast<const Pixel*>(args.inputs[0].raw()),
+                          static_cast<Pixel*>(args.outputs[0].raw()));
+  });
+}
+
 std::vector<LayerSample> Samples() {
   const auto sample = [](const char* name, const std::string& fields, bool masked = false) {
     LayerSample made;
@@ -169,6 +189,7 @@ std::vector<LayerSample> Samples() {
       sample("nearest_to_size", "upsample_h: 7 upsample_w: 2"),
       sample("nearest_pad_out", "scale: 2 pad_out_h: true"),
       sample("unchanged", ""),
+      sample("nearest_blocks", "scale_h: 3 scale_w: 2"),
       sample("mask", "scale: 2", true),
       sample("mask_default", "", true),
       sample("mask_pad_out", "scale: 2 pad_out_h: true pad_out_w: true", true),
@@ -177,8 +198,9 @@ std::vector<LayerSample> Samples() {
       sample("empty_batch", "scale: 2", true),
       sample("nearest_empty_batch", "scale: 2"),
   };
-  for (SampleInput& input : samples[11].inputs) input.shape = {0, 2, 3, 4};
-  samples[12].inputs[0].shape = {0, 2, 3, 4};
+  samples[6].inputs[0].shape = {2, 35, 3, 2};
+  for (SampleInput& input : samples[12].inputs) input.shape = {0, 2, 3, 4};
+  samples[13].inputs[0].shape = {0, 2, 3, 4};
   return samples;
 }
 
@@ -206,6 +228,9 @@ void RegisterUpsample(Registry& registry) {
   type.param_fields = {"upsample_param"};
   type.inputs = {1, 2};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Upsample>(p); };
+  const ImplementationPtr blocked =
+      MakeBlockedImplementation({.supports = SupportsBlocks, .forward = ForwardBlocked});
+  type.implementations = {blocked, StoringBFloat16(blocked)};
   type.samples = Samples();
   const auto bad = [](const char* fields, const char* expect,
                       std::vector<std::vector<int64_t>> shapes = {{1, 2, 4, 4}}) {

@@ -12,6 +12,8 @@
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "graph/registry.h"
+#include "layers/blocked_pixels.h"
+#include "layers/part_blocks.h"
 #include "layers/zero_gradient.h"
 
 namespace crema {
@@ -78,21 +80,26 @@ class Pad final : public Layer {
 
   void Forward(const ForwardArgs& args) const override {
     const TensorView& y = args.outputs[0];
-    if (y.count() == 0) return;
-    const PadAxes axes(*this, args.inputs[0].shape());
-    const int64_t size = axes.OutRow();
     DispatchFloat(y.dtype(), [&]<typename T>(T) {
-      const T* x = args.inputs[0].data<T>();
-      const auto value = static_cast<T>(param().pad_param().value());
-      ParallelFor(args.context.threads(), y.count() / size, std::max<int64_t>(1, kGrain / size),
-                  [&](int64_t begin, int64_t end, int) {
-                    for (int64_t row = begin; row < end; ++row) {
-                      const int64_t source = axes.RowSource(row);
-                      PadRow(axes, source < 0 ? nullptr : x + source, value,
-                             y.data<T>() + row * size);
-                    }
-                  });
+      PadAll(args.context, args.inputs[0].shape(), args.inputs[0].data<T>(), y.count(),
+             y.data<T>());
     });
+  }
+
+  // Writes `count` elements of type T, the type of an element of the blob of shape `in`.
+  template <typename T>
+  void PadAll(const ExecContext& context, const Shape& in, const T* x, int64_t count, T* y) const {
+    if (count == 0) return;
+    const PadAxes axes(*this, in);
+    const int64_t size = axes.OutRow();
+    const T value(param().pad_param().value());
+    ParallelFor(context.threads(), count / size, std::max<int64_t>(1, kGrain / size),
+                [&](int64_t begin, int64_t end, int) {
+                  for (int64_t row = begin; row < end; ++row) {
+                    const int64_t source = axes.RowSource(row);
+                    PadRow(axes, source < 0 ? nullptr : x + source, value, y + row * size);
+                  }
+                });
   }
 
   void Backward(const BackwardArgs& args) const override {
@@ -143,6 +150,30 @@ class Pad final : public Layer {
   }
 };
 
+// Implementation "blocked": padding of the spatial axes.
+Support SupportsBlocks(const OpDesc& query) {
+  const Support support = SupportsPixels(query);
+  if (!support.yes) return support;
+  const Shape &x = query.context.inputs[0].shape, &y = query.info.outputs[0].shape;
+  const int axis = PadAxis(query.layer, x);
+  const auto changes = [&](int a) {
+    return PadBefore(query.layer, a - axis) != 0 || PadAfter(query.layer, a - axis) != 0;
+  };
+  if (y.axes() != 4 || (axis <= 1 && changes(1))) return Support::No("pads spatial axes only");
+  return {};
+}
+
+void ForwardBlocked(const Layer& layer, const ForwardArgs& args) {
+  const TensorView& y = args.outputs[0];
+  DispatchPixels(y.dtype(), [&]<typename Pixel>(Pixel) {
+    static_cast<const Pad&>(layer).PadAll(args.context, PixelShape(args.inputs[0].shape()),
+                                          static_cast<const Pixel*>(args.inputs[0].raw()),
+                                          PixelShape(y.shape()).count(),
+                                          static_cast<Pixel*>(y.raw()));
+  });
+  if (layer.param().pad_param().value() != 0) ClearPadding(y);
+}
+
 std::vector<LayerSample> Samples() {
   const SampleInput input{.shape = {2, 3, 4, 5}};
   const auto sample = [&](const char* name, const char* fields) {
@@ -175,12 +206,15 @@ std::vector<LayerSample> Samples() {
       sample("cut_and_wrap", "mode: WRAP axis: 1 pad_before: -1 pad_after: 1"),
       sample("cut_all", "pad_before: -4 pad_after: 0"),
       sample("batch_is_kept", "axis: 0 pad: 0 pad: 0 pad: 1 pad: 1"),
+      sample("blocks", "pad: 1 pad: 2 value: 0.5"),
+      sample("blocks_mirror", "mode: REFLECT pad: 2"),
   };
   samples[8].inputs = {{.shape = {1, 2, 3, 2, 4}}};
   samples[9].inputs = {{.shape = {3}}};
   samples[10].inputs = {{.shape = {0, 2, 3, 3}}};
   samples[11].inputs = {{.shape = {2, 2, 60, 70}}};
   samples[12].inputs = {{.shape = {1, 2, 0, 1}}};
+  samples[21].inputs = samples[22].inputs = {{.shape = {2, 35, 4, 3}}};
   return samples;
 }
 
@@ -202,6 +236,9 @@ void RegisterPad(Registry& registry) {
   type.origin = "Crema";
   type.param_fields = {"pad_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Pad>(p); };
+  const ImplementationPtr blocked =
+      MakeBlockedImplementation({.supports = SupportsBlocks, .forward = ForwardBlocked});
+  type.implementations = {blocked, StoringBFloat16(blocked)};
   type.samples = Samples();
   const auto bad = [](const char* fields, const char* expect) {
     return BadSample{std::string("pad_param { ") + fields + " }", {{1, 2, 3, 0}}, expect};

@@ -8,6 +8,7 @@
 #include "crema.pb.h"
 #include "graph/input_types.h"
 #include "graph/registry.h"
+#include "layers/part_blocks.h"
 #include "math/vectorize.h"
 
 namespace crema {
@@ -94,12 +95,14 @@ void RegisterSplit(Registry& registry) {
       "Inserted automatically if several layers read a blob; not written into caffemodels."};
   type.param_fields = {"split_param"};
   type.outputs = {1, Arity::kAny};
+  type.implementations = PartBlocksImplementations();
   type.make = [](const LayerParameter& p) { return std::make_unique<const Split>(p); };
   const SampleInput input{.shape = {2, 3, 4}};
   type.samples = {
       {.name = "two", .prototxt = "", .inputs = {input}, .outputs = 2},
       {.name = "four", .prototxt = "", .inputs = {input}, .outputs = 4},
       {.name = "one", .prototxt = "", .inputs = {input}},
+      {.name = "part_blocks", .prototxt = "", .inputs = {{.shape = {2, 35, 3, 2}}}, .outputs = 2},
       {.name = "large", .prototxt = "", .inputs = {{.shape = {7, 9001}}}, .outputs = 3},
       {.name = "scalar", .prototxt = "", .inputs = {{.shape = {}}}, .outputs = 2},
       {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3}}}, .outputs = 2},

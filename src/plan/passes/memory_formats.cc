@@ -33,11 +33,10 @@ constexpr MemoryFormat kInt8{Layout::kNHWC, DType::kU8};
 
 // One way to run a node.
 struct Choice {
-  MemoryFormat in = {};
-  MemoryFormat out = {};
+  NodeFormats formats = {};
   double seconds = 0;
   std::vector<int> followers = {};  // nodes that this choice fuses
-  bool plain() const { return in == MemoryFormat{} && out == MemoryFormat{}; }
+  bool plain() const { return formats == NodeFormats{}; }
 };
 
 bool HasWholeBlocks(const BlobSpec& spec) {
@@ -83,7 +82,8 @@ class Chooser {
   // Searches for formats. Returns false if no implementation writes a format other than plain.
   bool Search() {
     const bool any = std::ranges::any_of(choices_, [](const std::vector<Choice>& choices) {
-      return std::ranges::any_of(choices, [](const Choice& c) { return c.out != MemoryFormat{}; });
+      return std::ranges::any_of(choices,
+                                 [](const Choice& c) { return c.formats.out != MemoryFormat{}; });
     });
     if (!any) return false;
     chosen_.assign(choices_.size(), 0);  // plain
@@ -119,7 +119,7 @@ class Chooser {
     const std::vector<size_t> found = chosen_;
     for (size_t n = 0; n < choices_.size(); ++n) {
       const Choice& choice = estimated.ChosenOf(n);
-      const int same = choice.plain() ? 0 : FindChoice(choices_[n], choice.in, choice.out);
+      const int same = choice.plain() ? 0 : FindChoice(choices_[n], choice.formats);
       if (same >= 0) chosen_[n] = static_cast<size_t>(same);
     }
     if (seconds < Total() * kWorthwhile) chosen_ = found;
@@ -127,9 +127,7 @@ class Chooser {
 
   void Apply() {
     std::vector<NodeFormats> formats;
-    for (size_t n = 0; n < choices_.size(); ++n) {
-      formats.push_back({ChosenOf(n).in, ChosenOf(n).out});
-    }
+    for (size_t n = 0; n < choices_.size(); ++n) formats.push_back(ChosenOf(n).formats);
     KeepIntegersF32(graph_, infos_, &formats);
     SetFormats(formats, registry_, &graph_);
   }
@@ -191,18 +189,21 @@ class Chooser {
     const bool last = query.precision == TF32;
     for (const ImplementationPtr& implementation : node.type->implementations) {
       if (!MayUse(*implementation, *node.layer, options_)) continue;
-      Choice choice{implementation->input_format, implementation->output_format};
-      if (choice.in == MemoryFormat{Layout::kNHWC} && !last) continue;
+      Choice choice{{implementation->input_format, implementation->output_format,
+                     implementation->plain_later_inputs}};
+      const NodeFormats& formats = choice.formats;
+      if (formats.in == MemoryFormat{Layout::kNHWC} && !last) continue;
       if (!implementation->Supports(query).yes) continue;
       const std::optional<double> measured = times_.SecondsOf(*node.layer, *implementation);
       if (times_.Has(*node.layer) && !measured) continue;
-      const double estimate = implementation->Seconds(timed).value_or(moved(choice.in, choice.out));
+      const double estimate =
+          implementation->Seconds(timed).value_or(moved(formats.in, formats.out));
       choice.seconds = measured.value_or(estimate * estimate_scale_);
       if (options_.passes.fuse) {
         choice.followers =
             FusableChain(*this, static_cast<int>(n), *implementation, query, options_);
       }
-      const int same = choice.plain() ? 0 : FindChoice(choices, choice.in, choice.out);
+      const int same = choice.plain() ? 0 : FindChoice(choices, formats);
       if (choice.plain() && !std::exchange(has_plain, true)) {
         choices[0] = choice;
       } else if (same < 0) {
@@ -219,12 +220,12 @@ class Chooser {
         std::ranges::all_of(info.outputs, HasWholeBlocks)) {
       for (const MemoryFormat format : {kBlocked, kBlockedBF16}) {
         if (format == kBlockedBF16 && !StoresBFloat16(query).yes) continue;
-        choices.push_back({format, format, moved(format, format) * estimate_scale_});
+        choices.push_back({{format, format}, moved(format, format) * estimate_scale_});
       }
     }
     if (PassesOn(info) && HasPixels(inputs) && !flow_.nodes[n].backward &&
         KeepsInt8Range(graph_, node)) {
-      choices.push_back({kInt8, kInt8, 0});
+      choices.push_back({{kInt8, kInt8}});
     }
     return choices;
   }
@@ -236,8 +237,8 @@ class Chooser {
                                         std::vector<Choice> choices) const {
     if (!info.view) return choices;
     const Precision precision = PrecisionOf(*node.layer, options_);
-    if (precision == BF16) choices.push_back({{.type = DType::kBF16}, {.type = DType::kBF16}, 0});
-    if (precision == FP16) choices.push_back({{.type = DType::kF16}, {.type = DType::kF16}, 0});
+    if (precision == BF16) choices.push_back({{{.type = DType::kBF16}, {.type = DType::kBF16}}});
+    if (precision == FP16) choices.push_back({{{.type = DType::kF16}, {.type = DType::kF16}}});
     return choices;
   }
 
@@ -256,14 +257,14 @@ class Chooser {
       is_fused_[Index(graph_.nodes[k == 0 ? n : Index(all[k - 1])].outputs[0])] = true;
       // A small cost on bytes, so that bytes are not the first choice if the leader writes floats.
       for (Choice& choice : choices_[Index(all[k])]) {
-        choice.seconds = choice.in.type == DType::kU8 ? kFollowerSeconds : 0;
+        choice.seconds = choice.formats.in.type == DType::kU8 ? kFollowerSeconds : 0;
       }
     }
   }
 
-  static int FindChoice(const std::vector<Choice>& choices, MemoryFormat in, MemoryFormat out) {
+  static int FindChoice(const std::vector<Choice>& choices, const NodeFormats& formats) {
     for (size_t i = 1; i < choices.size(); ++i) {
-      if (choices[i].in == in && choices[i].out == out) return static_cast<int>(i);
+      if (choices[i].formats == formats) return static_cast<int>(i);
     }
     return -1;
   }
@@ -280,20 +281,29 @@ class Chooser {
   // Returns the seconds of the reorders before node n.
   double InputSeconds(size_t n, const Choice& choice) const {
     double seconds = 0;
-    for (int v : graph_.nodes[n].inputs) {
-      const int producer = graph_.values[Index(v)].producer;
-      seconds += ReorderSeconds(v, ChosenOf(Index(producer)).out, choice.in);
+    const std::vector<int>& inputs = graph_.nodes[n].inputs;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const int producer = graph_.values[Index(inputs[i])].producer;
+      seconds +=
+          ReorderSeconds(inputs[i], ChosenOf(Index(producer)).formats.out, choice.formats.Input(i));
     }
     return seconds;
+  }
+
+  // Returns the format in which node n reads value v.
+  MemoryFormat ReadFormat(size_t n, int v) const {
+    const std::vector<int>& inputs = graph_.nodes[n].inputs;
+    const auto i = std::ranges::find(inputs, v) - inputs.begin();
+    return ChosenOf(n).formats.Input(static_cast<size_t>(i));
   }
 
   double OutputSeconds(size_t n, const Choice& choice) const {
     double seconds = 0;
     for (int v : graph_.nodes[n].outputs) {
       const Value& value = graph_.values[Index(v)];
-      if (IsPlainForUsers(value)) seconds += ReorderSeconds(v, choice.out, {});
+      if (IsPlainForUsers(value)) seconds += ReorderSeconds(v, choice.formats.out, {});
       for (int reader : value.readers) {
-        seconds += ReorderSeconds(v, choice.out, ChosenOf(Index(reader)).in);
+        seconds += ReorderSeconds(v, choice.formats.out, ReadFormat(Index(reader), v));
       }
     }
     return seconds;
@@ -305,7 +315,7 @@ class Chooser {
       total += ChosenOf(n).seconds + InputSeconds(n, ChosenOf(n));
       for (int v : graph_.nodes[n].outputs) {
         if (!IsPlainForUsers(graph_.values[Index(v)])) continue;
-        total += ReorderSeconds(v, ChosenOf(n).out, {});
+        total += ReorderSeconds(v, ChosenOf(n).formats.out, {});
       }
     }
     return total;
@@ -336,8 +346,9 @@ class Chooser {
     for (size_t n = 0; n < choices_.size(); ++n) {
       const auto& choices = choices_[n];
       for (size_t c = 1; c < choices.size(); ++c) {
-        if (choices[c].out == format) chosen_[n] = c;
-        if (choices[c].in == format && choices[c].out == format) break;
+        const NodeFormats& formats = choices[c].formats;
+        if (formats.out == format) chosen_[n] = c;
+        if (formats.in == format && formats.out == format) break;
       }
     }
     return std::ranges::any_of(chosen_, [](size_t c) { return c > 0; });
@@ -396,8 +407,11 @@ bool FitsFormats(const Implementation& implementation, const LayerInfo& info,
   const auto fits = [](std::span<const BlobSpec> specs, MemoryFormat format) {
     return std::ranges::all_of(specs, [&](const BlobSpec& spec) { return spec.format == format; });
   };
-  if (fits(inputs, implementation.input_format) && fits(outputs, implementation.output_format))
-    return true;
+  bool fits_inputs = true;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    fits_inputs = fits_inputs && inputs[i].format == implementation.InputFormat(i);
+  }
+  if (fits_inputs && fits(outputs, implementation.output_format)) return true;
   const MemoryFormat format = inputs.empty() ? MemoryFormat{} : inputs[0].format;
   if (format.type == DType::kU8) {
     return PassesOn(info) && fits(inputs, format) && fits(outputs, format) && HasPixels(inputs);

@@ -45,7 +45,9 @@ class Inserter {
     const size_t count = graph_.nodes.size();
     for (size_t n = 0; n < count; ++n) {
       Node node = graph_.nodes[n];
-      for (int& v : node.inputs) v = InFormat(v, formats[n].in);
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        node.inputs[i] = InFormat(node.inputs[i], formats[n].Input(i));
+      }
       const std::vector<int> outputs = node.outputs;
       nodes_.push_back(std::move(node));
       for (int v : outputs) {

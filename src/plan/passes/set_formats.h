@@ -8,8 +8,12 @@
 namespace crema {
 
 struct NodeFormats {
-  MemoryFormat in;   // of all its inputs
-  MemoryFormat out;  // of all its outputs
+  MemoryFormat in;           // of its inputs
+  MemoryFormat out;          // of all its outputs
+  bool plain_later = false;  // its inputs after the first are plain
+
+  MemoryFormat Input(size_t i) const { return plain_later && i > 0 ? MemoryFormat{} : in; }
+  friend bool operator==(const NodeFormats&, const NodeFormats&) = default;
 };
 
 // Returns true for values that users of the net see. These are plain.
