@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
+#include "math/cpu/lanes.h"
 #include "math/vectorize.h"
 
 namespace crema {
@@ -24,7 +26,7 @@ Columns Inside(const DepthwiseShape::Axis& axis, int64_t residue) {
 
 // Calls row(source or null, columns, first column's place in the plane's row, phase row).
 template <typename Row>
-void VisitPhaseRows(const DepthwiseShape& s, Row&& row) {
+[[gnu::always_inline]] inline void VisitPhaseRows(const DepthwiseShape& s, Row&& row) {
   int64_t at = 0;
   for (int64_t rh = 0; rh < s.h.stride; ++rh) {
     for (int64_t rw = 0; rw < s.w.stride; ++rw) {
@@ -40,34 +42,13 @@ void VisitPhaseRows(const DepthwiseShape& s, Row&& row) {
 }
 
 constexpr int64_t kLanes = 32;
+constexpr int64_t kVector = kDepthwiseSlack;
+constexpr int kMost = 8;  // vectors of outputs that are kept in registers
+using L = Lanes<kVector>;
 
-template <int kTaps>
-inline void AddSome(const float* phases, const int64_t* offset, const float* weight, int64_t count,
-                    float* __restrict run) {
-  std::array<const float*, kTaps> x;
-  std::array<float, kTaps> w;
-  for (size_t t = 0; t < kTaps; ++t) {
-    x[t] = phases + offset[t];
-    w[t] = weight[t];
-  }
-#pragma GCC ivdep
-  for (int64_t i = 0; i < count; ++i) {
-    float sum = run[i];
-    for (size_t t = 0; t < kTaps; ++t) sum += w[t] * x[t][i];
-    run[i] = sum;
-  }
-}
-CREMA_MULTIVERSION void Add9(const float* phases, const int64_t* offset, const float* weight,
-                             int64_t count, float* run) {
-  AddSome<9>(phases, offset, weight, count, run);
-}
-CREMA_MULTIVERSION void Add3(const float* phases, const int64_t* offset, const float* weight,
-                             int64_t count, float* run) {
-  AddSome<3>(phases, offset, weight, count, run);
-}
-CREMA_MULTIVERSION void Add1(const float* phases, const int64_t* offset, const float* weight,
-                             int64_t count, float* run) {
-  AddSome<1>(phases, offset, weight, count, run);
+CREMA_MULTIVERSION void AddScaled(const float* from, float factor, int64_t count,
+                                  float* __restrict to) {
+  for (int64_t i = 0; i < count; ++i) to[i] += factor * from[i];
 }
 
 CREMA_MULTIVERSION float Dot(const float* a, const float* b, int64_t count) {
@@ -82,15 +63,78 @@ CREMA_MULTIVERSION float Dot(const float* a, const float* b, int64_t count) {
   return sum;
 }
 
+template <int kCount>
+[[gnu::always_inline]] inline void CopyPieces(const float* from, int64_t count, float* to) {
+  for (int64_t i = 0; i < count; i += kCount) {
+    const int64_t at = std::min(i, count - kCount);  // the last pieces may overlap
+    std::memcpy(to + at, from + at, kCount * sizeof(float));
+  }
+}
+
+// to[i] = from[i * stride]. A copy of unknown size takes longer than one of a few fixed ones.
+[[gnu::always_inline]] inline void CopyApart(const float* from, int64_t stride, int64_t count,
+                                             float* __restrict to) {
+  if (stride == 1 && count >= 4) {
+    return count >= kVector ? CopyPieces<kVector>(from, count, to)
+           : count >= 8     ? CopyPieces<8>(from, count, to)
+                            : CopyPieces<4>(from, count, to);
+  }
+  if (stride == 2) {
+    for (int64_t i = 0; i < count; ++i) to[i] = from[2 * i];
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) to[i] = from[i * stride];
+}
+
+CREMA_MULTIVERSION void SplitRows(const DepthwiseShape& s, const float* plane, float* phases) {
+  VisitPhaseRows(s, [&](int64_t from, Columns columns, int64_t to) {
+    CopyApart(plane + from + columns.begin * s.w.stride, s.w.stride, columns.end - columns.begin,
+              phases + to + columns.begin);
+  });
+}
+
+// Computes `kCount` vectors of outputs, or those that are left: then the last one is repeated.
+template <int kCount>
+[[gnu::always_inline]] inline void ConvolveSome(const DepthwiseVectors& v, int64_t first,
+                                                const DepthwisePlane& plane) {
+  const float* x[kCount];
+  L::Floats sums[kCount];
+  for (int i = 0; i < kCount; ++i) {
+    x[i] = plane.phases + v.from[std::min<int64_t>(first + i, v.count - 1)];
+    sums[i] = L::Floats{} + plane.bias;
+  }
+  for (int64_t tap = 0; tap < v.taps; ++tap) {
+    const float weight = plane.weight[tap];
+    const int64_t offset = v.tap_offsets[tap];
+    for (int i = 0; i < kCount; ++i) {
+      L::Floats value;
+      L::Load(x[i] + offset, &value);
+      sums[i] += weight * value;
+    }
+  }
+  for (int i = 0; i < kCount && first + i < v.count; ++i) {
+    const int64_t at = v.to[first + i];
+    if (plane.relu.on) sums[i] = sums[i] > 0 ? sums[i] : plane.relu.slope * sums[i];
+    if (at + kVector <= plane.room) {
+      L::Store(sums[i], plane.y + at);
+    } else {
+      float part[kVector];
+      L::Store(sums[i], part);
+      for (int64_t c = 0; at + c < plane.room; ++c) plane.y[at + c] = part[c];
+    }
+  }
+}
+
+CREMA_MULTIVERSION void ConvolveVectors(const DepthwiseVectors& v, const DepthwisePlane& plane) {
+  int64_t first = 0;
+  for (; first + kMost / 2 < v.count; first += kMost) ConvolveSome<kMost>(v, first, plane);
+  for (; first < v.count; first += kMost / 2) ConvolveSome<kMost / 2>(v, first, plane);
+}
+
 }  // namespace
 
 void SplitPhases(const DepthwiseShape& s, const float* plane, float* phases) {
-  VisitPhaseRows(s, [&](int64_t from, Columns columns, int64_t to) {
-    float* row = phases + to;
-    std::fill(row, row + columns.begin, 0.0F);
-    for (int64_t c = columns.begin; c < columns.end; ++c) row[c] = plane[from + c * s.w.stride];
-    std::fill(row + columns.end, row + s.w.phase, 0.0F);
-  });
+  SplitRows(s, plane, phases);
 }
 
 void JoinPhases(const DepthwiseShape& s, const float* phases, float* plane) {
@@ -108,33 +152,34 @@ void WidenRows(const DepthwiseShape& s, const float* plane, float* run) {
   }
 }
 
-void NarrowRows(const DepthwiseShape& s, const float* run, FusedRelu relu, float* plane) {
-  for (int64_t r = 0; r < s.h.out; ++r) {
-    const float* from = run + r * s.w.phase;
-    float* to = plane + r * s.w.out;
-    if (!relu.on) {
-      std::copy_n(from, s.w.out, to);
-      continue;
-    }
-    for (int64_t i = 0; i < s.w.out; ++i) to[i] = from[i] > 0 ? from[i] : relu.slope * from[i];
-  }
+int64_t DepthwiseVectorCount(const DepthwiseShape& s) {
+  return s.h.out * ((s.w.out + kVector - 1) / kVector);
 }
 
-void AddTaps(const DepthwiseShape& s, const float* phases, const float* weight, float* run) {
-  std::array<int64_t, 9> offset;
-  for (int64_t tap = 0; tap < s.Taps();) {
-    const int64_t left = s.Taps() - tap;
-    const int64_t some = left >= 9 ? 9 : left >= 3 ? 3 : 1;
-    for (int64_t t = 0; t < some; ++t) offset[static_cast<size_t>(t)] = s.Offset(tap + t);
-    (some == 9 ? Add9 : some == 3 ? Add3 : Add1)(phases, offset.data(), weight + tap, s.Run(), run);
-    tap += some;
+DepthwiseVectors MakeDepthwiseVectors(const DepthwiseShape& s, int64_t* memory) {
+  const int64_t count = DepthwiseVectorCount(s);
+  int64_t* from = memory;
+  int64_t* to = from + count;
+  int64_t* taps = to + count;
+  for (int64_t r = 0; r < s.h.out; ++r) {
+    for (int64_t c = 0; c < s.w.out; c += kVector) {
+      // The last one overlaps the one before, or extends beyond a short row.
+      const int64_t column = std::max<int64_t>(0, std::min(c, s.w.out - kVector));
+      *from++ = r * s.w.phase + column;
+      *to++ = r * s.w.out + column;
+    }
   }
+  for (int64_t tap = 0; tap < s.Taps(); ++tap) taps[tap] = s.Offset(tap);
+  return {count, s.Taps(), memory, memory + count, taps};
+}
+
+void ConvolvePlane(const DepthwiseVectors& vectors, const DepthwisePlane& plane) {
+  ConvolveVectors(vectors, plane);
 }
 
 void SpreadTaps(const DepthwiseShape& s, const float* run, const float* weight, float* phases) {
-  const int64_t zero = 0;
   for (int64_t tap = 0; tap < s.Taps(); ++tap) {
-    Add1(run, &zero, weight + tap, s.Run(), phases + s.Offset(tap));
+    AddScaled(run, weight[tap], s.Run(), phases + s.Offset(tap));
   }
 }
 
