@@ -112,12 +112,13 @@ void DepthwiseForward(const DepthwiseShape& s, int64_t batch, int threads, const
                   if (plane == begin || filter % s.multiplier == 0) {
                     SplitPhases(s, x + plane / s.multiplier * s.InPlane(), phases);
                   }
-                  ConvolvePlane(vectors, {.phases = phases,
-                                          .weight = weight + filter * s.Taps(),
-                                          .bias = bias == nullptr ? 0.0F : bias[filter],
-                                          .relu = relu,
-                                          .y = y + plane * s.OutPlane(),
-                                          .room = (end - plane) * s.OutPlane()});
+                  ConvolvePlane(s, vectors,
+                                {.phases = phases,
+                                 .weight = weight + filter * s.Taps(),
+                                 .bias = bias == nullptr ? 0.0F : bias[filter],
+                                 .relu = relu,
+                                 .y = y + plane * s.OutPlane(),
+                                 .room = (end - plane) * s.OutPlane()});
                 }
               });
 }

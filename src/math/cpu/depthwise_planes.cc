@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "core/memory_format.h"
 #include "math/cpu/lanes.h"
 #include "math/vectorize.h"
 
@@ -93,6 +94,24 @@ CREMA_MULTIVERSION void SplitRows(const DepthwiseShape& s, const float* plane, f
   });
 }
 
+// Returns the first column of the vector that has column c, a multiple of kVector. The last vector
+// overlaps the one before, or extends beyond a short row.
+int64_t ColumnOf(const DepthwiseShape& s, int64_t c) {
+  return std::max<int64_t>(0, std::min(c, s.w.out - kVector));
+}
+
+[[gnu::always_inline]] inline void StoreOutputs(const DepthwisePlane& plane, int64_t at,
+                                                L::Floats* sums) {
+  if (plane.relu.on) *sums = *sums > 0 ? *sums : plane.relu.slope * *sums;
+  if (at + kVector <= plane.room) {
+    L::Store(*sums, plane.y + at);
+    return;
+  }
+  float part[kVector];
+  L::Store(*sums, part);
+  for (int64_t c = 0; at + c < plane.room; ++c) plane.y[at + c] = part[c];
+}
+
 // Computes `kCount` vectors of outputs, or those that are left: then the last one is repeated.
 template <int kCount>
 [[gnu::always_inline]] inline void ConvolveSome(const DepthwiseVectors& v, int64_t first,
@@ -113,16 +132,61 @@ template <int kCount>
     }
   }
   for (int i = 0; i < kCount && first + i < v.count; ++i) {
-    const int64_t at = v.to[first + i];
-    if (plane.relu.on) sums[i] = sums[i] > 0 ? sums[i] : plane.relu.slope * sums[i];
-    if (at + kVector <= plane.room) {
-      L::Store(sums[i], plane.y + at);
-    } else {
-      float part[kVector];
-      L::Store(sums[i], part);
-      for (int64_t c = 0; at + c < plane.room; ++c) plane.y[at + c] = part[c];
+    StoreOutputs(plane, v.to[first + i], &sums[i]);
+  }
+}
+
+// Computes kRows neighbouring rows of a vector of outputs, for kTaps rows of filter elements, with
+// a stride of 1 from row to row: each vector of inputs is read once for each column of the filter.
+template <int kTaps, int kRows>
+[[gnu::always_inline]] inline void ConvolveRows(const DepthwiseShape& s, const DepthwiseVectors& v,
+                                                const DepthwisePlane& plane, int64_t row,
+                                                int64_t column) {
+  L::Floats sums[kRows];
+  for (auto& sum : sums) sum = L::Floats{} + plane.bias;
+  const float* corner = plane.phases + row * s.w.phase + column;
+  for (int64_t kw = 0; kw < s.w.kernel; ++kw) {
+    const float* x = corner + v.tap_offsets[kw];
+    L::Floats weights[kTaps];
+    for (int t = 0; t < kTaps; ++t) weights[t] = L::Floats{} + plane.weight[t * s.w.kernel + kw];
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows + kTaps - 1; ++r) {
+      L::Floats value;
+      L::Load(x + r * s.w.phase, &value);
+#pragma GCC unroll 16
+      for (int t = 0; t < kTaps; ++t) {
+        if (r - t >= 0 && r - t < kRows) sums[r - t] += weights[t] * value;
+      }
     }
   }
+  for (int r = 0; r < kRows; ++r) {
+    StoreOutputs(plane, (row + r) * s.w.out + column, &sums[r]);
+  }
+}
+
+template <int kTaps, int kRows>
+[[gnu::always_inline]] inline void ConvolveColumns(const DepthwiseShape& s,
+                                                   const DepthwiseVectors& v,
+                                                   const DepthwisePlane& plane) {
+  for (int64_t c = 0; c < s.w.out; c += kVector) {
+    for (int64_t r = 0; r < s.h.out; r += kRows) {
+      const int64_t row = std::min(r, s.h.out - kRows);
+      ConvolveRows<kTaps, kRows>(s, v, plane, row, ColumnOf(s, c));
+    }
+  }
+}
+
+CREMA_MULTIVERSION void Convolve3(const DepthwiseShape& s, const DepthwiseVectors& v,
+                                  const DepthwisePlane& plane) {
+  s.h.out >= 7 ? ConvolveColumns<3, 7>(s, v, plane) : ConvolveColumns<3, 4>(s, v, plane);
+}
+CREMA_MULTIVERSION void Convolve5(const DepthwiseShape& s, const DepthwiseVectors& v,
+                                  const DepthwisePlane& plane) {
+  s.h.out >= 7 ? ConvolveColumns<5, 7>(s, v, plane) : ConvolveColumns<5, 4>(s, v, plane);
+}
+CREMA_MULTIVERSION void Convolve7(const DepthwiseShape& s, const DepthwiseVectors& v,
+                                  const DepthwisePlane& plane) {
+  s.h.out >= 7 ? ConvolveColumns<7, 7>(s, v, plane) : ConvolveColumns<7, 4>(s, v, plane);
 }
 
 CREMA_MULTIVERSION void ConvolveVectors(const DepthwiseVectors& v, const DepthwisePlane& plane) {
@@ -163,17 +227,22 @@ DepthwiseVectors MakeDepthwiseVectors(const DepthwiseShape& s, int64_t* memory) 
   int64_t* taps = to + count;
   for (int64_t r = 0; r < s.h.out; ++r) {
     for (int64_t c = 0; c < s.w.out; c += kVector) {
-      // The last one overlaps the one before, or extends beyond a short row.
-      const int64_t column = std::max<int64_t>(0, std::min(c, s.w.out - kVector));
-      *from++ = r * s.w.phase + column;
-      *to++ = r * s.w.out + column;
+      *from++ = r * s.w.phase + ColumnOf(s, c);
+      *to++ = r * s.w.out + ColumnOf(s, c);
     }
   }
   for (int64_t tap = 0; tap < s.Taps(); ++tap) taps[tap] = s.Offset(tap);
   return {count, s.Taps(), memory, memory + count, taps};
 }
 
-void ConvolvePlane(const DepthwiseVectors& vectors, const DepthwisePlane& plane) {
+void ConvolvePlane(const DepthwiseShape& s, const DepthwiseVectors& vectors,
+                   const DepthwisePlane& plane) {
+  // Other processors have too few registers.
+  const bool columns =
+      ChannelBlock() == kVector && s.h.stride == 1 && s.h.dilation == 1 && s.h.out >= 4;
+  if (columns && s.h.kernel == 3) return Convolve3(s, vectors, plane);
+  if (columns && s.h.kernel == 5) return Convolve5(s, vectors, plane);
+  if (columns && s.h.kernel == 7) return Convolve7(s, vectors, plane);
   ConvolveVectors(vectors, plane);
 }
 

@@ -38,7 +38,8 @@ struct DepthwisePlane {
   int64_t room;  // floats from y on that may be overwritten
 };
 // y = relu(bias + the sum over taps of weight[tap] * phases[offset(tap) + ...]).
-void ConvolvePlane(const DepthwiseVectors& vectors, const DepthwisePlane& plane);
+void ConvolvePlane(const DepthwiseShape& shape, const DepthwiseVectors& vectors,
+                   const DepthwisePlane& plane);
 
 // phases[offset(tap) + i] += weight[tap] * run[i] for all taps.
 void SpreadTaps(const DepthwiseShape& shape, const float* run, const float* weight, float* phases);
