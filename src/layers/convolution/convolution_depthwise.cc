@@ -42,10 +42,26 @@ struct DepthwiseMaths {
   };
 };
 
+// Returns the estimated time to copy the planes and to multiply, at the rates of AVX-512. Larger
+// strides copy single elements.
+double Seconds(const OpDesc& query) {
+  constexpr double kProductsPerSecond = 90e9;  // per thread, as the others
+  constexpr double kElementsPerSecond = 10e9, kApartPerSecond = 5e9;
+  constexpr double kPlaneSeconds = 30e-9, kPlaneSecondsApart = 100e-9;
+  const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
+  const bool apart = g.window.stride[static_cast<size_t>(g.window.axes - 1)] > 1;
+  const auto elements = static_cast<double>(g.batch * (g.InImage() + g.OutImage()));
+  const auto planes = static_cast<double>(g.batch * g.out_channels);
+  return (static_cast<double>(query.info.macs) / kProductsPerSecond +
+          elements / (apart ? kApartPerSecond : kElementsPerSecond) +
+          planes * (apart ? kPlaneSecondsApart : kPlaneSeconds)) /
+         query.threads;
+}
+
 }  // namespace
 
 ImplementationPtr DepthwiseConvolutionImplementation() {
-  return ConvolutionImplementation<DepthwiseMaths>::Make("depthwise", Supports);
+  return ConvolutionImplementation<DepthwiseMaths>::Make("depthwise", Supports, Seconds);
 }
 
 }  // namespace crema
