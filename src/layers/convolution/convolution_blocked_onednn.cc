@@ -196,11 +196,14 @@ double Seconds(const Kind& kind, const OpDesc& query) {
   const auto products = static_cast<double>(query.info.macs) / query.threads;
   if (!kind.fast) return products / kReferenceProductsPerSecond;
   const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
-  const double fill = IsDepthwise(g)
-                          ? 0.25
-                          : FillOf(g.out_channels / g.groups) *
-                                (kind.plain_input ? 1 : FillOf(g.in_channels / g.groups));
-  const double gain = kind.bf16 && !IsDepthwise(g) ? BFloat16Speedup(query) : 1;
+  if (IsDepthwise(g)) {
+    constexpr double kDepthwisePerSecond = 85e9, kElementsPerSecond = 20e9;  // per thread
+    const auto elements = static_cast<double>(g.batch * (g.InImage() + g.OutImage()));
+    return products / kDepthwisePerSecond + elements / (kElementsPerSecond * query.threads);
+  }
+  const double fill =
+      FillOf(g.out_channels / g.groups) * (kind.plain_input ? 1 : FillOf(g.in_channels / g.groups));
+  const double gain = kind.bf16 ? BFloat16Speedup(query) : 1;
   const double weight_bytes = static_cast<double>(ConvWeightCount(g)) * (kind.bf16 ? 2 : 4);
   return std::max(products / (kProductsPerSecond * fill * gain),
                   weight_bytes / (kWeightBytesPerSecond * query.threads));
