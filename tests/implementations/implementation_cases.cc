@@ -140,7 +140,11 @@ ImplementationCase Deconvolution(const LayerType&, Draw& draw) {
 }
 
 ImplementationCase InnerProduct(const LayerType&, Draw& draw) {
-  const Dims x = DrawImage(draw);
+  Dims x = DrawImage(draw);
+  if (draw.Chance(8)) {  // rows that are multiplied in two shares
+    const int64_t primes[] = {67, 101, 131};
+    x = {primes[draw.Int(0, 2)], 3, 2, 2};
+  }
   const int64_t axis = draw.Chance(80) ? 1 : draw.Int(0, 3);
   const bool relu = draw.Chance(25);
   int64_t rows = 1, columns = 1;
