@@ -11,7 +11,7 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kMostRows = 16;  // if patches are copied; packing pays with more
+constexpr int64_t kMostRows = 5;  // if patches are copied; packing pays with 8
 
 // Returns true if the only patch is the whole image.
 bool CoversImage(const ConvWindow& w) {
