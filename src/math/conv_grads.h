@@ -1,16 +1,19 @@
-// Inputs and outputs of the backward pass of a convolution in single precision.
+// Inputs and outputs of the backward pass of a convolution or an inner product.
 #pragma once
 
 namespace crema {
 
-struct ConvGrads {
-  const float* x = nullptr;  // may be null where dweight is
-  const float* y = nullptr;  // read where a ReLU is fused
-  const float* dy = nullptr;
-  const float* weight = nullptr;
-  float* dx = nullptr;       // null: not needed; overwritten
-  float* dweight = nullptr;  // null: not needed; added to
-  float* dbias = nullptr;    // null: not needed; added to
+template <typename T>
+struct ProductGrads {
+  const T* x = nullptr;  // may be null where dweight is
+  const T* y = nullptr;  // read where a ReLU is fused
+  const T* dy = nullptr;
+  const T* weight = nullptr;
+  T* dx = nullptr;       // null: not needed; overwritten
+  T* dweight = nullptr;  // null: not needed; added to
+  T* dbias = nullptr;    // null: not needed; added to
 };
+
+using ConvGrads = ProductGrads<float>;
 
 }  // namespace crema

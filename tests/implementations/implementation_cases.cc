@@ -83,9 +83,16 @@ ImplementationCase ConvolutionOf(const Filters& f, const Dims& x, bool relu) {
   const int64_t window = f.kernel_h * f.kernel_w;
   result.forward_terms = f.in / f.group * window;
   result.input_terms = f.out / f.group * window;
-  result.parameter_terms = x[0] * x[2] * x[3];
+  result.parameter_terms = x[0] * x[2] * x[3] + 1;  // and the gradient before
   result.relu_after = relu;
   return result;
+}
+
+// Filters that cover the image once.
+ImplementationCase CoveringConvolution(Filters f, Draw& draw) {
+  f.group = f.dilation = 1;
+  f.pad_h = f.pad_w = 0;
+  return ConvolutionOf(f, {draw.Batch(), f.in, f.kernel_h, f.kernel_w}, draw.Chance(25));
 }
 
 ImplementationCase Convolution(const LayerType&, Draw& draw) {
@@ -101,6 +108,7 @@ ImplementationCase Convolution(const LayerType&, Draw& draw) {
     return ConvolutionOf(f, {1, f.in, draw.Int(18, 25), draw.Int(18, 25)}, draw.Chance(25));
   }
   const Filters f = DrawFilters(draw);
+  if (draw.Chance(6)) return CoveringConvolution(f, draw);
   const Dims x{draw.Batch(), f.in, f.ReachH() + draw.Int(0, 9), f.ReachW() + draw.Int(0, 9)};
   return ConvolutionOf(f, x, draw.Chance(25));
 }
@@ -110,6 +118,7 @@ ImplementationCase Depthwise(const LayerType&, Draw& draw) {
   f.in = draw.Chance(15) ? 1 : draw.Channels();
   f.out = f.in;
   f.group = f.in;
+  if (f.in == 1 && draw.Chance(50)) return CoveringConvolution(f, draw);
   const Dims x{draw.Batch(), f.in, f.ReachH() + draw.Int(0, 9), f.ReachW() + draw.Int(0, 9)};
   return ConvolutionOf(f, x, draw.Chance(25));
 }
@@ -134,7 +143,11 @@ ImplementationCase Deconvolution(const LayerType&, Draw& draw) {
 }
 
 ImplementationCase InnerProduct(const LayerType&, Draw& draw) {
-  const Dims x = DrawImage(draw);
+  Dims x = DrawImage(draw);
+  if (draw.Chance(8)) {  // rows that are multiplied in two shares
+    const int64_t primes[] = {67, 101, 131};
+    x = {primes[draw.Int(0, 2)], 3, 2, 2};
+  }
   const int64_t axis = draw.Chance(80) ? 1 : draw.Int(0, 3);
   const bool relu = draw.Chance(25);
   int64_t rows = 1, columns = 1;
@@ -296,7 +309,7 @@ ImplementationCase Broadcast(const LayerType& type, Draw& draw) {
 
 // Contiguous classes in most cases, and so many that every implementation accepts them.
 ImplementationCase Softmax(const LayerType&, Draw& draw) {
-  const int64_t classes = draw.Int(1, 700);
+  const int64_t classes = draw.Int(1, draw.Chance(20) ? 40 : 700);
   const int64_t apart = draw.Chance(20) ? draw.Int(2, 5) : 1;
   ImplementationCase result = CaseOf("", {draw.Chance(20) ? 1 : draw.Int(2, 40), classes, apart});
   result.sample.inputs[0].low = -8;

@@ -67,6 +67,7 @@ LayerType TypeOf() {
        .prototxt = "softmax_param { axis: 0 }",
        .inputs = {{.shape = {4, 3}}}},
       {.name = "many_rows", .prototxt = "", .inputs = {{.shape = {1501, 9}}}},
+      {.name = "many_longer_rows", .prototxt = "", .inputs = {{.shape = {151, 33}}}},
       {.name = "many_classes", .prototxt = "", .inputs = {{.shape = {3, 300}}}},
       {.name = "one_class", .prototxt = "", .inputs = {{.shape = {3, 1}}}},
       {.name = "no_class", .prototxt = "", .inputs = {{.shape = {3, 0, 2}}}},

@@ -4,37 +4,23 @@
 // A fused ReLU is applied to the output; backward then takes the mask from the output.
 #include "layers/arithmetic/inner_product.h"
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "core/parallel_for.h"
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/arithmetic/inner_product_implementations.h"
 #include "layers/blocked_input.h"
 #include "layers/layer_axis.h"
-#include "math/gemm.h"
-#include "math/scratch.h"
 
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 15;  // minimum weights per thread
-
-// Computes one row, as a matrix times a vector; threads take parts of the outputs.
 template <typename T>
-void ForwardOnGpu(int threads, bool transpose, int64_t n, int64_t k, const T* x, const T* weight,
-                  T* y) {
-  if (transpose) {
-    Gemv<T>(true, k, n, T(1), weight, x, T(0), y);
-    return;
-  }
-  ParallelFor(threads, n, std::max<int64_t>(1, kGrain / k), [&](int64_t begin, int64_t end, int) {
-    Gemv<T>(false, end - begin, k, T(1), weight + begin * k, x, T(0), y + begin);
-  });
+T* DataOrNull(const TensorView& view) {
+  return view.empty() ? nullptr : view.data<T>();
 }
 
 }  // namespace
@@ -59,13 +45,17 @@ int InnerProduct::Axis(const Shape& input) const {
   return LayerAxis(*this, input, ip_.axis(), "inner_product_param.axis");
 }
 
-// Holds the gradient masked by the fused ReLU.
+InnerProductSize InnerProduct::SizeOf(const Shape& input) const {
+  const int axis = Axis(input);
+  return {input.count(0, axis), input.count(axis), ip_.num_output(), ip_.transpose()};
+}
+
 size_t InnerProduct::BackwardScratch(const InferContext& context, const LayerInfo& info,
                                      int) const {
-  if (!info.backward_reads_output[0]) return 0;
-  const int64_t count = info.outputs[0].shape.count();
-  return kScratchSlack +
-         (context.dtype == DType::kF32 ? ScratchBytes<float>(count) : ScratchBytes<double>(count));
+  const InnerProductSize size = SizeOf(context.inputs[0].shape);
+  const FusedRelu relu{.on = info.backward_reads_output[0]};
+  return context.dtype == DType::kF32 ? InnerProductBackwardScratch<float>(size, relu)
+                                      : InnerProductBackwardScratch<double>(size, relu);
 }
 
 LayerInfo InnerProduct::Infer(const InferContext& context) const {
@@ -93,54 +83,27 @@ LayerInfo InnerProduct::Infer(const InferContext& context) const {
 }
 
 void InnerProduct::Forward(const ForwardArgs& args) const {
-  const Shape& input = args.inputs[0].shape();
-  const int64_t m = input.count(0, Axis(input)), k = input.count(Axis(input));
-  const int64_t n = ip_.num_output();
   DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
-    const T* x = args.inputs[0].data<T>();
-    const T* weight = args.parameters[0].data<T>();
-    T* y = args.outputs[0].data<T>();
-    if (m == 1) {
-      ForwardOnGpu<T>(args.context.threads(), ip_.transpose(), n, k, x, weight, y);
-    } else {
-      Gemm<T>(args.context.threads(), false, !ip_.transpose(), m, n, k, T(1), x, k, weight,
-              ip_.transpose() ? n : k, T(0), y, n);
-    }
-    const T* bias = ip_.bias_term() ? args.parameters[1].data<T>() : nullptr;
-    const FusedRelu relu = ReluOf(*this, args.fused);
-    if (bias != nullptr || relu.on) AddColumnBiasRelu<T>(m, n, bias, relu, y);
+    InnerProductForward<T>(args.context.threads(), SizeOf(args.inputs[0].shape()),
+                           args.inputs[0].data<T>(), args.parameters[0].data<T>(),
+                           ip_.bias_term() ? args.parameters[1].data<T>() : nullptr,
+                           ReluOf(*this, args.fused), args.outputs[0].data<T>());
   });
 }
 
 void InnerProduct::Backward(const BackwardArgs& args) const {
-  const Shape& input = args.inputs[0].shape();
-  const int64_t m = input.count(0, Axis(input)), k = input.count(Axis(input));
-  const int64_t n = ip_.num_output();
-  const bool transpose = ip_.transpose();
   DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
-    const int threads = args.context.threads();
-    const T* x = args.inputs[0].data<T>();
-    const T* dy = args.output_grads[0].data<T>();
-    if (const FusedRelu relu = ReluOf(*this, args.fused); relu.on) {
-      T* masked = ScratchCutter(args.scratch).Take<T>(m * n);
-      MaskByOutput<T>(m * n, relu.slope, args.outputs[0].data<T>(), dy, masked);
-      dy = masked;
-    }
-    if (!args.parameter_grads[0].empty()) {
-      T* dweight = args.parameter_grads[0].data<T>();
-      if (transpose) {
-        Gemm<T>(threads, true, false, k, n, m, T(1), x, k, dy, n, T(1), dweight, n);
-      } else {
-        Gemm<T>(threads, true, false, n, k, m, T(1), dy, n, x, k, T(1), dweight, k);
-      }
-    }
-    if (ip_.bias_term() && !args.parameter_grads[1].empty()) {
-      AddColumnSums<T>(m, n, dy, args.parameter_grads[1].data<T>());
-    }
-    if (!args.input_grads[0].empty()) {
-      Gemm<T>(threads, false, transpose, m, k, n, T(1), dy, n, args.parameters[0].data<T>(),
-              transpose ? n : k, T(0), args.input_grads[0].data<T>(), k);
-    }
+    const FusedRelu relu = ReluOf(*this, args.fused);
+    ProductGrads<T> grads;
+    grads.x = args.inputs[0].data<T>();
+    grads.y = relu.on ? args.outputs[0].data<T>() : nullptr;
+    grads.dy = args.output_grads[0].data<T>();
+    grads.weight = args.parameters[0].data<T>();
+    grads.dx = DataOrNull<T>(args.input_grads[0]);
+    grads.dweight = DataOrNull<T>(args.parameter_grads[0]);
+    grads.dbias = ip_.bias_term() ? DataOrNull<T>(args.parameter_grads[1]) : nullptr;
+    InnerProductBackward<T>(args.context.threads(), SizeOf(args.inputs[0].shape()), relu, grads,
+                            args.scratch);
   });
 }
 

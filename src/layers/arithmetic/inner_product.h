@@ -7,6 +7,7 @@
 #include "crema.pb.h"
 #include "graph/implementation.h"
 #include "layers/fused_relu.h"
+#include "math/inner_product.h"
 
 namespace crema {
 
@@ -25,6 +26,7 @@ class InnerProduct final : public Layer {
   int64_t outputs() const { return ip_.num_output(); }
   // Returns the first axis of the columns; the axes before it are rows.
   int Axis(const Shape& input) const;
+  InnerProductSize SizeOf(const Shape& input) const;
 
  private:
   const InnerProductParameter& ip_;

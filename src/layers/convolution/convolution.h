@@ -40,6 +40,9 @@ LayerType ConvolutionType();
 // Returns the implementations on blocked blobs. Only in builds with oneDNN.
 std::vector<ImplementationPtr> OneDnnConvolutionImplementations();
 
+// Returns implementation "inner product": f32, one group, few output positions.
+ImplementationPtr ProductConvolutionImplementation();
+
 // Returns implementation "packed": f32, at most two spatial axes, on processors with AVX2 or
 // AVX-512.
 ImplementationPtr PackedConvolutionImplementation();

@@ -1,12 +1,14 @@
 // Convolution on blocked blobs by oneDNN. The implementations are "onednn", and "onednn, plain
 // input" for the first convolution of a net, whose few channels would fill a small part of a block.
 // Each exists in single precision and on bfloat16 blobs.
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "core/strings.h"
 #include "graph/has_packed_weights.h"
+#include "layers/convolution/conv_matmul.h"
 #include "layers/convolution/convolution_blocked.h"
 #include "math/blocked_conv.h"
 #include "math/cpu/onednn/conv_rates.h"
@@ -186,19 +188,26 @@ double BFloat16Speedup(const OpDesc& query) {
 }
 
 // Returns the estimated time, at the rate that oneDNN reaches on full blocks, or at that of its
-// reference, which is hundreds of times lower.
+// reference, which is hundreds of times lower; at least the time to read the weights.
 double Seconds(const Kind& kind, const OpDesc& query) {
-  constexpr double kProductsPerSecond = 100e9;  // per thread
+  constexpr double kProductsPerSecond = 100e9;    // per thread
+  constexpr double kWeightBytesPerSecond = 28e9;  // per thread, from memory
   constexpr double kReferenceProductsPerSecond = 100e6;
   const auto products = static_cast<double>(query.info.macs) / query.threads;
   if (!kind.fast) return products / kReferenceProductsPerSecond;
   const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
-  const double fill = IsDepthwise(g)
-                          ? 0.5 * FillOf(g.groups)
-                          : FillOf(g.out_channels / g.groups) *
-                                (kind.plain_input ? 1 : FillOf(g.in_channels / g.groups));
-  const double gain = kind.bf16 && !IsDepthwise(g) ? BFloat16Speedup(query) : 1;
-  return products / (kProductsPerSecond * fill * gain);
+  if (IsDepthwise(g)) {
+    constexpr double kDepthwisePerSecond = 85e9, kElementsPerSecond = 20e9;  // per thread
+    const auto elements = static_cast<double>(g.batch * (g.InImage() + g.OutImage()));
+    return (products / kDepthwisePerSecond + elements / (kElementsPerSecond * query.threads)) /
+           FillOf(g.groups);
+  }
+  const double fill =
+      FillOf(g.out_channels / g.groups) * (kind.plain_input ? 1 : FillOf(g.in_channels / g.groups));
+  const double gain = kind.bf16 ? BFloat16Speedup(query) : 1;
+  const double weight_bytes = static_cast<double>(ConvWeightCount(g)) * (kind.bf16 ? 2 : 4);
+  return std::max(products / (kProductsPerSecond * fill * gain),
+                  weight_bytes / (kWeightBytesPerSecond * query.threads));
 }
 
 class OneDnnConvolution final : public Implementation {

@@ -1,5 +1,8 @@
 // Convolution by packed panels (math/packed_conv.h): the fast implementation of our own on the CPU.
+#include <algorithm>
+
 #include "core/strings.h"
+#include "layers/convolution/conv_matmul.h"
 #include "layers/convolution/convolution_implementation.h"
 #include "math/packed_conv.h"
 
@@ -29,13 +32,23 @@ struct PackedMaths {
   static constexpr auto kBackwardScratch = PackedConvBackwardScratch;
 };
 
+// Returns the estimated time to pack the weights on one thread, and to multiply whole panels.
+double Seconds(const OpDesc& query) {
+  constexpr double kPackedPerSecond = 2e9;
+  constexpr double kProductsPerSecond = 60e9;  // per thread, at the rate of AVX-512
+  constexpr int64_t kPanel = 32;               // output positions
+  const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
+  const int64_t positions = std::max<int64_t>(1, g.batch * g.window.OutSize());
+  const int64_t padded = (positions + kPanel - 1) / kPanel * kPanel;
+  const double fill = static_cast<double>(positions) / static_cast<double>(padded);
+  return static_cast<double>(ConvWeightCount(g)) / kPackedPerSecond +
+         static_cast<double>(query.info.macs) / (kProductsPerSecond * fill * query.threads);
+}
+
 }  // namespace
 
 ImplementationPtr PackedConvolutionImplementation() {
-  return ConvolutionImplementation<PackedMaths>::Make("packed", Supports, [](const OpDesc& query) {
-    constexpr double kProductsPerSecond = 60e9;  // per thread, at the rate of AVX-512
-    return static_cast<double>(query.info.macs) / (kProductsPerSecond * query.threads);
-  });
+  return ConvolutionImplementation<PackedMaths>::Make("packed", Supports, Seconds);
 }
 
 }  // namespace crema

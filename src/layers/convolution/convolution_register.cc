@@ -52,6 +52,9 @@ std::vector<LayerSample> Samples() {
              {{2, 2, 4, 4}}),
       Sample("intel_relu_and_fused", "num_output: 2 kernel_size: 2 relu: true negative_slope: 0.5",
              {{2, 2, 4, 4}}, "fused_relu_param { negative_slope: 0.5 }"),
+      Sample("one_position", "num_output: 6 kernel_h: 2 kernel_w: 3", {{3, 4, 2, 3}},
+             "fused_relu_param { negative_slope: 0.25 }"),
+      Sample("one_position_one_image", "num_output: 5 kernel_size: 1 stride: 2", {{1, 7, 1, 1}}),
       Sample("hole", "num_output: 2 kernel_size: 3 hole: 2", {{2, 2, 7, 6}}),
       Sample("hole_apart", "num_output: 2 kernel_size: 2 hole_h: 3 hole_w: 1", {{2, 2, 6, 4}}),
       Sample("empty_batch", "num_output: 2 kernel_size: 3", {{0, 2, 4, 4}}),
@@ -120,6 +123,7 @@ LayerType ConvolutionType() {
   type.implementations = OneDnnConvolutionImplementations();
 #endif
   type.implementations.push_back(DepthwiseConvolutionImplementation());
+  type.implementations.push_back(ProductConvolutionImplementation());
   type.implementations.push_back(PackedConvolutionImplementation());
   type.implementations.push_back(NativeWithRelu());
   return type;

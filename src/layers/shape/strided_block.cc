@@ -68,6 +68,75 @@ void CopyRow(const StridedBlock::Axis& axis, int64_t count, const T* from, T* to
   }
 }
 
+constexpr int64_t kPiece = 64;  // rows and columns of a matrix that are transposed at a time
+
+// to[r * to_stride + c] = from[c * from_stride + r], by tiles in the first-level cache.
+template <typename T>
+void TransposePiece(int64_t rows, int64_t columns, const T* from, int64_t from_stride, T* to,
+                    int64_t to_stride) {
+  constexpr int64_t kTile = 16;
+  for (int64_t r0 = 0; r0 < rows; r0 += kTile) {
+    for (int64_t c0 = 0; c0 < columns; c0 += kTile) {
+      const T* source = from + c0 * from_stride + r0;
+      T* target = to + r0 * to_stride + c0;
+      if (rows - r0 < kTile || columns - c0 < kTile) {
+        for (int64_t r = 0; r < std::min(kTile, rows - r0); ++r) {
+          for (int64_t c = 0; c < std::min(kTile, columns - c0); ++c) {
+            target[r * to_stride + c] = source[c * from_stride + r];
+          }
+        }
+        continue;
+      }
+      T tile[kTile][kTile];
+      for (int64_t c = 0; c < kTile; ++c) {
+        std::memcpy(tile[c], source + c * from_stride, sizeof(tile[c]));
+      }
+      for (int64_t r = 0; r < kTile; ++r) {
+        for (int64_t c = 0; c < kTile; ++c) target[r * to_stride + c] = tile[c][r];
+      }
+    }
+  }
+}
+
+// Copies with two axes exchanged: elements of `near_source` are neighbours in the source, those of
+// `near_target` in the destination.
+template <typename T>
+void CopyTransposed(int threads, const StridedBlock& block, int near_source, int near_target,
+                    const T* from, T* to) {
+  const StridedBlock::Axis& r = block.axes[static_cast<size_t>(near_source)];
+  const StridedBlock::Axis& c = block.axes[static_cast<size_t>(near_target)];
+  StridedBlock pieces;
+  pieces.from = block.from;
+  pieces.to = block.to;
+  for (int a = 0; a < block.size; ++a) {
+    if (a == near_source || a == near_target) continue;
+    pieces.axes[static_cast<size_t>(pieces.size++)] = block.axes[static_cast<size_t>(a)];
+  }
+  const int64_t of_rows = (r.length + kPiece - 1) / kPiece;
+  const int64_t of_columns = (c.length + kPiece - 1) / kPiece;
+  const int64_t each = of_rows * of_columns;
+  const int64_t grain = kGrain / (std::min(kPiece, r.length) * std::min(kPiece, c.length)) + 1;
+  ParallelFor(threads, pieces.count() * each, grain, [&](int64_t begin, int64_t end, int) {
+    for (int64_t piece = begin; piece < end; ++piece) {
+      const Cursor cursor(pieces, piece / each);
+      const int64_t row = piece % each / of_columns * kPiece;
+      const int64_t column = piece % of_columns * kPiece;
+      TransposePiece(std::min(kPiece, r.length - row), std::min(kPiece, c.length - column),
+                     from + cursor.from() + row + column * c.from, c.from,
+                     to + cursor.to() + row * r.to + column, r.to);
+    }
+  });
+}
+
+// Returns the first axis whose elements are neighbours in the source, or in the destination; -1 if
+// there is none.
+int NearAxis(const StridedBlock& block, int64_t StridedBlock::Axis::*stride) {
+  for (int a = 0; a < block.size; ++a) {
+    if (block.axes[static_cast<size_t>(a)].*stride == 1) return a;
+  }
+  return -1;
+}
+
 }  // namespace
 
 void StridedBlock::Add(int64_t length, int64_t from_stride, int64_t to_stride) {
@@ -102,6 +171,13 @@ void CopyStrided(int threads, const StridedBlock& block, const T* from, T* to) {
   if (block.size == 0) {
     to[block.to] = from[block.from];
     return;
+  }
+  constexpr int64_t kFewest = 8;  // with fewer rows, long columns are copied as fast
+  const int near_source = NearAxis(block, &StridedBlock::Axis::from);
+  const int near_target = NearAxis(block, &StridedBlock::Axis::to);
+  if (near_source >= 0 && near_target >= 0 && near_source != near_target &&
+      block.axes[static_cast<size_t>(near_source)].length >= kFewest) {
+    return CopyTransposed(threads, block, near_source, near_target, from, to);
   }
   const StridedBlock::Axis& last = block.axes[static_cast<size_t>(block.size - 1)];
   ParallelFor(threads, count, kGrain, [&](int64_t begin, int64_t end, int) {

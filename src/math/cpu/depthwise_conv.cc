@@ -86,8 +86,8 @@ int64_t DepthwiseShape::Offset(int64_t tap) const {
 
 size_t DepthwiseForwardScratch(const DepthwiseShape& s, int64_t batch, int threads) {
   const int workers = ParallelWorkers(threads, batch * s.channels * s.multiplier, ForwardGrain(s));
-  return static_cast<size_t>(workers) *
-             (ScratchBytes<float>(s.Phases()) + ScratchBytes<float>(s.Run())) +
+  return ScratchBytes<int64_t>(2 * DepthwiseVectorCount(s) + s.Taps()) +
+         static_cast<size_t>(workers) * ScratchBytes<float>(s.Phases() + kDepthwiseSlack) +
          kScratchSlack;
 }
 
@@ -95,23 +95,30 @@ void DepthwiseForward(const DepthwiseShape& s, int64_t batch, int threads, const
                       const float* weight, const float* bias, FusedRelu relu, float* y,
                       std::span<std::byte> scratch) {
   const int64_t outputs = s.channels * s.multiplier;
-  const int64_t phases = static_cast<int64_t>(ScratchBytes<float>(s.Phases()) / sizeof(float));
-  const int64_t run = static_cast<int64_t>(ScratchBytes<float>(s.Run()) / sizeof(float));
+  const int64_t piece =
+      static_cast<int64_t>(ScratchBytes<float>(s.Phases() + kDepthwiseSlack) / sizeof(float));
   const int workers = ParallelWorkers(threads, batch * outputs, ForwardGrain(s));
-  float* memory = ScratchCutter(scratch).Take<float>((phases + run) * workers);
+  ScratchCutter cutter(scratch);
+  const DepthwiseVectors vectors =
+      MakeDepthwiseVectors(s, cutter.Take<int64_t>(2 * DepthwiseVectorCount(s) + s.Taps()));
+  float* memory = cutter.Take<float>(piece * workers);
   ParallelFor(threads, batch * outputs, ForwardGrain(s),
               [&](int64_t begin, int64_t end, int worker) {
-                float* own = memory + worker * (phases + run);
-                float* sums = own + phases;
+                float* phases = memory + worker * piece;
+                std::fill_n(phases, piece, 0.0F);
                 for (int64_t plane = begin; plane < end; ++plane) {
                   const int64_t filter = plane % outputs;
                   // Filters of one channel follow each other and share its phases.
                   if (plane == begin || filter % s.multiplier == 0) {
-                    SplitPhases(s, x + plane / s.multiplier * s.InPlane(), own);
+                    SplitPhases(s, x + plane / s.multiplier * s.InPlane(), phases);
                   }
-                  std::fill_n(sums, s.Run(), bias == nullptr ? 0.0F : bias[filter]);
-                  AddTaps(s, own, weight + filter * s.Taps(), sums);
-                  NarrowRows(s, sums, relu, y + plane * s.OutPlane());
+                  ConvolvePlane(s, vectors,
+                                {.phases = phases,
+                                 .weight = weight + filter * s.Taps(),
+                                 .bias = bias == nullptr ? 0.0F : bias[filter],
+                                 .relu = relu,
+                                 .y = y + plane * s.OutPlane(),
+                                 .room = (end - plane) * s.OutPlane()});
                 }
               });
 }
@@ -127,6 +134,7 @@ void DepthwiseBackward(const DepthwiseShape& s, int64_t batch, int threads, Fuse
     ScratchCutter cutter(scratch);
     for (int before = 0; before < worker; ++before) BackwardMemory(s, &cutter);
     const BackwardMemory memory(s, &cutter);
+    std::fill_n(memory.x, s.Phases(), 0.0F);
     for (int64_t c = begin; c < end; ++c) {
       std::fill_n(memory.sums, s.multiplier * (s.Taps() + 1), 0.0);
       for (int64_t n = 0; n < batch; ++n) BackwardPlane(s, n, c, relu, grads, memory);

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
+#include "core/memory_format.h"
+#include "math/cpu/lanes.h"
 #include "math/vectorize.h"
 
 namespace crema {
@@ -24,7 +27,7 @@ Columns Inside(const DepthwiseShape::Axis& axis, int64_t residue) {
 
 // Calls row(source or null, columns, first column's place in the plane's row, phase row).
 template <typename Row>
-void VisitPhaseRows(const DepthwiseShape& s, Row&& row) {
+[[gnu::always_inline]] inline void VisitPhaseRows(const DepthwiseShape& s, Row&& row) {
   int64_t at = 0;
   for (int64_t rh = 0; rh < s.h.stride; ++rh) {
     for (int64_t rw = 0; rw < s.w.stride; ++rw) {
@@ -40,34 +43,13 @@ void VisitPhaseRows(const DepthwiseShape& s, Row&& row) {
 }
 
 constexpr int64_t kLanes = 32;
+constexpr int64_t kVector = kDepthwiseSlack;
+constexpr int kMost = 8;  // vectors of outputs that are kept in registers
+using L = Lanes<kVector>;
 
-template <int kTaps>
-inline void AddSome(const float* phases, const int64_t* offset, const float* weight, int64_t count,
-                    float* __restrict run) {
-  std::array<const float*, kTaps> x;
-  std::array<float, kTaps> w;
-  for (size_t t = 0; t < kTaps; ++t) {
-    x[t] = phases + offset[t];
-    w[t] = weight[t];
-  }
-#pragma GCC ivdep
-  for (int64_t i = 0; i < count; ++i) {
-    float sum = run[i];
-    for (size_t t = 0; t < kTaps; ++t) sum += w[t] * x[t][i];
-    run[i] = sum;
-  }
-}
-CREMA_MULTIVERSION void Add9(const float* phases, const int64_t* offset, const float* weight,
-                             int64_t count, float* run) {
-  AddSome<9>(phases, offset, weight, count, run);
-}
-CREMA_MULTIVERSION void Add3(const float* phases, const int64_t* offset, const float* weight,
-                             int64_t count, float* run) {
-  AddSome<3>(phases, offset, weight, count, run);
-}
-CREMA_MULTIVERSION void Add1(const float* phases, const int64_t* offset, const float* weight,
-                             int64_t count, float* run) {
-  AddSome<1>(phases, offset, weight, count, run);
+CREMA_MULTIVERSION void AddScaled(const float* from, float factor, int64_t count,
+                                  float* __restrict to) {
+  for (int64_t i = 0; i < count; ++i) to[i] += factor * from[i];
 }
 
 CREMA_MULTIVERSION float Dot(const float* a, const float* b, int64_t count) {
@@ -82,15 +64,141 @@ CREMA_MULTIVERSION float Dot(const float* a, const float* b, int64_t count) {
   return sum;
 }
 
+template <int kCount>
+[[gnu::always_inline]] inline void CopyPieces(const float* from, int64_t count, float* to) {
+  for (int64_t i = 0; i < count; i += kCount) {
+    const int64_t at = std::min(i, count - kCount);  // the last pieces may overlap
+    std::memcpy(to + at, from + at, kCount * sizeof(float));
+  }
+}
+
+// to[i] = from[i * stride]. A copy of unknown size takes longer than one of a few fixed ones.
+[[gnu::always_inline]] inline void CopyApart(const float* from, int64_t stride, int64_t count,
+                                             float* __restrict to) {
+  if (stride == 1 && count >= 4) {
+    return count >= kVector ? CopyPieces<kVector>(from, count, to)
+           : count >= 8     ? CopyPieces<8>(from, count, to)
+                            : CopyPieces<4>(from, count, to);
+  }
+  if (stride == 2) {
+    for (int64_t i = 0; i < count; ++i) to[i] = from[2 * i];
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) to[i] = from[i * stride];
+}
+
+CREMA_MULTIVERSION void SplitRows(const DepthwiseShape& s, const float* plane, float* phases) {
+  VisitPhaseRows(s, [&](int64_t from, Columns columns, int64_t to) {
+    CopyApart(plane + from + columns.begin * s.w.stride, s.w.stride, columns.end - columns.begin,
+              phases + to + columns.begin);
+  });
+}
+
+// Returns the first column of the vector that has column c, a multiple of kVector. The last vector
+// overlaps the one before, or extends beyond a short row.
+int64_t ColumnOf(const DepthwiseShape& s, int64_t c) {
+  return std::max<int64_t>(0, std::min(c, s.w.out - kVector));
+}
+
+[[gnu::always_inline]] inline void StoreOutputs(const DepthwisePlane& plane, int64_t at,
+                                                L::Floats* sums) {
+  if (plane.relu.on) *sums = *sums > 0 ? *sums : plane.relu.slope * *sums;
+  if (at + kVector <= plane.room) {
+    L::Store(*sums, plane.y + at);
+    return;
+  }
+  float part[kVector];
+  L::Store(*sums, part);
+  for (int64_t c = 0; at + c < plane.room; ++c) plane.y[at + c] = part[c];
+}
+
+// Computes `kCount` vectors of outputs, or those that are left: then the last one is repeated.
+template <int kCount>
+[[gnu::always_inline]] inline void ConvolveSome(const DepthwiseVectors& v, int64_t first,
+                                                const DepthwisePlane& plane) {
+  const float* x[kCount];
+  L::Floats sums[kCount];
+  for (int i = 0; i < kCount; ++i) {
+    x[i] = plane.phases + v.from[std::min<int64_t>(first + i, v.count - 1)];
+    sums[i] = L::Floats{} + plane.bias;
+  }
+  for (int64_t tap = 0; tap < v.taps; ++tap) {
+    const float weight = plane.weight[tap];
+    const int64_t offset = v.tap_offsets[tap];
+    for (int i = 0; i < kCount; ++i) {
+      L::Floats value;
+      L::Load(x[i] + offset, &value);
+      sums[i] += weight * value;
+    }
+  }
+  for (int i = 0; i < kCount && first + i < v.count; ++i) {
+    StoreOutputs(plane, v.to[first + i], &sums[i]);
+  }
+}
+
+// Computes kRows neighbouring rows of a vector of outputs, for kTaps rows of filter elements, with
+// a stride of 1 from row to row: each vector of inputs is read once for each column of the filter.
+template <int kTaps, int kRows>
+[[gnu::always_inline]] inline void ConvolveRows(const DepthwiseShape& s, const DepthwiseVectors& v,
+                                                const DepthwisePlane& plane, int64_t row,
+                                                int64_t column) {
+  L::Floats sums[kRows];
+  for (auto& sum : sums) sum = L::Floats{} + plane.bias;
+  const float* corner = plane.phases + row * s.w.phase + column;
+  for (int64_t kw = 0; kw < s.w.kernel; ++kw) {
+    const float* x = corner + v.tap_offsets[kw];
+    L::Floats weights[kTaps];
+    for (int t = 0; t < kTaps; ++t) weights[t] = L::Floats{} + plane.weight[t * s.w.kernel + kw];
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows + kTaps - 1; ++r) {
+      L::Floats value;
+      L::Load(x + r * s.w.phase, &value);
+#pragma GCC unroll 16
+      for (int t = 0; t < kTaps; ++t) {
+        if (r - t >= 0 && r - t < kRows) sums[r - t] += weights[t] * value;
+      }
+    }
+  }
+  for (int r = 0; r < kRows; ++r) {
+    StoreOutputs(plane, (row + r) * s.w.out + column, &sums[r]);
+  }
+}
+
+template <int kTaps, int kRows>
+[[gnu::always_inline]] inline void ConvolveColumns(const DepthwiseShape& s,
+                                                   const DepthwiseVectors& v,
+                                                   const DepthwisePlane& plane) {
+  for (int64_t c = 0; c < s.w.out; c += kVector) {
+    for (int64_t r = 0; r < s.h.out; r += kRows) {
+      const int64_t row = std::min(r, s.h.out - kRows);
+      ConvolveRows<kTaps, kRows>(s, v, plane, row, ColumnOf(s, c));
+    }
+  }
+}
+
+CREMA_MULTIVERSION void Convolve3(const DepthwiseShape& s, const DepthwiseVectors& v,
+                                  const DepthwisePlane& plane) {
+  s.h.out >= 7 ? ConvolveColumns<3, 7>(s, v, plane) : ConvolveColumns<3, 4>(s, v, plane);
+}
+CREMA_MULTIVERSION void Convolve5(const DepthwiseShape& s, const DepthwiseVectors& v,
+                                  const DepthwisePlane& plane) {
+  s.h.out >= 7 ? ConvolveColumns<5, 7>(s, v, plane) : ConvolveColumns<5, 4>(s, v, plane);
+}
+CREMA_MULTIVERSION void Convolve7(const DepthwiseShape& s, const DepthwiseVectors& v,
+                                  const DepthwisePlane& plane) {
+  s.h.out >= 7 ? ConvolveColumns<7, 7>(s, v, plane) : ConvolveColumns<7, 4>(s, v, plane);
+}
+
+CREMA_MULTIVERSION void ConvolveVectors(const DepthwiseVectors& v, const DepthwisePlane& plane) {
+  int64_t first = 0;
+  for (; first + kMost / 2 < v.count; first += kMost) ConvolveSome<kMost>(v, first, plane);
+  for (; first < v.count; first += kMost / 2) ConvolveSome<kMost / 2>(v, first, plane);
+}
+
 }  // namespace
 
 void SplitPhases(const DepthwiseShape& s, const float* plane, float* phases) {
-  VisitPhaseRows(s, [&](int64_t from, Columns columns, int64_t to) {
-    float* row = phases + to;
-    std::fill(row, row + columns.begin, 0.0F);
-    for (int64_t c = columns.begin; c < columns.end; ++c) row[c] = plane[from + c * s.w.stride];
-    std::fill(row + columns.end, row + s.w.phase, 0.0F);
-  });
+  SplitRows(s, plane, phases);
 }
 
 void JoinPhases(const DepthwiseShape& s, const float* phases, float* plane) {
@@ -108,33 +216,39 @@ void WidenRows(const DepthwiseShape& s, const float* plane, float* run) {
   }
 }
 
-void NarrowRows(const DepthwiseShape& s, const float* run, FusedRelu relu, float* plane) {
-  for (int64_t r = 0; r < s.h.out; ++r) {
-    const float* from = run + r * s.w.phase;
-    float* to = plane + r * s.w.out;
-    if (!relu.on) {
-      std::copy_n(from, s.w.out, to);
-      continue;
-    }
-    for (int64_t i = 0; i < s.w.out; ++i) to[i] = from[i] > 0 ? from[i] : relu.slope * from[i];
-  }
+int64_t DepthwiseVectorCount(const DepthwiseShape& s) {
+  return s.h.out * ((s.w.out + kVector - 1) / kVector);
 }
 
-void AddTaps(const DepthwiseShape& s, const float* phases, const float* weight, float* run) {
-  std::array<int64_t, 9> offset;
-  for (int64_t tap = 0; tap < s.Taps();) {
-    const int64_t left = s.Taps() - tap;
-    const int64_t some = left >= 9 ? 9 : left >= 3 ? 3 : 1;
-    for (int64_t t = 0; t < some; ++t) offset[static_cast<size_t>(t)] = s.Offset(tap + t);
-    (some == 9 ? Add9 : some == 3 ? Add3 : Add1)(phases, offset.data(), weight + tap, s.Run(), run);
-    tap += some;
+DepthwiseVectors MakeDepthwiseVectors(const DepthwiseShape& s, int64_t* memory) {
+  const int64_t count = DepthwiseVectorCount(s);
+  int64_t* from = memory;
+  int64_t* to = from + count;
+  int64_t* taps = to + count;
+  for (int64_t r = 0; r < s.h.out; ++r) {
+    for (int64_t c = 0; c < s.w.out; c += kVector) {
+      *from++ = r * s.w.phase + ColumnOf(s, c);
+      *to++ = r * s.w.out + ColumnOf(s, c);
+    }
   }
+  for (int64_t tap = 0; tap < s.Taps(); ++tap) taps[tap] = s.Offset(tap);
+  return {count, s.Taps(), memory, memory + count, taps};
+}
+
+void ConvolvePlane(const DepthwiseShape& s, const DepthwiseVectors& vectors,
+                   const DepthwisePlane& plane) {
+  // Other processors have too few registers.
+  const bool columns =
+      ChannelBlock() == kVector && s.h.stride == 1 && s.h.dilation == 1 && s.h.out >= 4;
+  if (columns && s.h.kernel == 3) return Convolve3(s, vectors, plane);
+  if (columns && s.h.kernel == 5) return Convolve5(s, vectors, plane);
+  if (columns && s.h.kernel == 7) return Convolve7(s, vectors, plane);
+  ConvolveVectors(vectors, plane);
 }
 
 void SpreadTaps(const DepthwiseShape& s, const float* run, const float* weight, float* phases) {
-  const int64_t zero = 0;
   for (int64_t tap = 0; tap < s.Taps(); ++tap) {
-    Add1(run, &zero, weight + tap, s.Run(), phases + s.Offset(tap));
+    AddScaled(run, weight[tap], s.Run(), phases + s.Offset(tap));
   }
 }
 

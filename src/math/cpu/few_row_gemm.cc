@@ -65,8 +65,9 @@ CREMA_MULTIVERSION void Dots(const Rows& a, const Rows& b, int64_t k, float* dot
 
 // Without AVX-512 there are too few registers for the sums.
 bool FewRowGemmPays(int64_t m, int64_t k) {
-  constexpr int64_t kMostRows = 16, kLeastDepth = 256;
-  return m <= kMostRows && k >= kLeastDepth && ChannelBlock() == kLanes;
+  constexpr int64_t kMostRows = 16;
+  const int64_t least_depth = m <= kTile ? 96 : 192;
+  return m <= kMostRows && k >= least_depth && ChannelBlock() == kLanes;
 }
 
 void FewRowSgemm(int64_t m, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,

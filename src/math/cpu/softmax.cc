@@ -97,6 +97,19 @@ CREMA_MULTIVERSION void ForwardRow(int64_t classes, const T* x, T* y) {
   for (int64_t c = whole; c < classes; ++c) y[c] = rest[c - whole] / sum;
 }
 
+// Softmax of kTile or fewer rows of few contiguous classes: a row alone would not fill a vector.
+template <bool kLog, typename T>
+void ForwardShortRows(int64_t classes, int64_t rows, const T* x, T* y) {
+  std::array<T, kTile * kShortSoftmaxRow> tile;
+  for (int64_t k = 0; k < rows; ++k) {
+    for (int64_t c = 0; c < classes; ++c) tile[c * kTile + k] = x[k * classes + c];
+  }
+  ForwardTile<kLog>({1, classes, kTile}, tile.data(), tile.data(), rows);
+  for (int64_t k = 0; k < rows; ++k) {
+    for (int64_t c = 0; c < classes; ++c) y[k * classes + c] = tile[c * kTile + k];
+  }
+}
+
 // The gradient of the logarithm.
 template <typename T>
 CREMA_MULTIVERSION void LogBackwardRow(int64_t classes, const T* y, const T* dy, T* dx) {
@@ -130,6 +143,17 @@ void ForEachRow(int threads, const SoftmaxSize& size, Body&& body) {
   const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, size.classes));
   ParallelFor(threads, size.outer, grain, [&](int64_t begin, int64_t end, int) {
     for (int64_t row = begin; row < end; ++row) body(row * size.classes);
+  });
+}
+
+// Calls body(offset, rows) for at most kTile rows at a time.
+template <typename Body>
+void ForEachShortTile(int threads, const SoftmaxSize& size, Body&& body) {
+  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, size.classes));
+  ParallelFor(threads, size.outer, grain, [&](int64_t begin, int64_t end, int) {
+    for (int64_t row = begin; row < end; row += kTile) {
+      body(row * size.classes, std::min(kTile, end - row));
+    }
   });
 }
 
@@ -168,6 +192,11 @@ CREMA_MULTIVERSION void LogBackwardTile(const SoftmaxSize& size, const T* y, con
 
 template <bool kLog, typename T>
 void ForwardAll(int threads, const SoftmaxSize& size, const T* x, T* y) {
+  if (size.inner == 1 && size.outer > 1 && size.classes <= kShortSoftmaxRow) {
+    return ForEachShortTile(threads, size, [&](int64_t at, int64_t rows) {
+      ForwardShortRows<kLog>(size.classes, rows, x + at, y + at);
+    });
+  }
   if (size.inner == 1) {
     return ForEachRow(threads, size,
                       [&](int64_t at) { ForwardRow<kLog>(size.classes, x + at, y + at); });

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <vector>
 
 #include "core/bfloat16.h"
@@ -43,11 +44,11 @@ Type InputType(const PackedProductConfig& c) {
 
 // Sums of int8 products stay unscaled: the few outputs cost nothing, and rounding is the same
 // everywhere.
-ForwardDesc MakeForwardDesc(const PackedProductConfig& c) {
+ForwardDesc MakeForwardDesc(const PackedProductConfig& c, int64_t rows) {
   const Type type = InputType(c);
-  const memory::desc x = Matrix(c.rows, c, type, Tag::ab, Tag::nhwc);
+  const memory::desc x = Matrix(rows, c, type, Tag::ab, Tag::nhwc);
   const memory::desc weight = Matrix(c.outputs, c, IsInt8(c) ? Type::s8 : type, Tag::any, Tag::any);
-  const memory::desc y({c.rows, c.outputs}, IsInt8(c) ? Type::s32 : Type::f32, Tag::ab);
+  const memory::desc y({rows, c.outputs}, IsInt8(c) ? Type::s32 : Type::f32, Tag::ab);
   memory::desc bias;
   if (c.bias && !IsInt8(c)) bias = memory::desc({c.outputs}, Type::f32, Tag::a);
   constexpr auto kKind = dnnl::prop_kind::forward_inference;
@@ -62,6 +63,48 @@ ForwardDesc MakeForwardDesc(const PackedProductConfig& c) {
 #else
   return {{kKind, x, weight, bias, y}, attr, onednn::Cpu()};
 #endif
+}
+
+constexpr int64_t kLargestBlock = 64;
+
+// Returns the largest divisor up to that of a block.
+int64_t DivisorOf(int64_t rows) {
+  int64_t divisor = std::min(rows, kLargestBlock);
+  while (rows % divisor != 0) --divisor;
+  return divisor;
+}
+
+// oneDNN divides rows among threads in blocks of their largest divisor from 6 to 64, otherwise of
+// 64: then the last block is shorter, and some threads wait. Returns the rows of the first of two
+// products of whole blocks, which then take less time; `rows` if one product is better.
+int64_t FirstRows(const PackedProductConfig& c) {
+  constexpr int64_t kLeastDivisor = 6, kGoodDivisor = 16;
+  const int64_t rows = c.rows;
+  const int64_t computed = (rows + kLargestBlock - 1) / kLargestBlock * kLargestBlock;
+  const bool balanced =
+      rows <= kLargestBlock || DivisorOf(rows) >= kLeastDivisor || computed * 10 <= rows * 11;
+  if (c.threads == 1 || balanced || IsInt8(c)) return rows;
+  for (int64_t first = (rows + 1) / 2; first <= rows - kGoodDivisor; ++first) {
+    if (DivisorOf(first) >= kGoodDivisor && DivisorOf(rows - first) >= kGoodDivisor) return first;
+  }
+  return rows;
+}
+
+// The product of some of the rows.
+struct Share {
+  int64_t rows;
+  ForwardDesc desc;
+  Runner run = {};
+};
+
+// Returns shares that read the same packed weights.
+std::vector<Share> MakeShares(const PackedProductConfig& c) {
+  const int64_t first = FirstRows(c);
+  std::vector<Share> shares{{first, MakeForwardDesc(c, first)}};
+  if (first == c.rows) return shares;
+  shares.push_back({c.rows - first, MakeForwardDesc(c, c.rows - first)});
+  if (shares[0].desc.weights_desc() == shares[1].desc.weights_desc()) return shares;
+  return {{c.rows, MakeForwardDesc(c, c.rows)}};
 }
 
 std::vector<float> Transposed(const float* weight, int64_t inputs, int64_t outputs) {
@@ -88,12 +131,11 @@ struct PackedProduct::Parts {
   };
 
   explicit Parts(const PackedProductConfig& c)
-      : config(c),
-        forward(MakeForwardDesc(c)),
-        packed({forward.weights_desc(), c.x.step}, PackedBytes()) {}
+      : config(c), shares(MakeShares(c)), packed({WeightsDesc(), c.x.step}, PackedBytes()) {}
 
-  bool Repacks() const { return forward.weights_desc() != PlainWeights(config); }
-  size_t WeightBytes() const { return forward.weights_desc().get_size(); }
+  memory::desc WeightsDesc() const { return shares[0].desc.weights_desc(); }
+  bool Repacks() const { return WeightsDesc() != PlainWeights(config); }
+  size_t WeightBytes() const { return WeightsDesc().get_size(); }
   // With int8, the steps of the sums, by output, follow the weights.
   size_t StepsAt() const { return (WeightBytes() + 63) / 64 * 64; }
   size_t PackedBytes() const {
@@ -101,25 +143,46 @@ struct PackedProduct::Parts {
     return Repacks() ? WeightBytes() : 0;
   }
   size_t RoundedBytes() const {
-    return config.type == DType::kBF16 ? forward.src_desc().get_size() : 0;
+    if (config.type != DType::kBF16) return 0;
+    return static_cast<size_t>(config.rows * config.Inputs()) * sizeof(BFloat16);
   }
-  size_t SumBytes() const { return IsInt8(config) ? forward.dst_desc().get_size() : 0; }
+  size_t SumBytes() const { return IsInt8(config) ? shares[0].desc.dst_desc().get_size() : 0; }
+  size_t OwnScratch() const {
+    return std::max(ScratchOf(shares.front().desc), ScratchOf(shares.back().desc));
+  }
 
   void MakePrimitives();
+  void Run(const void* x, const void* weights, const float* bias, void* y, void* scratch);
   void Pack(const float* weight, std::byte* to);
   void PackInt8(const float* weight, std::byte* to);
   void FinishInt8(const int32_t* sums, const float* steps, const float* bias, float* y) const;
 
   const PackedProductConfig config;
-  const ForwardDesc forward;
-  Runner run, pack;
+  std::vector<Share> shares;
+  Runner pack;
   PackedWeightBuffer<Key> packed;
 };
 
 void PackedProduct::Parts::MakePrimitives() {
-  run = onednn::MakeRunner<dnnl::inner_product_forward>(forward);
-  if (PackedBytes() > 0) {
-    pack = onednn::MakeReorder(PlainWeights(config), forward.weights_desc(), false);
+  for (Share& share : shares) {
+    share.run = onednn::MakeRunner<dnnl::inner_product_forward>(share.desc);
+  }
+  if (PackedBytes() > 0) pack = onednn::MakeReorder(PlainWeights(config), WeightsDesc(), false);
+}
+
+void PackedProduct::Parts::Run(const void* x, const void* weights, const float* bias, void* y,
+                               void* scratch) {
+  const int64_t x_bytes = config.Inputs() * static_cast<int64_t>(SizeOf(config.type));
+  const int64_t y_bytes = config.outputs * static_cast<int64_t>(sizeof(float));
+  int64_t row = 0;
+  for (Share& share : shares) {
+    share.run.Set(DNNL_ARG_SCRATCHPAD, scratch);
+    share.run.Set(DNNL_ARG_WEIGHTS, weights);
+    share.run.Set(DNNL_ARG_SRC, static_cast<const std::byte*>(x) + row * x_bytes);
+    share.run.Set(DNNL_ARG_DST, static_cast<std::byte*>(y) + row * y_bytes);
+    share.run.Set(DNNL_ARG_BIAS, bias);
+    share.run.Run();
+    row += share.rows;
   }
 }
 
@@ -168,7 +231,7 @@ PackedProduct::~PackedProduct() = default;
 
 size_t PackedProduct::Scratch() const {
   Pieces pieces(nullptr);
-  pieces.Take(ScratchOf(parts_->forward));
+  pieces.Take(parts_->OwnScratch());
   pieces.Take(parts_->RoundedBytes());
   pieces.Take(parts_->SumBytes());
   return pieces.used();
@@ -190,7 +253,7 @@ void PackedProduct::Forward(const void* x, const float* weight, const float* bia
   const PackedProductConfig& c = p.config;
   const onednn::ThreadCount threads(c.threads);
   Pieces pieces(scratch.data());
-  auto* own = pieces.Take<void>(ScratchOf(p.forward));
+  auto* own = pieces.Take<void>(p.OwnScratch());
   auto* rounded = pieces.Take<BFloat16>(p.RoundedBytes());
   auto* sums = pieces.Take<int32_t>(p.SumBytes());
   if (c.type == DType::kBF16) {
@@ -199,14 +262,9 @@ void PackedProduct::Forward(const void* x, const float* weight, const float* bia
   }
   const void* packed = weight;
   onednn::Try(NameOf(c), [&] {
-    if (!p.run) p.MakePrimitives();
+    if (!p.shares[0].run) p.MakePrimitives();
     if (p.pack) packed = p.packed.Get(keep_weights, [&](std::byte* to) { p.Pack(weight, to); });
-    p.run.Set(DNNL_ARG_SCRATCHPAD, own);
-    p.run.Set(DNNL_ARG_WEIGHTS, packed);
-    p.run.Set(DNNL_ARG_SRC, x);
-    p.run.Set(DNNL_ARG_DST, IsInt8(c) ? static_cast<void*>(sums) : y);
-    p.run.Set(DNNL_ARG_BIAS, bias);
-    p.run.Run();
+    p.Run(x, packed, bias, IsInt8(c) ? static_cast<void*>(sums) : y, own);
   });
   if (IsInt8(c)) {
     const auto* base = static_cast<const std::byte*>(packed);
