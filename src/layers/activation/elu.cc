@@ -2,6 +2,7 @@
 // dx = dy * lambda where x > 0, dy * (y + lambda * alpha) elsewhere. If alpha >= 0 and lambda > 0,
 // y has the sign of x, and backward reads only y. Otherwise backward reads x.
 #include "layers/activation/elementwise.h"
+#include "layers/activation/part_blocks.h"
 
 namespace crema {
 
@@ -13,6 +14,7 @@ void RegisterELU(Registry& registry) {
       "The gradient of a negative alpha is correct also if top and bottom have one name; Caffe's "
       "is wrong."};
   type.param_fields = {"elu_param"};
+  type.implementations = PartBlockImplementations();
   const SampleInput input{.shape = {2, 3, 4, 5}, .low = -3, .high = 3, .has_kink = true};
   type.samples = {
       {.name = "plain", .prototxt = "", .inputs = {input}},

@@ -5,6 +5,7 @@
 //         dx = dy * (P(x) + x * (1 - t^2) / 2 * c * (1 + 3 * a * x^2))
 #include "crema.pb.h"
 #include "layers/activation/elementwise.h"
+#include "layers/activation/part_blocks.h"
 
 namespace crema {
 
@@ -15,6 +16,7 @@ void RegisterGELU(Registry& registry) {
       "P(x) = (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2");
   type.origin = "Crema";
   type.param_fields = {"gelu_param"};
+  type.implementations = PartBlockImplementations();
   type.make = [](const LayerParameter& p) -> std::unique_ptr<const Layer> {
     if (p.gelu_param().approximation() == GELUParameter::TANH) {
       return std::make_unique<const Elementwise<GeluFormula<true>>>(p);

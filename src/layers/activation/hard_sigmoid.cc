@@ -3,6 +3,7 @@
 // HardSwish: y = x * u, u = min(max(alpha * x + beta, 0), 1); HSwish is another name. dx = dy *
 // (alpha * x + u) where 0 < u < 1, dy * u elsewhere; backward reads x.
 #include "layers/activation/elementwise.h"
+#include "layers/activation/part_blocks.h"
 
 namespace crema {
 namespace {
@@ -47,12 +48,14 @@ void RegisterHardSigmoid(Registry& registry) {
 }
 
 void RegisterHardSwish(Registry& registry) {
-  registry.Add(HardType<HardSwishFormula>(
+  auto type = HardType<HardSwishFormula>(
       "HardSwish", "Swish with the hard sigmoid as gate, as in MobileNetV3.",
       "y = x * min(max(alpha * x + beta, 0), 1)",
       {{.name = "gate",
         .prototxt = "hard_sigmoid_param { alpha: 0.5 beta: 0.25 }",
-        .inputs = {{.shape = {2, 31}, .has_kink = true, .kink = -0.5}}}}));
+        .inputs = {{.shape = {2, 31}, .has_kink = true, .kink = -0.5}}}});
+  type.implementations = PartBlockImplementations();
+  registry.Add(std::move(type));
   registry.AddAlias("HSwish", "HardSwish");
 }
 

@@ -2,6 +2,7 @@
 // dx = dy where 0 < x < 6, slope * dy where x <= 0, 0 from 6 on. If slope >= 0, y determines which:
 // backward then reads y, and the layer may run in place.
 #include "layers/activation/elementwise.h"
+#include "layers/activation/part_blocks.h"
 
 namespace crema {
 
@@ -11,6 +12,7 @@ void RegisterReLU6(Registry& registry) {
                                     "y = min(max(x, 0), 6) + negative_slope * min(x, 0)");
   type.origin = "MobileNet ports";
   type.param_fields = {"relu6_param"};
+  type.implementations = PartBlockImplementations();
   const SampleInput zero{.shape = {2, 3, 4, 5}, .low = -3, .high = 5, .has_kink = true};
   const SampleInput six{.shape = {2, 31}, .low = 1, .high = 9, .has_kink = true, .kink = 6};
   type.samples = {
