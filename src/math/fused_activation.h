@@ -13,8 +13,6 @@ struct FusedActivation {
     kGeluTanh,   // the same, P by the tanh formula
     kHardSwish,  // y = x * min(max(x / 6 + 1 / 2, 0), 1)
     kMish,       // y = x * tanh(log(1 + e^x))
-    kSigmoid,    // y = 1 / (1 + e^-x)
-    kSwish,      // y = x / (1 + e^(-alpha * x))
     kTanH,       // y = tanh(x)
   };
 

@@ -31,11 +31,8 @@ FusedActivation GeluOf(const Layer& layer) {
 
 FusedActivation ActivationOf(const Layer& layer) {
   const std::string& type = layer.param().type();
-  if (type == "SiLU") return {Kind::kSwish, 1};
-  if (type == "Swish") return {Kind::kSwish, SwishFormula(layer).beta};
   if (type == "HardSwish" || type == "HSwish") return HardSwishOf(layer);
   if (type == "GELU") return GeluOf(layer);
-  if (type == "Sigmoid") return {Kind::kSigmoid};
   if (type == "TanH") return {Kind::kTanH};
   if (type == "ELU") return EluOf(layer);
   if (type == "Mish") return {Kind::kMish};

@@ -2,7 +2,6 @@
 // dx = dy * (s + beta * x * s * (1 - s)), s = sigmoid(beta * x). Different x can have the same y,
 // so backward reads x.
 #include "layers/activation/elementwise.h"
-#include "layers/activation/part_blocks.h"
 
 namespace crema {
 namespace {
@@ -23,7 +22,6 @@ void RegisterSwish(Registry& registry) {
       "Swish", "x gated by its own sigmoid; smooth, and below 0 not monotonic.",
       "y = x / (1 + exp(-beta * x))");
   type.param_fields = {"swish_param"};
-  type.implementations = PartBlockImplementations();
   type.samples = SharedSamples();
   const SampleInput input{.shape = {2, 31}, .low = -4, .high = 4};
   type.samples.push_back(
@@ -39,7 +37,6 @@ void RegisterSwish(Registry& registry) {
   auto silu = ElementwiseType<SiluFormula>("SiLU", "Sigmoid linear unit: Swish with beta 1.",
                                            "y = x / (1 + exp(-x))");
   silu.origin = "Crema";
-  silu.implementations = PartBlockImplementations();
   silu.samples = SharedSamples();
   registry.Add(std::move(silu));
 }

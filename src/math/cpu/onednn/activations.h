@@ -27,10 +27,6 @@ inline void AppendActivation(dnnl::post_ops* ops, const FusedActivation& activat
       return AppendEltwise(ops, algorithm::eltwise_hardswish, 1.0F / 6, 0.5F);
     case Kind::kMish:
       return AppendEltwise(ops, algorithm::eltwise_mish, 0);
-    case Kind::kSigmoid:
-      return AppendEltwise(ops, algorithm::eltwise_logistic, 0);
-    case Kind::kSwish:
-      return AppendEltwise(ops, algorithm::eltwise_swish, alpha);
     case Kind::kTanH:
       return AppendEltwise(ops, algorithm::eltwise_tanh, 0);
   }
