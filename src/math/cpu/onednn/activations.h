@@ -6,8 +6,9 @@
 
 namespace crema::onednn {
 
-// Errors of oneDNN 2.6, as shares of max(1, |y|): 4e-7 at most; kMish 1e-6. Below -5 kGelu gives
-// zeros for numbers below 1.5e-7, and kElu and kMish lose the digits of numbers near 0.
+// Errors of oneDNN 2.6, as shares of max(1, |y|): 4e-7 at most; kMish 1.1e-6. Below x = -5.5
+// kGelu gives 0 (1e-7 and less); kElu and kMish lose the digits of numbers below 0 that are as
+// small.
 inline void AppendActivation(dnnl::post_ops* ops, const FusedActivation& activation) {
   using Kind = FusedActivation::Kind;
   using dnnl::algorithm;
