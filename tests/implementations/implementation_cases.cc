@@ -232,6 +232,15 @@ ImplementationCase Scale(const LayerType&, Draw& draw) {
   return result;
 }
 
+ImplementationCase Bias(const LayerType&, Draw& draw) {
+  const Dims x = DrawImage(draw);
+  ImplementationCase result = CaseOf(
+      StrCat("bias_param { filler { type: 'gaussian' }", draw.Chance(15) ? " axis: 2" : "", " }"),
+      x);
+  result.parameter_terms = x[0] * x[1] * x[2] * x[3];
+  return result;
+}
+
 ImplementationCase PRelu(const LayerType&, Draw& draw) {
   const Dims x = DrawImage(draw);
   const bool shared = draw.Chance(20);
@@ -336,6 +345,7 @@ const std::map<std::string, Generator, std::less<>>& Generators() {
       {"BatchNorm", BatchNorm},
       {"BN", Bn},
       {"Scale", Scale},
+      {"Bias", Bias},
       {"PReLU", PRelu},
       {"Reorder", Reorder},
       {"Softmax", Softmax},

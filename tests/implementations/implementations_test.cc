@@ -163,7 +163,6 @@ const std::set<std::string, std::less<>>& OnSamplesOnly() {
                                                         "ArgMax",
                                                         "Axpy",
                                                         "BatchReindex",
-                                                        "Bias",
                                                         "CTCLoss",
                                                         "Cast",
                                                         "CenterLoss",

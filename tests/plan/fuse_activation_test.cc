@@ -244,10 +244,11 @@ TEST_F(FuseActivation, IsAsExactAsDocumented) {
 // An affine layer, a sum and an activation after one convolution.
 TEST_F(FuseActivation, ComesLast) {
   const Leader leader = Convolutions()[1];
-  const std::string affine = LayerText(
-      "s", "Scale", "l",
-      "scale_param { bias_term: true filler { type: 'uniform' min: 0.5 max: 2 } bias_filler { "
-      "type: 'uniform' min: -1 max: 1 } }");
+  const std::string affine =
+      LayerText("s0", "Bias", "l", "bias_param { filler { type: 'uniform' min: -1 max: 1 } }") +
+      LayerText("s", "Scale", "s0",
+                "scale_param { bias_term: true filler { type: 'uniform' min: 0.5 max: 2 } "
+                "bias_filler { type: 'uniform' min: -1 max: 1 } }");
   const std::string before =
       StrCat(InputText("x", leader.dims), LayerText("y", leader.type, "x", leader.fields),
              LayerText("l", leader.type, "x", leader.fields), affine);
@@ -265,6 +266,7 @@ TEST_F(FuseActivation, ComesLast) {
       int fused = 0;
       ForImplementations(leader, net, {}, [&](const auto& plan, const std::string& name) {
         if (name.starts_with("onednn")) {
+          EXPECT_TRUE(IsFused(*plan, "s0"));
           EXPECT_TRUE(IsFused(*plan, "r"));
           EXPECT_EQ(IsFused(*plan, "e"), net == after);
           ++fused;

@@ -1,18 +1,23 @@
 // Bias: y = x + b, where b covers some axes of x and is repeated along the others. b is learned, or
 // the second bottom. dx = dy, db = sum of dy along the axes that b does not cover. Backward reads
 // neither x nor y, so the layer may run in place.
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
 #include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/arithmetic/broadcast_axes.h"
+#include "layers/blocked_implementation.h"
+#include "layers/channel_affine.h"
+#include "layers/normalization/group_normalize.h"
 #include "math/broadcast.h"
+#include "math/scratch.h"
 
 namespace crema {
 namespace {
 
-class Bias final : public Layer {
+class Bias final : public Layer, public ChannelAffine {
  public:
   using Layer::Layer;
 
@@ -62,9 +67,42 @@ class Bias final : public Layer {
     });
   }
 
+  bool IsChannelAffine(Phase) const override {
+    const CoveredAxes covered = Covered();
+    return param().bottom_size() == 1 && covered.axis == 1 && covered.num_axes == 1;
+  }
+  size_t AffineBlobs() const override { return 1; }
+  void ReadChannelAffine(std::span<const ConstTensorView> parameters, std::span<double> factor,
+                         std::span<double> shift) const override {
+    std::ranges::fill(factor, 1);
+    std::ranges::copy(parameters[0].span<float>(), shift.begin());
+  }
+
  private:
   CoveredAxes Covered() const { return AxesOfBias(*this); }
 };
+
+// Implementation "blocked": a learned bias of channels on blocked blobs of whole blocks, so that a
+// convolution can fuse it. Without a backward pass.
+Support SupportsBlocks(const OpDesc& query) {
+  if (query.backward) return Support::No("is for forward passes without backward");
+  if (!static_cast<const Bias&>(query.layer).IsChannelAffine(TEST)) {
+    return Support::No("is for one learned parameter a channel, on axis 1");
+  }
+  return SupportsWholeBlocks(query);
+}
+
+void ForwardBlocked(const Layer&, const ForwardArgs& args) {
+  const Shape& shape = args.inputs[0].shape();
+  double* shift = ScratchCutter(args.scratch).Take<double>(shape[1]);
+  std::ranges::copy(args.parameters[0].span<float>(), shift);
+  GroupNormalize(args.context.threads(), BlockedChannelLayout(shape), args.inputs[0].data<float>(),
+                 nullptr, nullptr, shift, args.outputs[0].data<float>());
+}
+
+size_t BlockedScratch(const OpDesc& query) {
+  return ScratchBytes<double>(query.context.inputs[0].shape[1]) + kScratchSlack;
+}
 
 std::vector<LayerSample> Samples() {
   const SampleInput image{.shape = {2, 3, 4, 5}};
@@ -73,6 +111,7 @@ std::vector<LayerSample> Samples() {
   };
   return {
       {.name = "channel", .prototxt = with(""), .inputs = {image}},
+      {.name = "blocks", .prototxt = with(""), .inputs = {{.shape = {2, 32, 3, 2}}}},
       {.name = "two_axes", .prototxt = with("axis: 1 num_axes: 2"), .inputs = {image}},
       {.name = "to_the_end", .prototxt = with("axis: -2 num_axes: -1"), .inputs = {image}},
       {.name = "everything", .prototxt = with("axis: 0 num_axes: -1"), .inputs = {image}},
@@ -107,6 +146,8 @@ void RegisterBias(Registry& registry) {
   type.param_fields = {"bias_param"};
   type.inputs = {1, 2};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Bias>(p); };
+  type.implementations = {MakeBlockedImplementation(
+      {.supports = SupportsBlocks, .forward = ForwardBlocked, .forward_scratch = BlockedScratch})};
   type.samples = Samples();
   type.bad_samples = BadCoveredAxes("bias_param");
   registry.Add(std::move(type));

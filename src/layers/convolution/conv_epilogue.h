@@ -8,9 +8,9 @@
 
 namespace crema {
 
-// In this order, each optional: BatchNorm, BN or Scale (any number of them), one Eltwise SUM with
-// one more input, ReLU or one other activation (ActivationOf). Refers to the layers. Thread safety:
-// const.
+// In this order, each optional: BatchNorm, BN, Scale or Bias (any number of them), one Eltwise SUM
+// with one more input, ReLU or one other activation (ActivationOf). Refers to the layers. Thread
+// safety: const.
 class ConvEpilogue {
  public:
   ConvEpilogue(const Convolution& convolution, std::span<const Layer* const> fused);
