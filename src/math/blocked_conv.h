@@ -9,6 +9,7 @@
 #include <span>
 
 #include "math/bias_activation.h"
+#include "math/fused_activation.h"
 #include "math/packed_weights.h"
 
 namespace crema {
@@ -34,8 +35,9 @@ struct BlockedConvConfig {
   bool bfloat16 = false;
   bool bias = false;
   bool affine = false;  // ConvParameters::factor and shift are given
-  bool sum = false;     // another blob is added before the ReLU
+  bool sum = false;     // another blob is added before the ReLU or the activation
   FusedRelu relu;
+  FusedActivation activation = {};  // only without ReLU and backward
   bool backward = false;
   bool backward_to_input = false;
   // Elements from one image of y to the next in Forward, each of whole blocks of channels; 0:
@@ -45,7 +47,7 @@ struct BlockedConvConfig {
   int threads = 1;
 };
 
-// y = relu((weight * x + bias) * factor + shift + added), factor and shift by output channel.
+// y = activation((weight * x + bias) * factor + shift + added), factor and shift by output channel.
 struct ConvParameters {
   const float* weight = nullptr;  // out channels x in channels of a group x height x width
   const float* bias = nullptr;

@@ -9,12 +9,13 @@
 
 #include "core/dtype.h"
 #include "math/bias_activation.h"
+#include "math/fused_activation.h"
 #include "math/int8_copy.h"
 #include "math/packed_weights.h"
 
 namespace crema {
 
-// Y (rows x outputs) = relu(X W^T + bias), or with `add` Y += X W^T. X is rows x `channels` x
+// Y (rows x outputs) = activation(X W^T + bias), or with `add` Y += X W^T. X is rows x `channels` x
 // `height` x `width`, and W has its columns in that order.
 struct PackedProductConfig {
   int64_t rows = 0;
@@ -28,8 +29,9 @@ struct PackedProductConfig {
   DType type = DType::kF32;
   Int8Scale x = {};
   bool bias = false;
-  bool add = false;  // for kF32 with neither bias nor ReLU
+  bool add = false;  // for kF32 with neither bias nor activation
   FusedRelu relu = {};
+  FusedActivation activation = {};  // without ReLU, not for kU8
   int threads = 1;
 
   int64_t Inputs() const { return channels * height * width; }

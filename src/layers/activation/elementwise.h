@@ -9,7 +9,8 @@
 //     template <typename T> T Value(T x) const;
 //     template <typename T> T Gradient(T x_or_y, T dy) const;
 //   };
-// It may have bool has_gradient() const, which is false if inputs get none.
+// It may have bool has_gradient() const, which is false if inputs get none, and FusedActivation
+// fused() const.
 //
 // Formulas are in formulas.h. The three functions are CREMA_HOST_DEVICE, since the GPU runs them
 // too. A layer whose gradient reads y may run in place.
@@ -24,6 +25,7 @@
 #include "core/parallel_for.h"
 #include "graph/registry.h"
 #include "layers/activation/formulas.h"
+#include "layers/activation/fused_activation.h"
 #include "layers/part_blocks.h"
 #include "math/vectorize.h"
 
@@ -45,7 +47,7 @@ CREMA_MULTIVERSION void ElementwiseBackward(Formula formula, const T* x_or_y, co
 }
 
 template <typename Formula>
-class Elementwise final : public Layer {
+class Elementwise final : public Layer, public HasFusedActivation {
  public:
   explicit Elementwise(const LayerParameter& param) : Layer(param), formula_(*this) {}
 
@@ -61,6 +63,11 @@ class Elementwise final : public Layer {
       info.gradient_forbidden = {!formula_.has_gradient()};
     }
     return info;
+  }
+
+  FusedActivation fused_activation() const override {
+    if constexpr (requires { formula_.fused(); }) return formula_.fused();
+    return {};
   }
 
   void Forward(const ForwardArgs& args) const override {

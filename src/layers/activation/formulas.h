@@ -12,6 +12,7 @@
 #include "crema.pb.h"
 #include "layers/layer_number.h"
 #include "math/fast_exp.h"
+#include "math/fused_activation.h"
 
 namespace crema {
 
@@ -68,6 +69,7 @@ struct ClipFormula : Grains<kCheapGrain> {
     }
   }
   CREMA_HOST_DEVICE bool reads_output() const { return false; }
+  FusedActivation fused() const { return {FusedActivation::Kind::kClip, low, high}; }
 
   // NaN stays NaN: no comparison with it holds.
   template <typename T>
@@ -88,6 +90,9 @@ struct EluFormula : Grains<kCostlyGrain, kCheapGrain> {
       : alpha(FiniteNumber(layer, layer.param().elu_param().alpha(), "elu_param.alpha")),
         lambda(FiniteNumber(layer, layer.param().elu_param().lambda(), "elu_param.lambda")) {}
   CREMA_HOST_DEVICE bool reads_output() const { return alpha >= 0 && lambda > 0; }
+  FusedActivation fused() const {
+    return lambda == 1 ? FusedActivation{FusedActivation::Kind::kElu, alpha} : FusedActivation{};
+  }
 
   template <typename T>
   CREMA_HOST_DEVICE T Value(T x) const {
@@ -143,6 +148,9 @@ struct GeluFormula : Grains<kCostlyGrain> {
 
   explicit GeluFormula(const Layer&) {}
   CREMA_HOST_DEVICE bool reads_output() const { return false; }
+  FusedActivation fused() const {
+    return {kTanh ? FusedActivation::Kind::kGeluTanh : FusedActivation::Kind::kGelu};
+  }
 
   // Returns 2 * P(x) - 1, approximated.
   template <typename T>
@@ -194,6 +202,11 @@ struct HardSigmoidFormula : Grains<kCheapGrain> {
 struct HardSwishFormula : HardSigmoidFormula {
   using HardSigmoidFormula::HardSigmoidFormula;
   CREMA_HOST_DEVICE bool reads_output() const { return false; }
+  FusedActivation fused() const {
+    // 1/6 as the schema and ONNX files round it.
+    const bool standard = std::abs(alpha - 1.0F / 6) < 1e-7F && beta == 0.5F;
+    return {standard ? FusedActivation::Kind::kHardSwish : FusedActivation::Kind::kNone};
+  }
 
   template <typename T>
   CREMA_HOST_DEVICE T Value(T x) const {
@@ -236,6 +249,7 @@ struct LogFormula : Grains<kCostlyGrain, kCheapGrain> {
 struct MishFormula : Grains<kCostlyGrain> {
   explicit MishFormula(const Layer&) {}
   CREMA_HOST_DEVICE bool reads_output() const { return false; }
+  FusedActivation fused() const { return {FusedActivation::Kind::kMish}; }
 
   // Returns exp(min(x, 20)). From x = 20 on the tanh is 1 in both precisions, and squares of larger
   // exponentials would overflow.
@@ -282,6 +296,9 @@ struct Relu6Formula : Grains<kCheapGrain> {
       : slope(FiniteNumber(layer, layer.param().relu6_param().negative_slope(),
                            "relu6_param.negative_slope")) {}
   CREMA_HOST_DEVICE bool reads_output() const { return slope >= 0; }
+  FusedActivation fused() const {
+    return slope == 0 ? FusedActivation{FusedActivation::Kind::kClip, 0, 6} : FusedActivation{};
+  }
 
   template <typename T>
   CREMA_HOST_DEVICE T Value(T x) const {
@@ -338,6 +355,7 @@ struct SiluFormula : SwishFormula {
 struct TanHFormula : Grains<kCostlyGrain, kCheapGrain> {
   explicit TanHFormula(const Layer&) {}
   CREMA_HOST_DEVICE bool reads_output() const { return true; }
+  FusedActivation fused() const { return {FusedActivation::Kind::kTanH}; }
 
   template <typename T>
   CREMA_HOST_DEVICE T Value(T x) const {

@@ -35,16 +35,19 @@ Support Supports(const OpDesc& query) {
 }
 
 struct State final : PackedProductState {
-  explicit State(const OpDesc& query) : PackedProductState(ConfigOf(query)) {}
+  explicit State(const OpDesc& query)
+      : PackedProductState(ConfigOf(query)), has_activation(ConfigOf(query).activation.on()) {}
+
+  const bool has_activation;  // which the methods of the layer lack
 };
 
 void Forward(const Layer& layer, const ForwardArgs& args) {
+  auto& state = *static_cast<State*>(args.implementation_state);
   // Packing takes longer than a product of few rows.
-  if (!args.weights_fixed) return layer.Forward(args);
+  if (!args.weights_fixed && !state.has_activation) return layer.Forward(args);
   const float* bias = args.parameters.size() > 1 ? args.parameters[1].data<float>() : nullptr;
-  static_cast<State*>(args.implementation_state)
-      ->product.Forward(args.inputs[0].raw(), args.parameters[0].data<float>(), bias,
-                        args.outputs[0].data<float>(), true, args.scratch);
+  state.product.Forward(args.inputs[0].raw(), args.parameters[0].data<float>(), bias,
+                        args.outputs[0].data<float>(), args.weights_fixed, args.scratch);
 }
 
 }  // namespace
@@ -56,7 +59,7 @@ ImplementationPtr BFloat16InnerProductImplementation() {
   };
   return MakeSimpleImplementation<StatefulImplementation<State>>({.name = "onednn bf16"},
                                                                  {.supports = Supports,
-                                                                  .can_fuse = CanFuseRelu,
+                                                                  .can_fuse = CanFuseActivation,
                                                                   .forward = Forward,
                                                                   .forward_scratch = scratch,
                                                                   .state_bytes = state_bytes,

@@ -12,6 +12,10 @@ namespace crema {
 // Returns the product of an InnerProduct layer, on floats or (kU8) rows of bytes. Requires oneDNN.
 PackedProductConfig PackedProductConfigOf(const OpDesc& query, DType type);
 
+// Implementation::CanFuse of implementations by PackedProduct on floats: ReLUs, or without backward
+// one other activation.
+bool CanFuseActivation(const OpDesc& query);
+
 struct PackedProductState : ImplementationState, HasPackedWeights {
   explicit PackedProductState(const PackedProductConfig& config) : product(config) {}
   SharedPackedWeights ExportPacked() const override { return product.ExportPacked(); }
@@ -23,7 +27,8 @@ struct PackedProductState : ImplementationState, HasPackedWeights {
 };
 
 // Returns implementation "onednn bf16": forward passes with fixed weights (Session::FixWeights),
-// which it stores rounded; other passes run as in the native implementation.
+// which it stores rounded; other passes run as in the native implementation, unless it fuses
+// another activation than ReLU.
 ImplementationPtr BFloat16InnerProductImplementation();
 
 // Implementations "int8" and "int8, int8 input".

@@ -3,6 +3,7 @@
 // pass. If it has to pack in each pass too, it is slower (bench/layers_bench).
 #include <memory>
 
+#include "layers/activation/fused_activation.h"
 #include "layers/arithmetic/inner_product.h"
 #include "layers/arithmetic/inner_product_implementations.h"
 #include "layers/blocked_input.h"
@@ -45,14 +46,26 @@ ImplementationPtr MakeImplementation() {
   };
   return MakeSimpleImplementation<StatefulImplementation<State>>({.name = "onednn"},
                                                                  {.supports = Supports,
-                                                                  .can_fuse = CanFuseRelu,
+                                                                  .can_fuse = CanFuseActivation,
                                                                   .forward = Forward,
                                                                   .forward_scratch = scratch,
                                                                   .state_bytes = state_bytes,
                                                                   .info = InfoWithRelu});
 }
 
+FusedActivation FusedActivationOf(const OpDesc& query) {
+  return query.fused.empty() ? FusedActivation{} : ActivationOf(*query.fused.back());
+}
+
 }  // namespace
+
+bool CanFuseActivation(const OpDesc& query) {
+  if (CanFuseRelu(query)) return true;
+  // oneDNN's clip turns NaN into a bound and so would hide invalid data.
+  const FusedActivation activation = FusedActivationOf(query);
+  return !query.backward && query.fused.size() == 1 && !ReluOf(query).on && activation.on() &&
+         activation.kind != FusedActivation::Kind::kClip;
+}
 
 PackedProductConfig PackedProductConfigOf(const OpDesc& query, DType type) {
   const InnerProduct& layer = LayerOf(query.layer);
@@ -65,6 +78,7 @@ PackedProductConfig PackedProductConfigOf(const OpDesc& query, DType type) {
           .type = type,
           .bias = layer.has_bias(),
           .relu = ReluOf(query),
+          .activation = FusedActivationOf(query),
           .threads = query.threads};
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "crema.pb.h"
+#include "layers/activation/fused_activation.h"
 #include "layers/channel_affine.h"
 #include "layers/is_residual_add.h"
 
@@ -24,6 +25,7 @@ ConvEpilogue::ConvEpilogue(const Convolution& convolution, std::span<const Layer
 }
 
 bool ConvEpilogue::Take(const Layer& layer) {
+  if (activation_.on()) return false;
   if (layer.param().type() == "ReLU") {
     // Slopes multiply (ReluOf) as long as the sign stays, so nothing follows one below 0.
     if (relu_.on && relu_.slope < 0) return false;
@@ -35,9 +37,12 @@ bool ConvEpilogue::Take(const Layer& layer) {
     affine_.push_back(&layer);
     return true;
   }
-  if (!IsResidualAdd(layer.param()) || sum_) return false;
-  sum_ = true;
-  return true;
+  if (IsResidualAdd(layer.param()) && !sum_) {
+    sum_ = true;
+    return true;
+  }
+  activation_ = ActivationOf(layer);
+  return activation_.on();
 }
 
 size_t ConvEpilogue::AffineBlobs() const {

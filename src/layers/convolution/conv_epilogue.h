@@ -8,16 +8,20 @@
 
 namespace crema {
 
-// In this order, each optional: BatchNorm, BN or Scale (any number of them), one Eltwise SUM with
-// one more input, ReLU. Refers to the layers. Thread safety: const.
+// In this order, each optional: BatchNorm, BN, Scale or Bias (any number of them), one Eltwise SUM
+// with one more input, ReLU or one other activation (ActivationOf). Refers to the layers. Thread
+// safety: const.
 class ConvEpilogue {
  public:
   ConvEpilogue(const Convolution& convolution, std::span<const Layer* const> fused);
 
-  bool possible() const { return possible_; }
+  // Returns whether the fused layers are of this kind, with no other activation than ReLU.
+  bool possible() const { return possible_ && !activation_.on(); }
+  bool possible_with_activation() const { return possible_; }
   bool affine() const { return !affine_.empty(); }
   bool sum() const { return sum_; }
   FusedRelu relu() const { return relu_; }
+  const FusedActivation& activation() const { return activation_; }
   size_t AffineBlobs() const;  // parameters of the layers that scale and shift
   // Computes `factor` and `shift` per channel from the consecutive parameters of the layers: y =
   // factor[c] * x + shift[c].
@@ -30,6 +34,7 @@ class ConvEpilogue {
   std::vector<const Layer*> affine_;
   bool sum_ = false;
   FusedRelu relu_;
+  FusedActivation activation_;
   bool possible_ = true;
 };
 

@@ -23,8 +23,9 @@ Support SupportsBlockedConv(const OpDesc& query);
 Support SupportsFastBlockedConv(const OpDesc& query, bool plain_input, bool bf16 = false);
 // Returns the estimated seconds of oneDNN's forward pass, in single precision on blocked blobs.
 double BlockedConvSeconds(const OpDesc& query);
-// Implementation::CanFuse of these implementations.
-bool ConvolutionCanFuse(const OpDesc& query);
+// Implementation::CanFuse of these implementations. `activations`: of those that fuse other
+// activations than ReLU too, without a backward pass.
+bool ConvolutionCanFuse(const OpDesc& query, bool activations = false);
 BlockedConvGrads BlockedGradsOf(const Layer& layer, const BackwardArgs& args);
 
 // Returns the implementations "int8", on blobs of bytes.

@@ -52,7 +52,7 @@ BlockedConvConfig BlockedConfigOf(const OpDesc& query, bool plain_input, bool bf
   const auto& convolution = static_cast<const Convolution&>(query.layer);
   const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
   const ConvEpilogue epilogue(convolution, query.fused);
-  CREMA_CHECK(epilogue.possible());
+  CREMA_CHECK(epilogue.possible_with_activation());
   return {.shape = BlockedShapeOf(g),
           .plain_input = plain_input,
           .bfloat16 = bf16,
@@ -60,6 +60,7 @@ BlockedConvConfig BlockedConfigOf(const OpDesc& query, bool plain_input, bool bf
           .affine = epilogue.affine(),
           .sum = epilogue.sum(),
           .relu = epilogue.relu(),
+          .activation = epilogue.activation(),
           .backward = query.backward,
           .backward_to_input = query.to_input,
           .y_stride = query.output_stride,
@@ -111,9 +112,10 @@ Support SupportsFastBlockedConv(const OpDesc& query, bool plain_input, bool bf16
   return Support::No("oneDNN has its slow reference only for these windows");
 }
 
-bool ConvolutionCanFuse(const OpDesc& query) {
+bool ConvolutionCanFuse(const OpDesc& query, bool activations) {
   if (query.backward) return CanFuseRelu(query);
-  return ConvEpilogue(static_cast<const Convolution&>(query.layer), query.fused).possible();
+  const ConvEpilogue epilogue(static_cast<const Convolution&>(query.layer), query.fused);
+  return activations ? epilogue.possible_with_activation() : epilogue.possible();
 }
 
 BlockedConvGrads BlockedGradsOf(const Layer& layer, const BackwardArgs& args) {
@@ -214,7 +216,7 @@ class OneDnnConvolution final : public Implementation {
  public:
   explicit OneDnnConvolution(const Kind& kind) : Implementation(FactsOf(kind)), kind_(kind) {}
 
-  bool CanFuse(const OpDesc& op) const override { return ConvolutionCanFuse(op); }
+  bool CanFuse(const OpDesc& op) const override { return ConvolutionCanFuse(op, true); }
   Support Accepts(const OpDesc& op) const override { return StridedOutputPays(op); }
   std::optional<double> Seconds(const OpDesc& op) const override {
     return crema::Seconds(kind_, op);

@@ -178,6 +178,7 @@ bool BlockedConv::ImportPacked(const SharedPackedWeights& shared) {
 }
 
 BlockedConv::BlockedConv(const BlockedConvConfig& config) {
+  CREMA_CHECK(!config.activation.on() || (!config.relu.on && !config.backward));
   const onednn::ThreadCount threads(config.threads);
   parts_ = onednn::Try("convolution", [&] { return std::make_unique<Parts>(config); });
 }

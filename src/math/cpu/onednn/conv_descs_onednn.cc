@@ -1,3 +1,4 @@
+#include "math/cpu/onednn/activations.h"
 #include "math/cpu/onednn/conv_descs.h"
 
 namespace crema::onednn {
@@ -36,6 +37,7 @@ dnnl::primitive_attr ForwardAttributes(const BlockedConvConfig& c, const memory:
   dnnl::post_ops ops;
   if (c.sum) ops.append_binary(dnnl::algorithm::binary_add, y);
   if (c.relu.on) AppendEltwise(&ops, dnnl::algorithm::eltwise_relu, c.relu.slope);
+  AppendActivation(&ops, c.activation);
   attr.set_post_ops(ops);
   return attr;
 }

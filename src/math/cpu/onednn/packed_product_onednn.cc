@@ -4,6 +4,7 @@
 #include "core/bfloat16.h"
 #include "core/parallel_for.h"
 #include "math/blocked_copy.h"
+#include "math/cpu/onednn/activations.h"
 #include "math/cpu/onednn/pieces.h"
 #include "math/int8_weights.h"
 #include "math/packed_product.h"
@@ -53,11 +54,10 @@ ForwardDesc MakeForwardDesc(const PackedProductConfig& c, int64_t rows) {
   if (c.bias && !IsInt8(c)) bias = memory::desc({c.outputs}, Type::f32, Tag::a);
   constexpr auto kKind = dnnl::prop_kind::forward_inference;
   dnnl::primitive_attr attr = onednn::Attributes();
-  if (c.add) {
-    dnnl::post_ops ops;
-    ops.append_sum(1);
-    attr.set_post_ops(ops);
-  }
+  dnnl::post_ops ops;
+  if (c.add) ops.append_sum(1);
+  onednn::AppendActivation(&ops, c.activation);
+  attr.set_post_ops(ops);
 #if DNNL_VERSION_MAJOR >= 3
   return {onednn::Cpu(), kKind, x, weight, bias, y, attr};
 #else
@@ -222,6 +222,8 @@ void PackedProduct::Parts::FinishInt8(const int32_t* sums, const float* steps, c
 
 PackedProduct::PackedProduct(const PackedProductConfig& config) {
   CREMA_CHECK(!config.add || (!config.bias && !config.relu.on && config.type == DType::kF32));
+  CREMA_CHECK(!config.activation.on() ||
+              (!config.add && !config.relu.on && config.type != DType::kU8));
   CREMA_CHECK(!HasPixels(config) || IsInt8(config));
   const onednn::ThreadCount threads(config.threads);
   parts_ = onednn::Try(NameOf(config), [&] { return std::make_unique<Parts>(config); });

@@ -70,11 +70,12 @@ inline dnnl::primitive_attr Attributes() {
   return attr;
 }
 
-inline void AppendEltwise(dnnl::post_ops* ops, dnnl::algorithm algorithm, float alpha) {
+inline void AppendEltwise(dnnl::post_ops* ops, dnnl::algorithm algorithm, float alpha,
+                          float beta = 0) {
 #if DNNL_VERSION_MAJOR >= 3
-  ops->append_eltwise(algorithm, alpha, 0);
+  ops->append_eltwise(algorithm, alpha, beta);
 #else
-  ops->append_eltwise(1, algorithm, alpha, 0);
+  ops->append_eltwise(1, algorithm, alpha, beta);
 #endif
 }
 
