@@ -20,7 +20,8 @@ set -eu
 cd /work
 ldconfig -p | grep -E 'opencv|protobuf|dnnl|hdf5' && exit 1 # nothing of Crema's may come from here
 python3 -m venv env
-env/bin/pip install -q crema-*.whl crema_caffe-*.whl pillow
+env/bin/pip install -q numpy protobuf pillow
+env/bin/pip install -q --no-index --find-links . crema crema-caffe
 export PATH=/work/env/bin:$PATH
 mkdir -p build/demo
 crema make_digits --count=5000 --seed=1 build/demo/digits_train_lmdb
