@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the wheels of build/wheels/ in an empty Debian 12 that has python3 and pip alone, and
-# there draws digits, trains LeNet on them, classifies a picture and serves the model.
+# there draws digits, trains LeNet on them, classifies a picture, exports the model to ONNX, imports
+# that and serves the model.
 # Usage: scripts/wheel_bare.sh ROOT    (as root; makes the folder ROOT by debootstrap, or uses it)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -19,7 +20,8 @@ set -eu
 cd /work
 ldconfig -p | grep -E 'opencv|protobuf|dnnl|hdf5' && exit 1 # nothing of Crema's may come from here
 python3 -m venv env
-env/bin/pip install -q crema-*.whl crema_caffe-*.whl pillow
+env/bin/pip install -q numpy protobuf pillow
+env/bin/pip install -q --no-index --find-links . crema crema-caffe
 export PATH=/work/env/bin:$PATH
 mkdir -p build/demo
 crema make_digits --count=5000 --seed=1 build/demo/digits_train_lmdb
@@ -35,6 +37,10 @@ print(int(label[0]))")
 echo "digit.jpg shows a $shown"
 net="--model=models/lenet_digits/deploy.prototxt --weights=$weights --scale=0.00390625"
 crema deploy classify $net --top=1 digit.jpg
+crema deploy export $net --check=none -o digits.onnx
+crema import digits.onnx -o imported
+crema deploy classify --model=imported/deploy.prototxt --weights=imported/weights.caffemodel \
+  --scale=0.00390625 --top=1 digit.jpg
 mkdir -p repository/digits/1
 crema deploy export $net --output=repository/digits/1/model.crema
 python3 - "$shown" <<'PYTHON'
@@ -43,6 +49,8 @@ model = crema.Model.from_file("repository/digits/1/model.crema")
 prediction = model.classify(open("digit.jpg", "rb").read(), most=1)[0]
 print("python:", prediction)
 assert prediction.class_id == int(sys.argv[1])
+imported = crema.Model.from_onnx("digits.onnx", scale=0.00390625)
+assert abs(imported.classify("digit.jpg", most=1)[0].score - prediction.score) < 1e-5
 server = subprocess.Popen(["crema", "serve", "--repository=repository", "--port=8600"])
 try:
     body = json.dumps({"inputs": [{"name": "data", "shape": [1, 1, 28, 28], "datatype": "FP32",

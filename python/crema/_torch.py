@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import inspect
 import os
-import tempfile
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +74,8 @@ def _as_arguments(torch: Any, example: Any) -> tuple[Any, ...]:
 
 
 def _export(torch: Any, module: Any, inputs: tuple[Any, ...], path: str) -> None:
+    import inspect
+
     options: dict[str, Any] = {"opset_version": 17}
     if "dynamo" in inspect.signature(torch.onnx.export).parameters:
         options = {"opset_version": 18, "dynamo": True, "verbose": False}
@@ -103,6 +103,8 @@ def from_torch(module: Any, example: Any) -> Model:
     is exported in eval mode and keeps its own. Needs PyTorch; raises crema.Error where it is
     missing, cannot export the module, or makes operators that Crema does not have.
     """
+    import tempfile
+
     torch = _torch("crema.from_torch")
     if not isinstance(module, torch.nn.Module):
         raise TypeError(f"from_torch takes a torch.nn.Module, not {type(module).__name__}")

@@ -160,7 +160,7 @@ def test_without_python_the_error_says_what_to_install(run_folder):
     for python in ("/nonexistent", "/bin/false"):
         done = command("train", "--solver=solver.prototxt", cwd=folder, CREMA_PYTHON=python)
         assert done.returncode == 2
-        assert python in done.stderr and "pip install crema" in done.stderr
+        assert python in done.stderr and "docs/python.md" in done.stderr
 
 
 def test_ctrl_c_stops_training_with_a_snapshot(run_folder):

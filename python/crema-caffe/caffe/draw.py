@@ -103,7 +103,7 @@ def _is_in_place(layer):
 def get_pydot_graph(caffe_net, rankdir, label_edges=True, phase=None, display_lrm=False):
     """Returns the graph of a NetParameter: layers, blobs and edges between them."""
     if pydot is None:
-        raise ImportError("drawing nets needs pydot: pip install crema-caffe[draw]")
+        raise ImportError("drawing nets needs pydot: pip install pydot")
     graph = pydot.Dot(caffe_net.name or "Net", graph_type="digraph", rankdir=rankdir)
     nodes, edges = {}, []
     for layer in caffe_net.layer:

@@ -178,7 +178,7 @@ def _read_image(filename, color):
             import skimage.io
         except ImportError:
             raise ImportError(
-                "load_image needs Pillow or scikit-image: pip install crema-caffe[images]"
+                "load_image needs Pillow or scikit-image: pip install Pillow"
             ) from None
         pixels = skimage.io.imread(filename)
     else:

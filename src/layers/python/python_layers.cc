@@ -123,15 +123,15 @@ void LoadPython() {
   if (!std::filesystem::path(library).filename().string().starts_with("libcrema.so")) {
     FailPython(
         "this command was built without a shared library; use the commands of the Python package "
-        "(pip install crema), or build with -DCREMA_PYTHON=ON -DCREMA_SHARED=ON");
+        "(docs/python.md), or build with -DCREMA_PYTHON=ON -DCREMA_SHARED=ON");
   }
   const Answer answer = AskPython();
   const std::vector<std::string>& lines = answer.lines;
   if (answer.status != 0 || lines.size() < 3) {
     FailPython(StrCat("'", PythonName(), "' does not run as Python 3.10 or later with the package ",
                       "crema (", lines.empty() ? "no output" : lines.back(),
-                      "); install both (apt install python3 python3-pip; pip install crema), or "
-                      "name another Python in CREMA_PYTHON"));
+                      "); install both (docs/python.md), "
+                      "or name another Python in CREMA_PYTHON"));
   }
   const std::string* const last = &lines.back();
   if (last[-2] != library) {
