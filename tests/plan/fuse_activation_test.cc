@@ -28,10 +28,9 @@ constexpr double kTolerance = 1e-4;  // of Winograd's algorithm
 struct Activation {
   std::string type;
   std::string fields = "";
-  bool products = true;     // inner products fuse it too
-  double error = 4.5e-7;    // share of max(1, |y|)
-  bool minus_inf = false;   // f(-inf) is a number
-  bool part_blocks = true;  // fused also where channels do not fill whole blocks
+  bool products = true;    // inner products fuse it too
+  double error = 4.5e-7;   // share of max(1, |y|)
+  bool minus_inf = false;  // f(-inf) is a number
 };
 
 // With parameters that are not the defaults, if there are any.
@@ -44,7 +43,7 @@ std::vector<Activation> Activations() {
           {"ELU", "elu_param { alpha: 0.3 }", true, 4.5e-7, true},
           {"Mish", "", true, 1.1e-6},
           {"ReLU6", "", false, 0},
-          {"Clip", "clip_param { min: -0.75 max: 1.5 }", false, 0, true, false}};
+          {"Clip", "clip_param { min: -0.75 max: 1.5 }", false, 0, true}};
 }
 
 // Activations that no implementation fuses, each because of its parameters.
@@ -168,9 +167,7 @@ int Compare(const Leader& leader, const Activation& activation, Precision precis
   const std::string net = NetOf(leader, activation);
   const std::vector<float> plain =
       OutputOf(PlanText(net, TEST, {.backward = false, .optimize = false}));
-  const bool part_blocks = leader.fields.find("num_output: 24") != std::string::npos;
-  const bool fusable =
-      leader.type == "Convolution" ? activation.part_blocks || !part_blocks : activation.products;
+  const bool fusable = leader.type == "Convolution" || activation.products;
   int fused = 0;
   ForImplementations(leader, net, {.precision = precision},
                      [&](const auto& plan, const std::string& name) {
