@@ -32,17 +32,24 @@ struct PackedMaths {
   static constexpr auto kBackwardScratch = PackedConvBackwardScratch;
 };
 
-// Returns the estimated time to pack the weights on one thread, and to multiply whole panels.
+// Returns the estimated time to pack the weights on one thread, to multiply whole panels, and to
+// copy single elements into them if a stride leaves gaps.
 double Seconds(const OpDesc& query) {
-  constexpr double kPackedPerSecond = 2e9;
+  constexpr double kPackedPerSecond = 2e9, kApartPerSecond = 2e9;
   constexpr double kProductsPerSecond = 60e9;  // per thread, at the rate of AVX-512
   constexpr int64_t kPanel = 32;               // output positions
   const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
   const int64_t positions = std::max<int64_t>(1, g.batch * g.window.OutSize());
   const int64_t padded = (positions + kPanel - 1) / kPanel * kPanel;
   const double fill = static_cast<double>(positions) / static_cast<double>(padded);
+  const bool apart =
+      g.window.axes > 0 && g.window.stride[static_cast<size_t>(g.window.axes - 1)] > 1;
+  const auto macs = static_cast<double>(query.info.macs);
+  const double copied = apart ? macs * static_cast<double>(g.groups) /
+                                    static_cast<double>(std::max<int64_t>(1, g.out_channels))
+                              : 0;
   return static_cast<double>(ConvWeightCount(g)) / kPackedPerSecond +
-         static_cast<double>(query.info.macs) / (kProductsPerSecond * fill * query.threads);
+         (macs / (kProductsPerSecond * fill) + copied / kApartPerSecond) / query.threads;
 }
 
 }  // namespace
