@@ -97,17 +97,12 @@ void CheckShare(const char* name, const std::optional<double>& value) {
   Fail(ErrorCode::kInvalidArgument, StrCat(name, " is ", *value, ", expected 0 to 1"));
 }
 
-using Paths = std::variant<fs::path, std::vector<fs::path>>;
-
 ModelPtr FromCaffe(const fs::path& net, const Paths& weights, int threads, nb::object mean,
                    std::optional<float> scale, std::optional<bool> rgb, std::optional<bool> invert,
                    std::optional<std::vector<std::string>> labels, std::optional<double> confidence,
                    std::optional<double> nms, const std::optional<fs::path>& tail) {
   WeightsFiles files;
-  if (const auto* one = std::get_if<fs::path>(&weights)) files.paths = {one->string()};
-  if (const auto* all = std::get_if<std::vector<fs::path>>(&weights)) {
-    for (const fs::path& path : *all) files.paths.push_back(path.string());
-  }
+  files.paths = NamesOf(weights);
   CheckShare("confidence", confidence);
   CheckShare("nms", nms);
   return Made({std::move(mean), scale, rgb, invert, std::move(labels)}, [&] {
