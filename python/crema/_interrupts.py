@@ -4,33 +4,38 @@ from __future__ import annotations
 
 import signal
 from types import FrameType
+from typing import Any
 
 
 class Deferred:
-    """Keeps Ctrl-C in `seen` until `end`, instead of a KeyboardInterrupt in the code that runs.
-
-    A second one raises KeyboardInterrupt. Has no effect where the program has a handler of its own,
-    and outside of the main thread.
+    """Keeps the first KeyboardInterrupt of Ctrl-C in `seen` until `end`, so that it does not end
+    code of the user. The second is raised. Has no effect outside of the main thread.
     """
 
     def __init__(self) -> None:
         self.seen = False
-        self._exchange(signal.default_int_handler, self._handle)
+        self.before = signal.getsignal(signal.SIGINT)
+        if callable(self.before):
+            self._set(self._handle)
 
     def end(self) -> bool:
         """Returns `seen`."""
-        self._exchange(self._handle, signal.default_int_handler)
+        if signal.getsignal(signal.SIGINT) == self._handle:
+            self._set(self.before)
         return self.seen
 
     @staticmethod
-    def _exchange(before: object, after: signal._HANDLER) -> None:
-        if signal.getsignal(signal.SIGINT) == before:
-            try:
-                signal.signal(signal.SIGINT, after)
-            except ValueError:
-                pass  # not the main thread
+    def _set(handler: Any) -> None:
+        try:
+            signal.signal(signal.SIGINT, handler)
+        except ValueError:
+            pass  # not the main thread
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.seen:
-            raise KeyboardInterrupt
-        self.seen = True
+        assert callable(self.before)
+        try:
+            self.before(number, frame)
+        except KeyboardInterrupt:
+            if self.seen:
+                raise
+            self.seen = True
