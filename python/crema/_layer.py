@@ -536,7 +536,8 @@ def make(module: str, name: str) -> Any:
         found = getattr(found, part)
     if not isinstance(found, type):
         raise TypeError(f"{module}.{name} is {type(found).__name__}, expected a class")
-    if not hasattr(found, "__crema_layer__") and found.__init__ is object.__init__:
+    takes_none = any("__init__" in vars(base) for base in found.__mro__[:-1])
+    if not hasattr(found, "__crema_layer__") and not takes_none:
         raise TypeError(
             f"{module}.{name} is no layer: derive it from caffe.Layer (setup, reshape, forward, "
             "backward), or decorate it with @crema.layer"

@@ -9,6 +9,8 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -77,10 +79,14 @@ ModelPtr Made(const ImageOptions& images, Make&& make) {
   set.scale = images.scale.value_or(set.scale);
   set.rgb = images.rgb.value_or(set.rgb);
   set.invert = images.invert.value_or(set.invert);
+  if (!std::isfinite(set.scale)) throw nb::value_error("scale is not a finite number");
   if (!images.mean.is_none()) {
     const ImageModel of_images(made->model, "images");
     set.mean = MeanOf(images.mean, of_images.sample());
     CheckMean(set, of_images);
+    if (!std::ranges::all_of(set.mean, [](float value) { return std::isfinite(value); })) {
+      throw nb::value_error("mean has values that are not finite numbers");
+    }
   }
   return made;
 }

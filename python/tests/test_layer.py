@@ -420,3 +420,19 @@ def test_autograd_reads_all_bottoms():
         class Wrong:
             def forward(self, x):
                 return x
+
+
+@pytest.mark.parametrize(
+    "methods, fields, error, message",
+    [
+        (dict(forward=lambda self, x: x * 1j), "", TypeError, "returned complex64 for top 0"),
+        (dict(infer=lambda self, x: "ab"), "", TypeError, "infer returned 'ab', expected a shape"),
+        (dict(parameters=lambda self, x: [3]), "", TypeError, r"parameters returned \[3\]"),
+        (dict(count=1, __annotations__={"count": int}), '{"count": true}', ValueError, "count is True"),
+    ],
+)
+def test_wrong_results_are_errors(monkeypatch, methods, fields, error, message):
+    of = type("Of", (), {"forward": lambda self, x: x, **methods})
+    monkeypatch.setattr(declared, "Of", crema.layer(of), raising=False)
+    with pytest.raises(error, match=message):
+        run(open_net(python_layer("Of", param_str=fields))[0])

@@ -181,3 +181,8 @@ def test_share_in_parallel_changes_nothing_and_says_so(capfd):
     layers_for_tests.OBJECTS.clear()
     warning = capfd.readouterr().err
     assert 'layer "py"' in warning and "share_in_parallel" in warning
+
+
+def test_a_class_that_is_no_layer_says_what_it_lacks():
+    with pytest.raises(TypeError, match="layers_for_tests.NoLayer is no layer: derive it from"):
+        net_with("NoLayer")
