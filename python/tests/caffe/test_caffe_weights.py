@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-caffe = pytest.importorskip("caffe")
+import caffe
 
 
 @pytest.mark.parametrize("suffix", ["caffemodel", "h5"])
