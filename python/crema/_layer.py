@@ -94,7 +94,8 @@ def layer(
     constant: tops do not depend on the elements of bottoms.
     no_gradient: bottoms that never get one, such as labels. A class without backward: all.
     tensors: "numpy", or "torch": tensors over the same memory. Without a backward method, autograd
-        computes the gradients.
+        computes the gradients: where a backward pass follows, forward gets copies instead, and
+        its graph is kept until the next pass.
 
     The arrays belong to the net: copy what you keep. One object may compute in several threads.
     `check_layer` tests all these claims. Throws ValueError for claims that contradict each other.
@@ -119,6 +120,8 @@ def layer(
             raise ValueError(f"{of.__name__} has backward_reads, but no method backward")
         if in_place and ("bottom" in reads or "bottom[0]" in reads):
             raise ValueError("a layer in place overwrites bottom[0], which backward_reads names")
+        if autograd and "bottom" not in reads:
+            raise ValueError("autograd reads all bottoms: leave backward_reads out")
         facts = _Facts(
             backward_reads=reads,
             no_gradient=labels,
@@ -135,6 +138,10 @@ def layer(
         made = of
         if "__init__" not in vars(of) and not dataclasses.is_dataclass(of):
             made = typing.cast(Class, dataclasses.dataclass(eq=False)(of))
+        fields = getattr(made, "__dataclass_fields__", {})
+        for name in ("param_str", "phase", "name"):  # Adapter sets them
+            if name in fields or hasattr(made, name):
+                raise ValueError(f"{of.__name__}.{name} would be overwritten: every layer has a {name}")
         setattr(made, "__crema_layer__", facts)
         return made
 
@@ -182,7 +189,9 @@ def _fields(cls: type, text: str) -> dict[str, Any]:
         kind = hints.get(name)
         if kind is float and type(value) is int:
             values[name] = float(value)
-        elif isinstance(kind, type) and not isinstance(value, kind):
+        elif isinstance(kind, type) and (
+            not isinstance(value, kind) or (kind is int and isinstance(value, bool))
+        ):
             raise ValueError(f"param_str: {name} is {value!r}, expected {kind.__name__}")
     return values
 
@@ -198,7 +207,7 @@ def _shapes(given: Any) -> list[tuple[int, ...]]:
         if all(isinstance(size, (int, np.integer)) for size in items) and given != []:
             return [tuple(int(size) for size in items)]
         return [tuple(int(size) for size in shape) for shape in items]
-    except TypeError:
+    except (TypeError, ValueError):
         raise TypeError(f"infer returned {given!r}, expected a shape or a list of shapes") from None
 
 
@@ -225,6 +234,8 @@ class Adapter:
         self.facts: _Facts = getattr(cls, "__crema_layer__")
         self.object: Any = cls(**_fields(cls, param_str))
         self.object.param_str, self.object.phase, self.object.name = param_str, phase, name
+        # By a number for the session: leaves and tops of the last forward pass.
+        self.graphs: dict[int, tuple[list[Any], tuple[Any, ...]]] = {}
         self.roles: list[str] = []
         self.reads: list[tuple[str, int]] = []
 
@@ -243,7 +254,10 @@ class Adapter:
             raise ValueError(f"infer returned {len(outputs)} shapes, and the layer has {tops} tops")
         parameters = []
         if hasattr(self.object, "parameters"):
-            for role, given in self.object.parameters(*specs).items():
+            roles = self.object.parameters(*specs)
+            if not isinstance(roles, Mapping):
+                raise TypeError(f"parameters returned {roles!r}, expected a dict of shapes")
+            for role, given in roles.items():
                 plain = all(isinstance(size, (int, np.integer)) for size in given)
                 shape, filler = (given, 0) if plain else given
                 parameters.append((role, tuple(int(size) for size in shape), _filler(filler)))
@@ -263,15 +277,19 @@ class Adapter:
             "reads_top": flags(self.reads, "top"),
             "no_gradient": [g or not facts.has_backward for g in flags(labels, "bottom")],
             "shared": flags(_expand(facts.shared, counts), "bottom"),
+            "autograd": facts.autograd,
             "in_place": facts.in_place,
             "reach": facts.reach,
             "moves_only": facts.moves_only,
             "constant": facts.constant,
         }
 
-    def forward(self, bottoms: list[Any], tops: list[Any], parameters: list[Any]) -> None:
+    def forward(
+        self, bottoms: list[Any], tops: list[Any], parameters: list[Any], place: int
+    ) -> None:
+        """`place` is not 0 if a backward pass with the same number may follow."""
         before = _counts(bottoms, tops, parameters)
-        self._forward(bottoms, tops, parameters)
+        self._forward(bottoms, tops, parameters, place)
         if _counts(bottoms, tops, parameters) > before:
             self._refuse_kept("forward")
 
@@ -283,10 +301,13 @@ class Adapter:
         parameters: list[Any],
         bottom_gradients: list[Any],
         parameter_gradients: list[Any],
+        place: int,
     ) -> None:
         """Sets the gradients of bottoms and adds to those of parameters; None: not needed."""
         before = _counts(gradients, bottoms, tops, parameters)
-        self._backward(gradients, bottoms, tops, parameters, bottom_gradients, parameter_gradients)
+        self._backward(
+            gradients, bottoms, tops, parameters, bottom_gradients, parameter_gradients, place
+        )
         if _counts(gradients, bottoms, tops, parameters) > before:
             self._refuse_kept("backward")
 
@@ -296,7 +317,16 @@ class Adapter:
             "for other values later: keep a copy, or name it in backward_reads"
         )
 
-    def _forward(self, bottoms: list[Any], tops: list[Any], parameters: list[Any]) -> None:
+    def _forward(
+        self, bottoms: list[Any], tops: list[Any], parameters: list[Any], place: int
+    ) -> None:
+        self.graphs.pop(place, None)
+        if self.facts.autograd and place:
+            self.graphs[place] = self._record(bottoms, tops, parameters)
+            values = tuple(value.detach() for value in self.graphs[place][1])
+            for top, value in zip(tops, self._results("forward", values, tops, "top")):
+                top[...] = value
+            return
         inputs = [self._input(bottom) for bottom in bottoms]
         named = dict(zip(self.roles, map(self._input, parameters)))
         if self.facts.takes_out:
@@ -319,17 +349,19 @@ class Adapter:
         parameters: list[Any],
         bottom_gradients: list[Any],
         parameter_gradients: list[Any],
+        place: int,
     ) -> None:
         given = [self._input(gradient) for gradient in gradients]
-        named = {role: self._input(value) for role, value in zip(self.roles, parameters)}
         targets = bottom_gradients + parameter_gradients
         values: Any
         if self.facts.autograd:
-            leaves = [self._input(bottom) for bottom in bottoms]
-            values = self._differentiate(given, leaves, named, [t is not None for t in targets])
+            if place not in self.graphs:  # no forward pass came before
+                self.graphs[place] = self._record(bottoms, gradients, parameters)
+            values = tuple(self._differentiate(place, given, [t is not None for t in targets]))
         else:
             of = {"bottom": bottoms, "top": tops}
             read = [self._input(of[kind][index]) for kind, index in self.reads]
+            named = {role: self._input(value) for role, value in zip(self.roles, parameters)}
             values = self.object.backward(*given, *read, **named)
         results = self._results("backward", values, targets, "gradient")
         # The gradient of bottom 0 may lie on that of a top, which a value may be: it comes last.
@@ -342,26 +374,44 @@ class Adapter:
             else:
                 target[...] = 0 if value is None else value
 
-    def _differentiate(
-        self, gradients: list[Any], bottoms: list[Any], named: dict[str, Any], wanted: list[bool]
-    ) -> tuple[Any, ...]:
+    def _record(
+        self, bottoms: list[Any], tops: list[Any], parameters: list[Any]
+    ) -> tuple[list[Any], tuple[Any, ...]]:
+        """Runs forward on copies. Returns them and the tops, with the graph; `tops` give shapes."""
         torch = _torch()
-        variables = [*bottoms, *named.values()]
-        for variable, is_wanted in zip(variables, wanted):
-            variable.requires_grad_(is_wanted)
-        with torch.enable_grad():
-            tops = self.object.forward(*bottoms, **named)
-        tops = tops if isinstance(tops, tuple) else (tops,)
+        with torch.inference_mode(False), torch.enable_grad():
+            leaves = [torch.from_numpy(array).clone() for array in [*bottoms, *parameters]]
+            for leaf in leaves:
+                leaf.requires_grad_()
+            count = len(bottoms)
+            named: dict[str, Any] = dict(zip(self.roles, leaves[count:]))
+            outs = tuple(torch.empty(top.shape, dtype=leaves[0].dtype) for top in tops)
+            if self.facts.takes_out:
+                named["out"] = outs[0] if len(outs) == 1 else outs
+            given = self.object.forward(*leaves[:count], **named)
+        if self.facts.takes_out:
+            return leaves, outs
+        values = given if isinstance(given, tuple) else () if given is None else (given,)
+        return leaves, values
+
+    def _differentiate(self, place: int, gradients: list[Any], wanted: list[bool]) -> list[Any]:
+        """Returns the gradient of each leaf of the last forward pass, or None."""
+        torch = _torch()
+        leaves, tops = self.graphs[place]
         pairs = [(top, g) for top, g in zip(tops, gradients) if top.requires_grad]
-        leaves = [variable for variable in variables if variable.requires_grad]
+        of = [leaf for leaf, is_wanted in zip(leaves, wanted) if is_wanted]
+        if not pairs or not of:
+            return [None] * len(leaves)
         found = iter(
             torch.autograd.grad(
-                [top for top, _ in pairs], leaves, [g for _, g in pairs], allow_unused=True
+                [top for top, _ in pairs],
+                of,
+                [g for _, g in pairs],
+                retain_graph=True,  # a program may run backward again
+                allow_unused=True,
             )
-            if pairs
-            else [None] * len(leaves)
         )
-        return tuple(next(found) if is_wanted else None for is_wanted in wanted)
+        return [next(found) if is_wanted else None for is_wanted in wanted]
 
     def _tensor(self, array: Any) -> Any:
         return _torch().from_numpy(array) if self.facts.torch else array
@@ -379,6 +429,8 @@ class Adapter:
             raise ValueError(f"{where} returned {len(values)} arrays, expected {len(targets)}")
         arrays = [None if v is None else self._array(v) for v in values]
         for index, (array, target) in enumerate(zip(arrays, targets)):
+            if array is not None and array.dtype.kind not in "biuf":
+                raise TypeError(f"{where} returned {array.dtype} for {what} {index}, not numbers")
             if array is None and method == "forward":
                 raise ValueError(f"{where} returned None for {what} {index}")
             if array is not None and target is not None and array.shape != target.shape:
@@ -484,4 +536,10 @@ def make(module: str, name: str) -> Any:
         found = getattr(found, part)
     if not isinstance(found, type):
         raise TypeError(f"{module}.{name} is {type(found).__name__}, expected a class")
+    takes_none = any("__init__" in vars(base) for base in found.__mro__[:-1])
+    if not hasattr(found, "__crema_layer__") and not takes_none:
+        raise TypeError(
+            f"{module}.{name} is no layer: derive it from caffe.Layer (setup, reshape, forward, "
+            "backward), or decorate it with @crema.layer"
+        )
     return found

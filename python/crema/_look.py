@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import operator
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -144,7 +145,7 @@ class Summary:
 def summary(
     net: NetSource,
     *,
-    phase: int | None = None,
+    phase: int | str | None = None,
     batch: int = 0,
     shapes: Mapping[str, Sequence[int]] | None = None,
     level: int = 0,
@@ -153,19 +154,28 @@ def summary(
 ) -> Summary:
     """Returns shapes, parameters, multiply-adds and memory of each layer, without running the net.
 
-    `net` is a path, a Net, Model or NetSpec, or a protobuf message. `phase` is 0 (TRAIN) or 1
-    (TEST); None: that of the Net, else TEST. `batch` replaces the batch size (0: as written), and
+    `net` is a path, a Net, Model or NetSpec, or a protobuf message. `phase` is "TRAIN" (0) or "TEST"
+    (1); None: that of the Net, else TEST. `batch` replaces the batch size (0: as written), and
     `shapes` are shapes of blobs, by name. Data sets may be missing if the text or `shapes` give the
     sizes. `threads`: those that memory is planned for. Raises crema.Error.
     """
     text, is_path = _text_or_path(net)
     if phase is None:
         phase = getattr(net, "phase", 1)
+    phases: dict[object, int] = {0: 0, "TRAIN": 0, 1: 1, "TEST": 1}
+    if phase not in phases:
+        raise ValueError(f'phase is {phase!r}, expected "TRAIN" (0) or "TEST" (1)')
     if batch < 0 or threads < 1:
         raise ValueError("batch is 0 or more, and threads is 1 or more")
-    given = {name: list(shape) for name, shape in (shapes or {}).items()}
+    try:
+        given = {
+            str(name): [operator.index(size) for size in shape]
+            for name, shape in (shapes or {}).items()
+        }
+    except (AttributeError, TypeError):
+        raise TypeError(f"shapes is {shapes!r}, expected a dict of shapes by blob") from None
     return Summary(
-        *_core.summary(text, is_path, phase, level, list(stages), batch, given, threads)
+        *_core.summary(text, is_path, phases[phase], level, list(stages), batch, given, threads)
     )
 
 

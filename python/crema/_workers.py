@@ -18,7 +18,7 @@ import threading
 import traceback
 import weakref
 from collections.abc import Iterator
-from multiprocessing import connection, reduction
+from multiprocessing import connection, reduction, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any
@@ -68,7 +68,9 @@ class Pool:
 
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
-        # Ctrl-C is for this process alone: workers inherit the blocked signal.
+        # Ctrl-C is for this process alone: workers inherit the blocked signal, then ignore it. The
+        # first worker would start this tracker, which unblocks it.
+        resource_tracker.ensure_running()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
         try:
             for number in range(self.of.workers):
@@ -226,6 +228,7 @@ class Failure:
 
 def work(pipe: Connection) -> None:
     """Runs a worker until the other end of the pipe closes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=end_with_parent, daemon=True).start()
     try:
         serve(pipe)

@@ -58,9 +58,28 @@ nb::tuple TupleOf(const Shape& shape) {
 }
 
 Shape ShapeOf(const nb::args& sizes) {
+  const bool is_sequence = sizes.size() == 1 && PySequence_Check(sizes[0].ptr()) != 0;
   std::vector<int64_t> dims;
-  for (const nb::handle size : sizes) dims.push_back(nb::cast<int64_t>(size));
+  for (const nb::handle size : nb::tuple(is_sequence ? nb::object(sizes[0]) : nb::object(sizes))) {
+    const auto number = nb::steal(PyNumber_Index(size.ptr()));  // also an integer of NumPy
+    if (!number.is_valid()) throw nb::python_error();
+    dims.push_back(PyLong_AsLongLong(number.ptr()));
+    if (PyErr_Occurred() != nullptr) throw nb::python_error();
+  }
   return Shape(std::span<const int64_t>(dims));
+}
+
+void RequireCallable(nb::handle callback) {
+  if (PyCallable_Check(callback.ptr()) != 0) return;
+  throw nb::type_error(
+      StrCat("a callback is a function, not ", nb::repr(callback).c_str()).c_str());
+}
+
+std::vector<std::string> NamesOf(const Paths& paths) {
+  if (const auto* const one = std::get_if<Path>(&paths)) return {one->string()};
+  std::vector<std::string> names;
+  for (const Path& path : std::get<std::vector<Path>>(paths)) names.push_back(path.string());
+  return names;
 }
 
 std::optional<std::string> PathOf(nb::handle given) {
@@ -183,8 +202,18 @@ void BindBlobs(nb::module_& module) {
       .def_prop_ro("width", [](Blob& blob) { return LegacySize(blob.GetShape(), 3); })
       .def_prop_ro("count", [](Blob& blob) { return blob.GetShape().count(); })
       .def(
+          "__dlpack__",
+          [](nb::handle blob, const nb::kwargs& options) {
+            return nb::object(blob.attr("data").attr("__dlpack__")(**options));
+          },
+          nb::sig("def __dlpack__(self, **options: typing.Any) -> typing.Any"), "That of `data`.")
+      .def(
+          "__dlpack_device__",
+          [](nb::handle blob) { return nb::object(blob.attr("data").attr("__dlpack_device__")()); },
+          nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
+      .def(
           "reshape", [](Blob& blob, const nb::args& sizes) { blob.Reshape(ShapeOf(sizes)); },
-          nb::sig("def reshape(self, *sizes: int) -> None"),
+          nb::sig("def reshape(self, *sizes: int | collections.abc.Sequence[int]) -> None"),
           "Gives an input of the net, or a top of a Python layer, another shape.");
 }
 

@@ -2,14 +2,19 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <variant>
+#include <vector>
 
 #include "core/error.h"
 #include "core/tensor.h"
@@ -32,7 +37,14 @@ nb::object ArrayOf(const HeldView& held);
 // Returns the model as a crema.Model.
 nb::object ObjectOf(std::shared_ptr<const Model> model);
 nb::tuple TupleOf(const Shape& shape);
+// Returns the shape of sizes, or of one sequence of them. Throws TypeError.
 Shape ShapeOf(const nb::args& sizes);
+// Throws TypeError.
+void RequireCallable(nb::handle callback);
+
+using Path = std::filesystem::path;
+using Paths = std::variant<Path, std::vector<Path>>;
+std::vector<std::string> NamesOf(const Paths& paths);
 // Returns a str or an os.PathLike as a path; nothing for another type. Throws ValueError for one
 // that contains a zero.
 std::optional<std::string> PathOf(nb::handle given);

@@ -12,6 +12,8 @@
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "declared_layer.h"
+#include "format/prototxt.h"
+#include "graph/graph.h"
 #include "graph/implementation.h"
 #include "support/gpu.h"
 #include "support/layer_checker.h"
@@ -56,10 +58,28 @@ LayerType TypeNamed(const std::string& name) {
   return type;
 }
 
+// Throws what a net with the layer throws before its shapes are known: wrong numbers of bottoms and
+// tops, wrong fields.
+void RequireLayer(const LayerType& type, const LayerSample& sample, size_t bottoms) {
+  std::string text, names;
+  for (size_t i = 0; i < bottoms; ++i) {
+    text += StrCat("layer { name: 'b", i, "' type: 'Input' top: 'b", i,
+                   "' input_param { shape { dim: 1 } } }\n");
+    names += StrCat(" bottom: 'b", i, "'");
+  }
+  for (int i = 0; i < sample.outputs; ++i) names += StrCat(" top: 't", i, "'");
+  text +=
+      StrCat("layer { name: 'sample' type: '", type.name, "'", names, " ", sample.prototxt, " }");
+  NetState state;
+  state.set_phase(sample.phase);
+  std::vector<Problem> ignored;
+  BuildGraph(ParseNet(text, "<text>").net, {}, state, Layers(), &ignored);
+}
+
 std::vector<std::string> Check(const nb::object& layer, const std::vector<Bottom>& bottoms,
                                int tops, const std::string& text, int phase, bool gradient) {
-  LayerType type =
-      nb::isinstance<nb::str>(layer) ? TypeNamed(nb::cast<std::string>(layer)) : TypeOf(layer);
+  const bool is_named = nb::isinstance<nb::str>(layer);
+  LayerType type = is_named ? TypeNamed(nb::cast<std::string>(layer)) : TypeOf(layer);
   LayerSample sample{.name = "check", .prototxt = text, .outputs = tops};
   sample.phase = phase == 0 ? TRAIN : TEST;
   sample.gradient = gradient;
@@ -74,6 +94,7 @@ std::vector<std::string> Check(const nb::object& layer, const std::vector<Bottom
   }
   type.samples = {sample};
   const GilReleased released;
+  if (is_named) RequireLayer(type, sample, bottoms.size());
   return test::CheckLayerSample(type, sample);
 }
 

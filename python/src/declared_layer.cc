@@ -126,6 +126,8 @@ class DeclaredLayer final : public Layer {
       info.backward_reads_output = nb::cast<std::vector<bool>>(said["reads_top"]);
       info.gradient_forbidden = nb::cast<std::vector<bool>>(said["no_gradient"]);
       info.shared_inputs = nb::cast<std::vector<bool>>(said["shared"]);
+      // Its place is where the adapter keeps the graph of autograd for, if backward follows.
+      if (nb::cast<bool>(said["autograd"])) info.saved.push_back({Shape{1}, DType::kF32});
       info.in_place = nb::cast<bool>(said["in_place"]);
       info.reach = static_cast<Reach>(nb::cast<int>(said["reach"]));
       info.moves_only = nb::cast<bool>(said["moves_only"]);
@@ -139,7 +141,7 @@ class DeclaredLayer final : public Layer {
     CallUser(param().name(), [&] {
       CallArrays arrays;
       CallMethod(Adapter(), "forward", arrays.Read(args.inputs), arrays.Write(args.outputs),
-                 arrays.Read(args.parameters));
+                 arrays.Read(args.parameters), PlaceOf(args.saved));
       arrays.CopyBack();
     });
   }
@@ -149,7 +151,8 @@ class DeclaredLayer final : public Layer {
       CallArrays arrays;
       CallMethod(Adapter(), "backward", arrays.Read(args.output_grads), arrays.Read(args.inputs),
                  arrays.Read(args.outputs), arrays.Read(args.parameters),
-                 arrays.Write(args.input_grads), arrays.Write(args.parameter_grads));
+                 arrays.Write(args.input_grads), arrays.Write(args.parameter_grads),
+                 PlaceOf(args.saved));
       arrays.CopyBack();
     });
   }
@@ -178,6 +181,12 @@ class DeclaredLayer final : public Layer {
     if (info.reach == Reach::kSample && !holds(has_batch)) {
       FailInputs(*this, "the class claims a reach of samples, but axis 0 differs");
     }
+  }
+
+  // Returns a number for the pass of a session that runs forward and then backward; else 0.
+  template <typename View>
+  static uintptr_t PlaceOf(std::span<const View> saved) {
+    return saved.empty() ? 0 : reinterpret_cast<uintptr_t>(saved[0].raw());
   }
 
   nb::object Adapter() const {

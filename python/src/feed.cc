@@ -52,31 +52,18 @@ class FeedState final : public LayerSessionState {
 
   // Takes the next batch. Requires the GIL.
   void Next(Feed* feed, const nb::list& arrays, std::span<Shape> shapes) {
-    nb::object filled = Call(
-        feed, [&] { return nb::object((*feed->object).attr("fill")(position_, seed_, arrays)); });
+    nb::object filled = WaitIfExiting(
+        [&] { return nb::object((*feed->object).attr("fill")(position_, seed_, arrays)); });
     for (size_t o = 0; o < shapes.size(); ++o) {
       const auto dims = nb::cast<std::vector<int64_t>>(filled[0][o]);
       shapes[o] = Shape(std::span<const int64_t>(dims));
     }
     waited_ += nb::cast<double>(filled[1]);
     ++position_;
-    Call(feed, [&] { return nb::object((*feed->object).attr("release")(position_)); });
+    WaitIfExiting([&] { (*feed->object).attr("release")(position_); });
   }
 
  private:
-  // Calls again after Ctrl-C: both methods have the same effect then.
-  template <typename Function>
-  static nb::object Call(Feed* feed, Function&& call) {
-    for (;;) {
-      try {
-        return WaitIfExiting(call);
-      } catch (const nb::python_error& error) {
-        if (!feed->defers_interrupts || !error.matches(PyExc_KeyboardInterrupt)) throw;
-        if (std::exchange(feed->interrupted, true)) throw;
-      }
-    }
-  }
-
   uint64_t position_ = 0;
   uint64_t seed_ = 0;
   int64_t epoch_size_ = 0;
@@ -229,7 +216,8 @@ void FeedNet(const nb::object& data, const NetState& state, bool whole_passes,
 std::vector<std::string> InputsOf(const NetParameter& net, const NetState& state) {
   std::vector<std::string> tops;
   for (const LayerParameter& layer : net.layer()) {
-    if (layer.type() != "Input" || !IsIncluded(layer, state)) continue;
+    const bool is_fed = layer.has_python_param();
+    if (layer.type() != "Input" || is_fed || !IsIncluded(layer, state)) continue;
     tops.insert(tops.end(), layer.top().begin(), layer.top().end());
   }
   return tops;

@@ -29,11 +29,6 @@ struct Feed {
 
   const UserObject object;
   const std::shared_ptr<DataTurn> turn;
-  // Ctrl-C while a batch is awaited sets `interrupted`, and the wait continues: the owner of the
-  // net polls it. A second one raises KeyboardInterrupt, as does the first without
-  // `defers_interrupts`.
-  bool defers_interrupts = false;
-  bool interrupted = false;
 };
 
 // Replaces the layers of a net that give what `data` gives, Input and data layers, by one Input
@@ -45,7 +40,7 @@ void FeedNet(const nb::object& data, const NetState& state, bool whole_passes,
 // Removes what a text of a user has where FeedNet writes the numbers of feeds, and adds a warning
 // to those of the file. Call it before FeedNet.
 void ForgetFeeds(NetFile* file);
-// Returns the tops of the Input layers of a net.
+// Returns the tops of the Input layers of a net that no data feed.
 std::vector<std::string> InputsOf(const NetParameter& net, const NetState& state);
 
 // Makes layers of the type Input read such data.

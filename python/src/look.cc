@@ -17,6 +17,7 @@
 #include "plan/net_costs.h"
 #include "python_layer.h"
 #include "solvers/check_run.h"
+#include "user_code.h"
 
 namespace crema::python {
 namespace {
@@ -106,6 +107,7 @@ nb::list Check(const std::string& text, bool is_path, bool is_net, int threads, 
   {
     const GilReleased released;
     const Apart apart;  // a layer may call this while its net is planned
+    const ListExceptions lists;
     const Source source{text, is_path};
     report = is_net ? CheckNet(source) : CheckSolver(source, threads, samples);
     for (const Problem& warning : report.warnings) {

@@ -9,6 +9,8 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -77,10 +79,14 @@ ModelPtr Made(const ImageOptions& images, Make&& make) {
   set.scale = images.scale.value_or(set.scale);
   set.rgb = images.rgb.value_or(set.rgb);
   set.invert = images.invert.value_or(set.invert);
+  if (!std::isfinite(set.scale)) throw nb::value_error("scale is not a finite number");
   if (!images.mean.is_none()) {
     const ImageModel of_images(made->model, "images");
     set.mean = MeanOf(images.mean, of_images.sample());
     CheckMean(set, of_images);
+    if (!std::ranges::all_of(set.mean, [](float value) { return std::isfinite(value); })) {
+      throw nb::value_error("mean has values that are not finite numbers");
+    }
   }
   return made;
 }
@@ -97,17 +103,12 @@ void CheckShare(const char* name, const std::optional<double>& value) {
   Fail(ErrorCode::kInvalidArgument, StrCat(name, " is ", *value, ", expected 0 to 1"));
 }
 
-using Paths = std::variant<fs::path, std::vector<fs::path>>;
-
 ModelPtr FromCaffe(const fs::path& net, const Paths& weights, int threads, nb::object mean,
                    std::optional<float> scale, std::optional<bool> rgb, std::optional<bool> invert,
                    std::optional<std::vector<std::string>> labels, std::optional<double> confidence,
                    std::optional<double> nms, const std::optional<fs::path>& tail) {
   WeightsFiles files;
-  if (const auto* one = std::get_if<fs::path>(&weights)) files.paths = {one->string()};
-  if (const auto* all = std::get_if<std::vector<fs::path>>(&weights)) {
-    for (const fs::path& path : *all) files.paths.push_back(path.string());
-  }
+  files.paths = NamesOf(weights);
   CheckShare("confidence", confidence);
   CheckShare("nms", nms);
   return Made({std::move(mean), scale, rgb, invert, std::move(labels)}, [&] {

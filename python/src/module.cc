@@ -26,7 +26,8 @@ NB_MODULE(_core, module) {
   module.def(
       "layer_types", [] { return Layers().Names(); }, "The names of all layer types.");
   module.def(
-      "load_plugin", [](const std::string& path) { AllLayers().LoadPlugin(path); }, nb::arg("path"),
+      "load_plugin", [](const Path& path) { AllLayers().LoadPlugin(path.string()); },
+      nb::arg("path"), nb::sig("def load_plugin(path: str | os.PathLike[str]) -> None"),
       nb::call_guard<GilReleased>(),
       "Loads a shared library with layer types for nets and models that are opened later.\n"
       "Its code runs in this process. Raises Error. Any number of threads.");

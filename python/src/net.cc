@@ -111,17 +111,14 @@ NetPtr Open(NetFile file, InteractiveOptions options, const nb::object& data) {
   return net;
 }
 
-using Path = std::filesystem::path;
-using Paths = std::variant<Path, std::vector<Path>>;
 using PhaseName = std::variant<int, std::string>;
 
 Phase PhaseNamed(const PhaseName& phase) {
-  if (const int* const number = std::get_if<int>(&phase)) return *number == 0 ? TRAIN : TEST;
-  const std::string& name = std::get<std::string>(phase);
-  if (name == "TRAIN") return TRAIN;
-  if (name == "TEST") return TEST;
+  if (phase == PhaseName(0) || phase == PhaseName("TRAIN")) return TRAIN;
+  if (phase == PhaseName(1) || phase == PhaseName("TEST")) return TEST;
+  const std::string given = std::visit([](const auto& value) { return StrCat(value); }, phase);
   Fail(ErrorCode::kInvalidArgument,
-       StrCat("phase is '", name, "', expected TRAIN, TEST, 0 (TRAIN) or 1 (TEST)"));
+       StrCat("phase is '", given, "', expected 'TRAIN' (or 0) or 'TEST' (or 1)"));
 }
 
 InteractiveOptions OptionsOf(const PhaseName& phase, int level, std::vector<std::string> stages,
@@ -132,13 +129,7 @@ InteractiveOptions OptionsOf(const PhaseName& phase, int level, std::vector<std:
                              .threads = threads,
                              .seed = seed,
                              .keep_blobs = keep_blobs};
-  if (const auto* const one = std::get_if<Path>(&weights)) {
-    options.weights = {one->string()};
-  } else {
-    for (const Path& path : std::get<std::vector<Path>>(weights)) {
-      options.weights.push_back(path.string());
-    }
-  }
+  options.weights = NamesOf(weights);
   return options;
 }
 
@@ -230,6 +221,13 @@ nb::list LayersOf(const NetPtr& net) {
   return layers;
 }
 
+// Returns the index; throws IndexError. Requires the guard.
+size_t LayerAt(const NetPtr& net, int64_t i) {
+  const size_t count = net->net->layers().size();
+  if (i >= 0 && static_cast<size_t>(i) < count) return static_cast<size_t>(i);
+  throw nb::index_error(StrCat("layer ", i, ": the net has ", count, " layers").c_str());
+}
+
 nb::list ParametersOf(const NetLayer& layer) {
   const Guard::Lock lock(*layer.net->guard);
   nb::list blobs;
@@ -247,13 +245,15 @@ std::vector<std::string> LayerNames(const NetPtr& net) {
   return names;
 }
 
-void LoadWeights(const NetPtr& net, const std::vector<std::string>& paths) {
+void LoadWeights(const NetPtr& net, const Paths& paths) {
   const Guard::Run run(*net->guard);
   const GilReleased released;
-  net->net->LoadWeights(paths);
+  net->net->LoadWeights(NamesOf(paths));
+  if (net->on_weights) net->on_weights();
 }
 
-void Save(const NetPtr& net, const std::string& path, bool hdf5) {
+void Save(const NetPtr& net, const Path& to, bool hdf5) {
+  const std::string path = to.string();
   const Guard::Run run(*net->guard);
   const GilReleased released;
   const NetParameter written = net->net->Export();
@@ -290,8 +290,19 @@ void ShareWith(const NetPtr& net, const NetPtr& other) {
   const Guard::Lock lock_first(*first);
   const Guard::Lock lock_second(*second);
   const Guard::Run run(*net->guard);
-  const ReuseObjects reuse(net->objects.get(), true);
-  net->net->ShareWeightsWith(*other->net);
+  if (first == second) return;  // a net itself, or nets of one solver
+  if (net->net->OwnsWeights()) {
+    const ReuseObjects reuse(net->objects.get(), true);
+    return net->net->ShareWeightsWith(*other->net);
+  }
+  if (!other->net->OwnsWeights()) {
+    Fail(ErrorCode::kUnsupported,
+         "both nets belong to solvers, which train parameters of their own; copy the values");
+  }
+  const Guard::Run run_other(*other->guard);
+  const ReuseObjects reuse(other->objects.get(), true);
+  net->net->TakeWeightsOf(other->net.get());
+  net->on_weights();
 }
 
 int PhaseOf(const NetPtr& net) { return net->net->plan().state.phase() == TRAIN ? 0 : 1; }
@@ -381,11 +392,12 @@ std::vector<nb::object>& NetCallbacks::At(const std::string& event) {
 }
 
 std::shared_ptr<Net> NetOf(std::shared_ptr<Guard> guard, std::shared_ptr<PythonObjects> objects,
-                           std::shared_ptr<Session> session) {
+                           std::shared_ptr<Session> session, std::function<void()> on_weights) {
   auto net = std::make_shared<Net>();
   net->guard = std::move(guard);
   net->objects = std::move(objects);
-  net->net = std::make_unique<InteractiveNet>(std::move(session));
+  net->net = std::make_unique<InteractiveNet>(std::move(session), &Log());
+  net->on_weights = std::move(on_weights);
   return net;
 }
 
@@ -442,14 +454,14 @@ void BindNet(nb::module_& module) {
                      return net->net->outputs();
                    })
       .def("bottoms",
-           [](const NetPtr& net, size_t i) {
+           [](const NetPtr& net, int64_t i) {
              const Guard::Lock lock(*net->guard);
-             return net->net->BottomsOf(i);
+             return net->net->BottomsOf(LayerAt(net, i));
            })
       .def("tops",
-           [](const NetPtr& net, size_t i) {
+           [](const NetPtr& net, int64_t i) {
              const Guard::Lock lock(*net->guard);
-             return net->net->TopsOf(i);
+             return net->net->TopsOf(LayerAt(net, i));
            })
       .def("loss_weight",
            [](const NetPtr& net, const std::string& blob) {
@@ -474,8 +486,11 @@ void BindNet(nb::module_& module) {
              const Guard::Run run(*net->guard);
              net->net->ZeroParameterGradients();
            })
-      .def("load", &LoadWeights, nb::arg("paths"))
-      .def("save", &Save, nb::arg("path"), nb::arg("hdf5") = false)
+      .def("load", &LoadWeights, nb::arg("paths"),
+           nb::sig("def load(self, paths: str | os.PathLike[str] | collections.abc.Sequence[str | "
+                   "os.PathLike[str]]) -> None"))
+      .def("save", &Save, nb::arg("path"), nb::arg("hdf5") = false,
+           nb::sig("def save(self, path: str | os.PathLike[str], hdf5: bool = False) -> None"))
       .def(
           "to_torch_state_dict",
           [](const NetPtr& net) {
@@ -513,6 +528,7 @@ void BindNet(nb::module_& module) {
            })
       .def("add_callback", [](const NetPtr& net, const std::string& event, nb::object callback) {
         std::vector<nb::object>& callbacks = net->callbacks.At(event);
+        RequireCallable(callback);
         const Guard::Lock lock(*net->guard);
         if (net->net->plan().options.optimize) {
           Fail(ErrorCode::kUnsupported,

@@ -1,6 +1,7 @@
 // A net in Python, opened from a file or taken from a solver.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,9 +27,11 @@ struct Net {
   std::shared_ptr<PythonObjects> objects = std::make_shared<PythonObjects>();
   std::unique_ptr<InteractiveNet> net;
   NetCallbacks callbacks;
+  std::function<void()> on_weights;  // of a net of a solver: its weights were written
 };
 
+// Returns a net of a solver.
 std::shared_ptr<Net> NetOf(std::shared_ptr<Guard> guard, std::shared_ptr<PythonObjects> objects,
-                           std::shared_ptr<Session> session);
+                           std::shared_ptr<Session> session, std::function<void()> on_weights);
 
 }  // namespace crema::python

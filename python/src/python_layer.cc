@@ -177,12 +177,11 @@ const PythonLayer* AsPython(const PlannedLayer& layer) {
 
 void LayerBlob::Reshape(const Shape& shape) {
   if (!data_.empty() && shape.count() > data_.count()) {
-    Fail(ErrorCode::kOutOfMemory, StrCat("a Python layer reshapes a top to ", ToString(shape),
-                                         " during a pass, and the plan "
-                                         "has memory for ",
-                                         data_.count(),
-                                         " elements; reshape inputs of the net first, or "
-                                         "start with the largest shape"));
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("a Python layer reshapes a top to ", ToString(shape),
+                " during a pass, and the plan has memory for ", data_.count(),
+                " elements; let the first call of its reshape give the largest shape, or reshape "
+                "inputs of the net first"));
   }
   shape_ = shape;
 }

@@ -24,7 +24,7 @@ class LayerBlob final : public Blob {
   HeldView Data() override { return View(data_, &own_data_); }
   HeldView Gradient() override { return View(gradient_, &own_gradient_); }
   Shape GetShape() override { return shape_; }
-  // Throws kOutOfMemory during a pass if the plan has no memory for it.
+  // Throws kInvalidArgument during a pass if the plan has no memory for it.
   void Reshape(const Shape& shape) override;
 
   // Sets the memory until Unbind. An empty gradient: memory of its own. `owner` keeps it alive.

@@ -60,8 +60,13 @@ class Callbacks final : public TrainingObserver {
     event["wait_seconds"] = report.wait_seconds;
     event["epoch"] = report.epoch;
     event["outputs"] = OutputsOf(report.outputs);
-    for (const nb::object& function : Functions(on_iteration))
-      WaitIfExiting([&] { function(event); });
+    try {
+      for (const nb::object& function : Functions(on_iteration)) {
+        WaitIfExiting([&] { function(event); });
+      }
+    } catch (const nb::python_error&) {
+      raised = std::current_exception();
+    }
   }
   void OnTest(const TestReport& report) override {
     if (on_test.empty()) return;
@@ -95,6 +100,8 @@ class Callbacks final : public TrainingObserver {
   }
 
   Functions on_start, on_gradients, on_iteration, on_test, on_snapshot;
+  // An exception of on_iteration, until the iteration has ended: its update follows.
+  std::exception_ptr raised;
 
  private:
   static void Call(const Functions& functions) {
@@ -227,6 +234,7 @@ struct PySolver {
   std::optional<CaffeLog> log;
   ObserverList observers;
   bool interrupted = false;        // Ctrl-C since the call began
+  nb::object interrupts;           // a crema._interrupts.Deferred, during a call
   std::shared_ptr<Solver> solver;  // arrays of its nets own it too
 };
 using SolverPtr = std::shared_ptr<PySolver>;
@@ -234,16 +242,22 @@ using SolverPtr = std::shared_ptr<PySolver>;
 // Lets Python handle its signals. Ctrl-C stops training after a snapshot, as in the command.
 Request PollSignals(PySolver* solver) {
   const GilHeld gil;
-  for (const auto& feed : solver->objects->feeds) {
-    if (std::exchange(feed->interrupted, false)) solver->interrupted = true;
+  if (std::exception_ptr& raised = solver->callbacks.raised; raised != nullptr) {
+    try {
+      std::rethrow_exception(raised);
+    } catch (const nb::python_error& error) {
+      if (!error.matches(PyExc_KeyboardInterrupt)) throw;  // Train clears `raised`
+    }
+    return Request::kStop;
   }
-  if (solver->interrupted) return Request::kStop;
   const Apart apart;
-  if (PyErr_CheckSignals() == 0) return Request::kNone;
-  if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) == 0) throw nb::python_error();
-  PyErr_Clear();
-  solver->interrupted = true;
-  return Request::kStop;
+  if (PyErr_CheckSignals() != 0) {
+    if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) == 0) throw nb::python_error();
+    PyErr_Clear();
+    solver->interrupted = true;
+  }
+  const bool stops = solver->interrupted || nb::cast<bool>(solver->interrupts.attr("seen"));
+  return stops ? Request::kStop : Request::kNone;
 }
 
 // Data of the program, for the training net and for all test nets; None: they read their own.
@@ -258,7 +272,15 @@ void FeedNets(const Data& data, RunConfig* config, PySolver* solver) {
   ForgetFeeds(&config->train.file);
   for (NetOfRun& net : config->tests) ForgetFeeds(&net.file);
   const GilHeld gil;
-  if (!data.train.is_none()) feed(data.train, false, &config->train);
+  if (!data.train.is_none()) {
+    feed(data.train, false, &config->train);
+    const auto inputs = InputsOf(config->train.file.net, config->train.state);
+    if (!inputs.empty()) {
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("the training net has the inputs ", Join(inputs, ", "),
+                  ", which data does not set: add arrays of these names to its batches"));
+    }
+  }
   for (size_t i = 0; i < config->tests.size(); ++i) {
     NetOfRun& net = config->tests[i];
     if (!data.test.is_none()) {
@@ -311,33 +333,42 @@ SolverPtr OpenText(const std::string& text, const std::string& type, int threads
   return Make(ParseSolver(text, "<text>"), type, threads, seed, both);
 }
 
-// While it lives, Ctrl-C during a wait for data ends training after the iteration.
+// While it lives, Ctrl-C ends training after the iteration, also while code of the user runs.
 class DeferInterrupts {
  public:
-  explicit DeferInterrupts(const PySolver& solver) : solver_(solver) { Set(true); }
-  ~DeferInterrupts() { Set(false); }
+  explicit DeferInterrupts(PySolver* solver) : solver_(*solver) {
+    solver_.interrupts = nb::module_::import_("crema._interrupts").attr("Deferred")();
+    solver_.interrupted = false;
+    solver_.callbacks.raised = nullptr;
+  }
+  ~DeferInterrupts() {
+    try {
+      if (nb::cast<bool>(solver_.interrupts.attr("end")())) solver_.interrupted = true;
+    } catch (nb::python_error& error) {
+      error.discard_as_unraisable("crema.Solver");
+    }
+    solver_.interrupts.reset();
+  }
   DeferInterrupts(const DeferInterrupts&) = delete;
   DeferInterrupts& operator=(const DeferInterrupts&) = delete;
 
  private:
-  void Set(bool defers) const {
-    for (const auto& feed : solver_.objects->feeds) feed->defers_interrupts = defers;
-  }
-
-  const PySolver& solver_;
+  PySolver& solver_;
 };
 
 // Runs part of the training, then raises KeyboardInterrupt if Ctrl-C has stopped it.
 template <typename Body>
 void Train(const SolverPtr& solver, Body&& body) {
   const Guard::Run run(*solver->guard);
-  solver->interrupted = false;
   {
-    const DeferInterrupts defer(*solver);
+    const DeferInterrupts defer(solver.get());
     const GilReleased released;
     const ReuseObjects reuse(solver->objects.get(), false);  // tests plan smaller batches
     const RunningNet running(solver->solver);
     body(*solver->solver);
+  }
+  if (const std::exception_ptr raised = std::exchange(solver->callbacks.raised, nullptr)) {
+    std::rethrow_exception(raised);
   }
   if (!solver->interrupted) return;
   PyErr_SetNone(PyExc_KeyboardInterrupt);
@@ -360,7 +391,8 @@ std::string ReprOf(const SolverPtr& solver) {
 }
 
 std::shared_ptr<Net> NetOf(const SolverPtr& solver, Session* session) {
-  return NetOf(solver->guard, solver->objects, {solver->solver, session});
+  return NetOf(solver->guard, solver->objects, {solver->solver, session},
+               [of = solver->solver] { of->TakeWeights(); });
 }
 
 nb::list TestNets(const SolverPtr& solver) {
@@ -372,6 +404,7 @@ nb::list TestNets(const SolverPtr& solver) {
 }
 
 void AddCallback(const SolverPtr& solver, const std::string& event, nb::object function) {
+  RequireCallable(function);
   for (const auto& [name, functions] : solver->callbacks.Lists()) {
     if (event == name) return functions->push_back(std::move(function));
   }
@@ -438,20 +471,29 @@ void BindSolver(nb::module_& module) {
           "With `progress`, shows one line on a terminal (stderr), or a bar in a notebook. Ctrl-C\n"
           "stops after the iteration, with a snapshot, and raises KeyboardInterrupt. Raises\n"
           "crema.Error, and what callbacks raise.")
-      .def("step", [](const SolverPtr& solver,
-                      int64_t count) { Train(solver, [count](Solver& of) { of.Step(count); }); })
+      .def("step",
+           [](const SolverPtr& solver, int64_t count) {
+             if (count < 0) throw nb::value_error("step takes a number of iterations, 0 or more");
+             Train(solver, [count](Solver& of) { of.Step(count); });
+           })
       .def("update",
            [](const SolverPtr& solver) { Train(solver, [](Solver& of) { of.Update(); }); })
       .def("snapshot",
            [](const SolverPtr& solver) { Train(solver, [](Solver& of) { of.Snapshot(); }); })
-      .def("restore",
-           [](const SolverPtr& solver, const std::string& path) {
-             Train(solver, [&path](Solver& of) { of.Restore(path); });
-           })
-      .def("load",
-           [](const SolverPtr& solver, const std::vector<std::string>& paths) {
-             Train(solver, [&paths](Solver& of) { of.LoadWeights(paths); });
-           })
+      .def(
+          "restore",
+          [](const SolverPtr& solver, const Path& path) {
+            Train(solver, [&path](Solver& of) { of.Restore(path.string()); });
+          },
+          nb::arg("path"), nb::sig("def restore(self, path: str | os.PathLike[str]) -> None"))
+      .def(
+          "load",
+          [](const SolverPtr& solver, const Paths& paths) {
+            Train(solver, [&paths](Solver& of) { of.LoadWeights(NamesOf(paths)); });
+          },
+          nb::arg("paths"),
+          nb::sig("def load(self, paths: str | os.PathLike[str] | collections.abc.Sequence[str | "
+                  "os.PathLike[str]]) -> None"))
       .def(
           "test",
           [](const SolverPtr& solver, size_t net) {

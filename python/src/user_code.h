@@ -12,8 +12,21 @@ namespace crema::python {
 
 namespace nb = nanobind;
 
-// Rethrows an exception of Python. In a command, whose callers do not handle it, throws an Error
-// with the position in the user's file instead. Requires the GIL, in a handler of the exception.
+// While it lives, exceptions of layers that this thread runs become Errors, to be listed.
+class ListExceptions {
+ public:
+  ListExceptions();
+  ~ListExceptions();
+  ListExceptions(const ListExceptions&) = delete;
+  ListExceptions& operator=(const ListExceptions&) = delete;
+
+ private:
+  bool before_;
+};
+
+// Rethrows an exception of Python. In a command, whose callers do not handle it, and under
+// ListExceptions throws an Error with the position in the user's file instead. Requires the GIL, in
+// a handler of the exception.
 [[noreturn]] void Rethrow(const std::string& layer, const nb::python_error& error);
 
 // Runs code of a layer with the GIL.

@@ -120,3 +120,20 @@ class Keeps:
 class WrongShape:
     def forward(self, x):
         return x[:1]
+
+
+@crema.layer(tensors="torch")
+class TorchDropout:
+    calls = 0
+
+    def forward(self, x):
+        import torch
+
+        TorchDropout.calls += 1
+        return torch.nn.functional.dropout(x, 0.5)
+
+
+@crema.layer(tensors="torch")
+class TorchTriple:
+    def forward(self, x, out):
+        out.copy_(x * 3)

@@ -73,6 +73,11 @@ class TooLarge(Base):
         top[0].reshape(1000, 1000)
 
 
+class NoLayer:
+    def forward(self, bottom, top):
+        pass
+
+
 class Forgetful(Base):
     def forward(self, bottom, top):
         pass

@@ -838,3 +838,53 @@ def test_feeds_do_not_disturb_the_random_numbers_of_each_other():
     other.join()
     (alone,) = batches(Numbers(4), 4, seed=1, transform=draw)
     assert (disturbed["data"] == alone["data"]).all()
+
+
+CTRL_C = """
+import os, signal, sys
+sys.path.insert(0, {here!r})
+import crema
+from crema.data import batches
+from data_for_tests import Numbers
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    data = batches(Numbers(), 4, workers=2)
+    net = {net!r}
+    solver = crema.Solver.parse(
+        'base_lr: 0.1 lr_policy: "fixed" max_iter: 100000000 snapshot_prefix: "{folder}/run" '
+        "net_param {{ " + net + " }}", threads=1, data=data)
+    files = []
+    solver.add_callback("snapshot", files.append)
+
+    def press(event):
+        if event["iteration"] == 5:
+            os.killpg(0, signal.SIGINT)  # as a terminal does
+
+    solver.add_callback("iteration", press)
+    try:
+        solver.solve()
+    except KeyboardInterrupt:
+        print("stopped", solver.iteration, len(files))
+    solver.step(20)
+    print("went on", solver.iteration)
+"""
+
+
+def test_ctrl_c_on_a_terminal_leaves_workers_alone(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(CTRL_C.format(here=os.path.dirname(__file__), folder=tmp_path, net=INPUTS + HEAD))
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        start_new_session=True,
+    )
+    assert done.stdout == "stopped 6 1\nwent on 26\n", done.stderr
+    assert done.stderr == ""
+
+
+def test_data_set_all_inputs_of_the_training_net(open_solver):
+    with pytest.raises(crema.Error, match="has the inputs label, which data does not set"):
+        open_solver([{"data": np.zeros((4, 4), np.float32)}])

@@ -313,3 +313,11 @@ def test_models_show_what_they_are(means):
     assert repr(model) == "<crema.Model 'means': data Nx3x4x4 -> prob Nx3x1x1>"
     assert "<td>Softmax</td>" in model._repr_html_()
     assert 'name: "prob"' in model.to_text()
+
+
+@pytest.mark.parametrize("wrong", [dict(mean=float("nan")), dict(scale=float("inf")), dict(scale=float("nan"))])
+def test_preprocessing_is_of_finite_numbers(tmp_path, wrong):
+    path = tmp_path / "net.prototxt"
+    path.write_text(MEANS)
+    with pytest.raises(ValueError, match="finite"):
+        crema.Model.from_caffe(path, [], **wrong)

@@ -307,7 +307,7 @@ def test_check_layer_refuses_other_arguments():
         crema.check_layer("Tanh", [(2, 3)])
     with pytest.raises(TypeError, match="no field 'lowest'"):
         crema.check_layer("TanH", [{"shape": (2, 3), "lowest": 1}])
-    assert any("more or fewer bottoms" in fault for fault in faults("TanH", [(2, 3), (2, 3)]))
+    assert any("TanH takes 1, not 2" in fault for fault in faults("TanH", [(2, 3), (2, 3)]))
 
 
 def test_torch_tensors_and_autograd():
@@ -346,6 +346,93 @@ def test_torch_tensors_and_autograd():
 
 def test_torch_tensors_lie_in_the_memory_of_the_net():
     pytest.importorskip("torch")
-    net, blobs = open_net(python_layer("TorchAddress"))
+    net = crema.Net.parse(INPUT + python_layer("TorchAddress"), "TEST", keep_blobs=False)
+    blobs = dict(zip(net.blob_names, net.blob_list()))
     run(net)
     assert declared.TorchAddress.addresses == [b.data.ctypes.data for b in blobs.values()]
+
+
+@pytest.mark.parametrize(
+    "layer, bottoms, message",
+    [
+        ("ReLU", [], "ReLU takes 1, not 0"),
+        ("Concat", [], "Concat takes 1 or more, not 0"),
+        ("SoftmaxWithLoss", [(3, 5)], "SoftmaxWithLoss takes 2"),
+        ("ReLU", [(3, 5)] * 2, "ReLU takes 1, not 2"),
+    ],
+)
+def test_check_layer_refuses_wrong_numbers_of_bottoms(layer, bottoms, message):
+    with pytest.raises(crema.Error, match=message):
+        crema.check_layer(layer, bottoms)
+
+
+@pytest.mark.parametrize("name", ["param_str", "phase", "name"])
+def test_fields_that_every_layer_has_are_refused(name):
+    of = type("Of", (), {"forward": lambda self, x: x, name: 3, "__annotations__": {name: int}})
+    with pytest.raises(ValueError, match=f"Of.{name} would be overwritten"):
+        crema.layer(of)
+
+
+def torch_net(of, more=""):
+    net, blobs = open_net(python_layer(of, more=more))
+    blobs["x"].data[...] = 1
+    return net, blobs
+
+
+def test_autograd_differentiates_the_forward_pass_that_ran():
+    pytest.importorskip("torch")
+    net, blobs = torch_net("TorchDropout")
+    for _ in range(2):
+        run(net)
+        calls = declared.TorchDropout.calls
+        for _ in range(2):
+            blobs["y"].diff[...] = 1
+            net.backward(1, 0)
+            np.testing.assert_array_equal(blobs["x"].diff, blobs["y"].data)
+        assert declared.TorchDropout.calls == calls
+
+
+def test_autograd_in_inference_mode_and_with_out():
+    torch = pytest.importorskip("torch")
+    net, blobs = torch_net("TorchTriple")
+    with torch.inference_mode():
+        run(net)
+        blobs["y"].diff[...] = 2
+        net.backward(1, 0)
+    assert (blobs["y"].data == 3).all() and (blobs["x"].diff == 6).all()
+    blobs["x"].reshape(7, 3)
+    run(net)
+    assert blobs["y"].shape == (7, 3)
+
+
+def test_autograd_before_a_forward_pass():
+    pytest.importorskip("torch")
+    net, blobs = torch_net("TorchTriple")
+    blobs["y"].diff[...] = 2
+    net.backward(1, 0)
+    assert (blobs["x"].diff == 6).all()
+
+
+def test_autograd_reads_all_bottoms():
+    with pytest.raises(ValueError, match="leave backward_reads out"):
+
+        @crema.layer(tensors="torch", backward_reads="top")
+        class Wrong:
+            def forward(self, x):
+                return x
+
+
+@pytest.mark.parametrize(
+    "methods, fields, error, message",
+    [
+        (dict(forward=lambda self, x: x * 1j), "", TypeError, "returned complex64 for top 0"),
+        (dict(infer=lambda self, x: "ab"), "", TypeError, "infer returned 'ab', expected a shape"),
+        (dict(parameters=lambda self, x: [3]), "", TypeError, r"parameters returned \[3\]"),
+        (dict(count=1, __annotations__={"count": int}), '{"count": true}', ValueError, "count is True"),
+    ],
+)
+def test_wrong_results_are_errors(monkeypatch, methods, fields, error, message):
+    of = type("Of", (), {"forward": lambda self, x: x, **methods})
+    monkeypatch.setattr(declared, "Of", crema.layer(of), raising=False)
+    with pytest.raises(error, match=message):
+        run(open_net(python_layer("Of", param_str=fields))[0])

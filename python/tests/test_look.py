@@ -359,3 +359,37 @@ def test_a_solver_is_checked(solver_file):
     assert crema.check(solver) == []
     text = open(solver_file).read().replace("test_iter: 2 test_interval: 5", "")
     assert crema.check(crema.Solver.parse(text)) == []
+
+
+def test_phases_and_shapes_of_a_summary():
+    for phase in (1, "TEST"):
+        assert crema.summary(crema.Net.parse(NET, 0), phase=phase).totals["parameters"] == 16
+    for wrong in ("test", 2, -1):
+        with pytest.raises(ValueError, match="expected \"TRAIN\""):
+            crema.summary(crema.Net.parse(NET, 0), phase=wrong)
+    for wrong in ({"data": "a"}, 3, {"data": 3}, {"data": (2.5,)}):
+        with pytest.raises(TypeError, match="expected a dict of shapes"):
+            crema.summary(crema.Net.parse(NET, 0), shapes=wrong)
+
+
+@pytest.mark.parametrize(
+    "of, words",
+    [
+        ("FailingSetup", "setup of mine"),
+        ("Failing", "forward of mine"),
+        ("TooLarge", "let the first call of its reshape give the largest shape"),
+        ("NoLayer", "derive it from caffe.Layer"),
+    ],
+)
+def test_check_lists_what_layers_raise(tmp_path, of, words):
+    import layers_for_tests as layers
+
+    text = layers.INNER.replace("MODULE", "layers_for_tests").replace("PARAM", "")
+    text = text.replace("CLASS", of).replace('"Input"', '"DummyData"').replace(
+        "input_param { shape", "dummy_data_param { shape"
+    )
+    text += 'layer { name: "r" type: "Reduction" bottom: "y" top: "r" loss_weight: 1 }'
+    path = tmp_path / "solver.prototxt"
+    path.write_text('base_lr: 1 lr_policy: "fixed" max_iter: 9 net_param { %s }' % text)
+    problems = crema.check(path)
+    assert any(words in str(problem) and problem.layer == "py" for problem in problems)

@@ -213,7 +213,7 @@ def test_weights_are_one_path_or_several_and_phases_have_names(write_model, tmp_
             assert net.phase == 1
             np.testing.assert_array_equal(net.layer_list()[1].blobs[0].data, expected)
     assert crema.Net.parse(NET, "TRAIN").phase == 0
-    with pytest.raises(crema.Error, match="phase is 'TESTING', expected TRAIN, TEST"):
+    with pytest.raises(crema.Error, match="phase is 'TESTING', expected 'TRAIN'"):
         crema.Net.parse(NET, "TESTING")
 
 
@@ -300,3 +300,40 @@ def test_getters_wait_for_a_pass_of_another_thread():
     for thread in [running, *threads]:
         thread.join()
     assert early == [] and len(order) == len(getters)
+
+
+def test_sizes_of_reshape(tmp_path):
+    net = crema.Net.parse(NET, "TEST")
+    data = net.blob_list()[0]
+    for shape in ((4, 3), [5, 3], np.array([6, 3])):
+        data.reshape(shape)
+        assert data.shape == tuple(shape)
+    data.reshape(np.int64(2), 3)
+    for wrong in ((2, 3.0), ("a",), (None,), ((2, None),)):
+        with pytest.raises(TypeError):
+            data.reshape(*wrong)
+    with pytest.raises(OverflowError):
+        data.reshape(10**30)
+    assert data.shape == (2, 3)
+
+
+@pytest.mark.parametrize("phase", [-1, 2, 7, "Test"])
+def test_unknown_phases_are_errors(phase):
+    with pytest.raises(crema.Error, match=f"phase is '{phase}', expected 'TRAIN'"):
+        crema.Net.parse(NET, phase)
+
+
+def test_paths_indices_and_dlpack(tmp_path):
+    net = crema.Net.parse(NET, "TEST")
+    net.save(tmp_path / "w.caffemodel")
+    net.load(tmp_path / "w.caffemodel")
+    net.load(str(tmp_path / "w.caffemodel"))
+    for call in (net.tops, net.bottoms):
+        for index in (99, -1):
+            with pytest.raises(IndexError, match="the net has 5 layers|the net has 4 layers"):
+                call(index)
+    blob = net.blob_list()[0]
+    np.from_dlpack(blob)[...] = 7
+    assert (blob.data == 7).all()
+    with pytest.raises(crema.Error):
+        crema.load_plugin(tmp_path / "none.so")

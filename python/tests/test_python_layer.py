@@ -95,7 +95,7 @@ def test_a_top_cannot_outgrow_the_plan_during_a_pass():
     net, _ = net_with("TooLarge")
     with pytest.raises(crema.Error, match="during a pass") as caught:
         run(net)
-    assert caught.value.code == "out_of_memory"
+    assert caught.value.code == "invalid_argument"
 
 
 def test_arrays_kept_by_a_layer_stay_valid():
@@ -123,7 +123,7 @@ def test_a_layer_cannot_grow_its_blobs_in_backward():
         run(net)
         with pytest.raises(crema.Error, match="during a pass") as caught:
             net.backward(2, 0)
-        assert caught.value.code == "out_of_memory"
+        assert caught.value.code == "invalid_argument"
 
 
 @pytest.mark.parametrize("shape", [(5, 3), (1, 3)])
@@ -181,3 +181,8 @@ def test_share_in_parallel_changes_nothing_and_says_so(capfd):
     layers_for_tests.OBJECTS.clear()
     warning = capfd.readouterr().err
     assert 'layer "py"' in warning and "share_in_parallel" in warning
+
+
+def test_a_class_that_is_no_layer_says_what_it_lacks():
+    with pytest.raises(TypeError, match="layers_for_tests.NoLayer is no layer: derive it from"):
+        net_with("NoLayer")

@@ -246,3 +246,127 @@ def test_callbacks_that_add_callbacks(solver_file):
     solver.add_callback("iteration", seen.append)
     solver.step(1)
     assert len(seen) == 101 and solver.iteration == 1
+
+
+@pytest.fixture
+def default_sigint():
+    # A program that a shell runs in the background ignores SIGINT.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("event", ["start", "gradients", "iteration", "test"])
+def test_ctrl_c_in_a_callback_stops_after_the_iteration_with_a_snapshot(
+    solver_file, event, default_sigint
+):
+    solver = crema.Solver.open(solver_file)
+    ended, files = [], []
+
+    def interrupt(*event):
+        if solver.iteration == 5 and not ended:
+            os.kill(os.getpid(), signal.SIGINT)
+            sum(range(1000))  # where Python would raise KeyboardInterrupt
+            ended.append(True)
+
+    solver.add_callback(event, interrupt)
+    solver.add_callback("snapshot", files.append)
+    with pytest.raises(KeyboardInterrupt):
+        solver.solve()
+    assert ended == [True]
+    assert solver.iteration == 6 or (event == "test" and solver.iteration == 5)
+    assert files[0]["state"].endswith(f"iter_{solver.iteration}.solverstate")
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    solver.solve()
+    assert solver.iteration == 10
+
+
+def test_the_second_ctrl_c_ends_the_callback(solver_file, default_sigint):
+    solver = crema.Solver.open(solver_file)
+    ended = []
+
+    def interrupt():
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+            sum(range(1000))
+        ended.append(True)
+
+    solver.add_callback("start", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        solver.solve()
+    assert not ended and solver.iteration == 0
+
+
+@pytest.mark.parametrize("error", [KeyError, KeyboardInterrupt])
+def test_an_iteration_whose_callback_raises_counts(solver_file, error):
+    solver, whole = crema.Solver.open(solver_file), crema.Solver.open(solver_file)
+    raised = []
+
+    def fail(event):
+        if event["iteration"] == 3 and not raised:
+            raised.append(True)
+            raise error("mine")
+
+    solver.add_callback("iteration", fail)
+    with pytest.raises(error, match="mine"):
+        solver.step(10)
+    assert solver.iteration == 4
+    solver.step(6)
+    whole.step(10)
+    np.testing.assert_array_equal(
+        solver.metrics["train/loss"].values, whole.metrics["train/loss"].values
+    )
+    for blob, expected in zip(
+        solver.net.layer_list()[1].blobs, whole.net.layer_list()[1].blobs, strict=True
+    ):
+        np.testing.assert_array_equal(blob.data, expected.data)
+
+
+def weights_of(net):
+    return [blob.data.copy() for layer in net.layer_list() for blob in layer.blobs]
+
+
+@pytest.mark.parametrize("hdf5", [False, True])
+@pytest.mark.parametrize("which", [lambda s: s.net, lambda s: s.test_nets[0]])
+def test_weights_are_loaded_into_nets_of_a_solver(solver_file, tmp_path, which, hdf5):
+    other = crema.Solver.open(solver_file, seed=7)
+    path = tmp_path / ("w.h5" if hdf5 else "w.caffemodel")
+    other.net.save(path, hdf5=hdf5)
+    solver = crema.Solver.open(solver_file)
+    which(solver).load(path)
+    for net in (solver.net, solver.test_nets[0]):
+        for blob, expected in zip(weights_of(net), weights_of(other.net), strict=True):
+            np.testing.assert_array_equal(blob, expected)
+    solver.step(1)
+    other.step(1)
+    for blob, expected in zip(weights_of(solver.net), weights_of(other.net), strict=True):
+        assert blob.shape == expected.shape and np.isfinite(blob).all()
+
+
+def test_a_net_of_a_solver_shares_its_weights_with_another(solver_file, tmp_path):
+    solver = crema.Solver.open(solver_file)
+    net = crema.Net.open(tmp_path / "train.prototxt", "TEST", seed=9)
+    expected = weights_of(net)
+    solver.net.share_with(net)
+    for blob, value in zip(weights_of(solver.test_nets[0]), expected, strict=True):
+        np.testing.assert_array_equal(blob, value)
+    solver.step(2)
+    assert (weights_of(net)[0] != expected[0]).any()  # they are one
+    np.testing.assert_array_equal(weights_of(net)[0], weights_of(solver.net)[0])
+    solver.test_nets[0].share_with(solver.net)
+    with pytest.raises(crema.Error, match="both nets belong to solvers"):
+        solver.net.share_with(crema.Solver.open(solver_file).net)
+
+
+def test_arguments_are_checked(solver_file, tmp_path):
+    solver = crema.Solver.open(solver_file)
+    with pytest.raises(ValueError, match="0 or more"):
+        solver.step(-1)
+    with pytest.raises(TypeError, match="a callback is a function, not 3"):
+        solver.add_callback("start", 3)
+    solver.net.save(tmp_path / "w.caffemodel")
+    solver.load(str(tmp_path / "w.caffemodel"))
+    solver.load([tmp_path / "w.caffemodel"])
+    solver.step(1)
+    solver.snapshot()
+    solver.restore(tmp_path / "run_iter_1.solverstate")

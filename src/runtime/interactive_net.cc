@@ -48,7 +48,8 @@ InteractiveNet::InteractiveNet(NetFile file, const Registry& registry, Interacti
     : source_({.file = std::move(file),
                .registry = &registry,
                .options = std::move(options),
-               .state = {}}) {
+               .state = {}}),
+      log_(source_->options.log) {
   const InteractiveOptions& given = source_->options;
   source_->state = source_->file.net.state();
   source_->state.set_phase(given.phase);
@@ -62,7 +63,8 @@ InteractiveNet::InteractiveNet(NetFile file, const Registry& registry, Interacti
   if (!given.weights.empty()) LoadWeights(given.weights);
 }
 
-InteractiveNet::InteractiveNet(std::shared_ptr<Session> session) : session_(std::move(session)) {
+InteractiveNet::InteractiveNet(std::shared_ptr<Session> session, LogSink* log)
+    : log_(log), session_(std::move(session)) {
   CREMA_CHECK(!plan().options.optimize && !session_->OnGpu());
   NameBlobs();
 }
@@ -258,23 +260,35 @@ void InteractiveNet::Backward(size_t first, size_t last) {
   session_->BackwardLayers(first, last);
 }
 
-Weights& InteractiveNet::OwnWeights() {
-  if (weights_ == nullptr) {
-    Fail(ErrorCode::kUnsupported, "this net uses the parameters of a solver; load them there");
+void InteractiveNet::LoadWeights(const std::vector<std::string>& paths) {
+  const WeightsFiles files{.paths = paths,
+                           .on_mismatch = OnMismatch::kError,
+                           .missing = MissingLayers::kKeep,
+                           .may_load_nothing = true};  // as in pycaffe
+  if (weights_ != nullptr) {
+    LoadFiles(files, plan(), weights_.get(), log_);
+    return;
   }
-  return *weights_;
+  const std::shared_ptr<Weights> loaded = Weights::MakeToLoad(plan(), 0);
+  for (const int filled : LoadFiles(files, plan(), loaded.get(), log_).filled) {
+    const auto slot = static_cast<size_t>(filled);
+    const TensorView from = loaded->blob(slot);
+    std::memcpy(session_->Parameter(slot).raw(), from.raw(), from.bytes());
+  }
 }
 
-void InteractiveNet::LoadWeights(const std::vector<std::string>& paths) {
-  LoadFiles({.paths = paths,
-             .on_mismatch = OnMismatch::kError,
-             .missing = MissingLayers::kKeep,
-             .may_load_nothing = true},  // as in pycaffe
-            plan(), &OwnWeights(), source_->options.log);
+void InteractiveNet::TakeWeightsOf(InteractiveNet* other) {
+  const std::shared_ptr<Session> before = other->session_;
+  other->ShareWeightsWith(*this);
+  for (size_t slot = 0; slot < other->weights_->size(); ++slot) {
+    const TensorView from = before->Parameter(slot);
+    std::memcpy(other->weights_->blob(slot).raw(), from.raw(), from.bytes());
+  }
 }
 
 void InteractiveNet::ShareWeightsWith(const InteractiveNet& other) {
-  const Weights& own = OwnWeights();
+  CREMA_CHECK(OwnsWeights());
+  const Weights& own = *weights_;
   const Weights& others = other.session_->weights();
   std::set<const void*> memory;
   for (size_t slot = 0; slot < others.size(); ++slot) memory.insert(others.blob(slot).raw());

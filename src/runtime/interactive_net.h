@@ -51,8 +51,8 @@ class InteractiveNet {
   // problems of the net, and those of reading the weights.
   InteractiveNet(NetFile file, const Registry& registry, InteractiveOptions options);
   // Takes a session that is run elsewhere too, such as that of a solver. Requires: its plan was
-  // made with optimize = false. Its inputs cannot grow.
-  explicit InteractiveNet(std::shared_ptr<Session> session);
+  // made with optimize = false. Its inputs cannot grow. `log` may be null.
+  explicit InteractiveNet(std::shared_ptr<Session> session, LogSink* log = nullptr);
 
   const std::string& name() const { return plan().name; }
   const Plan& plan() const { return session_->plan(); }
@@ -98,8 +98,14 @@ class InteractiveNet {
   // Copies parameters from files (.caffemodel, HDF5) by layer name; ignores layers that one side
   // lacks. Throws kInvalidArgument, without changes, if shapes differ.
   void LoadWeights(const std::vector<std::string>& paths);
-  // Uses the memory of parameters of layers that have the same name in `other`.
+  // Uses the memory of parameters of layers that have the same name in `other`. Requires
+  // OwnsWeights.
   void ShareWeightsWith(const InteractiveNet& other);
+  // The same for a net of which only `other` owns its weights: that one uses the memory of this one
+  // then, to which it copies its values.
+  void TakeWeightsOf(InteractiveNet* other);
+  // Returns false for a session that is run elsewhere: its weights stay where they are.
+  bool OwnsWeights() const { return weights_ != nullptr; }
   // Returns the net with its parameters, as in a caffemodel.
   NetParameter Export() const { return session_->weights().Export(plan()); }
 
@@ -125,10 +131,10 @@ class InteractiveNet {
   void CheckPass(size_t first, size_t last) const;
   void CopyInputsFrom(Session* old);
   int ValueOf(const std::string& blob) const;  // throws kNotFound
-  Weights& OwnWeights();
   HeldView Unplanned(const std::string& key, const Shape& shape);
 
   std::optional<Source> source_;
+  LogSink* log_;                      // may be null
   std::shared_ptr<Weights> weights_;  // null for a session that is run elsewhere
   std::shared_ptr<Session> session_;
   std::vector<std::string> blobs_, inputs_, outputs_;

@@ -192,6 +192,10 @@ void Solver::MakeRules() {
 void Solver::LoadWeights(const std::vector<std::string>& paths, OnMismatch on_mismatch) {
   LoadFiles({.paths = paths, .on_mismatch = on_mismatch, .missing = MissingLayers::kKeep},
             *train_plan_, &weights(), options_.log);
+  TakeWeights();
+}
+
+void Solver::TakeWeights() {
   updater_->TakeWeights();
   queued_.Clear();
 }

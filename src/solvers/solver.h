@@ -91,6 +91,8 @@ class Solver {
   // Starts from the weights of caffemodels, in order; layers that they lack keep their values.
   void LoadWeights(const std::vector<std::string>& paths,
                    OnMismatch on_mismatch = OnMismatch::kError);
+  // Takes weights that were written to its nets: their moving average starts again from them.
+  void TakeWeights();
   // Resumes from a snapshot. After an error the solver must not be used.
   void Restore(const std::string& state_path);
 

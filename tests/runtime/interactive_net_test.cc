@@ -178,5 +178,27 @@ layer { name: "c" type: "AbsVal" bottom: "data" top: "c" include { stage: "s" } 
   EXPECT_EQ(Open({.phase = TRAIN}, text).outputs(), std::vector<std::string>{"data"});
 }
 
+// A net over the session of another one stands for a net of a solver.
+TEST(InteractiveNet, LoadsAndTakesWeightsInTheMemoryOfASession) {
+  InteractiveNet owner = Open();
+  InteractiveNet net(std::shared_ptr<Session>(owner.memory(), &owner.session()));
+  EXPECT_TRUE(owner.OwnsWeights());
+  EXPECT_FALSE(net.OwnsWeights());
+
+  InteractiveNet other = Open();
+  Fill(other.Parameter(0), 5);
+  const test::TempDir dir;
+  const std::string path = dir.path() + "/w.caffemodel";
+  WriteCaffemodel(other.Export(), path);
+  net.LoadWeights({path});
+  EXPECT_EQ(Values(owner.Parameter(0)), std::vector<float>(12, 5));
+
+  Fill(other.Parameter(0), 6);
+  net.TakeWeightsOf(&other);
+  EXPECT_EQ(Values(owner.Parameter(0)), std::vector<float>(12, 6));
+  Fill(owner.Parameter(0), 7);
+  EXPECT_EQ(Values(other.Parameter(0)), std::vector<float>(12, 7));
+}
+
 }  // namespace
 }  // namespace crema

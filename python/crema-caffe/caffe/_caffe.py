@@ -52,7 +52,7 @@ class Net:
         self._start(
             _core.Net.open(
                 str(network_file),
-                int(options["phase"]),
+                options["phase"] if isinstance(options["phase"], str) else int(options["phase"]),
                 level=int(options["level"]),
                 stages=list(options["stages"] or []),
                 weights=[] if weights is None else [str(weights)],

@@ -1,0 +1,41 @@
+"""Ctrl-C during training."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType
+from typing import Any
+
+
+class Deferred:
+    """Keeps the first KeyboardInterrupt of Ctrl-C in `seen` until `end`, so that it does not end
+    code of the user. The second is raised. Has no effect outside of the main thread.
+    """
+
+    def __init__(self) -> None:
+        self.seen = False
+        self.before = signal.getsignal(signal.SIGINT)
+        if callable(self.before):
+            self._set(self._handle)
+
+    def end(self) -> bool:
+        """Returns `seen`."""
+        if signal.getsignal(signal.SIGINT) == self._handle:
+            self._set(self.before)
+        return self.seen
+
+    @staticmethod
+    def _set(handler: Any) -> None:
+        try:
+            signal.signal(signal.SIGINT, handler)
+        except ValueError:
+            pass  # not the main thread
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        assert callable(self.before)
+        try:
+            self.before(number, frame)
+        except KeyboardInterrupt:
+            if self.seen:
+                raise
+            self.seen = True
