@@ -298,6 +298,8 @@ class Matcher {
       ReportEmpty(t);
     }
     for (const size_t module : left) ReportLeft(module);
+    ReportQuantized();
+    ReportLostStatistics();
     const std::set<int> unmatched(result_.unmatched.begin(), result_.unmatched.end());
     for (size_t i = 0; i < entries_.size(); ++i) {
       const bool counter = grouped_.names[i].ends_with("num_batches_tracked");
@@ -344,7 +346,24 @@ class Matcher {
       const int entry = EntryFor(module, p);
       if (entry >= 0) names.push_back(grouped_.names[static_cast<size_t>(entry)]);
     }
-    return names.empty() ? "" : StrCat("; ", FirstOf(names), " would fit");
+    if (!names.empty()) return StrCat("; ", FirstOf(names), " would fit");
+    const int other = EntryOfItsName(target, p);
+    if (other < 0) return "";
+    return StrCat("; '", grouped_.names[static_cast<size_t>(other)], "' is ",
+                  ToString(entries_[static_cast<size_t>(other)].shape));
+  }
+
+  // Returns the free entry that a module with the name of a layer of the target has for the
+  // parameter, of any shape; -1: there is none.
+  int EntryOfItsName(size_t target, const TorchParameter& p) const {
+    for (const int layer : result_.modules[target].layers) {
+      const std::string name = Plain(plan_.layers[static_cast<size_t>(layer)].name());
+      for (size_t m = 0; m < grouped_.modules.size(); ++m) {
+        if (Plain(grouped_.modules[m].name) != name) continue;
+        if (const int entry = EntryFor(m, p); entry >= 0) return entry;
+      }
+    }
+    return -1;
   }
 
   static std::string FirstOf(std::vector<std::string> names) {
@@ -392,6 +411,59 @@ class Matcher {
            StrCat("entry '", grouped_.names[e], "', which is ", ToString(entries_[e].shape),
                   ", has no place; it fits ", FirstOf(LayersLike(module)))});
     }
+  }
+
+  // Bytes with the name of a parameter are mostly those of a quantized model, whose scales are in
+  // other entries. A line of the map takes them as they are.
+  void ReportQuantized() {
+    for (const std::vector<StateMatch>& matches : by_slot_) {
+      for (const StateMatch& match : matches) {
+        if (match.entry < 0 || match.how == "map") continue;
+        const auto e = static_cast<size_t>(match.entry);
+        if (entries_[e].type != ElementType::kI8 && entries_[e].type != ElementType::kU8) continue;
+        result_.problems.push_back(
+            {ErrorCode::kInvalidArgument,
+             {.file = file_},
+             StrCat("entry '", grouped_.names[e], "' has elements of type ",
+                    ToString(entries_[e].type),
+                    ", as quantized weights have; store it as float32, or name it in the map if "
+                    "its numbers are the values")});
+      }
+    }
+  }
+
+  // A BatchNorm whose statistics are not used, beside modules that are: the net lacks its layer, or
+  // has it folded into the weights of another one.
+  void ReportLostStatistics() {
+    for (size_t m = 0; m < grouped_.modules.size(); ++m) {
+      const StateModule& module = grouped_.modules[m];
+      const std::set<int> told(result_.unmatched.begin(), result_.unmatched.end());
+      for (const auto& [last, entry] : module.entries) {
+        const auto e = static_cast<size_t>(entry);
+        if (!last.starts_with("running_") || entry_used_[e] || told.contains(entry)) continue;
+        if (!HasUsedSibling(m)) continue;
+        result_.problems.push_back(
+            {ErrorCode::kInvalidArgument,
+             {.file = file_},
+             StrCat("entry '", grouped_.names[e],
+                    "' is not used: the net has no BatchNorm for it, so it would compute something "
+                    "else. Fill a net that has the layer (an ONNX model may have it folded into "
+                    "the convolution), or leave it out with the line '",
+                    grouped_.names[e], " = -' of a map")});
+      }
+    }
+  }
+
+  // Returns true if a module of the same parent, or below it, has a place.
+  bool HasUsedSibling(size_t module) const {
+    const std::string& name = grouped_.modules[module].name;
+    const std::string parent = name.substr(0, name.rfind('.') + 1);  // empty, or with the dot
+    return std::ranges::any_of(by_slot_, [&](const std::vector<StateMatch>& matches) {
+      return std::ranges::any_of(matches, [&](const StateMatch& match) {
+        return match.entry >= 0 &&
+               grouped_.names[static_cast<size_t>(match.entry)].starts_with(parent);
+      });
+    });
   }
 
   const Plan& plan_;
