@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "math/relu_rule.h"
 #include "math/vectorize.h"
 
 namespace crema {
@@ -116,7 +117,11 @@ void NarrowRows(const DepthwiseShape& s, const float* run, FusedRelu relu, float
       std::copy_n(from, s.w.out, to);
       continue;
     }
-    for (int64_t i = 0; i < s.w.out; ++i) to[i] = from[i] > 0 ? from[i] : relu.slope * from[i];
+    for (int64_t i = 0; i < s.w.out; ++i) {
+      float value = from[i];
+      ApplyRelu(relu.slope, &value);
+      to[i] = value;
+    }
   }
 }
 
