@@ -96,6 +96,31 @@ TEST_F(ExportOnnxTool, RefusesInputsThatDoNotFit) {
   EXPECT_EQ(temp_.FileCount(), before);
 }
 
+TEST_F(ExportOnnxTool, ReplacesNoFileOfSomethingElse) {
+  temp_.Write("m.onnx.data", "mine");
+  ProcessResult result = Export({"--external_data"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("m.onnx.data: is there, but not m.onnx"), std::string::npos)
+      << result.err;
+  EXPECT_EQ(temp_.Read("m.onnx.data"), "mine");
+  result = Export({});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_NE(result.err.find("m.onnx.data is not of this export"), std::string::npos) << result.err;
+  EXPECT_EQ(Export({"--external_data"}).exit_code, 0);
+  result = test::RunProcess({test::Bin("deploy"), "export", "--model=m.onnx", "-o=./m.onnx"},
+                            temp_.path());
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("which is read"), std::string::npos) << result.err;
+}
+
+TEST_F(ExportOnnxTool, RefusesTolerancesThatAreNone) {
+  for (const char* rtol : {"--rtol=nan", "--rtol=-1"}) {
+    const ProcessResult result = Export({rtol});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_NE(result.err.find("--rtol must be 0 or more"), std::string::npos) << result.err;
+  }
+}
+
 // A process that was killed left it.
 TEST_F(ExportOnnxTool, RemovesTemporaryFilesOfKilledExports) {
   std::array<char, 256> host{};

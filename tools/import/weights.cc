@@ -3,6 +3,8 @@
 #include <gflags/gflags.h>
 
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 
 #include "common/net_flags.h"
 #include "common/output_file.h"
@@ -42,6 +44,18 @@ void CheckFlags(const std::string& output) {
     return;
   }
   RequireFlag(output, "o");
+  for (const char* extension : {".pth", ".pt", ".npz", ".npy", ".onnx", ".prototxt"}) {
+    if (!output.ends_with(extension)) continue;
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("-o: '", output, "': a caffemodel is written, HDF5 with .h5, or a state dict with ",
+                ".safetensors; files of the kind ", extension, " are not"));
+  }
+  std::error_code error;
+  for (const std::string& read : {FLAGS_weights, FLAGS_onto, FLAGS_map}) {
+    if (!std::filesystem::equivalent(read, output, error)) continue;
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("-o would replace ", output, ", which is read; write somewhere else"));
+  }
   RemoveAbandoned(output);
   CheckOutputFile(output);
 }
