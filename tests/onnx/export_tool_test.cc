@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <csignal>
 #include <filesystem>
+#include <thread>
 #include <utility>
 
 #include "core/strings.h"
@@ -118,6 +121,30 @@ TEST_F(ExportOnnxTool, RefusesTolerancesThatAreNone) {
     const ProcessResult result = Export({rtol});
     EXPECT_EQ(result.exit_code, 2);
     EXPECT_NE(result.err.find("--rtol must be 0 or more"), std::string::npos) << result.err;
+  }
+}
+
+// A python3 that waits stands for a long check.
+TEST_F(ExportOnnxTool, LeavesNothingWhenItIsInterrupted) {
+  temp_.Write("python3",
+              "#!/bin/sh\ntouch started\nwhile [ ! -e go ]; do sleep 0.01; done\nexit 1\n");
+  std::filesystem::permissions(temp_.File("python3"), std::filesystem::perms::owner_all);
+  for (const char* external : {"--external_data=false", "--external_data"}) {
+    test::Process process({"/usr/bin/env", StrCat("PATH=", temp_.path(), ":/usr/bin:/bin"),
+                           test::Bin("deploy"), "export", "--model=net.prototxt",
+                           "--weights=w.caffemodel", "-o=m.onnx", "--check=onnxruntime", external},
+                          temp_.path(), temp_.File("stdout"), temp_.File("stderr"));
+    while (!std::filesystem::exists(temp_.File("started")) && process.IsRunning()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    process.Signal(SIGTERM);
+    temp_.Write("go", "");
+    EXPECT_EQ(process.Wait(), 128 + SIGTERM) << temp_.Read("stderr");
+    for (const auto& entry : std::filesystem::directory_iterator(temp_.path())) {
+      EXPECT_FALSE(entry.path().filename().string().starts_with("m.onnx")) << entry.path();
+    }
+    std::filesystem::remove(temp_.File("started"));
+    std::filesystem::remove(temp_.File("go"));
   }
 }
 

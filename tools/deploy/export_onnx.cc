@@ -81,6 +81,7 @@ std::string Check(const std::shared_ptr<const Model>& model, const OnnxExport& e
           CompareWithOnnx(*model, exported, path, ViewsOf(inputs), runner, ToleranceOf(*model));
       if (!found.blob.empty()) throw DiffersError{found.reason};
     } catch (const Error& error) {
+      EndIfInterrupted();  // Ctrl-C ends python3 too
       // A correct file may have operators that the importer cannot read, such as detections.
       if (error.code() != ErrorCode::kUnsupported || IsGiven("check")) throw;
       return StrCat("since Crema cannot read it back: ", error.problems().front().message,
