@@ -35,8 +35,9 @@ std::string Plain(std::string name) {
 
 class Matcher {
  public:
-  Matcher(const Plan& plan, const StateDict& file, const std::string& map_file)
+  Matcher(const Plan& plan, const StateDict& file, const std::string& map_file, bool keep_constants)
       : plan_(plan),
+        keep_constants_(keep_constants),
         entries_(file.entries()),
         file_(file.path()),
         map_file_(map_file),
@@ -329,12 +330,17 @@ class Matcher {
     const TorchModule& t = result_.modules[target];
     for (const TorchParameter& p : t.parameters) {
       if (IsFilled(p)) continue;
+      const ParameterSlot& slot = plan_.parameters[static_cast<size_t>(p.slot)];
+      const PlannedLayer& layer = plan_.layers[static_cast<size_t>(slot.layer)];
+      if (keep_constants_ && layer.layer->param().type() == "Parameter") {
+        by_slot_[static_cast<size_t>(p.slot)].push_back({kKeptEntry, p.slot, &p, "constant"});
+        continue;
+      }
       result_.empty_slots.push_back(p.slot);
       if (p.order == TorchOrder::kFactor) continue;
-      const ParameterSlot& slot = plan_.parameters[static_cast<size_t>(p.slot)];
       result_.problems.push_back(
           {ErrorCode::kInvalidArgument,
-           {.layer = plan_.layers[static_cast<size_t>(slot.layer)].name()},
+           {.layer = layer.name()},
            StrCat("no entry for '", p.role, "', which is ", ToString(p.shape),
                   t.refusal.empty() ? EntriesThatFit(target, p) : ": " + t.refusal)});
     }
@@ -467,6 +473,7 @@ class Matcher {
   }
 
   const Plan& plan_;
+  const bool keep_constants_;
   const std::vector<StateEntry>& entries_;
   const std::string file_;
   const std::string map_file_;
@@ -481,8 +488,9 @@ class Matcher {
 }  // namespace
 
 StateMatches MatchState(const Plan& plan, const StateDict& file,
-                        const std::vector<StateMapLine>& map, const std::string& map_file) {
-  return Matcher(plan, file, map_file).Match(map);
+                        const std::vector<StateMapLine>& map, const std::string& map_file,
+                        bool keep_constants) {
+  return Matcher(plan, file, map_file, keep_constants).Match(map);
 }
 
 void FillFromState(const Plan& plan, StateDict* file, const StateMatches& matches,
@@ -491,6 +499,10 @@ void FillFromState(const Plan& plan, StateDict* file, const StateMatches& matche
   std::set<int> filled;
   for (const StateMatch& match : matches.matches) {
     const TensorView slot = weights->blob(static_cast<size_t>(match.slot));
+    if (match.entry == kKeptEntry) {
+      filled.insert(match.slot);
+      continue;
+    }
     if (match.entry < 0) {
       std::ranges::fill(slot.span<float>(), match.entry == kOnesEntry ? 1.0F : 0.0F);
     } else {

@@ -312,6 +312,21 @@ TEST(StateMatch, AnEntryOfAnotherShapeIsNamed) {
             std::string::npos);
 }
 
+TEST(StateMatch, ConstantsOfTheNetCanBeKept) {
+  const auto plan = PlanOf(kInput + Conv("c", "x", 3) +
+                           "layer { name: 'p' type: 'Parameter' top: 'p' "
+                           "parameter_param { shape { dim: 2 } } }\n");
+  Fake file({{"c.weight", {3, 4, 1, 1}}});
+  EXPECT_NE(ProblemsOf(Match(*plan, file)).find("layer \"p\": no entry"), std::string::npos);
+  const StateMatches matches = MatchState(*plan, file, {}, "", true);
+  EXPECT_EQ(ProblemsOf(matches), "");
+  const std::shared_ptr<Weights> weights = Weights::MakeToLoad(*plan, 1);
+  std::ranges::fill(weights->blob(1).span<float>(), 7.0F);
+  FillFromState(*plan, &file, matches, weights.get());
+  EXPECT_EQ(test::ValuesOf(std::as_const(*weights).blob(1)), (std::vector<float>{7, 7}));
+  EXPECT_EQ(test::ValuesOf(std::as_const(*weights).blob(0))[11], 11);
+}
+
 TEST(StateMatch, TheMapReplacesGuesses) {
   const auto plan = PlanOf(kInput + Conv("c", "x", 3, 1, true) + Conv("d", "x", 3, 1, true));
   const Fake file(
