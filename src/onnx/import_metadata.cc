@@ -72,14 +72,17 @@ ModelCard ReadMetadata(const onnx::ModelProto& model, std::vector<std::string>* 
     if (value) *to = *value;
     if (value) return;
     notes->push_back(StrCat("the metadata '", key,
-                            "' cannot be used, such as a mean image, which the file does not "
-                            "have; give labels and preprocessing by flags"));
+                            "' is not used: it is not what Crema writes, or names a mean image, "
+                            "which the file does not have; give the ",
+                            key, " by flags"));
   };
   for (const onnx::StringStringEntryProto& entry : model.metadata_props()) {
-    if (entry.key() == "task") card.task = entry.value();
-    if (entry.key() == "labels") take("labels", LabelsOf(entry.value()), &card.labels);
+    const std::string& text = entry.value();
+    const bool task = text == "classify" || text == "detect" || text == "segment";
+    if (entry.key() == "task" && task) card.task = text;
+    if (entry.key() == "labels") take("labels", LabelsOf(text), &card.labels);
     if (entry.key() == "preprocessing") {
-      take("preprocessing", PreprocessingOf(entry.value()), &card.preprocessing);
+      take("preprocessing", PreprocessingOf(text), &card.preprocessing);
     }
   }
   return card;
