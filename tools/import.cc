@@ -12,12 +12,16 @@ namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
-    "import m.onnx -o DIR [--shape=data=1x3x224x224] [--force]: converts an ONNX model to\n"
-    "  DIR/deploy.prototxt and DIR/weights.caffemodel (docs/onnx.md).\n"
+    "import m.onnx -o DIR [--shape=data=1x3x224x224] [--dialect=caffe|ssd] [--force]: converts an\n"
+    "  ONNX model to DIR/deploy.prototxt and DIR/weights.caffemodel (docs/onnx.md).\n"
     "import --weights=m.safetensors|m.pth --onto=deploy.prototxt -o weights.caffemodel\n"
-    "  [--map=FILE] [--print_map] [--key=NAME]: fills the parameters of a net from a PyTorch\n"
+    "  [--map=FILE] [--print_map] [--key=NAME] [--constants=FILE]: fills the parameters of a net "
+    "from a PyTorch\n"
     "  state dict and lists the layer of each entry. Nothing in a .pth is executed\n"
-    "  (docs/weights.md).";
+    "  (docs/weights.md).\n"
+    "Exit codes: 0 success; 2 wrong usage, a missing file, a model or state dict that does not "
+    "fit\n"
+    "  or has unsupported parts; 3 a damaged file, or one that cannot be written; 4 memory.";
 
 int Run(const std::vector<std::string>& arguments) {
   if (WantsWeights()) {

@@ -11,7 +11,7 @@
 DEFINE_string(o, "", "file to write; -, or without it: texts go to the standard output");
 DEFINE_bool(in_place, false, "write over the file itself, through a temporary file and a rename");
 DEFINE_string(dialect, "",
-              "bvlc: refuse files that Caffe 1.0 (BVLC) cannot read; list the reasons");
+              "bvlc: refuse files that BVLC Caffe 1.0 (2017) cannot read; list the reasons");
 
 namespace crema::tools {
 namespace {

@@ -136,8 +136,9 @@ ModelPtr FromOnnx(const fs::path& path, const std::map<std::string, std::vector<
   }
   return Made({std::move(mean), scale, rgb, invert, std::move(labels)}, [&] {
     NetFile file;
-    file.net = ImportOnnx(path.string(), options).net;
-    ModelCard card;
+    ImportedNet imported = ImportOnnx(path.string(), options);
+    file.net = std::move(imported.net);
+    ModelCard card = std::move(imported.card);
     card.name = file.net.name();
     return Model::Make(file, {}, card, OptionsOf(threads), Layers(), Log());
   });

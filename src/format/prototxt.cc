@@ -171,7 +171,7 @@ std::string DescribeWrongText(const std::string& text, std::string_view expected
   }
   if (HasLayersOrInputs(net)) {
     return StrCat("is a net as text (a prototxt), not ", expected,
-                  ": give it with --model, and the binary file here");
+                  ": give it with --model where a command has that flag, and the binary file here");
   }
   if (solver.has_net() || solver.has_train_net() || solver.has_base_lr()) {
     return StrCat("is a solver as text (a prototxt), not ", expected,

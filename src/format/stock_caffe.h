@@ -1,5 +1,6 @@
-// Layer types and fields of Caffe 1.0 (BVLC). Stock Caffe refuses others (of forks and Crema) in
-// text and skips them in binary files.
+// Layer types and fields of Caffe 1.0, the tag of April 2017 (BVLC). Stock Caffe refuses others (of
+// forks, of Crema, and those added to Caffe in 2018: Clip, Swish, round_mode, the solver's weights)
+// in text and skips them in binary files.
 #pragma once
 
 #include <google/protobuf/message.h>

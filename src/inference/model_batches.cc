@@ -109,6 +109,21 @@ std::vector<NamedOutput> RandomInputs(const Model& model, int64_t batch, uint64_
   return inputs;
 }
 
+std::vector<NamedOutput> AcceptedInputs(const std::shared_ptr<const Model>& model, int64_t batch,
+                                        uint64_t seed) {
+  std::vector<NamedOutput> inputs = RandomInputs(*model, batch, seed);
+  ModelRunner runner(model);
+  try {
+    runner.Run(ViewsOf(inputs));
+  } catch (const Error&) {
+    for (NamedOutput& input : inputs) {
+      const TensorView view = input.value.view();
+      std::memset(view.raw(), 0, view.bytes());
+    }
+  }
+  return inputs;
+}
+
 std::vector<NamedTensor> ViewsOf(std::span<const NamedOutput> arrays) {
   std::vector<NamedTensor> views;
   for (const NamedOutput& array : arrays) views.push_back({array.name, array.value.view()});

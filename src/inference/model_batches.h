@@ -25,6 +25,11 @@ std::vector<NamedOutput> RunOnArrays(const Model& model, ModelRunner* runner,
 // independent, else in the shapes of the net. Whole numbers are 0.
 std::vector<NamedOutput> RandomInputs(const Model& model, int64_t batch, uint64_t seed);
 
+// Returns these, or zeros if the net refuses them, as layers with indices refuse fractions. Runs
+// the net once. Throws what ModelRunner throws, but for what Run does.
+std::vector<NamedOutput> AcceptedInputs(const std::shared_ptr<const Model>& model, int64_t batch,
+                                        uint64_t seed);
+
 // Returns views of arrays, which must outlive them.
 std::vector<NamedTensor> ViewsOf(std::span<const NamedOutput> arrays);
 

@@ -86,6 +86,14 @@ void WriteOnnx(const OnnxExport& exported, const std::string& path, bool externa
     file.Commit();
     return;
   }
+  std::error_code error;
+  if (std::filesystem::exists(path + ".data", error) && !std::filesystem::exists(path, error)) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("is there, but not ", path,
+                ", whose weights it would be; remove it, or export to "
+                "another name"),
+         {.file = path + ".data"});
+  }
   AtomicFile data(path + ".data", static_cast<uint64_t>(total));
   WriteData(exported, &data);
   {

@@ -14,6 +14,7 @@
 #include "onnx/import_graph.h"
 #include "onnx/import_int8.h"
 #include "onnx/import_join.h"
+#include "onnx/import_metadata.h"
 
 namespace crema {
 namespace {
@@ -313,7 +314,10 @@ std::vector<std::string> FoldEmptyInputs(std::map<std::string, Shape>* shapes, O
 }
 
 ImportedNet ImportGraph(const std::string& path, const ImportOptions& options) {
-  OnnxGraph graph = MakeOnnxGraph(ReadOnnxModel(path), path);
+  onnx::ModelProto model = ReadOnnxModel(path);
+  std::vector<std::string> card_notes;
+  ModelCard card = ReadMetadata(model, &card_notes);
+  OnnxGraph graph = MakeOnnxGraph(std::move(model), path);
   RemoveUnread(&graph);
   std::map<std::string, Shape> shapes = InputShapes(graph, options).Find();
   const std::vector<std::string> notes = FoldEmptyInputs(&shapes, &graph);
@@ -323,6 +327,8 @@ ImportedNet ImportGraph(const std::string& path, const ImportOptions& options) {
   if (!converted.problems.empty()) throw Error(std::move(converted.problems));
   ImportedNet imported = Assembly(&graph, &converted).Make();
   imported.notes.insert(imported.notes.begin(), notes.begin(), notes.end());
+  imported.notes.insert(imported.notes.begin(), card_notes.begin(), card_notes.end());
+  imported.card = std::move(card);
   if (options.int8 && options.dialect.empty()) UseInt8(&imported.net);
   if (imported.net.precision() == INT8) {
     imported.notes.emplace_back(

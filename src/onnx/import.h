@@ -7,6 +7,7 @@
 
 #include "core/shape.h"
 #include "crema.pb.h"
+#include "inference/model.h"
 
 namespace crema {
 
@@ -25,6 +26,7 @@ struct ImportOptions {
 struct ImportedNet {
   NetParameter net;                // layers in order, with their parameters as blobs
   std::vector<std::string> notes;  // remarks for the user: what was dropped or loses precision
+  ModelCard card;                  // task, labels and preprocessing of a file that Crema wrote
 };
 
 // Converts the model in the file `path` to layers of Crema. Blobs have the names of the values,

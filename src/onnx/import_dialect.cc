@@ -76,15 +76,8 @@ class DialectWriter {
 
   const Shape& ShapeOf(int bottom) const { return shapes_.at(of_->bottom(bottom)); }
 
-  // Limits values; by two ReLU where there is no Clip.
+  // Limits values by two ReLU.
   std::string Limited(const std::string& x, float low, float high, bool last = false) {
-    if (!ssd_) {
-      const auto set = [=](LayerParameter* layer) {
-        layer->mutable_clip_param()->set_min(low);
-        layer->mutable_clip_param()->set_max(high);
-      };
-      return Step("Clip", {x}, set, last);
-    }
     const bool has_high = std::isfinite(high);
     std::string value = x;
     float offset = 0;  // value = x - offset
@@ -102,11 +95,6 @@ class DialectWriter {
   // x * sigmoid(beta * x)
   void WriteSwish(float beta) {
     const std::string& x = of_->bottom(0);
-    if (!ssd_) {
-      return Last("Swish", {x}, [=](LayerParameter* layer) {
-        if (beta != 1) layer->mutable_swish_param()->set_beta(beta);
-      });
-    }
     const std::string scaled = beta == 1 ? x : Step("Power", {x}, PowerOf(1, beta, 0));
     Last("Eltwise", {x, Step("Sigmoid", {scaled})}, EltwiseOf(EltwiseParameter::PROD));
   }
@@ -116,7 +104,7 @@ class DialectWriter {
     const std::string& x = of_->bottom(0);
     if (type == "ReLU6" && of_->relu6_param().negative_slope() == 0) {
       Limited(x, 0, 6, true);
-    } else if (type == "Clip" && ssd_) {
+    } else if (type == "Clip") {
       const ClipParameter& clip = of_->clip_param();
       if (!std::isfinite(clip.min()) && !std::isfinite(clip.max())) return false;
       Limited(x, clip.min(), clip.max(), true);
@@ -128,7 +116,7 @@ class DialectWriter {
       if (product) Last("Eltwise", {x, gate}, EltwiseOf(EltwiseParameter::PROD));
     } else if (type == "SiLU") {
       WriteSwish(1);
-    } else if (type == "Swish" && ssd_) {
+    } else if (type == "Swish") {
       WriteSwish(of_->swish_param().beta());
     } else if (type == "Mish") {
       Last("Eltwise", {x, Step("TanH", {Step("BNLL", {x})})}, EltwiseOf(EltwiseParameter::PROD));
@@ -220,11 +208,18 @@ class DialectWriter {
     const int64_t start = param.start(0);
     const int64_t end = param.end(0);
     if (start < 0 || end <= start || end > size || (start == 0 && end == size)) return false;
+    Cut(of_->bottom(0), axis, start, end, size, true);
+    return true;
+  }
+
+  // Requires: not the whole axis.
+  std::string Cut(const std::string& x, int axis, int64_t start, int64_t end, int64_t size,
+                  bool last) {
     std::vector<std::string> rest;
     LayerParameter* slice = made_.add_layer();
-    slice->set_name(of_->name());
+    slice->set_name(last ? of_->name() : names_.Add(StrCat(of_->name(), "/Slice")));
     slice->set_type("Slice");
-    slice->add_bottom(of_->bottom(0));
+    slice->add_bottom(x);
     slice->mutable_slice_param()->set_axis(axis);
     const auto add_rest = [&] {
       rest.push_back(names_.Add(StrCat(of_->name(), "/rest")));
@@ -232,14 +227,15 @@ class DialectWriter {
     };
     if (start > 0) add_rest();
     if (start > 0) slice->mutable_slice_param()->add_slice_point(static_cast<uint32_t>(start));
-    slice->add_top(of_->top(0));
+    const std::string part = last ? of_->top(0) : slice->name();
+    slice->add_top(part);
     if (end < size) add_rest();
     if (end < size) slice->mutable_slice_param()->add_slice_point(static_cast<uint32_t>(end));
     LayerParameter* silence = made_.add_layer();
     silence->set_name(names_.Add(StrCat(of_->name(), "/Silence")));
     silence->set_type("Silence");
     for (const std::string& top : rest) silence->add_bottom(top);
-    return true;
+    return part;
   }
 
   // Channels in groups change places by Permute.
@@ -285,14 +281,25 @@ class DialectWriter {
     return true;
   }
 
-  // Caffe rounds up unless told otherwise; where that is the same, it need not be told.
-  void SimplifyPooling(LayerParameter* layer, const Shape& top) {
-    if (layer->pooling_param().round_mode() != PoolingParameter::FLOOR) return;
-    layer->mutable_pooling_param()->clear_round_mode();
+  // Caffe rounds sizes up. Where that gives more windows, the last ones are cut off.
+  bool WritePooling(const Shape& top) {
+    LayerParameter pooling = *of_;
+    if (pooling.pooling_param().round_mode() != PoolingParameter::FLOOR) return false;
+    if (top.axes() != 4 || pooling.top_size() != 1) return false;
+    pooling.mutable_pooling_param()->clear_round_mode();
     std::map<std::string, Shape> before = shapes_;
-    const bool same = Infer(*layer)[0] == top;
+    const Shape rounded = Infer(pooling)[0];
     shapes_ = std::move(before);
-    if (!same) layer->mutable_pooling_param()->set_round_mode(PoolingParameter::FLOOR);
+    int cuts = static_cast<int>(rounded[2] != top[2]) + static_cast<int>(rounded[3] != top[3]);
+    std::string value = Step(
+        "Pooling", {of_->bottom(0)},
+        [&](LayerParameter* layer) { *layer->mutable_pooling_param() = pooling.pooling_param(); },
+        cuts == 0);
+    for (const int axis : {2, 3}) {
+      if (rounded[axis] == top[axis]) continue;
+      value = Cut(value, axis, 0, top[axis], rounded[axis], --cuts == 0);
+    }
+    return true;
   }
 
   // Rows of a constant matrix: Embed holds it. Caffe does not count negative indices from the end.
@@ -355,6 +362,7 @@ class DialectWriter {
     if (type == "ShuffleChannel") return WriteShuffle(tops[0]);
     if (type == "Gather") return WriteGather();
     if (type == "Upsample") return WriteUpsample(tops[0]);
+    if (type == "Pooling") return WritePooling(tops[0]);
     return of_->bottom_size() == 1 && WriteActivation();
   }
 
@@ -364,7 +372,6 @@ class DialectWriter {
     of_ = layer;
     const std::vector<Shape> tops = Infer(*layer);
     if (Write(tops)) return;
-    if (layer->type() == "Pooling") SimplifyPooling(layer, tops[0]);
     Check(*layer);
     blobs.Swap(layer->mutable_blobs());
     if (layer->type() == "Parameter") tables_[layer->top(0)] = made_.layer_size();
@@ -387,12 +394,6 @@ class DialectWriter {
       constexpr std::string_view kStock = "Caffe 1.0";
       if (reason.starts_with(kStock)) reason.replace(0, kStock.size(), NameOf(dialect_));
       reasons.push_back(std::move(reason));
-    }
-    if (ssd_ && (layer.type() == "Clip" || layer.type() == "Swish")) {
-      reasons.push_back(StrCat(NameOf(dialect_), " has no layer type '", layer.type(), "'"));
-    }
-    if (ssd_ && layer.pooling_param().has_round_mode()) {
-      reasons.push_back(StrCat(NameOf(dialect_), " has no field 'round_mode' and rounds sizes up"));
     }
     if ((layer.type() == "Pooling" || layer.type() == "LRN") && ShapeOf(0).axes() != 4) {
       reasons.push_back(StrCat("its input is ", ToString(ShapeOf(0)), ", but ", NameOf(dialect_),

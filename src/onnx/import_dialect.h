@@ -8,8 +8,8 @@
 namespace crema {
 
 enum class CaffeDialect {
-  kCaffe,  // BVLC Caffe
-  kSsd,    // the SSD fork: without Clip, Swish and round_mode, with Permute
+  kCaffe,  // BVLC Caffe, the tag 1.0: without Clip, Swish and round_mode, which came in 2018
+  kSsd,    // the SSD fork: with Permute too
 };
 
 // Returns the dialect of the name "caffe" or "ssd". Throws kInvalidArgument for another one.

@@ -16,6 +16,7 @@ const std::string& LayerOf(const Plan& plan, int slot) {
 
 std::string EntryName(const StateMatches& matches, int entry) {
   if (entry == kZerosEntry) return "zeros";
+  if (entry == kKeptEntry) return "-";
   return entry == kOnesEntry ? "ones" : matches.names[static_cast<size_t>(entry)];
 }
 
@@ -104,7 +105,7 @@ std::string DescribeMatches(const Plan& plan, const StateDict& file, const State
 std::string PrintStateMap(const Plan& plan, const StateDict& file, const StateMatches& matches) {
   std::string text = StrCat("# ", file.path(), ": entry = layer parameter\n");
   for (const StateMatch& match : matches.matches) {
-    if (match.how == "averages") continue;
+    if (match.how == "averages" || match.entry == kKeptEntry) continue;
     text += StrCat(EntryName(matches, match.entry), " = ", LayerOf(plan, match.slot), " ",
                    match.parameter->role, "\n");
   }

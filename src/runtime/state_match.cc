@@ -35,8 +35,9 @@ std::string Plain(std::string name) {
 
 class Matcher {
  public:
-  Matcher(const Plan& plan, const StateDict& file, const std::string& map_file)
+  Matcher(const Plan& plan, const StateDict& file, const std::string& map_file, bool keep_constants)
       : plan_(plan),
+        keep_constants_(keep_constants),
         entries_(file.entries()),
         file_(file.path()),
         map_file_(map_file),
@@ -298,6 +299,8 @@ class Matcher {
       ReportEmpty(t);
     }
     for (const size_t module : left) ReportLeft(module);
+    ReportQuantized();
+    ReportLostStatistics();
     const std::set<int> unmatched(result_.unmatched.begin(), result_.unmatched.end());
     for (size_t i = 0; i < entries_.size(); ++i) {
       const bool counter = grouped_.names[i].ends_with("num_batches_tracked");
@@ -327,12 +330,17 @@ class Matcher {
     const TorchModule& t = result_.modules[target];
     for (const TorchParameter& p : t.parameters) {
       if (IsFilled(p)) continue;
+      const ParameterSlot& slot = plan_.parameters[static_cast<size_t>(p.slot)];
+      const PlannedLayer& layer = plan_.layers[static_cast<size_t>(slot.layer)];
+      if (keep_constants_ && layer.layer->param().type() == "Parameter") {
+        by_slot_[static_cast<size_t>(p.slot)].push_back({kKeptEntry, p.slot, &p, "constant"});
+        continue;
+      }
       result_.empty_slots.push_back(p.slot);
       if (p.order == TorchOrder::kFactor) continue;
-      const ParameterSlot& slot = plan_.parameters[static_cast<size_t>(p.slot)];
       result_.problems.push_back(
           {ErrorCode::kInvalidArgument,
-           {.layer = plan_.layers[static_cast<size_t>(slot.layer)].name()},
+           {.layer = layer.name()},
            StrCat("no entry for '", p.role, "', which is ", ToString(p.shape),
                   t.refusal.empty() ? EntriesThatFit(target, p) : ": " + t.refusal)});
     }
@@ -344,7 +352,24 @@ class Matcher {
       const int entry = EntryFor(module, p);
       if (entry >= 0) names.push_back(grouped_.names[static_cast<size_t>(entry)]);
     }
-    return names.empty() ? "" : StrCat("; ", FirstOf(names), " would fit");
+    if (!names.empty()) return StrCat("; ", FirstOf(names), " would fit");
+    const int other = EntryOfItsName(target, p);
+    if (other < 0) return "";
+    return StrCat("; '", grouped_.names[static_cast<size_t>(other)], "' is ",
+                  ToString(entries_[static_cast<size_t>(other)].shape));
+  }
+
+  // Returns the free entry that a module with the name of a layer of the target has for the
+  // parameter, of any shape; -1: there is none.
+  int EntryOfItsName(size_t target, const TorchParameter& p) const {
+    for (const int layer : result_.modules[target].layers) {
+      const std::string name = Plain(plan_.layers[static_cast<size_t>(layer)].name());
+      for (size_t m = 0; m < grouped_.modules.size(); ++m) {
+        if (Plain(grouped_.modules[m].name) != name) continue;
+        if (const int entry = EntryFor(m, p); entry >= 0) return entry;
+      }
+    }
+    return -1;
   }
 
   static std::string FirstOf(std::vector<std::string> names) {
@@ -394,7 +419,61 @@ class Matcher {
     }
   }
 
+  // Bytes with the name of a parameter are mostly those of a quantized model, whose scales are in
+  // other entries. A line of the map takes them as they are.
+  void ReportQuantized() {
+    for (const std::vector<StateMatch>& matches : by_slot_) {
+      for (const StateMatch& match : matches) {
+        if (match.entry < 0 || match.how == "map") continue;
+        const auto e = static_cast<size_t>(match.entry);
+        if (entries_[e].type != ElementType::kI8 && entries_[e].type != ElementType::kU8) continue;
+        result_.problems.push_back(
+            {ErrorCode::kInvalidArgument,
+             {.file = file_},
+             StrCat("entry '", grouped_.names[e], "' has elements of type ",
+                    ToString(entries_[e].type),
+                    ", as quantized weights have; store it as float32, or name it in the map if "
+                    "its numbers are the values")});
+      }
+    }
+  }
+
+  // A BatchNorm whose statistics are not used, beside modules that are: the net lacks its layer, or
+  // has it folded into the weights of another one.
+  void ReportLostStatistics() {
+    for (size_t m = 0; m < grouped_.modules.size(); ++m) {
+      const StateModule& module = grouped_.modules[m];
+      const std::set<int> told(result_.unmatched.begin(), result_.unmatched.end());
+      for (const auto& [last, entry] : module.entries) {
+        const auto e = static_cast<size_t>(entry);
+        if (!last.starts_with("running_") || entry_used_[e] || told.contains(entry)) continue;
+        if (!HasUsedSibling(m)) continue;
+        result_.problems.push_back(
+            {ErrorCode::kInvalidArgument,
+             {.file = file_},
+             StrCat("entry '", grouped_.names[e],
+                    "' is not used: the net has no BatchNorm for it, so it would compute something "
+                    "else. Fill a net that has the layer (an ONNX model may have it folded into "
+                    "the convolution), or leave it out with the line '",
+                    grouped_.names[e], " = -' of a map")});
+      }
+    }
+  }
+
+  // Returns true if a module of the same parent, or below it, has a place.
+  bool HasUsedSibling(size_t module) const {
+    const std::string& name = grouped_.modules[module].name;
+    const std::string parent = name.substr(0, name.rfind('.') + 1);  // empty, or with the dot
+    return std::ranges::any_of(by_slot_, [&](const std::vector<StateMatch>& matches) {
+      return std::ranges::any_of(matches, [&](const StateMatch& match) {
+        return match.entry >= 0 &&
+               grouped_.names[static_cast<size_t>(match.entry)].starts_with(parent);
+      });
+    });
+  }
+
   const Plan& plan_;
+  const bool keep_constants_;
   const std::vector<StateEntry>& entries_;
   const std::string file_;
   const std::string map_file_;
@@ -409,8 +488,9 @@ class Matcher {
 }  // namespace
 
 StateMatches MatchState(const Plan& plan, const StateDict& file,
-                        const std::vector<StateMapLine>& map, const std::string& map_file) {
-  return Matcher(plan, file, map_file).Match(map);
+                        const std::vector<StateMapLine>& map, const std::string& map_file,
+                        bool keep_constants) {
+  return Matcher(plan, file, map_file, keep_constants).Match(map);
 }
 
 void FillFromState(const Plan& plan, StateDict* file, const StateMatches& matches,
@@ -419,6 +499,10 @@ void FillFromState(const Plan& plan, StateDict* file, const StateMatches& matche
   std::set<int> filled;
   for (const StateMatch& match : matches.matches) {
     const TensorView slot = weights->blob(static_cast<size_t>(match.slot));
+    if (match.entry == kKeptEntry) {
+      filled.insert(match.slot);
+      continue;
+    }
     if (match.entry < 0) {
       std::ranges::fill(slot.span<float>(), match.entry == kOnesEntry ? 1.0F : 0.0F);
     } else {

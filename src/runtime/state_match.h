@@ -14,6 +14,7 @@ namespace crema {
 // Entries of MatchState besides the index of one in the file.
 inline constexpr int kZerosEntry = -1;
 inline constexpr int kOnesEntry = -2;
+inline constexpr int kKeptEntry = -3;  // the weights have the value already
 
 struct StateMatch {
   int entry = 0;  // of the state dict; kZerosEntry, kOnesEntry: no entry
@@ -52,9 +53,10 @@ struct StateMatches {
 // name; the rest if shapes agree one after the other; else each module with the layer that is next
 // after those that came before; last, pairs that fit nothing else. Shapes may differ in axes of
 // size 1, and a matrix fits a convolution that has its elements. Does not throw; `map_file` is for
-// problems.
+// problems. With `keep_constants`, layers of type Parameter without an entry keep their values.
 StateMatches MatchState(const Plan& plan, const StateDict& file,
-                        const std::vector<StateMapLine>& map, const std::string& map_file);
+                        const std::vector<StateMapLine>& map, const std::string& map_file,
+                        bool keep_constants = false);
 
 // Returns a table of entry, shape, layer, parameter and the way in which they were matched.
 std::string DescribeMatches(const Plan& plan, const StateDict& file, const StateMatches& matches);
@@ -62,8 +64,8 @@ std::string DescribeMatches(const Plan& plan, const StateDict& file, const State
 // Returns the matches as a map, with comments on the entries and parameters that have no match.
 std::string PrintStateMap(const Plan& plan, const StateDict& file, const StateMatches& matches);
 
-// Fills the parameters. Throws the problems if there are any, and what StateDict::Read throws;
-// `weights` is to be thrown away then.
+// Fills the parameters, but for those that are kept. Throws the problems if there are any, and what
+// StateDict::Read throws; `weights` is to be thrown away then.
 void FillFromState(const Plan& plan, StateDict* file, const StateMatches& matches,
                    Weights* weights);
 

@@ -12,9 +12,9 @@ namespace {
 // Wrappers of a model: DataParallel, torch.compile, and attributes of training classes.
 constexpr std::array<std::string_view, 4> kWrappers = {"module.", "_orig_mod.", "model.", "net."};
 
-bool IsWhole(ElementType type) {
-  return type != ElementType::kF64 && type != ElementType::kF32 && type != ElementType::kF16 &&
-         type != ElementType::kBF16;
+bool IsFloat(ElementType type) {
+  return type == ElementType::kF64 || type == ElementType::kF32 || type == ElementType::kF16 ||
+         type == ElementType::kBF16;
 }
 
 std::string CommonWrapper(const std::vector<StateEntry>& entries) {
@@ -116,8 +116,8 @@ StateModules GroupEntries(const std::vector<StateEntry>& entries) {
   std::map<std::string, size_t> places;
   for (size_t i = 0; i < entries.size(); ++i) {
     grouped.names.push_back(entries[i].name.substr(grouped.prefix.size()));
-    if (IsWhole(entries[i].type)) continue;
     Parts split = SplitName(grouped.names.back());
+    if (split.entry.empty() && !IsFloat(entries[i].type)) continue;
     const auto [at, added] = places.emplace(split.module, grouped.modules.size());
     if (added) grouped.modules.push_back({split.module, {}});
     grouped.modules[at->second].entries.emplace(split.entry, static_cast<int>(i));

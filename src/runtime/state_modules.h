@@ -14,7 +14,7 @@ struct StateModule {
   std::map<std::string, int> entries;  // index by the last part: "weight", "weight_ih_l0", ""
 };
 
-// Whole numbers, such as num_batches_tracked, are in no module.
+// Whole numbers of other names than parameters have, such as num_batches_tracked, are in no module.
 struct StateModules {
   // In file order. If the file has its entries in the order of their names, as safetensors does,
   // sorted by words and numbers: "conv2" before "conv10".

@@ -17,7 +17,7 @@ std::vector<std::string> NotStock(const std::string& text) {
   return found;
 }
 
-TEST(StockCaffe, HasSixtyOneTypes) {
+TEST(StockCaffe, HasFiftyNineTypes) {
   int old_types = 0;
   const auto* types = V1LayerParameter::LayerType_descriptor();
   for (int i = 0; i < types->value_count(); ++i) {
@@ -25,10 +25,11 @@ TEST(StockCaffe, HasSixtyOneTypes) {
     old_types += IsStockLayerType(file.net.layer(0).type()) ? 1 : 0;
   }
   EXPECT_EQ(old_types, types->value_count() - 1);  // all but NONE
-  for (const char* type : {"BatchNorm", "Clip", "Swish", "LSTMUnit", "Python", "Im2col"}) {
+  for (const char* type : {"BatchNorm", "LSTMUnit", "Python", "Im2col"}) {
     EXPECT_TRUE(IsStockLayerType(type)) << type;
   }
-  for (const char* type : {"", "PriorBox", "BN", "relu", "Recurrent", "GroupNorm"}) {
+  for (const char* type :
+       {"", "PriorBox", "BN", "relu", "Recurrent", "GroupNorm", "Clip", "Swish"}) {
     EXPECT_FALSE(IsStockLayerType(type)) << type;
   }
 }
@@ -45,9 +46,15 @@ TEST(StockCaffe, NothingIsFoundInItsOwnNets) {
   EXPECT_TRUE(NotStock("name: 'n' layers { name: 'c' type: CONVOLUTION bottom: 'x' top: 'c'"
                        " blobs_lr: 1 blobs { num: 1 data: 1 }"
                        " convolution_param { num_output: 1 kernel_size: 1 engine: CUDNN } }"
-                       "layers { name: 'p' type: POOLING pooling_param { pool: STOCHASTIC"
-                       " round_mode: FLOOR } }")
+                       "layers { name: 'p' type: POOLING pooling_param { pool: STOCHASTIC } }")
                   .empty());
+}
+
+// After the tag 1.0, in 2018.
+TEST(StockCaffe, LaterFieldsAreNotOfItsFirstVersion) {
+  EXPECT_EQ(NotStock("layer { name: 'p' type: 'Pooling'\n pooling_param { round_mode: FLOOR } }"),
+            std::vector<std::string>{
+                "n:2:18: layer \"p\": Caffe 1.0 has no field 'round_mode' in PoolingParameter"});
 }
 
 TEST(StockCaffe, EachFieldValueAndTypeIsListedWithItsLine) {

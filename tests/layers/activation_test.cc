@@ -102,6 +102,24 @@ layer { name: "loss" type: "EuclideanLoss" bottom: "step" bottom: "t" top: "loss
   EXPECT_NE(PlanError(net).find("a Threshold layer has no gradient"), std::string::npos);
 }
 
+// 0 times infinity is NaN.
+TEST(ReluTest, InfinityBelowZeroIsZero) {
+  for (const char* type : {"ReLU", "ReLU6"}) {
+    for (const DType dtype : {DType::kF32, DType::kF64}) {
+      const RunResult result =
+          CallLayer(*TestRegistry().Find(type), {.inputs = {{{4}, {-kInfinity, -1, 0, kNan}}},
+                                                 .output_grads = {{-kInfinity, kInfinity, kNan, 1}},
+                                                 .dtype = dtype});
+      for (size_t i = 0; i < 3; ++i) EXPECT_EQ(result.outputs[0][i], 0) << type << i;
+      EXPECT_TRUE(std::isnan(result.outputs[0][3])) << type;
+      for (size_t i = 0; i < 2; ++i) EXPECT_EQ(result.input_grads[0][i], 0) << type << i;
+      EXPECT_TRUE(std::isnan(result.input_grads[0][2])) << type;
+    }
+  }
+  const RunResult leaky = Through("ReLU", "relu_param { negative_slope: 0.5 }", {-kInfinity, -4});
+  EXPECT_EQ(leaky.outputs[0], (Values{-kInfinity, -2}));
+}
+
 TEST(Relu6Test, FlatFromSixOn) {
   const RunResult result =
       Through("ReLU6", "relu6_param { negative_slope: 0.5 }", {-8, 0, 3, 6, 7});

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -182,6 +183,29 @@ TEST(Convolution, EveryImplementationAgreesWithDirectLoopsBeyondBlockSizes) {
   const Conv one_image{1, 4, 40, 40, 6, 2, 3, 3, 1, 1, 1, 1, 1, true, false};
   for (const Conv& conv : {deep, wide, many, pointwise, one_image}) {
     for (int threads : {1, 2, 5}) ASSERT_NO_FATAL_FAILURE(CheckImplementations(conv, threads));
+  }
+}
+
+// -inf times the slope 0 would be NaN.
+TEST(Convolution, ReluOfInfinityBelowZeroIsZero) {
+  const Conv pointwise{2, 16, 5, 5, 16, 1, 1, 1, 1, 1, 0, 0, 1, true, true};
+  const Conv depthwise{2, 16, 5, 5, 16, 16, 3, 3, 1, 1, 0, 0, 1, true, true};
+  for (const Conv& conv : {pointwise, depthwise}) {
+    LayerSample sample = SampleOf(conv);
+    ASSERT_NE(sample.prototxt.find("negative_slope: 0.5"), std::string::npos) << sample.prototxt;
+    sample.prototxt.replace(sample.prototxt.find("0.5"), 3, "0");
+    const LayerCase layer_case(ConvolutionType(), sample, DType::kF32);
+    CaseValues values = DrawValues(layer_case);
+    std::ranges::fill(values.inputs[0], -std::numeric_limits<double>::infinity());
+    std::ranges::fill(values.parameters[0], 1.0);
+    for (const ImplementationPtr& implementation : ConvolutionType().implementations) {
+      if (implementation->device != DeviceType::kCpu) continue;
+      const OpDesc query{layer_case.layer(), layer_case.infer_context(), layer_case.info(), 1};
+      if (!implementation->Supports(query).yes) continue;
+      const RunResult result =
+          RunLayer(layer_case, values, {.implementation = implementation.get()});
+      for (const double y : result.outputs[0]) ASSERT_EQ(y, 0) << implementation->name;
+    }
   }
 }
 

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "onnx/export_layer.h"
+#include "onnx/import_metadata.h"
 #include "support/exported_net.h"
 #include "support/net.h"
 
@@ -252,6 +253,36 @@ TEST(OnnxExport, PutsPreprocessingBeforeTheNet) {
   EXPECT_EQ(exported.model.metadata_props(0).key(), "labels");
   EXPECT_EQ(exported.model.metadata_props(0).value(), R"(["a", "b"])");
   ExpectSound(exported);
+}
+
+TEST(OnnxExport, ItsMetadataIsReadBack) {
+  ModelCard card;
+  card.task = "classify";
+  card.labels = {"a \"b\"", "c"};
+  card.preprocessing = {.invert = true, .scale = 0.5F, .mean = {1, 2, 3}};
+  const auto model = ModelOf(OneLayer({1, 3, 2, 2}, "type: 'ReLU'"), card);
+  std::vector<std::string> notes;
+  const ModelCard outside = ReadMetadata(ToOnnx(*model, {}).model, &notes);
+  EXPECT_EQ(outside.task, "classify");
+  EXPECT_EQ(outside.labels, card.labels);
+  EXPECT_EQ(outside.preprocessing.mean, card.preprocessing.mean);
+  EXPECT_EQ(outside.preprocessing.scale, 0.5F);
+  EXPECT_TRUE(outside.preprocessing.invert);
+  EXPECT_FALSE(outside.preprocessing.rgb);
+  onnx::ModelProto inside = ToOnnx(*model, {.preprocessing = true}).model;
+  const Preprocessing rest = ReadMetadata(inside, &notes).preprocessing;
+  EXPECT_TRUE(rest.rgb && rest.mean.empty() && rest.scale == 1 && !rest.invert);
+  EXPECT_TRUE(notes.empty());
+  for (const char* broken : {"", "{", "[1]", "{\"mean\": \"image\", \"scale\": 1}"}) {
+    notes.clear();
+    for (auto& entry : *inside.mutable_metadata_props()) {
+      if (entry.key() != "task") entry.set_value(broken);
+    }
+    EXPECT_TRUE(ReadMetadata(inside, &notes).labels.empty());
+    EXPECT_EQ(notes.size(), 2U) << broken;
+  }
+  inside.set_producer_name("another");
+  EXPECT_TRUE(ReadMetadata(inside, &notes).task.empty());
 }
 
 TEST(OnnxExport, RefusesPreprocessingOfOtherInputs) {

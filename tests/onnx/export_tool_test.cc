@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <csignal>
 #include <filesystem>
+#include <thread>
 #include <utility>
 
 #include "core/strings.h"
@@ -94,6 +97,55 @@ TEST_F(ExportOnnxTool, RefusesInputsThatDoNotFit) {
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_NE(result.err.find("'q'"), std::string::npos) << result.err;
   EXPECT_EQ(temp_.FileCount(), before);
+}
+
+TEST_F(ExportOnnxTool, ReplacesNoFileOfSomethingElse) {
+  temp_.Write("m.onnx.data", "mine");
+  ProcessResult result = Export({"--external_data"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("m.onnx.data: is there, but not m.onnx"), std::string::npos)
+      << result.err;
+  EXPECT_EQ(temp_.Read("m.onnx.data"), "mine");
+  result = Export({});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_NE(result.err.find("m.onnx.data is not of this export"), std::string::npos) << result.err;
+  EXPECT_EQ(Export({"--external_data"}).exit_code, 0);
+  result = test::RunProcess({test::Bin("deploy"), "export", "--model=m.onnx", "-o=./m.onnx"},
+                            temp_.path());
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("which is read"), std::string::npos) << result.err;
+}
+
+TEST_F(ExportOnnxTool, RefusesTolerancesThatAreNone) {
+  for (const char* rtol : {"--rtol=nan", "--rtol=-1"}) {
+    const ProcessResult result = Export({rtol});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_NE(result.err.find("--rtol must be 0 or more"), std::string::npos) << result.err;
+  }
+}
+
+// A python3 that waits stands for a long check.
+TEST_F(ExportOnnxTool, LeavesNothingWhenItIsInterrupted) {
+  temp_.Write("python3",
+              "#!/bin/sh\ntouch started\nwhile [ ! -e go ]; do sleep 0.01; done\nexit 1\n");
+  std::filesystem::permissions(temp_.File("python3"), std::filesystem::perms::owner_all);
+  for (const char* external : {"--external_data=false", "--external_data"}) {
+    test::Process process({"/usr/bin/env", StrCat("PATH=", temp_.path(), ":/usr/bin:/bin"),
+                           test::Bin("deploy"), "export", "--model=net.prototxt",
+                           "--weights=w.caffemodel", "-o=m.onnx", "--check=onnxruntime", external},
+                          temp_.path(), temp_.File("stdout"), temp_.File("stderr"));
+    while (!std::filesystem::exists(temp_.File("started")) && process.IsRunning()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    process.Signal(SIGTERM);
+    temp_.Write("go", "");
+    EXPECT_EQ(process.Wait(), 128 + SIGTERM) << temp_.Read("stderr");
+    for (const auto& entry : std::filesystem::directory_iterator(temp_.path())) {
+      EXPECT_FALSE(entry.path().filename().string().starts_with("m.onnx")) << entry.path();
+    }
+    std::filesystem::remove(temp_.File("started"));
+    std::filesystem::remove(temp_.File("go"));
+  }
 }
 
 // A process that was killed left it.

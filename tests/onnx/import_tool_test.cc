@@ -67,6 +67,13 @@ TEST_F(ImportOnnxTool, OverwritesOnlyByForce) {
   ASSERT_EQ(Run({"model.onnx", "-o", "out"}).exit_code, 0);
   ExpectRefusal({"model.onnx", "-o", "out"}, "give --force", 2);
   EXPECT_EQ(Run({"model.onnx", "-o", "out", "--force"}).exit_code, 0);
+  // The weights of the old model fit no more.
+  ModelBuilder builder;
+  builder.Input("x", {1, 2}).Output("y");
+  builder.Node("Relu", {"x"}, {"y"});
+  builder.Write(temp_);
+  EXPECT_EQ(Run({"model.onnx", "-o", "out", "--force"}).exit_code, 0);
+  EXPECT_FALSE(std::filesystem::exists(temp_.File("out/weights.caffemodel")));
 }
 
 TEST_F(ImportOnnxTool, LeavesNothingAfterFailures) {
@@ -76,6 +83,9 @@ TEST_F(ImportOnnxTool, LeavesNothingAfterFailures) {
   ExpectRefusal({"cut.onnx", "-o", "out"}, "cut.onnx", 3);
   ExpectRefusal({"model.onnx", "-o", "out", "--shape=z=1x2"}, "no input 'z'", 2);
   ExpectRefusal({"model.onnx", "-o", "out", "--shape=x=1y2"}, "--shape", 2);
+  ExpectRefusal({"model.onnx", "-o", "out", "--shape=x=1x2,x=2x2"}, "gives 'x' twice", 2);
+  ExpectRefusal({"model.onnx", "-o", "out", "--shape=x"}, "such as data=1x3x224x224", 2);
+  ExpectRefusal({"model.onnx", "-o", "model.onnx"}, "is a file; -o takes a folder", 2);
   ExpectRefusal({"model.onnx"}, "-o is required", 2);
   ExpectRefusal({"model.onnx", "-o", "-"}, "not the standard output", 2);
   ExpectRefusal({"model.onnx", "model.onnx", "-o", "out"}, "name one file", 2);
@@ -146,6 +156,11 @@ TEST_F(ImportOnnxTool, ExportsAreCheckedWithIndices) {
   const ProcessResult result = Run({"export", "--model=net.prototxt", "-o", "g.onnx"}, "deploy");
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out.find("not checked"), std::string::npos) << result.out;
+  const ProcessResult bench =
+      Run({"bench", "--model=g.onnx", "--seconds=0.01", "--threads=1"}, "deploy");
+  EXPECT_EQ(bench.exit_code, 0) << bench.err;
+  const ProcessResult verify = Run({"verify", "--model=g.onnx", "--against=g.onnx"}, "deploy");
+  EXPECT_EQ(verify.exit_code, 0) << verify.err;
 }
 
 // A run tells how many items there are.

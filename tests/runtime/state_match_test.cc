@@ -28,8 +28,9 @@ class Fake final : public StateDict {
       entries_.push_back({e.name, ElementType::kF32, e.value.shape()});
     }
   }
-  Fake& WithCounter(const std::string& name) {
-    entries_.push_back({name, ElementType::kI64, Shape()});
+  Fake& WithCounter(const std::string& name) { return With(name, ElementType::kI64, Shape()); }
+  Fake& With(const std::string& name, ElementType type, const Shape& shape) {
+    entries_.push_back({name, type, shape});
     return *this;
   }
   Tensor Read(size_t entry) override {
@@ -265,6 +266,65 @@ TEST(StateMatch, AnEntryThatFitsAFilledLayerIsNoSilentLeftover) {
   const Fake file({{"aux.weight", {3, 4, 1, 1}}, {"main.weight", {3, 4, 1, 1}}});
   EXPECT_NE(ProblemsOf(Match(*plan, file)).find("has no place; it fits c"), std::string::npos);
   ExpectMatches(*plan, file, "main.weight -> c weight\n", "aux.weight = -");
+}
+
+TEST(StateMatch, StatisticsWithoutALayerAreNoSilentLeftover) {
+  const auto plan = PlanOf(kInput + Conv("c", "x", 3, 1, true));
+  std::vector<std::pair<std::string, Shape>> entries = {{"c.weight", {3, 4, 1, 1}},
+                                                        {"c.bias", {3}}};
+  Append(NormEntries("b", 3), &entries);
+  const std::string problems = ProblemsOf(Match(*plan, Fake(entries)));
+  for (const char* part : {"m.pth: entry 'b.running_mean' is not used: the net has no BatchNorm",
+                           "m.pth: entry 'b.running_var' is not used", "'b.running_var = -'"}) {
+    EXPECT_NE(problems.find(part), std::string::npos) << part << "\n" << problems;
+  }
+  const std::string used = "c.weight -> c weight\nc.bias -> c bias\n";
+  ExpectMatches(*plan, Fake(entries), used, "b.running_mean = -\nb.running_var = -\n");
+  // A branch that the net does not have at all.
+  entries.resize(2);
+  entries.push_back({"aux.conv.weight", {9, 9, 1, 1}});
+  Append(NormEntries("aux.norm", 9), &entries);
+  ExpectMatches(*plan, Fake(entries), used);
+}
+
+TEST(StateMatch, ParametersOfWholeNumbers) {
+  const auto plan = PlanOf(kInput + Conv("c", "x", 3, 1, true));
+  const std::string both = "c.weight -> c weight\nc.bias -> c bias\n";
+  Fake file({{"c.weight", {3, 4, 1, 1}}});
+  file.With("c.bias", ElementType::kI64, {3}).With("position_ids", ElementType::kI64, {3});
+  ExpectMatches(*plan, file, both);
+  EXPECT_EQ(Match(*plan, file).unused, std::vector<int>{2});
+}
+
+TEST(StateMatch, BytesMayBeOfAQuantizedModel) {
+  const auto plan = PlanOf(kInput + Conv("c", "x", 3));
+  Fake file(std::vector<std::pair<std::string, Shape>>{});
+  file.With("c.weight", ElementType::kI8, {3, 4, 1, 1});
+  EXPECT_NE(ProblemsOf(Match(*plan, file)).find("'c.weight' has elements of type I8"),
+            std::string::npos);
+  ExpectMatches(*plan, file, "c.weight -> c weight\n", "c.weight = c weight");
+}
+
+TEST(StateMatch, AnEntryOfAnotherShapeIsNamed) {
+  const auto plan = PlanOf(kInput + Conv("c", "x", 3));
+  EXPECT_NE(ProblemsOf(Match(*plan, Fake({{"c.weight", {3, 4, 5, 5}}})))
+                .find("no entry for 'weight', which is 3x4x1x1; 'c.weight' is 3x4x5x5"),
+            std::string::npos);
+}
+
+TEST(StateMatch, ConstantsOfTheNetCanBeKept) {
+  const auto plan = PlanOf(kInput + Conv("c", "x", 3) +
+                           "layer { name: 'p' type: 'Parameter' top: 'p' "
+                           "parameter_param { shape { dim: 2 } } }\n");
+  Fake file({{"c.weight", {3, 4, 1, 1}}});
+  EXPECT_NE(ProblemsOf(Match(*plan, file)).find("layer \"p\": no entry"), std::string::npos);
+  const StateMatches matches = MatchState(*plan, file, {}, "", true);
+  EXPECT_EQ(ProblemsOf(matches), "");
+  const std::shared_ptr<Weights> weights = Weights::MakeToLoad(*plan, 1);
+  std::ranges::fill(weights->blob(1).span<float>(), 7.0F);
+  FillFromState(*plan, &file, matches, weights.get());
+  EXPECT_EQ(test::ValuesOf(std::as_const(*weights).blob(1)), (std::vector<float>{7, 7}));
+  EXPECT_EQ(test::ValuesOf(std::as_const(*weights).blob(0))[11], 11);
 }
 
 TEST(StateMatch, TheMapReplacesGuesses) {

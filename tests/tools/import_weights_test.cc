@@ -110,6 +110,8 @@ TEST_F(ImportWeights, NothingIsWrittenOnFailure) {
   ExpectRefusal({"-o", "w.caffemodel"}, "--print_map, complete it");
   ExpectRefusal({}, "-o is required");
   ExpectRefusal({"-o", "-"}, "is not the standard output");
+  ExpectRefusal({"-o", "w.npz"}, "files of the kind .npz are not");
+  ExpectRefusal({"-o", "deploy.prototxt"}, "files of the kind .prototxt are not");
   temp_.Write("m.pth", test::OldTorchFile(Tensors()).substr(0, 700));
   ExpectRefusal({"-o", "w.caffemodel"}, "m.pth", 3);
   temp_.Write("w.caffemodel", "old");

@@ -9,11 +9,13 @@
 namespace crema::tools {
 namespace {
 
-std::atomic<bool> g_interrupted{false};  // NOLINT: a signal handler can reach nothing else
+std::atomic<int> g_signal{0};  // NOLINT: a signal handler can reach nothing else
 
 void OnSignal(int signal) {
-  if (g_interrupted.exchange(true)) EndBySignal(signal);
+  if (g_signal.exchange(signal) != 0) EndBySignal(signal);
 }
+
+struct InterruptedError {};
 
 }  // namespace
 
@@ -44,6 +46,19 @@ void CatchInterrupt() {
   for (int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
 }
 
-bool Interrupted() { return g_interrupted; }
+bool Interrupted() { return g_signal != 0; }
+
+int WithoutLeftovers(const std::function<int()>& work) {
+  CatchInterrupt();
+  try {
+    return work();
+  } catch (const InterruptedError&) {
+    EndBySignal(g_signal);
+  }
+}
+
+void EndIfInterrupted() {
+  if (Interrupted()) throw InterruptedError();
+}
 
 }  // namespace crema::tools

@@ -32,7 +32,8 @@ std::map<std::string, Shape> ParseShapes(const std::string& text) {
     const size_t colon = entry.rfind(':');
     if (colon == std::string::npos || colon == 0) {
       Fail(ErrorCode::kInvalidArgument,
-           StrCat("--shape '", entry, "' is not BLOB:SHAPE, such as data:1,3,224,224"));
+           StrCat("--shape '", entry, "' is not BLOB:SHAPE, such as data:1,3,224,224, nor, for an ",
+                  "ONNX model, NAME=SHAPE, such as data=1x3x224x224"));
     }
     std::vector<int64_t> dims;
     for (const std::string& dim : Split(entry.substr(colon + 1), ',')) {
@@ -56,7 +57,10 @@ std::map<std::string, Shape> ParseOnnxShapes(const std::string& text) {
     for (const std::string& dim : Split(entry.substr(equals + 1), 'x')) {
       dims.push_back(ParseDim(dim, entry));
     }
-    shapes[entry.substr(0, equals)] = Shape(std::span<const int64_t>(dims));
+    const std::string name = entry.substr(0, equals);
+    if (!shapes.emplace(name, Shape(std::span<const int64_t>(dims))).second) {
+      Fail(ErrorCode::kInvalidArgument, StrCat("--shape gives '", name, "' twice"));
+    }
   }
   return shapes;
 }

@@ -46,7 +46,7 @@ void Print(const Case& c, const BenchResult& r, int64_t samples) {
 // Given arrays determine the number of samples.
 void Bench(const std::shared_ptr<const Model>& model, Case c) {
   const std::vector<NamedOutput> inputs =
-      HasInputFiles() ? InputsOfFlags(*model) : RandomInputs(*model, c.batch, 1);
+      HasInputFiles() ? InputsOfFlags(*model) : AcceptedInputs(model, c.batch, 1);
   int64_t samples = 1;
   if (model->Batches()) samples = inputs[0].value.shape()[0];
   c.batch = static_cast<int>(samples);

@@ -76,11 +76,12 @@ class DetectWorker final : public PictureWorker {
 
 std::shared_ptr<const Model> OpenDetector(const ModelNames& names, const Registry& registry) {
   if (IsModelFile(names.model)) return OpenModel(names, registry, ModelOptionsOfFlags());
-  NetFile net = NetOfFlags(names);
+  ModelCard card;
+  NetFile net = NetOfFlags(names, &card);
   DecoderChanges changes = DecoderOfFlags();
   changes.confidence = FLAGS_confidence;
   ConfigureDecoder(changes, &net);
-  return MakeModel(net, names, {}, registry, ModelOptionsOfFlags());
+  return MakeModel(net, names, card, registry, ModelOptionsOfFlags());
 }
 
 }  // namespace

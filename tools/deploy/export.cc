@@ -18,6 +18,7 @@
 #include "deploy/detect_options.h"
 #include "deploy/export_onnx.h"
 #include "deploy/options.h"
+#include "deploy/protected_files.h"
 #include "inference/classifier.h"
 #include "inference/crema_export.h"
 #include "inference/detector.h"
@@ -43,6 +44,9 @@ std::string OutputPath() {
                 "' must end in .crema, by which other actions know it, or "
                 "in .onnx"));
   }
+  std::vector<std::string> read = Split(FLAGS_weights, ',');
+  read.push_back(FLAGS_model);
+  ProtectedFiles(read).RefuseToReplace("output", path);
   CheckOutputFile(path);
   return path;
 }
@@ -62,8 +66,8 @@ void CheckFlags(bool onnx) {
 }
 
 // The net in the form it is used in.
-NetFile NetToExport(const ModelNames& names) {
-  NetFile net = NetOfFlags(names);
+NetFile NetToExport(const ModelNames& names, ModelCard* card) {
+  NetFile net = NetOfFlags(names, card);
   const bool decodes = std::ranges::any_of(net.net.layer(), [](const LayerParameter& layer) {
     return layer.type() == "DetectionOutput";
   });
@@ -167,10 +171,11 @@ int Export(const std::vector<std::string>& arguments) {
   if (WantsInt8()) names.precision.clear();  // ranges are determined first
   CheckDetectFlags();
   if (IsModelFile(names.model)) return ExportReopened(names, path);
-  const NetFile net = NetToExport(names);
+  ModelCard card;
+  const NetFile net = NetToExport(names, &card);
   const Registry registry = LayersOfFlag();
   const ModelOptions options = ModelOptionsOfFlags(ThreadsOfFlag());
-  ModelCard card = CardOf(MakeModel(net, names, {}, registry, options, NullSink()));
+  card = CardOf(MakeModel(net, names, card, registry, options, NullSink()));
   if (card.name.empty()) card.name = net.net.name();
   if (card.name.empty()) card.name = std::filesystem::path(path).stem().string();
   auto model = MakeModel(net, names, card, registry, options);

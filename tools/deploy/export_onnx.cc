@@ -1,11 +1,12 @@
 #include "deploy/export_onnx.h"
 
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <vector>
 
+#include "common/interrupt.h"
 #include "common/json.h"
 #include "common/tool.h"
 #include "core/error.h"
@@ -49,29 +50,18 @@ double ToleranceOf(const Model& model) {
   return FLAGS_f16_weights ? kHalfWeights : FLAGS_rtol;
 }
 
-// Replaces random inputs that the net refuses, such as fractions for indices, by zeros.
-void MakeAcceptable(const std::shared_ptr<const Model>& model, std::vector<NamedOutput>* inputs) {
-  try {
-    ModelRunner(model).Run(ViewsOf(*inputs));
-  } catch (const Error&) {
-    for (NamedOutput& input : *inputs) {
-      const TensorView view = input.value.view();
-      std::memset(view.raw(), 0, view.bytes());
-    }
-  }
-}
-
 // Random inputs, drawn twice, and those of --input.
 std::vector<std::vector<NamedOutput>> InputsToCheck(const std::shared_ptr<const Model>& model,
                                                     bool pixels) {
   std::vector<std::vector<NamedOutput>> all;
   for (const uint64_t seed : {1, 2}) {
-    all.push_back(RandomInputs(*model, static_cast<int64_t>(seed), seed));
-    if (pixels) {
-      for (float& value : all.back()[0].value.view().span<float>()) value *= 255;
-    } else {
-      MakeAcceptable(model, &all.back());
+    const auto batch = static_cast<int64_t>(seed);
+    if (!pixels) {
+      all.push_back(AcceptedInputs(model, batch, seed));
+      continue;
     }
+    all.push_back(RandomInputs(*model, batch, seed));
+    for (float& value : all.back()[0].value.view().span<float>()) value *= 255;
   }
   if (HasInputFiles()) all.push_back(InputsOfFlags(*model));
   return all;
@@ -85,19 +75,42 @@ std::string Check(const std::shared_ptr<const Model>& model, const OnnxExport& e
                                 ? ImportedRunner(model->parts().options, registry)
                                 : OnnxRuntimeRunner();
   for (const std::vector<NamedOutput>& inputs : InputsToCheck(model, exported.preprocessing)) {
+    EndIfInterrupted();
     try {
       const OnnxDifference found =
           CompareWithOnnx(*model, exported, path, ViewsOf(inputs), runner, ToleranceOf(*model));
       if (!found.blob.empty()) throw DiffersError{found.reason};
     } catch (const Error& error) {
+      EndIfInterrupted();  // Ctrl-C ends python3 too
       // A correct file may have operators that the importer cannot read, such as detections.
       if (error.code() != ErrorCode::kUnsupported || IsGiven("check")) throw;
       return StrCat("since Crema cannot read it back: ", error.problems().front().message,
                     ". --check=onnxruntime compares it");
     }
   }
+  EndIfInterrupted();
   return "";
 }
+
+// Weights of an earlier export that this one neither reads nor writes.
+class StaleData {
+ public:
+  explicit StaleData(const std::string& path) : data_(path + ".data"), before_(Time()) {}
+  void Report() const {
+    if (!before_ || Time() != before_) return;
+    ToolLog().Write(Severity::kWarning,
+                    StrCat(data_, " is not of this export; remove it if nothing else needs it"));
+  }
+
+ private:
+  std::optional<std::filesystem::file_time_type> Time() const {
+    std::error_code error;
+    const auto time = std::filesystem::last_write_time(data_, error);
+    return error ? std::nullopt : std::optional(time);
+  }
+  const std::string data_;
+  const std::optional<std::filesystem::file_time_type> before_;
+};
 
 void Print(const std::string& path, const OnnxExport& exported, const std::string& unchecked) {
   std::error_code error;
@@ -130,6 +143,8 @@ bool WantsOnnx(const std::string& path) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("--check: '", FLAGS_check, "' is not import, onnxruntime or none"));
   }
+  // Also of the check of an export.
+  if (!(FLAGS_rtol >= 0)) Fail(ErrorCode::kInvalidArgument, "--rtol must be 0 or more");
   for (const char* flag : {"opset", "preprocessing", "f16_weights", "external_data", "check"}) {
     if (onnx || !IsGiven(flag)) continue;
     Fail(ErrorCode::kInvalidArgument, StrCat("--", flag, " is for --format=onnx"));
@@ -143,14 +158,19 @@ int ExportOnnx(const std::shared_ptr<const Model>& model, const Registry& regist
                                               .half_weights = FLAGS_f16_weights,
                                               .preprocessing = FLAGS_preprocessing});
   std::string unchecked;
+  const StaleData stale(path);
   try {
-    WriteOnnx(exported, path, FLAGS_external_data, [&](const std::string& written) {
-      unchecked = Check(model, exported, registry, written);
+    WithoutLeftovers([&] {
+      WriteOnnx(exported, path, FLAGS_external_data, [&](const std::string& written) {
+        unchecked = Check(model, exported, registry, written);
+      });
+      return 0;
     });
   } catch (const DiffersError& differs) {
     std::fprintf(stderr, "%s is not written: %s\n", path.c_str(), differs.reason.c_str());
     return 1;
   }
+  stale.Report();
   Print(path, exported, unchecked);
   return 0;
 }

@@ -40,7 +40,7 @@ void CheckDetectFlags() {
   }
 }
 
-NetFile NetOfFlags(const ModelNames& names) {
+NetFile NetOfFlags(const ModelNames& names, ModelCard* card) {
   NetFile net;
   if (IsOnnxFile(names.model)) {
     // GPUs have no int8, and another precision is that of the values that the model states.
@@ -49,6 +49,7 @@ NetFile NetOfFlags(const ModelNames& names) {
     options.int8 = FLAGS_gpu.empty() && (names.precision.empty() || names.precision == "INT8");
     ImportedNet imported = ImportOnnx(names.model, options);
     net.net = std::move(imported.net);
+    *card = std::move(imported.card);
     for (const std::string& note : imported.notes) ToolLog().Write(Severity::kInfo, note);
   } else {
     net = ReadNet(names.model);

@@ -112,7 +112,9 @@ std::shared_ptr<const Model> MakeModel(const NetFile& net, const ModelNames& nam
 std::shared_ptr<const Model> OpenModel(const ModelNames& names, const Registry& registry,
                                        const ModelOptions& options) {
   if (IsModelFile(names.model)) return Model::Open(names.model, options, registry, ToolLog());
-  return MakeModel(NetOfFlags(names), names, {}, registry, options);
+  ModelCard card;
+  const NetFile net = NetOfFlags(names, &card);
+  return MakeModel(net, names, card, registry, options);
 }
 
 Preprocessing PreprocessingOfFlags(const ImageModel& model) {

@@ -43,9 +43,9 @@ struct ModelNames {
 // Returns --model, --weights, --precision. A net may need no weights, which MakeModel checks.
 // Throws kInvalidArgument for conflicting flags.
 ModelNames ModelOfFlags();
-// Returns the net of --model, --tail, --shape and --precision. Requires: a prototxt or an ONNX
-// model.
-NetFile NetOfFlags(const ModelNames& names);
+// Returns the net of --model, --tail, --shape and --precision, and the card of an ONNX model that
+// Crema wrote. Requires: a prototxt or an ONNX model.
+NetFile NetOfFlags(const ModelNames& names, ModelCard* card);
 
 // `threads` is per runner.
 ModelOptions ModelOptionsOfFlags(int threads = 1);

@@ -59,8 +59,8 @@ void CheckFlags() {
   if (FLAGS_samples < 1) Fail(ErrorCode::kInvalidArgument, "--samples must be at least 1");
 }
 
-std::vector<NamedOutput> GivenInputs(const Model& model) {
-  return HasInputFiles() ? InputsOfFlags(model) : RandomInputs(model, FLAGS_samples, 1);
+std::vector<NamedOutput> GivenInputs(const std::shared_ptr<const Model>& model) {
+  return HasInputFiles() ? InputsOfFlags(*model) : AcceptedInputs(model, FLAGS_samples, 1);
 }
 
 // In a file, array names are unique.
@@ -74,10 +74,10 @@ void RefuseSharedNames(const Model& model) {
   }
 }
 
-int Record(const Model& model, ModelRunner* runner) {
-  RefuseSharedNames(model);
+int Record(const std::shared_ptr<const Model>& model, ModelRunner* runner) {
+  RefuseSharedNames(*model);
   const std::vector<NamedOutput> inputs = GivenInputs(model);
-  const std::vector<NamedOutput> outputs = RunOnArrays(model, runner, ViewsOf(inputs), 0);
+  const std::vector<NamedOutput> outputs = RunOnArrays(*model, runner, ViewsOf(inputs), 0);
   std::vector<NamedArrayView> arrays;
   for (const auto* side : {&inputs, &outputs}) {
     for (const NamedOutput& array : *side) arrays.push_back({array.name, array.value.view()});
@@ -125,7 +125,7 @@ ModelNames OtherOfFlags() {
          "--against_weights and --against_precision belong to a prototxt --against");
   }
   const std::string weights = FLAGS_against_weights.empty() ? FLAGS_weights : FLAGS_against_weights;
-  if (!file && weights.empty()) {
+  if (!file && weights.empty() && !IsOnnxFile(FLAGS_against)) {
     Fail(ErrorCode::kInvalidArgument, "--against is a net: give --against_weights");
   }
   return {FLAGS_against, file ? "" : weights, file ? "" : FLAGS_against_precision};
@@ -137,7 +137,7 @@ void ForEachBatch(const std::shared_ptr<const Model>& model,
                   const std::function<void(std::span<const NamedTensor>)>& run) {
   const bool pictures = !arguments.empty() || IsGiven("list");
   if (!pictures) {
-    const std::vector<NamedOutput> inputs = GivenInputs(*model);
+    const std::vector<NamedOutput> inputs = GivenInputs(model);
     run(ViewsOf(inputs));
     return;
   }
@@ -196,7 +196,7 @@ int Verify(const std::vector<std::string>& arguments) {
     return 0;
   }
   ModelRunner runner(model);
-  return FLAGS_record ? Record(*model, &runner) : CompareWithRecording(*model, &runner);
+  return FLAGS_record ? Record(model, &runner) : CompareWithRecording(*model, &runner);
 }
 
 }  // namespace crema::tools

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <vector>
 
+#include "common/interrupt.h"
 #include "common/log.h"
 #include "common/net_flags.h"
 #include "common/tool.h"
@@ -23,7 +24,8 @@
 DECLARE_string(shape);
 DEFINE_string(
     dialect, "",
-    "caffe or ssd: write only what Caffe 1.0 or its SSD fork read; list all nodes that cannot go");
+    "caffe or ssd: write only what Caffe 1.0 (2017) or its SSD fork read; list all nodes that "
+    "cannot go");
 DEFINE_bool(force, false, "overwrite deploy.prototxt and weights.caffemodel in the folder");
 
 namespace crema::tools {
@@ -61,9 +63,13 @@ class Outputs {
       Fail(ErrorCode::kInvalidArgument,
            "-o takes a folder here, not the standard output: two files are written");
     }
+    std::error_code error;
+    if (fs::exists(folder_, error) && !fs::is_directory(folder_, error)) {
+      Fail(ErrorCode::kInvalidArgument, "is a file; -o takes a folder, for two files",
+           {.file = folder});
+    }
     RemoveAbandoned(net_.string());
     RemoveAbandoned(weights_.string());
-    std::error_code error;
     for (const fs::path& path : {net_, weights_, fs::path(weights_) += ".h5"}) {
       if (FLAGS_force || !fs::exists(path, error)) continue;
       Fail(ErrorCode::kInvalidArgument, "exists already; give --force to overwrite it",
@@ -97,10 +103,13 @@ class Outputs {
       weights_.extension() == ".h5" ? WriteCaffemodelHdf5(net, weights_made_)
                                     : WriteCaffemodel(net, weights_made_);
     }
+    EndIfInterrupted();
     check(net_file.temporary(), weights_made_);
+    EndIfInterrupted();
     if (has_weights_) fs::rename(weights_made_, weights_);
     net_file.Commit();
     kept_ = true;
+    RemoveOtherWeights();
   }
 
   // Returns the files for a message. A net without parameters has no weights.
@@ -109,6 +118,14 @@ class Outputs {
   }
 
  private:
+  // Of an earlier import that --force replaces.
+  void RemoveOtherWeights() const {
+    for (const char* name : {"weights.caffemodel", "weights.caffemodel.h5"}) {
+      std::error_code ignored;
+      if (!has_weights_ || folder_ / name != weights_) fs::remove(folder_ / name, ignored);
+    }
+  }
+
   const fs::path folder_;
   const fs::path net_;
   fs::path weights_;
@@ -118,15 +135,26 @@ class Outputs {
   bool kept_ = false;
 };
 
-}  // namespace
+// The flags of deploy that the metadata of a model of Crema stands for.
+std::string NoteOfCard(const ModelCard& card) {
+  const Preprocessing& p = card.preprocessing;
+  std::string flags;
+  if (p.rgb) flags += " --rgb";
+  if (p.invert) flags += " --invert";
+  if (p.scale != 1) flags += StrCat(" --scale=", p.scale);
+  for (size_t c = 0; c < p.mean.size(); ++c) flags += StrCat(c == 0 ? " --mean=" : ",", p.mean[c]);
+  if (!card.labels.empty()) flags += " --labels=FILE";
+  return flags.empty() ? "" : StrCat("deploy takes this net with", flags);
+}
 
-int ImportOnnxModel(const std::string& model, const std::string& folder) {
-  RequireFlag(folder, "o");
+int Import(const std::string& model, const std::string& folder) {
   ImportOptions options;
   options.shapes = ParseOnnxShapes(FLAGS_shape);
   options.dialect = FLAGS_dialect;
   Outputs outputs(folder);
-  const ImportedNet imported = ImportOnnx(model, options);
+  ImportedNet imported = ImportOnnx(model, options);
+  const std::string card = NoteOfCard(imported.card);
+  if (!card.empty()) imported.notes.push_back(card);
   outputs.Write(imported.net, TextOf(imported.net, model, imported.notes),
                 [&](const std::string& net, const std::string& weights) {
                   if (options.dialect.empty()) return;
@@ -136,6 +164,13 @@ int ImportOnnxModel(const std::string& model, const std::string& folder) {
   for (const std::string& note : imported.notes) ToolLog().Write(Severity::kInfo, note);
   std::printf("%s: %d layers\n", outputs.Names().c_str(), imported.net.layer_size());
   return 0;
+}
+
+}  // namespace
+
+int ImportOnnxModel(const std::string& model, const std::string& folder) {
+  RequireFlag(folder, "o");
+  return WithoutLeftovers([&] { return Import(model, folder); });
 }
 
 }  // namespace crema::tools

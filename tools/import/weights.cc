@@ -3,6 +3,8 @@
 #include <gflags/gflags.h>
 
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 
 #include "common/net_flags.h"
 #include "common/output_file.h"
@@ -24,6 +26,9 @@ DEFINE_string(shape, "",
               "shapes of inputs that the net or model does not give: data:1,3,224,224; of an ONNX "
               "model also data=1x3x224x224, with commas between inputs");
 DEFINE_string(map, "", "a file of lines 'entry = layer parameter', which replace guesses");
+DEFINE_string(constants, "",
+              "the weights.caffemodel of an imported net: its layers Parameter without an entry, "
+              "such as the states of an LSTM, have their values from there");
 DEFINE_bool(print_map, false, "print the map with all guesses, to be edited, and write nothing");
 DEFINE_string(key, "", "of a .pth with several state dicts, the one to read; . for all together");
 
@@ -42,6 +47,18 @@ void CheckFlags(const std::string& output) {
     return;
   }
   RequireFlag(output, "o");
+  for (const char* extension : {".pth", ".pt", ".npz", ".npy", ".onnx", ".prototxt"}) {
+    if (!output.ends_with(extension)) continue;
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("-o: '", output, "': a caffemodel is written, HDF5 with .h5, or a state dict with ",
+                ".safetensors; files of the kind ", extension, " are not"));
+  }
+  std::error_code error;
+  for (const std::string& read : {FLAGS_weights, FLAGS_onto, FLAGS_map, FLAGS_constants}) {
+    if (!std::filesystem::equivalent(read, output, error)) continue;
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("-o would replace ", output, ", which is read; write somewhere else"));
+  }
   RemoveAbandoned(output);
   CheckOutputFile(output);
 }
@@ -91,7 +108,7 @@ int ImportWeights(const std::string& output) {
   const std::unique_ptr<StateDict> file = OpenStateDict(FLAGS_weights, FLAGS_key);
   std::vector<StateMapLine> map;
   if (!FLAGS_map.empty()) map = ParseStateMap(ReadFile(FLAGS_map), FLAGS_map);
-  const StateMatches matches = MatchState(*plan, *file, map, FLAGS_map);
+  const StateMatches matches = MatchState(*plan, *file, map, FLAGS_map, !FLAGS_constants.empty());
   if (FLAGS_print_map) {
     std::fputs(PrintStateMap(*plan, *file, matches).c_str(), stdout);
     return 0;
@@ -101,6 +118,9 @@ int ImportWeights(const std::string& output) {
   std::fflush(stdout);
   if (!matches.problems.empty()) FailWithProblems(matches);
   const std::shared_ptr<Weights> weights = Weights::MakeToLoad(*plan, 1);
+  if (!FLAGS_constants.empty()) {
+    weights->Load(*plan, ReadCaffemodel(FLAGS_constants), FLAGS_constants, MissingLayers::kError);
+  }
   FillFromState(*plan, file.get(), matches, weights.get());
   if (IsSafetensors(output)) {
     WriteTorchEntries(*plan, *weights, output);

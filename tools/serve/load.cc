@@ -49,12 +49,15 @@ std::vector<float> MeanOfFlag() {
   return mean;
 }
 
-ModelCard CardOf(const std::string& name, const std::string& labels) {
-  ModelCard card;
+// Flags override what the file of the model says.
+ModelCard CardOf(const std::string& name, const std::string& labels, ModelCard card) {
+  const auto given = [](const char* flag) {
+    return !google::GetCommandLineFlagInfoOrDie(flag).is_default;
+  };
   card.name = name;
-  card.preprocessing.invert = FLAGS_invert;
-  card.preprocessing.scale = static_cast<float>(FLAGS_scale);
-  card.preprocessing.mean = MeanOfFlag();
+  if (given("invert")) card.preprocessing.invert = FLAGS_invert;
+  if (given("scale")) card.preprocessing.scale = static_cast<float>(FLAGS_scale);
+  if (given("mean")) card.preprocessing.mean = MeanOfFlag();
   const std::string& file = labels.empty() ? FLAGS_labels : labels;
   if (!file.empty()) card.labels = ReadLines(file);
   return card;
@@ -67,11 +70,12 @@ std::string Replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
-NetFile NetIn(const server::VersionFiles& files) {
+NetFile NetIn(const server::VersionFiles& files, ModelCard* card) {
   if (files.onnx.empty()) return ReadNet(files.net);
   NetFile net;
   ImportedNet imported = ImportOnnx(files.onnx, {});
   net.net = std::move(imported.net);
+  *card = std::move(imported.card);
   for (const std::string& note : imported.notes) {
     ToolLog().Write(Severity::kInfo, StrCat(files.onnx, ": ", note));
   }
@@ -138,10 +142,11 @@ std::shared_ptr<const server::Executable> LoadServed(const std::string& name,
   const WeightsFiles weights = files.weights.empty() || !files.onnx.empty()
                                    ? WeightsFiles{}
                                    : WeightsOfFlags({files.weights}, MissingLayers::kError);
-  NetFile net = NetIn(files);
+  ModelCard card;
+  NetFile net = NetIn(files, &card);
   if (!files.folder.empty()) ConfineFilesTo(files.folder, &net);
   return server::ToExecutable(
-      Model::Make(net, weights, CardOf(name, files.labels), options, registry, ToolLog()));
+      Model::Make(net, weights, CardOf(name, files.labels, card), options, registry, ToolLog()));
 }
 
 }  // namespace crema::tools

@@ -13,6 +13,7 @@
 #include "layers/layer_number.h"
 #include "math/fast_exp.h"
 #include "math/fused_activation.h"
+#include "math/relu_rule.h"
 
 namespace crema {
 
@@ -281,11 +282,13 @@ struct ReluFormula : Grains<kCheapGrain> {
 
   template <typename T>
   CREMA_HOST_DEVICE T Value(T x) const {
-    return x > 0 ? x : T(slope) * x;
+    ApplyRelu(T(slope), &x);
+    return x;
   }
   template <typename T>
   CREMA_HOST_DEVICE T Gradient(T sign, T dy) const {
-    return sign > 0 ? dy : T(slope) * dy;
+    MaskByRelu(T(slope), sign, &dy);
+    return dy;
   }
 
   float slope;
@@ -302,12 +305,15 @@ struct Relu6Formula : Grains<kCheapGrain> {
 
   template <typename T>
   CREMA_HOST_DEVICE T Value(T x) const {
-    return x > 0 ? std::min(x, T(6)) : T(slope) * x;
+    T leaky = x;
+    ApplyRelu(T(slope), &leaky);
+    return x > 0 ? std::min(x, T(6)) : leaky;
   }
   template <typename T>
   CREMA_HOST_DEVICE T Gradient(T x_or_y, T dy) const {
     if (x_or_y >= 6) return T(0);
-    return x_or_y > 0 ? dy : T(slope) * dy;
+    MaskByRelu(T(slope), x_or_y, &dy);
+    return dy;
   }
 
   float slope;

@@ -5,6 +5,7 @@
 #include "layers/gpu_implementation.h"
 #include "math/cuda/gemm.h"
 #include "math/cuda/sums.cuh"
+#include "math/relu_rule.h"
 
 namespace crema {
 namespace {
@@ -20,7 +21,7 @@ void AddBiasRelu(const CudaQueue& queue, const Sizes& s, const T* bias, T* y) {
   ForElements(queue, "AddBiasRelu", s.rows * columns, [=] CREMA_HOST_DEVICE(int64_t i) {
     float value = ToFloat(y[i]);
     if (bias != nullptr) value += ToFloat(bias[i % columns]);
-    if (relu) value = value > 0 ? value : slope * value;
+    if (relu) ApplyRelu(slope, &value);
     y[i] = FromFloat<T>(value);
   });
 }
@@ -29,7 +30,9 @@ template <typename T>
 void MaskGradient(const CudaQueue& queue, int64_t count, float slope, const T* y, const T* dy,
                   T* masked) {
   ForElements(queue, "MaskGradient", count, [=] CREMA_HOST_DEVICE(int64_t i) {
-    masked[i] = ToFloat(y[i]) > 0 ? dy[i] : FromFloat<T>(slope * ToFloat(dy[i]));
+    float d = ToFloat(dy[i]);
+    MaskByRelu(slope, ToFloat(y[i]), &d);
+    masked[i] = FromFloat<T>(d);
   });
 }
 

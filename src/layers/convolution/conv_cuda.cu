@@ -6,6 +6,7 @@
 #include "math/cuda/gemm.h"
 #include "math/cuda/im2col.h"
 #include "math/cuda/sums.cuh"
+#include "math/relu_rule.h"
 
 namespace crema {
 namespace {
@@ -64,7 +65,7 @@ void AddBiasRelu(const CudaQueue& queue, const CudaPlanes& planes, const T* bias
     float value = ToFloat(y[i]);
     if (bias != nullptr) value += ToFloat(bias[i / size % channels]);
     if (sum != nullptr) value += ToFloat(sum[i]);
-    if (on) value = value > 0 ? value : slope * value;
+    if (on) ApplyRelu(slope, &value);
     y[i] = FromFloat<T>(value);
   });
 }
@@ -73,7 +74,9 @@ template <typename T>
 void MaskByOutput(const CudaQueue& queue, int64_t count, float slope, const T* y, const T* dy,
                   T* masked) {
   ForElements(queue, "MaskByOutput", count, [=] CREMA_HOST_DEVICE(int64_t i) {
-    masked[i] = ToFloat(y[i]) > 0 ? dy[i] : FromFloat<T>(slope * ToFloat(dy[i]));
+    float d = ToFloat(dy[i]);
+    MaskByRelu(slope, ToFloat(y[i]), &d);
+    masked[i] = FromFloat<T>(d);
   });
 }
 

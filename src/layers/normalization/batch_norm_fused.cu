@@ -4,6 +4,7 @@
 #include "layers/normalization/batch_norm_cuda.h"
 #include "layers/normalization/norm_epilogue.h"
 #include "layers/normalization/statistics_measure.cuh"
+#include "math/relu_rule.h"
 
 namespace crema {
 namespace {
@@ -84,7 +85,7 @@ void Apply(const CudaQueue& queue, const GroupLayout& groups, const T* x, const 
   ForElements(queue, "NormalizeFused", groups.Count(), [=] CREMA_HOST_DEVICE(int64_t i) {
     float value = affine.Of(ToFloat(x[i]), GroupOfElement(groups, i));
     if (z != nullptr) value += ToFloat(z[i]);
-    if (relu_on && value <= 0) value *= slope;
+    if (relu_on) ApplyRelu(slope, &value);
     y[i] = FromFloat<T>(value);
   });
 }
@@ -158,10 +159,11 @@ void ForwardOf(const BatchNormBase& norm, const GroupLayout& groups, const Forwa
 template <typename T>
 struct OpenGradient {
   CREMA_HOST_DEVICE float Of(int64_t i, int64_t c) const {
-    const float d = ToFloat(dy[i]);
+    float d = ToFloat(dy[i]);
     if (!relu) return d;
     const float value = y != nullptr ? ToFloat(y[i]) : affine.Of(ToFloat(x[i]), c);
-    return value > 0 ? d : slope * d;
+    MaskByRelu(slope, value, &d);
+    return d;
   }
   const T *x, *dy, *y;
   Affine affine;

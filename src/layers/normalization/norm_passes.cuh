@@ -4,6 +4,7 @@
 
 #include "layers/normalization/group_normalize.h"
 #include "math/cuda/group_sums.cuh"
+#include "math/relu_rule.h"
 #include "math/scratch.h"
 
 namespace crema {
@@ -71,7 +72,7 @@ static void NormalizeForward(const CudaQueue& queue, const NormLayout& layout,
       if (pass.scale != nullptr) value *= ToFloat(pass.scale[c]);
       if (pass.shift != nullptr) value += ToFloat(pass.shift[c]);
     }
-    if (pass.relu && value <= 0) value *= pass.slope;
+    if (pass.relu) ApplyRelu(pass.slope, &value);
     pass.y[i] = FromFloat<T>(value);
   });
 }
@@ -94,8 +95,9 @@ struct NormBackward {
   double divisor = 1;
 
   CREMA_HOST_DEVICE float Gradient(int64_t i) const {
-    const float d = ToFloat(dy[i]);
-    return y == nullptr || ToFloat(y[i]) > 0 ? d : slope * d;
+    float d = ToFloat(dy[i]);
+    if (y != nullptr) MaskByRelu(slope, ToFloat(y[i]), &d);
+    return d;
   }
   CREMA_HOST_DEVICE SumPair Terms(int64_t i, float factor) const {
     const double d = static_cast<double>(factor) * Gradient(i);

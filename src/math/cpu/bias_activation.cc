@@ -1,6 +1,7 @@
 #include "math/bias_activation.h"
 
 #include "core/bfloat16.h"
+#include "math/relu_rule.h"
 #include "math/vectorize.h"
 
 namespace crema {
@@ -11,8 +12,9 @@ inline void RowLoop(int64_t columns, T bias, FusedRelu relu, T* y) {
   const T slope = static_cast<T>(relu.slope);
   if (relu.on) {
     for (int64_t c = 0; c < columns; ++c) {
-      const T v = y[c] + bias;
-      y[c] = v > 0 ? v : slope * v;
+      T v = y[c] + bias;
+      ApplyRelu(slope, &v);
+      y[c] = v;
     }
   } else if (bias != 0) {
     for (int64_t c = 0; c < columns; ++c) y[c] += bias;
@@ -30,8 +32,9 @@ inline void ColumnLoop(int64_t columns, const T* bias, FusedRelu relu, T* y) {
   const T slope = static_cast<T>(relu.slope);
   if (relu.on) {
     for (int64_t c = 0; c < columns; ++c) {
-      const T v = y[c] + bias[c];
-      y[c] = v > 0 ? v : slope * v;
+      T v = y[c] + bias[c];
+      ApplyRelu(slope, &v);
+      y[c] = v;
     }
   } else {
     for (int64_t c = 0; c < columns; ++c) y[c] += bias[c];
@@ -47,7 +50,9 @@ void Column(int64_t columns, const double* bias, FusedRelu relu, double* y) {
 template <typename T>
 inline void MaskLoop(int64_t count, Compute<T> slope, const T* y, const T* dy, T* masked) {
   for (int64_t i = 0; i < count; ++i) {
-    masked[i] = y[i] > 0 ? Compute<T>{dy[i]} : slope * dy[i];
+    Compute<T> d{dy[i]};
+    MaskByRelu(slope, Compute<T>{y[i]}, &d);
+    masked[i] = d;
   }
 }
 CREMA_MULTIVERSION void Mask(int64_t count, float slope, const float* y, const float* dy,

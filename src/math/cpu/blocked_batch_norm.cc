@@ -7,6 +7,7 @@
 #include "core/memory_format.h"
 #include "core/parallel_for.h"
 #include "math/cpu/lanes.h"
+#include "math/relu_rule.h"
 #include "math/vectorize.h"
 
 namespace crema {
@@ -88,8 +89,7 @@ struct ReluMask {
     if (!relu.on) return;
     Floats y = x;
     affine.Apply(&y);
-    const Floats none{};
-    *d = y > none ? *d : *d * relu.slope;
+    MaskByRelu(relu.slope, y, d);
   }
   const FusedRelu relu;
   const Affine<kBlock> affine;
@@ -120,12 +120,11 @@ template <int kBlock, typename T>
                                                   FusedRelu relu, T* y) {
   using L = Lanes<kBlock>;
   const Affine<kBlock> affine(center, factor, shift);
-  const typename L::Floats none{};
   for (int64_t p = 0; p < pixels; ++p) {
     typename L::Floats value;
     L::Load(x + p * kBlock, &value);
     affine.Apply(&value);
-    if (relu.on) value = value > none ? value : value * relu.slope;
+    if (relu.on) ApplyRelu(relu.slope, &value);
     L::Store(value, y + p * kBlock);
   }
 }

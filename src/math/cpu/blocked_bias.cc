@@ -5,6 +5,7 @@
 #include "core/memory_format.h"
 #include "core/parallel_for.h"
 #include "math/cpu/lanes.h"
+#include "math/relu_rule.h"
 #include "math/vectorize.h"
 
 namespace crema {
@@ -23,7 +24,8 @@ template <int kLanes>
   for (int64_t i = 0; i < pixels * kLanes; i += kLanes) {
     L::Load(y + i, &value);
     value += shift;
-    L::Store(value > 0 ? value : slope * value, y + i);
+    ApplyRelu(slope, &value);
+    L::Store(value, y + i);
   }
 }
 CREMA_MULTIVERSION void AddBias16(const float* bias, float slope, int64_t pixels, float* y) {

@@ -7,6 +7,7 @@
 #endif
 
 #include "math/cpu/blocked_winograd_lanes.h"
+#include "math/relu_rule.h"
 
 namespace crema::blocked_winograd {
 namespace {
@@ -62,7 +63,7 @@ CREMA_AVX512 void TransformColumns(const InputPlane& plane, const TileRun& run, 
       Load(plane.residual + offset + b * kLanes, &residual);
       value += residual;
     }
-    if (plane.relu) value = value > 0.0F ? value : plane.slope * value;
+    if (plane.relu) ApplyRelu(plane.slope, &value);
     Store(value, to + b * kLanes);
   }
 }

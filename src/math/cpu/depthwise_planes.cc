@@ -6,6 +6,7 @@
 
 #include "core/memory_format.h"
 #include "math/cpu/lanes.h"
+#include "math/relu_rule.h"
 #include "math/vectorize.h"
 
 namespace crema {
@@ -102,7 +103,7 @@ int64_t ColumnOf(const DepthwiseShape& s, int64_t c) {
 
 [[gnu::always_inline]] inline void StoreOutputs(const DepthwisePlane& plane, int64_t at,
                                                 L::Floats* sums) {
-  if (plane.relu.on) *sums = *sums > 0 ? *sums : plane.relu.slope * *sums;
+  if (plane.relu.on) ApplyRelu(plane.relu.slope, sums);
   if (at + kVector <= plane.room) {
     L::Store(*sums, plane.y + at);
     return;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "math/cpu/simd_gemm.h"
+#include "math/relu_rule.h"
 
 namespace crema {
 namespace {
@@ -51,7 +52,7 @@ template <typename T, typename V>
     value += before;
   }
   if (t.row_bias != nullptr) value += t.row_bias[row];
-  if (t.relu) value = value > 0 ? value : t.slope * value;
+  if (t.relu) ApplyRelu(t.slope, &value);
   Store(&value, c);
 }
 

@@ -1,0 +1,91 @@
+#include "onnx/import_metadata.h"
+
+#include <google/protobuf/struct.pb.h>
+#include <google/protobuf/util/json_util.h>
+
+#include <cmath>
+#include <optional>
+
+#include "core/strings.h"
+
+namespace crema {
+namespace {
+
+using google::protobuf::ListValue;
+using google::protobuf::Struct;
+using google::protobuf::Value;
+
+template <typename Message>
+std::optional<Message> Parse(const std::string& json) {
+  Message message;
+  if (!google::protobuf::util::JsonStringToMessage(json, &message).ok()) return std::nullopt;
+  return message;
+}
+
+std::optional<std::vector<std::string>> LabelsOf(const std::string& json) {
+  const auto list = Parse<ListValue>(json);
+  if (!list) return std::nullopt;
+  std::vector<std::string> labels;
+  for (const Value& value : list->values()) {
+    if (value.kind_case() != Value::kStringValue) return std::nullopt;
+    labels.push_back(value.string_value());
+  }
+  return labels;
+}
+
+std::optional<float> FloatOf(const Value& value) {
+  const auto number = static_cast<float>(value.number_value());
+  if (value.kind_case() != Value::kNumberValue || !std::isfinite(number)) return std::nullopt;
+  return number;
+}
+
+// Returns what is to be done outside of the graph.
+std::optional<Preprocessing> PreprocessingOf(const std::string& json) {
+  const auto object = Parse<Struct>(json);
+  if (!object) return std::nullopt;
+  const auto get = [&](const char* name) {
+    const auto found = object->fields().find(name);
+    return found == object->fields().end() ? Value() : found->second;
+  };
+  Preprocessing p;
+  p.rgb = get("channels").string_value() == "rgb";
+  if (get("in_graph").bool_value()) return p;
+  const std::optional<float> scale = FloatOf(get("scale"));
+  const Value means = get("mean");
+  if (!scale || means.kind_case() != Value::kListValue) return std::nullopt;
+  p.scale = *scale;
+  p.invert = get("invert").bool_value();
+  for (const Value& value : means.list_value().values()) {
+    const std::optional<float> mean = FloatOf(value);
+    if (!mean) return std::nullopt;
+    p.mean.push_back(*mean);
+  }
+  return p;
+}
+
+}  // namespace
+
+ModelCard ReadMetadata(const onnx::ModelProto& model, std::vector<std::string>* notes) {
+  ModelCard card;
+  if (model.producer_name() != "crema") return card;
+  const auto take = [&](const std::string& key, const auto& value, auto* to) {
+    if (value) *to = *value;
+    if (value) return;
+    notes->push_back(StrCat("the metadata '", key,
+                            "' is not used: it is not what Crema writes, or names a mean image, "
+                            "which the file does not have; give the ",
+                            key, " by flags"));
+  };
+  for (const onnx::StringStringEntryProto& entry : model.metadata_props()) {
+    const std::string& text = entry.value();
+    const bool task = text == "classify" || text == "detect" || text == "segment";
+    if (entry.key() == "task" && task) card.task = text;
+    if (entry.key() == "labels") take("labels", LabelsOf(text), &card.labels);
+    if (entry.key() == "preprocessing") {
+      take("preprocessing", PreprocessingOf(text), &card.preprocessing);
+    }
+  }
+  return card;
+}
+
+}  // namespace crema
