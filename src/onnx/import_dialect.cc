@@ -285,7 +285,7 @@ class DialectWriter {
     return true;
   }
 
-  // Caffe rounds up unless told otherwise; where that is the same, it need not be told.
+  // Caffe rounds up by default; if that is the same, the field is not needed.
   void SimplifyPooling(LayerParameter* layer, const Shape& top) {
     if (layer->pooling_param().round_mode() != PoolingParameter::FLOOR) return;
     layer->mutable_pooling_param()->clear_round_mode();
