@@ -203,6 +203,26 @@ TEST(OnnxJoin, LeavesAttentionWithALargerMask) {
   }
 }
 
+// Four factors of the scores are taken into the attention; a chain of more costs time for each
+// node.
+TEST(OnnxJoin, LeavesAttentionWithManyFactors) {
+  for (const int factors : {4, 5}) {
+    ModelBuilder builder;
+    builder.Input("q", {1, 2, 2}).Input("k", {1, 2, 2}).Output("y");
+    builder.Floats("two", {}, {2});
+    ModelBuilder::SetInts(builder.Node("Transpose", {"k"}, {"t"}), "perm", {0, 2, 1});
+    builder.Node("MatMul", {"q", "t"}, {"s0"});
+    for (int i = 0; i < factors; ++i) {
+      builder.Node("Mul", {"s" + std::to_string(i), "two"}, {"s" + std::to_string(i + 1)});
+    }
+    ModelBuilder::SetInt(builder.Node("Softmax", {"s" + std::to_string(factors)}, {"p"}), "axis",
+                         -1);
+    builder.Node("MatMul", {"p", "k"}, {"y"});
+    const Types types = LayerTypes(Import(builder));
+    EXPECT_EQ(std::ranges::count(types, "Attention"), factors == 4 ? 1 : 0);
+  }
+}
+
 // LayerNorm takes no eps below 0.
 TEST(OnnxJoin, LeavesLayerNormWithANegativeEps) {
   ModelBuilder builder;
