@@ -304,6 +304,13 @@ TEST(OnnxValues, RefusesUnknownChoicesAndMissingAttributes) {
                                ModelBuilder::SetInts(node, "pads", {-1, -1, -1, -1});
                              }),
                        "pads has an entry of -1"));
+  EXPECT_TRUE(Contains(error("MaxUnpool",
+                             [](onnx::NodeProto& node) {
+                               node.add_input("x");
+                               ModelBuilder::SetInts(node, "kernel_shape", {1, 1});
+                               ModelBuilder::SetInts(node, "pads", {3, 3, 3, 3});
+                             }),
+                       "pads that leave nothing"));
   EXPECT_TRUE(Contains(error("Cast", [](onnx::NodeProto&) {}), "no attribute to"));
   EXPECT_TRUE(Contains(error("Concat", [](onnx::NodeProto& node) { node.add_input("x"); }),
                        "no attribute axis"));
