@@ -126,7 +126,7 @@ class NetExport {
   Graph graph_;
   std::vector<LayerInfo> infos_;  // by node
   // By value: its name in the graph, unless it was renamed; axis 0 may differ from its shape; some
-  // size is told by a run only.
+  // size is known only when the net runs.
   std::vector<std::string> names_;
   std::vector<bool> open_, dynamic_;
   std::vector<int> inputs_;
@@ -178,7 +178,7 @@ void NetExport::SetOpenness(size_t n, const LayerExport& e) {
   if (regions) open = e.open[1];
   if (type == "BatchReindex") open = e.open[1];
   if (open && !regions && info.reach == Reach::kAll && !fold.contains(type)) {
-    e.Refuse("only a run tells the number of items of its bottom");
+    e.Refuse("the number of items of its bottom is known only when the net runs");
   }
   bool dynamic = info.dynamic_outputs;
   for (const int v : node.inputs) dynamic = dynamic || dynamic_[static_cast<size_t>(v)];

@@ -34,7 +34,7 @@ struct OnnxExport {
   onnx::ModelProto model;  // without initializers
   std::vector<OnnxConstant> constants;
   // The last value of each blob, in the order of the layers; without inputs and blobs whose shape
-  // only a run tells. Empty for an int8 net, whose outputs alone are comparable.
+  // is known only when the net runs. Empty for an int8 net, whose outputs alone are comparable.
   std::vector<ExportedBlob> blobs;
   std::vector<ExportedBlob> outputs;  // of the net
   std::vector<std::string> notes;     // for the user: why the batch is fixed

@@ -135,7 +135,7 @@ void OnnxGraphWriter::Name(const std::string& value, const std::string& name) {
       found = true;
     }
   }
-  final_[name] = true;
+  final_.insert(name);
   if (!found) {
     nodes_.emplace_back();
     nodes_.back().set_op_type("Identity");
@@ -155,7 +155,7 @@ void OnnxGraphWriter::NameNode(const std::string& value, const std::string& name
   for (size_t n = first_; n < nodes_.size(); ++n) {
     const auto& outputs = nodes_[n].output();
     if (std::ranges::find(outputs, value) == outputs.end()) continue;
-    if (node_names_.emplace(name, true).second) nodes_[n].set_name(name);
+    if (node_names_.insert(name).second) nodes_[n].set_name(name);
   }
 }
 

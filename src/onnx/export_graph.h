@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -73,7 +74,7 @@ class OnnxGraphWriter {
   // Keeps a name for Name and inputs: nodes and constants get others.
   void Keep(const std::string& name) { ++used_[name]; }
   // Takes a name that nodes do not make: an input of the graph.
-  void Reserve(const std::string& name) { final_[name] = true; }
+  void Reserve(const std::string& name) { final_.insert(name); }
   // Names the node that makes `value`, unless another has that name.
   void NameNode(const std::string& value, const std::string& name);
 
@@ -88,8 +89,8 @@ class OnnxGraphWriter {
   std::string layer_;
   size_t first_ = 0;  // first node of the layer
   std::map<std::string, int> used_;
-  std::map<std::string, bool> final_;  // values with their last name
-  std::map<std::string, bool> node_names_;
+  std::set<std::string> final_;  // values with their last name
+  std::set<std::string> node_names_;
   std::map<std::string, std::string> equal_;  // constants of this layer, by content
   std::map<std::string, std::string> weights_;
   std::vector<onnx::NodeProto> nodes_;

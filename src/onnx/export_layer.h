@@ -26,8 +26,8 @@ class LayerExport {
   std::vector<std::string> in;   // values, by bottom
   std::vector<BlobSpec> specs;   // of the bottoms
   std::vector<std::string> out;  // to be set: values, by top
-  // By bottom: axis 0 is not a constant of the graph (a batch of any size, rows that only a run
-  // tells). Other axes always are.
+  // By bottom: axis 0 is not a constant of the graph (a batch of any size, rows whose number is
+  // known only when the net runs). Other axes always are.
   std::vector<bool> open;
   std::vector<ConstTensorView> parameters;  // f32
   std::vector<std::string> parameter_keys;  // names, by parameter; equal ones are shared

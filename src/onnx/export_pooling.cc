@@ -1,4 +1,4 @@
-// Pooling, Pooling3D and SPP. The windows of Crema become pads that are told one by one: ONNX's
+// Pooling, Pooling3D and SPP. The windows of Crema become pads that are given one by one: ONNX's
 // ceil_mode rounds otherwise.
 #include <algorithm>
 #include <limits>
@@ -90,7 +90,7 @@ std::string Largest(LayerExport* e, std::string x, const PoolWindowNd& planned,
     outside = outside || window.after[a] >= window.kernel[a];
   }
   if (outside) {
-    if (positions != nullptr) e->Refuse("it tells positions of windows outside of the image");
+    if (positions != nullptr) e->Refuse("it has positions of windows outside of the image");
     x = ExportPad(e, x, planned.size + 2, 2, window.before, window.after,
                   -std::numeric_limits<float>::max());
     std::ranges::fill(window.before, 0);

@@ -130,7 +130,7 @@ std::string Extrapolated(LayerExport& e, const std::string& y, const Sampling& s
   return made;
 }
 
-// Interp and Resize. Nearest elements are told by their index: rounding of ties differs.
+// Interp and Resize. Nearest elements are given by their index: rounding of ties differs.
 void Resample(LayerExport& e) {
   const auto& layer = dynamic_cast<const ResampleLayer&>(e.layer);
   const ResamplePlan plan = layer.Plan(e.shape(), e.specs.size() > 1 ? &e.shape(1) : nullptr);

@@ -207,7 +207,7 @@ class Assembly {
       outputs_.insert(output);
       return;
     }
-    if (own) renamed_[output] = state_.blob_names.Add(StrCat(output, "/inner"));
+    if (own) renamed_[output] = state_.blob_names.Add(StrCat(output, "/inner"), &graph_.names);
     const std::string name = input ? state_.blob_names.Add(output) : output;
     outputs_.insert(name);
     if (value.blob.name.empty()) return AddConstantOutput(value, name);

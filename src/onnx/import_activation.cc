@@ -110,7 +110,7 @@ void ConvertSwiGLU(NodeImport& node) {
 
 void ConvertGelu(NodeImport& node) {
   node.Output(0, node.Add("GELU", {node.In(0)}, [&](LayerParameter* layer) {
-    if (node.String("approximate", "none") == "tanh") {
+    if (node.Choice("approximate", {"none", "tanh"}) == "tanh") {
       layer->mutable_gelu_param()->set_approximation(GELUParameter::TANH);
     }
   }));
@@ -200,7 +200,9 @@ void Cast(NodeImport& node, int to) {
   }
   if (exact || IsFloatType(to)) return node.Output(0, WithType(x, to));
   if (to != TensorProto::BOOL && !IsFloatType(from)) {
-    const bool wraps = BitsOf(to) <= 16 && BitsOf(to) < BitsOf(from);
+    const bool holds_signs =
+        IsSigned(to) == IsSigned(from) || (IsSigned(to) && BitsOf(to) > BitsOf(from));
+    const bool wraps = BitsOf(to) <= 16 && (BitsOf(to) < BitsOf(from) || !holds_signs);
     return node.Output(0, WithType(wraps ? Wrapped(node, x, to) : x, to));
   }
   OnnxBlob y = cast_to(to == TensorProto::BOOL ? BOOL : INT);
@@ -208,9 +210,7 @@ void Cast(NodeImport& node, int to) {
   node.Output(0, WithType(y, to));
 }
 
-void ConvertCast(NodeImport& node) {
-  Cast(node, static_cast<int>(node.Int("to", TensorProto::FLOAT)));
-}
+void ConvertCast(NodeImport& node) { Cast(node, static_cast<int>(node.RequiredInt("to"))); }
 
 void ConvertCastLike(NodeImport& node) { Cast(node, node.TypeOf(1)); }
 

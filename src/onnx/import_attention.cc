@@ -12,7 +12,6 @@ namespace crema {
 namespace {
 
 using onnx::TensorProto;
-using Dims = std::vector<int64_t>;
 
 constexpr float kHidden = -std::numeric_limits<float>::infinity();
 
@@ -44,8 +43,7 @@ struct AttentionNode {
 OnnxBlob Append(NodeImport& node, size_t past, const OnnxBlob& next) {
   if (!node.Has(past)) return next;
   const OnnxBlob before = node.In(past);
-  return node.Add("Concat", {before, next},
-                  [](LayerParameter* layer) { layer->mutable_concat_param()->set_axis(2); });
+  return ConcatBlob(node, {before, next}, 2);
 }
 
 AttentionNode ReadAttention(NodeImport& node) {
@@ -232,9 +230,7 @@ OnnxBlob EverySecond(NodeImport& node, const OnnxBlob& x, int64_t first) {
 }
 
 OnnxBlob ConcatLast(NodeImport& node, const std::vector<OnnxBlob>& parts) {
-  return node.Add("Concat", parts, [&](LayerParameter* layer) {
-    layer->mutable_concat_param()->set_axis(parts[0].shape.axes() - 1);
-  });
+  return ConcatBlob(node, parts, parts[0].shape.axes() - 1);
 }
 
 void ConvertRotaryEmbedding(NodeImport& node) {

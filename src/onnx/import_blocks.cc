@@ -1,6 +1,9 @@
 #include "onnx/import_blocks.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "onnx/import_fold.h"
 
 namespace crema {
 
@@ -27,6 +30,11 @@ OnnxBlob PadBlob(NodeImport& node, const OnnxBlob& blob, const std::vector<int64
     if (mode != PadParameter::CONSTANT) param->set_mode(mode);
     if (mode == PadParameter::CONSTANT && value != 0) param->set_value(value);
   });
+}
+
+OnnxBlob WholeBlob(NodeImport& node, const OnnxBlob& x) {
+  return node.Add("Cast", {x},
+                  [](LayerParameter* layer) { layer->mutable_cast_param()->set_to(INT); });
 }
 
 OnnxBlob UnaryBlob(NodeImport& node, UnaryParameter::Operation operation, const OnnxBlob& x) {
@@ -58,6 +66,37 @@ OnnxBlob PowerBlob(NodeImport& node, const OnnxBlob& x, float power, float scale
     if (scale != 1) param->set_scale(scale);
     if (shift != 0) param->set_shift(shift);
   });
+}
+
+OnnxBlob ConcatBlob(NodeImport& node, const std::vector<OnnxBlob>& parts, int axis) {
+  return node.Add("Concat", parts, [&](LayerParameter* layer) {
+    if (axis != 1) layer->mutable_concat_param()->set_axis(axis);
+  });
+}
+
+OnnxBlob InnerProductBlob(NodeImport& node, const OnnxBlob& x, const OnnxTensor& weight,
+                          const std::optional<OnnxTensor>& bias) {
+  std::vector<OnnxTensor> weights = {weight};
+  if (bias) weights.push_back(*bias);
+  return node.Add(
+      "InnerProduct", {x},
+      [&](LayerParameter* layer) {
+        InnerProductParameter* param = layer->mutable_inner_product_param();
+        param->set_num_output(static_cast<uint32_t>(weight.dims[0]));
+        if (!bias) param->set_bias_term(false);
+        if (x.shape.axes() != 2) param->set_axis(x.shape.axes() - 1);
+      },
+      std::move(weights));
+}
+
+std::optional<OnnxTensor> LessZeroPoints(const OnnxTensor& weights, const OnnxTensor& zero) {
+  if (zero.count() != 1 && zero.count() != weights.dims[0]) return std::nullopt;
+  std::vector<int64_t> along(weights.dims.size(), 1);
+  along[0] = zero.count();
+  const OnnxTensor all = BroadcastTensor(ReshapeTensor(ToFloats(zero), along), weights.dims);
+  std::vector<float> values = *weights.floats;
+  for (size_t i = 0; i < values.size(); ++i) values[i] -= (*all.floats)[i];
+  return MakeFloats(weights.dims, std::move(values));
 }
 
 OnnxBlob ReduceBlob(NodeImport& node, ReductionParameter::ReductionOp operation, const OnnxBlob& x,

@@ -33,6 +33,8 @@ std::optional<OnnxBlob> PackedBlob(NodeImport& node, const std::vector<OnnxBlob>
 std::optional<OnnxBlob> SourceOfRows(const NodeImport& node, const OnnxBlob& blob);
 OnnxBlob MoveRows(NodeImport& node, const OnnxBlob& like, const OnnxBlob& rows);
 
+// Cuts towards 0.
+OnnxBlob WholeBlob(NodeImport& node, const OnnxBlob& x);
 OnnxBlob UnaryBlob(NodeImport& node, UnaryParameter::Operation operation, const OnnxBlob& x);
 // Broadcast as in NumPy.
 OnnxBlob BinaryBlob(NodeImport& node, BinaryParameter::Operation operation, const OnnxBlob& a,
@@ -41,6 +43,14 @@ OnnxBlob BinaryBlob(NodeImport& node, BinaryParameter::Operation operation, cons
                     float value, bool value_first = false);
 // (shift + scale x)^power.
 OnnxBlob PowerBlob(NodeImport& node, const OnnxBlob& x, float power, float scale, float shift);
+// Returns the parts joined along an axis.
+OnnxBlob ConcatBlob(NodeImport& node, const std::vector<OnnxBlob>& parts, int axis);
+// x of any number of axes times `weight`, (outputs, inputs), over its last axis.
+OnnxBlob InnerProductBlob(NodeImport& node, const OnnxBlob& x, const OnnxTensor& weight,
+                          const std::optional<OnnxTensor>& bias = {});
+// Returns weights less one zero point for all of them or one for each entry of axis 0; nothing: the
+// zero points do not fit.
+std::optional<OnnxTensor> LessZeroPoints(const OnnxTensor& weights, const OnnxTensor& zero);
 // Keeps the folded axes, with size 1.
 OnnxBlob ReduceBlob(NodeImport& node, ReductionParameter::ReductionOp operation, const OnnxBlob& x,
                     const std::vector<int64_t>& axes);

@@ -75,6 +75,7 @@ class Pass {
     for (const auto& [name, tensor] : graph->constants) {
       result_.state.values[name] = {true, {"", Shape(tensor.dims), tensor.type}, &tensor};
     }
+    for (const auto& [name, why] : graph->unreadable) result_.state.values[name] = {};
     for (const OnnxInput& input : graph->inputs) {
       const std::string blob = result_.state.blob_names.Add(input.name);
       result_.state.values[input.name] = {true, {blob, shapes.at(input.name), input.type}};
@@ -89,6 +90,7 @@ class Pass {
       OnnxNode node = std::move(waiting.front());
       waiting.pop_front();
       if (node.proto.output_size() == 0) continue;
+      why_.clear();
       for (std::string& name : *node.proto.mutable_input()) name = graph_.Resolve(name);
       auto unrolled = Unroll(node);
       if (unrolled) {
@@ -120,9 +122,7 @@ class Pass {
     }
   }
 
-  static bool IsOnnx(const onnx::NodeProto& node) {
-    return node.domain().empty() || node.domain() == "ai.onnx";
-  }
+  static bool IsOnnx(const onnx::NodeProto& node) { return IsDefaultDomain(node.domain()); }
 
   bool Known(const onnx::NodeProto& node) const {
     return std::ranges::all_of(node.input(), [&](const std::string& name) {
@@ -144,7 +144,6 @@ class Pass {
     if (!IsOnnx(node.proto) && node.proto.domain() != "com.microsoft") return std::nullopt;
     const bool sequence = node.proto.op_type() == "ConcatFromSequence";
     if (!sequence && !Known(node.proto)) return std::nullopt;
-    why_.clear();
     try {
       auto nodes = UnrollNode(node, &sequences_, &result_.state);
       for (const std::string& name : std::exchange(graph_.added, {})) {
@@ -163,8 +162,10 @@ class Pass {
   bool Fold(const OnnxNode& node) {
     if (!IsOnnx(node.proto)) return false;
     const std::string& op = node.proto.op_type();
+    bool sequence = true;
     try {
       if (ResolveSequence(node, &sequences_, &result_.state)) return true;
+      sequence = false;
       if (!Known(node.proto)) return false;
       NodeImport import(node, &result_.state);
       if (op == "Constant") {
@@ -193,8 +194,10 @@ class Pass {
         return true;
       }
       return FoldConstants(op, &import);
-    } catch (const Error&) {
-      return false;  // the converter reports it
+    } catch (const Error& error) {
+      if (!error.problems()[0].where.file.empty() && sequence) throw;
+      why_ = error.problems()[0].message;  // the converter, if there is one, reports its own
+      return false;
     }
   }
 
@@ -231,12 +234,12 @@ class Pass {
     if (!node.Has(0)) return;
     const auto value = result_.state.values.find(node.node().input(0));
     if (!rows_of_run_.contains(value->second.blob.name)) return;
-    why_ = "reads a shape that only a run tells";
+    why_ = "reads a shape that is known only when the net runs";
     node.Refuse(why_);
   }
 
-  // Remembers blobs of the layers from `first` on whose number of rows only a run tells. A Reshape
-  // of one keeps the -1 of the file.
+  // Remembers blobs of the layers from `first` on whose number of rows is known only when the net
+  // runs. A Reshape of one keeps the -1 of the file.
   void FollowRowsOfRun(const NodeImport& node, size_t first) {
     for (size_t l = first; l < result_.state.layers.size(); ++l) {
       LayerParameter& layer = result_.state.layers[l].param;
@@ -276,6 +279,11 @@ class Pass {
     for (const auto& output : node.proto.output()) {
       if (!output.empty()) result_.state.values[output] = {};
     }
+    for (const std::string& name : node.proto.input()) {
+      const auto unreadable = graph_.unreadable.find(name);
+      if (unreadable == graph_.unreadable.end()) continue;
+      return Report(node, {{ErrorCode::kUnsupported, {}, unreadable->second}});
+    }
     NodeImport import(node, &result_.state);
     const auto converter =
         IsOnnx(node.proto) ? converters_.find(node.proto.op_type()) : converters_.end();
@@ -301,7 +309,10 @@ class Pass {
     if (!IsOnnx(node)) return "is of a domain that Crema does not read";
     if (!why_.empty()) return why_;
     if (node.op_type() == "Loop" || node.op_type() == "Scan") return "is control flow";
-    return "is an operator that Crema does not read";
+    if (!folds_.contains(node.op_type()) && node.op_type() != "Constant")
+      return "is an operator that Crema does not read";
+    return StrCat("is computed on constants alone, to ", kMostFoldedElements,
+                  " elements and in all to 4 times those of the file and ", kMostFolded);
   }
 
   void Report(const OnnxNode& node, const std::vector<Problem>& problems) {

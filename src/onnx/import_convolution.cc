@@ -11,8 +11,6 @@
 namespace crema {
 namespace {
 
-using Dims = std::vector<int64_t>;
-
 Dims ListOf(const NodeImport& node, const char* name, size_t axes, int64_t fallback,
             int64_t least) {
   Dims list = node.IntList(name);
@@ -24,6 +22,10 @@ Dims ListOf(const NodeImport& node, const char* name, size_t axes, int64_t fallb
     if (entry < least || entry > (1 << 30)) node.Refuse(StrCat(name, " has an entry of ", entry));
   }
   return list;
+}
+
+std::string AutoPadOf(const NodeImport& node) {
+  return node.Choice("auto_pad", {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"});
 }
 
 // Adds one entry if they are equal, else all.
@@ -85,6 +87,7 @@ std::vector<OnnxTensor> WeightsOf(const ConvolutionNode& parts, bool bias) {
 OnnxBlob Convolve(NodeImport& node, ConvolutionNode parts) {
   const Dims kernel(parts.weight.dims.begin() + 2, parts.weight.dims.end());
   Windows windows = WindowsOf(node, parts.x.shape, kernel);
+  ListOf(node, "pads", 2 * windows.axes(), 0, 0);  // refuses negative ones
   if (!windows.IsSymmetric()) {
     parts.x = PadBlob(node, parts.x, WithoutBatch(windows.before), WithoutBatch(windows.after));
     windows.before.assign(windows.axes(), 0);
@@ -107,21 +110,18 @@ void ConvertConvInteger(NodeImport& node) {
     node.Refuse("has weights of another number of axes than its input");
   }
   if (node.Has(2)) {
-    const std::vector<float> zero = node.Floats(2, "zero point");
-    if (zero.size() != 1) node.Refuse("has not one zero point of its input");
-    if (zero[0] != 0) parts.x = PowerBlob(node, parts.x, 1, 1, -zero[0]);
+    if (node.ShapeOf(2).count() != 1) node.Refuse("has not one zero point of its input");
+    if (node.Constant(2) == nullptr) {  // as DynamicQuantizeLinear computes it
+      const OnnxBlob zero = ReshapeBlob(node, node.In(2), {});
+      parts.x = BinaryBlob(node, BinaryParameter::SUB, parts.x, zero);
+    } else if (const float zero = node.Floats(2, "zero point")[0]; zero != 0) {
+      parts.x = PowerBlob(node, parts.x, 1, 1, -zero);
+    }
   }
   if (node.Has(3)) {
-    const OnnxTensor zero = ToFloats(node.Weights(3, "zero point of the weights"));
-    if (zero.count() != 1 && zero.count() != parts.weight.dims[0]) {
-      node.Refuse("has zero points that do not fit its weights");
-    }
-    Dims along(parts.weight.dims.size(), 1);
-    along[0] = zero.count();
-    const OnnxTensor all = BroadcastTensor(ReshapeTensor(zero, along), parts.weight.dims);
-    std::vector<float> values = *parts.weight.floats;
-    for (size_t i = 0; i < values.size(); ++i) values[i] -= (*all.floats)[i];
-    parts.weight = MakeFloats(parts.weight.dims, std::move(values));
+    const auto centred = LessZeroPoints(parts.weight, node.Weights(3, "zero point of the weights"));
+    if (!centred) node.Refuse("has zero points that do not fit its weights");
+    parts.weight = *centred;
   }
   node.Output(0, WithType(Convolve(node, parts), onnx::TensorProto::INT32));
 }
@@ -129,7 +129,7 @@ void ConvertConvInteger(NodeImport& node) {
 // Sets the pads of ConvTranspose, and what is missing at the end: zeros without input.
 void SetTransposedPads(const NodeImport& node, const Shape& x, const Dims& extra,
                        Windows* windows) {
-  const std::string mode = node.String("auto_pad", "NOTSET");
+  const std::string mode = AutoPadOf(node);
   const Dims sizes = node.IntList("output_shape");
   if (mode == "VALID") {
     windows->before.assign(windows->axes(), 0);
@@ -184,8 +184,7 @@ void ConvertCausalConv(NodeImport& node) {
   OnnxBlob padded;
   if (node.Has(3)) {
     const OnnxBlob past = node.In(3);
-    padded = node.Add("Concat", {past, x},
-                      [](LayerParameter* layer) { layer->mutable_concat_param()->set_axis(2); });
+    padded = ConcatBlob(node, {past, x}, 2);
   } else {
     padded = PadBlob(node, x, {0, 0, before}, {0, 0, 0});
   }
@@ -198,7 +197,7 @@ void ConvertCausalConv(NodeImport& node) {
         SetConvolution(windows, x.shape[1], x.shape[1], node.Has(2), layer);
       },
       weights);
-  const std::string activation = node.String("activation", "none");
+  const std::string activation = node.Choice("activation", {"none", "silu", "swish"});
   if (activation == "silu" || activation == "swish") y = node.Add("SiLU", {y});
   node.Output(0, y);
   if (node.Wants(1)) {
@@ -293,9 +292,7 @@ OnnxBlob DeformedWindows(NodeImport& node, const OnnxBlob& x, const OnnxBlob& of
   const int64_t wide = offset.shape[3];
   const OnnxBlob rows = DeformedPlaces(node, offset, windows, x.shape[2], 0);
   const OnnxBlob columns = DeformedPlaces(node, offset, windows, x.shape[3], 1);
-  const OnnxBlob grid = node.Add("Concat", {columns, rows}, [](LayerParameter* layer) {
-    layer->mutable_concat_param()->set_axis(4);
-  });
+  const OnnxBlob grid = ConcatBlob(node, {columns, rows}, 4);
   OnnxBlob y =
       node.Add("GridSample", {x, ReshapeBlob(node, grid, {x.shape[0], places * high, wide, 2})});
   if (mask != nullptr) {
@@ -342,7 +339,7 @@ void ConvertDeformConv(NodeImport& node) {
                                      CutBlob(node, offset, 1, 2 * g * places, 2 * places),
                                      node.Has(4) ? &own : nullptr, windows));
   }
-  parts.x = parted == 1 ? groups[0] : node.Add("Concat", groups);
+  parts.x = parted == 1 ? groups[0] : ConcatBlob(node, groups, 1);
   parts.weight = ReshapeTensor(parts.weight, {weight[0], weight[1] * places, 1, 1});
   const bool bias = parts.bias.has_value();
   const Windows single{{1, 1}, {1, 1}, {1, 1}, {0, 0}, {0, 0}};
@@ -368,8 +365,8 @@ Windows WindowsOf(const NodeImport& node, const Shape& input, std::vector<int64_
   const Dims pads = ListOf(node, "pads", 2 * axes, 0, -(1 << 30));
   windows.before.assign(pads.begin(), pads.begin() + static_cast<std::ptrdiff_t>(axes));
   windows.after.assign(pads.begin() + static_cast<std::ptrdiff_t>(axes), pads.end());
-  const std::string mode = node.String("auto_pad", "NOTSET");
-  if (mode == "NOTSET" || mode.empty()) return windows;
+  const std::string mode = AutoPadOf(node);
+  if (mode == "NOTSET") return windows;
   for (size_t i = 0; i < axes; ++i) {
     const int64_t size = input[static_cast<int>(i) + 2];
     const int64_t count = (size + windows.stride[i] - 1) / windows.stride[i];

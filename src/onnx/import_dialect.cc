@@ -281,7 +281,7 @@ class DialectWriter {
     return true;
   }
 
-  // Caffe rounds sizes up. Where that gives more windows, the last ones are cut off.
+  // Caffe rounds sizes up. If that gives more windows, the last ones are cut off.
   bool WritePooling(const Shape& top) {
     LayerParameter pooling = *of_;
     if (pooling.pooling_param().round_mode() != PoolingParameter::FLOOR) return false;

@@ -12,13 +12,6 @@ namespace crema {
 namespace {
 
 using onnx::TensorProto;
-using Dims = std::vector<int64_t>;
-
-int64_t CountOf(const Dims& dims) {
-  int64_t count = 1;
-  for (const int64_t dim : dims) count *= dim;
-  return count;
-}
 
 // Result of a function of whole numbers; nothing: undefined.
 using MaybeInt = std::optional<int64_t>;
@@ -46,6 +39,15 @@ struct BinaryFold {
 
 double AsBool(bool value) { return value ? 1 : 0; }
 
+// NaN if one of them is.
+double LargerOf(double a, double b) { return a > b || std::isnan(a) ? a : b; }
+double SmallerOf(double a, double b) { return a < b || std::isnan(a) ? a : b; }
+
+// log(e^a + e^b).
+double LogOfSum(double a, double b) {
+  return a == b ? a + std::log(2.0) : LargerOf(a, b) + std::log1p(std::exp(-std::abs(a - b)));
+}
+
 std::map<std::string, BinaryFold> BinaryFolds() {
   using I = int64_t;
   using D = double;
@@ -60,10 +62,8 @@ std::map<std::string, BinaryFold> BinaryFolds() {
   folds["Mul"] = {wrapping(std::multiplies<uint64_t>()), std::multiplies<D>()};
   folds["Div"] = {DivideInts, std::divides<D>()};
   folds["Pow"] = {PowInts, [](D a, D b) { return std::pow(a, b); }};
-  folds["Max"] = {[](I a, I b) { return std::max(a, b); },
-                  [](D a, D b) { return std::fmax(a, b); }};
-  folds["Min"] = {[](I a, I b) { return std::min(a, b); },
-                  [](D a, D b) { return std::fmin(a, b); }};
+  folds["Max"] = {[](I a, I b) { return std::max(a, b); }, LargerOf};
+  folds["Min"] = {[](I a, I b) { return std::min(a, b); }, SmallerOf};
   const auto compare = [&](const char* name, auto op) {
     folds[name] = {[op](I a, I b) { return MaybeInt(op(a, b) ? 1 : 0); },
                    [op](D a, D b) { return AsBool(op(a, b)); }, true};
@@ -91,7 +91,7 @@ std::optional<OnnxTensor> FoldBinary(const BinaryFold& fold, const OnnxTensor& a
   if (!dims || !FitsBroadcast(a, b, *dims)) return std::nullopt;
   const OnnxTensor x = BroadcastTensor(a, *dims);
   const OnnxTensor y = BroadcastTensor(b, *dims);
-  const auto count = static_cast<size_t>(CountOf(*dims));
+  const auto count = static_cast<size_t>(BoundedCount(*dims));
   const int type = fold.compares ? TensorProto::BOOL : a.type;
   if (!x.IsFloat() && !y.IsFloat()) {
     std::vector<int64_t> values(count);
@@ -197,8 +197,8 @@ struct ReduceFold {
 std::vector<OnnxTensor> FoldReduce(const ReduceFold& fold, const NodeImport& node) {
   const OnnxTensor& x = node.Weights(0, "input");
   const Dims given = node.IntsOf("axes", 1);
-  if (given.empty() && node.Int("noop_with_empty_axes", 0) != 0) return {x};
-  std::vector<bool> reduced(x.dims.size(), given.empty());
+  const bool all = given.empty() && node.Int("noop_with_empty_axes", 0) == 0;
+  std::vector<bool> reduced(x.dims.size(), all);
   for (const int64_t axis : CanonicalAxes(node, given, x.dims.size())) {
     reduced[static_cast<size_t>(axis)] = true;
   }
@@ -210,12 +210,10 @@ std::vector<OnnxTensor> FoldReduce(const ReduceFold& fold, const NodeImport& nod
   }
   if (BoundedCount(kept) > std::max(kMostFoldedElements, x.count())) return {};
   // The place of each element in the result.
-  std::vector<int64_t> iota(static_cast<size_t>(CountOf(kept)));
+  std::vector<int64_t> iota(static_cast<size_t>(BoundedCount(kept)));
   for (size_t i = 0; i < iota.size(); ++i) iota[i] = static_cast<int64_t>(i);
+  std::vector<double> sums(iota.size(), x.type == TensorProto::BOOL ? fold.start_bool : fold.start);
   const OnnxTensor places = BroadcastTensor(MakeInts(kept, std::move(iota)), x.dims);
-  std::vector<double> sums(static_cast<size_t>(CountOf(kept)),
-                           x.type == TensorProto::BOOL ? fold.start_bool : fold.start);
-  const OnnxTensor source = ToFloats(x);
   for (size_t i = 0; i < static_cast<size_t>(x.count()); ++i) {
     const double value = x.IsFloat() ? (*x.floats)[i] : static_cast<double>((*x.ints)[i]);
     double& sum = sums[static_cast<size_t>((*places.ints)[i])];
@@ -238,26 +236,37 @@ std::vector<OnnxTensor> FoldReduce(const ReduceFold& fold, const NodeImport& nod
   return {MakeInts(dims, std::move(values), x.type)};
 }
 
+std::vector<OnnxTensor> FoldWholeRange(const NodeImport& node) {
+  constexpr int64_t kMost = int64_t{1} << 61;  // so that no difference overflows
+  const int64_t start = node.Ints(0, "start")[0];
+  const int64_t limit = node.Ints(1, "limit")[0];
+  const int64_t delta = node.Ints(2, "delta")[0];
+  for (const int64_t value : {start, limit, delta}) {
+    if (value < -kMost || value > kMost) return {};
+  }
+  if (delta == 0) return {};
+  const int64_t room = delta > 0 ? limit - start : start - limit;
+  const int64_t step = std::abs(delta);
+  const int64_t count = room <= 0 ? 0 : (room + step - 1) / step;
+  if (count > kMostFoldedElements) return {};
+  std::vector<int64_t> values(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) values[static_cast<size_t>(i)] = start + i * delta;
+  return {MakeInts({count}, std::move(values), node.TypeOf(0))};
+}
+
 std::vector<OnnxTensor> FoldRange(const NodeImport& node) {
   for (size_t i = 0; i < 3; ++i) {
     const OnnxTensor& part = node.Weights(i, "input");
     if (part.count() != 1 || part.IsFloat() != node.Weights(0, "input").IsFloat()) return {};
   }
+  const int type = node.TypeOf(0);
+  if (!node.Weights(0, "input").IsFloat()) return FoldWholeRange(node);
   const double start = node.Floats(0, "start")[0];
   const double limit = node.Floats(1, "limit")[0];
   const double delta = node.Floats(2, "delta")[0];
   const double size = std::ceil((limit - start) / delta);
   if (!(std::abs(size) <= static_cast<double>(kMostFoldedElements))) return {};
   const auto count = static_cast<size_t>(std::max(size, 0.0));
-  const int type = node.TypeOf(0);
-  if (!node.Weights(0, "input").IsFloat()) {
-    std::vector<int64_t> values(count);
-    const int64_t first = (*node.Weights(0, "input").ints)[0];
-    const int64_t step = (*node.Weights(2, "input").ints)[0];
-    if (std::abs(start) > 0x1p53 || std::abs(delta) > 0x1p31) return {};
-    for (size_t i = 0; i < count; ++i) values[i] = first + static_cast<int64_t>(i) * step;
-    return {MakeInts({static_cast<int64_t>(count)}, std::move(values), type)};
-  }
   std::vector<float> values(count);
   for (size_t i = 0; i < count; ++i) {
     values[i] = static_cast<float>(start + static_cast<double>(i) * delta);
@@ -292,16 +301,14 @@ std::vector<OnnxTensor> FoldDequantize(const NodeImport& node) {
 }
 
 std::vector<OnnxTensor> FoldClip(const NodeImport& node) {
-  OnnxTensor result = node.Weights(0, "input");
-  const std::map<std::string, BinaryFold> folds = BinaryFolds();
-  for (const size_t i : {size_t{1}, size_t{2}}) {
-    if (!node.Has(i)) continue;
-    auto bounded = FoldBinary(folds.at(i == 1 ? "Max" : "Min"), result, node.Weights(i, "input"));
-    if (!bounded) return {};
-    result = std::move(*bounded);
-  }
+  static const std::map<std::string, BinaryFold> kFolds = BinaryFolds();
   if (node.HasAttribute("min") || node.HasAttribute("max")) return {};
-  return {result};
+  std::optional<OnnxTensor> result = node.Weights(0, "input");
+  for (const size_t i : {size_t{1}, size_t{2}}) {
+    if (!node.Has(i) || !result) continue;
+    result = FoldBinary(kFolds.at(i == 1 ? "Max" : "Min"), *result, node.Weights(i, "input"));
+  }
+  return Wrapped(std::move(result));
 }
 
 void AddReductions(FoldTable* table) {
@@ -313,16 +320,15 @@ void AddReductions(FoldTable* table) {
   add("ReduceSum", {0, sum});
   add("ReduceMean", {0, sum, true});
   add("ReduceProd", {1, [](double a, double b) { return a * b; }});
-  add("ReduceMax", {-kInfinity, [](double a, double b) { return std::max(a, b); }});
-  add("ReduceMin", {kInfinity, [](double a, double b) { return std::min(a, b); }, false,
-                    [](double v) { return v; }, 1});
+  add("ReduceMax", {-kInfinity, LargerOf});
+  add("ReduceMin", {kInfinity, SmallerOf, false, [](double v) { return v; }, 1});
   const auto squares = [](double a, double b) { return a + b * b; };
   const auto logarithm = [](double v) { return std::log(v); };
   add("ReduceL1", {0, [](double a, double b) { return a + std::abs(b); }});
   add("ReduceL2", {0, squares, false, [](double v) { return std::sqrt(v); }});
   add("ReduceSumSquare", {0, squares});
   add("ReduceLogSum", {0, sum, false, logarithm});
-  add("ReduceLogSumExp", {0, [](double a, double b) { return a + std::exp(b); }, false, logarithm});
+  add("ReduceLogSumExp", {-kInfinity, LogOfSum});
 }
 
 }  // namespace

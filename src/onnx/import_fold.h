@@ -55,6 +55,8 @@ std::vector<int64_t> ReshapedDims(const NodeImport& node, const std::vector<int6
                                   std::vector<int64_t> to, bool allow_zero);
 // Returns axes with negative ones counted from the end.
 std::vector<int64_t> CanonicalAxes(const NodeImport& node, std::vector<int64_t> axes, size_t count);
+// Returns the attribute `axis`, counted from the start.
+int AxisOf(const NodeImport& node, const Shape& x, int64_t fallback);
 std::vector<int64_t> UnsqueezedDims(const NodeImport& node);
 std::vector<int64_t> SqueezedDims(const NodeImport& node);
 // The parts of Slice: for every axis of the input.

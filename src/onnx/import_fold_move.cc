@@ -11,7 +11,6 @@ namespace crema {
 namespace {
 
 using onnx::TensorProto;
-using Dims = std::vector<int64_t>;
 
 int64_t CountOf(const Dims& dims, size_t begin, size_t end) {
   int64_t count = 1;
@@ -40,8 +39,6 @@ std::vector<OnnxTensor> FoldGather(const NodeImport& node) {
   if (x.dims.empty() || index.IsFloat()) return {};
   const auto axis =
       static_cast<size_t>(CanonicalAxes(node, {node.Int("axis", 0)}, x.dims.size())[0]);
-  const int64_t outer = CountOf(x.dims, 0, axis);
-  const int64_t inner = CountOf(x.dims, axis + 1, x.dims.size());
   const int64_t size = x.dims[axis];
   for (const int64_t i : *index.ints) {
     if (i < -size || i >= size) node.Refuse(StrCat("index ", i, " is outside of ", size));
@@ -50,7 +47,9 @@ std::vector<OnnxTensor> FoldGather(const NodeImport& node) {
   dims.insert(dims.end(), index.dims.begin(), index.dims.end());
   dims.insert(dims.end(), x.dims.begin() + static_cast<std::ptrdiff_t>(axis) + 1, x.dims.end());
   if (BoundedCount(dims) > std::max(kMostFoldedElements, x.count())) return {};
+  const int64_t outer = BoundedCount(dims) == 0 ? 0 : CountOf(x.dims, 0, axis);
   return {Refill(x, dims, [&](const auto& source, auto& values) {
+    const int64_t inner = CountOf(x.dims, axis + 1, x.dims.size());
     size_t next = 0;
     for (int64_t o = 0; o < outer; ++o) {
       for (const int64_t i : *index.ints) {
@@ -75,7 +74,7 @@ std::vector<OnnxTensor> FoldConcat(const NodeImport& node) {
     same[axis] = first.dims[axis];
     if (same != first.dims) return {};
   }
-  const int64_t outer = CountOf(dims, 0, axis);
+  const int64_t outer = BoundedCount(dims) == 0 ? 0 : CountOf(dims, 0, axis);
   const auto fill = [&](auto& values, auto values_of) {
     size_t next = 0;
     for (int64_t o = 0; o < outer; ++o) {
@@ -134,7 +133,8 @@ std::vector<OnnxTensor> FoldTranspose(const NodeImport& node) {
     std::iota(order.rbegin(), order.rend(), 0);
   }
   if (order.size() != x.dims.size()) node.Refuse("perm does not fit the axes");
-  Dims sorted = CanonicalAxes(node, order, x.dims.size());
+  order = CanonicalAxes(node, std::move(order), x.dims.size());
+  Dims sorted = order;
   std::ranges::sort(sorted);
   for (size_t i = 0; i < sorted.size(); ++i) {
     if (sorted[i] != static_cast<int64_t>(i)) node.Refuse("perm is no permutation");
@@ -201,7 +201,7 @@ std::vector<OnnxTensor> FoldNonZero(const NodeImport& node) {
 }
 
 std::vector<OnnxTensor> FoldCast(const NodeImport& node) {
-  const auto type = static_cast<int>(node.Int("to", TensorProto::FLOAT));
+  const auto type = static_cast<int>(node.RequiredInt("to"));
   if (!IsNumberType(type) || type > TensorProto::BFLOAT16) return {};
   return {CastTensor(node.Weights(0, "input"), type)};
 }
@@ -214,8 +214,6 @@ std::vector<OnnxTensor> FoldFlatten(const NodeImport& node) {
   const auto split = static_cast<size_t>(axis);
   return {ReshapeTensor(x, {CountOf(x.dims, 0, split), CountOf(x.dims, split, x.dims.size())})};
 }
-
-int64_t Clamp(int64_t value, int64_t low, int64_t high) { return std::clamp(value, low, high); }
 
 }  // namespace
 
@@ -302,6 +300,11 @@ Dims CanonicalAxes(const NodeImport& node, Dims axes, size_t count) {
   return axes;
 }
 
+int AxisOf(const NodeImport& node, const Shape& x, int64_t fallback) {
+  return static_cast<int>(
+      CanonicalAxes(node, {node.Int("axis", fallback)}, static_cast<size_t>(x.axes()))[0]);
+}
+
 Dims ReshapedDims(const NodeImport& node, const Dims& from, Dims to, bool allow_zero) {
   if (to.size() > static_cast<size_t>(kMostOnnxAxes)) node.Refuse("gives too many axes");
   int64_t known = 1;
@@ -376,15 +379,15 @@ SliceBounds SliceBoundsOf(const NodeImport& node) {
   for (size_t i = 0; i < starts.size(); ++i) {
     const auto axis = static_cast<size_t>(axes[i]);
     const int64_t size = own[axis];
-    int64_t step = Clamp(steps[i], -size - 1, size + 1);
+    int64_t step = std::clamp(steps[i], -size - 1, size + 1);
     if (step == 0) node.Refuse("has a step of 0");
     const bool back = step < 0;
-    const auto place = [&](int64_t value) {
+    const auto place = [&](int64_t value, int64_t least) {
       if (value < 0) value = value < -size ? -1 : value + size;
-      return Clamp(value, back ? -1 : 0, back ? size - 1 : size);
+      return std::clamp(value, least, std::max(least, back ? size - 1 : size));
     };
-    const int64_t start = place(starts[i]);
-    const int64_t end = place(ends[i]);
+    const int64_t start = place(starts[i], 0);
+    const int64_t end = place(ends[i], back ? -1 : 0);
     const int64_t length = back ? start - end : end - start;
     const int64_t stride = back ? -step : step;
     bounds.start[axis] = std::max<int64_t>(start, 0);

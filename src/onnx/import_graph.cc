@@ -17,8 +17,10 @@ using Opsets = std::map<std::string, int64_t>;
 constexpr int64_t kMostInlinedNodes = int64_t{1} << 18;
 constexpr int64_t kMostInlinedBytes = int64_t{1} << 30;
 constexpr int64_t kMostSparseElements = int64_t{1} << 26;  // of all sparse initializers, dense
+// Of nodes in branches and bodies: their opset, if it is not that of the node that has the branch.
+constexpr const char* kOpsetAttribute = "crema_opset";
 
-std::string DomainOf(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
+std::string DomainOf(const std::string& domain) { return IsDefaultDomain(domain) ? "" : domain; }
 
 template <typename Imports>
 Opsets OpsetsOf(const Imports& imports) {
@@ -97,7 +99,9 @@ class Builder {
     CollectNames(*graph);
     ReadInitializers(graph);
     ReadInputs(*graph);
-    for (auto& node : *graph->mutable_node()) Add({std::move(node), 0}, opsets_, 0);
+    for (auto& node : *graph->mutable_node()) {
+      Add({std::move(node), 0}, opsets_, 0, &graph_.nodes);
+    }
     for (const auto& output : graph->output()) graph_.outputs.push_back(output.name());
     SortNodes(&graph_);
     return std::move(graph_);
@@ -127,9 +131,19 @@ class Builder {
     }
   }
 
+  // One of a type that Crema does not read may be unused; the nodes that read it are reported.
+  void ReadInitializer(const onnx::TensorProto& tensor) {
+    try {
+      AddConstant(tensor.name(), ReadOnnxTensor(tensor, graph_.path));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kUnsupported) throw;
+      graph_.unreadable[tensor.name()] = error.problems()[0].message;
+    }
+  }
+
   void ReadInitializers(onnx::GraphProto* graph) {
     for (auto& tensor : *graph->mutable_initializer()) {
-      AddConstant(tensor.name(), ReadOnnxTensor(tensor, graph_.path));
+      ReadInitializer(tensor);
       tensor.Clear();  // its values are no longer needed
     }
     int64_t dense = 0;
@@ -146,7 +160,9 @@ class Builder {
 
   void ReadInputs(const onnx::GraphProto& graph) {
     for (const auto& value : graph.input()) {
-      if (graph_.constants.contains(value.name())) continue;
+      if (graph_.constants.contains(value.name()) || graph_.unreadable.contains(value.name())) {
+        continue;
+      }
       OnnxInput input;
       input.name = value.name();
       const auto& tensor = value.type().tensor_type();
@@ -167,22 +183,43 @@ class Builder {
     }
   }
 
-  void Add(OnnxNode node, const Opsets& opsets, int depth) {
+  // Adds a node, or those of the function that it calls, to `nodes`.
+  void Add(OnnxNode node, const Opsets& opsets, int depth, std::vector<OnnxNode>* nodes) {
     if (depth > 0 && ++inlined_nodes_ > kMostInlinedNodes) {
       Refuse(StrCat("has functions that become more than ", kMostInlinedNodes,
                     " nodes once they are inlined, '", node.proto.name(), "' among them"));
     }
     const auto function = functions_.find(Key(node.proto.domain(), node.proto.op_type()));
     if (function != functions_.end()) {
-      Inline(node.proto, *function->second, depth);
+      Inline(node.proto, *function->second, depth, nodes);
       return;
     }
     const auto opset = opsets.find(DomainOf(node.proto.domain()));
     node.opset = opset == opsets.end() ? 1 : opset->second;
-    graph_.nodes.push_back(std::move(node));
+    for (auto& attribute : *node.proto.mutable_attribute()) {
+      if (attribute.has_g()) InlineInside(node.opset, opsets, depth, attribute.mutable_g());
+    }
+    nodes->push_back(std::move(node));
   }
 
-  void Inline(const onnx::NodeProto& call, const onnx::FunctionProto& function, int depth) {
+  // Inlines the functions that a branch or body calls. Its nodes have the opset of the node, but
+  // for those of functions of another one.
+  void InlineInside(int64_t opset, const Opsets& opsets, int depth, onnx::GraphProto* graph) {
+    std::vector<OnnxNode> nodes;
+    for (auto& node : *graph->mutable_node()) Add({std::move(node), 0}, opsets, depth, &nodes);
+    graph->clear_node();
+    for (OnnxNode& node : nodes) {
+      onnx::NodeProto* inner = graph->add_node();
+      *inner = std::move(node.proto);
+      if (!IsDefaultDomain(inner->domain()) || node.opset == opset) continue;
+      auto* attribute = inner->add_attribute();
+      attribute->set_name(kOpsetAttribute);
+      attribute->set_i(node.opset);
+    }
+  }
+
+  void Inline(const onnx::NodeProto& call, const onnx::FunctionProto& function, int depth,
+              std::vector<OnnxNode>* nodes) {
     if (depth >= kMostOnnxDepth) {
       Refuse(StrCat("function '", function.name(), "' calls functions more than ", kMostOnnxDepth,
                     " deep, or itself"));
@@ -214,7 +251,7 @@ class Builder {
       RenameNode(&node.proto, rename);
       node.proto.set_name(
           StrCat(prefix, "/", inner.name().empty() ? inner.op_type() : inner.name()));
-      Add(std::move(node), opsets, depth + 1);
+      Add(std::move(node), opsets, depth + 1, nodes);
     }
   }
 
@@ -284,7 +321,8 @@ class Sorter {
   }
 
   bool IsKnown(const std::string& name) const {
-    return inputs_.contains(name) || graph_.constants.contains(name);
+    return inputs_.contains(name) || graph_.constants.contains(name) ||
+           graph_.unreadable.contains(name);
   }
 
   void Produce(const std::string& name, size_t node) {
@@ -340,13 +378,16 @@ class Sorter {
 
 }  // namespace
 
-std::string UniqueNames::Add(const std::string& wanted) {
+std::string UniqueNames::Add(const std::string& wanted, const UniqueNames* other) {
   const std::string base = wanted.empty() ? "unnamed" : wanted;
-  if (used_.insert(base).second) return base;
+  const auto add = [&](const std::string& name) {
+    return (other == nullptr || !other->used_.contains(name)) && used_.insert(name).second;
+  };
+  if (add(base)) return base;
   int& next = next_.try_emplace(base, 2).first->second;
   while (true) {
     std::string name = StrCat(base, "_", next++);
-    if (used_.insert(name).second) return name;
+    if (add(name)) return name;
   }
 }
 
@@ -392,7 +433,8 @@ InlinedGraph InlineGraph(const OnnxNode& node, const onnx::GraphProto& inner,
   };
   InlinedGraph result;
   for (const auto& child : inner.node()) {
-    OnnxNode copy{child, node.opset};
+    const auto* opset = FindAttribute(child, kOpsetAttribute);
+    OnnxNode copy{child, opset == nullptr ? node.opset : opset->i()};
     RenameNode(&copy.proto, rename);
     result.nodes.push_back(std::move(copy));
   }
@@ -400,10 +442,11 @@ InlinedGraph InlineGraph(const OnnxNode& node, const onnx::GraphProto& inner,
   return result;
 }
 
+bool IsDefaultDomain(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
+
 std::string DescribeNode(const onnx::NodeProto& node) {
-  const std::string op = node.domain().empty() || node.domain() == "ai.onnx"
-                             ? node.op_type()
-                             : StrCat(node.domain(), ".", node.op_type());
+  const std::string op =
+      IsDefaultDomain(node.domain()) ? node.op_type() : StrCat(node.domain(), ".", node.op_type());
   if (!node.name().empty()) return StrCat("node '", node.name(), "' (", op, ")");
   return StrCat("node of '", node.output_size() > 0 ? node.output(0) : "", "' (", op, ")");
 }

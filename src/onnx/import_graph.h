@@ -25,8 +25,9 @@ struct OnnxInput {
 // Names that are used once. Takes little time for any number of equal ones.
 class UniqueNames {
  public:
-  // Returns the name, or one with a number after it, and remembers it.
-  std::string Add(const std::string& wanted);
+  // Returns the name, or one with a number after it that is not in `other` either, and remembers
+  // it.
+  std::string Add(const std::string& wanted, const UniqueNames* other = nullptr);
   void Remove(const std::string& name) { used_.erase(name); }
 
  private:
@@ -40,6 +41,7 @@ struct OnnxWork {
   int64_t folded = 0;          // elements of values that were computed
   int64_t unrolled_nodes = 0;  // nodes that steps of loops have become
   int64_t unrolled_bytes = 0;  // of the file, in these steps
+  int64_t sequence_items = 0;  // elements of all sequences, counted for each of them
 };
 
 struct OnnxGraph {
@@ -47,8 +49,9 @@ struct OnnxGraph {
   std::string name;
   std::vector<OnnxNode> nodes;  // each after the nodes whose outputs it reads
   std::map<std::string, OnnxTensor> constants;
-  std::vector<OnnxInput> inputs;     // without those that have initializers
-  std::vector<std::string> outputs;  // names of the graph's outputs
+  std::map<std::string, std::string> unreadable;  // initializers of other types, with the reason
+  std::vector<OnnxInput> inputs;                  // without those that have initializers
+  std::vector<std::string> outputs;               // names of the graph's outputs
   // Values that are others under names of their own (outputs of Identity).
   std::map<std::string, std::string> aliases;
   UniqueNames names;               // of values
@@ -81,6 +84,9 @@ InlinedGraph InlineGraph(const OnnxNode& node, const onnx::GraphProto& inner,
 
 // Sorts the nodes so that each is after those whose outputs it reads. Throws like MakeOnnxGraph.
 void SortNodes(OnnxGraph* graph);
+
+// Returns true for the domain of ONNX's own operators.
+bool IsDefaultDomain(const std::string& domain);
 
 // Returns "node 'conv1' (Conv)" or "node of 'y' (Conv)" for messages.
 std::string DescribeNode(const onnx::NodeProto& node);

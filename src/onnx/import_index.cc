@@ -12,12 +12,6 @@ namespace crema {
 namespace {
 
 using onnx::TensorProto;
-using Dims = std::vector<int64_t>;
-
-int AxisOf(const NodeImport& node, const Shape& x, int64_t fallback) {
-  return static_cast<int>(
-      CanonicalAxes(node, {node.Int("axis", fallback)}, static_cast<size_t>(x.axes()))[0]);
-}
 
 // One element of an axis, at a constant place.
 OnnxBlob TakeOne(NodeImport& node, const OnnxBlob& x, int axis, int64_t index) {
@@ -219,8 +213,8 @@ void ConvertTrilu(NodeImport& node) {
   }));
 }
 
-// Entries of an axis, or of all values, where the condition is true. One that a run tells selects
-// items.
+// Entries of an axis, or of all values, where the condition is true. One that is
+// computed selects items.
 void ConvertCompress(NodeImport& node) {
   OnnxBlob x = node.In(0);
   if (node.Constant(1) == nullptr) {
@@ -228,7 +222,7 @@ void ConvertCompress(NodeImport& node) {
     const bool items =
         node.HasAttribute("axis") ? AxisOf(node, x.shape, 0) == 0 : x.shape.axes() == 1;
     if (!items || condition.shape.axes() != 1 || condition.shape[0] != x.shape[0]) {
-      node.Refuse("has a condition that only a run tells, for other than all entries of axis 0");
+      node.Refuse("has a computed condition, for other than all entries of axis 0");
     }
     return node.Output(0, WithType(node.Add("Filter", {x, condition}), x.type));
   }

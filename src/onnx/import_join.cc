@@ -41,7 +41,7 @@ class Joiner {
 
  private:
   static std::string Op(const NodeProto& node) {
-    return node.domain().empty() || node.domain() == "ai.onnx" ? node.op_type() : "";
+    return IsDefaultDomain(node.domain()) ? node.op_type() : "";
   }
 
   const NodeProto* Producer(const std::string& name) const {
@@ -49,10 +49,11 @@ class Joiner {
     return found == producers_.end() ? nullptr : &found->second->proto;
   }
 
-  // Returns the node of this type that makes a value, or null.
+  // Returns the node of this type whose first output is the value, or null.
   const NodeProto* Made(const std::string& name, const char* op, int inputs) const {
     const NodeProto* node = Producer(name);
-    return node != nullptr && Op(*node) == op && node->input_size() >= inputs ? node : nullptr;
+    const bool fits = node != nullptr && Op(*node) == op && node->input_size() >= inputs;
+    return fits && node->output(0) == name ? node : nullptr;
   }
 
   const OnnxTensor* Constant(const std::string& name) const {
@@ -314,6 +315,7 @@ class Joiner {
     const auto variance = Other(*sum, [&](const std::string& n) { return Number(n).has_value(); });
     if (!variance) return;
     const double eps = *Number(sum->input(*variance == sum->input(0) ? 1 : 0));
+    if (!(eps >= 0)) return;
     const NodeProto* square_mean = Made(*variance, "ReduceMean", 1);
     const NodeProto* mean = Made(difference->input(1), "ReduceMean", 1);
     const auto axis = MeanFrom(mean);
@@ -393,9 +395,9 @@ class Joiner {
     if (node->proto.op_type() == "Add") JoinConvolutionBias(node);
   }
 
-  // Takes factors out of a value: x c or x / c. Returns what is left.
+  // Takes up to four factors out of a value: x c or x / c. Returns the rest.
   std::string Unscaled(std::string name, double* factor) const {
-    while (true) {
+    for (int i = 0; i < 4; ++i) {
       const NodeProto* node = Producer(name);
       if (node == nullptr || node->input_size() != 2) return name;
       if (Op(*node) == "Div" && Number(node->input(1)) && *Number(node->input(1)) != 0) {
@@ -410,6 +412,7 @@ class Joiner {
         return name;
       }
     }
+    return name;
   }
 
   bool IsLastAxis(const OnnxNode& softmax) const {
@@ -467,6 +470,11 @@ class Joiner {
       // Attention takes keys that a shorter mask lacks as hidden; ONNX would repeat it.
       if (added == nullptr || added->axes() < 1 || added->axes() > axes) return;
       if ((*added)[added->axes() - 1] != (*values)[axes - 2]) return;
+      // The layer repeats the mask, but no queries.
+      for (int i = 2; i <= added->axes(); ++i) {
+        const int64_t size = (*added)[added->axes() - i];
+        if (size != 1 && size != (*queries)[axes - i]) return;
+      }
     }
     if (added != nullptr && axes == 3 && added->axes() == 3 && (*added)[0] != 1) return;
     std::vector<std::string> inputs = {q, k, v};

@@ -8,8 +8,6 @@
 namespace crema {
 namespace {
 
-using Dims = std::vector<int64_t>;
-
 // The sum of all elements, as a scalar.
 OnnxBlob SumAll(NodeImport& node, const OnnxBlob& x) {
   Dims axes(static_cast<size_t>(x.shape.axes()));

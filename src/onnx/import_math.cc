@@ -11,7 +11,6 @@ namespace crema {
 namespace {
 
 using onnx::TensorProto;
-using Dims = std::vector<int64_t>;
 
 // A constant operand that covers neighbouring axes of x: Scale and Bias take it.
 struct Covered {
@@ -92,13 +91,15 @@ bool ByConstant(NodeImport& node, BinaryParameter::Operation operation, const On
 // x op value, or value op x. A blob of one element counts as it stands.
 OnnxBlob ByValue(NodeImport& node, BinaryParameter::Operation operation, const OnnxBlob& x,
                  float value, bool value_first) {
+  if (!std::isfinite(value)) return BinaryBlob(node, operation, x, value, value_first);
   switch (operation) {
     case BinaryParameter::ADD:
       return PowerBlob(node, x, 1, 1, value);
     case BinaryParameter::SUB:
       return value_first ? PowerBlob(node, x, 1, -1, value) : PowerBlob(node, x, 1, 1, -value);
     case BinaryParameter::MUL:
-      return PowerBlob(node, x, 1, value, 0);
+      if (value != 0) return PowerBlob(node, x, 1, value, 0);
+      break;  // Power gives 0, also of NaN and infinity
     case BinaryParameter::DIV:
       if (!value_first && value != 0 && std::isfinite(1 / value)) {
         return PowerBlob(node, x, 1, 1 / value, 0);
@@ -211,13 +212,24 @@ void ConvertDiv(NodeImport& node) {
   node.Output(0, Binary(node, whole ? BinaryParameter::INTEGER_DIV : BinaryParameter::DIV));
 }
 
+// The exponents of whole numbers may be fractions or negative; the result is cut towards 0.
+void ConvertPow(NodeImport& node) {
+  const OnnxBlob y = WithType(Binary(node, BinaryParameter::POW), node.TypeOf(0));
+  const OnnxTensor* exponent = node.Constant(1);
+  const bool whole = exponent != nullptr && !exponent->IsFloat() &&
+                     std::ranges::all_of(*exponent->ints, [](int64_t e) { return e >= 0; });
+  node.Output(0, whole || IsFloatType(y.type) ? y : WholeBlob(node, y));
+}
+
 void ConvertMod(NodeImport& node) {
   const bool fmod = node.Int("fmod", 0) != 0;
   node.Output(0, Binary(node, fmod ? BinaryParameter::FMOD : BinaryParameter::MOD));
 }
 
 void ConvertShift(NodeImport& node) {
-  const bool left = node.String("direction", "") == "LEFT";
+  const std::string direction = node.Choice("direction", {"", "LEFT", "RIGHT"});
+  if (direction.empty()) node.Refuse("has no attribute direction");
+  const bool left = direction == "LEFT";
   node.Output(0, Binary(node, left ? BinaryParameter::SHIFT_LEFT : BinaryParameter::SHIFT_RIGHT));
 }
 
@@ -264,10 +276,10 @@ void ConvertClip(NodeImport& node) {
   OnnxBlob x = node.In(0);
   const auto low = ClipBound(node, "min", 1, -kInfinity);
   const auto high = ClipBound(node, "max", 2, kInfinity);
-  if (low && high && *low <= *high) {
+  if (low && high) {
     if (*low == 0 && *high == 6) return node.Output(0, node.Add("ReLU6", {x}));
     return node.Output(0, node.Add("Clip", {x}, [&](LayerParameter* layer) {
-      layer->mutable_clip_param()->set_min(*low);
+      layer->mutable_clip_param()->set_min(std::min(*low, *high));  // the upper bound counts
       layer->mutable_clip_param()->set_max(*high);
     }));
   }
@@ -304,7 +316,7 @@ void AddMathConverters(ConverterTable* table) {
   (*table)["Sub"] = ConvertBinary<P::SUB>;
   (*table)["Mul"] = ConvertBinary<P::MUL>;
   (*table)["Div"] = ConvertDiv;
-  (*table)["Pow"] = ConvertBinary<P::POW>;
+  (*table)["Pow"] = ConvertPow;
   (*table)["Mod"] = ConvertMod;
   (*table)["Equal"] = ConvertComparison<P::EQUAL>;
   (*table)["Less"] = ConvertComparison<P::LESS>;

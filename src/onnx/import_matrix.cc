@@ -9,8 +9,6 @@
 namespace crema {
 namespace {
 
-using Dims = std::vector<int64_t>;
-
 OnnxTensor Scaled(const OnnxTensor& from, float factor) {
   OnnxTensor floats = ToFloats(from);
   if (factor == 1) return floats;
@@ -33,17 +31,7 @@ OnnxBlob InnerProduct(NodeImport& node, const OnnxBlob& x, const OnnxTensor& wei
   if (const auto source = SourceOfRows(node, x)) {
     return MoveRows(node, x, InnerProduct(node, *source, weight, bias));
   }
-  std::vector<OnnxTensor> weights = {weight};
-  if (bias) weights.push_back(*bias);
-  return node.Add(
-      "InnerProduct", {x},
-      [&](LayerParameter* layer) {
-        InnerProductParameter* param = layer->mutable_inner_product_param();
-        param->set_num_output(static_cast<uint32_t>(weight.dims[0]));
-        if (!bias) param->set_bias_term(false);
-        if (x.shape.axes() != 2) param->set_axis(x.shape.axes() - 1);
-      },
-      std::move(weights));
+  return InnerProductBlob(node, x, weight, bias);
 }
 
 OnnxBlob MatMul(NodeImport& node, const OnnxBlob& a, const OnnxBlob& b, bool transpose_a = false,

@@ -14,7 +14,6 @@ std::vector<int64_t> DimsOf(const OnnxBlob& blob) {
 
 namespace {
 
-using Dims = std::vector<int64_t>;
 using Groups = std::vector<std::vector<size_t>>;  // factors of each axis, in order
 
 // A batch of 1 is a factor too: other batches may take its place when the net runs.

@@ -107,6 +107,21 @@ std::string NodeImport::String(std::string_view name, std::string_view fallback)
   return attribute == nullptr ? std::string(fallback) : attribute->s();
 }
 
+std::string NodeImport::Choice(std::string_view name,
+                               const std::vector<std::string>& values) const {
+  const std::string value = String(name, values[0]);
+  if (value.empty()) return values[0];
+  if (std::ranges::find(values, value) == values.end()) {
+    Refuse(StrCat(name, " is '", value, "', not one of: ", Join(values, " ")));
+  }
+  return value;
+}
+
+int64_t NodeImport::RequiredInt(std::string_view name) const {
+  if (!HasAttribute(name)) Refuse(StrCat("has no attribute ", name));
+  return Int(name, 0);
+}
+
 std::vector<int64_t> NodeImport::IntList(std::string_view name) const {
   const AttributeProto* attribute = Attribute(name, AttributeProto::INTS);
   if (attribute == nullptr) return {};
@@ -164,9 +179,10 @@ std::vector<OnnxBlob> NodeImport::AddAll(const std::string& type,
   }
   std::vector<OnnxBlob> blobs;
   for (const BlobSpec& output : info.outputs) {
-    OnnxBlob blob{state_.blob_names.Add(StrCat(name, "/", type)), output.shape,
-                  bottoms.empty() ? onnx::TensorProto::FLOAT : bottoms[0].type};
+    OnnxBlob blob{state_.blob_names.Add(StrCat(name, "/", type), &state_.graph->names),
+                  output.shape, bottoms.empty() ? onnx::TensorProto::FLOAT : bottoms[0].type};
     layer.param.add_top(blob.name);
+    tops_.insert(blob.name);
     blobs.push_back(std::move(blob));
   }
   layer.weights = std::move(weights);
@@ -218,12 +234,7 @@ void NodeImport::Output(size_t output, const OnnxBlob& blob) {
   const std::string& name = node_.proto.output(static_cast<int>(output));
   OnnxValue& value = state_.values[name];
   value = {true, blob, nullptr};
-  const bool own = std::any_of(state_.layers.begin() + static_cast<std::ptrdiff_t>(first_layer_),
-                               state_.layers.end(), [&](const ImportedLayer& layer) {
-                                 return std::ranges::find(layer.param.top(), blob.name) !=
-                                        layer.param.top().end();
-                               });
-  if (!own) return;
+  if (!tops_.contains(blob.name)) return;
   const auto [place, fresh] = renamed_.emplace(blob.name, "");
   if (fresh) place->second = state_.blob_names.Add(name);
   value.blob.name = place->second;
@@ -243,13 +254,12 @@ void NodeImport::Note(const std::string& text) {
 }
 
 void NodeImport::Undo() {
-  for (size_t i = first_layer_; i < state_.layers.size(); ++i) {
-    for (const auto& top : state_.layers[i].param.top()) {
-      state_.blob_names.Remove(top);
-      state_.moved.erase(top);
-      state_.cuts.erase(top);
-    }
+  for (const std::string& top : tops_) {
+    state_.blob_names.Remove(top);
+    state_.moved.erase(top);
+    state_.cuts.erase(top);
   }
+  tops_.clear();
   for (const auto& [own, final_name] : renamed_) state_.blob_names.Remove(final_name);
   state_.layers.resize(first_layer_);
 }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,8 @@
 #include "onnx/model_file.h"
 
 namespace crema {
+
+using Dims = std::vector<int64_t>;
 
 // A blob of the net that is being made. Whole numbers and booleans are floats in it.
 struct OnnxBlob {
@@ -96,6 +99,10 @@ class NodeImport {
   int64_t Int(std::string_view name, int64_t fallback) const;
   float Float(std::string_view name, float fallback) const;
   std::string String(std::string_view name, std::string_view fallback) const;
+  // Returns one of `values`, the first of them by default. Throws kUnsupported for another one.
+  std::string Choice(std::string_view name, const std::vector<std::string>& values) const;
+  // Throws kUnsupported for a node without the attribute.
+  int64_t RequiredInt(std::string_view name) const;
   std::vector<int64_t> IntList(std::string_view name) const;
   std::vector<float> FloatList(std::string_view name) const;
   // Returns the values of an attribute of old opsets, which later ones have as an input; else an
@@ -139,6 +146,7 @@ class NodeImport {
   const OnnxNode& node_;
   ImportState& state_;
   size_t first_layer_;
+  std::set<std::string> tops_;                  // of the own layers
   std::map<std::string, std::string> renamed_;  // own blobs that are outputs
   std::vector<std::string> moved_;              // own blobs with an entry in `moved` or `cuts`
 };

@@ -1,6 +1,7 @@
 // Normalizations.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "core/strings.h"
@@ -11,12 +12,12 @@
 namespace crema {
 namespace {
 
-using Dims = std::vector<int64_t>;
-
 void ConvertBatchNormalization(NodeImport& node) {
   if (node.Int("training_mode", 0) != 0) node.Refuse("is in training mode");
   if (node.Int("spatial", 1) == 0) node.Refuse("has statistics for each element");
-  const OnnxBlob x = node.In(0);
+  OnnxBlob x = node.In(0);
+  const Dims dims = DimsOf(x);
+  if (dims.size() == 1) x = ReshapeBlob(node, x, {dims[0], 1});  // one channel
   std::vector<OnnxTensor> parts;
   for (size_t i = 1; i < 5; ++i) {
     parts.push_back(ToFloats(node.Weights(i, i < 3 ? "scale and bias" : "mean and variance")));
@@ -29,10 +30,11 @@ void ConvertBatchNormalization(NodeImport& node) {
                                        layer->mutable_batch_norm_param()->set_eps(eps);
                                    },
                                    {parts[2], parts[3], MakeFloats({1}, {1})});
-  node.Output(
-      0, node.Add("Scale", {normal},
-                  [](LayerParameter* layer) { layer->mutable_scale_param()->set_bias_term(true); },
-                  {parts[0], parts[1]}));
+  const OnnxBlob y =
+      node.Add("Scale", {normal},
+               [](LayerParameter* layer) { layer->mutable_scale_param()->set_bias_term(true); },
+               {parts[0], parts[1]});
+  node.Output(0, dims.size() == 1 ? ReshapeBlob(node, y, dims) : y);
 }
 
 // Multiplies by an input and adds another one, each of which may be missing or of any shape that
@@ -71,13 +73,15 @@ OnnxTensor ForChannels(const NodeImport& node, const OnnxTensor& values, int64_t
 void ConvertGroupNormalization(NodeImport& node) {
   const OnnxBlob x = node.In(0);
   if (x.shape.axes() < 2) node.Refuse("takes batch and channels");
+  const int64_t groups = node.RequiredInt("num_groups");
+  if (groups < 1 || groups > x.shape[1]) node.Refuse(StrCat("has ", groups, " groups"));
   const OnnxTensor scale = ToFloats(node.Weights(1, "scale"));
   const OnnxTensor bias = ToFloats(node.Weights(2, "bias"));
   node.Output(
       0, node.Add("GroupNorm", {x},
                   [&](LayerParameter* layer) {
                     GroupNormParameter* param = layer->mutable_group_norm_param();
-                    param->set_group(static_cast<uint32_t>(node.Int("num_groups", 1)));
+                    param->set_group(static_cast<uint32_t>(groups));
                     param->set_eps(node.Float("epsilon", 1e-5F));
                   },
                   {ForChannels(node, scale, x.shape[1]), ForChannels(node, bias, x.shape[1])}));
@@ -173,8 +177,9 @@ void ConvertLpNormalization(NodeImport& node) {
   if (p != 1 && p != 2) node.Refuse(StrCat("has p ", p));
   const auto operation = p == 1 ? ReductionParameter::ASUM : ReductionParameter::L2;
   const OnnxBlob norm = ReduceBlob(node, operation, x, axes);
-  // Where all elements are 0, so is the norm; the result is 0 then.
-  const OnnxBlob divisor = BinaryBlob(node, BinaryParameter::MAX, norm, 1e-38F);
+  // If all elements are 0, so is the norm; the result is 0 then.
+  const OnnxBlob divisor =
+      BinaryBlob(node, BinaryParameter::MAX, norm, std::numeric_limits<float>::min());
   node.Output(0, BinaryBlob(node, BinaryParameter::DIV, x, divisor));
 }
 

@@ -12,8 +12,6 @@
 namespace crema {
 namespace {
 
-using Dims = std::vector<int64_t>;
-
 // Limits what a few bytes in a file can make.
 constexpr int64_t kMostWindowElements = int64_t{1} << 28;
 // Slices that the largest elements of a window with dilations are taken of.
@@ -330,6 +328,7 @@ void ConvertMaxUnpool(NodeImport& node) {
     sizes.push_back((x.shape[static_cast<int>(i) + 2] - 1) * windows.stride[i] + windows.kernel[i] -
                     windows.before[i] - windows.after[i]);
   }
+  if (sizes[0] < 1 || sizes[1] < 1) node.Refuse("has pads that leave nothing of its output");
   const Dims inferred = sizes;
   Dims wanted = sizes;
   if (node.Has(2)) {

@@ -1,5 +1,6 @@
 // Operators on numbers of 8 bits, computed on floats: every such number is exact in one.
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "core/strings.h"
@@ -11,7 +12,6 @@ namespace crema {
 namespace {
 
 using onnx::TensorProto;
-using Dims = std::vector<int64_t>;
 
 struct Range {
   float low;
@@ -96,7 +96,10 @@ void ConvertDynamicQuantizeLinear(NodeImport& node) {
   const OnnxBlob low = extreme(ReductionParameter::MIN, false);
   const OnnxBlob high = extreme(ReductionParameter::MAX, true);
   const OnnxBlob span = BinaryBlob(node, BinaryParameter::SUB, high, low);
-  const OnnxBlob scale = BinaryBlob(node, BinaryParameter::DIV, span, 255);
+  // Zeros have a scale too, so that they are divided to zeros.
+  const OnnxBlob scale =
+      BinaryBlob(node, BinaryParameter::MAX, BinaryBlob(node, BinaryParameter::DIV, span, 255),
+                 std::numeric_limits<float>::min());
   const OnnxBlob negative = PowerBlob(node, low, 1, -1, 0);
   OnnxBlob zero = BinaryBlob(node, BinaryParameter::DIV, negative, scale);
   zero = Clip(node, UnaryBlob(node, UnaryParameter::ROUND, zero), {0, 255});
@@ -134,27 +137,13 @@ std::optional<OnnxTensor> CentredWeights(const NodeImport& node) {
   OnnxTensor rows = TransposeTensor(ToFloats(*weight), {1, 0});
   if (!node.Has(3)) return rows;
   if (node.Constant(3) == nullptr) return {};
-  const OnnxTensor zero = ToFloats(*node.Constant(3));
-  if (zero.count() != 1 && zero.count() != rows.dims[0]) return {};
-  const OnnxTensor all = BroadcastTensor(ReshapeTensor(zero, {zero.count(), 1}), rows.dims);
-  std::vector<float> values = *rows.floats;
-  for (size_t i = 0; i < values.size(); ++i) values[i] -= (*all.floats)[i];
-  return MakeFloats(rows.dims, std::move(values));
+  return LessZeroPoints(rows, *node.Constant(3));
 }
 
 void ConvertMatMulInteger(NodeImport& node) {
   const OnnxBlob a = Centred(node, 0, 2, true);
   if (const auto weights = CentredWeights(node)) {
-    const OnnxBlob y = node.Add("InnerProduct", {a},
-                                [&](LayerParameter* layer) {
-                                  InnerProductParameter* param =
-                                      layer->mutable_inner_product_param();
-                                  param->set_num_output(static_cast<uint32_t>(weights->dims[0]));
-                                  param->set_bias_term(false);
-                                  if (a.shape.axes() != 2) param->set_axis(a.shape.axes() - 1);
-                                },
-                                {*weights});
-    return node.Output(0, WithType(y, TensorProto::INT32));
+    return node.Output(0, WithType(InnerProductBlob(node, a, *weights), TensorProto::INT32));
   }
   const OnnxBlob b = Centred(node, 1, 3, false);
   node.Output(0, WithType(Product(node, a, b), TensorProto::INT32));

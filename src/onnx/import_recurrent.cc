@@ -9,8 +9,6 @@
 namespace crema {
 namespace {
 
-using Dims = std::vector<int64_t>;
-
 // Sizes of a recurrent node, and its input as steps x streams x features.
 struct Sequence {
   OnnxBlob x;
@@ -60,7 +58,7 @@ Sequence ReadSequence(NodeImport& node) {
   sequence.x = x;
   sequence.steps = x.shape[0];
   sequence.streams = x.shape[1];
-  const std::string direction = node.String("direction", "forward");
+  const std::string direction = node.Choice("direction", {"forward", "reverse", "bidirectional"});
   if (direction == "reverse") sequence.direction = RecurrentParameter::REVERSE;
   if (direction == "bidirectional") {
     sequence.direction = RecurrentParameter::BIDIRECTIONAL;
@@ -71,6 +69,9 @@ Sequence ReadSequence(NodeImport& node) {
     node.Refuse("has weights of another number of directions");
   }
   sequence.size = recurrent[2];
+  if (const int64_t size = node.Int("hidden_size", sequence.size); size != sequence.size) {
+    node.Refuse(StrCat("hidden_size is ", size, ", but its weights are for ", sequence.size));
+  }
   const int64_t most = std::max(sequence.steps, sequence.directions * sequence.size);
   if (BoundedCount({most, sequence.streams}) > kMostMadeElements) node.Refuse("is too large");
   if (node.Has(4)) {
@@ -85,9 +86,7 @@ Sequence ReadSequence(NodeImport& node) {
     if (!full) {  // a last feature says that a sequence has ended
       sequence.lengths = lengths;
       const OnnxBlob ended = node.AddConstant(StepMask(sequence, true));
-      sequence.x = node.Add("Concat", {x, ended}, [](LayerParameter* layer) {
-        layer->mutable_concat_param()->set_axis(2);
-      });
+      sequence.x = ConcatBlob(node, {x, ended}, 2);
     }
   }
   return sequence;
@@ -179,8 +178,7 @@ OnnxBlob LastOutputs(NodeImport& node, const Sequence& sequence, const OnnxBlob&
   forward = ReduceBlob(node, ReductionParameter::SUM, forward, {0});
   forward = ReshapeBlob(node, forward, {1, sequence.streams, sequence.size});
   if (sequence.directions == 1) return forward;
-  return node.Add("Concat", {forward, CutBlob(node, last, 0, 1, 1)},
-                  [](LayerParameter* layer) { layer->mutable_concat_param()->set_axis(0); });
+  return ConcatBlob(node, {forward, CutBlob(node, last, 0, 1, 1)}, 0);
 }
 
 // An initial state: the input, or zeros.

@@ -9,12 +9,10 @@
 namespace crema {
 namespace {
 
-using Dims = std::vector<int64_t>;
-
 bool IsSpatialMean(const OnnxBlob& x, const Dims& axes, bool keep,
                    ReductionParameter::ReductionOp operation) {
   return operation == ReductionParameter::MEAN && keep && x.shape.axes() == 4 &&
-         axes == Dims{2, 3} && x.shape.count() > 0;
+         IsFloatType(x.type) && axes == Dims{2, 3} && x.shape.count() > 0;
 }
 
 // Reduces over no axes: each element by itself.
@@ -54,12 +52,22 @@ void ConvertReduce(NodeImport& node) {
       layer->mutable_pooling_param()->set_global_pooling(true);
     }));
   }
-  node.Output(0, node.Add("Reduction", {x}, [&](LayerParameter* layer) {
+  const bool whole = !IsFloatType(x.type);
+  const bool divides = whole && kOperation == ReductionParameter::MEAN;
+  const OnnxBlob y = node.Add("Reduction", {x}, [&](LayerParameter* layer) {
     ReductionParameter* param = layer->mutable_reduction_param();
-    param->set_operation(kOperation);
+    param->set_operation(divides ? ReductionParameter::SUM : kOperation);
     for (const int64_t axis : axes) param->add_axes(static_cast<int>(axis));
     if (keep) param->set_keep_dims(true);
-  }));
+  });
+  if (divides && y.shape.count() > 0) {
+    const auto count = static_cast<float>(x.shape.count() / y.shape.count());
+    return node.Output(0, BinaryBlob(node, BinaryParameter::INTEGER_DIV, y, count));
+  }
+  const bool cuts =
+      whole && (kOperation == ReductionParameter::L2 || kOperation == ReductionParameter::LOG_SUM ||
+                kOperation == ReductionParameter::LOG_SUM_EXP);
+  node.Output(0, cuts ? WholeBlob(node, y) : y);
 }
 
 }  // namespace

@@ -10,7 +10,6 @@
 namespace crema {
 namespace {
 
-using Dims = std::vector<int64_t>;
 using P = ResizeLayerParameter;
 
 // A Resize or Upsample node of any opset: sizes or scales of the axes that change.
@@ -45,12 +44,15 @@ ResizeNode ReadResize(const NodeImport& node, const OnnxBlob& x) {
   }
   const bool crops = node.String("coordinate_transformation_mode", "") == "tf_crop_and_resize";
   if (crops && roi.size() != 2 * axes.size()) node.Refuse("has a roi that does not fit its axes");
+  // The policy takes its factor of all axes.
+  const bool keeps_ratio =
+      !sizes.empty() && node.String("keep_aspect_ratio_policy", "stretch") != "stretch";
   std::vector<size_t> changed;
   for (size_t i = 0; i < axes.size(); ++i) {
     const bool same =
         sizes.empty() ? scales[i] == 1 : sizes[i] == x.shape[static_cast<int>(axes[i])];
     const bool whole = !crops || (roi[i] == 0 && roi[axes.size() + i] == 1);
-    if (!same || !whole) changed.push_back(i);
+    if (!same || !whole || keeps_ratio) changed.push_back(i);
   }
   ResizeNode result{Chosen(axes, changed), {}, {}, {}};
   if (sizes.empty()) result.scales = Chosen(scales, changed);
@@ -188,9 +190,7 @@ void ConvertRoiAlign(NodeImport& node) {
     return static_cast<uint32_t>(value);
   };
   const OnnxBlob column = ReshapeBlob(node, image, {boxes.shape[0], 1});
-  const OnnxBlob regions = node.Add("Concat", {column, boxes}, [](LayerParameter* layer) {
-    layer->mutable_concat_param()->set_axis(1);
-  });
+  const OnnxBlob regions = ConcatBlob(node, {column, boxes}, 1);
   const OnnxBlob y = node.Add("ROIAlign", {x, regions}, [&](LayerParameter* layer) {
     ROIAlignParameter* param = layer->mutable_roi_align_param();
     param->set_pooled_h(size("output_height", 1, 1));

@@ -11,13 +11,6 @@
 namespace crema {
 namespace {
 
-using Dims = std::vector<int64_t>;
-
-int AxisOf(const NodeImport& node, const Shape& x, int64_t fallback) {
-  return static_cast<int>(
-      CanonicalAxes(node, {node.Int("axis", fallback)}, static_cast<size_t>(x.axes()))[0]);
-}
-
 void ConvertReshape(NodeImport& node) {
   const OnnxBlob x = node.In(0);
   node.Output(0, ReshapeBlob(node, x,
@@ -68,11 +61,9 @@ void ConvertConcat(NodeImport& node) {
     if (node.ShapeOf(i).count() > 0 || i + 1 == node.inputs()) parts.push_back(node.In(i));
   }
   if (parts.size() > 1 && parts.back().shape.count() == 0) parts.pop_back();
+  if (node.opset() >= 4) node.RequiredInt("axis");
   const int axis = AxisOf(node, parts[0].shape, 1);
-  if (parts.size() == 1) return node.Output(0, parts[0]);
-  node.Output(0, node.Add("Concat", parts, [&](LayerParameter* layer) {
-    if (axis != 1) layer->mutable_concat_param()->set_axis(axis);
-  }));
+  node.Output(0, parts.size() == 1 ? parts[0] : ConcatBlob(node, parts, axis));
 }
 
 void ConvertSplit(NodeImport& node) {
@@ -205,7 +196,7 @@ void ConvertDepthToSpace(NodeImport& node) {
   const int64_t h = x.shape[2];
   const int64_t w = x.shape[3];
   if (c * b * b != x.shape[1]) node.Refuse("has channels that its blocks do not divide");
-  const bool depth_first = node.String("mode", "DCR") == "DCR";
+  const bool depth_first = node.Choice("mode", {"DCR", "CRD"}) == "DCR";
   OnnxBlob y = ReshapeBlob(node, x, depth_first ? Dims{n, b, b, c, h, w} : Dims{n, c, b, b, h, w});
   y = PermuteBlob(node, y, depth_first ? Dims{0, 3, 4, 1, 5, 2} : Dims{0, 1, 4, 2, 5, 3});
   node.Output(0, ReshapeBlob(node, y, {n, c, h * b, w * b}));
@@ -219,7 +210,7 @@ void ConvertSpaceToDepth(NodeImport& node) {
   if (h * b != x.shape[2] || w * b != x.shape[3])
     node.Refuse("has sizes that its blocks do not divide");
   OnnxBlob y = ReshapeBlob(node, x, {x.shape[0], x.shape[1], h, b, w, b});
-  const bool depth_first = node.String("mode", "DCR") == "DCR";
+  const bool depth_first = node.Choice("mode", {"DCR", "CRD"}) == "DCR";
   y = PermuteBlob(node, y, depth_first ? Dims{0, 3, 5, 1, 2, 4} : Dims{0, 1, 3, 5, 2, 4});
   node.Output(0, ReshapeBlob(node, y, {x.shape[0], x.shape[1] * b * b, h, w}));
 }

@@ -11,8 +11,6 @@
 namespace crema {
 namespace {
 
-using Dims = std::vector<int64_t>;
-
 // Elements of the matrix of a transform.
 constexpr int64_t kMostMatrix = int64_t{1} << 22;
 
@@ -57,14 +55,7 @@ OnnxTensor MatrixOf(const Transform& transform) {
 }
 
 OnnxBlob Multiply(NodeImport& node, const OnnxBlob& x, const OnnxTensor& matrix) {
-  return node.Add("InnerProduct", {x},
-                  [&](LayerParameter* layer) {
-                    InnerProductParameter* param = layer->mutable_inner_product_param();
-                    param->set_num_output(static_cast<uint32_t>(matrix.dims[0]));
-                    param->set_bias_term(false);
-                    param->set_axis(x.shape.axes() - 1);
-                  },
-                  {matrix});
+  return InnerProductBlob(node, x, matrix);
 }
 
 Transform ReadTransform(const NodeImport& node, int64_t size, int64_t parts) {

@@ -10,7 +10,6 @@
 namespace crema {
 namespace {
 
-using Dims = std::vector<int64_t>;
 using B = BinaryParameter;
 
 constexpr int64_t kMostSteps = 1024;
@@ -114,10 +113,7 @@ void ConvertLinearAttention(NodeImport& node) {
                                   {batch, 1, parts.heads * value_size}));
   }
   if (outputs.empty()) node.Refuse("has no steps");
-  node.Output(
-      0, outputs.size() == 1 ? outputs[0] : node.Add("Concat", outputs, [](LayerParameter* layer) {
-        layer->mutable_concat_param()->set_axis(1);
-      }));
+  node.Output(0, outputs.size() == 1 ? outputs[0] : ConcatBlob(node, outputs, 1));
   node.Output(1, state);
 }
 
@@ -138,8 +134,7 @@ OnnxBlob WrittenPlaces(NodeImport& node, int64_t samples, int64_t steps, int64_t
   }
   places = ExpandBlob(node, places, {samples, steps, 1});
   const OnnxBlob owner = node.AddConstant(MakeFloats({samples, steps, 1}, std::move(owners)));
-  return node.Add("Concat", {owner, places},
-                  [](LayerParameter* layer) { layer->mutable_concat_param()->set_axis(2); });
+  return ConcatBlob(node, {owner, places}, 2);
 }
 
 // Writes steps into a cache, for each sample from a place of its own on.

@@ -18,6 +18,7 @@ constexpr int64_t kMostSteps = 1024;
 // Limits of all loops of a model together.
 constexpr int64_t kMostUnrolledNodes = int64_t{1} << 17;
 constexpr int64_t kMostUnrolledBytes = int64_t{1} << 30;
+constexpr int64_t kMostSequenceItems = int64_t{1} << 20;  // of all sequences together
 
 [[noreturn]] void Refuse(const std::string& why) { Fail(ErrorCode::kUnsupported, why); }
 
@@ -215,7 +216,8 @@ std::optional<Nodes> UnrollScan(const OnnxNode& node, ImportState* state) {
   return maker.Take();
 }
 
-// Returns true if a body goes on for ever: its condition is the one that it gets, or a constant.
+// Returns true if a body takes all of its steps: its condition is the one that it gets, or a
+// constant.
 bool AlwaysGoesOn(const onnx::GraphProto& body) {
   if (body.output_size() == 0 || body.input_size() < 2) return false;
   std::string name = body.output(0).name();
@@ -343,7 +345,7 @@ std::optional<QuantizedForm> QuantizedFormOf(const onnx::NodeProto& node) {
       {"com.microsoft.QLinearLeakyRelu", {"LeakyRelu", 1}},
       {"com.microsoft.QLinearSigmoid", {"Sigmoid", 1}},
   };
-  const bool plain = node.domain().empty() || node.domain() == "ai.onnx";
+  const bool plain = IsDefaultDomain(node.domain());
   const auto form =
       kForms.find(plain ? node.op_type() : StrCat(node.domain(), ".", node.op_type()));
   if (form == kForms.end()) return std::nullopt;
@@ -426,6 +428,14 @@ bool ResolveSequence(const OnnxNode& node, OnnxSequences* sequences, ImportState
   if (proto.input_size() == 0) return false;
   const auto found = sequences->find(proto.input(0));
   if (found == sequences->end()) return false;
+  int64_t& work = state->graph->work.sequence_items;
+  work += static_cast<int64_t>(found->second.size());
+  if (work > kMostSequenceItems) {
+    Fail(ErrorCode::kUnsupported,
+         StrCat(DescribeNode(proto), " and the sequences before it have more than ",
+                kMostSequenceItems, " elements together"),
+         {.file = state->graph->path});
+  }
   std::vector<std::string> items = found->second;
   NodeImport import(node, state);
   if (op == "SequenceLength") {

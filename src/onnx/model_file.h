@@ -58,7 +58,7 @@ onnx::ModelProto ParseOnnxModel(const std::string& bytes, const std::string& pat
 OnnxTensor ReadOnnxTensor(const onnx::TensorProto& tensor, const std::string& model_path);
 
 // Returns a sparse tensor as a dense one. Throws like ReadOnnxTensor; kDataLoss for indices that
-// are out of order or outside.
+// are outside. Takes indices in any order.
 OnnxTensor ReadOnnxSparse(const onnx::SparseTensorProto& sparse, const std::string& model_path);
 
 }  // namespace crema

@@ -171,6 +171,78 @@ TEST(OnnxJoin, LeavesAttentionWithARepeatedMask) {
   }
 }
 
+// The mean that a LayerNormalization also gives is no normalized value.
+TEST(OnnxJoin, LeavesTheMeanOfALayerNorm) {
+  ModelBuilder builder;
+  builder.Input("x", {1, 2}).Output("y");
+  builder.Floats("s", {2}, {1, 1});
+  builder.Floats("k", {1}, {1});
+  builder.Node("LayerNormalization", {"x", "s"}, {"n", "m"});
+  builder.Node("Add", {"m", "k"}, {"y"});
+  const auto outputs = test::Run(Import(builder), {{"x", {Shape({1, 2}), {1, 4}}}});
+  EXPECT_EQ(outputs.at("y").values, std::vector<float>{3.5F});
+}
+
+// Masks of more batches, heads or rows than the queries repeat the scores.
+TEST(OnnxJoin, LeavesAttentionWithALargerMask) {
+  struct Case {
+    std::vector<int64_t> q, mask;
+  };
+  for (const Case& c : {Case{{1, 2, 2, 2}, {2, 1, 2, 2}}, Case{{1, 1, 2, 2}, {1, 2, 2, 2}},
+                        Case{{1, 2, 1, 2}, {3, 2}}}) {
+    const std::vector<int64_t> k = {1, c.q[1], 2, 2};
+    ModelBuilder builder;
+    builder.Input("q", c.q).Input("k", k).Input("v", k).Input("mask", c.mask).Output("y");
+    ModelBuilder::SetInts(builder.Node("Transpose", {"k"}, {"t"}), "perm", {0, 1, 3, 2});
+    builder.Node("MatMul", {"q", "t"}, {"s"});
+    builder.Node("Add", {"s", "mask"}, {"m"});
+    ModelBuilder::SetInt(builder.Node("Softmax", {"m"}, {"p"}), "axis", -1);
+    builder.Node("MatMul", {"p", "v"}, {"y"});
+    const Types types = LayerTypes(Import(builder));
+    EXPECT_EQ(std::ranges::count(types, "Attention"), 0);
+  }
+}
+
+// Four factors of the scores are taken into the attention; a chain of more costs time for each
+// node.
+TEST(OnnxJoin, LeavesAttentionWithManyFactors) {
+  for (const int factors : {4, 5}) {
+    ModelBuilder builder;
+    builder.Input("q", {1, 2, 2}).Input("k", {1, 2, 2}).Output("y");
+    builder.Floats("two", {}, {2});
+    ModelBuilder::SetInts(builder.Node("Transpose", {"k"}, {"t"}), "perm", {0, 2, 1});
+    builder.Node("MatMul", {"q", "t"}, {"s0"});
+    for (int i = 0; i < factors; ++i) {
+      builder.Node("Mul", {"s" + std::to_string(i), "two"}, {"s" + std::to_string(i + 1)});
+    }
+    ModelBuilder::SetInt(builder.Node("Softmax", {"s" + std::to_string(factors)}, {"p"}), "axis",
+                         -1);
+    builder.Node("MatMul", {"p", "k"}, {"y"});
+    const Types types = LayerTypes(Import(builder));
+    EXPECT_EQ(std::ranges::count(types, "Attention"), factors == 4 ? 1 : 0);
+  }
+}
+
+// LayerNorm takes no eps below 0.
+TEST(OnnxJoin, LeavesLayerNormWithANegativeEps) {
+  ModelBuilder builder;
+  builder.Input("x", {2, 4}).Output("y");
+  builder.Floats("two", {}, {2});
+  builder.Floats("eps", {}, {-1e-5F});
+  const auto mean = [&](const char* from, const char* to) {
+    ModelBuilder::SetInts(builder.Node("ReduceMean", {from}, {to}), "axes", {-1});
+  };
+  mean("x", "m");
+  builder.Node("Sub", {"x", "m"}, {"d"});
+  builder.Node("Pow", {"d", "two"}, {"p"});
+  mean("p", "v");
+  builder.Node("Add", {"v", "eps"}, {"ve"});
+  builder.Node("Sqrt", {"ve"}, {"s"});
+  builder.Node("Div", {"d", "s"}, {"y"});
+  const Types types = LayerTypes(Import(builder));
+  EXPECT_EQ(std::ranges::count(types, "LayerNorm"), 0);
+}
+
 TEST(OnnxJoin, JoinsChannelShuffle) {
   ModelBuilder builder;
   builder.Input("x", {1, 4, 1, 1}).Output("y");

@@ -96,6 +96,21 @@ TEST(OnnxLimits, SparseTensorsThatStandForMuchAreRefused) {
   EXPECT_TRUE(Contains(ImportError(builder), "stands for 33554432 values"));
 }
 
+// Each SequenceInsert makes a sequence of all elements.
+TEST(OnnxLimits, SequencesThatGrowAreRefused) {
+  ModelBuilder builder;
+  builder.Input("x", {1}).Output("y");
+  builder.Node("SequenceEmpty", {}, {"s0"});
+  const int most = 2000;
+  for (int i = 0; i < most; ++i) {
+    builder.Node("SequenceInsert", {"s" + std::to_string(i), "x"}, {"s" + std::to_string(i + 1)});
+  }
+  ModelBuilder::SetInt(builder.Node("ConcatFromSequence", {"s" + std::to_string(most)}, {"y"}),
+                       "axis", 0);
+  EXPECT_TRUE(Contains(ImportError(builder), "more than 1048576 elements together"))
+      << ImportError(builder);
+}
+
 TEST(OnnxLimits, ErrorsAreShortText) {
   ModelBuilder builder;
   builder.Input("x", {1, 1, 4, 4}).Output("y");
