@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <set>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "onnx/import_graph.h"
 #include "onnx/import_int8.h"
 #include "onnx/import_join.h"
+#include "onnx/import_sizes.h"
 
 namespace crema {
 namespace {
@@ -124,7 +126,8 @@ class Assembly {
   Assembly(OnnxGraph* graph, ConvertedGraph* converted)
       : graph_(*graph), state_(converted->state) {}
 
-  ImportedNet Make() {
+  // Completes the layers, but for the inputs and silence.
+  void Arrange() {
     for (const OnnxInput& input : graph_.inputs) inputs_.insert(input.name);
     CountReads();
     RemoveUnreadLayers();
@@ -132,6 +135,31 @@ class Assembly {
     Rename();
     for (ImportedLayer& layer : copies_) state_.layers.push_back(std::move(layer));
     CountReads();
+  }
+
+  // Returns a text that is equal for equal layers.
+  std::string Layers() const {
+    std::string text;
+    const auto add = [&](std::string_view bytes) {
+      text += StrCat(bytes.size(), ":");
+      text += bytes;
+    };
+    const auto hash = [](const auto& values) {
+      const auto* bytes = reinterpret_cast<const char*>(values.data());
+      return std::hash<std::string_view>()({bytes, values.size() * sizeof(values[0])});
+    };
+    for (const ImportedLayer& layer : state_.layers) {
+      add(layer.param.SerializeAsString());
+      for (const OnnxTensor& weights : layer.weights) {
+        text += StrCat(ToString(Shape(weights.dims)), " ",
+                       weights.IsFloat() ? hash(*weights.floats) : hash(*weights.ints), ";");
+      }
+    }
+    return text;
+  }
+
+  // Requires: Arrange.
+  ImportedNet Make() {
     ImportedNet result;
     result.net.set_name(graph_.name.empty() ? std::filesystem::path(graph_.path).stem().string()
                                             : graph_.name);
@@ -312,18 +340,55 @@ std::vector<std::string> FoldEmptyInputs(std::map<std::string, Shape>* shapes, O
   return notes;
 }
 
+ConvertedGraph ConvertGraph(const std::map<std::string, Shape>& shapes, const Registry& registry,
+                            OnnxGraph* graph) {
+  ConvertedGraph converted = ConvertNodes(shapes, registry, graph);
+  if (JoinNodes(converted.state, graph)) converted = ConvertNodes(shapes, registry, graph);
+  return converted;
+}
+
+// Returns the axes of the inputs that must keep their sizes, since the layers depend on them.
+// `graph` is as it was before it was converted to the layers.
+std::vector<FixedAxis> FixedAxesOf(const OnnxGraph& graph,
+                                   const std::map<std::string, Shape>& shapes,
+                                   const Registry& registry, const std::string& layers) {
+  const auto layers_of =
+      [&](const std::map<std::string, Shape>& others) -> std::optional<std::string> {
+    OnnxGraph copy = graph;
+    ConvertedGraph converted = ConvertGraph(others, registry, &copy);
+    if (!converted.problems.empty()) return std::nullopt;
+    Assembly assembly(&copy, &converted);
+    assembly.Arrange();
+    return assembly.Layers();
+  };
+  return FindFixedAxes(graph, shapes, layers, layers_of);
+}
+
 ImportedNet ImportGraph(const std::string& path, const ImportOptions& options) {
   OnnxGraph graph = MakeOnnxGraph(ReadOnnxModel(path), path);
   RemoveUnread(&graph);
   std::map<std::string, Shape> shapes = InputShapes(graph, options).Find();
   const std::vector<std::string> notes = FoldEmptyInputs(&shapes, &graph);
   const Registry registry = BuiltinRegistry();
-  ConvertedGraph converted = ConvertNodes(shapes, registry, &graph);
-  if (JoinNodes(converted.state, &graph)) converted = ConvertNodes(shapes, registry, &graph);
+  OnnxGraph source;
+  if (HasUnknownSizes(graph)) source = graph;
+  ConvertedGraph converted = ConvertGraph(shapes, registry, &graph);
   if (!converted.problems.empty()) throw Error(std::move(converted.problems));
-  ImportedNet imported = Assembly(&graph, &converted).Make();
+  Assembly assembly(&graph, &converted);
+  assembly.Arrange();
+  const std::vector<FixedAxis> fixed =
+      source.inputs.empty() ? std::vector<FixedAxis>()
+                            : FixedAxesOf(source, shapes, registry, assembly.Layers());
+  source = {};
+  ImportedNet imported = assembly.Make();
   imported.notes.insert(imported.notes.begin(), notes.begin(), notes.end());
+  for (const FixedAxis& axis : fixed) {
+    imported.notes.push_back(StrCat("input '", axis.input, "': axis ", axis.axis, " stays ",
+                                    axis.size, ", since layers depend on it; import with another ",
+                                    "--shape for other sizes"));
+  }
   if (options.int8 && options.dialect.empty()) UseInt8(&imported.net);
+  FixAxes(fixed, &imported.net);
   if (imported.net.precision() == INT8) {
     imported.notes.emplace_back(
         "products of quantized values compute on bytes (precision: INT8 in the net)");
