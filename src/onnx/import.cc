@@ -73,6 +73,8 @@ class InputShapes {
     }
     const auto given = options_.shapes.find(input.name);
     if (given != options_.shapes.end()) return Checked(input, given->second);
+    const Shape* array = ArrayOf(input);
+    if (array != nullptr && array->count() > 0 && Fits(input, *array)) return *array;
     if (!input.has_shape) {
       Refuse(input, StrCat("has no shape in the file: give --shape ", input.name, "=..."));
     }
@@ -87,13 +89,26 @@ class InputShapes {
     return Shape(dims);
   }
 
-  Shape Checked(const OnnxInput& input, const Shape& shape) const {
+  // Returns the shape of the array for an input, or null.
+  const Shape* ArrayOf(const OnnxInput& input) const {
+    auto found = options_.arrays.find(input.name);
+    if (found == options_.arrays.end() && graph_.inputs.size() == 1) {
+      found = options_.arrays.find("");
+    }
+    return found == options_.arrays.end() ? nullptr : &found->second;
+  }
+
+  static bool Fits(const OnnxInput& input, const Shape& shape) {
     bool fits = !input.has_shape || shape.axes() == static_cast<int>(input.dims.size());
     for (int i = 0; fits && input.has_shape && i < shape.axes(); ++i) {
       const int64_t dim = input.dims[static_cast<size_t>(i)];
       fits = dim < 0 || dim == shape[i];
     }
-    if (!fits) {
+    return fits;
+  }
+
+  Shape Checked(const OnnxInput& input, const Shape& shape) const {
+    if (!Fits(input, shape)) {
       Refuse(input,
              StrCat("is ", Pattern(input), " in the file, but --shape gives ", ToString(shape)));
     }
