@@ -386,7 +386,7 @@ ImportedNet ImportGraph(const std::string& path, const ImportOptions& options) {
   const std::vector<std::string> notes = FoldEmptyInputs(&shapes, &graph);
   const Registry registry = BuiltinRegistry();
   OnnxGraph source;
-  if (HasUnknownSizes(graph)) source = graph;
+  if (MayDependOnSizes(graph)) source = graph;
   ConvertedGraph converted = ConvertGraph(shapes, registry, &graph);
   if (!converted.problems.empty()) throw Error(std::move(converted.problems));
   Assembly assembly(&graph, &converted);

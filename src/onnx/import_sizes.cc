@@ -1,6 +1,7 @@
 #include "onnx/import_sizes.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "core/error.h"
@@ -19,12 +20,15 @@ bool IsUnknown(const OnnxInput& input, int axis) {
 // Axes that are likely to have one size at any run, such as the batch of several inputs.
 using Group = std::vector<FixedAxis>;
 
-std::vector<Group> GroupsOf(const OnnxGraph& graph, const std::map<std::string, Shape>& shapes) {
+// Returns the axes whose sizes the file leaves open, or the others.
+std::vector<Group> GroupsOf(const OnnxGraph& graph, const std::map<std::string, Shape>& shapes,
+                            bool unknown) {
   std::map<std::pair<int, int64_t>, Group> groups;  // by axis and size
   for (const OnnxInput& input : graph.inputs) {
     const Shape& shape = shapes.at(input.name);
     for (int i = 0; i < shape.axes(); ++i) {
-      if (IsUnknown(input, i)) groups[{i, shape[i]}].push_back({input.name, i, shape[i]});
+      if (IsUnknown(input, i) == unknown)
+        groups[{i, shape[i]}].push_back({input.name, i, shape[i]});
     }
   }
   std::vector<Group> list;
@@ -38,8 +42,9 @@ class SizeTrial {
             const LayersOfShapes& layers_of)
       : shapes_(shapes), layers_(layers), layers_of_(layers_of) {}
 
-  // Returns true if the layers change with the sizes of all axes of the group.
-  bool Changes(const Group& group) const {
+  // Returns true if the layers change with the sizes of all axes of the group; also, if `strict`,
+  // if there are none for other sizes.
+  bool Changes(const Group& group, bool strict = true) const {
     const auto grown = Layers(group, [](int64_t size) { return size + 1; });
     if (grown && *grown != layers_) return true;
     // A batch has no more to show. Other sizes may change nothing by 1, where strides divide them,
@@ -48,7 +53,7 @@ class SizeTrial {
     const bool same = std::ranges::all_of(group, [](const FixedAxis& a) { return a.size == 1; });
     if (grown && (batch || same)) return false;
     const auto doubled = same ? grown : Layers(group, [](int64_t size) { return 2 * size; });
-    return doubled ? *doubled != layers_ : !grown;
+    return doubled ? *doubled != layers_ : strict && !grown;
   }
 
  private:
@@ -77,6 +82,23 @@ Group Joined(const std::vector<Group>& groups) {
   return all;
 }
 
+// Returns the axes of open sizes that must keep theirs.
+Group FixedOf(const std::vector<Group>& groups, const SizeTrial& trial) {
+  const Group all = Joined(groups);
+  if (all.empty() || !trial.Changes(all)) return {};
+  if (groups.size() == 1 || groups.size() > kMostGroups) return all;
+  std::vector<Group> fixed, free;
+  for (const Group& group : groups) (trial.Changes(group) ? fixed : free).push_back(group);
+  const bool together = free.size() > 1 || fixed.empty();
+  return together && trial.Changes(Joined(free)) ? all : Joined(fixed);
+}
+
+bool ReadsSizes(const OnnxGraph& graph) {
+  const std::set<std::string> readers = {"Shape", "Size", "If", "Loop", "Scan"};
+  return std::ranges::any_of(
+      graph.nodes, [&](const OnnxNode& node) { return readers.contains(node.proto.op_type()); });
+}
+
 LayerParameter Guard(const FixedAxis& fixed, int axes, const std::string& bottom,
                      const std::string& name) {
   LayerParameter layer;
@@ -91,24 +113,24 @@ LayerParameter Guard(const FixedAxis& fixed, int axes, const std::string& bottom
 
 }  // namespace
 
-bool HasUnknownSizes(const OnnxGraph& graph) {
-  return std::ranges::any_of(graph.inputs, [](const OnnxInput& input) {
-    return !input.has_shape || std::ranges::any_of(input.dims, [](int64_t dim) { return dim < 0; });
-  });
+bool MayDependOnSizes(const OnnxGraph& graph) {
+  return ReadsSizes(graph) || std::ranges::any_of(graph.inputs, [](const OnnxInput& input) {
+           return !input.has_shape ||
+                  std::ranges::any_of(input.dims, [](int64_t dim) { return dim < 0; });
+         });
 }
 
 std::vector<FixedAxis> FindFixedAxes(const OnnxGraph& graph,
                                      const std::map<std::string, Shape>& shapes,
                                      const std::string& layers, const LayersOfShapes& layers_of) {
-  const std::vector<Group> groups = GroupsOf(graph, shapes);
-  const Group all = Joined(groups);
   const SizeTrial trial(shapes, layers, layers_of);
-  if (all.empty() || !trial.Changes(all)) return {};
-  if (groups.size() == 1 || groups.size() > kMostGroups) return all;
-  std::vector<Group> fixed, free;
-  for (const Group& group : groups) (trial.Changes(group) ? fixed : free).push_back(group);
-  const bool together = free.size() > 1 || fixed.empty();
-  return together && trial.Changes(Joined(free)) ? all : Joined(fixed);
+  std::vector<FixedAxis> fixed = FixedOf(GroupsOf(graph, shapes, true), trial);
+  if (!ReadsSizes(graph)) return fixed;
+  for (const Group& group : GroupsOf(graph, shapes, false)) {
+    if (group[0].axis != 0 || !trial.Changes(group, false)) continue;
+    fixed.insert(fixed.end(), group.begin(), group.end());
+  }
+  return fixed;
 }
 
 void FixAxes(const std::vector<FixedAxis>& axes, NetParameter* net) {

@@ -25,11 +25,13 @@ struct FixedAxis {
 using LayersOfShapes =
     std::function<std::optional<std::string>(const std::map<std::string, Shape>&)>;
 
-// Returns true if an input has an axis whose size the file does not give.
-bool HasUnknownSizes(const OnnxGraph& graph);
+// Returns true if FindFixedAxes may find some: the file leaves a size open, or the graph reads
+// sizes.
+bool MayDependOnSizes(const OnnxGraph& graph);
 
-// Returns the axes that the file gives no size, and that must keep the size that they have in
-// `shapes`: with another one the layers are others than `layers`, or there are none.
+// Returns the axes that must keep the sizes that they have in `shapes`. With another size the
+// layers are others than `layers`, or, if the file leaves the size open, there are none. Of the
+// sizes that the file gives, it tries only those of the first axes, if the graph reads sizes.
 std::vector<FixedAxis> FindFixedAxes(const OnnxGraph& graph,
                                      const std::map<std::string, Shape>& shapes,
                                      const std::string& layers, const LayersOfShapes& layers_of);

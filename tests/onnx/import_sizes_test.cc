@@ -70,6 +70,18 @@ TEST(ImportSizes, FirstSample) {
   ExpectFixed(builder, {1, 3}, {5, 3});
 }
 
+TEST(ImportSizes, OfTheFileThatTheGraphReads) {
+  ModelBuilder builder;
+  builder.Input("x", {2, 3}).Output("y");
+  AddSize(&builder, 0, "n");
+  ModelBuilder::SetInt(builder.Node("Cast", {"n"}, {"f"}), "to", onnx::TensorProto::FLOAT);
+  builder.Node("Div", {"x", "f"}, {"y"});
+  const ImportedNet net = Import(builder);
+  EXPECT_EQ(RunError(net, {{"x", Counting({2, 3})}}), "");
+  EXPECT_NE(RunError(net, {{"x", Counting({4, 3})}}), "");
+  EXPECT_EQ(RunError(net, {{"x", Counting({2, 5})}}), "");
+}
+
 TEST(ImportSizes, OneVectorOfAllSamples) {
   ModelBuilder builder;
   builder.Input("x", {-1, 3}).Output("y");
