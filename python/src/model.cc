@@ -259,6 +259,7 @@ constexpr const char* kFromCaffe =
 constexpr const char* kFromOnnx =
     "Opens an ONNX model.\n\n"
     "`shapes` gives the sizes of inputs that the file leaves open: {\"data\": (1, 3, 224, 224)}.\n"
+    "If layers depend on a size, `run` refuses arrays of another one.\n"
     "Other keywords as for from_file. Raises crema.Error, which lists all nodes that cannot be\n"
     "imported.";
 

@@ -103,6 +103,22 @@ void CheckMean(const ModelCard& card, const Shape& image, const std::string& fil
        {.file = file});
 }
 
+// Describes the shapes that a net does not accept, and those of its text.
+Problem OtherShapes(const Plan& plan, const std::vector<InputBlob>& blobs,
+                    std::span<const Shape> shapes) {
+  std::vector<std::string> own, given;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const Shape& shape = ValueOf(plan, plan.FindFirstValue(blobs[i].name)).spec.shape;
+    own.push_back(StrCat(blobs[i].name, "=", ToString(shape)));
+    given.push_back(StrCat(blobs[i].name, "=", ToString(shapes[i])));
+  }
+  return {ErrorCode::kInvalidArgument,
+          {},
+          StrCat("the net is written for ", Join(own, ","), ", not for ", Join(given, ","),
+                 "; if it comes from an ONNX model, import that with --shape=", Join(given, ","),
+                 " (in Python: `shapes`)")};
+}
+
 }  // namespace
 
 std::unique_ptr<Model::Parts> Model::Parts::Make(const NetFile& net, const ModelCard& card,
@@ -167,9 +183,17 @@ std::shared_ptr<const Plan> Model::Parts::MakePlanFor(std::span<const Shape> sha
   NetParameter sized = net.net;
   SetInputShapes(input_blobs, shapes, &sized);
   std::vector<Problem> ignored;  // the text's warnings have been reported
-  auto made = MakePlan(sized, net.source, state, *registry, options.plan, &ignored);
-  CREMA_CHECK(made->parameters.size() == plan->parameters.size());
   std::vector<Problem> problems;
+  std::shared_ptr<const Plan> made;
+  try {
+    made = MakePlan(sized, net.source, state, *registry, options.plan, &ignored);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kInvalidArgument) throw;
+    problems = error.problems();
+    problems.push_back(OtherShapes(*plan, input_blobs, shapes));
+    throw Error(std::move(problems));
+  }
+  CREMA_CHECK(made->parameters.size() == plan->parameters.size());
   for (size_t s = 0; s < made->parameters.size(); ++s) {
     const ParameterSlot& slot = made->parameters[s];
     if (slot.shape == plan->parameters[s].shape) continue;
@@ -179,8 +203,9 @@ std::shared_ptr<const Plan> Model::Parts::MakePlanFor(std::span<const Shape> sha
          StrCat("for inputs of these shapes its ", slot.role, " would be ", ToString(slot.shape),
                 ", but it is ", ToString(plan->parameters[s].shape))});
   }
-  if (!problems.empty()) throw Error(std::move(problems));
-  return made;
+  if (problems.empty()) return made;
+  problems.push_back(OtherShapes(*plan, input_blobs, shapes));
+  throw Error(std::move(problems));
 }
 
 Model::Model(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <set>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "onnx/import_int8.h"
 #include "onnx/import_join.h"
 #include "onnx/import_metadata.h"
+#include "onnx/import_sizes.h"
 
 namespace crema {
 namespace {
@@ -72,6 +74,8 @@ class InputShapes {
     }
     const auto given = options_.shapes.find(input.name);
     if (given != options_.shapes.end()) return Checked(input, given->second);
+    const Shape* array = ArrayOf(input);
+    if (array != nullptr && array->count() > 0 && Fits(input, *array)) return *array;
     if (!input.has_shape) {
       Refuse(input, StrCat("has no shape in the file: give --shape ", input.name, "=..."));
     }
@@ -86,13 +90,26 @@ class InputShapes {
     return Shape(dims);
   }
 
-  Shape Checked(const OnnxInput& input, const Shape& shape) const {
+  // Returns the shape of the array for an input, or null.
+  const Shape* ArrayOf(const OnnxInput& input) const {
+    auto found = options_.arrays.find(input.name);
+    if (found == options_.arrays.end() && graph_.inputs.size() == 1) {
+      found = options_.arrays.find("");
+    }
+    return found == options_.arrays.end() ? nullptr : &found->second;
+  }
+
+  static bool Fits(const OnnxInput& input, const Shape& shape) {
     bool fits = !input.has_shape || shape.axes() == static_cast<int>(input.dims.size());
     for (int i = 0; fits && input.has_shape && i < shape.axes(); ++i) {
       const int64_t dim = input.dims[static_cast<size_t>(i)];
       fits = dim < 0 || dim == shape[i];
     }
-    if (!fits) {
+    return fits;
+  }
+
+  Shape Checked(const OnnxInput& input, const Shape& shape) const {
+    if (!Fits(input, shape)) {
       Refuse(input,
              StrCat("is ", Pattern(input), " in the file, but --shape gives ", ToString(shape)));
     }
@@ -125,7 +142,8 @@ class Assembly {
   Assembly(OnnxGraph* graph, ConvertedGraph* converted)
       : graph_(*graph), state_(converted->state) {}
 
-  ImportedNet Make() {
+  // Completes the layers, but for the inputs and silence.
+  void Arrange() {
     for (const OnnxInput& input : graph_.inputs) inputs_.insert(input.name);
     CountReads();
     RemoveUnreadLayers();
@@ -133,6 +151,31 @@ class Assembly {
     Rename();
     for (ImportedLayer& layer : copies_) state_.layers.push_back(std::move(layer));
     CountReads();
+  }
+
+  // Returns a text that is equal for equal layers.
+  std::string Layers() const {
+    std::string text;
+    const auto add = [&](std::string_view bytes) {
+      text += StrCat(bytes.size(), ":");
+      text += bytes;
+    };
+    const auto hash = [](const auto& values) {
+      const auto* bytes = reinterpret_cast<const char*>(values.data());
+      return std::hash<std::string_view>()({bytes, values.size() * sizeof(values[0])});
+    };
+    for (const ImportedLayer& layer : state_.layers) {
+      add(layer.param.SerializeAsString());
+      for (const OnnxTensor& weights : layer.weights) {
+        text += StrCat(ToString(Shape(weights.dims)), " ",
+                       weights.IsFloat() ? hash(*weights.floats) : hash(*weights.ints), ";");
+      }
+    }
+    return text;
+  }
+
+  // Requires: Arrange.
+  ImportedNet Make() {
     ImportedNet result;
     result.net.set_name(graph_.name.empty() ? std::filesystem::path(graph_.path).stem().string()
                                             : graph_.name);
@@ -313,6 +356,30 @@ std::vector<std::string> FoldEmptyInputs(std::map<std::string, Shape>* shapes, O
   return notes;
 }
 
+ConvertedGraph ConvertGraph(const std::map<std::string, Shape>& shapes, const Registry& registry,
+                            OnnxGraph* graph) {
+  ConvertedGraph converted = ConvertNodes(shapes, registry, graph);
+  if (JoinNodes(converted.state, graph)) converted = ConvertNodes(shapes, registry, graph);
+  return converted;
+}
+
+// Returns the axes of the inputs that must keep their sizes, since the layers depend on them.
+// `graph` is as it was before it was converted to the layers.
+std::vector<FixedAxis> FixedAxesOf(const OnnxGraph& graph,
+                                   const std::map<std::string, Shape>& shapes,
+                                   const Registry& registry, const std::string& layers) {
+  const auto layers_of =
+      [&](const std::map<std::string, Shape>& others) -> std::optional<std::string> {
+    OnnxGraph copy = graph;
+    ConvertedGraph converted = ConvertGraph(others, registry, &copy);
+    if (!converted.problems.empty()) return std::nullopt;
+    Assembly assembly(&copy, &converted);
+    assembly.Arrange();
+    return assembly.Layers();
+  };
+  return FindFixedAxes(graph, shapes, layers, layers_of);
+}
+
 ImportedNet ImportGraph(const std::string& path, const ImportOptions& options) {
   onnx::ModelProto model = ReadOnnxModel(path);
   std::vector<std::string> card_notes;
@@ -322,14 +389,27 @@ ImportedNet ImportGraph(const std::string& path, const ImportOptions& options) {
   std::map<std::string, Shape> shapes = InputShapes(graph, options).Find();
   const std::vector<std::string> notes = FoldEmptyInputs(&shapes, &graph);
   const Registry registry = BuiltinRegistry();
-  ConvertedGraph converted = ConvertNodes(shapes, registry, &graph);
-  if (JoinNodes(converted.state, &graph)) converted = ConvertNodes(shapes, registry, &graph);
+  OnnxGraph source;
+  if (MayDependOnSizes(graph)) source = graph;
+  ConvertedGraph converted = ConvertGraph(shapes, registry, &graph);
   if (!converted.problems.empty()) throw Error(std::move(converted.problems));
-  ImportedNet imported = Assembly(&graph, &converted).Make();
+  Assembly assembly(&graph, &converted);
+  assembly.Arrange();
+  const std::vector<FixedAxis> fixed =
+      source.inputs.empty() ? std::vector<FixedAxis>()
+                            : FixedAxesOf(source, shapes, registry, assembly.Layers());
+  source = {};
+  ImportedNet imported = assembly.Make();
   imported.notes.insert(imported.notes.begin(), notes.begin(), notes.end());
   imported.notes.insert(imported.notes.begin(), card_notes.begin(), card_notes.end());
   imported.card = std::move(card);
+  for (const FixedAxis& axis : fixed) {
+    imported.notes.push_back(StrCat("input '", axis.input, "': axis ", axis.axis, " stays ",
+                                    axis.size, ", since layers depend on it; import with another ",
+                                    "--shape for other sizes"));
+  }
   if (options.int8 && options.dialect.empty()) UseInt8(&imported.net);
+  FixAxes(fixed, &imported.net);
   if (imported.net.precision() == INT8) {
     imported.notes.emplace_back(
         "products of quantized values compute on bytes (precision: INT8 in the net)");

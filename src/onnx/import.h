@@ -15,6 +15,9 @@ struct ImportOptions {
   // Shapes of inputs by name. Inputs that are missing have those of the file, with 1 for an unknown
   // first dimension.
   std::map<std::string, Shape> shapes = {};
+  // Shapes of the arrays that the net is to run on, for inputs that `shapes` lacks; "" stands for
+  // the only input. Those that do not fit the file are ignored.
+  std::map<std::string, Shape> arrays = {};
   // "caffe" or "ssd": only layers and fields that Caffe 1.0 or its SSD fork read; empty: any layer
   // of Crema.
   std::string dialect = {};

@@ -10,7 +10,13 @@ namespace crema {
 OnnxBlob ExpandBlob(NodeImport& node, const OnnxBlob& blob, const std::vector<int64_t>& dims) {
   if (DimsOf(blob) == dims) return blob;
   return node.Add("Expand", {blob}, [&](LayerParameter* layer) {
-    for (const int64_t dim : dims) layer->mutable_expand_param()->mutable_shape()->add_dim(dim);
+    auto* shape = layer->mutable_expand_param()->mutable_shape();
+    const auto added = static_cast<int>(dims.size()) - blob.shape.axes();
+    for (int i = 0; i < static_cast<int>(dims.size()); ++i) {
+      const int64_t dim = dims[static_cast<size_t>(i)];
+      const bool same = i >= added && blob.shape[i - added] == dim;
+      shape->add_dim(same ? 1 : dim);  // 1 keeps the size, also at other sizes of the input
+    }
   });
 }
 

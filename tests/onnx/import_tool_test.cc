@@ -6,6 +6,7 @@
 #include "core/machine_limits.h"
 #include "format/caffemodel.h"
 #include "format/prototxt.h"
+#include "format/tensor_files.h"
 #include "model_builder.h"
 #include "support/process.h"
 
@@ -141,6 +142,47 @@ TEST_F(ImportOnnxTool, DeploysDirectly) {
   const ProcessResult result =
       Run({"bench", "--model=model.onnx", "--seconds=0.1", "--threads=1"}, "deploy");
   EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
+// Writes x / (size of its first axis) as n.onnx.
+void WriteMeanShares(const TempDir& folder) {
+  ModelBuilder builder;
+  builder.Input("x", {-1, 2}).Output("y");
+  builder.Ints("zero", {}, {0});
+  builder.Node("Shape", {"x"}, {"s"});
+  builder.Node("Gather", {"s", "zero"}, {"n"});
+  ModelBuilder::SetInt(builder.Node("Cast", {"n"}, {"f"}), "to", onnx::TensorProto::FLOAT);
+  builder.Node("Div", {"x", "f"}, {"y"});
+  folder.Write("n.onnx", builder.Bytes());
+}
+
+TEST_F(ImportOnnxTool, RunsForTheSizesOfArrays) {
+  WriteMeanShares(temp_);
+  const std::vector<float> values = {4, 8, 12, 16, 20, 24, 28, 32};
+  const NamedArrayView x{"x", ConstTensorView(values.data(), {4, 2}, DType::kF32)};
+  WriteArrays(temp_.File("x.npy"), {{x}});
+  WriteArrays(temp_.File("x.npz"), {{x}});
+  for (const char* input : {"x.npy", "x=x.npy", "x.npz", "x=x.npz"}) {
+    const ProcessResult result =
+        Run({"run", "--model=n.onnx", std::string("--input=") + input, "--output=y.npy"}, "deploy");
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const Tensor y = std::move(ReadArrays(temp_.File("y.npy"))[0].value);
+    EXPECT_EQ(y.view().span<float>()[0], 1) << input;
+    EXPECT_EQ(y.view().span<float>()[7], 8) << input;
+  }
+  const std::vector<std::string> run = {"run", "--input=x.npy", "--output=z.npy"};
+  const auto refuses = [&](const std::string& model, std::vector<std::string> more) {
+    more.insert(more.begin(), run.begin(), run.end());
+    more.push_back("--model=" + model);
+    const ProcessResult result = Run(more, "deploy");
+    EXPECT_EQ(result.exit_code, 2);
+    return result.err;
+  };
+  EXPECT_NE(refuses("n.onnx", {"--shape=x=2x2"}).find("--shape=x=4x2"), std::string::npos);
+  EXPECT_NE(refuses("n.onnx", {"--batch=2"}).find("cannot be taken apart"), std::string::npos);
+  // The imported net refuses them too.
+  ASSERT_EQ(Run({"n.onnx", "-o", "out"}).exit_code, 0);
+  EXPECT_NE(refuses("out/deploy.prototxt", {}).find("--shape=x=4x2"), std::string::npos);
 }
 
 // Two inputs of three rows: numbers, and the second for `type`.

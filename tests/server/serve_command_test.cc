@@ -13,6 +13,7 @@
 #include "graph/registry.h"
 #include "inference/crema_export.h"
 #include "onnx/export.h"
+#include "onnx/model_builder.h"
 #include "server/running_server.h"
 #include "server/secret.h"
 #include "server/serve_process.h"
@@ -114,6 +115,28 @@ TEST_F(ServeCommand, ServesOnnxFiles) {
   EXPECT_NE(index.body.find(R"("name":"bad","version":"1","state":"UNAVAILABLE")"),
             std::string::npos)
       << index.body;
+}
+
+// The first of all samples.
+TEST_F(ServeCommand, SaysWhichSizesOnnxFilesAreFixedTo) {
+  ModelBuilder builder;
+  builder.Input("x", {-1, 2}).Output("y");
+  builder.Ints("zero", {1}, {0});
+  builder.Ints("one", {1}, {1});
+  builder.Node("Slice", {"x", "zero", "one", "zero"}, {"y"});
+  Start({StrCat("--model=", folder.Write("first.onnx", builder.Bytes()))});
+  const SocketAnswer model = Get(port, "/v2/models/first");
+  EXPECT_NE(model.body.find(R"("name":"x","datatype":"FP32","shape":[1,2])"), std::string::npos)
+      << model.body;
+  const auto infer = [&](const std::string& sizes, const std::string& values) {
+    return Post(port, "/v2/models/first/infer",
+                StrCat(R"({"inputs":[{"name":"x","datatype":"FP32","shape":[)", sizes,
+                       R"(],"data":[)", values, "]}]}"));
+  };
+  EXPECT_EQ(infer("1,2", "1,2").status, 200);
+  const SocketAnswer refused = infer("2,2", "1,2,3,4");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_NE(refused.body.find("the model takes [1,2]"), std::string::npos) << refused.body;
 }
 
 // Overwritten in place by a shorter file while it is served.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "core/error.h"
@@ -18,6 +19,9 @@ DEFINE_string(
     "it has arrays with the names of the inputs, or if there is one input; may be repeated");
 DEFINE_bool(cast, false,
             "run, bench, verify: convert arrays of other element types to those of the inputs");
+
+DECLARE_string(recording);
+DECLARE_bool(record);
 
 namespace crema::tools {
 namespace {
@@ -213,6 +217,31 @@ std::vector<std::string> InputFiles() {
   std::vector<std::string> paths;
   for (const std::string& entry : ValuesOfFlag("input")) paths.push_back(InputEntry(entry).path);
   return paths;
+}
+
+std::map<std::string, Shape> ShapesOfInputFiles() {
+  std::vector<std::string> entries = ValuesOfFlag("input");
+  if (!FLAGS_recording.empty() && !FLAGS_record) entries.push_back(FLAGS_recording);
+  std::map<std::string, Shape> shapes;
+  for (const std::string& text : entries) {
+    const InputEntry entry(text);
+    try {
+      const std::vector<std::string> names = ArrayNames(entry.path);
+      for (const std::string& name : names) {
+        const bool named = !entry.name.empty() && names.size() > 1;
+        if (named && name != entry.name) continue;
+        Shape shape = ReadArrays(entry.path, std::span(&name, 1))[0].value.shape();
+        if (IsGiven("batch") && shape.axes() > 0) {
+          shape = shape.With(0, std::min<int64_t>(shape[0], BatchOfFlag()));
+        }
+        if (names.size() == 1) shapes[entry.name] = shape;
+        if (entry.name.empty() || named) shapes[name] = shape;
+      }
+    } catch (const Error&) {
+      continue;  // reported when the arrays are read
+    }
+  }
+  return shapes;
 }
 
 std::vector<NamedOutput> InputsOfFlags(const Model& model) {

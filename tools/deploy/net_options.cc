@@ -6,6 +6,7 @@
 #include "common/net_flags.h"
 #include "core/error.h"
 #include "core/strings.h"
+#include "deploy/arrays.h"
 #include "deploy/detect_options.h"
 #include "deploy/options.h"
 #include "inference/detector.h"
@@ -16,7 +17,7 @@ DEFINE_string(tail, "",
               "DetectionOutput for a net that ends in raw boxes and scores");
 DEFINE_string(shape, "",
               "shapes of the inputs of an .onnx file that it does not give: data=1x3x224x224, with "
-              "commas between inputs");
+              "commas between inputs; not given: those of --input");
 DEFINE_double(confidence, 0.6, "detect: scores must exceed it");
 DEFINE_double(nms, 0.3,
               "detect: overlap above which the box with the lower score is removed; not given: the "
@@ -46,6 +47,7 @@ NetFile NetOfFlags(const ModelNames& names, ModelCard* card) {
     // GPUs have no int8, and another precision is that of the values that the model states.
     ImportOptions options;
     options.shapes = ParseOnnxShapes(FLAGS_shape);
+    options.arrays = ShapesOfInputFiles();
     options.int8 = FLAGS_gpu.empty() && (names.precision.empty() || names.precision == "INT8");
     ImportedNet imported = ImportOnnx(names.model, options);
     net.net = std::move(imported.net);
