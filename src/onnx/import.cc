@@ -153,22 +153,20 @@ class Assembly {
     CountReads();
   }
 
-  // Returns a text that is equal for equal layers.
-  std::string Layers() const {
+  // Returns a text that is equal for equal layers. Values of `source`, which conversions share, are
+  // compared by their addresses, others by a hash.
+  std::string Layers(const OnnxGraph& source) const {
+    std::set<const void*> shared;
+    for (const auto& [name, constant] : source.constants) shared.insert(AddressOf(constant));
     std::string text;
-    const auto add = [&](std::string_view bytes) {
-      text += StrCat(bytes.size(), ":");
-      text += bytes;
-    };
-    const auto hash = [](const auto& values) {
-      const auto* bytes = reinterpret_cast<const char*>(values.data());
-      return std::hash<std::string_view>()({bytes, values.size() * sizeof(values[0])});
-    };
     for (const ImportedLayer& layer : state_.layers) {
-      add(layer.param.SerializeAsString());
+      const std::string param = layer.param.SerializeAsString();
+      text += StrCat(param.size(), ":", param);
       for (const OnnxTensor& weights : layer.weights) {
-        text += StrCat(ToString(Shape(weights.dims)), " ",
-                       weights.IsFloat() ? hash(*weights.floats) : hash(*weights.ints), ";");
+        const void* address = AddressOf(weights);
+        const bool is_shared = shared.contains(address);
+        text += StrCat(ToString(Shape(weights.dims)), is_shared ? " at " : " of ",
+                       is_shared ? reinterpret_cast<uintptr_t>(address) : HashOf(weights), ";");
       }
     }
     return text;
@@ -188,6 +186,18 @@ class Assembly {
   }
 
  private:
+  static const void* AddressOf(const OnnxTensor& tensor) {
+    return tensor.IsFloat() ? static_cast<const void*>(tensor.floats.get()) : tensor.ints.get();
+  }
+
+  static uintptr_t HashOf(const OnnxTensor& tensor) {
+    const auto hash = [](const auto& values) {
+      const auto* bytes = reinterpret_cast<const char*>(values.data());
+      return std::hash<std::string_view>()({bytes, values.size() * sizeof(values[0])});
+    };
+    return tensor.IsFloat() ? hash(*tensor.floats) : hash(*tensor.ints);
+  }
+
   void CountReads() {
     reads_.clear();
     for (const ImportedLayer& layer : state_.layers) {
@@ -375,7 +385,7 @@ std::vector<FixedAxis> FixedAxesOf(const OnnxGraph& graph,
     if (!converted.problems.empty()) return std::nullopt;
     Assembly assembly(&copy, &converted);
     assembly.Arrange();
-    return assembly.Layers();
+    return assembly.Layers(graph);
   };
   return FindFixedAxes(graph, shapes, layers, layers_of);
 }
@@ -397,7 +407,7 @@ ImportedNet ImportGraph(const std::string& path, const ImportOptions& options) {
   assembly.Arrange();
   const std::vector<FixedAxis> fixed =
       source.inputs.empty() ? std::vector<FixedAxis>()
-                            : FixedAxesOf(source, shapes, registry, assembly.Layers());
+                            : FixedAxesOf(source, shapes, registry, assembly.Layers(source));
   source = {};
   ImportedNet imported = assembly.Make();
   imported.notes.insert(imported.notes.begin(), notes.begin(), notes.end());
