@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +92,8 @@ def _export(torch: Any, module: Any, inputs: tuple[Any, ...], path: str) -> None
             torch.onnx.export(module, inputs, path, **options)
     except Exception as error:
         raise Error(
-            f"PyTorch cannot export the module to ONNX: {type(error).__name__}: {error}",
+            f"PyTorch cannot export the module to ONNX: {type(error).__name__}: "
+            + re.sub(r"\x1b\[[0-9;]*m", "", str(error)),  # colours of a terminal
             "unsupported",
         ) from error
 

@@ -95,7 +95,7 @@ class Rows:
         self.arrays = {key: as_array(value, key) for key, value in arrays.items()}
         lengths = {key: array.shape[0] if array.ndim else 0 for key, array in self.arrays.items()}
         if not lengths:
-            raise ValueError("data: the dict has no arrays")
+            raise ValueError("data: the dict has no arrays, and so no number of samples")
         if len(set(lengths.values())) != 1:
             raise ValueError(f"data: the arrays differ in their number of samples: {lengths}")
         self.count = next(iter(lengths.values()))

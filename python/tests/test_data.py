@@ -888,3 +888,8 @@ def test_ctrl_c_on_a_terminal_leaves_workers_alone(tmp_path):
 def test_data_set_all_inputs_of_the_training_net(open_solver):
     with pytest.raises(crema.Error, match="has the inputs label, which data does not set"):
         open_solver([{"data": np.zeros((4, 4), np.float32)}])
+
+
+def test_a_dict_without_arrays_is_an_error():
+    with pytest.raises(ValueError, match="the dict has no arrays"):
+        net_of({})
