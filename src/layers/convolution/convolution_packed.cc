@@ -35,7 +35,7 @@ struct PackedMaths {
 // Returns the estimated time to pack the weights on one thread, to multiply whole panels, and to
 // copy single elements into them if a stride leaves gaps.
 double Seconds(const OpDesc& query) {
-  constexpr double kPackedPerSecond = 2e9, kApartPerSecond = 2e9;
+  constexpr double kPackedPerSecond = 10e9, kApartPerSecond = 2e9;
   constexpr double kProductsPerSecond = 60e9;  // per thread, at the rate of AVX-512
   constexpr int64_t kPanel = 32;               // output positions
   const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
