@@ -34,58 +34,61 @@ Support Supports(const OpDesc& query) {
   return {};
 }
 
+InnerProductSize SizeOf(const ConvGeometry& g) {
+  return {g.batch * g.window.OutSize(), g.GroupDepth(), g.out_channels};
+}
+
+void Transpose(int64_t rows, int64_t columns, const float* from, float* to) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < columns; ++c) to[c * rows + r] = from[r * columns + c];
+  }
+}
+
+size_t ForwardScratch(const ConvGeometry& g, int64_t /*batch*/, int /*threads*/) {
+  if (CoversImage(g.window)) return 0;
+  const InnerProductSize size = SizeOf(g);
+  return ScratchBytes<float>(size.inputs * g.window.OutSize()) +
+         ScratchBytes<float>(size.rows * size.inputs) +
+         ScratchBytes<float>(size.rows * size.outputs) + kScratchSlack;
+}
+
+void Forward(const ConvGeometry& g, int64_t batch, int threads, const float* x, const float* weight,
+             const float* bias, FusedRelu relu, float* y, std::span<std::byte> scratch) {
+  const InnerProductSize size = SizeOf(g);
+  if (CoversImage(g.window)) {
+    InnerProductForward(threads, size, x, weight, bias, relu, y);
+    return;
+  }
+  const int64_t positions = g.window.OutSize();
+  ScratchCutter cutter(scratch);
+  float* columns = cutter.Take<float>(size.inputs * positions);
+  float* rows = cutter.Take<float>(size.rows * size.inputs);
+  float* sums = cutter.Take<float>(size.rows * size.outputs);
+  for (int64_t n = 0; n < batch; ++n) {
+    Im2col(g.window, g.in_channels, x + n * g.InImage(), columns);
+    Transpose(size.inputs, positions, columns, rows + n * positions * size.inputs);
+  }
+  InnerProductForward(threads, size, rows, weight, bias, relu, sums);
+  for (int64_t n = 0; n < batch; ++n) {
+    Transpose(positions, size.outputs, sums + n * g.OutImage(), y + n * g.OutImage());
+  }
+}
+
+size_t BackwardScratch(const ConvGeometry& g, int64_t /*batch*/, int /*threads*/, FusedRelu relu) {
+  return InnerProductBackwardScratch<float>(SizeOf(g), relu);
+}
+
+void Backward(const ConvGeometry& g, int64_t /*batch*/, int threads, FusedRelu relu,
+              const ConvGrads& grads, std::span<std::byte> scratch) {
+  InnerProductBackward(threads, SizeOf(g), relu, grads, scratch);
+}
+
 struct ProductMaths {
   static const ConvGeometry& ShapeOf(const ConvGeometry& g) { return g; }
-  static InnerProductSize SizeOf(const ConvGeometry& g) {
-    return {g.batch * g.window.OutSize(), g.GroupDepth(), g.out_channels};
-  }
-
-  static size_t kForwardScratch(const ConvGeometry& g, int64_t /*batch*/, int /*threads*/) {
-    if (CoversImage(g.window)) return 0;
-    const InnerProductSize size = SizeOf(g);
-    return ScratchBytes<float>(size.inputs * g.window.OutSize()) +
-           ScratchBytes<float>(size.rows * size.inputs) +
-           ScratchBytes<float>(size.rows * size.outputs) + kScratchSlack;
-  }
-
-  static void kForward(const ConvGeometry& g, int64_t batch, int threads, const float* x,
-                       const float* weight, const float* bias, FusedRelu relu, float* y,
-                       std::span<std::byte> scratch) {
-    const InnerProductSize size = SizeOf(g);
-    if (CoversImage(g.window)) {
-      InnerProductForward(threads, size, x, weight, bias, relu, y);
-      return;
-    }
-    const int64_t positions = g.window.OutSize();
-    ScratchCutter cutter(scratch);
-    float* columns = cutter.Take<float>(size.inputs * positions);
-    float* rows = cutter.Take<float>(size.rows * size.inputs);
-    float* sums = cutter.Take<float>(size.rows * size.outputs);
-    for (int64_t n = 0; n < batch; ++n) {
-      Im2col(g.window, g.in_channels, x + n * g.InImage(), columns);
-      Transpose(size.inputs, positions, columns, rows + n * positions * size.inputs);
-    }
-    InnerProductForward(threads, size, rows, weight, bias, relu, sums);
-    for (int64_t n = 0; n < batch; ++n) {
-      Transpose(positions, size.outputs, sums + n * g.OutImage(), y + n * g.OutImage());
-    }
-  }
-
-  static size_t kBackwardScratch(const ConvGeometry& g, int64_t /*batch*/, int /*threads*/,
-                                 FusedRelu relu) {
-    return InnerProductBackwardScratch<float>(SizeOf(g), relu);
-  }
-
-  static void kBackward(const ConvGeometry& g, int64_t /*batch*/, int threads, FusedRelu relu,
-                        const ConvGrads& grads, std::span<std::byte> scratch) {
-    InnerProductBackward(threads, SizeOf(g), relu, grads, scratch);
-  }
-
-  static void Transpose(int64_t rows, int64_t columns, const float* from, float* to) {
-    for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t c = 0; c < columns; ++c) to[c * rows + r] = from[r * columns + c];
-    }
-  }
+  static constexpr auto kForward = Forward;
+  static constexpr auto kBackward = Backward;
+  static constexpr auto kForwardScratch = ForwardScratch;
+  static constexpr auto kBackwardScratch = BackwardScratch;
 };
 
 }  // namespace
