@@ -61,8 +61,9 @@ void ConvertReduce(NodeImport& node) {
     if (keep) param->set_keep_dims(true);
   });
   if (divides && y.shape.count() > 0) {
-    const auto count = static_cast<float>(x.shape.count() / y.shape.count());
-    return node.Output(0, BinaryBlob(node, BinaryParameter::INTEGER_DIV, y, count));
+    const int64_t count = x.shape.count() / y.shape.count();
+    return node.Output(
+        0, BinaryBlob(node, BinaryParameter::INTEGER_DIV, y, static_cast<float>(count)));
   }
   const bool cuts =
       whole && (kOperation == ReductionParameter::L2 || kOperation == ReductionParameter::LOG_SUM ||
