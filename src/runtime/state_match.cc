@@ -443,10 +443,10 @@ class Matcher {
   void ReportLostStatistics() {
     for (size_t m = 0; m < grouped_.modules.size(); ++m) {
       const StateModule& module = grouped_.modules[m];
-      const std::set<int> told(result_.unmatched.begin(), result_.unmatched.end());
+      const std::set<int> reported(result_.unmatched.begin(), result_.unmatched.end());
       for (const auto& [last, entry] : module.entries) {
         const auto e = static_cast<size_t>(entry);
-        if (!last.starts_with("running_") || entry_used_[e] || told.contains(entry)) continue;
+        if (!last.starts_with("running_") || entry_used_[e] || reported.contains(entry)) continue;
         if (!HasUsedSibling(m)) continue;
         result_.problems.push_back(
             {ErrorCode::kInvalidArgument,

@@ -204,6 +204,25 @@ TEST_F(FuseActivation, OthersAreNotFused) {
   }
 }
 
+TEST_F(FuseActivation, SessionsMayGetFewerRows) {
+  const std::string net = NetOf(Products()[0], {"GELU"});
+  const auto plan = PlanText(net, TEST, {.backward = false});
+  ASSERT_TRUE(IsFused(*plan));
+  const auto plain = PlanText(net, TEST, {.backward = false, .optimize = false});
+  for (const int64_t rows : {1, 0, 5}) {
+    std::vector<std::vector<float>> y;
+    for (const auto& each : {plain, plan}) {
+      Session session(each, Weights::Make(*each, 3), ExecContext(each->options.threads, 3));
+      session.Reshape("x", {rows, 128});
+      if (rows > 0) test::FillInput(&session, "x", 1);
+      session.Forward();
+      y.push_back(test::ValuesOf(session.DataOf(each->outputs[0])));
+    }
+    EXPECT_EQ(y[0].size(), static_cast<size_t>(rows) * 640);
+    test::ExpectNear({y[0]}, {y[1]}, kTolerance, net);
+  }
+}
+
 // Compares one element at a time with the native layer, from -30 to 30, far away and near 0.
 TEST_F(FuseActivation, IsAsExactAsDocumented) {
   std::vector<float> x = {kNaN, kInfinity, -kInfinity, 0, -0.0F, 1e-40F, -1e-40F, 3e38F, -3e38F};

@@ -119,7 +119,6 @@ std::vector<LayerSample> Samples() {
   };
   return {
       {.name = "channel", .prototxt = with(""), .inputs = {image}},
-      {.name = "blocks", .prototxt = with(""), .inputs = {{.shape = {2, 32, 3, 2}}}},
       {.name = "two_axes", .prototxt = with("axis: 1 num_axes: 2"), .inputs = {image}},
       {.name = "to_the_end", .prototxt = with("axis: -2 num_axes: -1"), .inputs = {image}},
       {.name = "everything", .prototxt = with("axis: 0 num_axes: -1"), .inputs = {image}},

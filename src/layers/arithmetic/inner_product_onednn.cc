@@ -1,6 +1,7 @@
 // Implementations of InnerProduct by oneDNN, for forward passes: with weights that are already
 // packed it multiplies few rows several times as fast as Crema's products, which pack them in each
 // pass. If it has to pack in each pass too, it is slower (bench/layers_bench).
+#include <algorithm>
 #include <memory>
 
 #include "layers/activation/fused_activation.h"
@@ -13,8 +14,14 @@ namespace {
 
 const InnerProduct& LayerOf(const Layer& layer) { return static_cast<const InnerProduct&>(layer); }
 
+FusedActivation FusedActivationOf(const OpDesc& query) {
+  return query.fused.empty() ? FusedActivation{} : ActivationOf(*query.fused.back());
+}
+
 PackedProductConfig ConfigOf(const OpDesc& query) {
-  return PackedProductConfigOf(query, DType::kF32);
+  PackedProductConfig config = PackedProductConfigOf(query, DType::kF32);
+  config.rows = std::max<int64_t>(1, config.rows);  // Forward does nothing without rows
+  return config;
 }
 
 Support Supports(const OpDesc& query) {
@@ -22,7 +29,9 @@ Support Supports(const OpDesc& query) {
   if (query.deterministic) return Support::No("its bits depend on the number of threads");
   if (query.backward) return Support::No("training would pack the changed weights in each pass");
   if (query.context.dtype != DType::kF32) return Support::No("is for f32");
-  const int64_t rows = ConfigOf(query).rows;
+  // Native implementations fuse ReLU only, and a session may get fewer rows than planned.
+  if (FusedActivationOf(query).on()) return {};
+  const int64_t rows = PackedProductConfigOf(query, DType::kF32).rows;
   if (rows == 0) return Support::No("there are no rows");
   if (rows == 1) return Support::No("one row takes as long without a second copy of the weights");
   return {};
@@ -33,6 +42,7 @@ struct State final : PackedProductState {
 };
 
 void Forward(const Layer& layer, const ForwardArgs& args) {
+  if (args.outputs[0].count() == 0) return;
   const float* bias = LayerOf(layer).has_bias() ? args.parameters[1].data<float>() : nullptr;
   static_cast<State*>(args.implementation_state)
       ->product.Forward(args.inputs[0].data<float>(), args.parameters[0].data<float>(), bias,
@@ -51,10 +61,6 @@ ImplementationPtr MakeImplementation() {
                                                                   .forward_scratch = scratch,
                                                                   .state_bytes = state_bytes,
                                                                   .info = InfoWithRelu});
-}
-
-FusedActivation FusedActivationOf(const OpDesc& query) {
-  return query.fused.empty() ? FusedActivation{} : ActivationOf(*query.fused.back());
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
 // Convolution with one input channel per group, without matrix products (math/depthwise_conv.h).
-
 #include "core/strings.h"
 #include "layers/convolution/convolution_implementation.h"
 #include "math/depthwise_conv.h"
