@@ -20,9 +20,15 @@ class Deferred:
 
     def end(self) -> bool:
         """Returns `seen`."""
+        try:
+            self._restore()
+        except KeyboardInterrupt:  # the second, right now
+            self._restore()
+        return self.seen
+
+    def _restore(self) -> None:
         if signal.getsignal(signal.SIGINT) == self._handle:
             self._set(self.before)
-        return self.seen
 
     @staticmethod
     def _set(handler: Any) -> None:

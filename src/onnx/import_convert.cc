@@ -307,6 +307,7 @@ class Pass {
 
   std::string WhyUnknown(const onnx::NodeProto& node) const {
     if (!IsOnnx(node)) return "is of a domain that Crema does not read";
+    if (!Known(node)) return "reads a value that cannot be made";
     if (!why_.empty()) return why_;
     if (node.op_type() == "Loop" || node.op_type() == "Scan") return "is control flow";
     if (!folds_.contains(node.op_type()) && node.op_type() != "Constant")

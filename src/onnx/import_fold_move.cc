@@ -392,7 +392,7 @@ SliceBounds SliceBoundsOf(const NodeImport& node) {
     const int64_t stride = back ? -step : step;
     bounds.start[axis] = std::max<int64_t>(start, 0);
     bounds.step[axis] = step;
-    bounds.size[axis] = length <= 0 ? 0 : (length + stride - 1) / stride;
+    bounds.size[axis] = size == 0 || length <= 0 ? 0 : (length + stride - 1) / stride;
   }
   return bounds;
 }

@@ -126,9 +126,11 @@ std::vector<FixedAxis> FindFixedAxes(const OnnxGraph& graph,
   const SizeTrial trial(shapes, layers, layers_of);
   std::vector<FixedAxis> fixed = FixedOf(GroupsOf(graph, shapes, true), trial);
   if (!ReadsSizes(graph)) return fixed;
-  for (const Group& group : GroupsOf(graph, shapes, false)) {
-    if (group[0].axis != 0 || !trial.Changes(group, false)) continue;
-    fixed.insert(fixed.end(), group.begin(), group.end());
+  std::vector<Group> batches = GroupsOf(graph, shapes, false);
+  std::erase_if(batches, [](const Group& group) { return group[0].axis != 0; });
+  if (batches.size() > kMostGroups) batches = {Joined(batches)};
+  for (const Group& group : batches) {
+    if (trial.Changes(group, false)) fixed.insert(fixed.end(), group.begin(), group.end());
   }
   return fixed;
 }

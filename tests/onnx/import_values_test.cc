@@ -93,6 +93,22 @@ TEST(OnnxValues, SlicesBackFromBeforeTheFirstElement) {
   EXPECT_EQ(RunX(builder, {5}, {7, 1, 2, 3, 4}).at("y").values, Numbers{7});
 }
 
+// Nothing of the axis is read, in shape arithmetic and in a graph.
+TEST(OnnxValues, SlicesEmptyAxesBack) {
+  ModelBuilder builder;
+  builder.Input("x", {6}).Output("y");
+  builder.Ints("none", {0}, {});
+  builder.Ints("six", {1}, {6});
+  builder.Ints("start", {1}, {-1});
+  builder.Ints("end", {1}, {std::numeric_limits<int64_t>::min()});
+  builder.Ints("axis", {1}, {0});
+  builder.Ints("step", {1}, {-1});
+  builder.Node("Slice", {"none", "start", "end", "axis", "step"}, {"back"});
+  ModelBuilder::SetInt(builder.Node("Concat", {"back", "six"}, {"shape"}), "axis", 0);
+  builder.Node("Reshape", {"x", "shape"}, {"y"});
+  EXPECT_EQ(RunX(builder, {6}, {7, 1, 2, 3, 4, 5}).at("y").values, (Numbers{7, 1, 2, 3, 4, 5}));
+}
+
 TEST(OnnxValues, OperatorsOnWholeNumbersGiveWholeNumbers) {
   ModelBuilder builder;
   builder.Input("x", {1, 1, 1, 2}, TensorProto::INT64).Output("mean").Output("pow").Output("l2");

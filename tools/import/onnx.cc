@@ -151,18 +151,24 @@ int Import(const std::string& model, const std::string& folder) {
   ImportOptions options;
   options.shapes = ParseOnnxShapes(FLAGS_shape);
   options.dialect = FLAGS_dialect;
-  Outputs outputs(folder);
+  { const Outputs checked(folder); }  // refuses the folder before the work
   ImportedNet imported = ImportOnnx(model, options);
+  std::string names;
   const std::string card = NoteOfCard(imported.card);
   if (!card.empty()) imported.notes.push_back(card);
-  outputs.Write(imported.net, TextOf(imported.net, model, imported.notes),
-                [&](const std::string& net, const std::string& weights) {
-                  if (options.dialect.empty()) return;
-                  options.dialect.clear();
-                  CheckSameNets(ImportOnnx(model, options).net, ReadNet(net), weights, kTolerance);
-                });
+  const auto check = [&](const std::string& net, const std::string& weights) {
+    if (options.dialect.empty()) return;
+    options.dialect.clear();
+    CheckSameNets(ImportOnnx(model, options).net, ReadNet(net), weights, kTolerance);
+  };
+  WithoutLeftovers([&] {
+    Outputs outputs(folder);
+    outputs.Write(imported.net, TextOf(imported.net, model, imported.notes), check);
+    names = outputs.Names();
+    return 0;
+  });
   for (const std::string& note : imported.notes) ToolLog().Write(Severity::kInfo, note);
-  std::printf("%s: %d layers\n", outputs.Names().c_str(), imported.net.layer_size());
+  std::printf("%s: %d layers\n", names.c_str(), imported.net.layer_size());
   return 0;
 }
 
@@ -170,7 +176,7 @@ int Import(const std::string& model, const std::string& folder) {
 
 int ImportOnnxModel(const std::string& model, const std::string& folder) {
   RequireFlag(folder, "o");
-  return WithoutLeftovers([&] { return Import(model, folder); });
+  return Import(model, folder);
 }
 
 }  // namespace crema::tools

@@ -134,7 +134,7 @@ void Hdf5Appender::Close() {
   errno = 0;
   bool closed = true;
   for (auto& [name, set] : impl_->datasets) closed = set.id.CloseNow() && closed;
-  // Errors of a flush are told; those of a close without one may not be.
+  // A flush reports errors; a close without one may not.
   closed = closed && H5Fflush(impl_->file.get(), H5F_SCOPE_GLOBAL) >= 0;
   if (!impl_->file.CloseNow() || !closed) impl_->FailWriting();
 }
