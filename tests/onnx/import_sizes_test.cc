@@ -192,7 +192,7 @@ TEST(ImportSizes, ShapesOfArrays) {
   builder.Input("x", {-1, -1}).Output("y");
   builder.Node("Relu", {"x"}, {"y"});
   const auto shape = [&](const ImportOptions& options) {
-    const BlobShape& dims = Import(builder, options).net.layer(0).input_param().shape(0);
+    const BlobShape dims = Import(builder, options).net.layer(0).input_param().shape(0);
     return Shape(std::vector<int64_t>(dims.dim().begin(), dims.dim().end()));
   };
   EXPECT_EQ(shape({.arrays = {{"", {2, 3}}}}), Shape({2, 3}));
