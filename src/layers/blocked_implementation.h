@@ -11,14 +11,20 @@
 
 namespace crema {
 
-// Checks the support of implementations that cannot handle a partly filled channel block: requires
-// f32, N x C x H x W, and C divisible by ChannelBlock().
-inline Support SupportsWholeBlocks(const OpDesc& query) {
+// Checks the support of implementations on blocked blobs: requires f32, N x C x H x W.
+inline Support SupportsBlocked(const OpDesc& query) {
   const BlobSpec& input = query.context.inputs[0];
   if (ChannelBlock() == 0) return Support::No("needs a processor with AVX2 or AVX-512");
   if (input.dtype != DType::kF32) return Support::No("is for f32");
   if (input.shape.axes() != 4) return Support::No("is for N x C x H x W");
-  if (input.shape[1] % ChannelBlock() != 0) {
+  return {};
+}
+
+// Checks the support of implementations that cannot handle a partly filled channel block: requires
+// C divisible by ChannelBlock() too.
+inline Support SupportsWholeBlocks(const OpDesc& query) {
+  if (const Support support = SupportsBlocked(query); !support.yes) return support;
+  if (query.context.inputs[0].shape[1] % ChannelBlock() != 0) {
     return Support::No("is for channels that fill whole blocks");
   }
   return {};

@@ -34,10 +34,7 @@ inline Shape PixelShape(const Shape& x) {
 
 // Checks the support of a layer that moves pixels forward; channels need not fill blocks.
 inline Support SupportsPixels(const OpDesc& query) {
-  const BlobSpec& x = query.context.inputs[0];
-  if (ChannelBlock() == 0) return Support::No("needs a processor with AVX2 or AVX-512");
-  if (x.dtype != DType::kF32) return Support::No("is for f32");
-  if (x.shape.axes() != 4) return Support::No("is for N x C x H x W");
+  if (const Support support = SupportsBlocked(query); !support.yes) return support;
   if (query.backward) return Support::No("computes no gradients");
   return {};
 }

@@ -14,16 +14,13 @@ namespace {
 constexpr size_t kMostBlobs = 8;
 
 Support Supports(const OpDesc& query) {
-  if (ChannelBlock() == 0) return Support::No("needs a processor with AVX2 or AVX-512");
+  if (const Support support = SupportsBlocked(query); !support.yes) return support;
   if (!query.info.any_format) return Support::No("is for operands of one shape");
   if (std::max(query.context.inputs.size(), query.info.outputs.size()) > kMostBlobs) {
     return Support::No(StrCat("is for at most ", kMostBlobs, " bottoms and tops"));
   }
-  const BlobSpec& input = query.context.inputs[0];
-  if (input.dtype != DType::kF32) return Support::No("is for f32");
-  if (input.shape.axes() != 4) return Support::No("is for N x C x H x W");
   if (query.backward && !query.info.saved.empty()) return Support::No("saves nothing for backward");
-  if (input.shape[1] % ChannelBlock() != 0) return {};
+  if (query.context.inputs[0].shape[1] % ChannelBlock() != 0) return {};
   return Support::No("is for channels that do not fill whole blocks");
 }
 

@@ -17,7 +17,8 @@ using Opsets = std::map<std::string, int64_t>;
 constexpr int64_t kMostInlinedNodes = int64_t{1} << 18;
 constexpr int64_t kMostInlinedBytes = int64_t{1} << 30;
 constexpr int64_t kMostSparseElements = int64_t{1} << 26;  // of all sparse initializers, dense
-// Of nodes in branches and bodies: their opset, if it is not that of the node that has the branch.
+// Attribute of nodes in branches and bodies: their opset, if it differs from that of the node that
+// has the branch.
 constexpr const char* kOpsetAttribute = "crema_opset";
 
 std::string DomainOf(const std::string& domain) { return IsDefaultDomain(domain) ? "" : domain; }

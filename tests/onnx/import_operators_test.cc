@@ -20,13 +20,6 @@ bool Contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-void SetString(onnx::NodeProto& node, const std::string& name, const std::string& value) {
-  auto* attribute = node.add_attribute();
-  attribute->set_name(name);
-  attribute->set_type(onnx::AttributeProto::STRING);
-  attribute->set_s(value);
-}
-
 TEST(OnnxOperators, AddsWindowsAtTheirPlaces) {
   ModelBuilder builder(18);
   builder.Input("x", {1, 2, 2}).Output("y");
@@ -54,7 +47,7 @@ Numbers AlignedRegions(const std::string& mode) {
   builder.Ints("image", {1}, {0});
   onnx::NodeProto& node = builder.Node("RoiAlign", {"x", "boxes", "image"}, {"y"});
   ModelBuilder::SetInt(node, "sampling_ratio", 1);
-  if (!mode.empty()) SetString(node, "coordinate_transformation_mode", mode);
+  if (!mode.empty()) ModelBuilder::SetString(node, "coordinate_transformation_mode", mode);
   return test::Run(Import(builder), {{"x", {Shape({1, 1, 2, 2}), {1, 2, 3, 4}}}}).at("y").values;
 }
 
@@ -101,7 +94,8 @@ TEST(OnnxOperators, WritesIntoCaches) {
   ModelBuilder builder(23);
   builder.Input("past", {1, 3, 1}).Input("update", {1, 2, 1}).Output("y");
   builder.Ints("at", {1}, {2});
-  SetString(builder.Node("TensorScatter", {"past", "update", "at"}, {"y"}), "mode", "circular");
+  ModelBuilder::SetString(builder.Node("TensorScatter", {"past", "update", "at"}, {"y"}), "mode",
+                          "circular");
   const auto outputs = test::Run(Import(builder), {{"past", {Shape({1, 3, 1}), {7, 8, 9}}},
                                                    {"update", {Shape({1, 2, 1}), {5, 6}}}});
   EXPECT_EQ(outputs.at("y").values, (Numbers{6, 8, 5}));
@@ -118,7 +112,7 @@ Numbers LinearAttention(const std::string& rule) {
   if (rule == "gated") inputs.insert(inputs.end(), {"", "decay"});
   if (rule == "delta") inputs.insert(inputs.end(), {"", "", "beta"});
   onnx::NodeProto& node = builder.Node("LinearAttention", inputs, {"y", "state"});
-  SetString(node, "update_rule", rule);
+  ModelBuilder::SetString(node, "update_rule", rule);
   ModelBuilder::SetInt(node, "q_num_heads", 1);
   ModelBuilder::SetInt(node, "kv_num_heads", 1);
   const auto outputs = test::Run(Import(builder), {{"q", {Shape({1, 2, 1}), {1, 1}}}});
@@ -182,7 +176,7 @@ std::map<std::string, test::Values> Sequences(const std::string& op, int64_t gat
   builder.Ints("lengths", {2}, {2, 1});
   onnx::NodeProto& node = builder.Node(op, {"x", "w", "r", "", "lengths"}, {"y", "h"});
   ModelBuilder::SetInt(node, "hidden_size", 1);
-  SetString(node, "direction", "bidirectional");
+  ModelBuilder::SetString(node, "direction", "bidirectional");
   return test::Run(Import(builder), {{"x", {Shape({2, 2, 1}), {1, 2, 3, 4}}}});
 }
 
@@ -213,7 +207,7 @@ TEST(OnnxOperators, RefusesSequencesBackwardWithInitialStates) {
   builder.Floats("h", {1, 2, 1}, Numbers(2, 1));
   builder.Ints("lengths", {2}, {2, 1});
   onnx::NodeProto& node = builder.Node("LSTM", {"x", "w", "r", "", "lengths", "h"}, {"y"});
-  SetString(node, "direction", "reverse");
+  ModelBuilder::SetString(node, "direction", "reverse");
   EXPECT_TRUE(Contains(ImportError(builder), "sequences of different lengths"));
 }
 

@@ -26,13 +26,6 @@ bool Contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-void SetString(onnx::NodeProto& node, const std::string& name, const std::string& value) {
-  auto* attribute = node.add_attribute();
-  attribute->set_name(name);
-  attribute->set_type(onnx::AttributeProto::STRING);
-  attribute->set_s(value);
-}
-
 // Runs a model with the input x; returns its outputs.
 std::map<std::string, test::Values> RunX(const ModelBuilder& builder, const Dims& dims,
                                          const Numbers& x) {
@@ -63,7 +56,7 @@ TEST(OnnxValues, ResizeKeepsTheRatioOfAllAxes) {
     builder.Ints("sizes", {2}, {2, 8});
     onnx::NodeProto& node = builder.Node("Resize", {"x", "", "", "sizes"}, {"y"});
     ModelBuilder::SetInts(node, "axes", {2, 3});
-    SetString(node, "keep_aspect_ratio_policy", policy);
+    ModelBuilder::SetString(node, "keep_aspect_ratio_policy", policy);
     const Shape shape = RunX(builder, {1, 1, 2, 4}, Numbers(8, 1)).at("y").shape;
     EXPECT_EQ(shape, policy == "not_larger" ? Shape({1, 1, 2, 4}) : Shape({1, 1, 4, 8}));
   }
@@ -311,7 +304,7 @@ TEST(OnnxValues, RefusesUnknownChoicesAndMissingAttributes) {
   EXPECT_TRUE(Contains(error("Conv",
                              [](onnx::NodeProto& node) {
                                node.add_input("w");
-                               SetString(node, "auto_pad", "FOO");
+                               ModelBuilder::SetString(node, "auto_pad", "FOO");
                              }),
                        "auto_pad is 'FOO', not one of: NOTSET"));
   EXPECT_TRUE(Contains(error("Conv",
@@ -340,7 +333,7 @@ TEST(OnnxValues, RefusesAnotherSizeThanThatOfTheWeights) {
     builder.Floats("r", {1, 1, 1}, {1});
     onnx::NodeProto& node = builder.Node("RNN", {"x", "w", "r"}, {"y"});
     if (size) ModelBuilder::SetInt(node, "hidden_size", 2);
-    if (!size) SetString(node, "direction", "up");
+    if (!size) ModelBuilder::SetString(node, "direction", "up");
     EXPECT_TRUE(Contains(ImportError(builder), size ? "hidden_size is 2" : "direction is 'up'"));
   }
 }

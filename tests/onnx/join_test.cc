@@ -43,23 +43,28 @@ TEST(OnnxJoin, LeavesOtherFactors) {
   EXPECT_EQ(std::ranges::count(types, "GELU"), 0);
 }
 
+// Adds the nodes of (x - mean) / sqrt(variance + eps) over the last axis.
+void AddNormalization(const std::string& output, float eps, ModelBuilder* builder) {
+  builder->Floats("two", {}, {2});
+  builder->Floats("eps", {}, {eps});
+  const auto mean = [&](const char* from, const char* to) {
+    ModelBuilder::SetInts(builder->Node("ReduceMean", {from}, {to}), "axes", {-1});
+  };
+  mean("x", "m");
+  builder->Node("Sub", {"x", "m"}, {"d"});
+  builder->Node("Pow", {"d", "two"}, {"p"});
+  mean("p", "v");
+  builder->Node("Add", {"v", "eps"}, {"ve"});
+  builder->Node("Sqrt", {"ve"}, {"s"});
+  builder->Node("Div", {"d", "s"}, {output});
+}
+
 TEST(OnnxJoin, JoinsLayerNorm) {
   ModelBuilder builder;
   builder.Input("x", {2, 4}).Output("y");
-  builder.Floats("two", {}, {2});
-  builder.Floats("eps", {}, {1e-5F});
   builder.Floats("gamma", {4}, {1, 2, 3, 4});
   builder.Floats("beta", {4}, {0, 0, 0, 1});
-  const auto mean = [&](const char* from, const char* to) {
-    ModelBuilder::SetInts(builder.Node("ReduceMean", {from}, {to}), "axes", {-1});
-  };
-  mean("x", "m");
-  builder.Node("Sub", {"x", "m"}, {"d"});
-  builder.Node("Pow", {"d", "two"}, {"p"});
-  mean("p", "v");
-  builder.Node("Add", {"v", "eps"}, {"ve"});
-  builder.Node("Sqrt", {"ve"}, {"s"});
-  builder.Node("Div", {"d", "s"}, {"n"});
+  AddNormalization("n", 1e-5F, &builder);
   builder.Node("Mul", {"n", "gamma"}, {"g"});
   builder.Node("Add", {"g", "beta"}, {"y"});
   const ImportedNet imported = Import(builder);
@@ -227,18 +232,7 @@ TEST(OnnxJoin, LeavesAttentionWithManyFactors) {
 TEST(OnnxJoin, LeavesLayerNormWithANegativeEps) {
   ModelBuilder builder;
   builder.Input("x", {2, 4}).Output("y");
-  builder.Floats("two", {}, {2});
-  builder.Floats("eps", {}, {-1e-5F});
-  const auto mean = [&](const char* from, const char* to) {
-    ModelBuilder::SetInts(builder.Node("ReduceMean", {from}, {to}), "axes", {-1});
-  };
-  mean("x", "m");
-  builder.Node("Sub", {"x", "m"}, {"d"});
-  builder.Node("Pow", {"d", "two"}, {"p"});
-  mean("p", "v");
-  builder.Node("Add", {"v", "eps"}, {"ve"});
-  builder.Node("Sqrt", {"ve"}, {"s"});
-  builder.Node("Div", {"d", "s"}, {"y"});
+  AddNormalization("y", -1e-5F, &builder);
   const Types types = LayerTypes(Import(builder));
   EXPECT_EQ(std::ranges::count(types, "LayerNorm"), 0);
 }

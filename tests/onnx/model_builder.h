@@ -88,6 +88,9 @@ class ModelBuilder {
     auto* attribute = Attribute(node, name, onnx::AttributeProto::INTS);
     attribute->mutable_ints()->Add(values.begin(), values.end());
   }
+  static void SetString(onnx::NodeProto& node, const std::string& name, const std::string& value) {
+    Attribute(node, name, onnx::AttributeProto::STRING)->set_s(value);
+  }
   static onnx::GraphProto& SetGraph(onnx::NodeProto& node, const std::string& name) {
     return *Attribute(node, name, onnx::AttributeProto::GRAPH)->mutable_g();
   }

@@ -118,7 +118,7 @@ class Outputs {
   }
 
  private:
-  // Of an earlier import that --force replaces.
+  // Removes those of an earlier import that --force replaces.
   void RemoveOtherWeights() const {
     for (const char* name : {"weights.caffemodel", "weights.caffemodel.h5"}) {
       std::error_code ignored;

@@ -75,15 +75,6 @@ class PReLU final : public Layer {
   }
 };
 
-// Implementation "blocked". The channels need not fill whole blocks.
-Support SupportsBlocks(const OpDesc& query) {
-  const BlobSpec& input = query.context.inputs[0];
-  if (ChannelBlock() == 0) return Support::No("needs a processor with AVX2 or AVX-512");
-  if (input.dtype != DType::kF32) return Support::No("is for f32");
-  if (input.shape.axes() != 4) return Support::No("is for N x C x H x W");
-  return {};
-}
-
 PReluBlocks BlocksOf(const Layer& layer, const Shape& shape, const ConstTensorView& slope) {
   return {.batch = shape[0],
           .channels = shape[1],
@@ -148,7 +139,7 @@ void RegisterPReLU(Registry& registry) {
   type.param_fields = {"prelu_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const PReLU>(p); };
   type.implementations = {MakeBlockedImplementation(
-      {.supports = SupportsBlocks, .forward = ForwardBlocked, .backward = BackwardBlocked})};
+      {.supports = SupportsBlocked, .forward = ForwardBlocked, .backward = BackwardBlocked})};
   type.samples = Samples();
   type.bad_samples = {{"", {{4}}, "the input is 4, expected 2 axes or more"}};
   registry.Add(std::move(type));

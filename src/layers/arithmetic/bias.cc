@@ -84,10 +84,7 @@ class Bias final : public Layer, public ChannelAffine {
 
 // Implementation "blocked": one parameter a channel.
 Support SupportsBlocks(const OpDesc& query) {
-  const BlobSpec& x = query.context.inputs[0];
-  if (ChannelBlock() == 0) return Support::No("needs a processor with AVX2 or AVX-512");
-  if (x.dtype != DType::kF32) return Support::No("is for f32");
-  if (x.shape.axes() != 4) return Support::No("is for N x C x H x W");
+  if (const Support support = SupportsBlocked(query); !support.yes) return support;
   if (static_cast<const Bias&>(query.layer).IsChannelAffine(TEST)) return {};
   return Support::No("is for one parameter a channel, on axis 1");
 }

@@ -233,13 +233,10 @@ ImplementationPtr BlockedBF16Implementation() {
 
 // Implementation "blocked, plain factors": x and y are blocked, and the second bottom is plain.
 Support SupportsFactors(const OpDesc& query) {
-  if (ChannelBlock() == 0) return Support::No("needs a processor with AVX2 or AVX-512");
+  if (const Support support = SupportsBlocked(query); !support.yes) return support;
   if (query.context.inputs.size() != 2) return Support::No("is for two bottoms");
-  const BlobSpec& x = query.context.inputs[0];
-  if (x.dtype != DType::kF32) return Support::No("is for f32");
-  if (x.shape.axes() != 4) return Support::No("is for N x C x H x W");
   const Scale& scale = static_cast<const Scale&>(query.layer);
-  if (scale.BlocksFor(x.shape, query.context.inputs[1].shape)) return {};
+  if (scale.BlocksFor(query.context.inputs[0].shape, query.context.inputs[1].shape)) return {};
   return Support::No("is for factors of shape N x C or C, without a bias");
 }
 

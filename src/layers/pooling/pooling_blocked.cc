@@ -11,11 +11,8 @@ namespace {
 const Pooling& PoolingOf(const Layer& layer) { return static_cast<const Pooling&>(layer); }
 
 Support Supports(const OpDesc& query) {
-  const BlobSpec& input = query.context.inputs[0];
-  if (ChannelBlock() == 0) return Support::No("needs a processor with AVX2 or AVX-512");
-  if (input.dtype != DType::kF32) return Support::No("is for f32");
-  if (input.shape.axes() != 4) return Support::No("is for N x C x H x W");
-  const bool part = input.shape[1] % ChannelBlock() != 0;
+  if (const Support support = SupportsBlocked(query); !support.yes) return support;
+  const bool part = query.context.inputs[0].shape[1] % ChannelBlock() != 0;
   // Saved positions have no place for the channels that pad a block.
   if (part && query.backward) return Support::No("trains on channels that fill whole blocks only");
   if (part && query.output_stride != 0) return Support::No("writes whole blocks only to sub-views");
