@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/gpu_flag.h"
+#include "common/log.h"
 #include "common/net_flags.h"
 #include "common/output_file.h"
 #include "common/plan_flags.h"
@@ -93,8 +94,12 @@ std::shared_ptr<const Plan> PlanOf(const NetFile& file, const Registry& registry
   options.backward = backward;
   options.device = device;
   std::vector<Problem> warnings;
-  return MakePlan(net, file.source, ParseState(FLAGS_phase, FLAGS_level, FLAGS_stage), registry,
-                  options, &warnings);
+  auto plan = MakePlan(net, file.source, ParseState(FLAGS_phase, FLAGS_level, FLAGS_stage),
+                       registry, options, &warnings);
+  for (const Problem& warning : warnings) {
+    ToolLog().Write(Severity::kWarning, ToString(warning));
+  }
+  return plan;
 }
 
 // Returns why a plan with backward has no backward pass; empty if it has one.

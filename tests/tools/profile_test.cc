@@ -80,6 +80,18 @@ class ProfileTool : public ::testing::Test {
   test::TempDir temp_;
 };
 
+TEST_F(ProfileTool, TakesThePrecisionsOfGpus) {
+  const ProcessResult tf32 = Run({"--precision=tf32"});
+  EXPECT_EQ(tf32.exit_code, 0) << tf32.err;
+  EXPECT_TRUE(Contains(tf32.err, "the CPU computes in FP32")) << tf32.err;
+  const ProcessResult fp16 = Run({"--precision=FP16"});
+  EXPECT_NE(fp16.exit_code, 0);
+  EXPECT_TRUE(Contains(fp16.err, "precision FP16 is for a GPU")) << fp16.err;
+  const ProcessResult fp8 = Run({"--precision=FP8"});
+  EXPECT_NE(fp8.exit_code, 0);
+  EXPECT_TRUE(Contains(fp8.err, "use FP32 or BF16, on a GPU also TF32 or FP16")) << fp8.err;
+}
+
 TEST_F(ProfileTool, JsonHasEveryLayerWithItsPasses) {
   const Struct report = RunJson({});
   EXPECT_EQ(At(report, "net").string_value(), "small");

@@ -83,9 +83,11 @@ NetState ParseState(const std::string& phase, int level, const std::string& stag
 Precision ParsePrecision(const std::string& what, const std::string& name) {
   std::string upper = name;
   std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return std::toupper(c); });
-  if (upper == "FP32") return FP32;
-  if (upper == "BF16") return BF16;
-  Fail(ErrorCode::kInvalidArgument, StrCat(what, " is '", name, "'; use FP32 or BF16"));
+  for (const Precision precision : {FP32, BF16, TF32, FP16}) {
+    if (upper == Precision_Name(precision)) return precision;
+  }
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat(what, " is '", name, "'; use FP32 or BF16, on a GPU also TF32 or FP16"));
 }
 
 void SetTrainState(int level, const std::string& stages, SolverParameter* solver) {

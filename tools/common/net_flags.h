@@ -20,7 +20,8 @@ std::map<std::string, Shape> ParseOnnxShapes(const std::string& text);
 // kInvalidArgument.
 NetState ParseState(const std::string& phase, int level, const std::string& stages);
 
-// Parses "FP32" or "BF16" (any case). `what` names the origin in messages. Throws kInvalidArgument.
+// Parses "FP32", "BF16", "TF32" or "FP16" (any case). `what` names the origin in messages. Throws
+// kInvalidArgument.
 Precision ParsePrecision(const std::string& what, const std::string& name);
 
 // Adds level and stages to the training state of a solver.
