@@ -2,6 +2,7 @@
 #include "data/image/draw_boxes.h"
 
 #include "core/error.h"
+#include "data/image/video_opencv.h"
 
 namespace crema {
 
@@ -16,6 +17,11 @@ namespace {
 void DrawBoxes(std::span<const CaptionedBox>, Image*) { FailWithoutOpenCv(); }
 void DrawBars(std::span<const CaptionedBar>, Image*) { FailWithoutOpenCv(); }
 std::string EncodePicture(const Image&, const std::string&) { FailWithoutOpenCv(); }
+
+struct VideoWriter::Encoder {};
+VideoWriter::VideoWriter(const std::string&, double, int, int) { FailWithoutOpenCv(); }
+VideoWriter::~VideoWriter() = default;
+void VideoWriter::Write(const Image&) {}
 #endif
 
 // Bit k of a channel (from the top) is bit 3 k (+ 1, + 2) of the index.
