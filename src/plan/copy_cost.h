@@ -18,6 +18,10 @@ inline double CopySeconds(std::span<const BlobSpec> specs, int threads) {
   return bytes / (kCopyBytesPerSecond * threads);
 }
 
+// Multiply-adds of a GPU in the time of a byte of memory traffic. Measured on an H100: 52 (f32),
+// 398 (TF32) and 780 (16 bits) TFLOP/s beside 2.8 TB/s.
+inline constexpr double kGpuMacsPerByte = 9, kGpuTf32MacsPerByte = 70, kGpuHalfMacsPerByte = 140;
+
 // Returns the seconds to read the inputs of a layer and to write its outputs.
 inline double CopySeconds(const OpDesc& query) {
   return CopySeconds(query.context.inputs, query.threads) +

@@ -52,7 +52,8 @@ inline Numbers RunNet(const std::string& net, Phase phase, Precision precision, 
   PlanOptions options{.device = {DeviceType::kCuda, 0}, .precision = precision};
   options.backward = phase == TRAIN;
   options.passes.fuse = fused > 0;
-  const auto plan = PlanText(net, phase, options);
+  // Without cuDNN: its convolutions would fuse "bn" themselves.
+  const auto plan = PlanText(net, phase, options, LayersOfStandIn());
   EXPECT_EQ(Norm(*plan).fusion.followers.size(), fused) << net;
   // Small blobs are not worth the conversions.
   if (precision != FP32 && Norm(*plan).info.outputs[0].shape.count() > 10000) {

@@ -47,6 +47,12 @@ PlanOptions OnGpu(Precision precision) {
   return {.device = {DeviceType::kCuda, 0}, .precision = precision};
 }
 
+// Without cuDNN, whose convolutions are channels last: a net this small is not worth the
+// conversions and would be planned in single precision.
+std::shared_ptr<const Plan> PlanSmall(const std::string& text, Precision precision) {
+  return PlanText(text, TRAIN, OnGpu(precision), test::LayersOfStandIn());
+}
+
 void SetInputs(Session* session) {
   const RandomStream stream(7, 1);
   std::vector<float> x(4 * 3 * 12 * 12);
@@ -57,7 +63,7 @@ void SetInputs(Session* session) {
 }
 
 Numbers RunNet(Precision precision) {
-  const auto plan = PlanText(kNet, TRAIN, OnGpu(precision));
+  const auto plan = PlanSmall(kNet, precision);
   const std::shared_ptr<Weights> weights = Weights::Make(*plan, 3);
   Session session(plan, weights, test::GpuContext(3));
   SetInputs(&session);
@@ -115,7 +121,7 @@ const PlannedValue& ValueOf(const Plan& plan, const std::string& name) {
 }
 
 TEST(HalfSession, CastsAreLayersWhereFormatsMeet) {
-  const auto plan = PlanText(kNet, TRAIN, OnGpu(BF16));
+  const auto plan = PlanSmall(kNet, BF16);
   for (const char* name : {"conv1", "bn1", "conv2", "sum", "pool", "flat"}) {
     EXPECT_EQ(ValueOf(*plan, name).spec.format, MemoryFormat{.type = DType::kBF16}) << name;
   }
@@ -166,14 +172,26 @@ TEST(HalfSession, ALayerMayAskForAnother) {
   text.insert(text.find("  convolution_param { num_output: 8 kernel_size: 3 pad: 1 "
                         "weight_filler { type: \"msra\" } } }\nlayer { name: \"sum\""),
               "precision: FP32 ");
-  const auto plan = PlanText(text, TRAIN, OnGpu(BF16));
+  const auto plan = PlanSmall(text, BF16);
   EXPECT_EQ(ValueOf(*plan, "conv1").spec.format, MemoryFormat{.type = DType::kBF16});
   EXPECT_EQ(ValueOf(*plan, "conv2").spec.format, MemoryFormat{});
 }
 
+TEST(HalfSession, LargeProductsAreWorthTheCasts) {
+  const auto plan = PlanSmall(R"(
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 64 dim: 512 } } }
+layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 64 } } }
+layer { name: "scores" type: "InnerProduct" bottom: "x" top: "scores"
+  inner_product_param { num_output: 4096 } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "scores" bottom: "label" top: "loss" }
+)",
+                              BF16);
+  EXPECT_EQ(ValueOf(*plan, "scores").spec.format, MemoryFormat{.type = DType::kBF16});
+}
+
 TEST(HalfSession, TakesHalfTheMemory) {
-  const auto single = PlanText(kNet, TRAIN, OnGpu(FP32));
-  const auto halves = PlanText(kNet, TRAIN, OnGpu(BF16));
+  const auto single = PlanSmall(kNet, FP32);
+  const auto halves = PlanSmall(kNet, BF16);
   EXPECT_LT(static_cast<double>(halves->arena_bytes),
             0.65 * static_cast<double>(single->arena_bytes));
 }

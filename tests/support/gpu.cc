@@ -73,6 +73,14 @@ ExecContext RealContext(uint64_t seed, bool graphs) {
 
 }  // namespace
 
+bool HasGpu() {
+#ifdef CREMA_HAVE_CUDA
+  return CudaDeviceCount() > 0;
+#else
+  return false;
+#endif
+}
+
 ExecContext GpuContext(uint64_t seed) {
 #ifdef CREMA_HAVE_CUDA
   if (CudaDeviceCount() > 0) return RealContext(seed, true);

@@ -17,6 +17,9 @@ const Registry& LayersWithGpuImplementations();
 // FilterOfTheCpu: Filter without code for GPUs.
 const Registry& LayersOfStandIn();
 
+// Returns whether this build can use a GPU and the machine has one.
+bool HasGpu();
+
 ExecContext GpuContext(uint64_t seed);
 // The same without CUDA graphs (--cuda_graphs=0).
 ExecContext GpuContextWithoutGraphs(uint64_t seed);

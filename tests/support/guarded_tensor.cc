@@ -7,7 +7,6 @@
 
 #include "core/bfloat16.h"
 #include "core/blob_types.h"
-#include "support/gpu.h"
 #include "support/half.h"
 
 namespace crema::test {
@@ -29,9 +28,9 @@ void Dispatch(DType dtype, Body&& body) {
 
 }  // namespace
 
-GuardedBuffer::GuardedBuffer(size_t bytes)
+GuardedBuffer::GuardedBuffer(size_t bytes, Allocator& memory)
     : storage_(Shape{static_cast<int64_t>(bytes + 2 * kGuardBytes + kAlignment)}, DType::kU8,
-               SharedMemory()),
+               memory),
       size_(bytes) {
   const size_t odd = reinterpret_cast<uintptr_t>(data()) % kAlignment;
   start_ = kGuardBytes + (kAlignment - odd) % kAlignment;
@@ -47,10 +46,10 @@ bool GuardedBuffer::Intact() const {
          std::all_of(begin + size_, first + storage_.view().bytes(), is_guard);
 }
 
-GuardedTensor::GuardedTensor(const BlobSpec& spec)
+GuardedTensor::GuardedTensor(const BlobSpec& spec, Allocator& memory)
     : format_(spec.format),
       stored_bytes_(static_cast<size_t>(StoredBytes(spec))),
-      buffer_(stored_bytes_),
+      buffer_(stored_bytes_, memory),
       view_(buffer_.bytes().data(), spec.shape, StoredType(spec)) {}
 
 std::vector<int64_t> GuardedTensor::Places() const {

@@ -5,15 +5,17 @@
 #include <span>
 #include <vector>
 
+#include "core/allocator.h"
 #include "core/shape.h"
 #include "core/tensor.h"
 
 namespace crema::test {
 
-// Bytes with guard bytes before and after them; all 0xFF, which is NaN as floating point.
+// Bytes with guard bytes before and after them; all 0xFF, which is NaN as floating point. In memory
+// that the CPU can touch.
 class GuardedBuffer {
  public:
-  explicit GuardedBuffer(size_t bytes);
+  explicit GuardedBuffer(size_t bytes, Allocator& memory = CpuAllocator());
   std::span<std::byte> bytes() { return {data() + start_, size_}; }
   bool Intact() const;  // the guards are unchanged
 
@@ -28,8 +30,9 @@ class GuardedBuffer {
 // An f32, f64, bf16, f16, u8 or i32 tensor in such bytes. Movable; views stay valid.
 class GuardedTensor {
  public:
-  GuardedTensor(const Shape& shape, DType dtype) : GuardedTensor(BlobSpec{shape, dtype}) {}
-  explicit GuardedTensor(const BlobSpec& spec);
+  GuardedTensor(const Shape& shape, DType dtype, Allocator& memory = CpuAllocator())
+      : GuardedTensor(BlobSpec{shape, dtype}, memory) {}
+  explicit GuardedTensor(const BlobSpec& spec, Allocator& memory = CpuAllocator());
   GuardedTensor(GuardedTensor&&) noexcept = default;
   GuardedTensor& operator=(GuardedTensor&&) noexcept = default;
 

@@ -24,10 +24,17 @@ ConstTensorView Undeclared(const Shape& shape) { return {nullptr, shape, DType::
 // The initial values of parameter gradients.
 double KnownGradient(size_t index) { return 0.5 + static_cast<double>(index % 4); }
 
+bool OnGpu(const RunOptions& options) {
+  return options.implementation != nullptr && options.implementation->device == DeviceType::kCuda;
+}
+
 ExecContext ContextFor(const RunOptions& options) {
-  const bool gpu =
-      options.implementation != nullptr && options.implementation->device == DeviceType::kCuda;
-  return gpu ? GpuContext(kSeed) : ExecContext(options.threads, kSeed);
+  return OnGpu(options) ? GpuContext(kSeed) : ExecContext(options.threads, kSeed);
+}
+
+// Most runs are on the CPU, where memory for both devices would take much time.
+Allocator& MemoryFor(const RunOptions& options) {
+  return OnGpu(options) ? SharedMemory() : CpuAllocator();
 }
 
 OpDesc QueryOf(const LayerCase& layer_case, const LayerInfo& info, const RunOptions& options) {
@@ -94,6 +101,7 @@ class Workspace {
   const CaseValues& values_;
   const RunOptions& options_;
   ExecContext context_;
+  Allocator& memory_;
   const uint64_t layer_id_ = HashName("sample");
   std::unique_ptr<LayerSessionState> state_;
   std::unique_ptr<ImplementationState> implementation_state_;
@@ -112,18 +120,22 @@ Workspace::Workspace(const LayerCase& layer_case, const CaseValues& values,
       values_(values),
       options_(options),
       context_(ContextFor(options)),
+      memory_(MemoryFor(options)),
       state_(layer_case.layer().MakeState(context_, layer_case.infer_context().phase)) {
   context_.set_step(kStep);
   const InferContext& infer = case_.infer_context();
   for (size_t i = 0; i < infer.inputs.size(); ++i) {
-    inputs_.emplace_back(AsInput(infer.inputs[i], i)).Set(values_.inputs[i]);
+    inputs_.emplace_back(AsInput(infer.inputs[i], i), memory_).Set(values_.inputs[i]);
     input_views_.push_back(inputs_.back().view());
   }
   for (size_t i = 0; i < info_.parameters.size(); ++i) {
-    parameters_.emplace_back(info_.parameters[i].shape, infer.dtype).Set(values_.parameters[i]);
+    parameters_.emplace_back(info_.parameters[i].shape, infer.dtype, memory_)
+        .Set(values_.parameters[i]);
     parameter_views_.push_back(parameters_.back().view());
   }
-  for (const BlobSpec& spec : info_.saved) saved_.emplace_back(spec.shape, spec.dtype);
+  for (const BlobSpec& spec : info_.saved) {
+    saved_.emplace_back(spec.shape, spec.dtype, memory_);
+  }
   MakeOutputs();
   if (options_.implementation != nullptr) {
     implementation_state_ = options_.implementation->MakeState(Query());
@@ -134,7 +146,7 @@ void Workspace::MakeOutputs() {
   for (size_t i = 0; i < info_.outputs.size(); ++i) {
     const BlobSpec& spec = info_.outputs[i];
     // Made even if it is not used, so that indices agree.
-    outputs_.emplace_back(AsOutput(spec));
+    outputs_.emplace_back(AsOutput(spec), memory_);
     output_views_.push_back(OutputIsInput(i) ? TensorView(inputs_[0].view().raw(), spec.shape,
                                                           inputs_[0].view().dtype())
                                              : outputs_.back().view());
@@ -146,7 +158,7 @@ GuardedBuffer Workspace::MakeScratch(bool forward) const {
   const Implementation& implementation =
       options_.implementation != nullptr ? *options_.implementation : native;
   const Needs needs = implementation.NeedsOf(Query());
-  return GuardedBuffer(forward ? needs.forward_scratch : needs.backward_scratch);
+  return GuardedBuffer(forward ? needs.forward_scratch : needs.backward_scratch, memory_);
 }
 
 std::vector<std::vector<std::byte>> Workspace::BytesOf(const Frozen& frozen) {
@@ -252,16 +264,16 @@ void Workspace::MakeGradients() {
   for (size_t i = 0; i < info_.outputs.size(); ++i) {
     const Shape& shape = output_views_[i].shape();
     const auto count = static_cast<size_t>(shape.count());
-    output_grads_.emplace_back(AsOutput({shape, infer.dtype}))
+    output_grads_.emplace_back(AsOutput({shape, infer.dtype}), memory_)
         .Set(std::span(values_.output_grads[i]).first(count));
   }
   for (size_t i = 0; i < infer.inputs.size(); ++i) {
-    input_grads_.emplace_back(AsInput(infer.inputs[i], i));
+    input_grads_.emplace_back(AsInput(infer.inputs[i], i), memory_);
   }
   for (const ParameterInfo& blob : info_.parameters) {
     Values known(static_cast<size_t>(blob.shape.count()));
     for (size_t i = 0; i < known.size(); ++i) known[i] = KnownGradient(i);
-    parameter_grads_.emplace_back(blob.shape, infer.dtype).Set(known);
+    parameter_grads_.emplace_back(blob.shape, infer.dtype, memory_).Set(known);
   }
 }
 

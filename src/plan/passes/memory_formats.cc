@@ -164,6 +164,18 @@ class Chooser {
     return seconds;
   }
 
+  // Returns the seconds of the products of a layer on a GPU. Those on the CPU are part of the
+  // estimates of implementations.
+  double ProductSeconds(const LayerInfo& info, const Implementation& implementation,
+                        Precision precision) const {
+    if (!OnGpu()) return 0;
+    const bool halves = implementation.input_format.type.has_value();
+    const double rate = halves              ? kGpuHalfMacsPerByte
+                        : precision == TF32 ? kGpuTf32MacsPerByte
+                                            : kGpuMacsPerByte;
+    return static_cast<double>(info.macs) / (rate * kCopyBytesPerSecond * threads_);
+  }
+
   static size_t Index(int i) { return static_cast<size_t>(i); }
 
   // Returns the choices of node n, the plain one first.
@@ -197,7 +209,8 @@ class Chooser {
       const std::optional<double> measured = times_.SecondsOf(*node.layer, *implementation);
       if (times_.Has(*node.layer) && !measured) continue;
       const double estimate =
-          implementation->Seconds(timed).value_or(moved(formats.in, formats.out));
+          implementation->Seconds(timed).value_or(moved(formats.in, formats.out)) +
+          ProductSeconds(info, *implementation, query.precision);
       choice.seconds = measured.value_or(estimate * estimate_scale_);
       if (options_.passes.fuse) {
         choice.followers =
