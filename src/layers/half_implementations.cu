@@ -62,14 +62,13 @@ struct HalfState final : ImplementationState, TunesEngines {
 
 template <typename To>
 void RoundTo(const CudaQueue& queue, int64_t count, const float* x, To* y) {
-  ForElements(queue, "RoundLearned", count,
-              [=] CREMA_HOST_DEVICE(int64_t i) { y[i] = FromFloat<To>(x[i]); });
+  SetElements(queue, "RoundLearned", count, y, [=] CREMA_HOST_DEVICE(int64_t i) { return x[i]; });
 }
 
 template <typename From>
 void AddRounded(const CudaQueue& queue, int64_t count, const From* x, float* sum) {
-  ForElements(queue, "AddGradient", count,
-              [=] CREMA_HOST_DEVICE(int64_t i) { sum[i] += ToFloat(x[i]); });
+  SetElements(queue, "AddGradient", count, sum,
+              [=] CREMA_HOST_DEVICE(int64_t i) { return sum[i] + ToFloat(x[i]); });
 }
 
 class ParameterHalves {

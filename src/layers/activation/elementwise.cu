@@ -14,10 +14,8 @@ struct GpuElementwise {
   static void Forward(const Layer& layer, const GpuForward<T>& args) {
     const Formula formula(layer);
     const T* x = args.x();
-    T* y = args.y();
-    ForElements(
-        args.queue, "ElementwiseForward", args.inputs[0].count(),
-        [=] CREMA_HOST_DEVICE(int64_t i) { y[i] = FromFloat<T>(formula.Value(ToFloat(x[i]))); });
+    SetElements(args.queue, "ElementwiseForward", args.inputs[0].count(), args.y(),
+                [=] CREMA_HOST_DEVICE(int64_t i) { return formula.Value(ToFloat(x[i])); });
   }
 
   template <typename T>
@@ -25,10 +23,9 @@ struct GpuElementwise {
     const Formula formula(layer);
     const T* x_or_y = formula.reads_output() ? args.y() : args.x();
     const T* dy = args.dy();
-    T* dx = args.dx();
-    ForElements(args.queue, "ElementwiseBackward", args.output_grads[0].count(),
+    SetElements(args.queue, "ElementwiseBackward", args.output_grads[0].count(), args.dx(),
                 [=] CREMA_HOST_DEVICE(int64_t i) {
-                  dx[i] = FromFloat<T>(formula.Gradient(ToFloat(x_or_y[i]), ToFloat(dy[i])));
+                  return formula.Gradient(ToFloat(x_or_y[i]), ToFloat(dy[i]));
                 });
   }
 };

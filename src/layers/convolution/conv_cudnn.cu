@@ -33,6 +33,16 @@ std::vector<CudnnConvSpec::Axis> AxesOf(const ConvWindow& window) {
   return axes;
 }
 
+// The strides of a blob of one position are those of either order. cuDNN 9.19 then leaves outputs
+// of 16 bits unwritten (H100, the sample one_position of Convolution).
+bool HasOnePosition(const CudnnConvSpec& spec) {
+  const auto is_one = [](int64_t CudnnConvSpec::Axis::*size) {
+    return [size](const CudnnConvSpec::Axis& axis) { return axis.*size == 1; };
+  };
+  return std::ranges::all_of(spec.axes, is_one(&CudnnConvSpec::Axis::in)) !=
+         std::ranges::all_of(spec.axes, is_one(&CudnnConvSpec::Axis::out));
+}
+
 Support SupportsShape(const OpDesc& query, const CudnnConvLayer& layer) {
   if (!IsCudaFloat(query.context.dtype)) return Support::No("is for f32, f16 and bf16");
   // A convolution with norm fusion has no other implementation (CudnnConvState).
@@ -41,6 +51,10 @@ Support SupportsShape(const OpDesc& query, const CudnnConvLayer& layer) {
   }
   if (layer.spec.axes.size() > 3) return Support::No("cuDNN has three axes of space at most");
   if (!layer.possible) return Support::No("cuDNN cannot describe such a layer");
+  if (query.context.dtype != DType::kF32 && !layer.spec.channels_last &&
+      HasOnePosition(layer.spec)) {
+    return Support::No("cuDNN takes one position for channels last");
+  }
   return {};
 }
 
@@ -190,6 +204,11 @@ Support SupportsNormFusion(const OpDesc& query, const Kind& kind, CudnnSupportCa
   const CudnnConvLayer layer(query, kind.transposed, kind.channels_last);
   if (layer.spec.dtype == DType::kF32 && !layer.spec.tf32) {
     return Support::No("variances by sums of squares would round more than f32");
+  }
+  // Measured on an H100 (bench/results/gpu/kernels.md): cuDNN 9.19 has kernels for compute
+  // capability 8.0 only.
+  if (layer.spec.dtype == DType::kBF16) {
+    return Support::No("in BF16 a pass of its own for the sums is faster");
   }
   if (layer.bias || layer.relu.on) return Support::No("adds a bias or a ReLU");
   if (layer.spec.out_channels % kChannelLine != 0) {

@@ -13,9 +13,8 @@ namespace {
 
 template <typename T>
 void AddTo(const CudaQueue& queue, int64_t count, const T* x, T* sum) {
-  ForElements(queue, "AddWeightGradient", count, [=] CREMA_HOST_DEVICE(int64_t i) {
-    sum[i] = FromFloat<T>(ToFloat(sum[i]) + ToFloat(x[i]));
-  });
+  SetElements(queue, "AddWeightGradient", count, sum,
+              [=] CREMA_HOST_DEVICE(int64_t i) { return ToFloat(sum[i]) + ToFloat(x[i]); });
 }
 
 // Adds the bias gradient. Channels are the innermost axis.

@@ -20,13 +20,19 @@ const CudaEpilogue& EpilogueOf(ImplementationState* state) {
   return *static_cast<const CudaEpilogue*>(state);
 }
 
-// Coefficients per channel of y = relu((x - center) * factor + shift + z).
-struct Affine {
-  CREMA_HOST_DEVICE float Of(float x, int64_t c) const {
-    return (x - center[c]) * factor[c] + shift[c];
-  }
+// Coefficients of y = relu((x - center) * factor + shift + z).
+struct ChannelAffine {
+  CREMA_HOST_DEVICE float Of(float x) const { return (x - center) * factor + shift; }
   // Returns (x - mean) / deviation.
-  CREMA_HOST_DEVICE float Normal(float x, int64_t c) const { return (x - center[c]) * inverse[c]; }
+  CREMA_HOST_DEVICE float Normal(float x) const { return (x - center) * inverse; }
+  float center, inverse, factor, shift;
+};
+
+// The same per channel.
+struct Affine {
+  CREMA_HOST_DEVICE ChannelAffine Of(int64_t c) const {
+    return {center[c], inverse[c], factor[c], shift[c]};
+  }
   float *center, *inverse, *factor, *shift;
 };
 
@@ -76,19 +82,28 @@ AffineCoefficients<L> CoefficientsOf(const BatchNormBase& norm, const NormEpilog
           .saved = nullptr};
 }
 
-// Null z means 0.
+// Computes y. Null z means 0.
 template <typename T>
-void Apply(const CudaQueue& queue, const GroupLayout& groups, const T* x, const T* z,
-           const Affine& affine, const FusedRelu& relu, T* y) {
-  const bool relu_on = relu.on;
-  const float slope = relu.slope;
-  ForElements(queue, "NormalizeFused", groups.Count(), [=] CREMA_HOST_DEVICE(int64_t i) {
-    float value = affine.Of(ToFloat(x[i]), GroupOfElement(groups, i));
-    if (z != nullptr) value += ToFloat(z[i]);
-    if (relu_on) ApplyRelu(slope, &value);
-    y[i] = FromFloat<T>(value);
-  });
-}
+struct Normalization {
+  struct InChannel {
+    CREMA_HOST_DEVICE float Read(int64_t i) const {
+      float value = affine.Of(ToFloat(all.x[i]));
+      if (all.z != nullptr) value += ToFloat(all.z[i]);
+      if (all.relu) ApplyRelu(all.slope, &value);
+      return value;
+    }
+    CREMA_HOST_DEVICE void Write(int64_t i, float value) const { all.y[i] = FromFloat<T>(value); }
+    const Normalization& all;
+    ChannelAffine affine;
+  };
+  CREMA_HOST_DEVICE InChannel OfGroup(int64_t c) const { return {*this, affine.Of(c)}; }
+
+  const T *x, *z;
+  Affine affine;
+  bool relu;
+  float slope;
+  T* y;
+};
 
 // Computes from statistics the factors that a convolution reads (graph/norm_fusion.h), including
 // those of type T.
@@ -150,18 +165,22 @@ void ForwardOf(const BatchNormBase& norm, const GroupLayout& groups, const Forwa
     return MeasureInput<T, L>(norm, groups, args, sums, scratch, factors);
   }
   Measure<T, L>(norm, groups, args, sums, scratch, to);
-  const T* z = epilogue.sum ? Elements<T>(args.inputs[1]) : nullptr;
-  Apply(BoundQueue(args.context), groups, Elements<T>(args.inputs[0]), z, affine, epilogue.relu,
-        Elements<T>(args.outputs[0]));
+  ForGroupElements(BoundQueue(args.context), "NormalizeFused", groups,
+                   Normalization<T>{.x = Elements<T>(args.inputs[0]),
+                                    .z = epilogue.sum ? Elements<T>(args.inputs[1]) : nullptr,
+                                    .affine = affine,
+                                    .relu = epilogue.relu.on,
+                                    .slope = epilogue.relu.slope,
+                                    .y = Elements<T>(args.outputs[0])});
 }
 
 // Returns dy masked by the ReLU. If y is null, the mask follows from x.
 template <typename T>
 struct OpenGradient {
-  CREMA_HOST_DEVICE float Of(int64_t i, int64_t c) const {
+  CREMA_HOST_DEVICE float Of(int64_t i, const ChannelAffine& channel) const {
     float d = ToFloat(dy[i]);
     if (!relu) return d;
-    const float value = y != nullptr ? ToFloat(y[i]) : affine.Of(ToFloat(x[i]), c);
+    const float value = y != nullptr ? ToFloat(y[i]) : channel.Of(ToFloat(x[i]));
     MaskByRelu(slope, value, &d);
     return d;
   }
@@ -177,14 +196,19 @@ struct GradientTerm {
   struct Pair {
     float d, normal;
   };
-  CREMA_HOST_DEVICE Pair Read(int64_t c, int64_t at) const {
-    return {open.Of(at, c), open.affine.Normal(ToFloat(open.x[at]), c)};
-  }
-  CREMA_HOST_DEVICE SumPair Take(int64_t, int64_t at, const Pair& read) const {
-    if (dz != nullptr) dz[at] = FromFloat<T>(read.d);
-    const double d = static_cast<double>(read.d);
-    return {d, d * static_cast<double>(read.normal)};
-  }
+  struct InChannel {
+    CREMA_HOST_DEVICE Pair Read(int64_t, int64_t at) const {
+      return {all.open.Of(at, affine), affine.Normal(ToFloat(all.open.x[at]))};
+    }
+    CREMA_HOST_DEVICE SumPair Take(int64_t, int64_t at, const Pair& read) const {
+      if (all.dz != nullptr) all.dz[at] = FromFloat<T>(read.d);
+      const double d = static_cast<double>(read.d);
+      return {d, d * static_cast<double>(read.normal)};
+    }
+    const GradientTerm& all;
+    ChannelAffine affine;
+  };
+  CREMA_HOST_DEVICE InChannel OfGroup(int64_t c) const { return {*this, open.affine.Of(c)}; }
   OpenGradient<T> open;
   T* dz;
 };
@@ -214,14 +238,25 @@ struct FinishGradients {
 };
 
 template <typename T>
-void GiveToInput(const CudaQueue& queue, const GroupLayout& groups, const OpenGradient<T>& open,
-                 const ToInput& by, T* dx) {
-  ForElements(queue, "NormalizeFusedBackward", groups.Count(), [=] CREMA_HOST_DEVICE(int64_t i) {
-    const int64_t c = GroupOfElement(groups, i);
-    dx[i] = FromFloat<T>(open.affine.factor[c] * (open.Of(i, c) - by.offset[c]) -
-                         by.slope[c] * open.affine.Normal(ToFloat(open.x[i]), c));
-  });
-}
+struct InputGradient {
+  struct InChannel {
+    CREMA_HOST_DEVICE float Read(int64_t i) const {
+      return affine.factor * (all.open.Of(i, affine) - offset) -
+             slope * affine.Normal(ToFloat(all.open.x[i]));
+    }
+    CREMA_HOST_DEVICE void Write(int64_t i, float value) const { all.dx[i] = FromFloat<T>(value); }
+    const InputGradient& all;
+    ChannelAffine affine;
+    float offset, slope;
+  };
+  CREMA_HOST_DEVICE InChannel OfGroup(int64_t c) const {
+    return {*this, open.affine.Of(c), by.offset[c], by.slope[c]};
+  }
+
+  OpenGradient<T> open;
+  ToInput by;
+  T* dx;
+};
 
 template <typename T, typename L>
 void BackwardOf(const BatchNormBase& norm, const GroupLayout& groups, const BackwardArgs& args) {
@@ -266,7 +301,7 @@ void BackwardOf(const BatchNormBase& norm, const GroupLayout& groups, const Back
     open.dy = dz;
     open.relu = false;
   }
-  GiveToInput(queue, groups, open, by, dx);
+  ForGroupElements(queue, "NormalizeFusedBackward", groups, InputGradient<T>{open, by, dx});
 }
 
 bool CanFuseOnGpu(const OpDesc& query) {

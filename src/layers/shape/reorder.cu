@@ -12,8 +12,8 @@ namespace {
 
 template <typename From, typename To>
 void ConvertElements(const CudaQueue& queue, int64_t count, const From* x, To* y) {
-  ForElements(queue, "Reorder", count,
-              [=] CREMA_HOST_DEVICE(int64_t i) { y[i] = FromFloat<To>(ToFloat(x[i])); });
+  SetElements(queue, "Reorder", count, y,
+              [=] CREMA_HOST_DEVICE(int64_t i) { return ToFloat(x[i]); });
 }
 
 void Convert(const ExecContext& context, const ConstTensorView& x, Layout from, const TensorView& y,

@@ -22,15 +22,6 @@ __device__ inline SumPair OfLane(SumPair pair, int mask) {
 }
 #endif
 
-// Returns a / b of non-negative numbers; if they fit 32 bits, as usual, several times as fast on a
-// GPU.
-CREMA_HOST_DEVICE inline int64_t Quotient(int64_t a, int64_t b) {
-  if ((static_cast<uint64_t>(a) | static_cast<uint64_t>(b)) >> 32 == 0) {
-    return static_cast<uint32_t>(a) / static_cast<uint32_t>(b);
-  }
-  return a / b;
-}
-
 // Returns the offset of element `i` of group `group`. Requires repeats == 1, as all functions here.
 CREMA_HOST_DEVICE inline int64_t ElementOfGroup(const GroupLayout& l, int64_t group, int64_t i) {
   const int64_t outer = Quotient(group, l.inner), inner = group - outer * l.inner;
@@ -122,6 +113,25 @@ static void SumColumnParts(const CudaQueue& queue, const GroupLayout& layout, co
     }
     for (; at < count; at += step) sum = sum + TakeOfTerm(own, g, at, ReadOfTerm(own, g, at));
     put(index, sum);
+  });
+}
+
+// Queues the elements of all groups, in any order: body.OfGroup(group) returns a body of two parts,
+// Read(i) and Write(i, what Read returned). If groups are columns, a thread takes elements of one
+// group only.
+template <typename Body>
+static void ForGroupElements(const CudaQueue& queue, std::string_view name,
+                             const GroupLayout& layout, const Body& body) {
+  const int64_t count = layout.Count(), groups = layout.Groups();
+  if (AreColumns(layout)) {
+    const int64_t step = ThreadsAhead(count, groups);
+    return ForElements(queue, name, std::min(step, count), [=] CREMA_HOST_DEVICE(int64_t t) {
+      TakeAhead(t, step, count, body.OfGroup(t - Quotient(t, groups) * groups));
+    });
+  }
+  ForElements(queue, name, count, [=] CREMA_HOST_DEVICE(int64_t i) {
+    const auto own = body.OfGroup(GroupOfElement(layout, i));
+    own.Write(i, own.Read(i));
   });
 }
 

@@ -58,6 +58,15 @@ CREMA_HOST_DEVICE inline T FromFloat(float value) {
   return static_cast<T>(value);
 }
 
+// Returns a / b of non-negative numbers; if they fit 32 bits, as usual, several times as fast on a
+// GPU.
+CREMA_HOST_DEVICE inline int64_t Quotient(int64_t a, int64_t b) {
+  if ((static_cast<uint64_t>(a) | static_cast<uint64_t>(b)) >> 32 == 0) {
+    return static_cast<uint32_t>(a) / static_cast<uint32_t>(b);
+  }
+  return a / b;
+}
+
 #ifdef __CUDACC__
 constexpr int64_t kMaxBlocks = 1 << 16;  // a thread takes several elements beyond that
 
@@ -93,6 +102,47 @@ void ForElements(const CudaQueue& queue, [[maybe_unused]] std::string_view name,
   RunElements<<<static_cast<unsigned>(blocks), Team::kThreads, 0, queue.stream()>>>(count, body);
   CheckLaunch(name);
 #endif
+}
+
+// The elements that a thread reads before it writes the first: with one at a time, too few reads
+// are in flight to use the memory's rate.
+inline constexpr int kReadAhead = 8;
+
+// Returns the number of threads that take kReadAhead elements each: a multiple of `unit`.
+inline int64_t ThreadsAhead(int64_t count, int64_t unit) {
+  const int64_t elements = kReadAhead * unit;
+  return (count + elements - 1) / elements * unit;
+}
+
+// Reads and then writes the elements t, t + step, ... before `count`; fewer than kReadAhead + 1.
+template <typename Own>
+CREMA_HOST_DEVICE void TakeAhead(int64_t t, int64_t step, int64_t count, const Own& own) {
+  decltype(own.Read(t)) read[kReadAhead];
+  for (int k = 0; k < kReadAhead; ++k) {
+    if (t + k * step < count) read[k] = own.Read(t + k * step);
+  }
+  for (int k = 0; k < kReadAhead; ++k) {
+    if (t + k * step < count) own.Write(t + k * step, read[k]);
+  }
+}
+
+template <typename T, typename Value>
+struct ElementSetter {
+  CREMA_HOST_DEVICE float Read(int64_t i) const { return value(i); }
+  CREMA_HOST_DEVICE void Write(int64_t i, float result) const { y[i] = FromFloat<T>(result); }
+  Value value;
+  T* y;
+};
+
+// Queues y[i] = value(i) for i = 0 .. count - 1. `value` returns float and may read y[i] and other
+// memory, but no other element of y.
+template <typename T, typename Value>
+void SetElements(const CudaQueue& queue, std::string_view name, int64_t count, T* y,
+                 const Value& value) {
+  const int64_t step = ThreadsAhead(count, Team::kThreads);
+  const ElementSetter<T, Value> setter{value, y};
+  ForElements(queue, name, std::min(step, count),
+              [=] CREMA_HOST_DEVICE(int64_t t) { TakeAhead(t, step, count, setter); });
 }
 
 // Queues body(team, i) for i = 0 .. teams - 1, in any order, one team each.

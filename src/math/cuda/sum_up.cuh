@@ -14,16 +14,18 @@ struct Operands {
   int count;  // 1 or more
 };
 
-// y = start + the sum of factor * x; `start` may be null, or y. Each element is read before it is
-// written, so y may be one of x.
+// y = start + the sum of factor * x; `start` may be null, or y. y may be one of x.
 template <typename T>
 static void SumUp(const CudaQueue& queue, int64_t count, const Operands<T>& operands,
                   const T* start, T* y) {
-  ForElements(queue, "SumUp", count, [=] CREMA_HOST_DEVICE(int64_t i) {
+  SetElements(queue, "SumUp", count, y, [=] CREMA_HOST_DEVICE(int64_t i) {
     float sum = operands.factor[0] * ToFloat(operands.x[0][i]);
     if (start != nullptr) sum += ToFloat(start[i]);
-    for (int k = 1; k < operands.count; ++k) sum += operands.factor[k] * ToFloat(operands.x[k][i]);
-    y[i] = FromFloat<T>(sum);
+    // A constant bound: with a variable one, each thread would copy the arrays to its own memory.
+    for (int k = 1; k < Operands<T>::kMost; ++k) {
+      if (k < operands.count) sum += operands.factor[k] * ToFloat(operands.x[k][i]);
+    }
+    return sum;
   });
 }
 

@@ -18,10 +18,10 @@ struct SlidingAxis : PoolAxis {
   // The first and last window that covers a cell.
   CREMA_HOST_DEVICE int64_t FirstWindow(int64_t cell) const {
     const int64_t before = cell + pad - Reach() + 1;
-    return before <= 0 ? 0 : (before + stride - 1) / stride;
+    return before <= 0 ? 0 : Quotient(before + stride - 1, stride);
   }
   CREMA_HOST_DEVICE int64_t EndOfWindows(int64_t cell) const {
-    const int64_t end = (cell + pad) / stride + 1;
+    const int64_t end = Quotient(cell + pad, stride) + 1;
     return end < out ? end : out;
   }
 };
@@ -30,6 +30,14 @@ template <int kMost>
 struct Place {
   int64_t at[kMost];
 };
+
+// Divides `number` by the size of an axis, and returns the remainder.
+CREMA_HOST_DEVICE inline int64_t NextPlace(int64_t size, int64_t* number) {
+  const int64_t quotient = Quotient(*number, size);
+  const int64_t place = *number - quotient * size;
+  *number = quotient;
+  return place;
+}
 
 // Calls visit(place) for each place from `begin` to before `end`, the last axis fastest.
 template <int kMost, typename Visit>
@@ -63,12 +71,12 @@ struct SlidingWindow {
 
   CREMA_HOST_DEVICE Place<kMost> CellAt(int64_t cell) const {
     Place<kMost> place;
-    for (int a = axes() - 1; a >= 0; cell /= axis[a--].in) place.at[a] = cell % axis[a].in;
+    for (int a = axes() - 1; a >= 0; --a) place.at[a] = NextPlace(axis[a].in, &cell);
     return place;
   }
   CREMA_HOST_DEVICE Place<kMost> WindowAt(int64_t window) const {
     Place<kMost> place;
-    for (int a = axes() - 1; a >= 0; window /= axis[a--].out) place.at[a] = window % axis[a].out;
+    for (int a = axes() - 1; a >= 0; --a) place.at[a] = NextPlace(axis[a].out, &window);
     return place;
   }
   CREMA_HOST_DEVICE int64_t CellNumber(const Place<kMost>& cell) const {
