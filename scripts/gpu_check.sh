@@ -2,7 +2,7 @@
 # The checks that need a GPU.
 #   scripts/gpu_check.sh [OUT]      builds, packs and runs them here; results go to OUT (bench/results/gpu)
 #   scripts/gpu_check.sh pack FILE  builds and packs them for a machine with nothing but CUDA's libraries:
-#                                   python3 -m tarfile -e FILE folder; bash folder/run.sh OUT
+#                                   python3 -m tarfile -e FILE folder; folder/run.py OUT
 # Without a GPU each check is skipped, and says so.
 set -euo pipefail
 if [ "${1:-}" = pack ]; then
@@ -16,7 +16,7 @@ folder=$build/pack
 build_and_gather() {
   cmake --preset gpu ${CMAKE_FLAGS:+$CMAKE_FLAGS}
   # shellcheck disable=SC2046
-  cmake --build $build --parallel "${JOBS:-$(nproc)}" --target $($here/run.sh --programs)
+  cmake --build $build --parallel "${JOBS:-$(nproc)}" --target $($here/run.py --programs)
   $here/gather.sh $build $folder
 }
 
@@ -27,8 +27,8 @@ if [ "${1:-}" = pack ]; then
 fi
 out=${1:-bench/results/gpu}
 if ! nvidia-smi -L >/dev/null 2>&1; then
-  $here/run.sh --skip "there is no GPU here"
+  $here/run.py --skip="there is no GPU here"
   exit 0
 fi
 build_and_gather
-$folder/run.sh "$out"
+$folder/run.py "$out"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# gather.sh BUILD FOLDER: copies all that run.sh needs, except for CUDA's libraries and the C
+# gather.sh BUILD FOLDER: copies all that run.py needs, except for CUDA's libraries and the C
 # library, to FOLDER.
 set -euo pipefail
 build=$1
@@ -7,8 +7,8 @@ folder=$2
 here=$(dirname "$0")
 rm -rf "$folder"
 mkdir -p "$folder/bin" "$folder/lib"
-cp "$here/run.sh" "$folder"
-for program in $("$here/run.sh" --programs); do
+cp "$here/run.py" "$folder"
+for program in $("$here/run.py" --programs); do
   cp "$build/bin/$program" "$folder/bin"
   strip "$folder/bin/$program"
 done
