@@ -15,7 +15,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CREMA_SANITIZE)
   # the thread sanitizer it reports overflows as above, and unsupported fences in Asio.
   target_compile_options(crema_flags INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized -Wno-array-bounds -Wno-restrict
-                              -Wno-stringop-overflow -Wno-tsan>)
+                              -Wno-stringop-overflow -Wno-stringop-overread -Wno-tsan>)
 endif()
 if(CREMA_OPENMP)
   target_link_libraries(crema_flags INTERFACE OpenMP::OpenMP_CXX)
