@@ -239,8 +239,14 @@ class Setter {
                        : StrCat("'", *step.element, "' is not an index of '", name, "'"),
              ErrorCode::kNotFound);
     }
-    Refuse(StrCat("there is no ", name, " '", *step.element, "'", DidYouMean(*step.element, names)),
-           ErrorCode::kNotFound);
+    RefuseName(name, *step.element, names);
+  }
+
+  [[noreturn]] void RefuseName(const std::string& field, const std::string& name,
+                               const std::vector<std::string>& names) const {
+    std::string hint = DidYouMean(name, names);
+    if (hint.empty() && field == "layer") hint = "; summary lists the layers";
+    Refuse(StrCat("there is no ", field, " '", name, "'", hint), ErrorCode::kNotFound);
   }
 
   static std::string OutOfRange(const FieldDescriptor& field, int size) {
@@ -292,8 +298,7 @@ class Setter {
       if (PhasesOf(net->layer(i), phases_) == 1U << phase) found.push_back(i);
     }
     if (found.empty() && all.empty()) {
-      Refuse(StrCat("there is no layer '", name, "'", DidYouMean(name, names)),
-             ErrorCode::kNotFound);
+      RefuseName("layer", name, names);
     }
     if (found.empty()) {
       Refuse(StrCat("no layer '", name, "' runs in phase ", Phase_Name(phase), " only; layer[",

@@ -171,6 +171,7 @@ TEST(FieldSetting, NamesMistakesInSettingsOfTheSolver) {
 TEST(FieldSetting, NamesMistakesInSettingsOfTheNet) {
   const std::vector<Mistake> mistakes = {
       {"layer[conv.2].type=a", "there is no layer 'conv.2' (did you mean 'conv.1'?)"},
+      {"layer[pool].type=a", "there is no layer 'pool'; summary lists the layers"},
       {"layer[dat:TRAIN].type=a", "there is no layer 'dat' (did you mean 'data'?)"},
       {"layer[conv.1:TRAIN].type=a",
        "no layer 'conv.1' runs in phase TRAIN only; layer[conv.1] is the one of both phases"},

@@ -89,6 +89,21 @@ TEST_F(Set, CommandsUseTheValues) {
             std::string::npos);
 }
 
+TEST_F(Set, ReachesEachNetOfASolverWithSeveral) {
+  Edit("solver.prototxt", "net: \"net.prototxt\"",
+       "train_net: \"net.prototxt\" test_net: \"net.prototxt\"");
+  const ProcessResult result =
+      Run("check", {"--solver=solver.prototxt", "--set=layer[data:TEST].data_param.batch_size=4",
+                    "--set=layer[ip1].inner_product_param.num_output=5"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  for (const char* part : {"train: net \"small\", 5 layers, 209 parameters, 32 samples of 32 in "
+                           "batches of 8",
+                           "test#0: net \"small\", 5 layers, 209 parameters, 16 samples of 16 in "
+                           "batches of 4"}) {
+    EXPECT_NE(result.out.find(part), std::string::npos) << part << "\n" << result.out;
+  }
+}
+
 TEST_F(Set, IsRecordedAndKeptOnResume) {
   const std::vector<std::string> start = {
       "--solver=solver.prototxt", "--set", "max_iter=4",
