@@ -9,6 +9,7 @@
 #include "common/json.h"
 #include "common/net_flags.h"
 #include "common/plugin_flag.h"
+#include "common/set_flag.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
 #include "core/error.h"
@@ -27,8 +28,8 @@ namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
-    "check --solver=S [--samples=N] [--weights=W] [--json]: finds everything that would stop "
-    "train.\n"
+    "check --solver=S [--set FIELD=VALUE] [--samples=N] [--weights=W] [--json]: finds everything\n"
+    "that would stop train.\n"
     "Builds all nets, opens every source, reads and runs N samples of each, matches the weights,\n"
     "computes the learning rates, and compares disk and memory with what the run needs. Exit\n"
     "codes: 0 no problems; 2 texts, flags, weights or memory are wrong; 3 data or disk. See\n"
@@ -36,7 +37,8 @@ constexpr const char* kUsage =
 
 CheckReport Check() {
   try {
-    SolverFile solver = ReadSolver(FLAGS_solver);
+    const std::vector<FieldSetting> settings = SettingsOfFlags();
+    SolverFile solver = ReadSolver(FLAGS_solver, settings);
     SetTrainState(FLAGS_level, FLAGS_stage, &solver.solver);
     std::vector<std::string> weights(solver.solver.weights().begin(),
                                      solver.solver.weights().end());
@@ -45,7 +47,8 @@ CheckReport Check() {
     return CheckRun(solver, registry,
                     {.threads = CheckedThreads(FLAGS_threads),
                      .samples = FLAGS_samples,
-                     .weights = WeightsOfFlags(weights, MissingLayers::kKeep)});
+                     .weights = WeightsOfFlags(weights, MissingLayers::kKeep),
+                     .settings = settings});
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kInternal || error.code() == ErrorCode::kOutOfMemory) throw;
     CheckReport report;

@@ -11,6 +11,7 @@
 #include "common/plan_flags.h"
 #include "common/plugin_flag.h"
 #include "common/precision_flag.h"
+#include "common/set_flag.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
 #include "core/error.h"
@@ -93,7 +94,7 @@ int Run() {
     Fail(ErrorCode::kInvalidArgument, StrCat("--iterations is ", FLAGS_iterations));
   }
   Registry registry = LayersOfFlag();
-  NetFile net = ReadNet(FLAGS_model);
+  NetFile net = ReadNet(FLAGS_model, SettingsOfFlags());
   LoadPlugins(&net, &registry);
   SetPrecisionOfFlag(&net.net);
   const WeightsFiles weights = WeightsOfFlags({FLAGS_weights}, MissingLayers::kError);

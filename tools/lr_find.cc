@@ -11,6 +11,7 @@
 #include "common/output_file.h"
 #include "common/plan_flags.h"
 #include "common/plugin_flag.h"
+#include "common/set_flag.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
 #include "core/error.h"
@@ -114,7 +115,8 @@ LrFinding Find() {
   const LrFinderOptions search{
       .start = FLAGS_start_lr, .end = FLAGS_end_lr, .iterations = FLAGS_iterations};
   CheckOptions(search);
-  SolverFile file = SolverForFinding(ReadSolver(FLAGS_solver), search);
+  const std::vector<FieldSetting> settings = SettingsOfFlags();
+  SolverFile file = SolverForFinding(ReadSolver(FLAGS_solver, settings), search);
   if (!FLAGS_weights.empty()) {
     file.solver.clear_weights();
     file.solver.add_weights(FLAGS_weights);
@@ -127,7 +129,7 @@ LrFinding Find() {
   options.log = &ToolLog();
   options.device = DeviceOfRun(file.solver, ToolLog());
   options.plan = PlanOptionsOfFlags();
-  RunConfig config = MakeRunConfig(std::move(file));
+  RunConfig config = MakeRunConfig(std::move(file), settings);
   LoadPlugins(&config, &registry);
   Solver solver(std::move(config), registry, std::move(options));
   solver.LoadWeights(weights.paths, weights.on_mismatch);

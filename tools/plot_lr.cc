@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/line_chart.h"
+#include "common/set_flag.h"
 #include "common/tool.h"
 #include "core/error.h"
 #include "core/strings.h"
@@ -38,7 +39,7 @@ struct Schedule {
 };
 
 SolverParameter ReadChecked() {
-  const SolverFile file = ReadSolver(FLAGS_solver);
+  const SolverFile file = ReadSolver(FLAGS_solver, SettingsOfFlags());
   const auto located = [&](std::vector<Problem> problems) {
     for (Problem& problem : problems) problem.where = file.source.Locate(problem.where.field);
     return problems;

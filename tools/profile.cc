@@ -18,6 +18,7 @@
 #include "common/plan_flags.h"
 #include "common/plugin_flag.h"
 #include "common/precision_flag.h"
+#include "common/set_flag.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
 #include "core/error.h"
@@ -183,7 +184,7 @@ int Run() {
   const LayerOrder order = OrderOfFlag();
   const int threads = CheckedThreads(FLAGS_threads);
   Registry registry = LayersOfFlag();
-  NetFile file = ReadNet(FLAGS_model);
+  NetFile file = ReadNet(FLAGS_model, SettingsOfFlags());
   LoadPlugins(&file, &registry);
   const bool train = ParseState(FLAGS_phase, FLAGS_level, FLAGS_stage).phase() == TRAIN;
   std::shared_ptr<const Plan> plan = PlanOf(file, registry, threads, device.device, train);

@@ -12,6 +12,7 @@
 #include "common/net_flags.h"
 #include "common/output_file.h"
 #include "common/plugin_flag.h"
+#include "common/set_flag.h"
 #include "common/tool.h"
 #include "common/worker_flags.h"
 #include "core/blob_types.h"
@@ -56,7 +57,8 @@ struct Source {
 };
 
 Source OfSolver() {
-  RunConfig config = MakeRunConfig(ReadSolver(FLAGS_solver));
+  const std::vector<FieldSetting> settings = SettingsOfFlags();
+  RunConfig config = MakeRunConfig(ReadSolver(FLAGS_solver, settings), settings);
   const SolverParameter& solver = config.solver.solver;
   const uint64_t seed =
       solver.random_seed() >= 0 ? static_cast<uint64_t>(solver.random_seed()) : uint64_t{1};
@@ -77,7 +79,8 @@ Source SourceOfFlags() {
   if (!FLAGS_solver.empty()) {
     source = OfSolver();
   } else {
-    source = {ReadNet(FLAGS_model), ParseState(FLAGS_phase, FLAGS_level, FLAGS_stage)};
+    source = {ReadNet(FLAGS_model, SettingsOfFlags()),
+              ParseState(FLAGS_phase, FLAGS_level, FLAGS_stage)};
   }
   if (FLAGS_seed >= 0) source.seed = static_cast<uint64_t>(FLAGS_seed);
   return source;

@@ -9,6 +9,7 @@
 #include "common/plan_flags.h"
 #include "common/plugin_flag.h"
 #include "common/precision_flag.h"
+#include "common/set_flag.h"
 #include "common/tool.h"
 #include "core/error.h"
 #include "core/strings.h"
@@ -53,7 +54,7 @@ CostOptions OptionsOfFlags() {
 int Run() {
   RequireFlag(FLAGS_model, "model");
   if (FLAGS_batch < 0) Fail(ErrorCode::kInvalidArgument, StrCat("--batch is ", FLAGS_batch));
-  NetFile file = ReadNet(FLAGS_model);
+  NetFile file = ReadNet(FLAGS_model, SettingsOfFlags());
   SetPrecisionOfFlag(&file.net);
   if (FLAGS_plan && FLAGS_json) {
     Fail(ErrorCode::kInvalidArgument, "--plan is text; leave --json out");

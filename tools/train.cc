@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "common/plan_flags.h"
 #include "common/plugin_flag.h"
 #include "common/precision_flag.h"
+#include "common/set_flag.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
 #include "core/error.h"
@@ -21,6 +23,7 @@
 #include "solvers/resume.h"
 #include "solvers/solver.h"
 #include "train/observers.h"
+#include "train/run_settings.h"
 #include "train/signals.h"
 
 DEFINE_string(solver, "", "the solver, a prototxt");
@@ -38,9 +41,9 @@ namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
-    "train --solver=S [--weights=W[,W2]] [--resume=auto|STATE] [--gpu=0,1]: trains the net of a\n"
-    "solver file. Ctrl-C and SIGTERM write a snapshot and stop (exit code 0). SIGHUP writes a\n"
-    "snapshot and continues. See docs/training.md.";
+    "train --solver=S [--set FIELD=VALUE] [--weights=W[,W2]] [--resume=auto|STATE] [--gpu=0,1]:\n"
+    "trains the net of a solver file. Ctrl-C and SIGTERM write a snapshot and stop (exit code 0).\n"
+    "SIGHUP writes a snapshot and continues. See docs/training.md.";
 
 constexpr const char* kAuto = "auto";
 
@@ -85,8 +88,24 @@ void CheckResumeFlags() {
   }
 }
 
-SolverFile ReadSolverWithFlags() {
-  SolverFile file = ReadSolver(FLAGS_solver);
+bool Resumes() { return !FLAGS_resume.empty() || !FLAGS_snapshot.empty(); }
+
+// Returns the settings of --set; before them, those that a resumed run keeps from its earlier
+// starts.
+std::vector<FieldSetting> SettingsOfFlagsAndRun(LogSink& log) {
+  const std::vector<FieldSetting> own = SettingsOfFlags();
+  if (!Resumes()) return own;
+  const std::string prefix = ReadSolver(FLAGS_solver, own).solver.snapshot_prefix();
+  const std::string folder = RunFolderOfFlag(prefix, RunStart::kContinued);
+  std::vector<FieldSetting> settings = SettingsOfRun(folder, own);
+  for (const FieldSetting& kept : settings)
+    log.Write(Severity::kInfo, "resumes with " + kept.origin);
+  settings.insert(settings.end(), own.begin(), own.end());
+  return settings;
+}
+
+SolverFile ReadSolverWithFlags(std::span<const FieldSetting> settings) {
+  SolverFile file = ReadSolver(FLAGS_solver, settings);
   SetTrainState(FLAGS_level, FLAGS_stage, &file.solver);
   if (!FLAGS_weights.empty()) {
     file.solver.clear_weights();
@@ -138,7 +157,8 @@ int Run() {
   CheckResumeFlags();
   LogSink& log = ToolLog();
   Registry registry = LayersOfFlag();
-  RunConfig config = MakeRunConfig(ReadSolverWithFlags());
+  const std::vector<FieldSetting> settings = SettingsOfFlagsAndRun(log);
+  RunConfig config = MakeRunConfig(ReadSolverWithFlags(settings), settings);
   LoadPlugins(&config, &registry);
   SetPrecisionOfFlag(&config.train.file.net);
   for (NetOfRun& test : config.tests) SetPrecisionOfFlag(&test.file.net);
@@ -161,8 +181,7 @@ int Run() {
   const Resumed made = MakeSolver(config, registry, options, weights);
   Solver& solver = *made.solver;
   if (parallel) parallel->MakeOthers(solver, config, registry, options, made.state);
-  const bool resumes = !FLAGS_resume.empty() || !FLAGS_snapshot.empty();
-  observers.Record(solver, resumes ? RunStart::kContinued : RunStart::kFresh,
+  observers.Record(solver, Resumes() ? RunStart::kContinued : RunStart::kFresh,
                    solver.session().context().threads());
   observers.TakeTerminal();
   CatchSignals();

@@ -10,6 +10,7 @@
 
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "format/field_setting.h"
 #include "format/file.h"
 #include "format/sniff.h"
 #include "format/text_parser.h"
@@ -129,6 +130,14 @@ NetFile ParseNet(const std::string& text, const std::string& file_name) {
 
 NetFile ReadNet(const std::string& path) { return ParseNet(ReadFile(path), path); }
 
+NetFile ReadNet(const std::string& path, std::span<const FieldSetting> settings) {
+  NetFile file = ReadNet(path);
+  NetSettings nets(settings);
+  nets.Apply(std::nullopt, &file);
+  if (!nets.Problems().empty()) throw Error(nets.Problems());
+  return file;
+}
+
 SolverFile ParseSolver(const std::string& text, const std::string& file_name) {
   CheckIsText(text, file_name, "a solver");
   SolverFile file;
@@ -154,8 +163,11 @@ SolverFile ParseSolver(const std::string& text, const std::string& file_name) {
   return file;
 }
 
-SolverFile ReadSolver(const std::string& path) {
+SolverFile ReadSolver(const std::string& path) { return ReadSolver(path, {}); }
+
+SolverFile ReadSolver(const std::string& path, std::span<const FieldSetting> settings) {
   SolverFile file = ParseSolver(ReadFile(path), path);
+  SetSolverFields(settings, &file);
   CompleteSnapshotPrefix(path, &file.solver);
   return file;
 }

@@ -3,6 +3,7 @@
 
 #include <google/protobuf/message.h>
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,8 @@
 #include "format/source_map.h"
 
 namespace crema {
+
+struct FieldSetting;  // format/field_setting.h
 
 struct NetFile {
   NetParameter net;
@@ -28,12 +31,17 @@ struct SolverFile {
 // Reads a net, upgraded to the present format. Throws Error with every problem of the file:
 // kInvalidArgument, or what ReadFile throws. `file_name` is for messages.
 NetFile ReadNet(const std::string& path);
+// Also sets fields. Throws kInvalidArgument or kNotFound, too, with the problems of all settings.
+NetFile ReadNet(const std::string& path, std::span<const FieldSetting> settings);
 NetFile ParseNet(const std::string& text, const std::string& file_name);
 
 // Reads a solver and upgrades its solver_type to type. Does not upgrade nets inside of it.
 // ReadSolver also completes snapshot_prefix: if unset, the file's path without extension; if a
 // folder, the file's name without extension in it.
 SolverFile ReadSolver(const std::string& path);
+// Also sets fields of the solver; those of its nets are for MakeRunConfig. Throws like
+// SetSolverFields, too.
+SolverFile ReadSolver(const std::string& path, std::span<const FieldSetting> settings);
 SolverFile ParseSolver(const std::string& text, const std::string& file_name);
 
 // Parses any message in text format, as Caffe's protobuf does. Appends every problem to `problems`

@@ -7,10 +7,13 @@
 namespace crema {
 namespace {
 
-// Returns true if `path` is `prefix` or below it.
+constexpr char kOrigin = '@';
+
+// Returns true if `path` is `prefix` or below it, or has the origin of it.
 bool IsWithin(std::string_view path, std::string_view prefix) {
   if (!path.starts_with(prefix)) return false;
-  return path.size() == prefix.size() || path[prefix.size()] == '.' || path[prefix.size()] == '[';
+  return path.size() == prefix.size() || path[prefix.size()] == '.' || path[prefix.size()] == '[' ||
+         path[prefix.size()] == kOrigin;
 }
 
 }  // namespace
@@ -19,6 +22,12 @@ Where SourceMap::Locate(std::string_view path) const {
   Where where;
   where.file = file;
   while (!path.empty()) {
+    const std::string set = StrCat(path, kOrigin);
+    const auto origin = positions_.lower_bound(set);
+    if (origin != positions_.end() && origin->first.starts_with(set)) {
+      where.file = origin->first.substr(set.size());
+      break;
+    }
     auto entry = positions_.find(path);
     if (entry == positions_.end()) entry = positions_.find(std::string(path) + "[0]");
     if (entry != positions_.end()) {
@@ -45,6 +54,11 @@ void SourceMap::Move(std::string_view from, std::string_view to) {
 }
 
 void SourceMap::Remove(std::string_view path) { Take(path); }
+
+void SourceMap::SetOrigin(std::string_view path, std::string_view origin) {
+  Take(path);
+  Add(StrCat(path, kOrigin, origin), {});
+}
 
 std::vector<std::pair<std::string, Position>> SourceMap::Take(std::string_view path) {
   std::vector<std::pair<std::string, Position>> taken;

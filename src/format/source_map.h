@@ -37,6 +37,9 @@ class SourceMap {
   // Renames an entry and everything below it, replacing existing entries.
   void Move(std::string_view from, std::string_view to);
   void Remove(std::string_view path);  // and everything below it
+  // Records that `path`, with everything below it, comes from elsewhere, such as a flag: Locate
+  // then returns `origin` as the file, without a line.
+  void SetOrigin(std::string_view path, std::string_view origin);
   // Makes room in a top-level repeated field: renames every element i to i + 1.
   void ShiftUp(std::string_view repeated_field);
   // Returns the entries below a field, relative to it; SetBelow is the inverse and replaces
@@ -49,6 +52,7 @@ class SourceMap {
   // Removes and returns `path` and everything below it.
   std::vector<std::pair<std::string, Position>> Take(std::string_view path);
 
+  // By path; "path@origin" for fields that are not from the file.
   std::map<std::string, Position, std::less<>> positions_;
 };
 

@@ -240,7 +240,8 @@ class RunChecker {
   std::unique_ptr<RunConfig> Configure() {
     std::unique_ptr<RunConfig> config;
     const auto read = [&](const SolverFile& file) {
-      return Collect([&] { config = std::make_unique<RunConfig>(MakeRunConfig(file)); });
+      return Collect(
+          [&] { config = std::make_unique<RunConfig>(MakeRunConfig(file, options_.settings)); });
     };
     if (!read(solver_)) read(NetsOnly());
     if (config) Add(config->solver.warnings, &report_.warnings);

@@ -17,6 +17,7 @@ struct CheckOptions {
   int64_t samples = 100;  // that each net reads and runs, rounded up to whole batches
   WeightsFiles weights;   // initial weights, instead of those that the solver names
   int64_t memory = -1;    // available bytes; -1: as the machine reports
+  std::vector<FieldSetting> settings = {};  // of the nets, for MakeRunConfig
 };
 
 struct CheckedNet {

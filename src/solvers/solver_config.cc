@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -32,7 +34,8 @@ bool HasTestPhase(const NetParameter& net) {
 
 class Resolver {
  public:
-  explicit Resolver(SolverFile solver) : param_(solver.solver) {
+  Resolver(SolverFile solver, std::span<const FieldSetting> settings)
+      : param_(solver.solver), settings_(SettingsOfNets(settings)) {
     config_.solver = std::move(solver);
   }
 
@@ -45,6 +48,7 @@ class Resolver {
     Warn(WarnAboutUpdate(param_));
     ReadTrainNet();
     ReadTestNets();
+    std::ranges::copy(settings_.Problems(), std::back_inserter(problems_));
     if (!problems_.empty()) throw Error(std::move(problems_));
     return std::move(config_);
   }
@@ -166,12 +170,15 @@ class Resolver {
                             "train_net_param");
   }
 
-  // Returns a net written inside the solver, in its field `path`.
-  NetFile Embedded(const NetParameter& net, const std::string& path) const {
+  // Returns a net written inside the solver, in its field `path`, and leaves it there as it runs.
+  // `only` as for NetSettings.
+  NetFile Embedded(NetParameter* net, const std::string& path, std::optional<Phase> only) {
     NetFile file;
-    file.net = net;
+    file.net = *net;
     file.source = config_.solver.source.Below(path);
     UpgradeNet(&file.net, &file.source, &file.warnings);
+    settings_.Apply(only, &file);
+    *net = file.net;
     return file;
   }
 
@@ -185,21 +192,25 @@ class Resolver {
 
   void ReadTrainNet() {
     NetOfRun& train = config_.train;
+    SolverParameter& text = config_.solver.solver;
     if (param_.has_train_net_param()) {
-      train.file = Embedded(param_.train_net_param(), "train_net_param");
+      train.file = Embedded(text.mutable_train_net_param(), "train_net_param", TRAIN);
     } else if (param_.has_net_param()) {
-      train.file = Embedded(param_.net_param(), "net_param");
+      train.file = Embedded(text.mutable_net_param(), "net_param", std::nullopt);
+    } else if (param_.has_train_net()) {
+      train.file = Read("train_net", param_.train_net(), TRAIN);
     } else {
-      train.file = Read(param_.has_train_net() ? "train_net" : "net",
-                        param_.has_train_net() ? param_.train_net() : param_.net());
+      train.file = Read("net", param_.net(), std::nullopt);
     }
     train.state =
         Merge(TRAIN, train.file.net, param_.has_train_state() ? &param_.train_state() : nullptr);
   }
 
-  NetFile Read(const std::string& field, const std::string& path) {
+  NetFile Read(const std::string& field, const std::string& path, std::optional<Phase> only) {
     try {
-      return ReadNet(path);
+      NetFile file = ReadNet(path);
+      settings_.Apply(only, &file);
+      return file;
     } catch (const Error& error) {
       for (Problem problem : error.problems()) {
         if (problem.code == ErrorCode::kNotFound && problem.where.line == 0) {
@@ -226,11 +237,13 @@ class Resolver {
 
   void ReadTestNets() {
     std::vector<NetFile> files;
+    SolverParameter& text = config_.solver.solver;
     for (int i = 0; i < param_.test_net_param_size(); ++i) {
-      files.push_back(Embedded(param_.test_net_param(i), StrCat("test_net_param[", i, "]")));
+      files.push_back(
+          Embedded(text.mutable_test_net_param(i), StrCat("test_net_param[", i, "]"), TEST));
     }
     for (int i = 0; i < param_.test_net_size(); ++i) {
-      files.push_back(Read(StrCat("test_net[", i, "]"), param_.test_net(i)));
+      files.push_back(Read(StrCat("test_net[", i, "]"), param_.test_net(i), TEST));
     }
     const auto explicit_nets = static_cast<int>(files.size());
     const bool generic = param_.has_net() || param_.has_net_param();
@@ -262,6 +275,7 @@ class Resolver {
   }
 
   const SolverParameter param_;
+  NetSettings settings_;
   RunConfig config_;
   std::vector<Problem> problems_;
 };
@@ -351,7 +365,9 @@ void WarnAboutFieldsOfOthers(const SolverParameter& param, const std::set<std::s
 
 }  // namespace
 
-RunConfig MakeRunConfig(SolverFile solver) { return Resolver(std::move(solver)).Resolve(); }
+RunConfig MakeRunConfig(SolverFile solver, std::span<const FieldSetting> settings) {
+  return Resolver(std::move(solver), settings).Resolve();
+}
 
 std::vector<Problem> WarnAboutUnreadFields(const SolverParameter& param) {
   std::vector<Problem> warnings;

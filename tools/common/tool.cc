@@ -18,6 +18,7 @@
 #include "core/exec_context.h"
 #include "core/line_writer.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "report/build_info.h"
 
 namespace crema::tools {
@@ -55,6 +56,19 @@ void PrintHelp(const char* program, const char* usage) {
   }
 }
 
+// Returns the remedy for a field that is given as a flag: ": it is a field of the solver; write
+// --set base_lr=0.1". Empty if this command sets no such field.
+std::string SetHint(const std::string& name, const std::string& value) {
+  google::CommandLineFlagInfo info;
+  if (!google::GetCommandLineFlagInfo("set", &info)) return "";
+  const bool has_solver = google::GetCommandLineFlagInfo("solver", &info);
+  const bool of_solver =
+      has_solver && SolverParameter::descriptor()->FindFieldByName(name) != nullptr;
+  if (!of_solver && NetParameter::descriptor()->FindFieldByName(name) == nullptr) return "";
+  return StrCat(": it is a field of the ", of_solver ? "solver" : "net", "; write --set ", name,
+                "=", value);
+}
+
 // gflags exits with code 1 for unknown flags; ours exits with 2 and a suggestion.
 void RefuseUnknownFlags(int argc, char** argv) {
   std::vector<google::CommandLineFlagInfo> flags;
@@ -77,8 +91,14 @@ void RefuseUnknownFlags(int argc, char** argv) {
       Fail(ErrorCode::kInvalidArgument, StrCat("--", name, " is not supported; give the flags"));
     }
     if (!google::GetCommandLineFlagInfo(name.c_str(), &info)) {
+      const bool has_next = i + 1 < argc && argv[i + 1][0] != '-';
+      const std::string next = has_next ? argv[i + 1] : "VALUE";
+      const bool has_value = equals != std::string_view::npos;
+      const std::string hint =
+          SetHint(name, has_value ? std::string(word.substr(equals + 1)) : next);
       Fail(ErrorCode::kInvalidArgument,
-           StrCat("unknown flag --", name, DidYouMean(name, names), "; --help lists the flags"));
+           StrCat("unknown flag --", name,
+                  hint.empty() ? DidYouMean(name, names) + "; --help lists the flags" : hint));
     }
     const bool takes_next = equals == std::string_view::npos && info.type != "bool";
     if (takes_next && (i + 1 >= argc || std::string_view(argv[i + 1]).starts_with("--"))) {

@@ -45,6 +45,12 @@ class TrainObservers::TerminalLog final : public LogSink {
   std::atomic<bool> taken_{false};
 };
 
+std::string RunFolderOfFlag(const std::string& prefix, RunStart start) {
+  if (FLAGS_run == "none") return "";
+  if (!FLAGS_run.empty()) return FLAGS_run;
+  return prefix.empty() ? "" : RunFolderOfPrefix(prefix, start);
+}
+
 TrainObservers::~TrainObservers() = default;
 
 TrainObservers::TrainObservers(const SolverParameter& solver) : log_(&ToolLog()) {
@@ -71,11 +77,12 @@ void TrainObservers::Record(Solver& solver, RunStart start, int threads) {
     Fail(ErrorCode::kInvalidArgument, "--histograms and --metrics_interval are 0 or more");
   }
   const SolverParameter& param = solver.config().solver.solver;
-  if (FLAGS_run == "none" || (FLAGS_run.empty() && param.snapshot_prefix().empty())) return;
+  const std::string folder = RunFolderOfFlag(param.snapshot_prefix(), start);
+  if (folder.empty()) return;
   constexpr int64_t kWithoutDisplay = 100;
   const int64_t unset = param.display() > 0 ? 0 : kWithoutDisplay;
   const RecorderOptions options{
-      .folder = FLAGS_run.empty() ? RunFolderOfPrefix(param.snapshot_prefix(), start) : FLAGS_run,
+      .folder = folder,
       .start = start,
       .command = google::GetArgvs(),
       .threads = threads,

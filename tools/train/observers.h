@@ -2,17 +2,22 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "common/live_line.h"
 #include "core/log.h"
 #include "crema.pb.h"
 #include "report/pace.h"
+#include "report/run_folder.h"
 #include "report/run_recorder.h"
 #include "solvers/caffe_log.h"
 #include "solvers/solver.h"
 #include "solvers/training_observer.h"
 
 namespace crema::tools {
+
+// Returns the folder that --run names, else that of the snapshot prefix; empty: no folder.
+std::string RunFolderOfFlag(const std::string& prefix, RunStart start);
 
 // Shows the live line on a terminal, otherwise Caffe's lines or JSON; after Record, also writes the
 // run's folder. Thread safety: one thread; log() may be used by any.

@@ -1,0 +1,16 @@
+// Settings (--set) that a resumed run keeps.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "format/field_setting.h"
+
+namespace crema::tools {
+
+// Returns the settings of all starts of the run that is recorded in `folder`, oldest first; those
+// of `own` paths are left out. Empty without such a run; ignores lines that cannot be read.
+std::vector<FieldSetting> SettingsOfRun(const std::string& folder,
+                                        const std::vector<FieldSetting>& own);
+
+}  // namespace crema::tools
