@@ -1,10 +1,12 @@
 #include "common/tool.h"
 
 #include <gflags/gflags.h>
+#include <google/protobuf/descriptor.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -18,6 +20,7 @@
 #include "core/exec_context.h"
 #include "core/line_writer.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "report/build_info.h"
 
 namespace crema::tools {
@@ -55,6 +58,16 @@ void PrintHelp(const char* program, const char* usage) {
   }
 }
 
+// A field of the solver given as a flag, or a similar flag.
+std::string HintForUnknown(const std::string& name, const std::vector<std::string>& flags) {
+  const auto has = [&](const char* flag) { return std::ranges::find(flags, flag) != flags.end(); };
+  if (!has("solver") || SolverParameter::descriptor()->FindFieldByName(name) == nullptr) {
+    return DidYouMean(name, flags);
+  }
+  return StrCat(": it is a field of the solver; write it into the file of --solver",
+                has("set") ? StrCat(", or give --set=", name, "=VALUE") : "");
+}
+
 // gflags exits with code 1 for unknown flags; ours exits with 2 and a suggestion.
 void RefuseUnknownFlags(int argc, char** argv) {
   std::vector<google::CommandLineFlagInfo> flags;
@@ -77,8 +90,8 @@ void RefuseUnknownFlags(int argc, char** argv) {
       Fail(ErrorCode::kInvalidArgument, StrCat("--", name, " is not supported; give the flags"));
     }
     if (!google::GetCommandLineFlagInfo(name.c_str(), &info)) {
-      Fail(ErrorCode::kInvalidArgument,
-           StrCat("unknown flag --", name, DidYouMean(name, names), "; --help lists the flags"));
+      Fail(ErrorCode::kInvalidArgument, StrCat("unknown flag --", name, HintForUnknown(name, names),
+                                               "; --help lists the flags"));
     }
     const bool takes_next = equals == std::string_view::npos && info.type != "bool";
     if (takes_next && (i + 1 >= argc || std::string_view(argv[i + 1]).starts_with("--"))) {

@@ -11,6 +11,7 @@
 #include "solvers/caffe_log.h"
 #include "solvers/solver.h"
 #include "solvers/training_observer.h"
+#include "train/next_steps.h"
 
 namespace crema::tools {
 
@@ -30,6 +31,9 @@ class TrainObservers {
   // if the default one cannot be created. `solver` must outlive this.
   void Record(Solver& solver, RunStart start, int threads);
 
+  // Prints the results, and the commands that continue from them, to stdout; nothing with --quiet.
+  void PrintNextSteps(const RunConfig& config) const;
+
   // From here on, the terminal shows the live line.
   void TakeTerminal();
 
@@ -42,6 +46,7 @@ class TrainObservers {
   LogSink* log_;
   std::unique_ptr<WaitHint> wait_hint_;
   std::unique_ptr<RunRecorder> recorder_;
+  NextSteps next_steps_;
   ObserverList observers_;
 };
 
