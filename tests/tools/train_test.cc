@@ -204,12 +204,16 @@ TEST_F(Train, ResumesWithoutARandomSeedInTheFile) {
 
 TEST_F(Train, StartsFromWeights) {
   ASSERT_EQ(RunTrain().exit_code, 0);
+  fs::rename(Path("snap_iter_60.caffemodel"), Path("first.caffemodel"));
   Edit("net.prototxt", "name: \"ip2\"", "name: \"other\"");
-  const ProcessResult result = RunTrain({"--weights=snap_iter_60.caffemodel"});
+  const ProcessResult result = RunTrain({"--weights=first.caffemodel"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.err.find("loaded      ip1"), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("at fillers  other"), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("not used    ip2"), std::string::npos) << result.err;
+  const ProcessResult quiet = RunTrain({"--weights=first.caffemodel", "--quiet"});
+  EXPECT_EQ(quiet.err.find("loaded      ip1"), std::string::npos) << "no warning: " << quiet.err;
+  EXPECT_NE(quiet.err.find("not used    ip2"), std::string::npos) << quiet.err;
 }
 
 // Waits a limited time until a file exists.
