@@ -25,7 +25,10 @@ for part in train test; do
     awk -F/ '!($2 in label) { label[$2] = count++ } { print $0, label[$2] }') >"$work/$part.txt"
 done
 test_images=$(wc -l <"$work/test.txt")
-sed -e "s#build/data/cifar10/\(train\|test\).txt#$work/\1.txt#; s#root_folder: .*#root_folder: \"$images/\"#" \
+# Image files (B, G, R) in place of the LMDBs (R, G, B).
+sed -e 's/type: "Data"/type: "ImageData"/; s/^  data_param/  image_data_param/' \
+  -e 's/\(mean_value: 125.3\) \(mean_value: 123.0\) \(mean_value: 113.9\)/\3 \2 \1/' \
+  -e "s#build/data/cifar10_\(train\|test\)_lmdb#$work/\1.txt#; s#backend: LMDB#root_folder: \"$images/\"#" \
   "models/$model/train_val.prototxt" >"$work/net.prototxt"
 sed -e "s#^net:.*#net: \"$work/net.prototxt\"#; s#^snapshot_prefix:.*#snapshot_prefix: \"$work/net\"#" \
   -e "s#^test_iter:.*#test_iter: $((test_images / 100))#" \

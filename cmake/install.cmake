@@ -8,6 +8,8 @@
 #   include/crema/plugin.h   to write plugins
 #   libexec/crema/           the commands; bin/crema is their front
 #   share/crema/             proto/crema.proto, proto/crema_file.proto, models/
+#   share/doc/crema/         docs/; crema-serve.default, an example of /etc/default/crema-serve
+#   lib/systemd/system/      crema-serve.service, with the server
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -41,6 +43,20 @@ configure_file(${PROJECT_SOURCE_DIR}/tools/crema.sh ${CMAKE_RUNTIME_OUTPUT_DIREC
 install(PROGRAMS ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/crema DESTINATION ${CMAKE_INSTALL_BINDIR})
 if(CREMA_COMMANDS)
   install(TARGETS ${CREMA_COMMANDS} RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/crema)
+endif()
+
+# The unit of systemd names the prefix, which is known when it is installed.
+set(_docs ${CMAKE_INSTALL_DATADIR}/doc/crema)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/ DESTINATION ${_docs})
+if(TARGET serve)
+  install(CODE "
+    set(prefix \"\${CMAKE_INSTALL_PREFIX}\")
+    set(bin \"${CMAKE_INSTALL_BINDIR}\")
+    set(docs \"${_docs}\")
+    configure_file(\"${PROJECT_SOURCE_DIR}/packaging/crema-serve.service.in\"
+                   \"${PROJECT_BINARY_DIR}/crema-serve.service\" @ONLY)")
+  install(FILES ${PROJECT_BINARY_DIR}/crema-serve.service DESTINATION lib/systemd/system)
+  install(FILES ${PROJECT_SOURCE_DIR}/packaging/crema-serve.default DESTINATION ${_docs})
 endif()
 
 configure_package_config_file(

@@ -28,7 +28,8 @@ constexpr char kUsage[] =
     "compute_image_mean [flags] INPUT_DB [OUTPUT_FILE]\n"
     "\n"
     "Writes the mean image of a data set to OUTPUT_FILE, a BlobProto for\n"
-    "transform_param.mean_file, and prints the mean and the standard deviation of each channel.\n"
+    "transform_param.mean_file, and prints the mean and the standard deviation of each channel,\n"
+    "and the means as lines of a net.\n"
     "The content of INPUT_DB decides its kind, not --backend.\n"
     "Example: compute_image_mean train_lmdb mean.binaryproto";
 
@@ -88,6 +89,15 @@ void Print(const ImageSums& sums) {
   for (size_t c = 0; c < channels.size(); ++c) {
     std::printf("std channel [%zu]: %.6g\n", c, channels[c].deviation);
   }
+  // To be pasted into a net.
+  std::string values;
+  char value[32];
+  for (const ImageSums::Moments& channel : channels) {
+    std::snprintf(value, sizeof(value), "mean_value: %.6g ", channel.mean);
+    values += value;
+  }
+  std::printf("transform_param { %s}%s\n", values.c_str(),
+              channels.size() == 3 ? "  # B, G, R" : "");
 }
 
 int Run(const std::vector<std::string>& arguments) {

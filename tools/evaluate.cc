@@ -87,6 +87,20 @@ void PrintOutputs(const Evaluation& result, const std::optional<DetectionPrecisi
   }
 }
 
+// Refuses a net whose only data are arrays that the caller fills.
+void RefuseDeployNet(const NetFile& file) {
+  bool has_input = false;
+  for (const LayerParameter& layer : file.net.layer()) {
+    if (layer.bottom_size() > 0 || layer.type() == "Parameter") continue;
+    if (layer.type() != "Input") return;
+    has_input = true;
+  }
+  if (!has_input) return;
+  Fail(ErrorCode::kInvalidArgument,
+       "is a deploy net, which reads no data set: give the training net (train_val.prototxt)",
+       {.file = FLAGS_model});
+}
+
 int Run() {
   RequireFlag(FLAGS_model, "model");
   RequireFlag(FLAGS_weights, "weights");
@@ -97,6 +111,7 @@ int Run() {
   NetFile net = ReadNet(FLAGS_model, SettingsOfFlags());
   LoadPlugins(&net, &registry);
   SetPrecisionOfFlag(&net.net);
+  RefuseDeployNet(net);
   const WeightsFiles weights = WeightsOfFlags({FLAGS_weights}, MissingLayers::kError);
   EvaluationOptions options{.iterations = FLAGS_iterations,
                             .threads = CheckedThreads(FLAGS_threads),

@@ -21,13 +21,16 @@ constexpr const char* kUsage =
     "train --run=DIR): their curves in shared charts, their results, and those of\n"
     "`evaluate --report=RUN/evaluation`. A RUN may also be such an evaluation folder alone.";
 
-// The default page may belong to other runs.
+// A file of the default name may be something else than a page of this command.
 void RefuseUnnamedPage() {
   std::error_code ignored;
   const bool named = !gflags::GetCommandLineFlagInfoOrDie("o").is_default;
   if (named || !std::filesystem::exists(FLAGS_o, ignored)) return;
-  Fail(ErrorCode::kInvalidArgument, StrCat("'", FLAGS_o, "' exists already: -o ", FLAGS_o,
-                                           " writes over it, or name another page"));
+  constexpr size_t kHead = 4096;
+  if (ReadFileStart(FLAGS_o, kHead).find(kPageMark) != std::string::npos) return;
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat("'", FLAGS_o, "' exists already and is no page of this command: -o ", FLAGS_o,
+              " writes over it, or name another page"));
 }
 
 int Run(const std::vector<std::string>& folders) {

@@ -191,6 +191,7 @@ int Run() {
     solver.Solve();
   }
   PrintLastLine(StrCat("trained to iteration ", solver.iteration()));
+  observers.PrintNextSteps(solver.config());
   return 0;
 }
 

@@ -44,6 +44,8 @@ std::string UnknownFieldHint(std::string_view name, const Descriptor& type,
   }
   std::vector<std::string> blocks = BlocksWith(word, type);
   constexpr size_t kMost = 4;
+  // A field of another block beside this one: 'pool' in 'convolution_param'.
+  if (blocks.empty() && !outer.empty()) blocks = BlocksWith(word, *outer.back());
   if (!blocks.empty() && blocks.size() <= kMost) {
     return " (it belongs in " + Join(blocks, " or ") + ")";
   }

@@ -1,5 +1,6 @@
 #include "format/text_lexer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/strings.h"
@@ -31,6 +32,42 @@ std::string DescribeStray(const std::string& character) {
   const bool printable = static_cast<unsigned char>(character[0]) >= 0x20;
   if (!printable) return "invalid control character; remove it";
   return "unexpected character '" + character + "'; only strings and comments may hold it";
+}
+
+bool IsWordCharacter(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+         c == '.';
+}
+
+// Returns the word of digits and letters around `offset`: "5x5".
+std::string_view WordAround(std::string_view text, size_t offset) {
+  size_t begin = std::min(offset, text.size());
+  size_t end = begin;
+  while (begin > 0 && IsWordCharacter(text[begin - 1])) --begin;
+  while (end < text.size() && IsWordCharacter(text[end])) ++end;
+  return text.substr(begin, end - begin);
+}
+
+bool IsAllDigits(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// Explains a number with letters in it: "10k", "5x5", "3px".
+std::string DescribeBrokenNumber(std::string_view word) {
+  constexpr size_t kLongest = 40;
+  std::string text = StrCat("'", std::string(word.substr(0, kLongest)), "' is not a number");
+  const size_t letter = word.find_first_not_of("0123456789");
+  if (letter == std::string_view::npos || letter == 0 || word.size() > kLongest) return text;
+  const std::string digits(word.substr(0, letter));
+  const std::string_view rest = word.substr(letter);
+  if (rest == "k" || rest == "K") return text + "; write " + digits + "000";
+  if (rest == "m" || rest == "M") return text + "; write " + digits + "000000";
+  if ((rest[0] == 'x' || rest[0] == 'X') && IsAllDigits(rest.substr(1))) {
+    return StrCat(text,
+                  "; write one number, or two fields for height and width (kernel_h: ", digits,
+                  " kernel_w: ", std::string(rest.substr(1)), ")");
+  }
+  return text + "; write " + digits;
 }
 
 }  // namespace
@@ -81,15 +118,43 @@ void TextLexer::SkipTokenOrBlock() {
 }
 
 Token TextLexer::Read() {
-  // The tokenizer returns non-ASCII bytes as symbols; AddError has reported them.
-  bool stray = true;
-  while (stray) {
-    tokenizer_.Next();
-    const Tokenizer::Token& raw = tokenizer_.current();
-    stray = raw.type == Tokenizer::TYPE_SYMBOL && static_cast<unsigned char>(raw.text[0]) >= 0x80;
+  tokenizer_.Next();
+  while (SkipStrayByte() || SkipForeignComment()) {
   }
   const Tokenizer::Token& raw = tokenizer_.current();
   return {raw.type, raw.text, Convert(raw.line, raw.column)};
+}
+
+// The tokenizer returns non-ASCII bytes as symbols; AddError has reported them.
+bool TextLexer::SkipStrayByte() {
+  const Tokenizer::Token& raw = tokenizer_.current();
+  if (raw.type != Tokenizer::TYPE_SYMBOL || static_cast<unsigned char>(raw.text[0]) < 0x80) {
+    return false;
+  }
+  tokenizer_.Next();
+  return true;
+}
+
+bool TextLexer::SkipForeignComment() {
+  const Tokenizer::Token& raw = tokenizer_.current();
+  if (raw.type != Tokenizer::TYPE_SYMBOL || raw.text != "/") return false;
+  const Position position = Convert(raw.line, raw.column);
+  const size_t begin = cursor_.offset;
+  const bool is_block = text_.substr(begin).starts_with("/*");
+  if (!is_block && !text_.substr(begin).starts_with("//")) return false;
+  // "http://..." and "a//b" without quotes are no comments.
+  constexpr std::string_view kBefore = " \t\r\n{}";
+  if (begin > 0 && kBefore.find(text_[begin - 1]) == std::string_view::npos) return false;
+  const size_t end = is_block ? text_.find("*/", begin + 2) : text_.find('\n', begin);
+  comment_end_ = end == std::string_view::npos ? text_.size() + 1 : end + (is_block ? 2 : 1);
+  report_(position, StrCat("comments begin with '#', on each line: write # instead of ",
+                           is_block ? "/*" : "//"));
+  error_line_ = position.line;
+  do {
+    tokenizer_.Next();
+    Convert(raw.line, raw.column);
+  } while (raw.type != Tokenizer::TYPE_END && cursor_.offset < comment_end_);
+  return true;
 }
 
 Position TextLexer::Convert(int line, int column) {
@@ -109,6 +174,7 @@ Position TextLexer::Convert(int line, int column) {
 void TextLexer::AddError(int line, int column, const std::string& message) {
   const Position position = Convert(line, column);
   const std::string_view rest = text_.substr(std::min(cursor_.offset, text_.size()));
+  if (cursor_.offset < comment_end_) return;
   error_line_ = position.line;
   if (message.starts_with("Interpreting non ascii")) {
     if (!rest.empty() && !IsContinuationByte(rest[0])) {
@@ -119,6 +185,8 @@ void TextLexer::AddError(int line, int column, const std::string& message) {
   } else if (message.starts_with("String literals cannot cross") ||
              message.starts_with("Multiline strings") || message.starts_with("Unexpected end of")) {
     report_(position, "a string is not closed: a quote is missing before here");
+  } else if (message.starts_with("Need space between number")) {
+    report_(position, DescribeBrokenNumber(WordAround(text_, cursor_.offset)));
   } else {
     report_(position, "cannot be read: " + message);
   }

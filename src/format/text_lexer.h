@@ -51,6 +51,9 @@ class TextLexer final : private google::protobuf::io::ErrorCollector {
  private:
   void AddError(int line, int column, const std::string& message) override;
   Token Read();
+  bool SkipStrayByte();
+  // Reports and skips a comment of C++ or C at the current raw token.
+  bool SkipForeignComment();
   // Converts from the tokenizer's count (lines and columns from 0, tabs up to a multiple of 8).
   Position Convert(int line, int column);
 
@@ -58,6 +61,7 @@ class TextLexer final : private google::protobuf::io::ErrorCollector {
   std::vector<size_t> line_starts_;
   TextReporter report_;
   int error_line_ = 0;
+  size_t comment_end_ = 0;  // nothing before this offset is an error
   // State of Convert, which continues from the last token: a line may hold a million of them.
   struct Cursor {
     int line = -1;

@@ -186,7 +186,7 @@ void TextParser::SkipUnknownField(const Token& name) {
 
 // Skips the value of an unknown field, judging by its tokens.
 void TextParser::SkipValue() {
-  const bool colon = lexer_.TryConsume(":");
+  const bool colon = lexer_.TryConsume(":") || lexer_.TryConsume("=");
   if (lexer_.current().Opens()) {
     lexer_.SkipTokenOrBlock();
     return;
@@ -227,7 +227,7 @@ void TextParser::ReadKnownField(const Field& field, const Token& name) {
 
 void TextParser::ReadValue(const Field& field, Message* target, const Token& name) {
   const bool is_block = field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
-  const bool colon = lexer_.TryConsume(":");
+  const bool colon = lexer_.TryConsume(":") || TryConsumeEquals(is_block, name);
   if (!colon && !is_block && !lexer_.current().Opens()) {
     const auto type_of_next = lexer_.current().type;
     Report(lexer_.current().begin,
@@ -249,8 +249,61 @@ void TextParser::ReadValue(const Field& field, Message* target, const Token& nam
       path_ += StrCat("[", index, "]");
       if (index < kMaxRecordedElements) Record(name.begin);
     }
+    const Token value = lexer_.current();
     ReadScalar(lexer_, field, target, reporter_);
+    CheckAfterNumber(field, value);
     path_.resize(kept);
+  }
+}
+
+// Reports and consumes a '=' where a ':' belongs.
+bool TextParser::TryConsumeEquals(bool is_block, const Token& name) {
+  if (!lexer_.current().Is("=")) return false;
+  const Token value = lexer_.next();
+  const bool is_value = value.type != Tokenizer::TYPE_SYMBOL && !value.IsEnd();
+  std::string remedy = is_value ? name.text + ": " + value.text : name.text + ": VALUE";
+  if (is_block) remedy = name.text + " { ... }";
+  Report(lexer_.current().begin,
+         StrCat("expected ':' after '", name.text, "', got '='; write ", remedy));
+  lexer_.Advance();
+  return true;
+}
+
+// Reports and consumes what is taken for a part of a number: "0,01", "1/256", "10%".
+void TextParser::CheckAfterNumber(const Field& field, const Token& value) {
+  const auto is_number = [](const Token& token) {
+    return token.type == Tokenizer::TYPE_INTEGER || token.type == Tokenizer::TYPE_FLOAT;
+  };
+  if (!is_number(value)) return;
+  const Token& after = lexer_.current();
+  const Token& next = lexer_.next();
+  const bool real = field.cpp_type() == FieldDescriptor::CPPTYPE_FLOAT ||
+                    field.cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE;
+  if (after.Is("%")) {
+    Report(value.begin, StrCat("a value is a plain number, without '%': ", value.text, " % is ",
+                               Tokenizer::ParseFloat(value.text) / 100));
+    lexer_.Advance();
+    return;
+  }
+  if (!is_number(next) || !(after.Is(",") || after.Is("/"))) return;
+  const std::string written = StrCat(value.text, after.text, next.text);
+  if (after.Is("/")) {
+    Report(value.begin,
+           StrCat("a value is one number, got ", written, "; write ",
+                  Tokenizer::ParseFloat(value.text) / Tokenizer::ParseFloat(next.text)));
+  } else if (field.is_repeated()) {
+    Report(value.begin, StrCat("several values are a list in brackets: write ", field.name(), ": [",
+                               value.text, ", ", next.text, "]"));
+  } else if (real) {
+    Report(value.begin,
+           StrCat("decimals take a point, not a comma: write ", value.text, ".", next.text));
+  } else {
+    Report(value.begin, StrCat("'", field.name(), "' expects ", ExpectedValue(field), ", got ",
+                               written, "; write it without a comma"));
+  }
+  while ((lexer_.current().Is(",") || lexer_.current().Is("/")) && is_number(lexer_.next())) {
+    lexer_.Advance();
+    lexer_.Advance();
   }
 }
 

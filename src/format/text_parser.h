@@ -45,6 +45,8 @@ class TextParser {
   void ReadValue(const Field& field, Message* target, const Token& name);
   void ReadList(const Field& field, Message* target, const Token& name);
   void ReadBlock(const Field& field, Message* target, const Token& name, Position at);
+  bool TryConsumeEquals(bool is_block, const Token& name);
+  void CheckAfterNumber(const Field& field, const Token& value);
   void SkipUnknownField(const Token& name);
   void SkipValue();
   bool LooksLikeForgottenBrace(const Token& name) const;

@@ -69,7 +69,7 @@ class Builder {
     }
     const bool whole = layer != nullptr && inputs_known;
     Node node{layer, type, std::move(inputs), {}, path_};
-    DeclareOutputs(param, whole, &node);
+    DeclareOutputs(param, whole, net_.layer(index).has_phase(), &node);
     if (whole) {
       for (int v : node.inputs) Readers(v).push_back(static_cast<int>(graph_.nodes.size()));
       graph_.nodes.push_back(std::move(node));
@@ -242,7 +242,7 @@ class Builder {
     }
   }
 
-  void DeclareOutputs(const LayerParameter& param, bool whole, Node* node) {
+  void DeclareOutputs(const LayerParameter& param, bool whole, bool has_phase, Node* node) {
     for (int t = 0; t < param.top_size(); ++t) {
       const std::string& name = param.top(t);
       const bool in_place = t < param.bottom_size() && param.bottom(t) == name;
@@ -251,7 +251,8 @@ class Builder {
         const Where first = graph_.source.Locate(found->second.path);
         Report(StrCat("top[", t, "]"),
                StrCat("blob '", name, "' is already produced by layer \"", found->second.layer,
-                      "\" (line ", first.line, "); give this top another name"));
+                      "\" (line ", first.line, "); ",
+                      has_phase ? RuleInsteadOf(param.phase()) : "give this top another name"));
         continue;
       }
       Produced produced{-1, param.name(), path_};
@@ -266,6 +267,11 @@ class Builder {
       }
       produced_[name] = produced;
     }
+  }
+
+  static std::string RuleInsteadOf(Phase phase) {
+    return StrCat("'phase' in a layer does not choose when it runs: write include { phase: ",
+                  Phase_Name(phase), " }");
   }
 
   static float LossWeight(const LayerParameter& param, const LayerType& type, int top) {

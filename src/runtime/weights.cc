@@ -176,8 +176,8 @@ class WeightsMatcher {
         Report(
             layer,
             text +
-                "; give the layer another name to train it from scratch, or make the net as it was "
-                "when the file was written");
+                "; give the layer another name or --on_mismatch=skip to train it from scratch, or "
+                "make the net as it was when the file was written");
       }
     }
   }
@@ -454,7 +454,12 @@ LoadReport LoadFiles(const WeightsFiles& files, const Plan& plan, Weights* weigh
     const bool whole =
         report.at_fillers.empty() && report.not_in_net.empty() && report.skipped.empty();
     if (log != nullptr) {
-      log->Write(whole ? Severity::kInfo : Severity::kWarning, DescribeLoad(report, path));
+      LoadReport left_out = report;
+      LoadReport used;
+      used.loaded = std::exchange(left_out.loaded, {});
+      used.reshaped = std::exchange(left_out.reshaped, {});
+      if (!used.loaded.empty()) log->Write(Severity::kInfo, DescribeLoad(used, path));
+      if (!whole) log->Write(Severity::kWarning, DescribeLoad(left_out, path));
     }
     MergeInto(&all, report);
   }

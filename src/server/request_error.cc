@@ -62,10 +62,11 @@ std::string_view ReasonPhrase(int http_status) {
   return row == kRows.end() ? "Unknown" : row->reason_phrase;
 }
 
-RequestError::RequestError(Cause cause, std::string message, std::string detail)
+RequestError::RequestError(Cause cause, std::string message, std::string detail, std::string allow)
     : Error(Problem{CodeOf(cause), {}, std::move(message)}),
       cause_(cause),
-      detail_(std::move(detail)) {}
+      detail_(std::move(detail)),
+      allow_(std::move(allow)) {}
 
 void Refuse(Cause cause, std::string message) { throw RequestError(cause, std::move(message)); }
 

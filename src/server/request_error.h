@@ -38,15 +38,18 @@ std::string_view Label(Cause cause);
 // Its message is sent to the client: it must not contain paths.
 class RequestError final : public Error {
  public:
-  RequestError(Cause cause, std::string message, std::string detail = {});
+  RequestError(Cause cause, std::string message, std::string detail = {}, std::string allow = {});
   Cause cause() const { return cause_; }
   const std::string& message() const { return problems().front().message; }
   // For the log; may contain paths. Empty: no details.
   const std::string& detail() const { return detail_; }
+  // Methods that the path takes instead, of kMethodNotAllowed: "GET, HEAD".
+  const std::string& allow() const { return allow_; }
 
  private:
   Cause cause_;
   std::string detail_;
+  std::string allow_;
 };
 
 [[noreturn]] void Refuse(Cause cause, std::string message);

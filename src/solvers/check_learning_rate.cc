@@ -30,6 +30,17 @@ bool IsSet(const SolverParameter& param, const std::string& field) {
                                    : reflection->HasField(param, descriptor);
 }
 
+// Returns "; for example stepsize: 10000", or nothing if no value is typical.
+std::string ExampleOf(std::string_view field) {
+  constexpr std::pair<std::string_view, std::string_view> kExamples[] = {
+      {"gamma", "0.1"},       {"stepsize", "10000"},  {"power", "0.75"},
+      {"stepvalue", "10000"}, {"stageiter", "10000"}, {"stagelr", "0.01"}};
+  for (const auto& [name, value] : kExamples) {
+    if (name == field) return StrCat("; for example ", field, ": ", value);
+  }
+  return "";
+}
+
 class Checker {
  public:
   explicit Checker(const SolverParameter& param) : param_(param) {}
@@ -67,7 +78,7 @@ class Checker {
     const LrPolicy* policy = FindLrPolicy(param_.lr_policy());
     const bool needs_base = policy == nullptr || Needs(*policy, "base_lr") || rises;
     if (needs_base && !param_.has_base_lr()) {
-      report_.Add("", "missing required field 'base_lr'");
+      report_.Add("", "missing required field 'base_lr'; for example base_lr: 0.01");
     }
   }
 
@@ -79,7 +90,8 @@ class Checker {
       for (const LrPolicy& row : LrPolicies()) known.push_back(row.name);
       const std::string list = "; one of: " + Join(known, " ");
       if (name.empty()) {
-        report_.Add("", "missing required field 'lr_policy'" + list);
+        report_.Add(
+            "", "missing required field 'lr_policy'" + list + "; for example lr_policy: \"fixed\"");
       } else {
         report_.Add("lr_policy",
                     StrCat("unknown lr_policy '", name, "'", DidYouMean(name, known), list));
@@ -171,7 +183,8 @@ class Checker {
   }
 
   void Missing(const std::string& field) {
-    report_.Add("", StrCat("lr_policy '", param_.lr_policy(), "' needs the field '", field, "'"));
+    report_.Add("", StrCat("lr_policy '", param_.lr_policy(), "' needs the field '", field, "'",
+                           ExampleOf(field)));
   }
 
   bool Finite(const std::string& field, double value) {

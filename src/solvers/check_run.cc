@@ -295,6 +295,7 @@ class RunChecker {
     std::vector<Problem> warnings;
     std::shared_ptr<const Plan> plan;
     const bool whole = Collect([&] { plan = PlanNetOfRun(*net, registry_, options, &warnings); });
+    if (whole && role != "train") Add(WarnAboutRandomTests(*net), &warnings);
     Add(warnings, &report_.warnings);
     if (!whole) plan = PlanWithoutData(*net, options);
     if (plan == nullptr) return;
@@ -312,7 +313,7 @@ class RunChecker {
     }
     Collect(
         [&] { train->plan = HoldFrozenLayers(solver, train->plan, registry_, train->net).plan; });
-    Add(WarnAboutTraining(*train->plan), &report_.warnings);
+    Add(CheckTraining(solver.solver, *train->plan), &report_.problems);
   }
 
   void CheckRules(const RunConfig& config, const std::vector<PlannedNet>& nets) {

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "core/machine_limits.h"
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "graph/graph.h"
 #include "graph/replace_sources.h"
 #include "plan/summary.h"
 #include "runtime/epoch_runner.h"
@@ -98,11 +101,38 @@ TrainPlan HoldFrozenLayers(const SolverFile& solver, std::shared_ptr<const Plan>
   return held;
 }
 
-std::vector<Problem> WarnAboutTraining(const Plan& plan) {
+std::vector<Problem> WarnAboutRandomTests(const NetOfRun& net) {
+  std::vector<Problem> warnings;
+  for (int i = 0; i < net.file.net.layer_size(); ++i) {
+    const LayerParameter& layer = net.file.net.layer(i);
+    const TransformationParameter& transform = layer.transform_param();
+    const std::pair<const char*, bool> kSteps[] = {
+        {"transform_param.mirror", transform.mirror()},
+        {"transform_param.distort_param", transform.has_distort_param()},
+        {"transform_param.expand_param", transform.has_expand_param()},
+        {"transform_param.noise_param", transform.has_noise_param()}};
+    for (const auto& [field, is_set] : kSteps) {
+      if (!is_set || !IsIncluded(layer, net.state)) continue;
+      Where where = net.file.source.Locate(StrCat("layer[", i, "].", field));
+      where.layer = layer.name();
+      where.field = field;
+      warnings.push_back({ErrorCode::kInvalidArgument, std::move(where),
+                          StrCat(std::string_view(field).substr(std::strlen("transform_param.")),
+                                 " acts in TEST too, at random: results differ between runs; "
+                                 "give the TEST phase a data layer without it")});
+    }
+  }
+  return warnings;
+}
+
+std::vector<Problem> CheckTraining(const SolverParameter& solver, const Plan& plan) {
   if (std::ranges::any_of(plan.layers, &PlannedLayer::backward)) return {};
+  if (solver.freeze_size() > 0 || (solver.has_base_lr() && solver.base_lr() == 0)) return {};
   return {{ErrorCode::kInvalidArgument,
            {},
-           "this net learns nothing: no parameter blob with an lr_mult contributes to a loss"}};
+           "this net learns nothing: no loss depends on a parameter with an lr_mult; add a layer "
+           "such as SoftmaxWithLoss, with a loss_weight above 0 (or set base_lr: 0 to run the net "
+           "without learning)"}};
 }
 
 }  // namespace crema

@@ -50,7 +50,10 @@ struct TrainPlan {
 TrainPlan HoldFrozenLayers(const SolverFile& solver, std::shared_ptr<const Plan> plan,
                            const Registry& registry, NetOfRun* train);
 
-// Returns warnings about probable mistakes.
-std::vector<Problem> WarnAboutTraining(const Plan& plan);
+// Returns warnings about steps of transform_param that change samples of this test net at random.
+std::vector<Problem> WarnAboutRandomTests(const NetOfRun& net);
+
+// Returns an error if the net learns nothing, unless base_lr is 0 or layers are frozen.
+std::vector<Problem> CheckTraining(const SolverParameter& solver, const Plan& plan);
 
 }  // namespace crema

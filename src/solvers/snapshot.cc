@@ -159,8 +159,29 @@ std::string BestPath(const SolverParameter& param) {
   return param.snapshot_prefix() + "_best.caffemodel" + (IsHdf5(param) ? ".h5" : "");
 }
 
+std::string ExistingFolderOf(const std::string& prefix) {
+  std::filesystem::path folder = std::filesystem::path(prefix).parent_path();
+  std::error_code error;
+  while (!folder.empty() && folder.has_relative_path() && !std::filesystem::exists(folder, error)) {
+    folder = folder.parent_path();
+  }
+  return folder.empty() ? "." : folder.string();
+}
+
+void MakeSnapshotFolder(const std::string& prefix) {
+  const std::filesystem::path folder = std::filesystem::path(prefix).parent_path();
+  std::error_code error;
+  if (!folder.empty()) std::filesystem::create_directories(folder, error);
+  if (error) {
+    Fail(ErrorCode::kIoFailure, StrCat("the folder of snapshot_prefix \"", prefix,
+                                       "\" cannot be made: ", error.message()));
+  }
+  ProbeSnapshotFolder(prefix);
+}
+
 void ProbeSnapshotFolder(const std::string& prefix) {
-  const std::string probe = prefix + "_iter_0.tempfile";
+  const std::string name = std::filesystem::path(prefix).filename().string();
+  const std::string probe = StrCat(ExistingFolderOf(prefix), "/", name, "_iter_0.tempfile");
   try {
     WriteFileAtomically(probe, "");
   } catch (const Error& error) {

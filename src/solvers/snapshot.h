@@ -24,8 +24,14 @@ SnapshotPaths PathsOfState(const std::string& state_path);
 // Returns the path of snapshot_best: <prefix>_best.caffemodel, or with .h5.
 std::string BestPath(const SolverParameter& param);
 
-// Throws kIoFailure or kNotFound unless files can be created beside the prefix.
+// Returns the folder of the prefix, or the nearest folder above it that exists; "." for the current
+// one.
+std::string ExistingFolderOf(const std::string& prefix);
+// Throws kIoFailure or kNotFound unless files can be created beside the prefix, or in the nearest
+// folder above it if MakeSnapshotFolder would make that of the prefix.
 void ProbeSnapshotFolder(const std::string& prefix);
+// Makes the folder of the prefix. Throws like ProbeSnapshotFolder.
+void MakeSnapshotFolder(const std::string& prefix);
 
 // Writes weights alone, atomically, in the format of the solver's snapshots.
 void WriteModel(const SolverParameter& param, const Plan& plan, const Weights& weights,

@@ -55,7 +55,7 @@ void SnapshotKeeper::Check(const std::function<void()>& check) const {
 }
 
 void SnapshotKeeper::CheckFolder() const {
-  Check([this] { ProbeSnapshotFolder(param_.snapshot_prefix()); });
+  Check([this] { MakeSnapshotFolder(param_.snapshot_prefix()); });
 }
 
 void SnapshotKeeper::Prepare(const Plan& plan, int histories, const Epochs& epochs,

@@ -219,9 +219,8 @@ SnapshotNeed SnapshotNeedOf(const SolverParameter& param, const Plan& plan, int 
 }
 
 uint64_t FreeBytes(const std::string& prefix) {
-  const std::filesystem::path folder = std::filesystem::path(prefix).parent_path();
   struct statvfs status {};
-  if (::statvfs(folder.empty() ? "." : folder.c_str(), &status) != 0) {
+  if (::statvfs(ExistingFolderOf(prefix).c_str(), &status) != 0) {
     return std::numeric_limits<uint64_t>::max();
   }
   return static_cast<uint64_t>(status.f_bavail) * status.f_frsize;

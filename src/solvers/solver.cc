@@ -157,7 +157,8 @@ void Solver::PlanTrainNet(const PlanOptions& options) {
     options_.log->Write(Severity::kInfo, "frozen layers: " + Join(frozen_, " "));
   }
   Warn(warnings, options_.log);
-  Warn(WarnAboutTraining(*train_plan_), options_.log);
+  std::vector<Problem> problems = CheckTraining(config_.solver.solver, *train_plan_);
+  if (!problems.empty()) throw Error(std::move(problems));
 }
 
 void Solver::PlanTestNets(const PlanOptions& options) {
@@ -175,6 +176,7 @@ void Solver::PlanTestNets(const PlanOptions& options) {
                          .log = options_.log,
                          .precision = FindApRule(param_.ap_version()).value_or(ApRule::kIntegral),
                          .log_classes = param_.show_per_class_result()}));
+    Warn(WarnAboutRandomTests(config_.tests[i]), options_.log);
     // If both nets are in one file, it was warned about before.
     if (!param_.has_net() && !param_.has_net_param()) Warn(warnings, options_.log);
     WarnOfNetWithoutParameters(*train_plan_, tests_.back()->plan(), i, options_.log);

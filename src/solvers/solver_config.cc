@@ -117,7 +117,7 @@ class Resolver {
     AtLeast("snapshot_epoch", param_.snapshot_epoch(), 0);
     AtLeast("snapshot_keep", param_.snapshot_keep(), 0);
     if (!param_.has_max_iter() && param_.max_epoch() == 0) {
-      Report("", "missing required field 'max_iter' (or max_epoch)");
+      Report("", "missing required field 'max_iter' (or max_epoch); for example max_iter: 10000");
     } else if (param_.has_max_iter() && param_.max_epoch() > 0) {
       Report("max_epoch", "max_iter and max_epoch are both set: keep the one that ends the run");
     }

@@ -28,5 +28,12 @@ TEST(LayersMd, IsNotStale) {
       << "docs/layers.md is stale; `make docs` writes it anew";
 }
 
+TEST(LayersMd, ItsToolHasHelp) {
+  const ProcessResult help = RunProcess({CREMA_BIN_DIR "/layer_reference", "--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_TRUE(help.out.starts_with("usage: layer_reference")) << help.out;
+  EXPECT_EQ(RunProcess({CREMA_BIN_DIR "/layer_reference", "--hlep"}).exit_code, 2);
+}
+
 }  // namespace
 }  // namespace crema::test

@@ -172,6 +172,48 @@ TEST(TextErrors, SkippedValuesOfUnknownFieldsHideNothing) {
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 5) << lines;
 }
 
+TEST(TextErrors, FrequentTypingErrorsNameTheRemedyOnce) {
+  const struct {
+    const char* text;
+    const char* message;
+  } kMistakes[] = {
+      {"layer { name: \"d\" dropout_param { dropout_ratio: 0,5 } }",
+       "decimals take a point, not a comma: write 0.5"},
+      {"layer { name: \"c\" convolution_param { num_output: 1,000 } }",
+       "got 1,000; write it without a comma"},
+      {"layer { name: \"i\" input_param { shape { dim: 1, 3, 224, 224 } } }", "write dim: [1, 3"},
+      {"layer { name: \"t\" transform_param { scale: 1/256 } }",
+       "a value is one number, got 1/256; write 0.00390625"},
+      {"layer { name: \"d\" dropout_param { dropout_ratio: 50% } }", "50 % is 0.5"},
+      {"layer { name: \"c\" convolution_param { num_output = 20 } }", "write num_output: 20"},
+      {"layer { name: \"c\" convolution_param = { num_output: 20 } }",
+       "write convolution_param { ... }"},
+      {"layer { nam = \"c\" }", "unknown field 'nam' (did you mean 'name'?)"},
+      {"// it's the name\nname: \"n\"", "1:1: comments begin with '#'"},
+      {"name: \"n\" // don't { use", "1:11: comments begin with '#'"},
+      {"/* two\nlines { */ name: \"n\"", "write # instead of /*"},
+      {"layer { name: \"c\" convolution_param { kernel_size: 5x5 } }",
+       "'5x5' is not a number; write one number, or two fields for height and width "
+       "(kernel_h: 5 kernel_w: 5)"},
+      {"layer { name: \"c\" convolution_param { num_output: 10k } }",
+       "'10k' is not a number; write 10000"},
+      {"layer { name: \"c\" convolution_param { num_output: 3px } }",
+       "'3px' is not a number; write 3"},
+      {"layer { name: \"p\" convolution_param { pool: MAX } }",
+       "unknown field 'pool' (it belongs in 'pooling_param' or 'spp_param')"},
+      {"layer { name: \"c\" convolution_param { lr_mult: 2 } }", "it belongs in 'param'"},
+  };
+  for (const auto& mistake : kMistakes) {
+    EXPECT_TRUE(Contains(ProblemIn(mistake.text), mistake.message)) << ProblemIn(mistake.text);
+  }
+}
+
+TEST(TextErrors, ManyCommentsOfOtherLanguagesAreReadWithoutRecursion) {
+  std::string text;
+  for (int i = 0; i < 200000; ++i) text += "//\n";
+  EXPECT_TRUE(Contains(ProblemsIn(text + "name: \"n\""), "comments begin with '#'"));
+}
+
 TEST(TextErrors, DeepNestingIsBounded) {
   SolverParameter solver;
   std::vector<Problem> problems;

@@ -98,7 +98,21 @@ if(NOT status EQUAL 2)
   message(FATAL_ERROR "an unknown command ended with ${status}, expected 2")
 endif()
 
-foreach(file share/crema/proto/crema.proto include/crema/crema.pb.h include/crema/graph/layer.h)
+# The unit starts the command of this prefix.
+if(EXISTS ${prefix}/libexec/crema/serve)
+  set(unit ${prefix}/lib/systemd/system/crema-serve.service)
+  file(READ ${unit} text)
+  expect("${text}" "ExecStart=${prefix}/bin/crema serve")
+  expect("${text}" "RestartPreventExitStatus=2")
+  find_program(SYSTEMD_ANALYZE systemd-analyze)
+  if(SYSTEMD_ANALYZE)
+    run(text ${SYSTEMD_ANALYZE} verify ${unit})
+  endif()
+  list(APPEND files share/doc/crema/crema-serve.default)
+endif()
+
+foreach(file share/crema/proto/crema.proto include/crema/crema.pb.h include/crema/graph/layer.h
+        share/doc/crema/serving.md ${files})
   if(NOT EXISTS ${prefix}/${file})
     message(FATAL_ERROR "${file} was not installed")
   endif()

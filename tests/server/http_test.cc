@@ -376,11 +376,33 @@ TEST(Http, ClassifiesPictures) {
   EXPECT_EQ(Post(tensors.port(), "/v1/classify", picture).status, 404);
 }
 
+TEST(Http, NamesTheMethodsThatAPathTakes) {
+  const RunningServer running;
+  const std::tuple<const char*, const char*, const char*> kWrong[] = {
+      {"GET", "/v1/classify", "POST"},
+      {"HEAD", "/v1/classify", "POST"},
+      {"POST", "/v2/health/live", "GET, HEAD"},
+      {"DELETE", "/v2/models/m/versions/1/infer", "POST"}};
+  for (const auto& [method, path, allow] : kWrong) {
+    SocketClient client(running.port());
+    client.Send(StrCat(method, " ", path, " HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"));
+    const SocketAnswer answer = client.Read(std::string(method) != "HEAD");
+    EXPECT_EQ(answer.status, 405) << method << path;
+    EXPECT_EQ(answer.fields.at("allow"), allow) << method << path;
+  }
+}
+
 TEST(Http, RefusesATakenPortAndABadAddress) {
   const RunningServer running;
   ServerOptions options = TestOptions();
   options.http.port = running.port();
-  EXPECT_THROW(Server(options, NullSink()), Error);
+  try {
+    Server(options, NullSink());
+    ADD_FAILURE() << "it listens on a taken port";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("choose another with --port"), std::string::npos)
+        << error.what();
+  }
   options.http.host = "nowhere";
   EXPECT_THROW(Server(options, NullSink()), Error);
   options = TestOptions();

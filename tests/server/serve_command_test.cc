@@ -194,6 +194,23 @@ TEST_F(ServeCommand, SaysWhereItCannotReadPicturesOfAKind) {
   EXPECT_NE(folder.Read("err").find("libcrema_images.so"), std::string::npos) << folder.Read("err");
 }
 
+TEST_F(ServeCommand, SaysWhereModelsAreExpectedThatItDoesNotFind) {
+  std::filesystem::create_directories(folder.File("models/flat"));
+  folder.Write("models/flat/model.crema", "without the folder of a version");
+  const std::string models = folder.File("models");
+  Start({StrCat("--repository=", models), "--settle_seconds=0"});
+  const std::string log = folder.Read("err");
+  for (const std::string& part :
+       {StrCat("no model in ", models, "; expected DIR/<model>/<version>/"),
+        std::string("models/flat is ignored: it has no folder of a version")}) {
+    EXPECT_NE(log.find(part), std::string::npos) << log;
+  }
+  const ProcessResult missing = RunProcess({Bin("serve"), "--model=nothere.crema"});
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_NE(missing.err.find("nothere.crema: there is no such file"), std::string::npos)
+      << missing.err;
+}
+
 TEST_F(ServeCommand, RefusesFlagsThatMakeNoSense) {
   const std::string net = folder.Write("pool.prototxt", kNet);
   for (const std::vector<std::string>& flags : std::vector<std::vector<std::string>>{

@@ -164,7 +164,7 @@ TEST_F(LrFinder, ANetThatWritesAFileIsRefusedBeforeItDoes) {
           StrCat("net_param { layer { name: 'd' type: 'DummyData' top: 'x' top: 'y' "
                  "dummy_data_param { shape { dim: 1 dim: 1 } } } layer { name: 'out' type: "
                  "'HDF5Output' bottom: 'x' bottom: 'y' hdf5_output_param { file_name: '",
-                 output, "' } } } base_lr: 1 lr_policy: 'fixed' max_iter: 1 ",
+                 output, "' } } } base_lr: 0 lr_policy: 'fixed' max_iter: 1 ",
                  "snapshot_after_train: false"),
           "s")),
       TestRegistry(), SolverOptions());

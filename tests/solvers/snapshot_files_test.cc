@@ -200,6 +200,7 @@ TEST_F(SnapshotFiles, RequestsAreAnsweredWithASnapshotAlsoWhereNoneIsPlanned) {
 }
 
 TEST_F(SnapshotFiles, ARunWithoutSnapshotsStartsWhereNoneCanBeWrittenAndSaysSo) {
+  temp_.Write("gone", "a file, so that no folder of this name can be made");
   SolverOptions options = OptionsFor(&recorder_);
   options.poll = [] { return Request::kNone; };
   MakeSolver(Fixed("max_iter: 1 snapshot_after_train: false", "gone/s"), options)->Solve();

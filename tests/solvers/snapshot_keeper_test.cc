@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <limits>
 
 #include "format/solver_state.h"
@@ -55,7 +56,8 @@ TEST_F(KeptSnapshots, ArePlannedByTheRankThatWrites) {
 }
 
 TEST_F(KeptSnapshots, NeedAFolderOnlyWherePlanned) {
-  param_.set_snapshot_prefix(temp_.File("missing/s"));
+  temp_.Write("file", "");
+  param_.set_snapshot_prefix(temp_.File("file/s"));  // this folder cannot be made
   param_.set_snapshot_after_train(false);
   Keeper().CheckFolder();
   EXPECT_EQ(recorder_.log, "");
@@ -63,6 +65,9 @@ TEST_F(KeptSnapshots, NeedAFolderOnlyWherePlanned) {
   EXPECT_NE(recorder_.log.find("makes no snapshot when it is stopped"), std::string::npos);
   param_.set_snapshot(1);
   EXPECT_THROW(Keeper().CheckFolder(), Error);
+  param_.set_snapshot_prefix(temp_.File("new/one/s"));
+  Keeper().CheckFolder();
+  EXPECT_TRUE(std::filesystem::is_directory(temp_.File("new/one")));
 }
 
 TEST_F(KeptSnapshots, AreWrittenOnceAndRemovedByKeep) {

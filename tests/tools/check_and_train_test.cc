@@ -73,6 +73,81 @@ TEST_F(CheckAndTrain, FieldsOfTheSolver) {
   });
 }
 
+TEST_F(CheckAndTrain, MissingFieldsComeWithAnExample) {
+  ExpectBothRefuse({
+      {"base_lr: 0.1", "", "missing required field 'base_lr'; for example base_lr: 0.01"},
+      {"base_lr: 0.1", "base_lr: 0,1", "decimals take a point, not a comma: write 0.1"},
+      {"lr_policy: \"fixed\"", "", "multifixed; for example lr_policy: \"fixed\""},
+      {"\"fixed\"", "\"step\" stepsize: 5", "needs the field 'gamma'; for example gamma: 0.1"},
+      {"\"fixed\"", "\"step\" gamma: 1", "the field 'stepsize'; for example stepsize: 10000"},
+      {kEnd, "", "missing required field 'max_iter' (or max_epoch); for example max_iter: 10000"},
+      {kEnd, "max_iter: 10k", "'10k' is not a number; write 10000"},
+  });
+}
+
+TEST_F(CheckAndTrain, MistakesInTheNet) {
+  const std::vector<BadRun> kMistakes = {
+      {"layer { name: \"loss\" type: \"SoftmaxWithLoss\"",
+       "layer { name: \"loss\" type: \"SoftmaxWithLoss\" loss_weight: 0",
+       "this net learns nothing: no loss depends on a parameter"},
+      {"\"SoftmaxWithLoss\" bottom: \"ip2\" bottom: \"label\" top: \"loss\"",
+       "\"Silence\" bottom: \"ip2\" bottom: \"label\"", "add a layer such as SoftmaxWithLoss"},
+      {"top: \"label\" include { phase: TRAIN }", "top: \"label\" phase: TRAIN",
+       "write include { phase: TRAIN }"},
+      {"type: \"ReLU\"", "type: \"Dropout\" dropout_param { dropout_ratio: 50 }",
+       "dropout_ratio is 50, expected 0 or more and less than 1; 50 % is 0.5"},
+      {"\"ip1\"\n  inner_product_param { num_output: 16",
+       "\"ip1\"\n  inner_product_param { num_output = 16", "write num_output: 16"},
+      {"type: \"InnerProduct\" bottom: \"data\" top: \"ip1\"\n  inner_product_param { num_output: "
+       "16",
+       "type: \"Convolution\" bottom: \"data\" top: \"ip1\"\n"
+       "  convolution_param { num_output: 16 kernel_size: 50",
+       "the kernel covers 50 along the height, but the input of shape 8x1x6x6 has only 6 there"},
+  };
+  const std::string good = temp_.Read("net.prototxt");
+  for (const BadRun& run : kMistakes) {
+    Edit("net.prototxt", run.from, run.to);
+    if (run.to.find("phase: TRAIN") != std::string::npos) {
+      Edit("net.prototxt", "include { phase: TEST }", "phase: TEST");
+      ExpectBothRefuse("write include { phase: TEST }", 2);
+    } else {
+      ExpectBothRefuse(run.part, run.code);
+    }
+    temp_.Write("net.prototxt", good);
+  }
+}
+
+TEST_F(CheckAndTrain, ANetWithoutALossRunsWhereTheRateIsZero) {
+  Edit("net.prototxt", "type: \"SoftmaxWithLoss\"", "type: \"SoftmaxWithLoss\" loss_weight: 0");
+  Edit("solver.prototxt", "base_lr: 0.1", "base_lr: 0");
+  for (const char* command : {"check", "train"}) {
+    const ProcessResult result = Run(command, {"--solver=solver.prototxt"});
+    EXPECT_EQ(result.exit_code, 0) << command << "\n" << result.err;
+  }
+}
+
+TEST_F(CheckAndTrain, RandomStepsInTestAreWarnedAbout) {
+  const std::string text = temp_.Read("net.prototxt");
+  Edit("net.prototxt", "scale: 0.00390625 }", "scale: 0.00390625 mirror: true }");
+  const char* const kWarning = "layer \"data\": mirror acts in TEST too, at random";
+  for (const char* command : {"check", "train"}) {  // only the TRAIN layer mirrors
+    const ProcessResult result = Run(command, {"--solver=solver.prototxt"});
+    EXPECT_EQ(result.err.find(kWarning), std::string::npos) << result.err;
+  }
+  const size_t test = text.find("phase: TEST");
+  temp_.Write("net.prototxt", text.substr(0, test) +
+                                  "phase: TEST }\n  transform_param { mirror: "
+                                  "true" +
+                                  text.substr(text.find(" scale", test)));
+  for (const char* command : {"check", "train"}) {
+    const ProcessResult result = Run(command, {"--solver=solver.prototxt"});
+    EXPECT_EQ(result.exit_code, 0) << command << "\n" << result.err;
+    EXPECT_NE(result.err.find(StrCat("net.prototxt:6:21: ", kWarning)), std::string::npos)
+        << command << "\n"
+        << result.err;
+  }
+}
+
 TEST_F(CheckAndTrain, FrozenLayersAreInTheNet) {
   ExpectBothRefuse({
       {kEnd, "max_iter: 8 freeze: \"(\"", "is not a regular expression"},

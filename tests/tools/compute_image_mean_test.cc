@@ -61,7 +61,8 @@ TEST(ComputeImageMean, ChannelsByHand) {
             "2 images of 3x2x2\n"
             "mean_value channel [0]: 15\nmean_value channel [1]: 0\n"
             "mean_value channel [2]: 254.5\n"
-            "std channel [0]: 5\nstd channel [1]: 0\nstd channel [2]: 0.5\n");
+            "std channel [0]: 5\nstd channel [1]: 0\nstd channel [2]: 0.5\n"
+            "transform_param { mean_value: 15 mean_value: 0 mean_value: 254.5 }  # B, G, R\n");
 }
 
 // Floats cannot add 1 to 2^24.
@@ -106,7 +107,8 @@ TEST(ComputeImageMean, FloatsAndAnnotatedImages) {
   floats.add_float_data(2.5F);
   WriteSet(temp.File("floats"), std::vector<Datum>{floats});
   EXPECT_TRUE(Contains(RunTool("compute_image_mean", {temp.File("floats")}).out,
-                       "mean_value channel [0]: 1\nstd channel [0]: 1.5\n"));
+                       "mean_value channel [0]: 1\nstd channel [0]: 1.5\n"
+                       "transform_param { mean_value: 1 }\n"));
   AnnotatedDatum annotated;
   *annotated.mutable_datum() = RawDatum(Flat(2, 2, {9}), 0);
   WriteSet(temp.File("boxes"), std::vector<AnnotatedDatum>{annotated});

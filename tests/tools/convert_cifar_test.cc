@@ -55,6 +55,24 @@ TEST(ConvertCifar, Cifar10AsCaffeWritesIt) {
   EXPECT_EQ(RunTool("convert_cifar", {"--resume", temp.path(), temp.File("new/out")}).exit_code, 0);
 }
 
+// From the files of data/cifar10/get.sh to a training, without editing anything.
+TEST(ConvertCifar, TheNetsOfCifar10ReadWhatItWrites) {
+  const TempDir temp;
+  fs::create_directories(temp.File("batches"));
+  for (int i = 1; i <= 5; ++i) temp.Write(StrCat("batches/data_batch_", i, ".bin"), Batch(0, 40));
+  temp.Write("batches/test_batch.bin", Batch(0, 100));
+  fs::create_directories(temp.File("build"));
+  ASSERT_EQ(RunTool("convert_cifar", {temp.File("batches"), temp.File("build/data")}).exit_code, 0);
+  for (const std::string model : {"models/cifar10_quick", "models/cifar10_full"}) {
+    fs::create_directories(temp.File("models"));
+    fs::copy(fs::path(CREMA_SOURCE_DIR) / model, temp.File(model), fs::copy_options::recursive);
+    const ProcessResult result = RunProcess(
+        {Bin("check"), "--threads=1", StrCat("--solver=", model, "/solver.prototxt")}, temp.path());
+    EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+    EXPECT_TRUE(Contains(result.out, "100 samples of 200 in batches of 100")) << result.out;
+  }
+}
+
 TEST(ConvertCifar, Cifar100HasTwoLabels) {
   const TempDir temp;
   temp.Write("train.bin", Batch(0, 90, true));

@@ -69,6 +69,8 @@ TEST_F(DeployFiles, WhatIsReadIsNotReplaced) {
   ExpectRefused("classify", {"--draw=photos/video.avi", "photos/video.avi"},
                 "--draw would replace");
   ExpectRefused("segment", {"--masks=photos", "photos/b.png"}, "--masks would replace");
+  ExpectRefused("classify", {"--draw=two.png", "photos/a.ppm", "photos/b.png"},
+                "two.png is one picture, but there are 2 inputs; name a folder");
   ExpectRefused("segment", {"--draw=new", "--masks=./new/", "photos/b.png"}, "of the same names");
   ExpectRefused("segment", {"--draw=new/b.png", "--masks=new", "photos/b.png"},
                 "of the same names");

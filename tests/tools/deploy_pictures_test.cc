@@ -123,6 +123,10 @@ TEST_F(DeployPictures, ClassifyDrawsBars) {
   const size_t below = size_t{150} * 300 + 10, bar = size_t{3} * 300 + 1;
   EXPECT_EQ(drawn.pixels[below], before.pixels[below]) << "below the bars it is as it was";
   EXPECT_NE(drawn.pixels[bar], before.pixels[bar]);
+  ASSERT_EQ(Deploy("classify", {"--labels=channels.txt", "--draw=small.png", "red.ppm"}).exit_code,
+            0);
+  const Image small = Decoded("small.png", ColorMode::kColor);
+  EXPECT_GE(std::max(small.width, small.height), 256) << "the text is readable";
 }
 
 TEST_F(DeployPictures, SegmentSaysSharesAndWritesMasks) {

@@ -102,6 +102,7 @@ TEST_F(DeployRun, InputsAreChecked) {
   ExpectMistake({"run", "--input=x.npy", "--output=y.txt"}, ".npy, .npz, .h5");
   ExpectMistake({"run", "--input=x.npy", "--batch=0"}, "--batch: '0'");
   ExpectMistake({"run", "--input=x.npy", "more"}, "unexpected argument");
+  ExpectMistake({"run", "img8.jpg"}, "pictures go to classify, detect or segment");
   temp_.Write("x.npy", "nothing");
   ExpectMistake({"run", "--input=x.npy"}, "is no whole .npy file", "means.prototxt", 3);
 }

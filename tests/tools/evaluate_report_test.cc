@@ -170,6 +170,16 @@ TEST_F(ClassReport, RefusesWhatItCannotRead) {
   temp_.Write("two.txt", "a\nb\n");
   expect(Net(), {"--labels=two.txt"}, "two.txt has 2 labels, but the net has 3 classes");
   expect(Net(), {"--labels=three.txt"}, "three.txt");
+  EXPECT_FALSE(fs::exists(temp_.File("out"))) << "no empty folder is left";
+}
+
+TEST_F(EvaluateReport, ADeployNetIsNoNetToEvaluate) {
+  const ProcessResult result = Evaluate(
+      "layer { name: 'data' type: 'Input' top: 'data' input_param { shape { dim: 1 dim: 3 } } }\n",
+      {});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_TRUE(Contains(result.err, "reads no data set: give the training net (train_val.prototxt)"))
+      << result.err;
 }
 
 TEST_F(ClassReport, FlagsOfTheReportNeedIt) {

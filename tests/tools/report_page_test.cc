@@ -100,14 +100,15 @@ class ReportPage : public ::testing::Test {
 
 TEST_F(ReportPage, TellsTheResultsOfRuns) {
   WriteRun("first", Metrics(41, 0.2, "accuracy"));
-  WriteRun("second", Metrics(21, 0.1, "accuracy"), R"({"solver_type":"Adam","unknown":[1,{}]})");
+  WriteRun("second", Metrics(21, 0.1, "accuracy"),
+           R"({"solver_type":"Adam","seed":9007199254740991,"unknown":[1,{}]})");
   const ProcessResult result = Report({"first", "second/", "-o", "r.html"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out, "r.html: 2 runs\n");
   const std::string page = temp_.Read("r.html");
   EXPECT_TRUE(Contains(page, "<title>first, second</title>"));
   EXPECT_TRUE(Contains(page, "<th scope=\"row\">Solver</th><td>SGD</td><td>Adam</td>"));
-  EXPECT_TRUE(Contains(page, "<th scope=\"row\">Seed</th><td>7</td><td>–</td>"));
+  EXPECT_TRUE(Contains(page, "<th scope=\"row\">Seed</th><td>7</td><td>9007199254740991</td>"));
   EXPECT_TRUE(Contains(page, "<th scope=\"row\">Time</th><td>1 min 20 s</td><td>40.0 s</td>"));
   EXPECT_TRUE(Contains(page, "Test accuracy, best</th><td class=\"best\">0.9997 <small>at 400"));
   // The output "loss" is the total loss again.
@@ -116,18 +117,37 @@ TEST_F(ReportPage, TellsTheResultsOfRuns) {
   EXPECT_TRUE(Contains(page, "<h3>Learning rate</h3>"));
 }
 
-TEST_F(ReportPage, APageThatNobodyNamedIsNotOverwritten) {
+TEST_F(ReportPage, ReplacesItsOwnPagesAndNothingElse) {
   WriteRun("first", Metrics(3, 0.2, "accuracy"));
   WriteRun("second", Metrics(3, 0.1, "accuracy"));
   ASSERT_EQ(Report({"first"}).exit_code, 0);
   const std::string page = temp_.Read("report.html");
-  const ProcessResult refused = Report({"second"});
-  EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_TRUE(Contains(refused.err, "'report.html' exists already: -o report.html writes"))
-      << refused.err;
-  EXPECT_TRUE(temp_.Read("report.html") == page);
-  EXPECT_EQ(Report({"second", "-o", "report.html"}).exit_code, 0);
+  const ProcessResult again = Report({"second"});
+  EXPECT_EQ(again.exit_code, 0) << again.err;
   EXPECT_FALSE(temp_.Read("report.html") == page);
+  temp_.Write("report.html", "<html>my notes</html>");
+  const ProcessResult refused = Report({"first"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_TRUE(Contains(refused.err, "'report.html' exists already and is no page of this command"))
+      << refused.err;
+  EXPECT_EQ(temp_.Read("report.html"), "<html>my notes</html>");
+  EXPECT_EQ(Report({"first", "-o", "report.html"}).exit_code, 0);
+}
+
+TEST_F(ReportPage, NamesTheWeightsOfTheEvaluation) {
+  WriteRun("run", Metrics(11, 0.2, "accuracy"));
+  WriteEvaluation("run/evaluation");
+  const std::string summary = temp_.Read("run/evaluation/summary.json");
+  for (const auto& [iteration, note] :
+       {std::pair("100", ""), std::pair("40", "the run has reached iteration 100 since")}) {
+    temp_.Write("run/evaluation/summary.json", StrCat("{\"weights\":\"out/x_iter_", iteration,
+                                                      ".caffemodel\",", summary.substr(1)));
+    ASSERT_EQ(Report({"run", "-o", "r.html"}).exit_code, 0);
+    const std::string page = temp_.Read("r.html");
+    EXPECT_TRUE(Contains(page, StrCat("weights out/x_iter_", iteration, ".caffemodel")));
+    EXPECT_EQ(Contains(page, "the run has reached"), *note != '\0');
+    EXPECT_TRUE(Contains(page, note));
+  }
 }
 
 TEST_F(ReportPage, NeedsNothingElse) {

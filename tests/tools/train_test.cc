@@ -146,13 +146,21 @@ TEST_F(Train, LearnsAndWritesWhatCaffeWrites) {
                            "snap_iter_60.caffemodel", "snap_iter_60.solverstate"}) {
     EXPECT_TRUE(fs::exists(Path(file))) << file;
   }
-  EXPECT_EQ(result.out, "trained to iteration 60\n");
+  EXPECT_NE(result.out.find(" (iteration 60)\n"), std::string::npos) << result.out;
+  const std::string last = result.out.substr(result.out.find("weights: "));
+  EXPECT_TRUE(result.out.starts_with("trained to iteration 60\nlast test: accuracy = ")) << last;
+  EXPECT_EQ(last,
+            "weights: snap_iter_60.caffemodel\n"
+            "next: evaluate --model=net.prototxt --weights=snap_iter_60.caffemodel\n"
+            "next: report snap_run\n");
 }
 
 TEST_F(Train, QuietLeavesTheTablesOut) {
   EXPECT_NE(RunTrain().err.find("learned elements: "), std::string::npos);
   fs::remove_all(Path("snap_iter_60.caffemodel"));
-  EXPECT_EQ(RunTrain({"--quiet"}).err.find("learned elements: "), std::string::npos);
+  const ProcessResult quiet = RunTrain({"--quiet"});
+  EXPECT_EQ(quiet.err.find("learned elements: "), std::string::npos);
+  EXPECT_EQ(quiet.out, "trained to iteration 60\n");
 }
 
 TEST_F(Train, EvaluateCountsEverySampleOnce) {
@@ -196,12 +204,16 @@ TEST_F(Train, ResumesWithoutARandomSeedInTheFile) {
 
 TEST_F(Train, StartsFromWeights) {
   ASSERT_EQ(RunTrain().exit_code, 0);
+  fs::rename(Path("snap_iter_60.caffemodel"), Path("first.caffemodel"));
   Edit("net.prototxt", "name: \"ip2\"", "name: \"other\"");
-  const ProcessResult result = RunTrain({"--weights=snap_iter_60.caffemodel"});
+  const ProcessResult result = RunTrain({"--weights=first.caffemodel"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.err.find("loaded      ip1"), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("at fillers  other"), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("not used    ip2"), std::string::npos) << result.err;
+  const ProcessResult quiet = RunTrain({"--weights=first.caffemodel", "--quiet"});
+  EXPECT_EQ(quiet.err.find("loaded      ip1"), std::string::npos) << "no warning: " << quiet.err;
+  EXPECT_NE(quiet.err.find("not used    ip2"), std::string::npos) << quiet.err;
 }
 
 // Waits a limited time until a file exists.
@@ -236,6 +248,11 @@ TEST_F(Train, SignalsSnapshotAndStop) {
     EXPECT_NO_THROW(ReadCaffemodel(Path(state.learned_net())));
   }
   EXPECT_GE(from_signals, 1);
+  const std::string out = Read(Path("out"));
+  EXPECT_NE(out.find("\nweights: snap_iter_"), std::string::npos) << out;
+  EXPECT_NE(out.find("\nresume: train --solver=solver.prototxt --threads=1 --resume=auto\n"),
+            std::string::npos)
+      << out;
 }
 
 TEST_F(Train, FaultsInTheNetText) {
@@ -254,6 +271,8 @@ TEST_F(Train, MissingFiles) {
 
 TEST_F(Train, BadFlags) {
   ExpectFailure(2, {"unknown flag --wieghts (did you mean 'weights'?)"}, {"--wieghts=x"});
+  ExpectFailure(2, {"unknown flag --base_lr: it is a field of the solver; write --set base_lr=0.1"},
+                {"--base_lr=0.1"});
   ExpectFailure(2, {"not both"}, {"--weights=a", "--snapshot=b"});
   ExpectFailure(2, {"--threads takes a whole number, not 'many'"}, {"--threads=many"});
   EXPECT_EQ(RunProcess({Bin("train")}).exit_code, 2);
@@ -313,9 +332,20 @@ TEST_F(Train, DivergenceHasExitCode5AndKeepsSnapshots) {
   EXPECT_NO_THROW(ReadCaffemodel(Path("snap_iter_1.caffemodel")));
 }
 
-TEST_F(Train, SnapshotFolderMissing) {
+TEST_F(Train, MakesTheFolderOfSnapshots) {
   Edit("solver.prototxt", "\"snap\"", "\"not/there/snap\"");
-  ExpectFailure(3, {"not/there", "does not exist; create it first"});
+  const ProcessResult checked =
+      RunProcess({Bin("check"), "--solver=solver.prototxt"}, temp_.path());
+  EXPECT_EQ(checked.exit_code, 0) << checked.err;
+  EXPECT_FALSE(fs::exists(Path("not"))) << "check leaves nothing";
+  ASSERT_EQ(RunTrain().exit_code, 0);
+  EXPECT_TRUE(fs::exists(Path("not/there/snap_iter_60.caffemodel")));
+  EXPECT_TRUE(fs::exists(Path("not/there/snap_run/run.json")));
+}
+
+TEST_F(Train, FolderOfSnapshotsThatCannotBeMade) {
+  Edit("solver.prototxt", "\"snap\"", "\"net.prototxt/there/snap\"");
+  ExpectFailure(3, {"the folder of snapshot_prefix \"net.prototxt/there/snap\" cannot be made"});
 }
 
 TEST_F(Train, DiskFullStopsWithTheReasonAndKeepsTheLastSnapshot) {

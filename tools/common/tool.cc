@@ -1,10 +1,12 @@
 #include "common/tool.h"
 
 #include <gflags/gflags.h>
+#include <google/protobuf/descriptor.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>

@@ -18,6 +18,25 @@ DEFINE_int32(top, 5, "classify: number of classes to print, best first");
 namespace crema::tools {
 namespace {
 
+// Enlarges a small picture, so that the text of the bars is readable and does not cover it.
+void Enlarge(Image* image) {
+  constexpr int kLeast = 256;
+  const int side = std::max(image->width, image->height);
+  if (side == 0 || side >= kLeast) return;
+  const int factor = (kLeast + side - 1) / side;
+  Image large{.channels = image->channels,
+              .height = image->height * factor,
+              .width = image->width * factor,
+              .pixels = {}};
+  large.pixels.reserve(image->pixels.size() * static_cast<size_t>(factor) *
+                       static_cast<size_t>(factor));
+  for (int y = 0; y < image->channels * large.height; ++y) {
+    const uint8_t* line = image->pixels.data() + static_cast<ptrdiff_t>(y / factor) * image->width;
+    for (int x = 0; x < large.width; ++x) large.pixels.push_back(line[x / factor]);
+  }
+  *image = std::move(large);
+}
+
 class ClassifyWorker final : public PictureWorker {
  public:
   ClassifyWorker(const Classifier& classifier, const Preprocessing& preprocessing,
@@ -44,7 +63,11 @@ class ClassifyWorker final : public PictureWorker {
       bars.push_back({StrCat(LabelOf(labels_, p.index), " ", Fixed(p.score, 3)), p.score});
     }
     return {.text = FLAGS_json ? Json(picture, best) : Text(picture, best),
-            .draw = [bars](Image* image) { DrawBars(bars, image); },
+            .draw =
+                [bars](Image* image) {
+                  Enlarge(image);
+                  DrawBars(bars, image);
+                },
             .rows = {{scores.begin(), scores.end()}}};
   }
 

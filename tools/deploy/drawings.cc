@@ -2,9 +2,11 @@
 
 #include <gflags/gflags.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <set>
+#include <string_view>
 
 #include "common/log.h"
 #include "core/strings.h"
@@ -29,6 +31,13 @@ std::string NameOf(const PictureSource& source) {
   return source.kind == Kind::kImage ? name.string() : name.stem().string() + ".avi";
 }
 
+bool NamesPicture(const std::string& path) {
+  constexpr std::string_view kExtensions[] = {".png",  ".jpg", ".jpeg", ".bmp", ".ppm",
+                                              ".webp", ".tif", ".tiff", ".avi"};
+  return std::ranges::find(kExtensions, fs::path(path).extension().string()) !=
+         std::end(kExtensions);
+}
+
 }  // namespace
 
 DrawingPaths::DrawingPaths(const std::vector<PictureSource>& sources) {
@@ -40,6 +49,11 @@ DrawingPaths::DrawingPaths(const std::vector<PictureSource>& sources) {
     paths_ = {FLAGS_draw};
     inputs.RefuseToReplace("draw", FLAGS_draw);
     return;
+  }
+  if (sources.size() > 1 && !fs::exists(FLAGS_draw, error) && NamesPicture(FLAGS_draw)) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--draw: ", FLAGS_draw, " is one picture, but there are ", sources.size(),
+                " inputs; name a folder"));
   }
   fs::create_directories(FLAGS_draw, error);
   if (error || !fs::is_directory(FLAGS_draw)) {

@@ -69,7 +69,11 @@ void Print(const std::vector<NamedOutput>& outputs) {
 }  // namespace
 
 int RunNet(const std::vector<std::string>& arguments) {
-  RefusePositional(arguments);
+  if (!arguments.empty()) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("unexpected argument '", arguments[0],
+                "': run takes arrays, --input=x.npy; pictures go to classify, detect or segment"));
+  }
   const ModelNames names = ModelOfFlags();
   RequireFlag(HasInputFiles() ? "yes" : "", "input");
   ProtectedFiles(InputFiles()).RefuseToReplace("output", FLAGS_output);

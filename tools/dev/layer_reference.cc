@@ -255,8 +255,14 @@ int Run(const std::string& path) {
 
 int main(int argc, char** argv) {
   try {
-    if (argc != 2) {
-      std::cerr << "usage: layer_reference DESCRIPTORS >docs/layers.md\n";
+    constexpr const char* kUsage = "usage: layer_reference DESCRIPTORS >docs/layers.md\n";
+    const std::string argument = argc == 2 ? argv[1] : "";
+    if (argument == "--help" || argument == "-h") {
+      std::cout << kUsage;
+      return 0;
+    }
+    if (argument.empty() || argument.starts_with('-')) {
+      std::cerr << kUsage;
       return 2;
     }
     return crema::tools::Run(argv[1]);

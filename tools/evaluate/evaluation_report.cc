@@ -24,19 +24,28 @@ int64_t InputPixels(const Plan& plan) {
 }  // namespace
 
 EvaluationReport::EvaluationReport(EvaluationReportOptions options)
-    : options_(std::move(options)), folder_(options_.folder) {
-  if (!options_.labels.empty()) names_ = ClassNames(ReadLines(options_.labels));
-}
+    : options_(std::move(options)),
+      names_(options_.labels.empty() ? ClassNames() : ClassNames(ReadLines(options_.labels))),
+      folder_(options_.folder) {}
 
-void EvaluationReport::Begin(const Plan& plan) {
-  net_ = plan.name;
-  answers_ = FindAnswers(plan, options_.prediction, options_.label);
+void EvaluationReport::CheckNames() const {
   const auto names = static_cast<int64_t>(names_.given().size());
   const int64_t classes = answers_.classes == 1 ? 2 : answers_.classes;
   if (names != 0 && names != classes) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat(options_.labels, " has ", names, " labels, but the net has ", classes, " classes",
                 answers_.task == Task::kDetection ? ", background included" : ""));
+  }
+}
+
+void EvaluationReport::Begin(const Plan& plan) {
+  net_ = plan.name;
+  try {
+    answers_ = FindAnswers(plan, options_.prediction, options_.label);
+    CheckNames();
+  } catch (...) {
+    folder_.RemoveIfUnused();
+    throw;
   }
   TaskReportOptions options{.answers = answers_, .names = names_, .worst = options_.worst};
   switch (answers_.task) {

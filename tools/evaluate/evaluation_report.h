@@ -24,22 +24,24 @@ struct EvaluationReportOptions {
 // Thread safety: one thread.
 class EvaluationReport {
  public:
-  // Creates the folder first, so that a missing permission shows before the computation. Throws
+  // Reads the names, then creates the folder, so that both fail before the computation. Throws
   // kIoFailure; kNotFound if the file of names is missing.
   explicit EvaluationReport(EvaluationReportOptions options);
 
   // For EvaluationOptions::on_batch, with keep_blobs. The first batch throws what FindAnswers
-  // throws, and kInvalidArgument if the number of names differs from the classes.
+  // throws, and kInvalidArgument if the number of names differs from the classes; no empty folder
+  // is left.
   void OnBatch(const Session& session, int64_t samples);
   // Writes everything and returns a summary to print.
   std::string Write(const Evaluation& evaluation) const;
 
  private:
   void Begin(const Plan& plan);
+  void CheckNames() const;
 
   EvaluationReportOptions options_;
-  ReportFolder folder_;
   ClassNames names_;
+  ReportFolder folder_;
   Answers answers_;
   std::unique_ptr<TaskReport> report_;
   std::string net_;

@@ -53,12 +53,17 @@ std::string ClassNames::Of(int64_t c) const {
 
 ReportFolder::ReportFolder(std::string path) : path_(std::move(path)) {
   std::error_code error;
-  fs::create_directories(path_, error);
+  made_ = fs::create_directories(path_, error);
   if (error || !fs::is_directory(path_) || access(path_.c_str(), W_OK | X_OK) != 0) {
     Fail(ErrorCode::kIoFailure,
          StrCat("--report: '", path_, "' is not a folder that can be written to",
                 error ? StrCat(" (", error.message(), ")") : std::string()));
   }
+}
+
+void ReportFolder::RemoveIfUnused() const {
+  std::error_code ignored;  // not empty
+  if (made_) fs::remove(path_, ignored);
 }
 
 void ReportFolder::Write(const std::string& name, const std::string& bytes) const {

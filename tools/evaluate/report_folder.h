@@ -40,6 +40,8 @@ class ReportFolder {
  public:
   explicit ReportFolder(std::string path);
   const std::string& path() const { return path_; }
+  // Removes the folder if this object made it and it is empty.
+  void RemoveIfUnused() const;
   void Write(const std::string& name, const std::string& bytes) const;
   // Writes confusion_matrix.csv (true classes as rows, predicted ones as columns) and
   // confusion_matrix.png.
@@ -47,6 +49,7 @@ class ReportFolder {
 
  private:
   std::string path_;
+  bool made_ = false;
 };
 
 }  // namespace crema::tools

@@ -203,13 +203,41 @@ std::string WorstHtml(const EvaluationData& evaluation) {
   return html + "</div></div>";
 }
 
+// Returns N of "..._iter_N.caffemodel"; -1 for other names.
+double IterationOf(const std::string& weights) {
+  constexpr std::string_view kMark = "_iter_";
+  const size_t at = weights.rfind(kMark);
+  if (at == std::string::npos) return -1;
+  const size_t begin = at + kMark.size();
+  const size_t end = std::min(weights.find_first_not_of("0123456789", begin), weights.size());
+  return end == begin ? -1 : NumberIn(weights.substr(begin, end - begin));
+}
+
+// Says which weights were evaluated, and if the run has newer ones.
+std::string WeightsHtml(const RunData& run, const EvaluationData& evaluation) {
+  const auto weights = evaluation.summary.find("weights");
+  if (weights == evaluation.summary.end()) return {};
+  double last = -1;
+  for (const MetricSeries& series : run.series) {
+    if (!series.points.empty()) last = std::max(last, series.points.back().iteration);
+  }
+  const double iteration = IterationOf(weights->second);
+  std::string html = StrCat("<p class=\"note\">weights ", HtmlText(weights->second));
+  if (iteration >= 0 && iteration < last) {
+    html += StrCat("; <b>the run has reached iteration ", NumberForPeople(last),
+                   " since: evaluate the newer weights</b>");
+  }
+  return html + "</p>";
+}
+
 }  // namespace
 
 std::string EvaluationHtml(const RunData& run, size_t index, const EvaluationData& evaluation) {
   return StrCat("<section class=\"evaluation\"><h2 class=\"c", index % 8,
-                "\"><i></i>Evaluation of ", HtmlText(run.name), "</h2>", TilesHtml(evaluation),
-                "<div class=\"beside\">", ConfusionHtml(evaluation),
-                ClassesHtml(evaluation.classes), "</div>", WorstHtml(evaluation), "</section>\n");
+                "\"><i></i>Evaluation of ", HtmlText(run.name), "</h2>",
+                WeightsHtml(run, evaluation), TilesHtml(evaluation), "<div class=\"beside\">",
+                ConfusionHtml(evaluation), ClassesHtml(evaluation.classes), "</div>",
+                WorstHtml(evaluation), "</section>\n");
 }
 
 }  // namespace crema::tools

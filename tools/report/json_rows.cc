@@ -23,7 +23,8 @@ std::optional<Struct> Parse(std::string_view text) {
 
 std::string NumberText(double value) {
   char text[40];
-  const bool whole = value == std::floor(value) && std::abs(value) < 1e15;
+  // Seeds are drawn below 2^53, where every integer is exact.
+  const bool whole = value == std::floor(value) && std::abs(value) <= 0x1p53;
   std::snprintf(text, sizeof(text), whole ? "%.0f" : "%.12g", value);
   return text;
 }

@@ -129,7 +129,7 @@ std::string ReportPage(const std::string& title, const std::vector<ReportedRun>&
   const std::vector<Chart> charts = ChartsOf(data);
   std::string html(kHead);
   html +=
-      StrCat("<title>", HtmlText(title), "</title>\n<style>", kPageStyle,
+      StrCat(kPageMark, "\n<title>", HtmlText(title), "</title>\n<style>", kPageStyle,
              "</style>\n</head>\n<body>\n<header><h1>", HtmlText(title), "</h1></header>\n<main>",
              ResultsHtml(data), Unreadable(runs), ChartsHtml(runs, charts));
   for (size_t r = 0; r < runs.size(); ++r) {

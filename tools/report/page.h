@@ -20,6 +20,9 @@ struct ReportedRun {
 // `evaluation`. Throws kNotFound for a folder with neither, kDataLoss, kIoFailure.
 std::vector<ReportedRun> ReadRuns(const std::vector<std::string>& folders);
 
+// The first lines of a page have this text.
+inline constexpr std::string_view kPageMark = "<meta name=\"generator\" content=\"crema report\">";
+
 std::string ReportPage(const std::string& title, const std::vector<ReportedRun>& runs);
 
 // Parts of the page, as HTML.

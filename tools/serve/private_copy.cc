@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "format/file.h"
 
 namespace crema::tools {
 namespace {
@@ -29,8 +30,10 @@ int CopyAll(int from, int to) {
 PrivateCopy::PrivateCopy(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) {
-    Fail(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIoFailure, std::strerror(errno),
-         {.file = path});
+    if (errno == ENOENT) {
+      Fail(ErrorCode::kNotFound, "there is no such file" + DidYouMeanPath(path), {.file = path});
+    }
+    Fail(ErrorCode::kIoFailure, std::strerror(errno), {.file = path});
   }
   descriptor_ = ::memfd_create("model", MFD_CLOEXEC);
   const int problem = descriptor_ < 0 ? errno : CopyAll(file, descriptor_);

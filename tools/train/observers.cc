@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "common/log.h"
+#include "common/tool.h"
 #include "core/error.h"
 #include "core/strings.h"
 #include "crema.pb.h"
@@ -70,6 +71,7 @@ TrainObservers::TrainObservers(const SolverParameter& solver) : log_(&ToolLog())
   if (lines_ != nullptr) observers_.Add(*lines_);
   wait_hint_ = std::make_unique<WaitHint>(*log_);
   observers_.Add(*wait_hint_);
+  observers_.Add(next_steps_);
 }
 
 void TrainObservers::Record(Solver& solver, RunStart start, int threads) {
@@ -100,6 +102,14 @@ void TrainObservers::Record(Solver& solver, RunStart start, int threads) {
   }
   observers_.Add(recorder_->observer());
   log_->Write(Severity::kInfo, "metrics and TensorBoard events are in " + options.folder);
+}
+
+void TrainObservers::PrintNextSteps(const RunConfig& config) const {
+  if (IsQuiet() || IsJsonLog()) return;
+  const std::string folder = recorder_ == nullptr ? "" : recorder_->folder().path();
+  for (const std::string& line : next_steps_.Lines(config, folder, google::GetArgvs())) {
+    PrintLastLine(line);
+  }
 }
 
 void TrainObservers::TakeTerminal() {

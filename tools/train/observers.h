@@ -13,6 +13,7 @@
 #include "solvers/caffe_log.h"
 #include "solvers/solver.h"
 #include "solvers/training_observer.h"
+#include "train/next_steps.h"
 
 namespace crema::tools {
 
@@ -35,6 +36,9 @@ class TrainObservers {
   // if the default one cannot be created. `solver` must outlive this.
   void Record(Solver& solver, RunStart start, int threads);
 
+  // Prints the results, and the commands that continue from them, to stdout; nothing with --quiet.
+  void PrintNextSteps(const RunConfig& config) const;
+
   // From here on, the terminal shows the live line.
   void TakeTerminal();
 
@@ -47,6 +51,7 @@ class TrainObservers {
   LogSink* log_;
   std::unique_ptr<WaitHint> wait_hint_;
   std::unique_ptr<RunRecorder> recorder_;
+  NextSteps next_steps_;
   ObserverList observers_;
 };
 

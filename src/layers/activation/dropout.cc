@@ -10,6 +10,7 @@
 #include "core/bfloat16.h"
 #include "core/parallel_for.h"
 #include "core/rng.h"
+#include "core/strings.h"
 #include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/activation/dropout_rule.h"
@@ -63,9 +64,10 @@ class Dropout final : public Layer {
  public:
   explicit Dropout(const LayerParameter& param) : Layer(param), rule_(param.dropout_param()) {
     if (!(rule_.ratio >= 0 && rule_.ratio < 1)) {
-      std::string got = std::to_string(rule_.ratio);
+      const bool percent = rule_.ratio > 1 && rule_.ratio < 100;
       FailField(*this, "dropout_param.dropout_ratio",
-                "dropout_ratio is " + got + ", expected 0 or more and less than 1");
+                StrCat("dropout_ratio is ", rule_.ratio, ", expected 0 or more and less than 1",
+                       percent ? StrCat("; ", rule_.ratio, " % is ", rule_.ratio / 100) : ""));
     }
   }
 

@@ -75,16 +75,21 @@ int64_t DilatedKernel(const ConvWindow& w, size_t i) {
   return w.dilation[i] * (w.kernel[i] - 1) + 1;
 }
 
+std::string NameOfAxis(size_t axis, int axes) {
+  if (axes == 2) return axis == 0 ? "the height" : "the width";
+  return StrCat("spatial axis ", axis);
+}
+
 // Returns the output size along axis `i`. Division truncates as in Caffe: a kernel that exceeds the
 // padded input by less than one step still gives one output. Throws if the size is below 1.
 int64_t OutSize(const Layer& layer, const ConvWindow& w, size_t i, const Shape& input) {
   const int64_t reach = DilatedKernel(w, i);
   const int64_t out = (w.in[i] + 2 * w.pad[i] - reach) / w.stride[i] + 1;
   if (out < 1) {
-    FailInputs(layer, StrCat("the kernel covers ", reach, " along spatial axis ", i,
+    FailInputs(layer, StrCat("the kernel covers ", reach, " along ", NameOfAxis(i, w.axes),
                              ", but the input of shape ", ToString(input), " has only ", w.in[i],
-                             " + 2 * ", w.pad[i],
-                             " there; use a smaller kernel, more padding or a larger input"));
+                             " there, and ", w.pad[i], " of padding on each side",
+                             "; use a smaller kernel, more padding or a larger input"));
   }
   return out;
 }

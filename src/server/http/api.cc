@@ -133,7 +133,7 @@ HttpResponse HttpApi::Explain(const RequestError& error) {
   response.status = HttpStatus(error.cause());
   if (response.status == 503) response.fields.emplace_back("Retry-After", "1");
   if (response.status == 401) response.fields.emplace_back("WWW-Authenticate", "Bearer");
-  if (response.status == 405) response.fields.emplace_back("Allow", "GET, HEAD, POST");
+  if (!error.allow().empty()) response.fields.emplace_back("Allow", error.allow());
   service_.Refused(error);
   return response;
 }

@@ -158,8 +158,10 @@ class HttpServer::Listener {
     if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
     if (!error) acceptor_.non_blocking(true, error);
     if (error) {
-      crema::Fail(ErrorCode::kIoFailure, StrCat("cannot listen on ", options_.host, " port ",
-                                                options_.port, ": ", error.message()));
+      const bool taken = error == asio::error::address_in_use;
+      crema::Fail(ErrorCode::kIoFailure,
+                  StrCat("cannot listen on ", options_.host, " port ", options_.port, ": ",
+                         error.message(), taken ? "; choose another with --port" : ""));
     }
     port_ = acceptor_.local_endpoint().port();
   }

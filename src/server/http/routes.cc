@@ -80,15 +80,21 @@ std::span<const RouteRow> Routes() { return kRoutes; }
 
 RouteMatch FindRoute(std::string_view method, std::string_view path) {
   if (method == "HEAD") method = "GET";
-  bool known = false;
+  std::string allowed;
   for (const RouteRow& row : kRoutes) {
     std::string_view model;
     std::string_view version;
     if (path.empty() || !Fits(row.pattern, path, &model, &version)) continue;
-    known = true;
     if (row.method == method) return Matched(row, model, version);
+    const std::string_view takes = row.method == "GET" ? "GET, HEAD" : row.method;
+    if (allowed.find(takes) == std::string::npos) {
+      allowed += StrCat(allowed.empty() ? "" : ", ", takes);
+    }
   }
-  if (known) Refuse(Cause::kMethodNotAllowed, "this path takes another method");
+  if (!allowed.empty()) {
+    throw RequestError(Cause::kMethodNotAllowed, StrCat("this path takes ", allowed, " only"), "",
+                       allowed);
+  }
   Refuse(Cause::kNotFound, "there is nothing under this path");
 }
 

@@ -192,13 +192,22 @@ ScannedRepository ScanRepository(const std::string& path) {
     const std::string name = folder.filename();
     try {
       VersionsOfModel versions = ScanModel(folder, root);
-      if (!versions.empty()) found.models[name] = std::move(versions);
+      if (versions.empty()) {
+        found.warnings.push_back(StrCat(folder.string(), " is ignored: it has no folder of a ",
+                                        "version; expected ", name, "/1/model.crema"));
+      } else {
+        found.models[name] = std::move(versions);
+      }
     } catch (const Error& failure) {
       // Unless it was removed since it was listed.
       if (!fs::exists(folder, error) && !error) continue;
       found.unknown.insert(name);
       found.warnings.emplace_back(failure.what());
     }
+  }
+  if (found.models.empty() && found.unknown.empty()) {
+    found.warnings.push_back(
+        StrCat("no model in ", path, "; expected DIR/<model>/<version>/model.crema there"));
   }
   return found;
 }
