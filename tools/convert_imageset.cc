@@ -1,9 +1,12 @@
 // convert_imageset: converts image files to a data set for the Data layer. Extends Caffe's command.
 #include <gflags/gflags.h>
 
+#include <filesystem>
 #include <iostream>
 #include <optional>
 #include <string>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "common/backend_flag.h"
@@ -19,6 +22,7 @@
 #include "core/rng.h"
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "data/lists/class_names.h"
 #include "data/pipeline/bad_samples.h"
 #include "format/file.h"
 
@@ -43,18 +47,28 @@ struct Outcome {
   std::optional<Error> fault;
 };
 
-std::vector<ImageEntry> FindEntries(const std::vector<std::string>& arguments) {
+// Without class names if there is a list.
+ClassFolders FindEntries(const std::vector<std::string>& arguments) {
   if (arguments.size() == 3) {
     if (!FLAGS_classes.empty()) {
       Fail(ErrorCode::kInvalidArgument, "--classes is about class folders; a list has no names");
     }
-    return ReadImageEntries(arguments[1], arguments[0]);
+    ClassFolders listed;
+    listed.entries = ReadImageEntries(arguments[1], arguments[0]);
+    return listed;
   }
   ClassFolders folders = ReadClassFolders(arguments[0]);
   if (!FLAGS_classes.empty()) {
     WriteFileAtomically(FLAGS_classes, Join(folders.classes, "\n") + "\n");
   }
-  return std::move(folders.entries);
+  return folders;
+}
+
+// Keeps the names of the classes in the folder of the data set, for runs that train on it.
+void KeepClassNames(const std::vector<std::string>& classes, const std::string& path) {
+  std::error_code ignored;
+  if (classes.empty() || !std::filesystem::is_directory(path, ignored)) return;
+  WriteFileAtomically(StrCat(path, "/", kClassNamesFile), Join(classes, "\n") + "\n");
 }
 
 // Describes everything that determines the records.
@@ -172,7 +186,8 @@ int Run(const std::vector<std::string>& arguments) {
   }
   const ImageRecordOptions options = ImageOptionsOfFlags();
   const DataParameter::DB backend = BackendOfFlag();
-  std::vector<ImageEntry> entries = FindEntries(arguments);
+  ClassFolders folders = FindEntries(arguments);
+  std::vector<ImageEntry> entries = std::move(folders.entries);
   CheckImageCount(entries.size());
   ShuffleByFlags(&entries);
 
@@ -192,6 +207,7 @@ int Run(const std::vector<std::string>& arguments) {
   conversion.StartFrom(begin);
   const bool all = Converter(entries, options, &conversion).Run(begin);
   const int code = conversion.Finish(all);
+  KeepClassNames(folders.classes, path);
   std::cout << conversion.Summary() << "\n";
   return code;
 }
