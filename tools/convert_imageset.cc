@@ -1,11 +1,9 @@
 // convert_imageset: converts image files to a data set for the Data layer. Extends Caffe's command.
 #include <gflags/gflags.h>
 
-#include <filesystem>
 #include <iostream>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -62,13 +60,6 @@ ClassFolders FindEntries(const std::vector<std::string>& arguments) {
     WriteFileAtomically(FLAGS_classes, Join(folders.classes, "\n") + "\n");
   }
   return folders;
-}
-
-// Keeps the names of the classes in the folder of the data set, for runs that train on it.
-void KeepClassNames(const std::vector<std::string>& classes, const std::string& path) {
-  std::error_code ignored;
-  if (classes.empty() || !std::filesystem::is_directory(path, ignored)) return;
-  WriteFileAtomically(StrCat(path, "/", kClassNamesFile), Join(classes, "\n") + "\n");
 }
 
 // Describes everything that determines the records.

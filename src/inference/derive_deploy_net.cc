@@ -209,6 +209,19 @@ class Derivation {
     }
   }
 
+  [[noreturn]] void FailWithoutData() const {
+    std::vector<std::string> unknown;
+    for (const NewInput& input : inputs_) {
+      if (!shapes_.contains(input.blob)) unknown.push_back(input.blob);
+    }
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat(
+             "the data set does not exist, and its layer does not tell the size of a sample: give "
+             "the shape of ",
+             Join(unknown, ", "), ", for example --shape=", unknown[0], "=1x3x32x32"),
+         At(inputs_.front().data));
+  }
+
   // Takes given shapes, and those of one sample of the data sets.
   void FindShapes() {
     CheckGivenShapes();
@@ -227,7 +240,11 @@ class Derivation {
       if (input.folded != nullptr) *data.add_layer() = ForDeployment(*input.folded);
     }
     if (added.empty()) return TakeShapes(nullptr);
-    ReplaceSources({}, registry_, &data);
+    try {
+      ReplaceSources({}, registry_, &data);
+    } catch (const Error&) {
+      FailWithoutData();
+    }
     std::vector<Problem> warnings;
     SourceMap source;
     source.file = training_.source.file;

@@ -216,10 +216,12 @@ TEST(DeriveDeployNet, MistakesAreExplained) {
                                     kScores, kLoss);
   expect(ErrorOf(python), "layer \"py\": a Python layer makes the data");
   EXPECT_EQ(ErrorOf(python, {{"data", {1, 3, 8, 8}}}), "");
-  expect(ErrorOf(StrCat(R"(layer { name: "d" type: "Data" top: "data" top: "label"
+  expect(
+      ErrorOf(StrCat(R"(layer { name: "d" type: "Data" top: "data" top: "label"
       data_param { source: "nowhere" batch_size: 4 } })",
-                        kScores, kLoss)),
-         "does not say how large 'data' is; give its shape");
+                     kScores, kLoss)),
+      "layer \"d\": the data set does not exist, and its layer does not tell the size of a sample: "
+      "give the shape of data, for example --shape=data=1x3x32x32");
   expect(ErrorOf(StrCat(kData, R"(layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
       include { phase: TRAIN } inner_product_param { num_output: 2 } })",
                         kLoss)),

@@ -169,7 +169,7 @@ TEST_F(DeployTraining, MistakesAreExplained) {
   ExpectError(Deploy({"export", "--model=net.prototxt", "-o", "m.crema"}), 2,
               "--weights is required");
   fs::remove_all(temp_.File("test_lmdb"));
-  const std::string unknown = "does not say how large 'data' is";
+  const std::string unknown = "give the shape of data, for example --shape=";
   ExpectError(Deploy({"export", "--model=net.prototxt", "--write_net=-"}), 2, unknown);
   EXPECT_EQ(
       Deploy({"export", "--model=net.prototxt", "--write_net=-", "--shape=data=1x1x6x6"}).exit_code,

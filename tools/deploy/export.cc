@@ -172,13 +172,13 @@ void WriteNet(const NetFile& net, const ModelNames& names, const Preprocessing& 
   std::vector<std::string> mean;
   for (const float value : pixels.mean) mean.push_back(StrCat(value));
   const bool image = mean.size() > 4;
-  const std::string text = StrCat("# The deploy net of ", names.model,
-                                  ", written by deploy export. With --model it needs --weights",
-                                  mean.empty() ? ""
-                                  : image      ? " --mean=FILE"
-                                               : StrCat(" --mean=", Join(mean, ",")),
-                                  pixels.scale == 1 ? "" : StrCat(" --scale=", pixels.scale),
-                                  ".\n", PrintText(net.net));
+  const std::string text =
+      StrCat("# The deploy net of ", names.model,
+             ", written by deploy export. With --model it needs:\n#   --weights=FILE",
+             mean.empty() ? ""
+             : image      ? " --mean=FILE"
+                          : StrCat(" --mean=", Join(mean, ",")),
+             pixels.scale == 1 ? "" : StrCat(" --scale=", pixels.scale), "\n", PrintText(net.net));
   if (FLAGS_write_net == "-") {
     std::printf("%s", text.c_str());
     return;

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "core/error.h"
+#include "core/folder.h"
 #include "core/strings.h"
-#include "data/lists/image_list.h"
 #include "format/file.h"
 #include "format/prototxt.h"
 
@@ -27,20 +28,23 @@ std::string SourceOf(const LayerParameter& layer) {
   return layer.has_data_param() ? layer.data_param().source() : "";
 }
 
-std::vector<std::string> NamesOfLabelMap(const std::string& path) {
+LabelMap ReadLabelMap(const std::string& path) {
   LabelMap map;
   std::vector<Problem> problems;
   ParseText(ReadFile(path), path, &map, nullptr, &problems);
+  return map;
+}
+
+// Returns the class folders of ImageData, in the order of ImageList.
+std::vector<std::string> FoldersIn(const std::string& path) {
   std::vector<std::string> names;
-  for (const LabelMapItem& item : map.item()) {
-    if (item.label() < 0 || item.label() >= kMostClasses) return {};
-    const auto label = static_cast<size_t>(item.label());
-    if (names.size() <= label) names.resize(label + 1);
-    names[label] = item.has_display_name() ? item.display_name() : item.name();
+  std::error_code error;
+  for (fs::directory_iterator entry(path, error), end; !error && entry != end;
+       Advance(entry, error)) {
+    std::string name = entry->path().filename().string();
+    if (!name.starts_with('.') && IsFolder(entry->path())) names.push_back(std::move(name));
   }
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (names[i].empty()) names[i] = std::to_string(i);
-  }
+  std::ranges::sort(names);
   return names;
 }
 
@@ -49,11 +53,11 @@ std::vector<std::string> NamesOf(const LayerParameter& layer) {
       layer.type() == "AnnotatedData"
           ? layer.annotated_data_param().label_map_file()
           : layer.detection_output_param().save_output_param().label_map_file();
-  if (!map.empty()) return NamesOfLabelMap(map);
+  if (!map.empty()) return ClassNames(ReadLabelMap(map));
   const std::string source = SourceOf(layer);
   if (source.empty()) return {};
   if (!IsFolder(source)) return ClassNamesIn(fs::path(source).parent_path().string());
-  return layer.type() == "ImageData" ? ImageList(source, "").classes() : ClassNamesIn(source);
+  return layer.type() == "ImageData" ? FoldersIn(source) : ClassNamesIn(source);
 }
 
 }  // namespace
@@ -68,6 +72,25 @@ std::vector<std::string> ClassNamesIn(const std::string& folder) {
   }
   while (!names.empty() && names.back().empty()) names.pop_back();
   return names;
+}
+
+std::vector<std::string> ClassNames(const LabelMap& map) {
+  std::vector<std::string> names;
+  for (const LabelMapItem& item : map.item()) {
+    if (item.label() < 0 || item.label() >= kMostClasses) return {};
+    const auto label = static_cast<size_t>(item.label());
+    if (names.size() <= label) names.resize(label + 1);
+    names[label] = item.has_display_name() ? item.display_name() : item.name();
+  }
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i].empty()) names[i] = std::to_string(i);
+  }
+  return names;
+}
+
+void KeepClassNames(const std::vector<std::string>& names, const std::string& data_set) {
+  if (names.empty() || !IsFolder(data_set)) return;
+  WriteFileAtomically((fs::path(data_set) / kClassNamesFile).string(), Join(names, "\n") + "\n");
 }
 
 std::vector<std::string> ClassNames(const NetParameter& net) {

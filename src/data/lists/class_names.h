@@ -20,4 +20,11 @@ std::vector<std::string> ClassNames(const NetParameter& net);
 // Returns the lines of labels.txt in a folder; empty if there is none.
 std::vector<std::string> ClassNamesIn(const std::string& folder);
 
+// Returns the names by label, at most 2^20; the number itself for a label without name.
+std::vector<std::string> ClassNames(const LabelMap& map);
+
+// Writes labels.txt to the folder of a data set. Does nothing without names, and for a data set
+// that is a file. Throws kIoFailure.
+void KeepClassNames(const std::vector<std::string>& names, const std::string& data_set);
+
 }  // namespace crema
