@@ -319,9 +319,12 @@ class Derivation {
       pixels.mean = ReadMean(transform.mean_file(), Shape{shape[1], shape[2], shape[3]});
     }
     const bool crops = transform.crop_size() > 0 || transform.crop_h() > 0;
-    if (!crops) return;
-    derived_.notes.push_back(StrCat(
-        "training crops images; the deploy net resizes whole images to ", shape[2], "x", shape[3]));
+    const bool keeps_aspect = transform.has_resize_param() &&
+                              transform.resize_param().resize_mode() != ResizeParameter::WARP;
+    if (!crops && !keeps_aspect) return;
+    derived_.notes.push_back(
+        StrCat("training ", crops ? "crops images" : "keeps the aspect of images",
+               "; the deploy net resizes whole images to ", shape[2], "x", shape[3]));
   }
 
   const NetFile& training_;

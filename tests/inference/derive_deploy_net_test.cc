@@ -187,6 +187,18 @@ layer { name: "floats" type: "PixelsToFloat" bottom: "bytes" top: "data"
   EXPECT_EQ(derived.preprocessing.scale, 0.25F);
 }
 
+TEST(DeriveDeployNet, OtherWaysOfResizingAreNoted) {
+  const auto notes = [](const std::string& mode) {
+    return Notes(Derive(StrCat(R"(layer { name: "d" type: "AnnotatedData" top: "data" top: "label"
+  data_param { source: "nowhere" batch_size: 4 } annotated_data_param { }
+  transform_param { resize_param { height: 8 width: 8 resize_mode: )",
+                               mode, " } } }", kScores, kLoss)));
+  };
+  EXPECT_EQ(notes("WARP"), "");
+  EXPECT_EQ(notes("FIT_LARGE_SIZE_AND_PAD"),
+            "training keeps the aspect of images; the deploy net resizes whole images to 8x8");
+}
+
 TEST(DeriveDeployNet, MeanFilesAreRead) {
   const test::TempDir temp;
   BlobProto mean;

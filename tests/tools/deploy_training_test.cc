@@ -134,6 +134,51 @@ TEST_F(DeployTraining, ARunIsFoundFromOtherFoldersAndAfterAMove) {
   EXPECT_NE(moved.err.find("elsewhere/snap_iter_8.caffemodel"), std::string::npos) << moved.err;
 }
 
+TEST_F(DeployTraining, TestNetsWithATextOfTheirOwn) {
+  const std::string net = temp_.Read("net.prototxt");
+  const size_t test = net.find("layer { name: \"data\"", net.find("phase: TRAIN"));
+  const size_t ip1 = net.find("layer { name: \"ip1\"");
+  const size_t loss = net.find("layer { name: \"loss\"");
+  const std::string hidden = net.substr(ip1, loss - ip1);
+  temp_.Write("train.prototxt", net.substr(0, test) + net.substr(ip1));
+  Edit("solver.prototxt", "net: \"net.prototxt\"",
+       "train_net: \"train.prototxt\" test_net: \"test.prototxt\"");
+  const auto layers = [&](const std::string& model) {
+    const ProcessResult result = Deploy({"export", model, "--write_net=-"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return ParseNet(result.out, "printed").net.layer_size();
+  };
+  // The Softmax is that of the loss in the training net.
+  const std::string data = net.substr(test, ip1 - test);
+  temp_.Write("test.prototxt", data + hidden + R"(
+layer { name: "acc" type: "Accuracy" bottom: "ip2" bottom: "label" top: "acc" })");
+  EXPECT_EQ(layers("--solver=solver.prototxt"), 5);
+  Train();
+  EXPECT_EQ(layers("--run=snap_run"), 5);
+  // A test net with a loss counts, here one without the ReLU.
+  std::string without = hidden;
+  const size_t relu = without.find("layer { name: \"relu\"");
+  without.erase(relu, without.find('\n', relu) - relu);
+  temp_.Write("test.prototxt", data + without + net.substr(loss));
+  EXPECT_EQ(layers("--solver=solver.prototxt"), 4);
+  Train();
+  EXPECT_EQ(layers("--run=snap_run_2"), 4);
+}
+
+TEST_F(DeployTraining, MeanFilesAreFoundFromOtherFolders) {
+  BlobProto mean;
+  for (const int64_t dim : {1, 1, 6, 6}) mean.mutable_shape()->add_dim(dim);
+  for (int i = 0; i < 36; ++i) mean.add_data(3);
+  temp_.Write("mean.binaryproto", mean.SerializeAsString());
+  Edit("net.prototxt", "mean_value: 3", "mean_file: \"mean.binaryproto\"");
+  fs::create_directory(temp_.File("elsewhere"));
+  Train();
+  const ProcessResult printed =
+      Deploy({"export", "--run=../snap_run", "--write_net=-"}, temp_.File("elsewhere"));
+  EXPECT_EQ(printed.exit_code, 0) << printed.err;
+  EXPECT_NE(printed.out.find("--mean=FILE --scale=0.00390625"), std::string::npos) << printed.out;
+}
+
 TEST_F(DeployTraining, AnotherRunOfThePrefixWarns) {
   Train();
   Train();
