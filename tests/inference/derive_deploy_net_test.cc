@@ -187,6 +187,45 @@ layer { name: "floats" type: "PixelsToFloat" bottom: "bytes" top: "data"
   EXPECT_EQ(derived.preprocessing.scale, 0.25F);
 }
 
+TEST(DeriveDeployNet, DetectionOutputReplacesMultiBoxLoss) {
+  constexpr const char* kBoxes = R"(
+layer { name: "prior" type: "PriorBox" bottom: "ip" bottom: "data" top: "prior" }
+layer { name: "loss" type: "MultiBoxLoss" bottom: "ip" bottom: "conf" bottom: "prior"
+  bottom: "label" top: "loss" include { phase: TRAIN } })";
+  const std::string text = Text(StrCat(R"(
+layer { name: "conf" type: "InnerProduct" bottom: "data" top: "conf"
+  inner_product_param { num_output: 2 } })",
+                                       kBoxes));
+  const std::string begin =
+      "Input data -> data; InnerProduct ip data -> ip; "
+      "InnerProduct conf data -> conf; PriorBox prior ip data -> prior";
+  const DerivedNet raw = Derive(text);
+  EXPECT_EQ(Layers(raw), begin);
+  EXPECT_NE(Notes(raw).find("raw boxes and scores, which --tail can decode"), std::string::npos);
+  EXPECT_EQ(Layers(Derive(text + R"(
+layer { name: "out" type: "DetectionOutput" bottom: "ip" bottom: "conf" bottom: "prior" top: "out"
+  include { phase: TEST } }
+layer { name: "eval" type: "DetectionEvaluate" bottom: "out" bottom: "label" top: "eval"
+  include { phase: TEST } })")),
+            begin + "; DetectionOutput out ip conf prior -> out");
+}
+
+TEST(DeriveDeployNet, OneBranchOfSeveral) {
+  const DerivedNet derived = Derive(R"(
+layer { name: "pairs" type: "Data" top: "pair" top: "label"
+  data_param { source: "nowhere" batch_size: 4 } transform_param { crop_size: 8 scale: 2 } }
+layer { name: "cut" type: "Slice" bottom: "pair" top: "data" top: "other"
+  slice_param { slice_dim: 1 slice_point: 1 } }
+layer { name: "a" type: "InnerProduct" bottom: "data" top: "a" param { name: "w" }
+  inner_product_param { num_output: 2 } }
+layer { name: "b" type: "InnerProduct" bottom: "other" top: "b" param { name: "w" }
+  inner_product_param { num_output: 2 } }
+layer { name: "loss" type: "ContrastiveLoss" bottom: "a" bottom: "b" bottom: "label" top: "loss" })");
+  EXPECT_EQ(Layers(derived), "Input data -> data; InnerProduct a data -> a");
+  EXPECT_EQ(FirstShape(derived), (std::vector<int64_t>{1, 1, 8, 8}));
+  EXPECT_EQ(derived.preprocessing.scale, 2);
+}
+
 TEST(DeriveDeployNet, OtherWaysOfResizingAreNoted) {
   const auto notes = [](const std::string& mode) {
     return Notes(Derive(StrCat(R"(layer { name: "d" type: "AnnotatedData" top: "data" top: "label"
