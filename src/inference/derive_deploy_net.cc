@@ -216,7 +216,7 @@ class Derivation {
     }
     Fail(ErrorCode::kInvalidArgument,
          StrCat(
-             "the data set does not exist, and its layer does not tell the size of a sample: give "
+             "the data set does not exist, and its layer does not give the size of a sample: give "
              "the shape of ",
              Join(unknown, ", "), ", for example --shape=", unknown[0], "=1x3x32x32"),
          At(inputs_.front().data));

@@ -17,7 +17,7 @@ struct DerivedNet {
   NetFile net;  // begins with Input layers
   // How the data layer of the only image input changes pixels; else the default.
   Preprocessing preprocessing;
-  std::vector<std::string> notes;  // decisions to tell the user, one each
+  std::vector<std::string> notes;  // decisions that the user should know, one each
 };
 
 // Returns true if the net reads a data set in this state, or if a layer reads a blob that only a

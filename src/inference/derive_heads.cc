@@ -88,11 +88,11 @@ class Finder {
     if (found_.heads.empty()) AddOfMetrics();
     AddOtherOutputs();
     if (found_.heads.empty()) {
-      Fail(
-          ErrorCode::kInvalidArgument,
-          "no deploy net can be derived: the net has no loss or metric that tells its predictions; "
-          "write the deploy net by hand (docs/deploy.md)",
-          {.file = training_.source.file});
+      Fail(ErrorCode::kInvalidArgument,
+           "no deploy net can be derived: the net has no loss and no metric, so its predictions "
+           "are unknown; "
+           "write the deploy net by hand (docs/deploy.md)",
+           {.file = training_.source.file});
     }
     return std::move(found_);
   }
@@ -226,7 +226,7 @@ class Finder {
     for (size_t i = 0; i < layers_.size(); ++i) {
       const LayerParameter& metric = *layers_[i].param;
       if (!IsMetric(metric, registry_) || metric.bottom_size() == 0) continue;
-      Note(metric, StrCat("tells the output '", metric.bottom(0),
+      Note(metric, StrCat("defines the output '", metric.bottom(0),
                           "', as the net has no loss; no Softmax is appended"));
       Add({.at = i, .blob = metric.bottom(0)});
     }

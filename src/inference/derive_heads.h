@@ -29,7 +29,7 @@ struct Head {
 
 struct Heads {
   std::vector<Head> heads;         // never empty
-  std::vector<std::string> notes;  // decisions to tell the user
+  std::vector<std::string> notes;  // decisions that the user should know
 };
 
 // Returns true for a layer that produces samples: it ends with "Data", or is a Python layer without

@@ -256,7 +256,7 @@ TEST(DeriveDeployNet, MistakesAreExplained) {
   const auto expect = [](const std::string& error, const std::string& part) {
     EXPECT_NE(error.find(part), std::string::npos) << error;
   };
-  expect(ErrorOf(kData), "has no loss or metric that tells its predictions");
+  expect(ErrorOf(kData), "has no loss and no metric, so its predictions are unknown");
   expect(ErrorOf(Text(R"(layer { name: "sum" type: "Reduction" bottom: "ip" top: "sum"
       loss_weight: 1 })")),
          "layer \"sum\": no rule says what replaces a loss of type Reduction");
@@ -271,7 +271,7 @@ TEST(DeriveDeployNet, MistakesAreExplained) {
       ErrorOf(StrCat(R"(layer { name: "d" type: "Data" top: "data" top: "label"
       data_param { source: "nowhere" batch_size: 4 } })",
                      kScores, kLoss)),
-      "layer \"d\": the data set does not exist, and its layer does not tell the size of a sample: "
+      "layer \"d\": the data set does not exist, and its layer does not give the size of a sample: "
       "give the shape of data, for example --shape=data=1x3x32x32");
   expect(ErrorOf(StrCat(kData, R"(layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
       include { phase: TRAIN } inner_product_param { num_output: 2 } })",

@@ -73,7 +73,7 @@ void ResolveFiles(const std::string& folder, NetParameter* net) {
   }
 }
 
-bool TellsPredictions(const NetParameter& net) {
+bool HasPredictions(const NetParameter& net) {
   return std::ranges::any_of(net.layer(), [](const LayerParameter& layer) {
     return layer.type() == "DetectionOutput" || layer.type().ends_with("Loss");
   });
@@ -138,7 +138,7 @@ Training ReadRunFolder(const std::string& folder) {
   const std::string test = (run / "test_net_0.prototxt").string();
   if (Exists(test)) {
     NetFile net = ReadNet(test);
-    if (TellsPredictions(net.net)) {
+    if (HasPredictions(net.net)) {
       training.net = std::move(net);
       training.text = test;
     }
@@ -163,7 +163,7 @@ Training ReadTrainingOf(const std::string& solver) {
   training.labels = ClassNames(config.train.file.net);
   training.state = InferenceState(config.train.file.net);
   if (!config.tests.empty()) training.state = config.tests[0].state;
-  const bool own = !config.tests.empty() && TellsPredictions(config.tests[0].file.net);
+  const bool own = !config.tests.empty() && HasPredictions(config.tests[0].file.net);
   training.net = std::move(own ? config.tests[0].file : config.train.file);
   training.text = training.net.source.file;
   return training;

@@ -12,7 +12,7 @@ namespace crema {
 // images, or in a run folder.
 inline constexpr const char* kClassNamesFile = "labels.txt";
 
-// Returns the names by label that the files of a net tell: the class folders of ImageData, the
+// Returns the names by label from the files of a net: the class folders of ImageData, the
 // label map of a detector, labels.txt of the data set. The first layer that has names counts. Empty
 // if none has, or if a file cannot be read: names are no part of training.
 std::vector<std::string> ClassNames(const NetParameter& net);
