@@ -53,8 +53,7 @@ accuracy=$(sed -n 's/^.*accuracy[^0-9.]*\([0-9][0-9.]*\).*$/\1/p' "$out/evaluate
 
 say "Classifying a few images"
 echo "(the name of an image is its number and what it shows)"
-run "$bin/deploy" classify --model="$net/deploy.prototxt" --weights="$weights" \
-  --scale=0.00390625 --top=1 "$out"/images/*.png
+run "$bin/deploy" classify --solver="$net/solver.prototxt" --top=1 "$out"/images/*.png
 
 say "Done in $((SECONDS - start)) s"
 if [ -z "$accuracy" ]; then

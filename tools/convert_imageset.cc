@@ -4,6 +4,7 @@
 #include <iostream>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/backend_flag.h"
@@ -19,6 +20,7 @@
 #include "core/rng.h"
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "data/lists/class_names.h"
 #include "data/pipeline/bad_samples.h"
 #include "format/file.h"
 
@@ -43,18 +45,21 @@ struct Outcome {
   std::optional<Error> fault;
 };
 
-std::vector<ImageEntry> FindEntries(const std::vector<std::string>& arguments) {
+// Without class names if there is a list.
+ClassFolders FindEntries(const std::vector<std::string>& arguments) {
   if (arguments.size() == 3) {
     if (!FLAGS_classes.empty()) {
       Fail(ErrorCode::kInvalidArgument, "--classes is about class folders; a list has no names");
     }
-    return ReadImageEntries(arguments[1], arguments[0]);
+    ClassFolders listed;
+    listed.entries = ReadImageEntries(arguments[1], arguments[0]);
+    return listed;
   }
   ClassFolders folders = ReadClassFolders(arguments[0]);
   if (!FLAGS_classes.empty()) {
     WriteFileAtomically(FLAGS_classes, Join(folders.classes, "\n") + "\n");
   }
-  return std::move(folders.entries);
+  return folders;
 }
 
 // Describes everything that determines the records.
@@ -172,7 +177,8 @@ int Run(const std::vector<std::string>& arguments) {
   }
   const ImageRecordOptions options = ImageOptionsOfFlags();
   const DataParameter::DB backend = BackendOfFlag();
-  std::vector<ImageEntry> entries = FindEntries(arguments);
+  ClassFolders folders = FindEntries(arguments);
+  std::vector<ImageEntry> entries = std::move(folders.entries);
   CheckImageCount(entries.size());
   ShuffleByFlags(&entries);
 
@@ -192,6 +198,7 @@ int Run(const std::vector<std::string>& arguments) {
   conversion.StartFrom(begin);
   const bool all = Converter(entries, options, &conversion).Run(begin);
   const int code = conversion.Finish(all);
+  KeepClassNames(folders.classes, path);
   std::cout << conversion.Summary() << "\n";
   return code;
 }

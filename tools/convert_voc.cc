@@ -24,6 +24,7 @@
 #include "core/rng.h"
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "data/lists/class_names.h"
 #include "data/pipeline/bad_samples.h"
 #include "format/file.h"
 #include "format/prototxt.h"
@@ -244,6 +245,7 @@ int Run(std::vector<std::string> arguments) {
   conversion.StartFrom(begin);
   const bool all = Converter(entries, LabelsByName(map), options, &conversion).Run(begin);
   const int code = conversion.Finish(all);
+  KeepClassNames(ClassNames(map), path);
   std::cout << conversion.Summary() << "\n";
   return code;
 }

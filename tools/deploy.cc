@@ -18,7 +18,7 @@ constexpr const char* kUsage =
     "deploy bench MODEL: measures latency and throughput.\n"
     "deploy verify MODEL --recording=r.npz | --against=OTHER: compares results.\n"
     "deploy export MODEL --output=m.crema: writes one file with everything that a model needs.\n"
-    "MODEL is --model=m.crema, --model=m.onnx, or --model=deploy.prototxt\n"
+    "MODEL is --model=m.crema, --model=m.onnx, --run=FOLDER (that train recorded), or --model=NET\n"
     "--weights=net.caffemodel. IMAGE is an image, a video, a folder or - (standard input).\n"
     "A pixel v becomes ((invert ? 255 - v : v) - mean) * scale.\n"
     "Exit codes: 0 success; 1 verify: the results differ by more than allowed, export to ONNX:\n"

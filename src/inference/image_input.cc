@@ -16,7 +16,7 @@ namespace crema {
 void RefuseTrainingNet(const NetFile& net, const NetState& state) {
   constexpr const char* kRemedy =
       ": this is a net for training; give the deploy net, which begins with an Input layer and has "
-      "no loss";
+      "no loss; deploy export makes a model from a training net";
   std::set<std::string> blobs;
   for (int i = 0; i < net.net.layer_size(); ++i) {
     const LayerParameter& layer = net.net.layer(i);

@@ -7,6 +7,7 @@
 #include "core/json.h"
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "data/lists/class_names.h"
 #include "format/prototxt.h"
 #include "report/build_info.h"
 #include "report/clock.h"
@@ -53,8 +54,8 @@ std::string RunJson(const Solver& solver, const RecorderOptions& options) {
       "}\n");
 }
 
-// Returns texts by file name: run.json, net.prototxt, solver.prototxt, and test_net_<i>.prototxt
-// for test nets with their own text.
+// Returns texts by file name: run.json, net.prototxt, solver.prototxt, test_net_<i>.prototxt for
+// test nets with their own text, and labels.txt if the data set has names.
 std::map<std::string, std::string> RunTexts(const Solver& solver, const RecorderOptions& options) {
   const RunConfig& config = solver.config();
   const SolverParameter& param = config.solver.solver;
@@ -63,6 +64,8 @@ std::map<std::string, std::string> RunTexts(const Solver& solver, const Recorder
       {"net.prototxt", PrintText(config.train.file.net)},
       {"solver.prototxt", PrintText(param)},
   };
+  const std::vector<std::string> names = ClassNames(config.train.file.net);
+  if (!names.empty()) texts[kClassNamesFile] = Join(names, "\n") + "\n";
   const size_t own =
       static_cast<size_t>(param.test_net_param_size()) + static_cast<size_t>(param.test_net_size());
   for (size_t i = 0; i < own && i < config.tests.size(); ++i) {

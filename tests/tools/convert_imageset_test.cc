@@ -274,6 +274,7 @@ TEST_F(ConvertImageset, ClassFolders) {
   EXPECT_EQ(ParseDatum(records[0].second).label(), 0);
   EXPECT_EQ(ParseDatum(records[2].second).label(), 1);
   EXPECT_EQ(temp_.Read("classes.txt"), "ant\nzebra\n");
+  EXPECT_EQ(temp_.Read("db/labels.txt"), "ant\nzebra\n") << "for runs that train on it";
   EXPECT_EQ(RunTool("convert_imageset", {folders.File("none"), temp_.File("x")}).exit_code, 2);
   EXPECT_EQ(RunTool("convert_imageset", {folders.File("ant"), temp_.File("x")}).exit_code, 3);
 }

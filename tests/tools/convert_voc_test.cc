@@ -10,6 +10,7 @@
 
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "data/lists/class_names.h"
 #include "data/records/annotated_datum.h"
 #include "support/temp_dir.h"
 #include "tools/data_set.h"
@@ -186,6 +187,8 @@ TEST_F(ConvertVoc, LabelMapsAreReadWrittenAndFound) {
                                "  display_name: \"background\"\n}\n"
                                "item {\n  name: \"aeroplane\"\n  label: 1\n"));
   EXPECT_EQ(ReadLabelMap(map).size(), 21U) << "as AnnotatedData's label_map_file";
+  EXPECT_EQ(ClassNamesIn(temp_.File("db")).size(), 21U);
+  EXPECT_EQ(ClassNamesIn(temp_.File("db"))[1], "aeroplane");
 
   temp_.Write("own.prototxt",
               "item { name: 'person' label: 7 } item { name: 'dog' label: 7 display_name: 'd' }");

@@ -116,7 +116,7 @@ TEST_F(WeightsFlags, DeployTellsATrainingNet) {
   };
   Expect(deploy("layer { name: 'd' type: 'Data' top: 'x' top: 'y'\n"
                 " data_param { source: 'none' batch_size: 1 backend: LMDB } }"),
-         2, "net:1:1: layer \"d\": reads a data set (Data): this is a net for training");
+         2, "net: no deploy net can be derived: the net has no loss and no metric");
   Expect(deploy("input: 'x' input_dim: [1, 1, 4, 4]\n"
                 "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'x' bottom: 'label' top: 'l' }"),
          2, "layer \"l\": computes a loss from 'label', which is not there");

@@ -77,7 +77,7 @@ class DetectWorker final : public PictureWorker {
 std::shared_ptr<const Model> OpenDetector(const ModelNames& names, const Registry& registry) {
   if (IsModelFile(names.model)) return OpenModel(names, registry, ModelOptionsOfFlags());
   ModelCard card;
-  NetFile net = NetOfFlags(names, &card);
+  NetFile net = NetOfFlags(names, registry, &card);
   DecoderChanges changes = DecoderOfFlags();
   changes.confidence = FLAGS_confidence;
   ConfigureDecoder(changes, &net);

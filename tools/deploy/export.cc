@@ -19,6 +19,8 @@
 #include "deploy/export_onnx.h"
 #include "deploy/options.h"
 #include "deploy/protected_files.h"
+#include "format/file.h"
+#include "format/prototxt.h"
 #include "inference/classifier.h"
 #include "inference/crema_export.h"
 #include "inference/detector.h"
@@ -28,6 +30,9 @@
 
 DEFINE_string(o, "", "export: the same as --output");
 DEFINE_string(name, "", "export: name of the model; default: that of the net");
+DEFINE_string(write_net, "",
+              "export: also write the deploy net, a prototxt; -: print it. Without --output, only "
+              "this");
 DEFINE_string(task, "", "export: classify, detect, segment or none; default: found from the net");
 
 namespace crema::tools {
@@ -35,8 +40,10 @@ namespace {
 
 constexpr std::array<const char*, 3> kTasks = {"classify", "detect", "segment"};
 
+// Empty: only --write_net.
 std::string OutputPath() {
   const std::string path = FLAGS_o.empty() ? FLAGS_output : FLAGS_o;
+  if (path.empty() && !FLAGS_write_net.empty()) return "";
   RequireFlag(path, "output");
   if (!WantsOnnx(path) && !IsModelFile(path)) {
     Fail(ErrorCode::kInvalidArgument,
@@ -66,8 +73,8 @@ void CheckFlags(bool onnx) {
 }
 
 // The net in the form it is used in.
-NetFile NetToExport(const ModelNames& names, ModelCard* card) {
-  NetFile net = NetOfFlags(names, card);
+NetFile NetToExport(const ModelNames& names, const Registry& registry, ModelCard* card) {
+  NetFile net = NetOfFlags(names, registry, card);
   const bool decodes = std::ranges::any_of(net.net.layer(), [](const LayerParameter& layer) {
     return layer.type() == "DetectionOutput";
   });
@@ -160,20 +167,42 @@ void PrintExported(const std::string& path, const ModelCard& card) {
               static_cast<double>(bytes) / (1 << 20));
 }
 
+// Writes the net of --write_net, with the preprocessing that it needs as a comment.
+void WriteNet(const NetFile& net, const ModelNames& names, const Preprocessing& pixels) {
+  std::vector<std::string> mean;
+  for (const float value : pixels.mean) mean.push_back(StrCat(value));
+  const bool image = mean.size() > 4;
+  const std::string text =
+      StrCat("# The deploy net of ", names.model,
+             ", written by deploy export. With --model it needs:\n#   --weights=FILE",
+             mean.empty() ? ""
+             : image      ? " --mean=FILE"
+                          : StrCat(" --mean=", Join(mean, ",")),
+             pixels.scale == 1 ? "" : StrCat(" --scale=", pixels.scale), "\n", PrintText(net.net));
+  if (FLAGS_write_net == "-") {
+    std::printf("%s", text.c_str());
+    return;
+  }
+  ProtectedFiles({names.model, FLAGS_solver}).RefuseToReplace("write_net", FLAGS_write_net);
+  WriteFileAtomically(FLAGS_write_net, text);
+}
+
 }  // namespace
 
 int Export(const std::vector<std::string>& arguments) {
   RefusePositional(arguments);
   const std::string path = OutputPath();
-  const bool onnx = WantsOnnx(path);
+  const bool onnx = !path.empty() && WantsOnnx(path);
   CheckFlags(onnx);
-  ModelNames names = ModelOfFlags();
+  ModelNames names = ModelOfFlags(!path.empty());
   if (WantsInt8()) names.precision.clear();  // ranges are determined first
   CheckDetectFlags();
   if (IsModelFile(names.model)) return ExportReopened(names, path);
   ModelCard card;
-  const NetFile net = NetToExport(names, &card);
   const Registry registry = LayersOfFlag();
+  const NetFile net = NetToExport(names, registry, &card);
+  if (!FLAGS_write_net.empty()) WriteNet(net, names, card.preprocessing);
+  if (path.empty()) return 0;
   const ModelOptions options = ModelOptionsOfFlags(ThreadsOfFlag());
   card = CardOf(MakeModel(net, names, card, registry, options, NullSink()));
   if (card.name.empty()) card.name = net.net.name();

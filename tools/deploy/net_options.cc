@@ -6,9 +6,12 @@
 #include "common/net_flags.h"
 #include "core/error.h"
 #include "core/strings.h"
+#include "data/lists/class_names.h"
 #include "deploy/arrays.h"
 #include "deploy/detect_options.h"
 #include "deploy/options.h"
+#include "inference/deploy_net.h"
+#include "inference/derive_deploy_net.h"
 #include "inference/detector.h"
 #include "onnx/import.h"
 
@@ -16,8 +19,9 @@ DEFINE_string(tail, "",
               "detect: prototxt with layers to append to --model, such as PriorBox and "
               "DetectionOutput for a net that ends in raw boxes and scores");
 DEFINE_string(shape, "",
-              "shapes of the inputs of an .onnx file that it does not give: data=1x3x224x224, with "
-              "commas between inputs; not given: those of --input");
+              "shapes of the inputs that an .onnx file or the data set of a training does not "
+              "give: data=1x3x224x224, with commas between inputs; not given, .onnx: those of "
+              "--input");
 DEFINE_double(confidence, 0.6, "detect: scores must exceed it");
 DEFINE_double(nms, 0.3,
               "detect: overlap above which the box with the lower score is removed; not given: the "
@@ -41,7 +45,7 @@ void CheckDetectFlags() {
   }
 }
 
-NetFile NetOfFlags(const ModelNames& names, ModelCard* card) {
+NetFile NetOfFlags(const ModelNames& names, const Registry& registry, ModelCard* card) {
   NetFile net;
   if (IsOnnxFile(names.model)) {
     // GPUs have no int8, and another precision is that of the values that the model states.
@@ -53,8 +57,15 @@ NetFile NetOfFlags(const ModelNames& names, ModelCard* card) {
     net.net = std::move(imported.net);
     *card = std::move(imported.card);
     for (const std::string& note : imported.notes) ToolLog().Write(Severity::kInfo, note);
+  } else if (names.training != nullptr) {
+    const Training& training = *names.training;
+    card->labels = training.labels;
+    net = DeployNetOf(training.net, training.state, ParseOnnxShapes(FLAGS_shape), registry, card);
   } else {
     net = ReadNet(names.model);
+    const NetState state = InferenceState(net.net);
+    if (IsTrainingNet(net.net, state)) card->labels = ClassNames(net.net);
+    net = DeployNetOf(std::move(net), state, ParseOnnxShapes(FLAGS_shape), registry, card);
   }
   if (!names.precision.empty()) {
     net.net.set_precision(ParsePrecision("--precision", names.precision));

@@ -18,8 +18,12 @@
 
 DEFINE_string(
     model, "",
-    "a .crema file of deploy export, an .onnx file, or a deploy net, a prototxt that begins "
-    "with an Input layer, with --weights");
+    "a .crema file of deploy export, an .onnx file, or a net, a prototxt, with --weights; a deploy "
+    "net is made from a training net");
+DEFINE_string(run, "",
+              "in place of --model: a folder that train recorded, <snapshot_prefix>_run; its net, "
+              "best or last weights, mean, scale and class names");
+DEFINE_string(solver, "", "in place of --model: a solver that was trained; as --run");
 DEFINE_string(weights, "",
               "parameters of a prototxt: caffemodels, separated by commas; later ones add and "
               "override");
@@ -75,7 +79,21 @@ bool IsModelFile(const std::string& path) { return path.ends_with(".crema"); }
 
 bool IsOnnxFile(const std::string& path) { return path.ends_with(".onnx"); }
 
-ModelNames ModelOfFlags() {
+ModelNames ModelOfFlags(bool needs_weights) {
+  const bool trained = !FLAGS_run.empty() || !FLAGS_solver.empty();
+  const int given =
+      (FLAGS_model.empty() ? 0 : 1) + (FLAGS_run.empty() ? 0 : 1) + (FLAGS_solver.empty() ? 0 : 1);
+  if (given > 1) {
+    Fail(ErrorCode::kInvalidArgument, "give only one of --model, --run and --solver");
+  }
+  if (trained) {
+    ModelNames names{"", FLAGS_weights, FLAGS_precision};
+    names.training = std::make_shared<const Training>(
+        FLAGS_run.empty() ? ReadTrainingOf(FLAGS_solver) : ReadRunFolder(FLAGS_run));
+    names.model = names.training->text;
+    if (names.weights.empty() && needs_weights) names.weights = WeightsOf(*names.training);
+    return names;
+  }
   RequireFlag(FLAGS_model, "model");
   if (!IsModelFile(FLAGS_model)) {
     return {FLAGS_model, FLAGS_weights, FLAGS_precision};
@@ -113,7 +131,7 @@ std::shared_ptr<const Model> OpenModel(const ModelNames& names, const Registry& 
                                        const ModelOptions& options) {
   if (IsModelFile(names.model)) return Model::Open(names.model, options, registry, ToolLog());
   ModelCard card;
-  const NetFile net = NetOfFlags(names, &card);
+  const NetFile net = NetOfFlags(names, registry, &card);
   return MakeModel(net, names, card, registry, options);
 }
 
@@ -139,7 +157,14 @@ std::vector<std::string> LabelsOfFile() {
 std::vector<std::string> LabelsOfFlags(const Model& model, int classes, const std::string& what) {
   const bool given = !FLAGS_labels.empty();
   std::vector<std::string> labels = given ? LabelsOfFile() : model.card().labels;
-  if (!labels.empty() && static_cast<int>(labels.size()) != classes) {
+  const bool fit = labels.empty() || static_cast<int>(labels.size()) == classes;
+  if (!fit && !given && !IsModelFile(FLAGS_model) && !IsOnnxFile(FLAGS_model)) {
+    ToolLog().Write(Severity::kWarning,
+                    StrCat("the data set names ", labels.size(), " classes, but the net has ",
+                           classes, what, ": the names are not used; give --labels"));
+    return {};
+  }
+  if (!fit) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat(given ? FLAGS_labels : FLAGS_model, " has ", labels.size(), " labels, but the net ",
                 "has ", classes, what));

@@ -8,12 +8,15 @@
 #include <vector>
 
 #include "common/log.h"
+#include "deploy/training.h"
 #include "format/prototxt.h"
 #include "inference/image_model.h"
 #include "inference/model.h"
 #include "runtime/weights.h"
 
 DECLARE_string(model);
+DECLARE_string(run);
+DECLARE_string(solver);
 DECLARE_string(weights);
 DECLARE_string(labels);
 DECLARE_string(output);
@@ -36,16 +39,19 @@ bool IsOnnxFile(const std::string& path);
 // --model or --against with its related flags.
 struct ModelNames {
   std::string model;
-  std::string weights;    // for a prototxt
-  std::string precision;  // for a prototxt; empty: as in the net
+  std::string weights;                            // for a prototxt
+  std::string precision;                          // for a prototxt; empty: as in the net
+  std::shared_ptr<const Training> training = {};  // --run or --solver, which names the others
 };
 
-// Returns --model, --weights, --precision. A net may need no weights, which MakeModel checks.
-// Throws kInvalidArgument for conflicting flags.
-ModelNames ModelOfFlags();
-// Returns the net of --model, --tail, --shape and --precision, and the card of an ONNX model that
-// Crema wrote. Requires: a prototxt or an ONNX model.
-NetFile NetOfFlags(const ModelNames& names, ModelCard* card);
+// Returns --model, --weights, --precision, or those of --run or --solver, without weights if they
+// are not needed. A net may need no weights, which MakeModel checks. Throws kInvalidArgument for
+// conflicting flags, and the errors of reading the training.
+ModelNames ModelOfFlags(bool needs_weights = true);
+// Returns the net of --model, --tail, --shape and --precision; for a training net, the deploy net
+// made from it. Completes the card: that of an ONNX model that Crema wrote, the pixels and class
+// names of a training. Requires: a prototxt or an ONNX model.
+NetFile NetOfFlags(const ModelNames& names, const Registry& registry, ModelCard* card);
 
 // `threads` is per runner.
 ModelOptions ModelOptionsOfFlags(int threads = 1);
