@@ -54,8 +54,7 @@ if(TARGET serve)
     set(bin \"${CMAKE_INSTALL_BINDIR}\")
     set(docs \"${_docs}\")
     configure_file(\"${PROJECT_SOURCE_DIR}/packaging/crema-serve.service.in\"
-                   \"${PROJECT_BINARY_DIR}/crema-serve.service\" @ONLY)")
-  install(FILES ${PROJECT_BINARY_DIR}/crema-serve.service DESTINATION lib/systemd/system)
+                   \"\$ENV{DESTDIR}\${prefix}/lib/systemd/system/crema-serve.service\" @ONLY)")
   install(FILES ${PROJECT_SOURCE_DIR}/packaging/crema-serve.default DESTINATION ${_docs})
 endif()
 

@@ -96,8 +96,7 @@ void Print(const ImageSums& sums) {
     std::snprintf(value, sizeof(value), "mean_value: %.6g ", channel.mean);
     values += value;
   }
-  std::printf("transform_param { %s}%s\n", values.c_str(),
-              channels.size() == 3 ? "  # B, G, R" : "");
+  std::printf("transform_param { %s}\n", values.c_str());
 }
 
 int Run(const std::vector<std::string>& arguments) {

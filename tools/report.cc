@@ -29,8 +29,8 @@ void RefuseUnnamedPage() {
   constexpr size_t kHead = 4096;
   if (ReadFileStart(FLAGS_o, kHead).find(kPageMark) != std::string::npos) return;
   Fail(ErrorCode::kInvalidArgument,
-       StrCat("'", FLAGS_o, "' exists already and is no page of this command: -o ", FLAGS_o,
-              " writes over it, or name another page"));
+       StrCat("'", FLAGS_o, "' exists already and is no page of this version of the command: -o ",
+              FLAGS_o, " writes over it, or name another page"));
 }
 
 int Run(const std::vector<std::string>& folders) {

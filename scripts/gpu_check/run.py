@@ -20,6 +20,7 @@ import pathlib
 import queue
 import re
 import shutil
+import signal
 import site
 import subprocess
 import sys
@@ -108,9 +109,15 @@ class Run:
         if seconds < 1:
             return None, ""
         process = subprocess.Popen(command, cwd=self.folder, env={**self.environment, **more},
-                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                                   start_new_session=True)
         killed = []
-        timer = threading.Timer(seconds, lambda: (killed.append(True), process.kill()))
+
+        def kill():  # what it started too, which would hold the pipe
+            killed.append(True)
+            os.killpg(process.pid, signal.SIGKILL)
+
+        timer = threading.Timer(seconds, kill)
         timer.start()
         output = process.communicate()[0].decode(errors="replace")
         timer.cancel()
@@ -190,19 +197,25 @@ class Pool:
         if status is None:
             return
         seen = 0
+        bad = False
         for name, state, text in outcomes(output):
-            seen += 1
             last = state == "open" or (state == "failed" and SPOILS.search(text))
-            if state == "open":
-                state = f"over {TEST_SECONDS} s" if status == 124 else f"crashed ({status})"
-                if status == 124 and self.run.left() < 1:
-                    state = "not run"
+            if state == "open" and status == 124:
+                if self.run.left() < 1 or seen > 0:
+                    break  # it may have begun just before the end
+                state = f"over {TEST_SECONDS} s"
+            elif state == "open":
+                state = f"crashed ({status})"
+            seen += 1
+            bad = bad or state not in ("passed", "skipped")
             self.results[check, name] = ("CUDA error" if last and state == "failed" else state, text)
             if last:
                 break
-        if seen == 0:
-            self.results[check, names[0]] = (f"no result ({status})", output[-2000:])
-            seen = 1
+        if status not in (0, 124) and not bad:  # it crashed before the first test, or after the last
+            seen = max(seen, 1)
+            self.results[check, names[seen - 1]] = (f"exit status {status}", output[-2000:])
+        if status == 124 and seen == 0:
+            return
         if names[seen:]:
             self.work.put((check, names[seen:]))
 
@@ -237,15 +250,13 @@ def check_devices(run, report):
 
 
 def memcheck(run, pool, check):
-    """Returns what memcheck says about the tests that ended with an error of CUDA or a crash."""
+    """Returns what memcheck says about the first tests that ended with an error of CUDA or a crash."""
     if shutil.which("compute-sanitizer", path=run.environment["PATH"]) is None:
         return ""
-    text = ""
-    for (of, name), (state, _) in pool.results.items():
-        if of == check and (state == "CUDA error" or state.startswith("crashed")):
-            text += run.process(["compute-sanitizer", "--tool", "memcheck", "--report-api-errors", "no",
-                                 f"bin/{check.program}", f"--gtest_filter={name}"], 60)[1]
-    return text
+    names = [name for (of, name), (state, _) in pool.results.items()
+             if of == check and (state == "CUDA error" or state.startswith("crashed"))]
+    return "".join(run.process(["compute-sanitizer", "--tool", "memcheck", "--report-api-errors", "no",
+                                f"bin/{check.program}", f"--gtest_filter={name}"], 60)[1] for name in names[:4])
 
 
 def report_tests(run, pool, check, report):
@@ -276,10 +287,15 @@ def run_tests(run, checks, pattern, report):
         for check in group:
             names = run.tests(check.program, check.filter)
             wanted = set(run.tests(check.program, pattern)) if pattern else set(names)
-            pool.add(check, [name for name in names if name in wanted])
+            names = [name for name in names if name in wanted]
+            if names or not pattern:
+                pool.add(check, names)
+            else:
+                report.add(check.name, f"skipped: no test is named {pattern}")
         pool.drain(1 if alone else PROCESSES)
         for check in group:
-            report_tests(run, pool, check, report)
+            if any(of == check for of, _ in pool.results) or not pattern:
+                report_tests(run, pool, check, report)
 
 
 def run_sanitizer(run, check, report):
@@ -345,6 +361,9 @@ def flags():
     args = parser.parse_args()
     if args.out is None and not args.programs and args.skip is None:
         parser.error("OUT is required")
+    for name in args.only.split(","):
+        if name not in NAMES:
+            parser.error(f"--only: there is no check '{name}'; there are {', '.join(NAMES)}")
     return args
 
 
@@ -362,6 +381,8 @@ def main():
     only = args.only.split(",")
     out = args.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
+    for log in out.glob("*.log"):
+        log.unlink()
     end = time.monotonic() + args.seconds
     race = "benchmark" in only
     run = Run(pathlib.Path(__file__).resolve().parent, end - (args.benchmark if race else 0))

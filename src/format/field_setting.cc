@@ -407,6 +407,7 @@ void SetSolverFields(std::span<const FieldSetting> settings, SolverFile* file) {
   std::vector<Problem> problems;
   for (const FieldSetting& setting : settings) {
     if (!IsOfSolver(setting)) continue;
+    if (FirstName(setting.path) == "solver_type") file->solver.clear_type();  // its new name
     try {
       Setter(setting, &file->source, 0).Set(&file->solver);
     } catch (const Error& error) {
@@ -432,7 +433,9 @@ void NetSettings::Apply(std::optional<Phase> only, NetFile* file) {
       setter.Set(&file->net);
       entry.is_set = true;
     } catch (const Error& error) {
-      entry.problem = error.problems().front();
+      const Problem& problem = error.problems().front();
+      // A net without the layer does not hide what is wrong in the net that has it.
+      if (!entry.problem || problem.code != ErrorCode::kNotFound) entry.problem = problem;
     }
     if (setter.warning().empty()) continue;
     file->warnings.push_back(

@@ -60,12 +60,13 @@ std::string DescribeBrokenNumber(std::string_view word) {
   if (letter == std::string_view::npos || letter == 0 || word.size() > kLongest) return text;
   const std::string digits(word.substr(0, letter));
   const std::string_view rest = word.substr(letter);
+  if (rest[0] == '.') return text;
   if (rest == "k" || rest == "K") return text + "; write " + digits + "000";
   if (rest == "m" || rest == "M") return text + "; write " + digits + "000000";
   if ((rest[0] == 'x' || rest[0] == 'X') && IsAllDigits(rest.substr(1))) {
     return StrCat(text,
-                  "; write one number, or two fields for height and width (kernel_h: ", digits,
-                  " kernel_w: ", std::string(rest.substr(1)), ")");
+                  "; write one number, or two fields for height and width, such as kernel_h and "
+                  "kernel_w instead of kernel_size");
   }
   return text + "; write " + digits;
 }

@@ -313,7 +313,7 @@ class RunChecker {
     }
     Collect(
         [&] { train->plan = HoldFrozenLayers(solver, train->plan, registry_, train->net).plan; });
-    Add(CheckTraining(solver.solver, *train->plan), &report_.problems);
+    Add(CheckTraining(solver_.solver, *train->plan), &report_.problems);
   }
 
   void CheckRules(const RunConfig& config, const std::vector<PlannedNet>& nets) {

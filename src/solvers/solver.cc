@@ -99,9 +99,9 @@ Solver::Solver(RunConfig config, const Registry& registry, SolverOptions options
                           .log = options_.log,
                           .observer = options_.observer}),
       losses_(param_.average_loss()) {
-  snapshots_.CheckFolder();
   if (options_.deterministic) RefuseUndetermined(config_, options_);
   Allocate();
+  snapshots_.CheckFolder();  // makes it, so not for a net that is refused
   const std::string not_stock = DescribeLayersNotStock(train_plan_->written);
   if (snapshots_.IsPlanned() && !not_stock.empty()) {
     options_.log->Write(Severity::kWarning, "snapshots: " + not_stock);
@@ -157,8 +157,6 @@ void Solver::PlanTrainNet(const PlanOptions& options) {
     options_.log->Write(Severity::kInfo, "frozen layers: " + Join(frozen_, " "));
   }
   Warn(warnings, options_.log);
-  std::vector<Problem> problems = CheckTraining(config_.solver.solver, *train_plan_);
-  if (!problems.empty()) throw Error(std::move(problems));
 }
 
 void Solver::PlanTestNets(const PlanOptions& options) {

@@ -27,7 +27,7 @@ struct RunConfig {
 
 // Reads the nets that a solver names (paths are relative to the working folder, as in Caffe) and
 // checks every field that does not need the nets built: policy, intervals, unknown type.
-// Of `settings`, sets those that belong to nets, in each net that has the layer. Throws Error with
+// Applies those of `settings` that belong to nets to each net that has the layer. Throws Error with
 // all problems found.
 RunConfig MakeRunConfig(SolverFile solver, std::span<const FieldSetting> settings = {});
 

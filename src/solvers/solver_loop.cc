@@ -4,6 +4,7 @@
 
 #include "core/parallel_for.h"
 #include "core/strings.h"
+#include "solvers/run_memory.h"
 #include "solvers/solver.h"
 
 namespace crema {
@@ -42,6 +43,9 @@ TestReport Solver::Test(size_t net) {
 }
 
 void Solver::SolveAll() {
+  // Not in the constructor: scripts step through nets that learn nothing.
+  std::vector<Problem> problems = CheckTraining(param_, *train_plan_);
+  if (!problems.empty()) throw Error(std::move(problems));
   if (!param_.time_limit().empty()) deadline_ = Deadline(ParseTimeLimit(param_.time_limit()));
   for (const auto& test : tests_) test->RefuseSourceWithoutEnd();
   snapshots_.Prepare(*train_plan_, updater_->rule().histories, epochs_, iteration_,

@@ -39,6 +39,8 @@ for name in flags["gtest_filter"].split(":"):
         print("[  FAILED  ] " + name + " (1 ms)")
     else:
         print("[       OK ] " + name + " (1 ms)", flush=True)
+    if does == "fail at exit":
+        sys.exit(3)
 """
 
 
@@ -133,6 +135,23 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertEqual(results["layers"], "failed (1 passed, 3 not run)")
         self.assertEqual(results["racecheck"], "not run: no time was left")
+
+    def test_a_bad_end_after_the_last_test_is_a_failure(self):
+        self.fake("layers_test", D="fail at exit")
+        status, results, _ = self.run_checks("--only=layers")
+        self.assertEqual((status, results["layers"]), (1, "failed (3 passed, 1 exit status 3)"))
+
+    def test_children_of_a_command_end_with_it(self):
+        self.script("tools/compute-sanitizer", f"(sleep 6; touch {self.folder}/ended) & wait")
+        status, results, _ = self.run_checks("--only=racecheck", "--seconds=3")
+        self.assertEqual((status, results["racecheck"]), (1, "not finished in time"))
+        self.assertFalse((self.folder / "ended").exists())
+
+    def test_unknown_checks_are_refused(self):
+        done = subprocess.run([sys.executable, RUN, self.folder, "--only=layer"], text=True,
+                              capture_output=True, check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("there is no check 'layer'", done.stderr)
 
     def test_tests_can_be_named(self):
         status, results, _ = self.run_checks("--only=layers", "--filter=Suite.B")

@@ -253,5 +253,23 @@ TEST(FieldSetting, SeparatesSettingsOfNets) {
   EXPECT_EQ(of_nets, "layer[a].type net.debug_info name ");
 }
 
+TEST(FieldSetting, TheOldNameOfATypeReplacesTheNewOne) {
+  SolverFile file = ParseSolver("net: 'n' base_lr: 1 solver_type: SGD", "s.prototxt");
+  SetSolverFields(std::vector{ParseFieldSetting("solver_type=ADAM", "--set")}, &file);
+  EXPECT_EQ(file.solver.type(), "Adam");
+}
+
+TEST(FieldSetting, ANetWithoutTheLayerHidesNoProblem) {
+  NetSettings settings(
+      std::vector{ParseFieldSetting("layer[ip].inner_product_param.num_outputs=3", "--set")});
+  NetFile train = ParseNet("layer { name: 'ip' type: 'InnerProduct' }", "train.prototxt");
+  NetFile test = ParseNet("layer { name: 'other' type: 'ReLU' }", "test.prototxt");
+  settings.Apply({}, &train);
+  settings.Apply({}, &test);
+  ASSERT_EQ(settings.Problems().size(), 1U);
+  EXPECT_NE(settings.Problems()[0].message.find("did you mean 'num_output'"), std::string::npos)
+      << settings.Problems()[0].message;
+}
+
 }  // namespace
 }  // namespace crema

@@ -193,8 +193,9 @@ TEST(TextErrors, FrequentTypingErrorsNameTheRemedyOnce) {
       {"name: \"n\" // don't { use", "1:11: comments begin with '#'"},
       {"/* two\nlines { */ name: \"n\"", "write # instead of /*"},
       {"layer { name: \"c\" convolution_param { kernel_size: 5x5 } }",
-       "'5x5' is not a number; write one number, or two fields for height and width "
-       "(kernel_h: 5 kernel_w: 5)"},
+       "'5x5' is not a number; write one number, or two fields for height and width, such as "
+       "kernel_h and kernel_w instead of kernel_size"},
+      {"layer { name: \"c\" scale_param { axis: 0.5px } }", "'0.5px' is not a number"},
       {"layer { name: \"c\" convolution_param { num_output: 10k } }",
        "'10k' is not a number; write 10000"},
       {"layer { name: \"c\" convolution_param { num_output: 3px } }",

@@ -73,7 +73,7 @@ Numbers RunNormFusion(bool fuses) {
 TEST(GpuNormFusion, NetsLearnAsWithout) {
   if (GpuCount() == 0) GTEST_SKIP() << "there is no GPU";
   if (!HasCudnn()) GTEST_SKIP() << "there is no cuDNN";
-  ExpectSame(RunNormFusion(false), RunNormFusion(true), 0.02, "handed");
+  ExpectSame(RunNormFusion(false), RunNormFusion(true), 0.02, "fused");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// NaN, infinities and denormal numbers in an input: where native gives NaN, an infinity or a finite
-// number, every other implementation gives the same, except where this file says why not.
+// NaN and infinities in an input: where native gives NaN, an infinity or a finite number, every
+// other implementation gives the same, except where this file says why not.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,8 +20,8 @@ namespace crema::test {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr std::array<double, 5> kHardValues = {std::numeric_limits<double>::quiet_NaN(), kInfinity,
-                                               -kInfinity, 1e-40, -0.0};
+constexpr std::array<double, 3> kHardValues = {std::numeric_limits<double>::quiet_NaN(), kInfinity,
+                                               -kInfinity};
 
 struct Difference {
   std::string_view type;

@@ -128,7 +128,7 @@ TEST_F(ReportPage, ReplacesItsOwnPagesAndNothingElse) {
   temp_.Write("report.html", "<html>my notes</html>");
   const ProcessResult refused = Report({"first"});
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_TRUE(Contains(refused.err, "'report.html' exists already and is no page of this command"))
+  EXPECT_TRUE(Contains(refused.err, "'report.html' exists already and is no page of this version"))
       << refused.err;
   EXPECT_EQ(temp_.Read("report.html"), "<html>my notes</html>");
   EXPECT_EQ(Report({"first", "-o", "report.html"}).exit_code, 0);

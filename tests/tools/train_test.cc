@@ -151,8 +151,21 @@ TEST_F(Train, LearnsAndWritesWhatCaffeWrites) {
   EXPECT_TRUE(result.out.starts_with("trained to iteration 60\nlast test: accuracy = ")) << last;
   EXPECT_EQ(last,
             "weights: snap_iter_60.caffemodel\n"
-            "next: evaluate --model=net.prototxt --weights=snap_iter_60.caffemodel\n"
+            "next: evaluate --model=snap_run/net.prototxt --weights=snap_iter_60.caffemodel\n"
             "next: report snap_run\n");
+}
+
+TEST_F(Train, AStoppedRunPrintsTheCommandThatResumes) {
+  const ProcessResult result = RunTrain(
+      {"--set", "snapshot=100000000", "--set=time_limit=1s", "--set", "max_iter=100000000"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("\nresume: train --solver=solver.prototxt"), std::string::npos)
+      << result.out;
+  EXPECT_NE(
+      result.out.find(" --set snapshot=100000000 --set=time_limit=1s --set max_iter=100000000 "
+                      "--resume=auto\n"),
+      std::string::npos)
+      << result.out;
 }
 
 TEST_F(Train, QuietLeavesTheTablesOut) {

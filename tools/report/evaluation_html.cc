@@ -213,7 +213,7 @@ double IterationOf(const std::string& weights) {
   return end == begin ? -1 : NumberIn(weights.substr(begin, end - begin));
 }
 
-// Says which weights were evaluated, and if the run has newer ones.
+// Says which weights were evaluated, and if the run has gone on since.
 std::string WeightsHtml(const RunData& run, const EvaluationData& evaluation) {
   const auto weights = evaluation.summary.find("weights");
   if (weights == evaluation.summary.end()) return {};
@@ -224,8 +224,7 @@ std::string WeightsHtml(const RunData& run, const EvaluationData& evaluation) {
   const double iteration = IterationOf(weights->second);
   std::string html = StrCat("<p class=\"note\">weights ", HtmlText(weights->second));
   if (iteration >= 0 && iteration < last) {
-    html += StrCat("; <b>the run has reached iteration ", NumberForPeople(last),
-                   " since: evaluate the newer weights</b>");
+    html += StrCat("; <b>the run has reached iteration ", NumberForPeople(last), " since</b>");
   }
   return html + "</p>";
 }

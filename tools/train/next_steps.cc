@@ -21,9 +21,10 @@ std::string ForShell(const std::string& text) {
 std::string ResumeCommand(const std::vector<std::string>& arguments) {
   std::string command = "train";
   for (size_t i = 1; i < arguments.size(); ++i) {
+    const bool is_value = !arguments[i].starts_with('-');  // of the flag before it
     const std::string_view flag =
-        std::string_view(arguments[i])
-            .substr(std::min(arguments[i].find_first_not_of('-'), arguments[i].size()));
+        is_value ? ""
+                 : std::string_view(arguments[i]).substr(arguments[i].starts_with("--") ? 2 : 1);
     if (flag.starts_with("resume=") || flag.starts_with("snapshot=")) continue;
     if (flag == "resume" || flag == "snapshot") {
       const bool has_value = i + 1 < arguments.size() && !arguments[i + 1].starts_with('-');
@@ -35,10 +36,15 @@ std::string ResumeCommand(const std::vector<std::string>& arguments) {
   return command + " --resume=auto";
 }
 
-// Returns the file of the first test net; empty if it is written in the solver or there is none.
-std::string TestNetFile(const RunConfig& config) {
+// Returns the file of the first test net, as it ran if there is a run folder; empty if it is
+// written in the solver or there is none.
+std::string TestNetFile(const RunConfig& config, const std::string& run_folder) {
   if (config.tests.empty()) return "";
   const SolverParameter& solver = config.solver.solver;
+  const bool own = solver.test_net_size() + solver.test_net_param_size() > 0;
+  if (!run_folder.empty()) {
+    return run_folder + (own ? "/test_net_0.prototxt" : "/net.prototxt");
+  }
   if (solver.test_net_size() > 0) return solver.test_net(0);
   return solver.test_net_param_size() > 0 ? "" : solver.net();
 }
@@ -77,7 +83,7 @@ std::vector<std::string> NextSteps::Lines(const RunConfig& config, const std::st
   if (!model_.empty()) {
     lines.push_back("weights: " + model_);
     if (stopped_) lines.push_back("resume: " + ResumeCommand(arguments));
-    if (const std::string net = TestNetFile(config); !net.empty()) {
+    if (const std::string net = TestNetFile(config, run_folder); !net.empty()) {
       lines.push_back(StrCat("next: evaluate ", ForShell("--model=" + net), " ",
                              ForShell("--weights=" + model_)));
     }

@@ -35,6 +35,7 @@ std::vector<FieldSetting> SettingsOfRun(const std::string& folder,
   const std::string file = folder + "/starts.jsonl";
   std::vector<FieldSetting> kept;
   std::error_code ignored;
+  if (folder.empty()) return kept;
   if (!std::filesystem::is_regular_file(file, ignored)) return kept;
   for (const std::string& line : Split(ReadFile(file), '\n')) {
     for (FieldSetting& setting : SettingsOf(CommandOf(line))) {

@@ -33,9 +33,11 @@ std::vector<CudnnConvSpec::Axis> AxesOf(const ConvWindow& window) {
   return axes;
 }
 
-// The strides of a blob of one position are those of either order. cuDNN 9.19 then leaves outputs
-// of 16 bits unwritten (H100, the sample one_position of Convolution).
-bool HasOnePosition(const CudnnConvSpec& spec) {
+// Returns true if the input or the output has one position, and the other has several. The strides
+// of one position are those of either order of channels. Beside a blob that is not channels last,
+// cuDNN 9.19 then leaves outputs of 16 bits unwritten (H100, the sample one_position of
+// Convolution).
+bool HasOnePositionOnOneSide(const CudnnConvSpec& spec) {
   const auto is_one = [](int64_t CudnnConvSpec::Axis::*size) {
     return [size](const CudnnConvSpec::Axis& axis) { return axis.*size == 1; };
   };
@@ -52,8 +54,8 @@ Support SupportsShape(const OpDesc& query, const CudnnConvLayer& layer) {
   if (layer.spec.axes.size() > 3) return Support::No("cuDNN has three axes of space at most");
   if (!layer.possible) return Support::No("cuDNN cannot describe such a layer");
   if (query.context.dtype != DType::kF32 && !layer.spec.channels_last &&
-      HasOnePosition(layer.spec)) {
-    return Support::No("cuDNN takes one position for channels last");
+      HasOnePositionOnOneSide(layer.spec)) {
+    return Support::No("in 16 bits cuDNN takes a blob of one position for channels last");
   }
   return {};
 }

@@ -99,7 +99,7 @@ CREMA_HOST_DEVICE auto TakeOfTerm(const Term& term, int64_t group, int64_t at, c
 template <typename Value, typename Term, typename Put>
 static void SumColumnParts(const CudaQueue& queue, const GroupLayout& layout, const Term& term,
                            const Put& put) {
-  constexpr int kAhead = 8;
+  constexpr int kAhead = kReadAhead;
   const int64_t groups = layout.Groups(), parts = GroupParts(layout), count = layout.Count();
   ForElements(queue, "SumColumnParts", parts * groups, [=] CREMA_HOST_DEVICE(int64_t index) {
     const int64_t g = index - Quotient(index, groups) * groups, step = parts * groups;
