@@ -72,7 +72,9 @@ TEST_F(UnreadAccessLog, HoldsUpNeitherAnswersNorTheEnd) {
   for (const char* flag : {"--access_log=text", "--access_log=json"}) {
     StartIntoPipe({flag});
     ExpectAnswers(300);
-    EXPECT_TRUE(HoldsWithin15s(2000)) << "or this test shows nothing";
+    // 300 lines do not fit into the pipe. It may be full with one: a longer write gets no part of
+    // its only page.
+    EXPECT_TRUE(HoldsWithin15s(1)) << "or this test shows nothing";
     process->Signal(SIGTERM);
     ASSERT_TRUE(process->EndsWithin(15s)) << flag;
     EXPECT_EQ(process->Wait(), 0);

@@ -62,7 +62,7 @@ TEST(ComputeImageMean, ChannelsByHand) {
             "mean_value channel [0]: 15\nmean_value channel [1]: 0\n"
             "mean_value channel [2]: 254.5\n"
             "std channel [0]: 5\nstd channel [1]: 0\nstd channel [2]: 0.5\n"
-            "transform_param { mean_value: 15 mean_value: 0 mean_value: 254.5 }  # B, G, R\n");
+            "transform_param { mean_value: 15 mean_value: 0 mean_value: 254.5 }\n");
 }
 
 // Floats cannot add 1 to 2^24.
