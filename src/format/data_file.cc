@@ -1,7 +1,12 @@
 #include "format/data_file.h"
 
+#include <utility>
+#include <vector>
+
 #include "core/error.h"
 #include "core/strings.h"
+#include "crema.pb.h"
+#include "format/prototxt.h"
 
 namespace crema {
 
@@ -29,6 +34,14 @@ std::string ReadDataFile(const std::string& path, const std::string& what) {
     const char* between = error.code() == ErrorCode::kNotFound ? "': " : "' ";
     Fail(error.code(), StrCat(what, " '", path, between, error.problems().front().message));
   }
+}
+
+LabelMap ReadLabelMap(const std::string& path) {
+  LabelMap map;
+  std::vector<Problem> problems;
+  ParseText(ReadDataFile(path), path, &map, nullptr, &problems);
+  if (!problems.empty()) throw Error(std::move(problems));
+  return map;
 }
 
 }  // namespace crema

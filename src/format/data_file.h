@@ -8,6 +8,8 @@
 
 namespace crema {
 
+class LabelMap;
+
 // Like RandomFile, but reports an unsuitable path as bad data. Throws kNotFound, kIoFailure, or
 // kDataLoss for a folder, a pipe, a socket or a device, without blocking. Thread safety: any number
 // of threads.
@@ -17,5 +19,8 @@ std::unique_ptr<RandomFile> OpenDataFile(const std::string& path);
 std::string ReadDataFile(const std::string& path);
 // The same; messages begin with `what`, such as "the mean file".
 std::string ReadDataFile(const std::string& path, const std::string& what);
+
+// Reads a LabelMap file in text form. Throws kInvalidArgument, or what ReadDataFile throws.
+LabelMap ReadLabelMap(const std::string& path);
 
 }  // namespace crema

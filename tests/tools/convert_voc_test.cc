@@ -186,7 +186,7 @@ TEST_F(ConvertVoc, LabelMapsAreReadWrittenAndFound) {
                   .starts_with("item {\n  name: \"none_of_the_above\"\n  label: 0\n"
                                "  display_name: \"background\"\n}\n"
                                "item {\n  name: \"aeroplane\"\n  label: 1\n"));
-  EXPECT_EQ(ReadLabelMap(map).size(), 21U) << "as AnnotatedData's label_map_file";
+  EXPECT_EQ(ReadLabels(map).size(), 21U) << "as AnnotatedData's label_map_file";
   EXPECT_EQ(ClassNamesIn(temp_.File("db")).size(), 21U);
   EXPECT_EQ(ClassNamesIn(temp_.File("db"))[1], "aeroplane");
 

@@ -1,14 +1,12 @@
 #include "convert_voc/label_map.h"
 
 #include <array>
-#include <utility>
 #include <vector>
 
 #include "core/error.h"
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "format/data_file.h"
-#include "format/prototxt.h"
 
 namespace crema::tools {
 namespace {
@@ -30,10 +28,7 @@ LabelMap OnlyBackground() {
 }  // namespace
 
 LabelMap ReadLabelMapFile(const std::string& path) {
-  LabelMap map;
-  std::vector<Problem> problems;
-  ParseText(ReadDataFile(path), path, &map, nullptr, &problems);
-  if (!problems.empty()) throw Error(std::move(problems));
+  LabelMap map = ReadLabelMap(path);
   std::set<std::string> names;
   for (const LabelMapItem& item : map.item()) {
     if (!item.has_name() || !item.has_label()) {

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
-#include <utility>
 
 #include "core/error.h"
-#include "core/folder.h"
 #include "core/strings.h"
+#include "data/lists/image_list.h"
+#include "format/data_file.h"
 #include "format/file.h"
-#include "format/prototxt.h"
 
 namespace crema {
 namespace {
@@ -28,26 +27,6 @@ std::string SourceOf(const LayerParameter& layer) {
   return layer.has_data_param() ? layer.data_param().source() : "";
 }
 
-LabelMap ReadLabelMap(const std::string& path) {
-  LabelMap map;
-  std::vector<Problem> problems;
-  ParseText(ReadFile(path), path, &map, nullptr, &problems);
-  return map;
-}
-
-// Returns the class folders of ImageData, in the order of ImageList.
-std::vector<std::string> FoldersIn(const std::string& path) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator entry(path, error), end; !error && entry != end;
-       Advance(entry, error)) {
-    std::string name = entry->path().filename().string();
-    if (!name.starts_with('.') && IsFolder(entry->path())) names.push_back(std::move(name));
-  }
-  std::ranges::sort(names);
-  return names;
-}
-
 std::vector<std::string> NamesOf(const LayerParameter& layer) {
   const std::string& map =
       layer.type() == "AnnotatedData"
@@ -57,7 +36,7 @@ std::vector<std::string> NamesOf(const LayerParameter& layer) {
   const std::string source = SourceOf(layer);
   if (source.empty()) return {};
   if (!IsFolder(source)) return ClassNamesIn(fs::path(source).parent_path().string());
-  return layer.type() == "ImageData" ? FoldersIn(source) : ClassNamesIn(source);
+  return layer.type() == "ImageData" ? ClassFoldersIn(source) : ClassNamesIn(source);
 }
 
 }  // namespace

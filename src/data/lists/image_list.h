@@ -11,6 +11,10 @@
 
 namespace crema {
 
+// Returns the names of the folders in a folder, in byte order, without those that begin with a dot:
+// classes by label. Throws kIoFailure if it cannot be read.
+std::vector<std::string> ClassFoldersIn(const std::string& folder);
+
 // Thread safety: const.
 class ImageList {
  public:

@@ -46,6 +46,15 @@ void FindImages(const std::string& folder, std::vector<std::string>* paths) {
 
 }  // namespace
 
+std::vector<std::string> ClassFoldersIn(const std::string& folder) {
+  std::vector<std::string> names;
+  VisitFolder(folder, [&](const fs::directory_entry& entry) {
+    if (IsFolder(entry)) names.push_back(entry.path().filename().native());
+  });
+  std::ranges::sort(names);  // byte order, independent of the locale
+  return names;
+}
+
 void ImageList::ReadFolder() {
   if (!root_.empty()) {
     Fail(ErrorCode::kInvalidArgument,
@@ -60,20 +69,16 @@ void ImageList::ReadFolder() {
                 "label_count is ",
                 labels_));
   }
-  bool has_images = false;
-  VisitFolder(source_, [&](const fs::directory_entry& entry) {
-    if (IsFolder(entry)) {
-      classes_.push_back(entry.path().filename().native());
-    } else {
-      has_images = has_images || LooksLikeImage(entry.path().native());
-    }
-  });
+  classes_ = ClassFoldersIn(source_);
   if (classes_.empty()) {
+    bool has_images = false;
+    VisitFolder(source_, [&](const fs::directory_entry& entry) {
+      has_images = has_images || LooksLikeImage(entry.path().native());
+    });
     Fail(ErrorCode::kDataLoss,
          StrCat("the folder '", source_, "' is ", has_images ? "full of images" : "empty",
                 ": it should hold a folder of images for each class"));
   }
-  std::ranges::sort(classes_);  // byte order, independent of the locale
   for (size_t i = 0; i < classes_.size(); ++i) {
     AddClass((fs::path(source_) / classes_[i]).native(), static_cast<int>(i));
   }

@@ -11,7 +11,6 @@
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "format/data_file.h"
-#include "format/prototxt.h"
 
 namespace crema {
 namespace {
@@ -100,11 +99,8 @@ uint64_t CountBoxes(std::string_view value) {
   return boxes;
 }
 
-std::set<int> ReadLabelMap(const std::string& path) {
-  LabelMap map;
-  std::vector<Problem> problems;
-  ParseText(ReadDataFile(path), path, &map, nullptr, &problems);
-  if (!problems.empty()) throw Error(std::move(problems));
+std::set<int> ReadLabels(const std::string& path) {
+  const LabelMap map = ReadLabelMap(path);
   std::set<int> labels;
   for (const LabelMapItem& item : map.item()) labels.insert(item.label());
   if (labels.empty()) {

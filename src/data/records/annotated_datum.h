@@ -44,8 +44,8 @@ std::string FindBoxFault(const NormalizedBBox& box);
 // Counts the boxes in a serialized AnnotatedDatum, without its image; 0 if it is damaged.
 uint64_t CountBoxes(std::string_view value);
 
-// Returns the labels of a LabelMap file in text form. Throws kInvalidArgument, or what ReadDataFile
+// Returns the labels of a LabelMap file. Throws kInvalidArgument without any, or what ReadLabelMap
 // throws.
-std::set<int> ReadLabelMap(const std::string& path);
+std::set<int> ReadLabels(const std::string& path);
 
 }  // namespace crema

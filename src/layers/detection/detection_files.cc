@@ -11,7 +11,6 @@
 #include "crema.pb.h"
 #include "format/data_file.h"
 #include "format/file.h"
-#include "format/prototxt.h"
 
 namespace crema {
 namespace {
@@ -53,10 +52,7 @@ bool WantsDetectionFiles(const SaveOutputParameter& param) {
 
 DetectionFiles::DetectionFiles(const SaveOutputParameter& param, int64_t background)
     : param_(param), background_(background), images_(ReadImageSizes(param.name_size_file())) {
-  LabelMap map;
-  std::vector<Problem> problems;
-  ParseText(ReadDataFile(param.label_map_file()), param.label_map_file(), &map, nullptr, &problems);
-  if (!problems.empty()) throw Error(problems);
+  const LabelMap map = ReadLabelMap(param.label_map_file());
   for (const LabelMapItem& item : map.item()) labels_[item.label()] = item.name();
   images_per_file_ = param.has_num_test_image() ? param.num_test_image() : images_.size();
   if (images_per_file_ == 0 || images_per_file_ > images_.size()) {

@@ -41,7 +41,7 @@ std::shared_ptr<const Transformer> MakeTransformer(const LayerParameter& param, 
 
 std::set<int> LabelsOf(const LayerParameter& param) {
   const std::string& path = param.annotated_data_param().label_map_file();
-  return path.empty() ? std::set<int>() : ReadLabelMap(path);
+  return path.empty() ? std::set<int>() : ReadLabels(path);
 }
 
 // Facts from the first good record.

@@ -99,17 +99,16 @@ CREMA_HOST_DEVICE auto TakeOfTerm(const Term& term, int64_t group, int64_t at, c
 template <typename Value, typename Term, typename Put>
 static void SumColumnParts(const CudaQueue& queue, const GroupLayout& layout, const Term& term,
                            const Put& put) {
-  constexpr int kAhead = kReadAhead;
   const int64_t groups = layout.Groups(), parts = GroupParts(layout), count = layout.Count();
   ForElements(queue, "SumColumnParts", parts * groups, [=] CREMA_HOST_DEVICE(int64_t index) {
     const int64_t g = index - Quotient(index, groups) * groups, step = parts * groups;
     const auto own = TermOfGroup(term, g);
     Value sum{};
     int64_t at = index;
-    for (; at + (kAhead - 1) * step < count; at += kAhead * step) {
-      decltype(ReadOfTerm(own, g, at)) read[kAhead];
-      for (int k = 0; k < kAhead; ++k) read[k] = ReadOfTerm(own, g, at + k * step);
-      for (int k = 0; k < kAhead; ++k) sum = sum + TakeOfTerm(own, g, at + k * step, read[k]);
+    for (; at + (kReadAhead - 1) * step < count; at += kReadAhead * step) {
+      decltype(ReadOfTerm(own, g, at)) read[kReadAhead];
+      for (int k = 0; k < kReadAhead; ++k) read[k] = ReadOfTerm(own, g, at + k * step);
+      for (int k = 0; k < kReadAhead; ++k) sum = sum + TakeOfTerm(own, g, at + k * step, read[k]);
     }
     for (; at < count; at += step) sum = sum + TakeOfTerm(own, g, at, ReadOfTerm(own, g, at));
     put(index, sum);
