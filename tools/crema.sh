@@ -34,6 +34,7 @@ extract_features  values of blobs for each sample, as .npy, .h5 or LMDB
 import         ONNX models and weights of PyTorch: crema import m.onnx -o folder
 upgrade        old nets, solvers and weights in the present format: crema upgrade net -o new
 plot_lr        the learning rate of every iteration: crema plot_lr --solver=s --png=lr.png
+sweep          train with several values of a field: crema sweep --solver=s --over base_lr=0.1,0.01
 lr_find        search for a learning rate: crema lr_find --solver=solver.prototxt
 replay         compare a net with recorded numbers: crema replay --model=net --golden=file
 LIST

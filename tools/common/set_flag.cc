@@ -4,6 +4,8 @@
 
 #include <string_view>
 
+#include "core/strings.h"
+
 // gflags keeps the last value only; SettingsOfFlags reads the command line.
 DEFINE_string(
     set, "",
@@ -13,17 +15,31 @@ DEFINE_string(
 
 namespace crema::tools {
 
-std::vector<FieldSetting> SettingsOf(const std::vector<std::string>& command) {
-  std::vector<FieldSetting> settings;
+std::vector<std::string> ValuesOfFlag(const std::vector<std::string>& command,
+                                      std::string_view name) {
+  std::vector<std::string> values;
+  const std::string with_value = StrCat(name, "=");
   for (size_t i = 1; i < command.size() && command[i] != "--"; ++i) {
     std::string_view word = command[i];
     if (!word.starts_with('-')) continue;
     word.remove_prefix(word.starts_with("--") ? 2 : 1);
-    if (word.starts_with("set=")) {
-      settings.push_back(ParseFieldSetting(word.substr(4), "--set"));
-    } else if (word == "set" && i + 1 < command.size()) {
-      settings.push_back(ParseFieldSetting(command[++i], "--set"));
+    if (word.starts_with(with_value)) {
+      values.emplace_back(word.substr(with_value.size()));
+    } else if (word == name && i + 1 < command.size()) {
+      values.push_back(command[++i]);
     }
+  }
+  return values;
+}
+
+std::vector<std::string> ValuesOfFlag(std::string_view name) {
+  return ValuesOfFlag(google::GetArgvs(), name);
+}
+
+std::vector<FieldSetting> SettingsOf(const std::vector<std::string>& command) {
+  std::vector<FieldSetting> settings;
+  for (const std::string& value : ValuesOfFlag(command, "set")) {
+    settings.push_back(ParseFieldSetting(value, "--set"));
   }
   return settings;
 }

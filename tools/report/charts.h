@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "report/run_data.h"
+#include "common/run_data.h"
 
 namespace crema::tools {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "report/json_rows.h"
+#include "common/json_rows.h"
 
 namespace crema::tools {
 

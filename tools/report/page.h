@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "report/evaluation_data.h"
-#include "report/run_data.h"
+#include "common/run_data.h"
 
 namespace crema::tools {
 

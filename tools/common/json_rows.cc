@@ -1,4 +1,4 @@
-#include "report/json_rows.h"
+#include "common/json_rows.h"
 
 #include <google/protobuf/struct.pb.h>
 #include <google/protobuf/util/json_util.h>

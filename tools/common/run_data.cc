@@ -1,4 +1,4 @@
-#include "report/run_data.h"
+#include "common/run_data.h"
 
 #include <algorithm>
 #include <charconv>
@@ -10,10 +10,10 @@
 #include <tuple>
 
 #include "common/csv.h"
+#include "common/json_rows.h"
 #include "core/error.h"
 #include "core/strings.h"
 #include "format/file.h"
-#include "report/json_rows.h"
 
 namespace crema::tools {
 namespace {

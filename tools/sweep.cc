@@ -1,0 +1,392 @@
+// sweep: trains a net with different values of fields and compares the results.
+#include <gflags/gflags.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "common/csv.h"
+#include "common/interrupt.h"
+#include "common/json.h"
+#include "common/set_flag.h"
+#include "common/tool.h"
+#include "core/error.h"
+#include "core/run_program.h"
+#include "core/strings.h"
+#include "format/file.h"
+#include "solvers/solver_config.h"
+#include "sweep/axis.h"
+#include "sweep/trials.h"
+
+DEFINE_string(solver, "", "the solver, a prototxt");
+DEFINE_string(over, "",
+              "FIELD=V1,V2,... or FIELD=LOW..HIGH[:log]: a field to vary; may be given several "
+              "times. Examples: base_lr=0.1,0.01, base_lr=1e-4..1e-1:log");
+DEFINE_string(search, "grid",
+              "grid: all combinations; random: --trials drawn points; halving: drawn points, of "
+              "which the better ones train longer");
+DEFINE_int64(trials, 0, "trials of --search=random or halving");
+DEFINE_int64(keep, 3, "halving: one of this many trials continues after each round");
+DEFINE_uint64(seed, 1, "seed of the drawn points; the runs have the random_seed of the solver");
+DEFINE_string(metric, "", "tested output to compare; default: accuracy, else the first, else loss");
+DEFINE_string(mode, "auto", "min, max, or auto: min for names with 'loss' or 'err'");
+DEFINE_string(o, "sweep", "folder of the trials; the same command resumes a sweep in it");
+
+namespace crema::tools {
+namespace {
+
+constexpr const char* kUsage =
+    "sweep --solver=S --over FIELD=VALUES [--over ...] [--set FIELD=VALUE] [-o FOLDER]\n"
+    "      [-- FLAGS OF TRAIN]: trains once for each combination of values, one after the other,\n"
+    "and prints the results, best first. Ctrl-C stops; the same command resumes.\n"
+    "Example: sweep --solver=s.prototxt --over base_lr=0.1,0.01 --over weight_decay=0,5e-4\n"
+    "See docs/training.md.";
+
+constexpr int64_t kMostTrials = 10000;
+constexpr int kDiverged = 5;
+
+struct Sweep {
+  std::vector<Axis> axes;
+  std::vector<Point> points;
+  std::vector<Round> rounds;
+  std::string length_field;              // "max_iter" or "max_epoch", for halving
+  std::vector<std::string> settings;     // of --set, for all trials
+  std::vector<std::string> train_flags;  // after "--"
+};
+
+std::vector<std::string> SettingsOfPoint(const Sweep& sweep, size_t trial) {
+  std::vector<std::string> settings;
+  for (size_t i = 0; i < sweep.axes.size(); ++i) {
+    settings.push_back(StrCat(sweep.axes[i].path, "=", sweep.points[trial][i]));
+  }
+  return settings;
+}
+
+void CheckTrainFlags(const std::vector<std::string>& flags) {
+  for (const std::string& flag : flags) {
+    if (!flag.starts_with('-')) {
+      Fail(ErrorCode::kInvalidArgument, StrCat("unexpected argument '", flag,
+                                               "'; flags are written --name=value, and flags of "
+                                               "train follow after --"));
+    }
+    const std::string name = flag.substr(flag.find_first_not_of('-'));
+    for (const char* own : {"solver", "set", "run", "resume", "snapshot"}) {
+      if (name != own && !name.starts_with(StrCat(own, "="))) continue;
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("--", own, " cannot follow after --: sweep sets it for each trial"));
+    }
+  }
+}
+
+void AddHalving(const SolverParameter& solver, Sweep* sweep) {
+  const bool epochs = solver.max_epoch() > 0;
+  const int64_t longest = epochs ? solver.max_epoch() : solver.max_iter();
+  if (longest < 1) {
+    Fail(ErrorCode::kInvalidArgument, "--search=halving needs max_iter or max_epoch in the solver");
+  }
+  if (FLAGS_keep < 2) {
+    Fail(ErrorCode::kInvalidArgument, StrCat("--keep is ", FLAGS_keep, "; use 2 or more"));
+  }
+  sweep->length_field = epochs ? "max_epoch" : "max_iter";
+  const int64_t interval = epochs ? solver.test_interval_epoch() : solver.test_interval();
+  const int64_t step = std::max<int64_t>(interval, 1);
+  for (const Axis& axis : sweep->axes) {
+    if (axis.path != sweep->length_field) continue;
+    Fail(ErrorCode::kInvalidArgument, StrCat("--over ", axis.path, ": halving sets this field"));
+  }
+  sweep->rounds =
+      HalvingRounds(static_cast<int64_t>(sweep->points.size()), FLAGS_keep, longest, step);
+}
+
+void ChoosePoints(Sweep* sweep) {
+  const bool draws = FLAGS_search == "random" || FLAGS_search == "halving";
+  if (!draws && FLAGS_search != "grid") {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--search is '", FLAGS_search, "'; use grid, random or halving"));
+  }
+  if (!draws) {
+    if (FLAGS_trials != 0) {
+      Fail(ErrorCode::kInvalidArgument, "--trials belongs to --search=random or halving");
+    }
+    sweep->points = GridOf(sweep->axes, kMostTrials);
+    return;
+  }
+  if (FLAGS_trials < 1 || FLAGS_trials > kMostTrials) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--search=", FLAGS_search, " needs --trials from 1 to ", kMostTrials, ", not ",
+                FLAGS_trials));
+  }
+  sweep->points = DrawPoints(sweep->axes, FLAGS_trials, FLAGS_seed);
+}
+
+// Reads the nets with the fields of each trial, so that a wrong value is an error before the first
+// trial begins.
+SolverParameter CheckTrials(const Sweep& sweep) {
+  SolverParameter first;
+  for (size_t trial = 0; trial < sweep.points.size(); ++trial) {
+    std::vector<FieldSetting> settings;
+    for (const std::string& text : sweep.settings) {
+      settings.push_back(ParseFieldSetting(text, "--set"));
+    }
+    for (const std::string& text : SettingsOfPoint(sweep, trial)) {
+      settings.push_back(ParseFieldSetting(text, "--over"));
+    }
+    const RunConfig config = MakeRunConfig(ReadSolver(FLAGS_solver, settings), settings);
+    if (trial == 0) first = config.solver.solver;
+  }
+  return first;
+}
+
+Sweep MakeSweep(const std::vector<std::string>& train_flags) {
+  Sweep sweep{.axes = {},
+              .points = {},
+              .rounds = {},
+              .length_field = "",
+              .settings = ValuesOfFlag("set"),
+              .train_flags = train_flags};
+  for (const std::string& text : ValuesOfFlag("over")) sweep.axes.push_back(ParseAxis(text));
+  if (sweep.axes.empty()) {
+    Fail(ErrorCode::kInvalidArgument,
+         "nothing to vary: give --over FIELD=V1,V2 at least once, such as --over base_lr=0.1,0.01");
+  }
+  CheckTrainFlags(train_flags);
+  ChoosePoints(&sweep);
+  const SolverParameter solver = CheckTrials(sweep);
+  if (FLAGS_search == "halving") {
+    AddHalving(solver, &sweep);
+  } else {
+    sweep.rounds = {{.trials = static_cast<int64_t>(sweep.points.size()), .length = 0}};
+  }
+  return sweep;
+}
+
+std::string JsonList(const std::vector<std::string>& texts) {
+  std::vector<std::string> quoted;
+  for (const std::string& text : texts) quoted.push_back(JsonString(text));
+  return StrCat("[", Join(quoted, ", "), "]");
+}
+
+// Describes the sweep; two sweeps with the same text have the same trials.
+std::string DefinitionOf(const Sweep& sweep) {
+  std::string text = StrCat("{\"schema\": 1, \"solver\": ", JsonString(FLAGS_solver),
+                            ", \"search\": ", JsonString(FLAGS_search), ", \"seed\": ", FLAGS_seed,
+                            ",\n\"set\": ", JsonList(sweep.settings), ",\n\"rounds\": [");
+  for (size_t i = 0; i < sweep.rounds.size(); ++i) {
+    text += StrCat(i > 0 ? ", " : "", "{\"trials\": ", sweep.rounds[i].trials,
+                   ", \"length\": ", sweep.rounds[i].length, "}");
+  }
+  text += "],\n\"trials\": [";
+  for (size_t trial = 0; trial < sweep.points.size(); ++trial) {
+    text += StrCat(trial > 0 ? ",\n  " : "\n  ", JsonList(SettingsOfPoint(sweep, trial)));
+  }
+  return text + "\n]}\n";
+}
+
+// Returns the path of another command of the same build.
+std::string ProgramBeside(const char* name) {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? name : (self.parent_path() / name).string();
+}
+
+std::vector<std::string> TrainCommand(const Sweep& sweep, const std::string& folder, size_t trial,
+                                      int64_t length) {
+  // The shell appends both outputs to the log.
+  std::vector<std::string> command = {"/bin/sh", "-c", "exec \"$@\" >>\"$0\" 2>&1",
+                                      folder + "/train.log", ProgramBeside("train")};
+  std::vector<std::string> settings = sweep.settings;
+  for (const std::string& setting : SettingsOfPoint(sweep, trial)) settings.push_back(setting);
+  settings.push_back(StrCat("snapshot_prefix=", folder, "/model"));
+  if (length > 0) {  // later rounds continue from the snapshot
+    settings.push_back(StrCat(sweep.length_field, "=", length));
+    settings.emplace_back("snapshot_after_train=true");
+  }
+  command.push_back("--solver=" + FLAGS_solver);
+  for (const std::string& setting : settings) command.push_back("--set=" + setting);
+  command.push_back("--run=" + folder);
+  command.emplace_back("--resume=auto");
+  command.insert(command.end(), sweep.train_flags.begin(), sweep.train_flags.end());
+  return command;
+}
+
+struct Standing {
+  size_t trial = 0;
+  int64_t length = 0;
+  int exit_code = 0;
+  Score score;
+};
+
+std::string ResultText(const Standing& standing, const Metric& metric) {
+  if (standing.exit_code == kDiverged) return "diverged";
+  if (standing.exit_code != 0) return StrCat("failed with exit code ", standing.exit_code);
+  if (std::isnan(standing.score.best)) return StrCat("no value of ", metric.name);
+  char text[128];
+  std::snprintf(text, sizeof(text), "%s %.5g at %.0f, last %.5g", metric.name.c_str(),
+                standing.score.best, standing.score.best_iteration, standing.score.last);
+  return text;
+}
+
+// Runs the trials of a sweep. Thread safety: one thread.
+class SweepRun {
+ public:
+  SweepRun(Sweep sweep, SweepRecord* record) : sweep_(std::move(sweep)), record_(*record) {}
+
+  // Returns the trials, best first.
+  std::vector<Standing> Run() {
+    std::vector<size_t> trials(sweep_.points.size());
+    for (size_t i = 0; i < trials.size(); ++i) trials[i] = i;
+    std::vector<Standing> all;
+    for (size_t round = 0; round < sweep_.rounds.size(); ++round) {
+      if (sweep_.rounds.size() > 1) {
+        std::printf("round %zu of %zu: %zu trials to %s %ld\n", round + 1, sweep_.rounds.size(),
+                    trials.size(), sweep_.length_field.c_str(), sweep_.rounds[round].length);
+      }
+      std::vector<Standing> standings = RunRound(trials, sweep_.rounds[round].length);
+      for (const Standing& standing : standings) {
+        std::erase_if(all, [&](const Standing& old) { return old.trial == standing.trial; });
+      }
+      all.insert(all.begin(), standings.begin(), standings.end());
+      if (round + 1 < sweep_.rounds.size()) {
+        trials = Survivors(standings, static_cast<size_t>(sweep_.rounds[round + 1].trials));
+      }
+    }
+    return all;
+  }
+
+  const Metric& metric() const { return *metric_; }
+
+ private:
+  std::vector<size_t> Survivors(const std::vector<Standing>& standings, size_t count) const {
+    std::vector<size_t> trials;
+    for (const Standing& standing : standings) {
+      if (trials.size() < count && standing.exit_code == 0) trials.push_back(standing.trial);
+    }
+    return trials;
+  }
+
+  // Trains all of them; returns them best first.
+  std::vector<Standing> RunRound(const std::vector<size_t>& trials, int64_t length) {
+    std::vector<Standing> standings;
+    for (const size_t trial : trials) {
+      standings.push_back(RunTrial(trial, length));
+      std::printf("trial %zu of %zu: %s: %s\n", trial + 1, sweep_.points.size(),
+                  Join(SettingsOfPoint(sweep_, trial), " ").c_str(),
+                  ResultText(standings.back(), *metric_).c_str());
+      std::fflush(stdout);
+    }
+    std::ranges::stable_sort(standings, [&](const Standing& a, const Standing& b) {
+      const bool a_counts = a.exit_code == 0 && !std::isnan(a.score.best);
+      const bool b_counts = b.exit_code == 0 && !std::isnan(b.score.best);
+      if (!a_counts || !b_counts) return a_counts && !b_counts;
+      return metric_->is_smaller_better ? a.score.best < b.score.best : a.score.best > b.score.best;
+    });
+    return standings;
+  }
+
+  Standing RunTrial(size_t trial, int64_t length) {
+    const std::string folder = record_.FolderOf(trial);
+    Standing standing{.trial = trial, .length = length, .exit_code = 0, .score = {}};
+    if (const TrialEnd* end = record_.Find(trial, length)) {
+      standing.exit_code = end->exit_code;
+    } else {
+      standing.exit_code = Train(trial, length, folder);
+      record_.Add({.trial = trial, .length = length, .exit_code = standing.exit_code});
+    }
+    if (standing.exit_code != 0) {
+      if (!metric_) metric_ = Metric{.name = FLAGS_metric};
+      return standing;
+    }
+    if (!metric_ || metric_->name.empty()) metric_ = MetricOfRun(folder, FLAGS_metric);
+    if (FLAGS_mode != "auto") metric_->is_smaller_better = FLAGS_mode == "min";
+    standing.score = ScoreOfRun(folder, *metric_);
+    return standing;
+  }
+
+  int Train(size_t trial, int64_t length, const std::string& folder) {
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error) FailWrite(folder, error.value(), 0);
+    const int exit_code = RunProgram(TrainCommand(sweep_, folder, trial, length));
+    EndIfInterrupted();  // a stopped training is not a result
+    if (exit_code != 0 && exit_code != kDiverged) {
+      std::fprintf(stderr, "warning: trial %zu failed; its output is in %s/train.log\n", trial + 1,
+                   folder.c_str());
+    }
+    return exit_code;
+  }
+
+  Sweep sweep_;
+  SweepRecord& record_;
+  std::optional<Metric> metric_;
+};
+
+// Writes the results, best first.
+void WriteResults(const Sweep& sweep, const std::vector<Standing>& standings,
+                  const Metric& metric) {
+  std::vector<std::string> header = {
+      "rank", "trial", "exit_code", "best_" + metric.name, "best_iteration", "last_" + metric.name};
+  for (const Axis& axis : sweep.axes) header.push_back(axis.path);
+  std::string text = CsvLine(header);
+  for (size_t rank = 0; rank < standings.size(); ++rank) {
+    const Standing& standing = standings[rank];
+    std::vector<std::string> line = {std::to_string(rank + 1),
+                                     std::to_string(standing.trial + 1),
+                                     std::to_string(standing.exit_code),
+                                     CsvNumber(standing.score.best),
+                                     CsvNumber(standing.score.best_iteration),
+                                     CsvNumber(standing.score.last)};
+    const Point& point = sweep.points[standing.trial];
+    line.insert(line.end(), point.begin(), point.end());
+    text += CsvLine(line);
+  }
+  WriteFileAtomically(FLAGS_o + "/results.csv", text);
+}
+
+void PrintResults(const Sweep& sweep, const std::vector<Standing>& standings, const Metric& metric,
+                  const SweepRecord& record) {
+  std::printf("\nresults, best first:\n");
+  for (const Standing& standing : standings) {
+    std::printf("  trial_%03zu  %s: %s\n", standing.trial + 1,
+                Join(SettingsOfPoint(sweep, standing.trial), " ").c_str(),
+                ResultText(standing, metric).c_str());
+  }
+  std::vector<std::string> report = {ProgramBeside("report"), "-o", FLAGS_o + "/report.html"};
+  for (const Standing& standing : standings) {
+    std::error_code ignored;
+    const std::string folder = record.FolderOf(standing.trial);
+    if (std::filesystem::exists(folder + "/run.json", ignored)) report.push_back(folder);
+  }
+  std::printf("results: %s/results.csv\n", FLAGS_o.c_str());
+  std::fflush(stdout);
+  if (report.size() > 3) RunProgram(report);
+}
+
+int Run(const std::vector<std::string>& train_flags) {
+  RequireFlag(FLAGS_solver, "solver");
+  RequireFlag(FLAGS_o, "o");
+  if (FLAGS_mode != "auto" && FLAGS_mode != "min" && FLAGS_mode != "max") {
+    Fail(ErrorCode::kInvalidArgument, StrCat("--mode is '", FLAGS_mode, "'; use auto, min or max"));
+  }
+  const Sweep sweep = MakeSweep(train_flags);
+  SweepRecord record(FLAGS_o, DefinitionOf(sweep));
+  return WithoutLeftovers([&] {
+    SweepRun run(sweep, &record);
+    const std::vector<Standing> standings = run.Run();
+    WriteResults(sweep, standings, run.metric());
+    PrintResults(sweep, standings, run.metric(), record);
+    return std::ranges::any_of(standings, [](const Standing& s) { return s.exit_code == 0; }) ? 0
+                                                                                              : 5;
+  });
+}
+
+}  // namespace
+}  // namespace crema::tools
+
+int main(int argc, char** argv) {
+  return crema::tools::RunTool(argc, argv, crema::tools::kUsage, crema::tools::Run);
+}
