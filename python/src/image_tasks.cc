@@ -90,7 +90,7 @@ std::string LabelOf(const std::vector<std::string>& labels, int index) {
 template <typename Ready, typename Use>
 void WithWorker(const PyModel& model, Ready& ready, const GivenImage& given, Use&& use) {
   const ImageModel& images = ready.task.image_model();
-  CheckMean(model.preprocessing, images);
+  CheckPreprocessing(model.preprocessing, images);
   const auto classes = static_cast<size_t>(ready.task.classes());
   if (!model.labels.empty() && model.labels.size() != classes) {
     Fail(ErrorCode::kInvalidArgument, StrCat("the model has ", model.labels.size(),
@@ -103,6 +103,20 @@ void WithWorker(const PyModel& model, Ready& ready, const GivenImage& given, Use
 }
 
 nb::object Result(const char* type) { return nb::module_::import_("crema._results").attr(type); }
+
+nb::object Preprocess(const ModelPtr& model, const nb::object& image) {
+  const GivenImage given(image);
+  std::shared_ptr<Tensor> input;
+  {
+    const GilReleased released;
+    const ImageModel images(model->model, "images");
+    CheckPreprocessing(model->preprocessing, images);
+    input = std::make_shared<Tensor>(images.BatchShape(1), DType::kF32);
+    FillImageInput(given.Decode(images.color_mode()), model->preprocessing, images.height(),
+                   images.width(), input->view().span<float>());
+  }
+  return ArrayOf({input->view(), input});
+}
 
 nb::list Classify(const ModelPtr& model, const nb::object& image, size_t most,
                   const std::string& output) {
@@ -174,6 +188,11 @@ nb::object Segment(const ModelPtr& model, const nb::object& image, const std::st
 
 void BindImageTasks(nb::class_<PyModel>& model) {
   model
+      .def("preprocess", &Preprocess, nb::arg("image"),
+           nb::sig("def preprocess(self, image: object) -> "
+                   "numpy.typing.NDArray[numpy.float32]"),
+           "Returns the input that classify, detect and segment compute from an image (as for\n"
+           "classify): an array of 1 x channels x height x width.")
       .def("classify", &Classify, nb::arg("image"), nb::arg("most") = 5, nb::arg("output") = "",
            nb::sig("def classify(self, image: object, most: int = 5, output: str = '') -> "
                    "list[crema._results.Prediction]"),

@@ -5,6 +5,7 @@
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
@@ -16,6 +17,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -47,15 +49,8 @@ ModelOptions OptionsOf(int threads) {
   return options;
 }
 
-// The keywords of from_file and from_caffe about the images of a model.
-struct ImageOptions {
-  nb::object mean;  // None, a path, or numbers
-  std::optional<float> scale;
-  std::optional<bool> rgb, invert;
-  std::optional<std::vector<std::string>> labels;
-};
-
-std::vector<float> MeanOf(const nb::object& given, const Shape& sample) {
+// Returns one number for each channel or element, from None, a path, or numbers.
+std::vector<float> NumbersOf(const nb::object& given, const Shape& sample) {
   if (const std::optional<std::string> path = PathOf(given)) return ReadMean(*path, sample);
   const nb::object numbers = nb::module_::import_("numpy").attr("asarray")(given, "float32");
   auto mean = nb::cast<std::vector<float>>(numbers.attr("ravel")().attr("tolist")());
@@ -63,38 +58,89 @@ std::vector<float> MeanOf(const nb::object& given, const Shape& sample) {
   return mean;
 }
 
+// Sets the size of images before a crop: the short side, or (height, width).
+void SetResize(nb::handle given, Preprocessing* set) {
+  set->short_side = set->resize_height = set->resize_width = 0;
+  if (nb::isinstance<nb::int_>(given)) {
+    set->short_side = nb::cast<int>(given);
+  } else {
+    std::tie(set->resize_height, set->resize_width) = nb::cast<std::pair<int, int>>(given);
+  }
+  set->fit = Fit::kCrop;
+}
+
+// Sets one keyword of from_file, from_caffe and from_onnx about images. Throws TypeError for an
+// unknown one.
+void SetImageKeyword(const std::string& name, nb::handle value, const Shape& sample,
+                     PyModel* model) {
+  Preprocessing& set = model->preprocessing;
+  if (name == "labels") {
+    model->labels = nb::cast<std::vector<std::string>>(value);
+  } else if (name == "mean") {
+    set.mean = NumbersOf(nb::borrow(value), sample);
+  } else if (name == "std") {
+    set.deviation = NumbersOf(nb::borrow(value), sample);
+  } else if (name == "scale") {
+    set.scale = nb::cast<float>(value);
+  } else if (name == "range") {
+    set.range = nb::cast<float>(value);
+  } else if (name == "rgb") {
+    set.rgb = nb::cast<bool>(value);
+  } else if (name == "invert") {
+    set.invert = nb::cast<bool>(value);
+  } else if (name == "fit") {
+    set.fit = ParseFit(nb::cast<std::string>(value));
+    if (set.fit != Fit::kCrop) set.short_side = set.resize_height = set.resize_width = 0;
+  } else if (name == "resize") {
+    SetResize(value, &set);
+  } else if (name == "interpolation") {
+    set.interpolation = ParseInterpolation(nb::cast<std::string>(value));
+  } else if (name == "pad") {
+    set.pad = nb::cast<int>(value);
+  } else {
+    throw nb::type_error(StrCat("unexpected keyword argument '", name, "'").c_str());
+  }
+}
+
+// Overrides what the file says.
+void SetImages(const nb::kwargs& given, PyModel* model) {
+  std::optional<ImageModel> images;
+  for (const auto& [key, value] : given) {
+    const auto name = nb::cast<std::string>(key);
+    if (value.is_none()) continue;
+    if (name != "labels" && !images) images.emplace(model->model, "images");
+    try {
+      SetImageKeyword(name, value, images ? images->sample() : Shape(), model);
+    } catch (const nb::cast_error&) {
+      throw nb::type_error(
+          StrCat("keyword argument '", name, "' has a value of another type").c_str());
+    }
+  }
+  const Preprocessing& set = model->preprocessing;
+  if (!std::isfinite(set.scale)) throw nb::value_error("scale is not a finite number");
+  if (!std::ranges::all_of(set.mean, [](float value) { return std::isfinite(value); })) {
+    throw nb::value_error("mean has values that are not finite numbers");
+  }
+  if (images) CheckPreprocessing(set, *images);
+}
+
 // Calls `make` without the GIL, which returns a model.
 template <typename Make>
-ModelPtr Made(const ImageOptions& images, Make&& make) {
+ModelPtr Made(const nb::kwargs& images, Make&& make) {
   auto made = std::make_shared<PyModel>();
   {
     const GilReleased released;
     const Apart apart;  // a layer may open a model while its net is planned
     made->model = make();
   }
-  const ModelCard& card = made->model->card();
-  made->preprocessing = card.preprocessing;
-  made->labels = images.labels.value_or(card.labels);
-  Preprocessing& set = made->preprocessing;
-  set.scale = images.scale.value_or(set.scale);
-  set.rgb = images.rgb.value_or(set.rgb);
-  set.invert = images.invert.value_or(set.invert);
-  if (!std::isfinite(set.scale)) throw nb::value_error("scale is not a finite number");
-  if (!images.mean.is_none()) {
-    const ImageModel of_images(made->model, "images");
-    set.mean = MeanOf(images.mean, of_images.sample());
-    CheckMean(set, of_images);
-    if (!std::ranges::all_of(set.mean, [](float value) { return std::isfinite(value); })) {
-      throw nb::value_error("mean has values that are not finite numbers");
-    }
-  }
+  made->preprocessing = made->model->card().preprocessing;
+  made->labels = made->model->card().labels;
+  SetImages(images, made.get());
   return made;
 }
 
-ModelPtr FromFile(const fs::path& path, int threads, nb::object mean, std::optional<float> scale,
-                  std::optional<bool> rgb, std::optional<bool> invert,
-                  std::optional<std::vector<std::string>> labels) {
-  return Made({std::move(mean), scale, rgb, invert, std::move(labels)},
+ModelPtr FromFile(const fs::path& path, int threads, const nb::kwargs& images) {
+  return Made(images,
               [&] { return Model::Open(path.string(), OptionsOf(threads), Layers(), Log()); });
 }
 
@@ -103,15 +149,14 @@ void CheckShare(const char* name, const std::optional<double>& value) {
   Fail(ErrorCode::kInvalidArgument, StrCat(name, " is ", *value, ", expected 0 to 1"));
 }
 
-ModelPtr FromCaffe(const fs::path& net, const Paths& weights, int threads, nb::object mean,
-                   std::optional<float> scale, std::optional<bool> rgb, std::optional<bool> invert,
-                   std::optional<std::vector<std::string>> labels, std::optional<double> confidence,
-                   std::optional<double> nms, const std::optional<fs::path>& tail) {
+ModelPtr FromCaffe(const fs::path& net, const Paths& weights, int threads,
+                   std::optional<double> confidence, std::optional<double> nms,
+                   const std::optional<fs::path>& tail, const nb::kwargs& images) {
   WeightsFiles files;
   files.paths = NamesOf(weights);
   CheckShare("confidence", confidence);
   CheckShare("nms", nms);
-  return Made({std::move(mean), scale, rgb, invert, std::move(labels)}, [&] {
+  return Made(images, [&] {
     NetFile file = ReadNet(net.string());
     if (tail) file = WithTail(std::move(file), ReadNet(tail->string()));
     if (confidence || nms) ConfigureDecoder({.confidence = confidence, .nms = nms}, &file);
@@ -122,8 +167,7 @@ ModelPtr FromCaffe(const fs::path& net, const Paths& weights, int threads, nb::o
 }
 
 ModelPtr FromOnnx(const fs::path& path, const std::map<std::string, std::vector<int64_t>>& shapes,
-                  int threads, nb::object mean, std::optional<float> scale, std::optional<bool> rgb,
-                  std::optional<bool> invert, std::optional<std::vector<std::string>> labels) {
+                  int threads, const nb::kwargs& images) {
   ImportOptions options;
   for (const auto& [name, dims] : shapes) {
     try {
@@ -134,7 +178,7 @@ ModelPtr FromOnnx(const fs::path& path, const std::map<std::string, std::vector<
            {.file = path.string()});
     }
   }
-  return Made({std::move(mean), scale, rgb, invert, std::move(labels)}, [&] {
+  return Made(images, [&] {
     NetFile file;
     ImportedNet imported = ImportOnnx(path.string(), options);
     file.net = std::move(imported.net);
@@ -242,15 +286,24 @@ std::string ReprOf(const ModelPtr& model) {
 
 #define CREMA_IMAGE_KEYWORDS                                                          \
   "mean: str | os.PathLike[str] | numpy.typing.ArrayLike | None = None, "             \
-  "scale: float | None = None, rgb: bool | None = None, invert: bool | None = None, " \
+  "scale: float | None = None, std: numpy.typing.ArrayLike | None = None, "           \
+  "range: float | None = None, rgb: bool | None = None, invert: bool | None = None, " \
+  "fit: str | None = None, resize: int | tuple[int, int] | None = None, "             \
+  "interpolation: str | None = None, pad: int | None = None, "                        \
   "labels: collections.abc.Sequence[str] | None = None"
 
 constexpr const char* kFromFile =
     "Opens a file that `crema deploy export` wrote.\n\n"
     "`threads` compute (0: all processors). For classify, detect and segment a pixel v becomes\n"
-    "((invert ? 255 - v : v) - mean) * scale; `mean` is a number, one for each channel or each\n"
-    "element of the input, or a .binaryproto; channels are BGR, with `rgb` RGB. `labels` are the\n"
-    "names of the classes. What is not given is as in the file. Raises crema.Error.";
+    "((invert ? 255 - v : v) * range / 255 - mean) * scale / std; `mean` is a number, one for "
+    "each\n"
+    "channel or each element of the input, or a .binaryproto; `std` is a number, or one for each\n"
+    "channel; channels are BGR, with `rgb` RGB. `fit` is \"stretch\", \"crop\" or \"letterbox\";\n"
+    "`resize` is the short side before a crop, or (height, width); `interpolation` is \"linear\",\n"
+    "\"area\", \"nearest\", \"cubic\", \"lanczos\" (OpenCV's) or \"antialias\", "
+    "\"antialias_cubic\"\n"
+    "(Pillow's); `pad` is the pixel value of a letterbox's bars. `labels` are the names of the\n"
+    "classes. What is not given is as in the file. Raises crema.Error.";
 constexpr const char* kFromCaffe =
     "Opens a deploy net (.prototxt) with its weights, one file or several.\n\n"
     "Keywords as for from_file. For detection, `confidence` and `nms` replace the thresholds of\n"
@@ -276,18 +329,13 @@ void BindModel(nb::module_& module) {
                             "A trained model. Any number of threads may use it at once.");
   model
       .def_static("from_file", &FromFile, nb::arg("path"), nb::kw_only(), nb::arg("threads") = 0,
-                  nb::arg("mean") = nb::none(), nb::arg("scale") = nb::none(),
-                  nb::arg("rgb") = nb::none(), nb::arg("invert") = nb::none(),
-                  nb::arg("labels") = nb::none(),
+                  nb::arg("images"),
                   nb::sig("def from_file(path: str | os.PathLike[str], *, threads: int = "
                           "0, " CREMA_IMAGE_KEYWORDS ") -> Model"),
                   kFromFile)
       .def_static("from_caffe", &FromCaffe, nb::arg("net"), nb::arg("weights"), nb::kw_only(),
-                  nb::arg("threads") = 0, nb::arg("mean") = nb::none(),
-                  nb::arg("scale") = nb::none(), nb::arg("rgb") = nb::none(),
-                  nb::arg("invert") = nb::none(), nb::arg("labels") = nb::none(),
-                  nb::arg("confidence") = nb::none(), nb::arg("nms") = nb::none(),
-                  nb::arg("tail") = nb::none(),
+                  nb::arg("threads") = 0, nb::arg("confidence") = nb::none(),
+                  nb::arg("nms") = nb::none(), nb::arg("tail") = nb::none(), nb::arg("images"),
                   nb::sig("def from_caffe(net: str | os.PathLike[str], weights: str | "
                           "os.PathLike[str] | collections.abc.Sequence[str | os.PathLike[str]], "
                           "*, threads: int = 0, " CREMA_IMAGE_KEYWORDS
@@ -296,9 +344,7 @@ void BindModel(nb::module_& module) {
                   kFromCaffe)
       .def_static("from_onnx", &FromOnnx, nb::arg("path"),
                   nb::arg("shapes") = std::map<std::string, std::vector<int64_t>>(), nb::kw_only(),
-                  nb::arg("threads") = 0, nb::arg("mean") = nb::none(),
-                  nb::arg("scale") = nb::none(), nb::arg("rgb") = nb::none(),
-                  nb::arg("invert") = nb::none(), nb::arg("labels") = nb::none(),
+                  nb::arg("threads") = 0, nb::arg("images"),
                   nb::sig("def from_onnx(path: str | os.PathLike[str], shapes: "
                           "collections.abc.Mapping[str, collections.abc.Sequence[int]] = {}, *, "
                           "threads: int = 0, " CREMA_IMAGE_KEYWORDS ") -> Model"),

@@ -26,6 +26,19 @@ void StoreCard(const ModelCard& card, CremaFileHeader* header) {
   to->set_scale(from.scale);
   to->set_rgb(from.rgb);
   to->mutable_mean()->Add(from.mean.begin(), from.mean.end());
+  // Fields of format 2 only where they differ from its defaults, so that older versions can read
+  // files without them.
+  const Preprocessing defaults;
+  if (from.range != defaults.range) to->set_range(from.range);
+  to->mutable_deviation()->Add(from.deviation.begin(), from.deviation.end());
+  if (from.fit != defaults.fit) to->set_fit(ToString(from.fit));
+  if (from.short_side != 0) to->set_short_side(static_cast<uint32_t>(from.short_side));
+  if (from.resize_height != 0) to->set_resize_height(static_cast<uint32_t>(from.resize_height));
+  if (from.resize_width != 0) to->set_resize_width(static_cast<uint32_t>(from.resize_width));
+  if (from.interpolation != defaults.interpolation) {
+    to->set_interpolation(ToString(from.interpolation));
+  }
+  if (from.pad != defaults.pad) to->set_pad(static_cast<uint32_t>(from.pad));
 }
 
 // Stores the parameters of the remaining layers, by layer name.

@@ -13,8 +13,8 @@
 
 namespace crema {
 
-// The format that this program writes, and the newest that it reads.
-inline constexpr uint32_t kCremaFormat = 1;
+// The newest format that this program reads. It writes format 1 if the header has no field of 2.
+inline constexpr uint32_t kCremaFormat = 2;
 
 // Verifies all bytes, and that the tensors of the header are inside the file and do not overlap.
 // `path` is for messages. Throws kInvalidArgument: another format, or too new; kDataLoss:

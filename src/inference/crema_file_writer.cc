@@ -31,10 +31,18 @@ uint64_t Place(CremaFileHeader* header) {
   return end;
 }
 
-std::string PrologueOf(uint64_t file_size, uint64_t header_size) {
+uint32_t FormatOf(const CremaFileHeader& header) {
+  const StoredPreprocessing& p = header.preprocessing();
+  const bool is_second = p.has_range() || p.deviation_size() > 0 || p.has_fit() ||
+                         p.has_short_side() || p.has_resize_height() || p.has_resize_width() ||
+                         p.has_interpolation() || p.has_pad();
+  return is_second ? 2 : 1;
+}
+
+std::string PrologueOf(uint32_t format, uint64_t file_size, uint64_t header_size) {
   std::string prologue(kHeaderAt, '\0');
   prologue.replace(0, kMagic.size(), kMagic);
-  Put(kCremaFormat, kFormatAt, &prologue);
+  Put(format, kFormatAt, &prologue);
   Put(file_size, kSizeAt, &prologue);
   Put(header_size, kHeaderSizeAt, &prologue);
   return prologue;
@@ -89,7 +97,7 @@ void WriteCremaFile(CremaContents contents, const std::string& path,
   AtomicFile file(path, size);
   KeepPermissions(path, file.temporary());
   SummedFile out(&file);
-  out.WritePrologue(PrologueOf(size, header.size()));
+  out.WritePrologue(PrologueOf(FormatOf(contents.header), size, header.size()));
   out.WriteAligned(header);
   size_t next = 0;
   ForEachTensor(contents.header, [&](const StoredTensor& tensor) {

@@ -82,16 +82,33 @@ std::shared_ptr<const Weights> WeightsIn(const std::shared_ptr<const MappedFile>
   return {mapped, mapped->weights.get()};
 }
 
-ModelCard CardOf(const CremaFileHeader& header) {
+Preprocessing PreprocessingOf(const StoredPreprocessing& from, const std::string& path) {
+  constexpr uint32_t kMost = kMaxResizedSide;
+  if (from.short_side() > kMost || from.resize_height() > kMost || from.resize_width() > kMost ||
+      from.pad() > 255) {
+    Fail(ErrorCode::kDataLoss, "holds a preprocessing that is out of range", {.file = path});
+  }
+  Preprocessing to{.invert = from.invert(),
+                   .scale = from.scale(),
+                   .mean = {from.mean().begin(), from.mean().end()},
+                   .rgb = from.rgb(),
+                   .range = from.range(),
+                   .deviation = {from.deviation().begin(), from.deviation().end()},
+                   .short_side = static_cast<int>(from.short_side()),
+                   .resize_height = static_cast<int>(from.resize_height()),
+                   .resize_width = static_cast<int>(from.resize_width()),
+                   .pad = static_cast<int>(from.pad())};
+  if (from.has_fit()) to.fit = ParseFit(from.fit());
+  if (from.has_interpolation()) to.interpolation = ParseInterpolation(from.interpolation());
+  return to;
+}
+
+ModelCard CardOf(const CremaFileHeader& header, const std::string& path) {
   ModelCard card;
   card.name = header.name();
   card.task = header.task();
   card.labels.assign(header.label().begin(), header.label().end());
-  const StoredPreprocessing& from = header.preprocessing();
-  card.preprocessing = {.invert = from.invert(),
-                        .scale = from.scale(),
-                        .mean = {from.mean().begin(), from.mean().end()},
-                        .rgb = from.rgb()};
+  card.preprocessing = PreprocessingOf(header.preprocessing(), path);
   return card;
 }
 
@@ -136,7 +153,7 @@ std::shared_ptr<const Model> Model::Open(const std::string& path, const ModelOpt
   net.source.file = path;
   CheckNet(net, path);
   RefuseOtherFiles(net, InferenceState(net.net));
-  std::unique_ptr<Parts> parts = Parts::Make(net, CardOf(header), options, registry, log);
+  std::unique_ptr<Parts> parts = Parts::Make(net, CardOf(header, path), options, registry, log);
   parts->weights = WeightsIn(file, header, *parts->plan);
   const std::shared_ptr<const Model> model(new Model(std::move(parts)));
   CheckRecording(model, header.recording(), file->bytes(), path);

@@ -1,6 +1,7 @@
 #include "inference/derive_deploy_net.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -318,13 +319,66 @@ class Derivation {
     if (!transform.mean_file().empty()) {
       pixels.mean = ReadMean(transform.mean_file(), Shape{shape[1], shape[2], shape[3]});
     }
+    SetFit(input, transform);
+  }
+
+  // Takes the resizing, crop or letterbox of the data layer.
+  void SetFit(const NewInput& input, const TransformationParameter& transform) {
+    const Shape& shape = input.shape;
+    Preprocessing& pixels = derived_.preprocessing;
+    const ResizeParameter& resize = transform.resize_param();
     const bool crops = transform.crop_size() > 0 || transform.crop_h() > 0;
-    const bool keeps_aspect = transform.has_resize_param() &&
-                              transform.resize_param().resize_mode() != ResizeParameter::WARP;
-    if (!crops && !keeps_aspect) return;
-    derived_.notes.push_back(
-        StrCat("training ", crops ? "crops images" : "keeps the aspect of images",
-               "; the deploy net resizes whole images to ", shape[2], "x", shape[3]));
+    if (crops) {
+      const std::optional<Shape> whole = ShapeBeforeCrop(input);
+      if (whole && *whole == shape) return;
+      if (whole) {
+        pixels.fit = Fit::kCrop;
+        pixels.resize_height = static_cast<int>((*whole)[2]);
+        pixels.resize_width = static_cast<int>((*whole)[3]);
+        return;
+      }
+    } else if (!transform.has_resize_param() || resize.resize_mode() == ResizeParameter::WARP) {
+      return;
+    } else if (resize.resize_mode() == ResizeParameter::FIT_LARGE_SIZE_AND_PAD &&
+               resize.pad_value_size() <= 1) {
+      pixels.fit = Fit::kLetterbox;
+      pixels.pad = resize.pad_value_size() == 1 ? static_cast<int>(resize.pad_value(0)) : 0;
+      return;
+    }
+    derived_.notes.push_back(StrCat("training ",
+                                    crops ? "crops images" : "keeps the aspect of images",
+                                    "; the deploy net resizes whole images to ", shape[2], "x",
+                                    shape[3], "; --fit and --resize change this"));
+  }
+
+  // Returns the shape of the samples of a data layer before its crop; nothing if they have no
+  // common size, or if the data set does not exist.
+  std::optional<Shape> ShapeBeforeCrop(const NewInput& input) const {
+    const LayerParameter& layer = Param(input.data);
+    const ImageDataParameter& images = layer.image_data_param();
+    if (shapes_.contains(input.blob) || input.folded != nullptr) return std::nullopt;
+    if (layer.type() == "ImageData") {
+      if (images.new_height() == 0 || images.new_width() == 0) return std::nullopt;
+      return Shape{1, input.shape[1], images.new_height(), images.new_width()};
+    }
+    if (layer.type() != "Data") return std::nullopt;
+    NetParameter data;
+    *data.add_layer() = ForDeployment(layer);
+    for (const char* field : {"crop_size", "crop_h", "crop_w"}) {
+      TransformationParameter* transform = data.mutable_layer(0)->mutable_transform_param();
+      transform->GetReflection()->ClearField(transform,
+                                             transform->GetDescriptor()->FindFieldByName(field));
+    }
+    try {
+      ReplaceSources({}, registry_, &data);
+      std::vector<Problem> warnings;
+      const auto plan = MakePlan(data, {}, state_, registry_, {.threads = 1}, &warnings);
+      const auto value = std::ranges::find(plan->values, input.blob, &PlannedValue::name);
+      if (value == plan->values.end() || value->spec.shape.axes() != 4) return std::nullopt;
+      return value->spec.shape.With(0, 1);
+    } catch (const Error&) {  // no data set; or a mean of the size of the crop
+      return std::nullopt;
+    }
   }
 
   const NetFile& training_;

@@ -88,8 +88,11 @@ std::vector<std::vector<FoundBox>> Detector::Worker::Detect(std::span<const Imag
     CREMA_CHECK(index < images.size());
     const double width = images[index].width;
     const double height = images[index].height;
-    const PixelBox box{Within(double{row[3]}, width), Within(double{row[4]}, height),
-                       Within(double{row[5]}, width), Within(double{row[6]}, height)};
+    const ImagePlacement place = runner_.Place(images[index]);
+    const AxisMap x = ColumnsOfImage(place, detector_.model_.width());
+    const AxisMap y = RowsOfImage(place, detector_.model_.height());
+    const PixelBox box{Within(x(double{row[3]}), width), Within(y(double{row[4]}), height),
+                       Within(x(double{row[5]}), width), Within(y(double{row[6]}), height)};
     found[index].push_back({static_cast<int>(row[1]), double{row[2]}, box});
   }
   for (std::vector<FoundBox>& boxes : found) {

@@ -1,5 +1,6 @@
 #include "inference/image_input.h"
 
+#include <array>
 #include <set>
 #include <utility>
 
@@ -12,6 +13,32 @@
 #include "graph/graph.h"
 
 namespace crema {
+namespace {
+
+// Requires: the size of the input.
+void FillFitted(const Image& image, const Preprocessing& preprocessing, std::span<float> values) {
+  const auto channels = static_cast<size_t>(image.channels);
+  const size_t plane = image.pixels.size() / channels;
+  CREMA_CHECK(values.size() == image.pixels.size());
+  for (size_t c = 0; c < channels; ++c) {
+    const size_t source = preprocessing.rgb ? channels - 1 - c : c;
+    const uint8_t* const pixels = image.pixels.data() + source * plane;
+    float* const out = values.data() + c * plane;
+    if (preprocessing.mean.size() > channels) {  // a mean image
+      for (size_t i = 0; i < plane; ++i) {
+        out[i] = PreprocessedValue(preprocessing, pixels[i], c, channels, c * plane + i);
+      }
+      continue;
+    }
+    std::array<float, 256> table;
+    for (size_t v = 0; v < table.size(); ++v) {
+      table[v] = PreprocessedValue(preprocessing, static_cast<float>(v), c, channels, c * plane);
+    }
+    for (size_t i = 0; i < plane; ++i) out[i] = table[pixels[i]];
+  }
+}
+
+}  // namespace
 
 void RefuseTrainingNet(const NetFile& net, const NetState& state) {
   constexpr const char* kRemedy =
@@ -63,26 +90,12 @@ std::vector<float> ReadMean(const std::string& path, const Shape& input) {
 
 void FillImageInput(const Image& image, const Preprocessing& preprocessing, int height, int width,
                     std::span<float> values) {
-  if (image.height != height || image.width != width) {
-    FillImageInput(Resize(image, height, width), preprocessing, height, width, values);
-    return;
-  }
-  const auto channels = static_cast<size_t>(image.channels);
-  const size_t plane = image.pixels.size() / channels;
-  const std::vector<float>& mean = preprocessing.mean;
-  CREMA_CHECK(values.size() == image.pixels.size());
-  CREMA_CHECK(mean.empty() || mean.size() == channels || mean.size() == values.size());
-  for (size_t c = 0; c < channels; ++c) {
-    const size_t source = preprocessing.rgb ? channels - 1 - c : c;
-    const float constant = mean.size() == channels ? mean[c] : 0;
-    const bool by_pixel = mean.size() == values.size() && mean.size() != channels;
-    for (size_t i = 0; i < plane; ++i) {
-      const auto pixel = static_cast<float>(image.pixels[source * plane + i]);
-      const float value = preprocessing.invert ? 255 - pixel : pixel;
-      const float subtract = by_pixel ? mean[c * plane + i] : constant;
-      values[c * plane + i] = (value - subtract) * preprocessing.scale;
-    }
-  }
+  const bool fits = image.height == height && image.width == width &&
+                    (preprocessing.fit != Fit::kCrop || preprocessing.resize_height == 0) &&
+                    preprocessing.short_side == 0;
+  if (!fits)
+    return FillFitted(FitImage(image, preprocessing, height, width), preprocessing, values);
+  FillFitted(image, preprocessing, values);
 }
 
 void FillImageInput(std::string_view bytes, const std::string& name,

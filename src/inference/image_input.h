@@ -10,16 +10,9 @@
 #include "crema.pb.h"
 #include "data/image/image.h"
 #include "format/prototxt.h"
+#include "inference/preprocessing.h"
 
 namespace crema {
-
-// Computes ((invert ? 255 - v : v) - mean) * scale for each pixel value v.
-struct Preprocessing {
-  bool invert = false;
-  float scale = 1;
-  std::vector<float> mean;  // one per channel; or one per input element; or empty
-  bool rgb = false;         // the net expects RGB; else BGR
-};
 
 // Throws kInvalidArgument for a net that reads a data set or computes a loss from labels. Call it
 // before planning, which would only report the missing data.
@@ -30,12 +23,13 @@ void RefuseTrainingNet(const NetFile& net, const NetState& state);
 // channels differs.
 std::vector<float> ReadMean(const std::string& path, const Shape& input);
 
-// Resizes an image to C x H x W and writes it to `values`. Requires: the same number of channels,
-// and a mean that fits.
+// Fits an image to C x H x W and writes it to `values`. Requires: the same number of channels, and
+// no problem in the preprocessing.
 void FillImageInput(const Image& image, const Preprocessing& preprocessing, int height, int width,
                     std::span<float> values);
 // Does the same for an image file and an input 1 x C x H x W, C 1 (gray) or 3. Messages begin with
-// `name`. Throws kDataLoss for a damaged file. Requires: a mean that fits.
+// `name`. Throws kDataLoss for a damaged file. Requires: no problem in the
+// preprocessing.
 void FillImageInput(std::string_view bytes, const std::string& name,
                     const Preprocessing& preprocessing, const TensorView& input);
 

@@ -73,15 +73,17 @@ Shape ImageModel::OutputShape(const std::string& output, int64_t images) const {
   return plan->values[static_cast<size_t>(plan->FindValue(output))].spec.shape;
 }
 
-void CheckMean(const Preprocessing& preprocessing, const ImageModel& model) {
-  const auto count = static_cast<int64_t>(preprocessing.mean.size());
-  if (count == 0 || count == model.sample()[0] || count == model.sample().count()) return;
-  Fail(ErrorCode::kInvalidArgument,
-       StrCat("the mean has ", count, " numbers, but the input is ", ToString(model.sample())));
+void CheckPreprocessing(const Preprocessing& preprocessing, const ImageModel& model) {
+  const std::string problem = FindPreprocessingProblem(preprocessing, model.sample());
+  if (!problem.empty()) Fail(ErrorCode::kInvalidArgument, problem);
 }
 
 ImageRunner::ImageRunner(const ImageModel& model, Preprocessing preprocessing)
     : model_(model), preprocessing_(std::move(preprocessing)), runner_(model.shared_model()) {}
+
+ImagePlacement ImageRunner::Place(const Image& image) const {
+  return PlaceImage(preprocessing_, image.height, image.width, model_.height(), model_.width());
+}
 
 void ImageRunner::RunBySample(std::span<const Image> images) {
   if (images.size() > 1 && !model_.model().Batches()) {

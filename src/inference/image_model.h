@@ -42,13 +42,13 @@ class ImageModel {
   Shape sample_;
 };
 
-// Throws kInvalidArgument unless the mean fits the input of the model.
-void CheckMean(const Preprocessing& preprocessing, const ImageModel& model);
+// Throws kInvalidArgument unless the preprocessing fits the input of the model.
+void CheckPreprocessing(const Preprocessing& preprocessing, const ImageModel& model);
 
 // Thread safety: one thread at a time.
 class ImageRunner {
  public:
-  // Requires: CheckMean succeeded.
+  // Requires: CheckPreprocessing succeeded.
   ImageRunner(const ImageModel& model, Preprocessing preprocessing);
   // Runs one batch of images of color_mode() and any size. Requires: at least one.
   void Run(std::span<const Image> images);
@@ -56,6 +56,9 @@ class ImageRunner {
   // several images if the samples are not independent.
   void RunBySample(std::span<const Image> images);
   ConstTensorView Output(const std::string& name) const { return runner_.Output(name); }
+  // Returns where an image lies in the input.
+  ImagePlacement Place(const Image& image) const;
+  const Preprocessing& preprocessing() const { return preprocessing_; }
 
  private:
   const ImageModel& model_;

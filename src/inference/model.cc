@@ -90,17 +90,15 @@ std::vector<BlobInfo> OutputInfos(const Plan& plan, bool batches) {
   return infos;
 }
 
-void CheckMean(const ModelCard& card, const Shape& image, const std::string& file) {
-  const size_t values = card.preprocessing.mean.size();
+void CheckPreprocessing(const ModelCard& card, const Shape& image, const std::string& file) {
+  const Preprocessing& p = card.preprocessing;
+  if (p == Preprocessing{}) return;
   const bool is_image = image.axes() == 4;
-  if (values == 0 || (is_image && (values == static_cast<size_t>(image[1]) ||
-                                   values == static_cast<size_t>(image.count(1))))) {
-    return;
-  }
-  Fail(ErrorCode::kInvalidArgument,
-       StrCat("the mean has ", values, " values, which is neither one a channel nor one for each ",
-              "element of an input of ", ToString(image)),
-       {.file = file});
+  const std::string problem =
+      is_image         ? FindPreprocessingProblem(p, Shape{image[1], image[2], image[3]})
+      : p.mean.empty() ? ""
+                       : StrCat("the mean is for images, but the input is ", ToString(image));
+  if (!problem.empty()) Fail(ErrorCode::kInvalidArgument, problem, {.file = file});
 }
 
 // Describes the shapes that a net does not accept, and those of its text.
@@ -148,7 +146,7 @@ std::unique_ptr<Model::Parts> Model::Parts::Make(const NetFile& net, const Model
          {.file = net.source.Locate("").file});
   }
   const int first = parts->plan->FindFirstValue(parts->input_blobs[0].name);
-  CheckMean(card, ValueOf(*parts->plan, first).spec.shape, net.source.Locate("").file);
+  CheckPreprocessing(card, ValueOf(*parts->plan, first).spec.shape, net.source.Locate("").file);
   parts->batches = WorksBySample(parts->net, parts->state, registry);
   parts->inputs = InputInfos(*parts->plan, parts->input_blobs, parts->batches);
   parts->outputs = OutputInfos(*parts->plan, parts->batches);

@@ -21,14 +21,16 @@ Shape RecordedShape(const BlobInfo& input, const Shape& planned) {
 // Draws pixel values for image models, as preprocessing would produce them.
 void DrawValues(uint64_t seed, const ModelCard& card, const TensorView& to) {
   const RandomStream stream(seed, HashName("recording"));
-  const Preprocessing& p = card.preprocessing;
-  const float mean = p.mean.empty() ? 0 : p.mean[0];
+  Preprocessing p = card.preprocessing;  // of the first channel
+  p.invert = false;
+  p.mean.resize(p.mean.empty() ? 0 : 1);
   for (size_t i = 0; i < static_cast<size_t>(to.count()); ++i) {
     const auto pixel = static_cast<float>(stream.Below(i, 256));
     if (to.dtype() == DType::kU8) {
       to.data<uint8_t>()[i] = static_cast<uint8_t>(pixel);
     } else {
-      to.data<float>()[i] = card.task.empty() ? pixel / 127.5F - 1 : (pixel - mean) * p.scale;
+      to.data<float>()[i] =
+          card.task.empty() ? pixel / 127.5F - 1 : PreprocessedValue(p, pixel, 0, 1, 0);
     }
   }
 }

@@ -1,6 +1,8 @@
 #include "inference/segmenter.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <utility>
 
 #include "core/error.h"
@@ -25,6 +27,23 @@ Image BestOfEachPixel(const float* scores, int64_t classes, int height, int widt
   return best;
 }
 
+// Returns the classes without the bars of a letterbox.
+Image WithoutBars(const Image& classes, const ImagePlacement& place, int height, int width) {
+  const auto position = [](int at, int from, int to) {
+    return static_cast<int>(std::lround(static_cast<double>(at) * to / from));
+  };
+  const int top = position(place.top, height, classes.height);
+  const int left = position(place.left, width, classes.width);
+  const int bottom = std::max(top + 1, position(place.top + place.height, height, classes.height));
+  const int right = std::max(left + 1, position(place.left + place.width, width, classes.width));
+  Image inner{.channels = 1, .height = bottom - top, .width = right - left, .pixels = {}};
+  for (int row = top; row < bottom; ++row) {
+    const auto from = classes.pixels.begin() + int64_t{row} * classes.width + left;
+    inner.pixels.insert(inner.pixels.end(), from, from + inner.width);
+  }
+  return inner;
+}
+
 }  // namespace
 
 Segmenter::Segmenter(std::shared_ptr<const Model> model, const std::string& output)
@@ -41,7 +60,12 @@ Segmenter::Segmenter(std::shared_ptr<const Model> model, const std::string& outp
 }
 
 Segmenter::Worker::Worker(const Segmenter& segmenter, const Preprocessing& preprocessing)
-    : segmenter_(segmenter), runner_(segmenter.model_, preprocessing) {}
+    : segmenter_(segmenter), runner_(segmenter.model_, preprocessing) {
+  if (preprocessing.fit != Fit::kCrop) return;
+  Fail(ErrorCode::kInvalidArgument,
+       "segmentation cannot crop images, as parts of them would have no class; use --fit=stretch "
+       "or --fit=letterbox");
+}
 
 std::vector<Image> Segmenter::Worker::Segment(std::span<const Image> images) {
   runner_.RunBySample(images);
@@ -52,6 +76,9 @@ std::vector<Image> Segmenter::Worker::Segment(std::span<const Image> images) {
     classes.push_back(BestOfEachPixel(scores.data<float>() + i * sample, scores.shape()[1],
                                       static_cast<int>(scores.shape()[2]),
                                       static_cast<int>(scores.shape()[3])));
+    if (runner_.preprocessing().fit != Fit::kLetterbox) continue;
+    classes.back() = WithoutBars(classes.back(), runner_.Place(images[i]),
+                                 segmenter_.model_.height(), segmenter_.model_.width());
   }
   return classes;
 }

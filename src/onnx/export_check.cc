@@ -23,13 +23,9 @@ Tensor Preprocessed(const ConstTensorView& pixels, const Preprocessing& p) {
   for (int64_t i = 0; i < pixels.count(); ++i) {
     const int64_t c = i / plane % channels;
     const int64_t from = p.rgb ? i : i + (channels - 1 - 2 * c) * plane;
-    float value = pixels.data<float>()[from];
-    if (p.invert) value = 255 - value;
-    if (!p.mean.empty()) {
-      const bool by_channel = static_cast<int64_t>(p.mean.size()) == channels;
-      value -= p.mean[static_cast<size_t>(by_channel ? c : i % image)];
-    }
-    made.view().data<float>()[i] = value * p.scale;
+    made.view().data<float>()[i] =
+        PreprocessedValue(p, pixels.data<float>()[from], static_cast<size_t>(c),
+                          static_cast<size_t>(channels), static_cast<size_t>(i % image));
   }
   return made;
 }

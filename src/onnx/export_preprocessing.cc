@@ -1,5 +1,7 @@
 #include "onnx/export_preprocessing.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/json.h"
 #include "core/strings.h"
@@ -28,6 +30,10 @@ std::string ExportPreprocessing(OnnxGraphWriter* graph, const std::string& input
     x = graph->Add("Gather", {x, graph->Ints({2, 1, 0})}, {{"axis", 1}});
   }
   if (preprocessing.invert) x = graph->Add("Sub", {graph->Scalar(255), x});
+  if (preprocessing.range != 255) {
+    x = graph->Add("Mul", {x, graph->Scalar(preprocessing.range)});
+    x = graph->Add("Div", {x, graph->Scalar(255)});
+  }
   if (!preprocessing.mean.empty()) {
     const bool channels = static_cast<int64_t>(preprocessing.mean.size()) == shape[1];
     const std::vector<int64_t> dims = channels ? std::vector<int64_t>{shape[1], 1, 1}
@@ -35,6 +41,9 @@ std::string ExportPreprocessing(OnnxGraphWriter* graph, const std::string& input
     x = graph->Add("Sub", {x, graph->Floats(dims, preprocessing.mean)});
   }
   if (preprocessing.scale != 1) x = graph->Add("Mul", {x, graph->Scalar(preprocessing.scale)});
+  if (!preprocessing.deviation.empty()) {
+    x = graph->Add("Div", {x, graph->Floats({shape[1], 1, 1}, preprocessing.deviation)});
+  }
   return x;
 }
 
@@ -46,19 +55,33 @@ void AddMetadata(const ModelCard& card, bool inside, onnx::ModelProto* model) {
     Put("labels", StrCat("[", Join(quoted, ", "), "]"), model);
   }
   const Preprocessing& p = card.preprocessing;
-  if (!inside && !p.invert && p.scale == 1 && p.mean.empty() && !p.rgb) return;
-  std::vector<std::string> mean;
+  const Preprocessing defaults;
+  if (!inside && p == defaults) return;
   constexpr size_t kMostChannels = 4;  // a mean image is too long for a text
-  for (size_t c = 0; p.mean.size() <= kMostChannels && c < p.mean.size(); ++c) {
-    // In the order of `channels`.
-    const bool reversed = inside && !p.rgb;
-    mean.push_back(StrCat(p.mean[reversed ? p.mean.size() - 1 - c : c]));
+  // In the order of `channels`.
+  const auto list = [&](const std::vector<float>& numbers) {
+    std::vector<std::string> texts;
+    for (const float number : numbers) texts.push_back(StrCat(number));
+    if (inside && !p.rgb) std::ranges::reverse(texts);
+    return StrCat("[", Join(texts, ", "), "]");
+  };
+  std::string more;  // only what differs from the default
+  if (p.range != defaults.range) more += StrCat(", \"range\": ", p.range);
+  if (!p.deviation.empty()) more += StrCat(", \"std\": ", list(p.deviation));
+  if (p.fit != defaults.fit) more += StrCat(", \"fit\": \"", ToString(p.fit), "\"");
+  if (p.short_side != 0) more += StrCat(", \"short_side\": ", p.short_side);
+  if (p.resize_height != 0) {
+    more += StrCat(", \"resize\": [", p.resize_height, ", ", p.resize_width, "]");
   }
+  if (p.interpolation != defaults.interpolation) {
+    more += StrCat(", \"interpolation\": \"", ToString(p.interpolation), "\"");
+  }
+  if (p.pad != defaults.pad) more += StrCat(", \"pad\": ", p.pad);
   Put("preprocessing",
-      StrCat("{\"in_graph\": ", inside ? "true" : "false", ", \"mean\": ",
-             p.mean.size() > kMostChannels ? "\"image\"" : StrCat("[", Join(mean, ", "), "]"),
+      StrCat("{\"in_graph\": ", inside ? "true" : "false",
+             ", \"mean\": ", p.mean.size() > kMostChannels ? "\"image\"" : list(p.mean),
              ", \"scale\": ", p.scale, ", \"invert\": ", p.invert ? "true" : "false",
-             ", \"channels\": \"", inside || p.rgb ? "rgb" : "bgr", "\"}"),
+             ", \"channels\": \"", inside || p.rgb ? "rgb" : "bgr", "\"", more, "}"),
       model);
 }
 

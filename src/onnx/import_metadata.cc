@@ -39,6 +39,42 @@ std::optional<float> FloatOf(const Value& value) {
   return number;
 }
 
+// Returns false if the value has something else than numbers.
+bool TakeFloats(const Value& list, std::vector<float>* numbers) {
+  for (const Value& value : list.list_value().values()) {
+    const std::optional<float> number = FloatOf(value);
+    if (!number) return false;
+    numbers->push_back(*number);
+  }
+  return true;
+}
+
+// Takes the size of images, which no graph computes. Returns false for values out of range.
+template <typename Get>
+bool TakeFit(const Get& get, Preprocessing* p) {
+  try {
+    if (const std::string fit = get("fit").string_value(); !fit.empty()) p->fit = ParseFit(fit);
+    const std::string how = get("interpolation").string_value();
+    if (!how.empty()) p->interpolation = ParseInterpolation(how);
+  } catch (const Error&) {
+    return false;
+  }
+  const auto side = [](const Value& value, int* to) {
+    const double number = value.number_value();
+    if (value.kind_case() == Value::KIND_NOT_SET) return true;
+    if (!(number >= 0 && number <= kMaxResizedSide)) return false;
+    *to = static_cast<int>(number);
+    return true;
+  };
+  const Value size = get("resize");
+  const bool by_size = size.list_value().values_size() == 2;
+  if (by_size && !(side(size.list_value().values(0), &p->resize_height) &&
+                   side(size.list_value().values(1), &p->resize_width))) {
+    return false;
+  }
+  return side(get("short_side"), &p->short_side) && side(get("pad"), &p->pad);
+}
+
 // Returns what is to be done outside of the graph.
 std::optional<Preprocessing> PreprocessingOf(const std::string& json) {
   const auto object = Parse<Struct>(json);
@@ -49,16 +85,18 @@ std::optional<Preprocessing> PreprocessingOf(const std::string& json) {
   };
   Preprocessing p;
   p.rgb = get("channels").string_value() == "rgb";
+  if (!TakeFit(get, &p)) return std::nullopt;
   if (get("in_graph").bool_value()) return p;
   const std::optional<float> scale = FloatOf(get("scale"));
   const Value means = get("mean");
   if (!scale || means.kind_case() != Value::kListValue) return std::nullopt;
   p.scale = *scale;
   p.invert = get("invert").bool_value();
-  for (const Value& value : means.list_value().values()) {
-    const std::optional<float> mean = FloatOf(value);
-    if (!mean) return std::nullopt;
-    p.mean.push_back(*mean);
+  if (!TakeFloats(means, &p.mean) || !TakeFloats(get("std"), &p.deviation)) return std::nullopt;
+  if (get("range").kind_case() != Value::KIND_NOT_SET) {
+    const std::optional<float> range = FloatOf(get("range"));
+    if (!range) return std::nullopt;
+    p.range = *range;
   }
   return p;
 }

@@ -120,6 +120,53 @@ TEST(CremaFile, ComputesWhatTheNetDid) {
   }
 }
 
+TEST(CremaFile, KeepsHowImagesAreResized) {
+  const test::TempDir folder;
+  ModelCard card{.name = "small", .task = "classify", .preprocessing = {}, .labels = {}};
+  const auto exported = [&] {
+    const auto model = Model::Make(ParseNet(kSmallNet, "net.prototxt"), {}, card, {},
+                                   test::TestRegistry(), NullSink());
+    ExportModel(model, folder.File("m.crema"));
+    return folder.Read("m.crema");
+  };
+  const auto format = [](const std::string& file) { return int{file[crema_layout::kFormatAt]}; };
+  // Older versions read files that do not need the newer fields.
+  EXPECT_EQ(format(exported()), 1);
+  const Preprocessing every[] = {
+      {.range = 1, .deviation = {1, 2, 3}},
+      {.fit = Fit::kCrop, .short_side = 20, .interpolation = Interpolation::kAntialias},
+      {.fit = Fit::kCrop, .resize_height = 20, .resize_width = 30},
+      {.fit = Fit::kLetterbox, .interpolation = Interpolation::kArea, .pad = 0}};
+  for (const Preprocessing& one : every) {
+    card.preprocessing = one;
+    EXPECT_EQ(format(exported()), 2);
+    EXPECT_TRUE(OpenFile(folder.File("m.crema"))->card().preprocessing == one);
+  }
+}
+
+TEST(CremaFile, PreprocessingThatDoesNotFitIsRefused) {
+  const test::TempDir folder;
+  ModelCard card{.name = "small", .task = "classify", .preprocessing = {}, .labels = {}};
+  const auto model = Model::Make(ParseNet(kSmallNet, "net.prototxt"), {}, card, {},
+                                 test::TestRegistry(), NullSink());
+  ExportModel(model, folder.File("m.crema"));
+  const std::string bytes = folder.Read("m.crema");
+  const auto refusal = [&](const std::function<void(StoredPreprocessing*)>& change) {
+    folder.Write("bad.crema", WithHeader(bytes, [&](CremaFileHeader* header) {
+                   change(header->mutable_preprocessing());
+                 }));
+    return RefusalOf([&] { OpenFile(folder.File("bad.crema")); });
+  };
+  ExpectRefused(refusal([](StoredPreprocessing* p) { p->set_short_side(4000000000U); }),
+                ErrorCode::kDataLoss, "out of range");
+  ExpectRefused(refusal([](StoredPreprocessing* p) { p->set_fit("somehow"); }),
+                ErrorCode::kInvalidArgument, "unknown fit 'somehow'");
+  ExpectRefused(refusal([](StoredPreprocessing* p) { p->add_deviation(0); }),
+                ErrorCode::kInvalidArgument, "standard deviation");
+  ExpectRefused(refusal([](StoredPreprocessing* p) { p->set_range(-1); }),
+                ErrorCode::kInvalidArgument, "the range is -1");
+}
+
 // A byte output without consumer is returned.
 TEST(CremaFile, BytesMayBeOutputs) {
   const test::TempDir folder;

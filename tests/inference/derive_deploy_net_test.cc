@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "data/records/lmdb.h"
 #include "inference/deploy_net.h"
 #include "support/net.h"
 #include "support/temp_dir.h"
@@ -234,8 +235,51 @@ TEST(DeriveDeployNet, OtherWaysOfResizingAreNoted) {
                                mode, " } } }", kScores, kLoss)));
   };
   EXPECT_EQ(notes("WARP"), "");
-  EXPECT_EQ(notes("FIT_LARGE_SIZE_AND_PAD"),
-            "training keeps the aspect of images; the deploy net resizes whole images to 8x8");
+  EXPECT_EQ(
+      notes("FIT_SMALL_SIZE"),
+      "training keeps the aspect of images; the deploy net resizes whole images to 8x8; --fit "
+      "and --resize change this");
+}
+
+TEST(DeriveDeployNet, CropsAndLetterboxesOfTrainingAreKept) {
+  const auto of = [](const std::string& data) {
+    return Derive(StrCat("layer { name: 'd' top: 'data' top: 'label' ", data, " }", kScores, kLoss))
+        .preprocessing;
+  };
+  const Preprocessing cropped = of(R"(type: "ImageData"
+  image_data_param { source: "nowhere" batch_size: 4 new_height: 40 new_width: 50 }
+  transform_param { crop_size: 32 })");
+  EXPECT_EQ(cropped.fit, Fit::kCrop);
+  EXPECT_EQ(cropped.resize_height, 40);
+  EXPECT_EQ(cropped.resize_width, 50);
+  const Preprocessing boxed = of(R"(type: "AnnotatedData"
+  data_param { source: "nowhere" batch_size: 4 } annotated_data_param { }
+  transform_param { resize_param { height: 8 width: 8 resize_mode: FIT_LARGE_SIZE_AND_PAD
+    pad_value: 9 } })");
+  EXPECT_EQ(boxed.fit, Fit::kLetterbox);
+  EXPECT_EQ(boxed.pad, 9);
+}
+
+TEST(DeriveDeployNet, TheFirstSampleGivesTheSizeBeforeTheCrop) {
+  const test::TempDir temp;
+  {
+    LmdbWriter writer(temp.File("set"));
+    Datum datum;
+    datum.set_channels(3);
+    datum.set_height(12);
+    datum.set_width(10);
+    datum.set_data(std::string(360, 'x'));
+    writer.Put("0", datum.SerializeAsString());
+    writer.Close();
+  }
+  const DerivedNet derived = Derive(
+      StrCat("layer { name: 'd' type: 'Data' top: 'data' top: 'label' data_param { source: '",
+             temp.File("set"), "' backend: LMDB batch_size: 4 } transform_param { crop_size: 8 } }",
+             kScores, kLoss));
+  EXPECT_EQ(derived.preprocessing.fit, Fit::kCrop);
+  EXPECT_EQ(derived.preprocessing.resize_height, 12);
+  EXPECT_EQ(derived.preprocessing.resize_width, 10);
+  EXPECT_EQ(Notes(derived), "");
 }
 
 TEST(DeriveDeployNet, MeanFilesAreRead) {

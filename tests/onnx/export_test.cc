@@ -285,6 +285,30 @@ TEST(OnnxExport, ItsMetadataIsReadBack) {
   EXPECT_TRUE(ReadMetadata(inside, &notes).task.empty());
 }
 
+TEST(OnnxExport, MetadataSayHowImagesAreResized) {
+  const Preprocessing every[] = {
+      {.range = 1, .deviation = {1, 2, 4}},
+      {.fit = Fit::kCrop, .short_side = 20, .interpolation = Interpolation::kAntialias},
+      {.fit = Fit::kCrop, .resize_height = 20, .resize_width = 30},
+      {.fit = Fit::kLetterbox, .pad = 0}};
+  for (const Preprocessing& one : every) {
+    ModelCard card;
+    card.preprocessing = one;
+    const auto model = ModelOf(OneLayer({1, 3, 2, 2}, "type: 'ReLU'"), card);
+    std::vector<std::string> notes;
+    EXPECT_TRUE(ReadMetadata(ToOnnx(*model, {}).model, &notes).preprocessing == one);
+    const OnnxExport exported = ToOnnx(*model, {.preprocessing = true});
+    ExpectSound(exported);
+    // The graph computes the values, and the size of images is left.
+    Preprocessing rest = one;
+    rest.range = 255;
+    rest.deviation.clear();
+    rest.rgb = true;
+    EXPECT_TRUE(ReadMetadata(exported.model, &notes).preprocessing == rest);
+    EXPECT_TRUE(notes.empty());
+  }
+}
+
 TEST(OnnxExport, RefusesPreprocessingOfOtherInputs) {
   const std::string error = ErrorOf(OneLayer({1, 3}, "type: 'ReLU'"), {.preprocessing = true});
   EXPECT_NE(error.find("preprocessing is for nets with one input"), std::string::npos) << error;

@@ -67,6 +67,15 @@ class DeployDetect : public ::testing::Test {
   TempDir temp_;
 };
 
+TEST_F(DeployDetect, BoxesOfACropAreInPixelsOfThePicture) {
+  std::string pixels;
+  for (int i = 0; i < 8 * 4; ++i) pixels += static_cast<char>(i % 8 < 4 ? 255 : 0);
+  temp_.Write("wide.pgm", "P5\n8 4\n255\n" + pixels);
+  // The crop has columns 2 to 5; its left half, columns 2 and 3, is bright.
+  const ProcessResult result = Detect({"--model=whole.prototxt", "--fit=crop", "wide.pgm"});
+  EXPECT_EQ(result.out, "wide.pgm: 1 box\n  1 1.0000 2.0 0.0 4.0 4.0\n") << result.err;
+}
+
 TEST_F(DeployDetect, PrintsBoxesInPixelsOfThePicture) {
   const ProcessResult result =
       Detect({"--model=whole.prototxt", "--labels=labels.txt", "left.pgm", "dark.pgm"});

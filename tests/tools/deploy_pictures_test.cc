@@ -68,6 +68,60 @@ class DeployPictures : public ::testing::Test {
   test::TempDir temp_;
 };
 
+TEST_F(DeployPictures, ALetterboxHasNoClass) {
+  temp_.Write("square.ppm", Stripes(8, 4, "rg"));  // 8x8, in the middle of 8x12
+  const ProcessResult found =
+      Deploy("segment", {"--json", "--labels=labels.txt", "--fit=letterbox", "square.ppm"});
+  ASSERT_EQ(found.exit_code, 0) << found.err;
+  EXPECT_EQ(found.out.find("none"), std::string::npos) << found.out;
+  EXPECT_NE(found.out.find("\"label\": \"red\", \"index\": 1, \"share\": 0.5}"), std::string::npos)
+      << found.out;
+  const ProcessResult cropped = Deploy("segment", {"--fit=crop", "square.ppm"});
+  EXPECT_EQ(cropped.exit_code, 2);
+  EXPECT_NE(cropped.err.find("segmentation cannot crop images"), std::string::npos) << cropped.err;
+}
+
+TEST_F(DeployPictures, TenCropsAreAveraged) {
+  // 4x4 crops of 4x8: the left ones are red, the right ones green, those in the middle half and
+  // half.
+  temp_.Write("halves.ppm", Stripes(4, 4, "rg"));
+  const ProcessResult result =
+      Deploy("classify", {"--labels=channels.txt", "--resize=4x8", "--ten_crops", "--scale=0.01",
+                          "--npy=scores.npy", "halves.ppm"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto softmax = [](double green, double red) {
+    const double sum = 1 + std::exp(green) + std::exp(red);
+    return std::array{1 / sum, std::exp(green) / sum, std::exp(red) / sum};
+  };
+  const auto left = softmax(0, 2.4), right = softmax(2.4, 0), middle = softmax(1.2, 1.2);
+  const Tensor scores = ParseNpy(temp_.Read("scores.npy"), "scores.npy");
+  ASSERT_EQ(scores.shape(), (Shape{1, 3}));
+  for (size_t c = 0; c < 3; ++c) {
+    EXPECT_NEAR(scores.view().span<float>()[c], (4 * left[c] + 4 * right[c] + 2 * middle[c]) / 10,
+                1e-6);
+  }
+  const ProcessResult refused = Deploy("classify", {"--ten_crops", "halves.ppm"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("--ten_crops needs --fit=crop"), std::string::npos) << refused.err;
+}
+
+TEST_F(DeployPictures, FlagsOfTheSizeAreChecked) {
+  const auto expect = [&](const std::string& flag, const std::string& message) {
+    const ProcessResult result = Deploy("classify", {flag, "red.ppm"});
+    EXPECT_EQ(result.exit_code, 2) << flag;
+    EXPECT_NE(result.err.find(message), std::string::npos) << result.err;
+  };
+  expect("--fit=fill", "unknown fit 'fill'; use stretch, crop, letterbox");
+  expect("--resize=big", "--resize: 'big' is neither a side (256) nor height x width (256x256)");
+  expect("--resize=8x8x3", "--resize: '8x8x3' is neither");
+  expect("--resize=3", "images are resized to 3 before the crop, which must be from 4x4");
+  expect("--interpolation=lanczos4", "unknown interpolation 'lanczos4'; use linear");
+  expect("--std=1,2", "--std has 2 numbers for 3 channels");
+  expect("--std=0", "a standard deviation is 0");
+  expect("--range=0", "the range is 0");
+  expect("--pad=256", "the padding is 256");
+}
+
 TEST_F(DeployPictures, BatchesAnswerAsOneByOne) {
   std::vector<std::string> images;
   for (int i = 0; i < 11; ++i) {

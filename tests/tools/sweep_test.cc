@@ -84,6 +84,7 @@ TEST_F(SweepTest, ResumesWithoutTrainingATrialTwice) {
 TEST_F(SweepTest, AnotherSweepInTheFolderIsRefused) {
   ASSERT_EQ(SweepOnOneThread({"--over=base_lr=0.1", "-o=s"}).exit_code, 0);
   ExpectRefused({"--over=base_lr=0.2", "-o=s"}, "'s' holds another sweep (see s/sweep.json)");
+  std::filesystem::create_directory(temp_.File("other"));
   temp_.Write("other/file", "");
   ExpectRefused({"--over=base_lr=0.2", "-o=other"}, "'other' exists and holds no sweep");
 }
@@ -139,7 +140,7 @@ TEST_F(SweepTest, TheSameSeedDrawsTheSamePoints) {
 
 TEST_F(SweepTest, MistakesAreErrorsBeforeTheFirstTrial) {
   ExpectRefused({}, "nothing to vary: give --over FIELD=V1,V2");
-  ExpectRefused({"--over=base_lr"}, "--over base_lr is not FIELD=VALUE");
+  ExpectRefused({"--over=base_lr"}, "--over base_lr: is not FIELD=VALUE");
   ExpectRefused({"--over=base_lr=0.1,"}, "--over base_lr: a value is empty");
   ExpectRefused({"--over=base_lr=0.1,0.1"}, "--over base_lr: the value 0.1 occurs twice");
   ExpectRefused({"--over=base_lr=0.1,abc"},

@@ -9,6 +9,8 @@
 #include "common/json.h"
 #include "common/output_file.h"
 #include "common/plugin_flag.h"
+#include "common/preprocessing_flags.h"
+#include "common/preprocessing_text.h"
 #include "common/tool.h"
 #include "core/error.h"
 #include "core/strings.h"
@@ -88,8 +90,10 @@ NetFile NetToExport(const ModelNames& names, const Registry& registry, ModelCard
 
 // Returns nothing if the model does not take pictures; throws if flags require it.
 std::optional<ImageModel> AsImageModel(const std::shared_ptr<const Model>& model) {
-  const bool asked = IsGiven("mean") || IsGiven("scale") || IsGiven("invert") || IsGiven("rgb") ||
-                     (!FLAGS_task.empty() && FLAGS_task != "none");
+  const bool asked =
+      std::ranges::any_of(PreprocessingFlags(),
+                          [](const std::string& flag) { return IsGiven(flag.c_str()); }) ||
+      (!FLAGS_task.empty() && FLAGS_task != "none");
   try {
     return ImageModel(model, "images");
   } catch (const Error&) {
@@ -169,16 +173,10 @@ void PrintExported(const std::string& path, const ModelCard& card) {
 
 // Writes the net of --write_net, with the preprocessing that it needs as a comment.
 void WriteNet(const NetFile& net, const ModelNames& names, const Preprocessing& pixels) {
-  std::vector<std::string> mean;
-  for (const float value : pixels.mean) mean.push_back(StrCat(value));
-  const bool image = mean.size() > 4;
-  const std::string text =
-      StrCat("# The deploy net of ", names.model,
-             ", written by deploy export. With --model it needs:\n#   --weights=FILE",
-             mean.empty() ? ""
-             : image      ? " --mean=FILE"
-                          : StrCat(" --mean=", Join(mean, ",")),
-             pixels.scale == 1 ? "" : StrCat(" --scale=", pixels.scale), "\n", PrintText(net.net));
+  const std::string text = StrCat("# The deploy net of ", names.model,
+                                  ", written by deploy export. With --model it needs:\n#   "
+                                  "--weights=FILE",
+                                  FlagsOfPreprocessing(pixels), "\n", PrintText(net.net));
   if (FLAGS_write_net == "-") {
     std::printf("%s", text.c_str());
     return;

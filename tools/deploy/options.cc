@@ -10,6 +10,7 @@
 #include "common/lines.h"
 #include "common/plan_flags.h"
 #include "common/precision_flag.h"
+#include "common/preprocessing_flags.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
 #include "core/error.h"
@@ -27,12 +28,7 @@ DEFINE_string(solver, "", "in place of --model: a solver that was trained; as --
 DEFINE_string(weights, "",
               "parameters of a prototxt: caffemodels, separated by commas; later ones add and "
               "override");
-DEFINE_string(mean, "",
-              "mean to subtract: a binaryproto file, or one number a channel with commas");
 DEFINE_string(labels, "", "text file with the name of a class on each line");
-DEFINE_double(scale, 1, "factor on (pixel - mean)");
-DEFINE_bool(invert, false, "take 255 - pixel: dark on light becomes light on dark");
-DEFINE_bool(rgb, false, "the net takes red, green, blue instead of blue, green, red");
 DEFINE_string(output, "",
               "classify, segment: blob with the scores, for nets with several outputs; run: file "
               "for the outputs, .npz, .npy or .h5; export: the .crema file to write");
@@ -43,36 +39,6 @@ DEFINE_string(threads, "0",
 DEFINE_int32(batch, 1, "images or samples computed together");
 
 namespace crema::tools {
-namespace {
-
-std::vector<float> MeanNumbers(int channel_count) {
-  std::vector<float> mean;
-  for (const std::string& part : Split(FLAGS_mean, ',')) {
-    char* end = nullptr;
-    mean.push_back(std::strtof(part.c_str(), &end));
-    if (part.empty() || *end != '\0' || !std::isfinite(mean.back())) {
-      Fail(ErrorCode::kInvalidArgument,
-           StrCat("--mean: '", FLAGS_mean, "' is neither a file nor numbers with commas"));
-    }
-  }
-  const auto channels = static_cast<size_t>(channel_count);
-  if (mean.size() == 1) mean.resize(channels, mean[0]);
-  if (mean.size() != channels) {
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat("--mean has ", mean.size(), " numbers for ", channels, " channels"));
-  }
-  return mean;
-}
-
-std::vector<float> MeanOfFlag(const Shape& sample) {
-  if (FLAGS_mean.empty()) return {};
-  std::error_code error;
-  if (std::filesystem::exists(FLAGS_mean, error)) return ReadMean(FLAGS_mean, sample);
-  return MeanNumbers(static_cast<int>(sample[0]));
-}
-
-}  // namespace
-
 bool IsGiven(const char* flag) { return !gflags::GetCommandLineFlagInfoOrDie(flag).is_default; }
 
 bool IsModelFile(const std::string& path) { return path.ends_with(".crema"); }
@@ -136,15 +102,9 @@ std::shared_ptr<const Model> OpenModel(const ModelNames& names, const Registry& 
 }
 
 Preprocessing PreprocessingOfFlags(const ImageModel& model) {
-  if (!std::isfinite(FLAGS_scale) || std::abs(FLAGS_scale) > 1e30) {
-    Fail(ErrorCode::kInvalidArgument, StrCat("--scale is ", FLAGS_scale));
-  }
   Preprocessing preprocessing = model.model().card().preprocessing;
-  if (IsGiven("invert")) preprocessing.invert = FLAGS_invert;
-  if (IsGiven("scale")) preprocessing.scale = static_cast<float>(FLAGS_scale);
-  if (IsGiven("mean")) preprocessing.mean = MeanOfFlag(model.sample());
-  if (IsGiven("rgb")) preprocessing.rgb = FLAGS_rgb;
-  CheckMean(preprocessing, model);
+  SetPreprocessingOfFlags(&model.sample(), &preprocessing);
+  CheckPreprocessing(preprocessing, model);
   return preprocessing;
 }
 

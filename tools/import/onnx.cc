@@ -12,6 +12,7 @@
 #include "common/interrupt.h"
 #include "common/log.h"
 #include "common/net_flags.h"
+#include "common/preprocessing_text.h"
 #include "common/tool.h"
 #include "core/error.h"
 #include "core/strings.h"
@@ -137,12 +138,7 @@ class Outputs {
 
 // The flags of deploy that the metadata of a model of Crema stands for.
 std::string NoteOfCard(const ModelCard& card) {
-  const Preprocessing& p = card.preprocessing;
-  std::string flags;
-  if (p.rgb) flags += " --rgb";
-  if (p.invert) flags += " --invert";
-  if (p.scale != 1) flags += StrCat(" --scale=", p.scale);
-  for (size_t c = 0; c < p.mean.size(); ++c) flags += StrCat(c == 0 ? " --mean=" : ",", p.mean[c]);
+  std::string flags = FlagsOfPreprocessing(card.preprocessing);
   if (!card.labels.empty()) flags += " --labels=FILE";
   return flags.empty() ? "" : StrCat("deploy takes this net with", flags);
 }

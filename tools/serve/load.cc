@@ -10,6 +10,7 @@
 #include "common/lines.h"
 #include "common/log.h"
 #include "common/plugin_flag.h"
+#include "common/preprocessing_flags.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
 #include "core/strings.h"
@@ -23,10 +24,6 @@
 
 DEFINE_string(labels, "",
               "of a prototxt or .onnx file: text file with the name of a class on each line");
-DEFINE_string(mean, "",
-              "of a prototxt or .onnx file: mean to subtract, one number a channel with commas");
-DEFINE_double(scale, 1, "of a prototxt or .onnx file: factor on (pixel - mean)");
-DEFINE_bool(invert, false, "of a prototxt or .onnx file: take 255 - pixel");
 DEFINE_int32(threads, 1, "threads of one run of a model; 0: one for each processor");
 DEFINE_bool(copy_models, true,
             "serve copies of .crema files in memory; false: map them, and never write into them");
@@ -35,29 +32,10 @@ DEFINE_int32(max_plans, 32, "input shapes whose plans are kept, for each model")
 namespace crema::tools {
 namespace {
 
-std::vector<float> MeanOfFlag() {
-  std::vector<float> mean;
-  if (FLAGS_mean.empty()) return mean;
-  for (const std::string& part : Split(FLAGS_mean, ',')) {
-    char* end = nullptr;
-    mean.push_back(std::strtof(part.c_str(), &end));
-    if (part.empty() || *end != '\0' || !std::isfinite(mean.back())) {
-      Fail(ErrorCode::kInvalidArgument,
-           StrCat("--mean: '", FLAGS_mean, "' is not numbers with commas"));
-    }
-  }
-  return mean;
-}
-
 // Flags override what the file of the model says.
 ModelCard CardOf(const std::string& name, const std::string& labels, ModelCard card) {
-  const auto given = [](const char* flag) {
-    return !google::GetCommandLineFlagInfoOrDie(flag).is_default;
-  };
   card.name = name;
-  if (given("invert")) card.preprocessing.invert = FLAGS_invert;
-  if (given("scale")) card.preprocessing.scale = static_cast<float>(FLAGS_scale);
-  if (given("mean")) card.preprocessing.mean = MeanOfFlag();
+  SetPreprocessingOfFlags(nullptr, &card.preprocessing);
   const std::string& file = labels.empty() ? FLAGS_labels : labels;
   if (!file.empty()) card.labels = ReadLines(file);
   return card;
@@ -101,8 +79,10 @@ std::shared_ptr<const Model> OpenCopy(const std::string& file, const ModelOption
 }  // namespace
 
 void RefuseFlagsOfPrototxts() {
-  for (const char* flag : {"labels", "mean", "scale", "invert"}) {
-    if (google::GetCommandLineFlagInfoOrDie(flag).is_default) continue;
+  std::vector<std::string> flags = PreprocessingFlags();
+  flags.emplace_back("labels");
+  for (const std::string& flag : flags) {
+    if (google::GetCommandLineFlagInfoOrDie(flag.c_str()).is_default) continue;
     Fail(ErrorCode::kInvalidArgument,
          StrCat("--", flag, " is for a prototxt; a .crema file has its own, of deploy export"));
   }

@@ -118,7 +118,10 @@ void UnpackImage(const PackedImage& packed, Image* image) {
 
 // Replacements for builds without OpenCV.
 #ifndef CREMA_HAVE_OPENCV
-Image Resize(const Image&, int, int, Interpolation) {
+Image Resize(const Image& image, int height, int width, Interpolation how) {
+  if (how >= Interpolation::kAntialias) {
+    return ResizeAntialiased(image, height, width, how == Interpolation::kAntialiasCubic);
+  }
   Fail(ErrorCode::kUnsupported, "this build has no OpenCV, so images cannot be resized");
 }
 

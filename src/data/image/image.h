@@ -67,10 +67,24 @@ void DecodeImage(std::string_view bytes, ColorMode mode, const std::string& name
 // first. Returns the fault of a JPEG or PNG file. Empty for a whole file or another format.
 std::string FindTruncation(std::string_view bytes);
 
-// In the order of ResizeParameter.Interp_mode.
-enum class Interpolation { kLinear, kArea, kNearest, kCubic, kLanczos4 };
+// The first five in the order of ResizeParameter.Interp_mode, as OpenCV computes them; the others
+// as Pillow does (ResizeAntialiased).
+enum class Interpolation {
+  kLinear,
+  kArea,
+  kNearest,
+  kCubic,
+  kLanczos4,
+  kAntialias,
+  kAntialiasCubic,
+};
 
-// Requires: height and width above 0. Throws kUnsupported without OpenCV.
+// Resizes by the mean of all pixels below each output pixel, weighted by a triangle or a cubic
+// kernel: Image.resize of Pillow, bit for bit. Requires: height and width above 0.
+Image ResizeAntialiased(const Image& image, int height, int width, bool cubic);
+
+// Requires: height and width above 0. Throws kUnsupported without OpenCV, except for kAntialias and
+// kAntialiasCubic.
 Image Resize(const Image& image, int height, int width, Interpolation how = Interpolation::kLinear);
 
 // `type` is an extension such as jpg or png. `quality` (1 to 100) is for JPEG and WebP; 0: the

@@ -78,6 +78,9 @@ void SplitPlanes(const cv::Mat& merged, Image* image) {
 }
 
 Image Resize(const Image& image, int height, int width, Interpolation how) {
+  if (how >= Interpolation::kAntialias) {
+    return ResizeAntialiased(image, height, width, how == Interpolation::kAntialiasCubic);
+  }
   Image out{.channels = image.channels, .height = height, .width = width, .pixels = {}};
   const size_t from = static_cast<size_t>(image.height) * static_cast<size_t>(image.width);
   const size_t to = static_cast<size_t>(height) * static_cast<size_t>(width);

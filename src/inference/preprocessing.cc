@@ -1,0 +1,226 @@
+#include "inference/preprocessing.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+#include <utility>
+
+#include "core/error.h"
+#include "core/strings.h"
+
+namespace crema {
+namespace {
+
+constexpr std::array<const char*, 3> kFits = {"stretch", "crop", "letterbox"};
+constexpr std::array<const char*, 7> kInterpolations = {
+    "linear", "area", "nearest", "cubic", "lanczos", "antialias", "antialias_cubic"};
+
+template <size_t n>
+size_t IndexOf(const std::array<const char*, n>& words, const std::string& word, const char* what) {
+  const auto found = std::ranges::find(words, word);
+  if (found == words.end()) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("unknown ", what, " '", word, "'; use ",
+                Join(std::vector<std::string>(words.begin(), words.end()), ", ")));
+  }
+  return static_cast<size_t>(found - words.begin());
+}
+
+bool IsAntialiased(Interpolation how) {
+  return how == Interpolation::kAntialias || how == Interpolation::kAntialiasCubic;
+}
+
+// Returns the offset of a crop in the middle.
+int MiddleOf(int whole, int part, Interpolation how) {
+  const int margin = whole - part;
+  if (!IsAntialiased(how)) return margin / 2;
+  return static_cast<int>(std::nearbyint(margin / 2.0));
+}
+
+void SetCropSize(const Preprocessing& p, int64_t image_height, int64_t image_width, int height,
+                 int width, ImagePlacement* place) {
+  if (p.resize_height > 0) {
+    place->height = p.resize_height;
+    place->width = p.resize_width;
+    return;
+  }
+  int64_t rows = 0, columns = 0;
+  if (p.short_side > 0) {
+    const int64_t least = std::min(image_height, image_width);
+    rows = image_height * p.short_side / least;
+    columns = image_width * p.short_side / least;
+  } else if (height * image_width >= width * image_height) {  // the height decides
+    rows = height;
+    columns =
+        std::llround(static_cast<double>(image_width * height) / static_cast<double>(image_height));
+  } else {
+    rows =
+        std::llround(static_cast<double>(image_height * width) / static_cast<double>(image_width));
+    columns = width;
+  }
+  constexpr int64_t kMostPixels = int64_t{1} << 26;
+  if (rows * columns > kMostPixels) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("an image of ", image_width, "x", image_height, " would be resized to ", columns,
+                "x", rows, " before the crop: it is too narrow"));
+  }
+  place->height = static_cast<int>(rows);
+  place->width = static_cast<int>(columns);
+}
+
+void SetLetterboxSize(int64_t image_height, int64_t image_width, int64_t height, int64_t width,
+                      ImagePlacement* place) {
+  if (height * image_width <= width * image_height) {  // the height decides
+    place->height = static_cast<int>(height);
+    place->width = static_cast<int>(std::max<int64_t>(1, image_width * height / image_height));
+  } else {
+    place->width = static_cast<int>(width);
+    place->height = static_cast<int>(std::max<int64_t>(1, image_height * width / image_width));
+  }
+}
+
+// Copies the part of `resized` that lies in the input.
+void CopyPlaced(const Image& resized, const ImagePlacement& place, Image* fitted) {
+  const int first_row = std::max(0, place.top);
+  const int last_row = std::min(fitted->height, place.top + place.height);
+  const int first = std::max(0, place.left);
+  const int last = std::min(fitted->width, place.left + place.width);
+  const auto from_plane = static_cast<int64_t>(resized.height) * resized.width;
+  const auto to_plane = static_cast<int64_t>(fitted->height) * fitted->width;
+  for (int64_t c = 0; c < resized.channels; ++c) {
+    for (int64_t row = first_row; row < last_row; ++row) {
+      const auto from = resized.pixels.begin() + c * from_plane +
+                        (row - place.top) * resized.width + (first - place.left);
+      std::copy(from, from + (last - first),
+                fitted->pixels.begin() + c * to_plane + row * fitted->width + first);
+    }
+  }
+}
+
+AxisMap MapOf(int first, int length, int whole) {
+  return {.offset = static_cast<double>(first) / whole,
+          .factor = static_cast<double>(whole) / length};
+}
+
+}  // namespace
+
+std::string FindPreprocessingProblem(const Preprocessing& p, const Shape& input) {
+  const auto channels = static_cast<size_t>(input[0]);
+  const size_t mean = p.mean.size();
+  if (mean != 0 && mean != channels && mean != static_cast<size_t>(input.count())) {
+    return StrCat("the mean has ", mean, " numbers, but the input is ", ToString(input));
+  }
+  if (!p.deviation.empty() && p.deviation.size() != channels) {
+    return StrCat("the standard deviation has ", p.deviation.size(), " numbers for ", channels,
+                  " channels");
+  }
+  for (const float value : p.deviation) {
+    if (!std::isfinite(value) || value == 0) return StrCat("a standard deviation is ", value);
+  }
+  if (!(p.range > 0) || !std::isfinite(p.range)) return StrCat("the range is ", p.range);
+  if (p.pad < 0 || p.pad > 255) return StrCat("the padding is ", p.pad, ", not 0 to 255");
+  const bool sized = p.short_side != 0 || p.resize_height != 0 || p.resize_width != 0;
+  if (!sized) return "";
+  if (p.fit != Fit::kCrop) return "a size before the crop needs the fit 'crop'";
+  const bool by_size = p.resize_height != 0 || p.resize_width != 0;
+  if (by_size && p.short_side != 0)
+    return "the short side and the size before the crop exclude "
+           "each other";
+  const int height = by_size ? p.resize_height : p.short_side;
+  const int width = by_size ? p.resize_width : p.short_side;
+  if (height < input[1] || width < input[2] || height > kMaxResizedSide ||
+      width > kMaxResizedSide) {
+    return StrCat("images are resized to ", by_size ? StrCat(height, "x", width) : StrCat(height),
+                  " before the crop, which must be from ", input[1], "x", input[2], " to ",
+                  kMaxResizedSide);
+  }
+  return "";
+}
+
+float PreprocessedValue(const Preprocessing& p, float pixel, size_t channel, size_t channels,
+                        size_t element) {
+  float value = p.invert ? 255 - pixel : pixel;
+  if (p.range != 255) value = value * p.range / 255;
+  if (!p.mean.empty()) value -= p.mean[p.mean.size() == channels ? channel : element];
+  value *= p.scale;
+  return p.deviation.empty() ? value : value / p.deviation[channel];
+}
+
+ImagePlacement PlaceImage(const Preprocessing& p, int image_height, int image_width, int height,
+                          int width) {
+  ImagePlacement place{.height = height, .width = width};
+  if (p.fit == Fit::kCrop) {
+    SetCropSize(p, image_height, image_width, height, width, &place);
+    place.top = -MiddleOf(place.height, height, p.interpolation);
+    place.left = -MiddleOf(place.width, width, p.interpolation);
+  } else if (p.fit == Fit::kLetterbox) {
+    SetLetterboxSize(image_height, image_width, height, width, &place);
+    place.top = (height - place.height) / 2;
+    place.left = (width - place.width) / 2;
+  }
+  return place;
+}
+
+Image FitImage(const Image& image, const Preprocessing& p, int height, int width) {
+  const ImagePlacement place = PlaceImage(p, image.height, image.width, height, width);
+  const bool keeps = image.height == place.height && image.width == place.width;
+  Image resized = keeps ? image : Resize(image, place.height, place.width, p.interpolation);
+  if (place.height == height && place.width == width) return resized;
+  Image fitted{.channels = image.channels, .height = height, .width = width, .pixels = {}};
+  const auto pixels = static_cast<size_t>(image.channels) * static_cast<size_t>(height) *
+                      static_cast<size_t>(width);
+  fitted.pixels.assign(pixels, static_cast<uint8_t>(p.pad));
+  CopyPlaced(resized, place, &fitted);
+  return fitted;
+}
+
+std::vector<Image> TenCrops(const Image& image, const Preprocessing& p, int height, int width) {
+  CREMA_CHECK(p.fit == Fit::kCrop);
+  ImagePlacement place = PlaceImage(p, image.height, image.width, height, width);
+  const Image resized = Resize(image, place.height, place.width, p.interpolation);
+  const int bottom = height - place.height;
+  const int right = width - place.width;
+  const std::pair<int, int> corners[] = {
+      {place.top, place.left}, {0, 0}, {0, right}, {bottom, 0}, {bottom, right}};
+  std::vector<Image> crops;
+  for (const auto& [top, left] : corners) {
+    Image crop{.channels = image.channels, .height = height, .width = width, .pixels = {}};
+    crop.pixels.resize(static_cast<size_t>(image.channels) * static_cast<size_t>(height) *
+                       static_cast<size_t>(width));
+    place.top = top;
+    place.left = left;
+    CopyPlaced(resized, place, &crop);
+    crops.push_back(std::move(crop));
+  }
+  for (size_t i = 0; i < std::size(corners); ++i) {
+    Image mirrored = crops[i];
+    for (auto row = mirrored.pixels.begin(); row != mirrored.pixels.end(); row += width) {
+      std::reverse(row, row + width);
+    }
+    crops.push_back(std::move(mirrored));
+  }
+  return crops;
+}
+
+AxisMap RowsOfImage(const ImagePlacement& placement, int height) {
+  return MapOf(placement.top, placement.height, height);
+}
+
+AxisMap ColumnsOfImage(const ImagePlacement& placement, int width) {
+  return MapOf(placement.left, placement.width, width);
+}
+
+Fit ParseFit(const std::string& word) { return static_cast<Fit>(IndexOf(kFits, word, "fit")); }
+
+Interpolation ParseInterpolation(const std::string& word) {
+  return static_cast<Interpolation>(IndexOf(kInterpolations, word, "interpolation"));
+}
+
+const char* ToString(Fit fit) { return kFits[static_cast<size_t>(fit)]; }
+
+const char* ToString(Interpolation interpolation) {
+  return kInterpolations[static_cast<size_t>(interpolation)];
+}
+
+}  // namespace crema
