@@ -23,10 +23,10 @@ enum class Fit {
 struct Preprocessing {
   bool invert = false;
   float scale = 1;
-  std::vector<float> mean;       // one per channel; or one per input element; or empty
-  bool rgb = false;              // the net expects RGB; else BGR
-  float range = 255;             // of the values before the mean; above 0
-  std::vector<float> deviation;  // one per channel, none is 0; or empty
+  std::vector<float> mean = {};       // one per channel; or one per input element; or empty
+  bool rgb = false;                   // the net expects RGB; else BGR
+  float range = 255;                  // of the values before the mean; above 0
+  std::vector<float> deviation = {};  // one per channel, none is 0; or empty
   Fit fit = Fit::kStretch;
   // kCrop: the length of the shorter side before the crop; 0: the smallest that covers the input.
   int short_side = 0;
@@ -45,7 +45,7 @@ inline constexpr int kMaxResizedSide = 1 << 14;
 // Returns what is wrong for an input of shape C x H x W; empty: nothing.
 std::string FindPreprocessingProblem(const Preprocessing& preprocessing, const Shape& input);
 
-// Returns the values of one pixel: the channel `channel` of the net, element `element` of C x H x
+// Returns the value of a pixel in channel `channel` of the net; `element` is its index in C x H x
 // W.
 float PreprocessedValue(const Preprocessing& preprocessing, float pixel, size_t channel,
                         size_t channels, size_t element);
