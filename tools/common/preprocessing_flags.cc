@@ -17,7 +17,7 @@ DEFINE_string(mean, "",
               "mean to subtract: a binaryproto file, or one number a channel with commas");
 DEFINE_double(scale, 1, "factor on (pixel - mean)");
 DEFINE_string(std, "", "divide each channel by its number, after --scale; numbers with commas");
-DEFINE_double(range, 255,
+DEFINE_double(pixel_range, 255,
               "largest pixel value before --mean: 1 for means such as 0.485,0.456,0.406");
 DEFINE_bool(invert, false, "take 255 - pixel: dark on light becomes light on dark");
 DEFINE_bool(rgb, false, "the net takes red, green, blue instead of blue, green, red");
@@ -107,8 +107,9 @@ void SetFit(Preprocessing* p) {
 }  // namespace
 
 const std::vector<std::string>& PreprocessingFlags() {
-  static const std::vector<std::string> flags = {
-      "mean", "scale", "std", "range", "invert", "rgb", "fit", "resize", "interpolation", "pad"};
+  static const std::vector<std::string> flags = {"mean",          "scale", "std", "pixel_range",
+                                                 "invert",        "rgb",   "fit", "resize",
+                                                 "interpolation", "pad"};
   return flags;
 }
 
@@ -120,7 +121,7 @@ void SetPreprocessingOfFlags(const Shape* input, Preprocessing* preprocessing) {
   if (IsSet("scale")) preprocessing->scale = static_cast<float>(FLAGS_scale);
   if (IsSet("mean")) preprocessing->mean = MeanOfFlag(input);
   if (IsSet("rgb")) preprocessing->rgb = FLAGS_rgb;
-  if (IsSet("range")) preprocessing->range = static_cast<float>(FLAGS_range);
+  if (IsSet("pixel_range")) preprocessing->range = static_cast<float>(FLAGS_pixel_range);
   if (IsSet("std")) {
     preprocessing->deviation = FLAGS_std.empty()
                                    ? std::vector<float>()
