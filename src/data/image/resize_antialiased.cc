@@ -1,5 +1,5 @@
 // The resizing of Pillow, which torchvision's transforms use: each output pixel is the weighted
-// mean of all input pixels below it. Bit for bit that of Pillow's Image.resize for 8-bit images.
+// mean of all input pixels below it.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
