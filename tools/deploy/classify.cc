@@ -13,7 +13,7 @@
 #include "deploy/options.h"
 #include "inference/classifier.h"
 
-DEFINE_int32(top, 5, "classify: number of classes to print, best first");
+DEFINE_int32(top, 5, "[Output @classify] number of classes to print, best first");
 
 namespace crema::tools {
 namespace {

@@ -21,16 +21,19 @@
 #include "runtime/gpu.h"
 #include "serve/private_copy.h"
 
-DEFINE_string(labels, "",
-              "of a prototxt or .onnx file: text file with the name of a class on each line");
+DEFINE_string(
+    labels, "",
+    "[Input FILE] of a prototxt or .onnx file: text file with the name of a class on each line");
 DEFINE_string(mean, "",
-              "of a prototxt or .onnx file: mean to subtract, one number a channel with commas");
-DEFINE_double(scale, 1, "of a prototxt or .onnx file: factor on (pixel - mean)");
-DEFINE_bool(invert, false, "of a prototxt or .onnx file: take 255 - pixel");
-DEFINE_int32(threads, 1, "threads of one run of a model; 0: one for each processor");
-DEFINE_bool(copy_models, true,
-            "serve copies of .crema files in memory; false: map them, and never write into them");
-DEFINE_int32(max_plans, 32, "input shapes whose plans are kept, for each model");
+              "[Input NUMBERS] of a prototxt or .onnx file: mean to subtract, one number a channel "
+              "with commas");
+DEFINE_double(scale, 1, "[Input] of a prototxt or .onnx file: factor on (pixel - mean)");
+DEFINE_bool(invert, false, "[Input] of a prototxt or .onnx file: take 255 - pixel");
+DEFINE_int32(threads, 1, "[Run N] threads of one run of a model; 0: one for each processor");
+DEFINE_bool(
+    copy_models, true,
+    "[Expert] serve copies of .crema files in memory; false: map them, and never write into them");
+DEFINE_int32(max_plans, 32, "[Expert] input shapes whose plans are kept, for each model");
 
 namespace crema::tools {
 namespace {
