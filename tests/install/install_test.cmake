@@ -108,7 +108,9 @@ if(EXISTS ${prefix}/libexec/crema/serve)
 endif()
 
 foreach(file share/crema/proto/crema.proto include/crema/crema.pb.h include/crema/graph/layer.h
-        share/doc/crema/serving.md ${files})
+        share/doc/crema/serving.md share/man/man1/crema.1 share/man/man1/crema-train.1
+        share/bash-completion/completions/crema share/zsh/site-functions/_crema
+        share/fish/vendor_completions.d/crema.fish ${files})
   if(NOT EXISTS ${prefix}/${file})
     message(FATAL_ERROR "${file} was not installed")
   endif()
