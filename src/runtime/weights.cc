@@ -434,11 +434,10 @@ std::string DescribeLoad(const LoadReport& report, const std::string& file) {
   count("loaded", report.loaded);
   count("left at fillers", report.at_fillers);
   count("did not use", report.not_in_net);
-  std::string text =
-      StrCat("weights from ", file, counts.empty() ? "" : ": ", Join(counts, "; "), "\n");
+  std::string text = StrCat("weights from ", file, counts.empty() ? "" : ": ", Join(counts, "; "));
   const auto list_notes = [&](const char* what, const std::vector<LoadReport::Note>& notes) {
     for (const LoadReport::Note& note : notes) {
-      text += StrCat("  ", what, "  ", note.layer, ": ", note.text, "\n");
+      text += StrCat("\n  ", what, "  ", note.layer, ": ", note.text);
     }
   };
   list_notes("reshaped", report.reshaped);

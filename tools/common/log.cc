@@ -18,7 +18,10 @@
 #include "report/clock.h"
 
 DEFINE_bool(quiet, false, "[Output] show warnings and errors only (also -q)");
-DEFINE_bool(verbose, false, "[Output] show version, time and memory of the command too (also -v)");
+DEFINE_bool(
+    verbose, false,
+    "[Output] show version, time and memory of the command too; train on a terminal: the table "
+    "of layers (also -v)");
 DEFINE_string(log_format, "text",
               "[Output text|json] the log on stderr: text, or json (one object a line)");
 
