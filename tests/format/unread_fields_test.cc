@@ -36,7 +36,9 @@ TEST(UnreadFields, OfNetsLayersAndConvolutionsAreNamedOnceWithTheirPlace) {
 
 TEST(UnreadFields, DefaultsAreSilent) {
   EXPECT_EQ(WarningsOf("debug_info: false global_grad_scale: 1\n"
-                       "layer { name: 'd' type: 'Input' top: 'x' }\n"),
+                       "layer { name: 'd' type: 'Input' top: 'x' }\n"
+                       "layer { name: 'c' type: 'Concat' bottom: 'x' bottom: 'x' top: 'y'\n"
+                       "  concat_param { axis: 1 per_fla_fuse: false } }\n"),
             "");
 }
 

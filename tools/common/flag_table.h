@@ -39,7 +39,8 @@ struct FlagEntry {
 std::vector<std::string> FlagGroups();
 
 // Returns the flags of this program that help shows: those declared in its own files and in the
-// parts of tools/common that it uses, and --log_dir; by group, the required ones first.
+// parts of tools/common that it uses, and --log_dir; by group, the required and positional ones
+// first.
 std::vector<FlagEntry> FlagsOf(std::string_view program);
 
 // Returns the actions that the flags name, sorted.

@@ -20,8 +20,8 @@
 DEFINE_bool(quiet, false, "[Output] show warnings and errors only (also -q)");
 DEFINE_bool(
     verbose, false,
-    "[Output] show version, time and memory of the command too; train on a terminal: the table "
-    "of layers (also -v)");
+    "[Output] show more: version, time and memory of the command, the layers of a net that is "
+    "trained (also -v)");
 DEFINE_string(log_format, "text",
               "[Output text|json] the log on stderr: text, or json (one object a line)");
 
