@@ -16,21 +16,26 @@
 #include "graph/infer.h"
 #include "graph/replace_sources.h"
 
-DEFINE_string(model, "", "the net, a prototxt");
-DEFINE_string(o, "", "the picture: .svg, .png, .pdf or .dot");
-DEFINE_string(phase, "test", "test or train");
-DEFINE_int64(batch, 0, "batch size; 0: as written");
-DEFINE_string(shape, "", "shapes of inputs: data:1,3,224,224;label:1");
-DEFINE_int32(level, 0, "NetState.level");
-DEFINE_string(stage, "", "NetState.stage, separated by commas");
+DEFINE_string(model, "", "[Input FILE required #1] the net, a prototxt");
+DEFINE_string(o, "", "[Output FILE required #2] the picture: .svg, .png, .pdf or .dot");
+DEFINE_string(phase, "test", "[Run train|test] test or train");
+DEFINE_int64(batch, 0, "[Run] batch size; 0: as written");
+DEFINE_string(shape, "", "[Input BLOB:SIZES] shapes of inputs: data:1,3,224,224;label:1");
+DEFINE_int32(level, 0, "[Expert] NetState.level");
+DEFINE_string(stage, "", "[Expert] NetState.stage, separated by commas");
 
 namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
-    "draw --model=NET -o FILE.svg|png|pdf|dot [--phase=train]: layers, their shapes and "
-    "parameters\n"
-    "as a picture. Pictures other than .dot are laid out by Graphviz's `dot`.";
+    "crema draw NET -o FILE [flags]\n"
+    "\n"
+    "Draws the layers of a net, their shapes and parameters. Pictures other than .dot are\n"
+    "laid out by Graphviz's `dot`.\n"
+    "\n"
+    "Examples:\n"
+    "crema draw models/lenet/train_val.prototxt -o lenet.svg\n"
+    "crema draw train_val.prototxt -o net.png --phase=train";
 
 std::string Dot() {
   NetFile file = ReadNet(FLAGS_model);
@@ -58,8 +63,6 @@ void RunGraphviz(const std::string& dot, const std::string& format, const std::s
 }
 
 int Run() {
-  RequireFlag(FLAGS_model, "model");
-  RequireFlag(FLAGS_o, "o");
   const std::string extension = std::filesystem::path(FLAGS_o).extension();
   if (extension != ".svg" && extension != ".png" && extension != ".pdf" && extension != ".dot") {
     Fail(ErrorCode::kInvalidArgument,

@@ -24,20 +24,24 @@
 #include "data/records/lmdb.h"
 #include "format/file.h"
 
-DEFINE_int32(count, 10000, "number of digits to draw");
-DEFINE_uint64(seed, 1, "another seed, other digits; the same seed, the same digits");
-DEFINE_string(png, "", "also write the first digits to this folder, as <index>_<label>.png");
-DEFINE_int32(png_count, 10, "number of digits that --png writes");
+DEFINE_int32(count, 10000, "[Run] number of digits to draw");
+DEFINE_uint64(seed, 1, "[Run] another seed, other digits; the same seed, the same digits");
+DEFINE_string(png, "",
+              "[Output FOLDER] also write the first digits to this folder, as <index>_<label>.png");
+DEFINE_int32(png_count, 10, "[Output] number of digits that --png writes");
 
 namespace crema::tools {
 namespace {
 
-constexpr char kUsage[] =
-    "make_digits [--count=N] [--seed=S] [--png=DIR] OUTPUT\n"
+constexpr const char* kUsage =
+    "crema make_digits [flags] OUTPUT\n"
     "\n"
-    "Draws white digits on black, 28x28 pixels, in several fonts, warped and noisy, the same\n"
-    "number of each class, and writes them to the new LMDB OUTPUT.\n"
-    "Example: make_digits --count=10000 --seed=1 digits_train_lmdb";
+    "Draws a data set of digits. They are white on black, 28x28 pixels, in several fonts,\n"
+    "warped and noisy, the same number of each class, and are written to the new LMDB OUTPUT.\n"
+    "\n"
+    "Examples:\n"
+    "crema make_digits --count=10000 --seed=1 digits_train_lmdb\n"
+    "crema make_digits --count=1000 --seed=2 --png=pictures digits_test_lmdb";
 
 constexpr int kSide = 28;
 constexpr int kCanvas = 4 * kSide;  // drawn large, then averaged down

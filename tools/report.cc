@@ -10,16 +10,22 @@
 #include "format/file.h"
 #include "report/page.h"
 
-DEFINE_string(o, "report.html", "the page");
-DEFINE_string(title, "", "heading of the page; without it, the names of the runs");
+DEFINE_string(o, "report.html", "[Output FILE] the page");
+DEFINE_string(title, "", "[Output] heading of the page; without it, the names of the runs");
 
 namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
-    "report RUN... [-o report.html]: writes one self-contained page about runs (folders of\n"
-    "train --run=DIR): their curves in shared charts, their results, and those of\n"
-    "`evaluate --report=RUN/evaluation`. A RUN may also be such an evaluation folder alone.";
+    "crema report RUN... [-o report.html]\n"
+    "\n"
+    "Writes one self-contained page about runs. A RUN is a folder of train --run=FOLDER: its\n"
+    "curves in shared charts, its results, and those of evaluate --report=RUN/evaluation. It\n"
+    "may also be such an evaluation folder alone.\n"
+    "\n"
+    "Examples:\n"
+    "crema report models/lenet/lenet_run\n"
+    "crema report runs/a runs/b -o compared.html --title=\"two learning rates\"";
 
 // A file of the default name may be something else than a page of this command.
 void RefuseUnnamedPage() {

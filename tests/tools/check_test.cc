@@ -50,6 +50,15 @@ TEST_F(Check, AWholeRunHasNoProblems) {
   EXPECT_EQ(temp_.FileCount(), files) << "it left something behind";
 }
 
+TEST_F(Check, StrictMakesWarningsProblems) {
+  Edit("solver.prototxt", "base_lr: 0.1", "base_lr: 0.1 layer_wise_reduce: false");
+  ExpectChecked(0,
+                {"warning: solver.prototxt:2:14: layer_wise_reduce has no effect in this version",
+                 "0 problems, 1 warning"});
+  ExpectChecked(2, {"error: solver.prototxt:2:14: layer_wise_reduce", "1 problem, 0 warnings"},
+                {"--strict"});
+}
+
 TEST_F(Check, AllProblemsAreCollected) {
   Edit("solver.prototxt", "base_lr: 0.1", "base_lr: nan");
   Edit("solver.prototxt", "\"snap\"", "\"/proc/snap\"");

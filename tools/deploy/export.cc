@@ -30,12 +30,15 @@
 #include "inference/model_parts.h"
 #include "inference/segmenter.h"
 
-DEFINE_string(o, "", "export: the same as --output");
-DEFINE_string(name, "", "export: name of the model; default: that of the net");
+DEFINE_string(o, "", "[Output FILE @export] the same as --output");
+DEFINE_string(name, "", "[Output @export] name of the model; default: that of the net");
 DEFINE_string(write_net, "",
-              "export: also write the deploy net, a prototxt; -: print it. Without --output, only "
+              "[Output FILE @export] also write the deploy net, a prototxt; -: print it. Without "
+              "--output, only "
               "this");
-DEFINE_string(task, "", "export: classify, detect, segment or none; default: found from the net");
+DEFINE_string(task, "",
+              "[Output classify|detect|segment|none @export] classify, detect, segment or none; "
+              "default: found from the net");
 
 namespace crema::tools {
 namespace {

@@ -1,7 +1,6 @@
 #include "report/charts.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <cstdio>
 
@@ -180,13 +179,6 @@ std::string ChartsJson(const std::vector<RunData>& runs, const std::vector<Chart
         StrCat("{\"title\":", JsonString(chart.title), ",\"series\":[", Join(series, ","), "]}"));
   }
   return StrCat("{\"runs\":[", Join(names, ","), "],\"charts\":[", Join(texts, ",\n"), "]}");
-}
-
-bool SmallerIsBetter(const std::string& name) {
-  std::string lower = name;
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  return lower.empty() || lower.find("loss") != std::string::npos ||
-         lower.find("err") != std::string::npos;
 }
 
 std::vector<const MetricSeries*> TestResults(const RunData& run) {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 
+#include "common/metric_name.h"
 #include "core/strings.h"
 #include "report/charts.h"
 #include "report/html_text.h"

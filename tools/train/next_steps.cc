@@ -82,7 +82,7 @@ std::vector<std::string> NextSteps::Lines(const RunConfig& config, const std::st
   if (!best_.empty()) lines.push_back(best_);
   if (!model_.empty()) {
     lines.push_back("weights: " + model_);
-    if (stopped_) lines.push_back("resume: " + ResumeCommand(arguments));
+    if (!complete_) lines.push_back("resume: " + ResumeCommand(arguments));
     if (const std::string net = TestNetFile(config, run_folder); !net.empty()) {
       lines.push_back(StrCat("next: evaluate ", ForShell("--model=" + net), " ",
                              ForShell("--weights=" + model_)));
