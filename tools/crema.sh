@@ -11,6 +11,7 @@ list() {
   while read -r name text; do
     if [ -x "$commands/$name" ]; then printf '  %-16s %s\n' "$name" "$text"; fi
   done <<'LIST'
+new            a job from your own pictures: crema new --images=train/ -o job
 train          learn the weights of a net: crema train --solver=solver.prototxt
 check          look for what would stop train: crema check --solver=solver.prototxt
 evaluate       measure weights on the test data: crema evaluate --model=net --weights=file
