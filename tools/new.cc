@@ -32,7 +32,7 @@
 
 DEFINE_string(images, "",
               "the training pictures: a folder with a folder for each class, or a .csv of "
-              "`path,class` lines (docs/own_pictures.md lists all layouts)");
+              "`path,class` lines (docs/new.md has all layouts)");
 DEFINE_string(test, "", "the test pictures, in the same layout; without it, --split");
 DEFINE_double(split, 0.1, "the share of --images that is kept for tests, above 0 and below 1");
 DEFINE_string(task, "", "classify, detect or segment; default: as the layout of the pictures says");

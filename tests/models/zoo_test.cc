@@ -76,7 +76,7 @@ const std::vector<Model>& Models() {
       {.folder = "ssd300", .parameters = 26'285'486, .shapes = {{"label", {1, 1, 2, 8}}}},
       // Crema's own; the sum over its layers.
       {.folder = "unet128",
-       .parameters = 432'245,
+       .parameters = 839'941,
        .shapes = {{"data", {2, 3, 32, 32}}, {"label", {2, 1, 32, 32}}}},
       {.folder = "vgg16", .parameters = 138'357'544},
   };
