@@ -193,6 +193,18 @@ TEST_F(NewClassify, RefusesWhatCannotBecomeAJob) {
   ExpectRefused({}, "--images is required");
 }
 
+TEST_F(NewClassify, TakesAModelOfOnesOwnAndLeavesNoFolders) {
+  AddClasses("train", 2, 4);
+  fs::create_directories(temp_.File("nets"));
+  fs::copy(CREMA_SOURCE_DIR "/models/lenet", temp_.File("nets/small"), fs::copy_options::recursive);
+  EXPECT_TRUE(Contains(Made({"--images=train", "--model=nets/small/"}), "The net is small, "));
+  EXPECT_EQ(Solver().snapshot_prefix(), "job/runs/small");
+  const ProcessResult refused =
+      RunTool("new", {"--images=train", "--model=nets/none", "-o=a/b/job"}, temp_.path());
+  EXPECT_EQ(refused.exit_code, 2) << refused.err;
+  EXPECT_FALSE(fs::exists(temp_.File("a")));
+}
+
 TEST_F(NewClassify, OverwritesNothing) {
   AddClasses("train", 2, 4);
   Add("job/mine.txt", "mine");

@@ -76,11 +76,15 @@ std::vector<std::pair<std::string, std::string>> FilesOf(PictureTask task) {
 
 }  // namespace
 
-NewFolder::NewFolder(const std::string& path) : path_(path) {
+NewFolder::NewFolder(const std::string& path) : made_(path) {
   std::error_code error;
   if (fs::exists(path, error)) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("-o: '", path, "' exists already: remove it, or choose another name"));
+  }
+  for (fs::path above = fs::path(path).parent_path(); !above.empty() && !fs::exists(above, error);
+       above = above.parent_path()) {
+    made_ = above.string();
   }
   fs::create_directories(path, error);
   if (error) {
@@ -90,7 +94,7 @@ NewFolder::NewFolder(const std::string& path) : path_(path) {
 
 NewFolder::~NewFolder() {
   std::error_code ignored;
-  if (!keep_) fs::remove_all(path_, ignored);
+  if (!keep_) fs::remove_all(made_, ignored);
 }
 
 SolverParameter MakeJobSolver(const Job& job, uint64_t seed) {
@@ -168,6 +172,7 @@ std::vector<std::string> NextCommands(const Job& job) {
       "crema train " + ForShell("--solver=" + job.File("solver.prototxt")),
       StrCat("crema evaluate ", ForShell("--model=" + job.File("train_val.prototxt")), " ",
              ForShell(StrCat("--weights=", run, "_best.caffemodel")), " ",
+             ForShell("--labels=" + job.File(kClassNamesFile)), " ",
              ForShell(StrCat("--report=", run, "_run/evaluation"))),
       StrCat("crema report ", ForShell(run + "_run"), " -o ", ForShell(job.File("report.html"))),
       "mkdir -p " + ForShell(served),

@@ -10,7 +10,8 @@
 
 namespace crema::tools {
 
-// A new folder that is removed with all that is in it unless Keep is called.
+// A new folder that is removed, with all that is in it and the new folders above it, unless Keep is
+// called.
 class NewFolder {
  public:
   // Throws kInvalidArgument if `path` exists, kIoFailure if it cannot be made.
@@ -22,7 +23,7 @@ class NewFolder {
   void Keep() { keep_ = true; }
 
  private:
-  std::string path_;
+  std::string made_;  // the topmost new folder
   bool keep_ = false;
 };
 

@@ -41,7 +41,9 @@ bool HasLayer(const NetParameter& net, std::string_view type) {
 std::optional<PictureTask> TaskOf(const NetParameter& net) {
   if (HasLayer(net, "MultiBoxLoss")) return PictureTask::kDetect;
   if (!HasLayer(net, "SoftmaxWithLoss") || !HasLayer(net, "Convolution")) return std::nullopt;
-  if (HasLayer(net, "Deconvolution")) return PictureTask::kSegment;
+  for (const char* enlarging : {"Deconvolution", "Interp", "Upsample", "Resize"}) {
+    if (HasLayer(net, enlarging)) return PictureTask::kSegment;
+  }
   const LayerParameter& first = net.layer(0);
   const bool has_labels = first.type() == "Data" && first.top_size() == 2;
   return has_labels ? std::optional(PictureTask::kClassify) : std::nullopt;
@@ -87,7 +89,8 @@ ZooModel ReadZooModel(const std::string& name, PictureTask task) {
   if (!own && !fs::exists(folder / kTrainNet, ignored)) {
     Fail(ErrorCode::kInvalidArgument, StrCat("--model: there is no model '", name, "'", others()));
   }
-  ZooModel model{.name = fs::path(name).lexically_normal().filename().string(),
+  const fs::path path = fs::path(name).lexically_normal();
+  ZooModel model{.name = (path.has_filename() ? path : path.parent_path()).filename().string(),
                  .folder = folder.string(),
                  .task = task};
   model.net = ReadNet((folder / kTrainNet).string()).net;
