@@ -1,5 +1,7 @@
 // new, for pictures with label maps.
 #ifdef CREMA_HAVE_OPENCV
+#include <algorithm>
+
 #include "common/png.h"
 #include "tools/job_folder.h"
 
@@ -60,6 +62,21 @@ TEST_F(NewSegment, NamesComeFromLabelsTxtAndLimitTheLabels) {
   fs::remove_all(temp_.File("job"));
   ExpectRefused({"--images=set"},
                 "set/masks/sub/0.png: has the label 2, but there are 2 classes (0 to 1; 255", 3);
+}
+
+TEST_F(NewSegment, RareClassesCountMore) {
+  Picture labels = Labels(0);
+  std::fill(labels.pixels.begin() + 16, labels.pixels.end(), uint8_t{0});
+  labels.pixels[5] = 2;  // 15 pixels of class 1, one of class 2, 496 of class 0
+  AddPairs("set", 4, labels);
+  Made({"--images=set", "--size=32"});
+  const NetParameter net = Net();
+  for (const LayerParameter& layer : net.layer()) {
+    if (layer.type() != "SoftmaxWithLoss") continue;
+    const std::vector<float> weights(layer.loss_param().class_weight().begin(),
+                                     layer.loss_param().class_weight().end());
+    EXPECT_EQ(weights, (std::vector<float>{0.17F, 1, 3.87F})) << "sqrt of 15/496 and of 15";
+  }
 }
 
 TEST_F(NewSegment, DrawnDigitsBecomeASegmenter) {

@@ -1,6 +1,8 @@
 #include "new/job_net.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -40,6 +42,23 @@ void ShortenAverages(NetParameter* net) {
   }
 }
 
+// Rare classes count more, by the square root of their share of the pixels, or a net that sees
+// mostly background would learn nothing else.
+void WeightClasses(const PictureSet& train, NetParameter* net) {
+  std::vector<double> sorted = train.shares;
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+  std::ranges::nth_element(sorted, middle);
+  for (LayerParameter& layer : *net->mutable_layer()) {
+    if (layer.type() != "SoftmaxWithLoss") continue;
+    for (const double share : train.shares) {
+      constexpr double kMost = 10;  // also for classes without pixels
+      const double weight = share > 0 ? std::sqrt(*middle / share) : 1;
+      layer.mutable_loss_param()->add_class_weight(
+          static_cast<float>(std::round(std::clamp(weight, 1 / kMost, kMost) * 100) / 100));
+    }
+  }
+}
+
 }  // namespace
 
 NetParameter MakeJobNet(const Job& job) {
@@ -52,6 +71,7 @@ NetParameter MakeJobNet(const Job& job) {
   if (!job.weights.empty()) RenameUnlikeWeights(heads, job.weights, &net);
   ScaleBoxes(job, &net);
   ShortenAverages(&net);
+  if (job.task() == PictureTask::kSegment) WeightClasses(job.train, &net);
   const NetParameter rest = net;
   net.clear_layer();
   for (const LayerParameter& layer : DataLayersOf(job)) *net.add_layer() = layer;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <numeric>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -70,25 +71,41 @@ std::vector<std::string> NamesNear(const std::string& images, const std::string&
   return {};
 }
 
-// The classes of the labels that occur; checks them against the names, if there are any.
-std::vector<std::string> ClassesOf(const PictureSet& set, std::vector<std::string> names) {
-  int most = 0;
+using Counts = std::array<int64_t, 256>;
+
+// Counts the pixels of each label; refuses labels without a name, if there are names.
+Counts CountLabels(const PictureSet& set, const std::vector<std::string>& names) {
+  Counts counts = {};
   for (const LabelledPicture& picture : set.pictures) {
-    const Image labels = ReadLabelMapImage(picture.mask);
-    for (const uint8_t label : labels.pixels) {
-      if (label == kIgnoredLabel) continue;
-      most = std::max<int>(most, label);
-      if (names.empty() || label < names.size()) continue;
-      Fail(ErrorCode::kDataLoss,
-           StrCat("has the label ", static_cast<int>(label), ", but there are ", names.size(),
-                  " classes (0 to ", names.size() - 1, "; ", kIgnoredLabel,
-                  " is ignored): ", Join(names, ", ")),
-           {.file = picture.mask});
+    Counts own = {};
+    for (const uint8_t label : ReadLabelMapImage(picture.mask).pixels) ++own[label];
+    for (size_t label = 0; label < kIgnoredLabel; ++label) {
+      if (own[label] > 0 && !names.empty() && label >= names.size()) {
+        Fail(ErrorCode::kDataLoss,
+             StrCat("has the label ", label, ", but there are ", names.size(), " classes (0 to ",
+                    names.size() - 1, "; ", kIgnoredLabel, " is ignored): ", Join(names, ", ")),
+             {.file = picture.mask});
+      }
+      counts[label] += own[label];
     }
   }
-  if (!names.empty()) return names;
-  for (int label = 0; label <= most; ++label) names.push_back(std::to_string(label));
-  return names;
+  return counts;
+}
+
+// Sets the classes, numbers if there are no names, and their shares of the pixels.
+void SetClassesAndShares(std::vector<std::string> names, PictureSet* set) {
+  const Counts counts = CountLabels(*set, names);
+  const auto last =
+      std::find_if(counts.rbegin() + 1, counts.rend(), [](int64_t n) { return n > 0; });
+  const auto used = static_cast<size_t>(counts.rend() - last);
+  for (size_t label = 0; names.empty() && label < used; ++label) {
+    set->classes.push_back(std::to_string(label));
+  }
+  if (!names.empty()) set->classes = std::move(names);
+  const auto all = std::accumulate(counts.begin(), counts.end() - 1, int64_t{1});
+  for (size_t label = 0; label < set->classes.size(); ++label) {
+    set->shares.push_back(static_cast<double>(counts[label]) / static_cast<double>(all));
+  }
 }
 
 }  // namespace
@@ -134,7 +151,7 @@ PictureSet ReadMaskPictures(const std::string& images, const std::string& masks)
     Fail(ErrorCode::kDataLoss, StrCat("the label map '", mask_root, maps.begin()->second,
                                       "' has no picture in '", set.root, "'"));
   }
-  set.classes = ClassesOf(set, NamesNear(set.root, mask_root));
+  SetClassesAndShares(NamesNear(set.root, mask_root), &set);
   return set;
 }
 

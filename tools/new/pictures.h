@@ -26,6 +26,7 @@ struct PictureSet {
   std::string layout = {};                // "class folders", for messages
   std::string root = {};                  // before each name; ends with a slash unless it is empty
   std::vector<std::string> classes = {};  // names by label
+  std::vector<double> shares = {};        // segment: of the classes in all pixels
   std::vector<LabelledPicture> pictures = {};  // in a fixed order
 
   std::string PathOf(const LabelledPicture& picture) const { return root + picture.name; }
