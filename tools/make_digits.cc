@@ -27,7 +27,7 @@ DEFINE_string(png, "", "also write the first digits to this folder, as <index>_<
 DEFINE_int32(png_count, 10, "number of digits that --png writes");
 DEFINE_string(task, "classify",
               "classify: a digit a picture; detect: several, with boxes in the layout of PASCAL "
-              "VOC; segment: several, with label maps");
+              "VOC; segment: one or two large ones, with label maps");
 DEFINE_string(layout, "lmdb", "classify: lmdb, or folders of .png files, one for each class");
 DEFINE_int32(side, 160, "detect, segment: width and height of the pictures");
 
@@ -41,7 +41,7 @@ constexpr char kUsage[] =
     "\n"
     "Draws white digits on black, 28x28 pixels, in several fonts, warped and noisy, the same\n"
     "number of each class, and writes them to the new LMDB OUTPUT, or as files. For detectors and\n"
-    "segmentation it draws color pictures with one to four digits.\n"
+    "segmentation it draws color pictures with several digits.\n"
     "Example: make_digits --count=10000 --seed=1 digits_train_lmdb\n"
     "Example: make_digits --task=detect --count=1000 digits_voc";
 

@@ -35,11 +35,12 @@ cv::Mat DrawBackground(int side, double low, double high, Dice* dice) {
 }
 
 // The strokes of a digit cut to their size and scaled to a height; empty if they would not fit.
-cv::Mat DrawScaled(int digit, int side, Dice* dice) {
+cv::Mat DrawScaled(int digit, const SceneStyle& style, Dice* dice) {
+  const int side = style.side;
   const cv::Mat strokes = DrawStrokes(digit, dice);
   const cv::Rect tight = cv::boundingRect(strokes > kStroke);
   if (tight.area() == 0) return {};
-  const double height = dice->Uniform(0.15, 0.45) * side;
+  const double height = dice->Uniform(style.least, style.most) * side;
   const double scale = height / tight.height;
   const cv::Size size(std::max(4, static_cast<int>(std::lround(tight.width * scale))),
                       static_cast<int>(std::lround(height)));
@@ -90,17 +91,18 @@ void AddNoise(cv::Mat* picture, Dice* dice) {
 
 }  // namespace
 
-Scene DrawScene(uint64_t seed, uint64_t index, int side) {
+Scene DrawScene(uint64_t seed, uint64_t index, const SceneStyle& style) {
+  const int side = style.side;
   Dice dice(seed ^ HashName("scene"), index);
   const bool bright = dice.Chance(0.5);  // digits on a dark background
   cv::Mat picture = DrawBackground(side, bright ? 0 : 140, bright ? 115 : 255, &dice);
   Scene scene;
   scene.labels = cv::Mat::zeros(side, side, CV_8U);
-  const int wanted = 1 + dice.Below(4);
+  const int wanted = 1 + dice.Below(style.most_digits);
   constexpr int kTries = 12;
   for (int i = 0; i < kTries && static_cast<int>(scene.objects.size()) < wanted; ++i) {
     const int digit = dice.Below(10);
-    const cv::Mat strokes = DrawScaled(digit, side, &dice);
+    const cv::Mat strokes = DrawScaled(digit, style, &dice);
     if (strokes.empty()) continue;
     const cv::Rect box = FindPlace(scene, strokes.size(), side, &dice);
     if (box.area() == 0) continue;

@@ -17,8 +17,15 @@ struct Scene {
   std::vector<Object> objects;
 };
 
-// Returns a picture of side x side pixels with one to four digits that do not overlap, each in a
-// color, on a background of two colors. Requires: side from 64 on.
-Scene DrawScene(uint64_t seed, uint64_t index, int side);
+struct SceneStyle {
+  int side = 160;       // width and height, from 64 on
+  int most_digits = 4;  // from one to these
+  double least = 0.15;  // heights of digits, in sides
+  double most = 0.45;   //
+};
+
+// Returns a picture with digits that do not overlap, each in a color, on a background of two
+// colors.
+Scene DrawScene(uint64_t seed, uint64_t index, const SceneStyle& style);
 
 }  // namespace crema::tools

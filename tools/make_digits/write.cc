@@ -107,7 +107,7 @@ void WriteVocFolder(const DigitFiles& files) {
   MakeFolders(files.folder, {"JPEGImages", "Annotations", "ImageSets/Main"});
   std::string list;
   for (int i = 0; i < files.count; ++i) {
-    const Scene scene = DrawScene(files.seed, static_cast<uint64_t>(i), files.side);
+    const Scene scene = DrawScene(files.seed, static_cast<uint64_t>(i), {.side = files.side});
     const std::string name = Numbered(i);
     WriteJpeg(scene.picture, StrCat(files.folder, "/JPEGImages/", name, ".jpg"));
     WriteFileAtomically(StrCat(files.folder, "/Annotations/", name, ".xml"),
@@ -119,8 +119,10 @@ void WriteVocFolder(const DigitFiles& files) {
 
 void WriteMaskFolder(const DigitFiles& files) {
   MakeFolders(files.folder, {"images", "masks"});
+  // Strokes have few pixels, so the digits are larger than those for boxes.
+  const SceneStyle style{.side = files.side, .most_digits = 2, .least = 0.4, .most = 0.8};
   for (int i = 0; i < files.count; ++i) {
-    const Scene scene = DrawScene(files.seed, static_cast<uint64_t>(i), files.side);
+    const Scene scene = DrawScene(files.seed, static_cast<uint64_t>(i), style);
     const std::string name = Numbered(i);
     WriteJpeg(scene.picture, StrCat(files.folder, "/images/", name, ".jpg"));
     WriteFileAtomically(StrCat(files.folder, "/masks/", name, ".png"), LabelMapFile(scene.labels));
