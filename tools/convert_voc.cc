@@ -9,6 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "boxes/annotation.h"
+#include "boxes/image_set.h"
+#include "boxes/label_map.h"
 #include "common/backend_flag.h"
 #include "common/bad_flag.h"
 #include "common/conversion.h"
@@ -17,9 +20,6 @@
 #include "common/ordered_work.h"
 #include "common/tool.h"
 #include "common/worker_flags.h"
-#include "convert_voc/annotation.h"
-#include "convert_voc/image_set.h"
-#include "convert_voc/label_map.h"
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
@@ -93,7 +93,7 @@ std::set<std::string> ClassesIn(const std::vector<VocEntry>& entries) {
   std::set<std::string> names;
   for (const VocEntry& entry : entries) {
     try {
-      for (const VocObject& object : ReadVocAnnotation(entry.annotation).objects) {
+      for (const BoxObject& object : ReadVocAnnotation(entry.annotation).objects) {
         names.insert(object.name);
       }
     } catch (const Error& error) {
@@ -171,7 +171,7 @@ class Converter {
   }
 
   void MakeRecord(const VocEntry& entry, Outcome* outcome) const {
-    const VocAnnotation annotation = ReadAnnotation(entry);
+    const BoxAnnotation annotation = ReadAnnotation(entry);
     constexpr int kNoLabel = -1;  // of the whole image, as in SSD
     const std::string name = StrCat("'", entry.image, "' (", entry.place, ")");
     ImageRecord image = MakeImageRecord(entry.image, kNoLabel, name, options_);
@@ -184,7 +184,7 @@ class Converter {
     outcome->value = record.SerializeAsString();
   }
 
-  static VocAnnotation ReadAnnotation(const VocEntry& entry) {
+  static BoxAnnotation ReadAnnotation(const VocEntry& entry) {
     try {
       return ReadVocAnnotation(entry.annotation);
     } catch (const Error& error) {
@@ -194,7 +194,7 @@ class Converter {
     }
   }
 
-  static void CheckSize(const VocAnnotation& annotation, const Shape& image, Outcome* outcome) {
+  static void CheckSize(const BoxAnnotation& annotation, const Shape& image, Outcome* outcome) {
     if (annotation.width == 0 || annotation.height == 0) return;
     if (annotation.width == image[2] && annotation.height == image[1]) return;
     const std::string text =

@@ -19,6 +19,7 @@ list() {
     fi
   done <<'LIST'
 group Train
+new                 a job from your own pictures: net, solver, lists
 train               learn the weights of a net
 check               look for what would stop train
 evaluate            measure weights on the test data

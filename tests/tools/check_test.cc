@@ -135,6 +135,20 @@ TEST_F(Check, ALossThatIsNotFiniteIsExplained) {
   ExpectChecked(3, {"The data are at fault: \"data\" holds inf in 144 of 144 values"});
 }
 
+// In TEST it divides by running statistics, which are 0 before the first step.
+TEST_F(Check, ADeepNetOfBatchNormIsNoProblem) {
+  std::string layers;
+  for (int i = 0; i < 20; ++i) {
+    layers += StrCat("layer { name: \"deep", i, "\" type: \"InnerProduct\" bottom: \"ip1\" ",
+                     "top: \"ip1\" inner_product_param { num_output: 16 weight_filler { type: ",
+                     "\"xavier\" } } }\nlayer { name: \"norm", i, "\" type: \"BatchNorm\" ",
+                     "bottom: \"ip1\" top: \"ip1\" }\n");
+  }
+  Edit("net.prototxt", "layer { name: \"relu\"", layers + "layer { name: \"relu\"");
+  const ProcessResult result = Run("check", {"--solver=solver.prototxt"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
 TEST_F(Check, FaultOfSeveralBatchesIsReportedOnce) {
   ReplaceData(
       "type: \"DummyData\" dummy_data_param { shape { dim: 4 dim: 36 } shape { dim: 4 } "

@@ -1,4 +1,4 @@
-#include "convert_voc/xml.h"
+#include "boxes/xml.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "convert_voc/label_map.h"
+#include "boxes/label_map.h"
 
 #include <array>
 #include <vector>

@@ -1,11 +1,11 @@
-#include "convert_voc/annotation.h"
+#include "boxes/annotation.h"
 
 #include <charconv>
 #include <cmath>
 #include <string_view>
 #include <utility>
 
-#include "convert_voc/xml.h"
+#include "boxes/xml.h"
 #include "core/error.h"
 #include "core/strings.h"
 #include "crema.pb.h"
@@ -15,7 +15,7 @@
 namespace crema::tools {
 namespace {
 
-// `place` is an XmlElement or a VocObject.
+// `place` is an XmlElement or a BoxObject.
 [[noreturn]] void FailAt(const std::string& path, const auto& place, const std::string& what) {
   Fail(ErrorCode::kDataLoss, what, {.file = path, .line = place.line, .column = place.column});
 }
@@ -52,8 +52,8 @@ int LengthOf(const XmlElement* size, std::string_view name, const std::string& p
   return static_cast<int>(pixels);
 }
 
-VocObject ReadObject(const XmlElement& element, const std::string& path) {
-  VocObject object;
+BoxObject ReadObject(const XmlElement& element, const std::string& path) {
+  BoxObject object;
   object.line = element.line;
   object.column = element.column;
   object.name = Trim(ChildOf(element, "name", path).text);
@@ -67,7 +67,7 @@ VocObject ReadObject(const XmlElement& element, const std::string& path) {
   return object;
 }
 
-int LabelOf(const VocObject& object, const std::map<std::string, int>& labels,
+int LabelOf(const BoxObject& object, const std::map<std::string, int>& labels,
             const std::string& path) {
   const auto found = labels.find(object.name);
   if (found != labels.end()) return found->second;
@@ -94,19 +94,19 @@ Annotation* NewInstance(int label, AnnotatedDatum* record) {
   return annotation;
 }
 
-std::string Describe(const VocObject& object) {
+std::string Describe(const BoxObject& object) {
   return StrCat("the box ", object.xmin, " ", object.ymin, " ", object.xmax, " ", object.ymax,
                 " of '", object.name, "'");
 }
 
 }  // namespace
 
-VocAnnotation ReadVocAnnotation(const std::string& path) {
+BoxAnnotation ReadVocAnnotation(const std::string& path) {
   const XmlElement root = ParseXml(ReadDataFile(path), path);
   if (root.name != "annotation") {
     FailAt(path, root, StrCat("is not a VOC annotation: it begins with <", root.name, ">"));
   }
-  VocAnnotation annotation;
+  BoxAnnotation annotation;
   annotation.path = path;
   const XmlElement* size = root.Find("size");
   annotation.width = LengthOf(size, "width", path);
@@ -117,7 +117,7 @@ VocAnnotation ReadVocAnnotation(const std::string& path) {
   return annotation;
 }
 
-std::vector<std::string> AddBoxes(const VocAnnotation& annotation,
+std::vector<std::string> AddBoxes(const BoxAnnotation& annotation,
                                   const std::map<std::string, int>& labels, const Shape& image,
                                   AnnotatedDatum* record) {
   std::vector<std::string> warnings;
@@ -129,7 +129,7 @@ std::vector<std::string> AddBoxes(const VocAnnotation& annotation,
                               "the image, ", width, "x", height));
   }
   record->set_type(AnnotatedDatum::BBOX);
-  for (const VocObject& object : annotation.objects) {
+  for (const BoxObject& object : annotation.objects) {
     Annotation* instance = NewInstance(LabelOf(object, labels, annotation.path), record);
     NormalizedBBox* box = instance->mutable_bbox();
     box->set_xmin(static_cast<float>(object.xmin / width));

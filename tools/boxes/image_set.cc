@@ -1,4 +1,4 @@
-#include "convert_voc/image_set.h"
+#include "boxes/image_set.h"
 
 #include <filesystem>
 #include <string_view>
