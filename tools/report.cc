@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "format/file.h"
+#include "report/clock.h"
 #include "report/page.h"
 
 DEFINE_string(o, "report.html", "the page");
@@ -18,8 +19,9 @@ namespace {
 
 constexpr const char* kUsage =
     "report RUN... [-o report.html]: writes one self-contained page about runs (folders of\n"
-    "train --run=DIR): their curves in shared charts, their results, and those of\n"
-    "`evaluate --report=RUN/evaluation`. A RUN may also be such an evaluation folder alone.";
+    "train --run=DIR): their curves in shared charts, their results, settings, and those of\n"
+    "`evaluate --report=RUN/evaluation`. A RUN may also be such an evaluation folder alone, or a\n"
+    "folder of runs: all in it, the best first.";
 
 // A file of the default name may be something else than a page of this command.
 void RefuseUnnamedPage() {
@@ -33,6 +35,16 @@ void RefuseUnnamedPage() {
               FLAGS_o, " writes over it, or name another page"));
 }
 
+// Returns --title, or the names of a few runs, or of the folders.
+std::string Title(const std::vector<std::string>& folders, const ReportedRuns& reported) {
+  if (!FLAGS_title.empty()) return FLAGS_title;
+  constexpr size_t kMostNames = 4;
+  std::vector<std::string> names;
+  for (const ReportedRun& one : reported.runs) names.push_back(one.run.name);
+  const bool named = reported.order.empty() || names.size() <= kMostNames;
+  return Join(named && !names.empty() ? names : folders, ", ");
+}
+
 int Run(const std::vector<std::string>& folders) {
   if (folders.empty()) {
     Fail(ErrorCode::kInvalidArgument,
@@ -40,12 +52,12 @@ int Run(const std::vector<std::string>& folders) {
   }
   RequireFlag(FLAGS_o, "o");
   RefuseUnnamedPage();
-  const std::vector<ReportedRun> runs = ReadRuns(folders);
-  std::vector<std::string> names;
-  for (const ReportedRun& reported : runs) names.push_back(reported.run.name);
+  const ReportedRuns reported = ReadRuns(folders);
+  for (const std::string& note : reported.notes) ToolLog().Write(Severity::kWarning, note);
   WriteFileAtomically(FLAGS_o,
-                      ReportPage(FLAGS_title.empty() ? Join(names, ", ") : FLAGS_title, runs));
-  std::printf("%s: %zu run%s\n", FLAGS_o.c_str(), runs.size(), runs.size() == 1 ? "" : "s");
+                      ReportPage(Title(folders, reported), reported, PageUse::kFile, UnixTime()));
+  const size_t count = reported.runs.size();
+  std::printf("%s: %zu run%s\n", FLAGS_o.c_str(), count, count == 1 ? "" : "s");
   return 0;
 }
 
