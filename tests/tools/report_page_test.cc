@@ -1,7 +1,6 @@
 // report: contents of the page, and its appearance in a browser (CREMA_CHROMIUM, or chromium on
 // PATH).
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -11,6 +10,7 @@
 
 #include "common/png.h"
 #include "core/strings.h"
+#include "support/browser.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 
@@ -28,19 +28,6 @@ constexpr const char* kHeader =
 
 bool Contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
-}
-
-// Empty without Chromium.
-std::string Chromium() {
-  if (const char* named = std::getenv("CREMA_CHROMIUM"); named != nullptr) return named;
-  const char* path = std::getenv("PATH");
-  for (const std::string& folder : Split(path == nullptr ? "" : path, ':')) {
-    for (const char* name : {"chromium", "chromium-browser", "google-chrome"}) {
-      const std::string file = folder + "/" + name;
-      if (access(file.c_str(), X_OK) == 0) return file;
-    }
-  }
-  return {};
 }
 
 std::string Replaced(std::string text, const std::string& what, const std::string& by) {
@@ -419,8 +406,7 @@ constexpr const char* kListen =
 class ReportInBrowser : public ReportPage, public ::testing::WithParamInterface<int> {
  protected:
   void SetUp() override {
-    chromium_ = Chromium();
-    if (chromium_.empty()) GTEST_SKIP() << "no Chromium here: set CREMA_CHROMIUM";
+    if (test::Chromium().empty()) GTEST_SKIP() << "no Chromium here: set CREMA_CHROMIUM";
     WriteRun("first", Metrics(41, 0.2, "accuracy"));
     WriteRun("second_run_with_a_name_that_goes_on_and_on_for_longer_than_a_phone_is_wide",
              Metrics(21, 0.1, "\"<script>document.title='run'</script>\""));
@@ -438,24 +424,16 @@ class ReportInBrowser : public ReportPage, public ::testing::WithParamInterface<
                                      "\"></iframe>"));
   }
   ProcessResult Browse(const std::string& action) const {
-    const std::string width = std::to_string(std::max(500, GetParam()));
-    return test::RunProcess(
-        {chromium_, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
-         "--user-data-dir=" + temp_.File("profile"), "--virtual-time-budget=5000",
-         "--window-size=" + width + ",1600", action, "file://" + temp_.File("frame.html")},
-        temp_.path());
+    return test::Browse(temp_.File("frame.html"), action, std::max(500, GetParam()), 1600,
+                        temp_.path());
   }
-  std::string chromium_;
 };
 
 TEST_P(ReportInBrowser, DrawsTheCurvesAndFitsTheScreen) {
   const ProcessResult result = Browse("--dump-dom");
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  const size_t body = result.out.find("<body");
-  ASSERT_NE(body, std::string::npos);
-  const std::string told = result.out.substr(body, result.out.find("<iframe", body) - body);
   const auto is = [&](const std::string& name, const std::string& value) {
-    EXPECT_TRUE(Contains(told, StrCat("data-", name, "=\"", value, "\""))) << name << ": " << told;
+    EXPECT_EQ(test::BodyData(result.out, name), value) << name;
   };
   is("errors", "none");
   is("title", "Two runs");
@@ -469,10 +447,11 @@ TEST_P(ReportInBrowser, DrawsTheCurvesAndFitsTheScreen) {
   is("band", "1");
   for (const char* name : {"zoomed", "reset", "by-key", "read"}) is(name, "true");
   is("smoothed", "10");  // raw curves of loss, speed and waiting behind the smoothed ones
-  EXPECT_TRUE(Contains(told, "data-tip=\"iteration")) << told;
-  EXPECT_TRUE(Contains(told, "first, test")) << told;
-  EXPECT_TRUE(Contains(told, GetParam() > 500 ? "20 s40 s60 s80 s" : "30 s60 s"))
-      << told;  // on the axis of time
+  const std::string tip = test::BodyData(result.out, "tip");
+  EXPECT_TRUE(tip.starts_with("iteration")) << tip;
+  EXPECT_TRUE(Contains(tip, "first, test")) << tip;
+  const std::string ticks = test::BodyData(result.out, "ticks");  // on the axis of time
+  EXPECT_TRUE(Contains(ticks, GetParam() > 500 ? "20 s40 s60 s80 s" : "30 s60 s")) << ticks;
 }
 
 TEST_P(ReportInBrowser, CanBePhotographed) {
