@@ -10,9 +10,15 @@
 #include "format/file.h"
 #include "report/clock.h"
 #include "report/page.h"
+#include "report/watch.h"
 
 DEFINE_string(o, "report.html", "the page");
 DEFINE_string(title, "", "heading of the page; without it, the names of the runs");
+DEFINE_bool(watch, false,
+            "write no file, but serve the page to browsers of this machine; it follows runs in "
+            "progress");
+DEFINE_int32(port, 8080, "port of --watch; 0: any free one");
+DEFINE_bool(until_eof, false, "--watch ends when standard input ends; for scripts");
 
 namespace crema::tools {
 namespace {
@@ -21,7 +27,8 @@ constexpr const char* kUsage =
     "report RUN... [-o report.html]: writes one self-contained page about runs (folders of\n"
     "train --run=DIR): their curves in shared charts, their results, settings, and those of\n"
     "`evaluate --report=RUN/evaluation`. A RUN may also be such an evaluation folder alone, or a\n"
-    "folder of runs: all in it, the best first.";
+    "folder of runs: all in it, the best first.\n"
+    "report --watch RUN... [--port=8080]: serves that page on 127.0.0.1 while the runs go on.";
 
 // A file of the default name may be something else than a page of this command.
 void RefuseUnnamedPage() {
@@ -45,11 +52,30 @@ std::string Title(const std::vector<std::string>& folders, const ReportedRuns& r
   return Join(named && !names.empty() ? names : folders, ", ");
 }
 
+int Watch(const std::vector<std::string>& folders) {
+  constexpr int kMostPort = 65535;
+  if (FLAGS_port < 0 || FLAGS_port > kMostPort) {
+    Fail(ErrorCode::kInvalidArgument, StrCat("--port is ", FLAGS_port, "; it is 0 to ", kMostPort));
+  }
+  for (const std::string& folder : folders) {
+    std::error_code ignored;
+    if (std::filesystem::is_directory(folder, ignored) || FLAGS_until_eof) continue;
+    ToolLog().Write(Severity::kWarning,
+                    StrCat("there is no folder '", folder, "' yet: the page waits for it"));
+  }
+  WatchRuns({.folders = folders,
+             .title = Title(folders, {}),
+             .port = FLAGS_port,
+             .until_eof = FLAGS_until_eof});
+  return 0;
+}
+
 int Run(const std::vector<std::string>& folders) {
   if (folders.empty()) {
     Fail(ErrorCode::kInvalidArgument,
          "name at least one run folder: report RUN... -o report.html; see --help");
   }
+  if (FLAGS_watch) return Watch(folders);
   RequireFlag(FLAGS_o, "o");
   RefuseUnnamedPage();
   const ReportedRuns reported = ReadRuns(folders);

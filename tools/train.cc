@@ -22,6 +22,7 @@
 #include "solvers/parallel_run.h"
 #include "solvers/resume.h"
 #include "solvers/solver.h"
+#include "train/live_page.h"
 #include "train/observers.h"
 #include "train/run_settings.h"
 #include "train/signals.h"
@@ -43,7 +44,8 @@ namespace {
 constexpr const char* kUsage =
     "train --solver=S [--set FIELD=VALUE] [--weights=W[,W2]] [--resume=auto|STATE] [--gpu=0,1]:\n"
     "trains the net of a solver file. Ctrl-C and SIGTERM write a snapshot and stop (exit code 0).\n"
-    "SIGHUP writes a snapshot and continues. See docs/training.md.";
+    "SIGHUP writes a snapshot and continues. --watch=8080 shows the run in a browser. See\n"
+    "docs/training.md.";
 
 constexpr const char* kAuto = "auto";
 
@@ -166,6 +168,8 @@ int Run() {
   const WeightsFiles weights = WeightsOfFlags(
       {solver_param.weights().begin(), solver_param.weights().end()}, MissingLayers::kKeep);
 
+  const LivePage live_page(RunFolderOfFlag(solver_param.snapshot_prefix(),
+                                           Resumes() ? RunStart::kContinued : RunStart::kFresh));
   TrainObservers observers(solver_param);
   const std::vector<ComputeDevice> devices = DevicesOfRun(solver_param, log);
   SolverOptions options{.threads = CheckedThreads(FLAGS_threads),

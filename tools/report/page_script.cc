@@ -266,7 +266,9 @@ class Chart {
       if (low >= 0 && low - room < 0) low = 0; else low -= room;
       high += room;
     }
-    const box = {left: 48, right: width - 12, top: 10, bottom: height - 26};
+    this.rows = this.log ? logTicks(low, high) : ticks(low, high, 5);
+    const letters = Math.max(...this.rows.map(tick => short(tick).length), 3);
+    const box = {left: 12 + letters * 6.5, right: width - 12, top: 10, bottom: height - 26};
     const span = right - left || 1;
     this.x = value => box.left + (value - left) / span * (box.right - box.left);
     const scale = this.log ? Math.log : value => value;
@@ -276,7 +278,7 @@ class Chart {
     const svg = node('svg', {viewBox: `0 0 ${width} ${height}`, height, role: 'img',
                              'aria-label': this.chart.title}, this.plot);
     this.svg = svg;
-    this.drawAxes(left, right, low, high);
+    this.drawAxes(left, right);
     const clip = 'clip' + this.figure.dataset.chart;
     node('rect', {x: box.left, y: box.top - 4, width: box.right - box.left + 6,
                   height: box.bottom - box.top + 8}, node('clipPath', {id: clip}, svg));
@@ -291,10 +293,9 @@ class Chart {
     }
   }
 
-  drawAxes(left, right, low, high) {
+  drawAxes(left, right) {
     const {box, svg} = this;
-    const rows = this.log ? logTicks(low, high) : ticks(low, high, 5);
-    for (const tick of rows) {
+    for (const tick of this.rows) {
       const y = this.y(tick);
       node('path', {class: 'grid', d: `M${box.left} ${y}H${box.right}`}, svg);
       node('text', {class: 'tick', x: box.left - 7, y: y + 4, 'text-anchor': 'end'}, svg)
