@@ -26,6 +26,7 @@
 #include "solvers/resume.h"
 #include "solvers/run_memory.h"
 #include "solvers/solver.h"
+#include "train/live_page.h"
 #include "train/observers.h"
 #include "train/run_settings.h"
 #include "train/signals.h"
@@ -52,7 +53,7 @@ constexpr const char* kUsage =
     "crema train SOLVER [--resume=auto] [--weights=FILES] [--set FIELD=VALUE] [flags]\n"
     "\n"
     "Trains the net of a solver file. Ctrl-C and SIGTERM write a snapshot and stop (exit code\n"
-    "0); SIGHUP writes a snapshot and continues. See docs/training.md.\n"
+    "0); SIGHUP writes a snapshot and continues. --watch=8080 shows the run in a browser.\n"
     "\n"
     "Examples:\n"
     "crema train models/lenet/solver.prototxt\n"
@@ -205,6 +206,8 @@ int Run() {
   const WeightsFiles weights = WeightsOfFlags(
       {solver_param.weights().begin(), solver_param.weights().end()}, MissingLayers::kKeep);
 
+  const LivePage live_page(RunFolderOfFlag(solver_param.snapshot_prefix(),
+                                           Resumes() ? RunStart::kContinued : RunStart::kFresh));
   TrainObservers observers(solver_param);
   const std::vector<ComputeDevice> devices = DevicesOfRun(solver_param, early);
   WarningCounter counter(observers.log());

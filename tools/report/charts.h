@@ -17,7 +17,8 @@ struct RunCurve {
 
 struct Chart {
   std::string title;
-  std::string note;  // may be empty
+  std::string note;    // may be empty
+  bool smooth = true;  // the page may smooth its curves of the training
   std::vector<RunCurve> series;
 };
 

@@ -1,10 +1,11 @@
-#include "report/html_text.h"
+#include "common/html_text.h"
 
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 
 #include "core/strings.h"
+#include "report/clock.h"
 
 namespace crema::tools {
 
@@ -76,6 +77,19 @@ std::string NumberForPeople(double value) {
     number.insert(number.size() - static_cast<size_t>(from_end + (from_end / 3 - 1) * 3), "\u202f");
   }
   return number;
+}
+
+std::string PercentForPeople(double share, int decimals) {
+  if (!std::isfinite(share)) return "–";
+  char text[40];
+  std::snprintf(text, sizeof(text), "%.*f\u00a0%%", decimals, share * 100);
+  return text;
+}
+
+std::string MinuteForPeople(double unix_time) {
+  std::string text = UtcText(unix_time).substr(0, 16);  // up to the minute
+  text[10] = ' ';
+  return text + " UTC";
 }
 
 std::string DurationForPeople(double seconds) {
