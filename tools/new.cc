@@ -20,6 +20,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "format/file.h"
 #include "new/job.h"
 #include "new/job_files.h"
 #include "new/job_net.h"
@@ -62,7 +63,8 @@ constexpr const char* kUsage =
     "\n"
     "Makes a job from your own pictures: a net for their classes, a solver, lists of training and\n"
     "test pictures, class names, and a README.md with the commands that train, evaluate, export\n"
-    "and serve it.\n"
+    "and serve it. Boxes (PASCAL VOC, COCO, YOLO) become a detector, and label maps a net that\n"
+    "segments.\n"
     "\n"
     "Examples:\n"
     "crema new train/ -o job\n"
@@ -85,6 +87,27 @@ std::optional<PictureTask> TaskOfFlag() {
                                            Join(names, ", "), DidYouMean(FLAGS_task, names)));
 }
 
+struct InputSize {
+  int width = 0;
+  int height = 0;
+};
+
+// Returns --size: "128" or "128x96".
+std::optional<InputSize> SizeOfFlag() {
+  if (FLAGS_size.empty()) return std::nullopt;
+  InputSize size;
+  char rest = 0;
+  const int parts = std::sscanf(FLAGS_size.c_str(), "%dx%d%c", &size.width, &size.height, &rest);
+  if (parts == 1) size.height = size.width;
+  const bool whole = parts == 2 || (parts == 1 && FLAGS_size == std::to_string(size.width));
+  if (whole && size.height == std::clamp(size.height, 8, 4096) &&
+      size.width == std::clamp(size.width, 8, 4096)) {
+    return size;
+  }
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat("--size: '", FLAGS_size, "' is no size like 128 or 128x96, from 8 to 4096"));
+}
+
 void CheckFlags() {
   RequireFlag(FLAGS_images, "images");
   RequireFlag(FLAGS_o, "o");
@@ -97,8 +120,11 @@ void CheckFlags() {
          "--test and --split contradict each other: give test pictures, or a share of --images");
   }
   for (const auto& [name, value] : {std::pair{"epochs", FLAGS_epochs}, {"batch", FLAGS_batch}}) {
-    if (value < 0) Fail(ErrorCode::kInvalidArgument, StrCat("--", name, " is ", value));
+    if (value == std::clamp(value, 0, 100000)) continue;
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--", name, " is ", value, ", but must be 0 to 100000"));
   }
+  if (!FLAGS_weights.empty()) ReadFileStart(FLAGS_weights, 1);  // reports a missing file
 }
 
 void CheckClasses(const PictureSet& set) {
@@ -151,24 +177,12 @@ std::string DefaultModel(PictureTask task, const Looks& looks) {
   return looks.gray ? "lenet" : "cifar10_quick";
 }
 
-// Sets the size of --size ("128" or "128x96"), or of the model. Detectors and segmenters of the
-// zoo are small; they take the double for larger pictures.
-void SetSize(Job* job) {
+// Detectors and segmenters of the zoo are small; they take the double for larger pictures.
+void SetSize(const std::optional<InputSize>& size, Job* job) {
   const bool own = FLAGS_model.empty() && job->task() != PictureTask::kClassify;
   const int factor = own && job->looks.typical_side > 2 * job->model.width ? 2 : 1;
-  job->height = job->model.height * factor;
-  job->width = job->model.width * factor;
-  if (FLAGS_size.empty()) return;
-  char rest = 0;
-  const int parts = std::sscanf(FLAGS_size.c_str(), "%dx%d%c", &job->width, &job->height, &rest);
-  if (parts == 1 && FLAGS_size == std::to_string(job->width)) job->height = job->width;
-  const bool fine = (parts == 2 || FLAGS_size == std::to_string(job->width)) &&
-                    job->height == std::clamp(job->height, 8, 4096) &&
-                    job->width == std::clamp(job->width, 8, 4096);
-  if (!fine) {
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat("--size: '", FLAGS_size, "' is no size like 128 or 128x96, from 8 to 4096"));
-  }
+  job->height = size ? size->height : job->model.height * factor;
+  job->width = size ? size->width : job->model.width * factor;
 }
 
 int Pictures(const PictureSet& set) { return static_cast<int>(set.pictures.size()); }
@@ -192,6 +206,8 @@ Job MakeJob() {
   job.mirror = FLAGS_mirror;
   job.train = ReadPictures(FLAGS_images, "images", TaskOfFlag());
   CheckClasses(job.train);
+  const std::optional<InputSize> size = SizeOfFlag();
+  if (!FLAGS_model.empty()) job.model = ReadZooModel(FLAGS_model, job.train.task);
   if (!FLAGS_test.empty()) {
     job.test = ReadPictures(FLAGS_test, "test", job.train.task);
     CheckTestClasses(job.train, job.test);
@@ -200,10 +216,10 @@ Job MakeJob() {
   job.looks = LookAtPictures(WorkersOfFlags(), SkipsBad(), &job.train);
   if (FLAGS_test.empty()) job.test = TakeTestPictures(FLAGS_split, FLAGS_seed, &job.train);
   WarnAboutClasses(job.train, job.test);
-  const std::string name =
-      FLAGS_model.empty() ? DefaultModel(job.train.task, job.looks) : FLAGS_model;
-  job.model = ReadZooModel(name, job.train.task);
-  SetSize(&job);
+  if (FLAGS_model.empty()) {
+    job.model = ReadZooModel(DefaultModel(job.train.task, job.looks), job.train.task);
+  }
+  SetSize(size, &job);
   SetLengths(&job);
   return job;
 }

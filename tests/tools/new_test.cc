@@ -190,6 +190,7 @@ TEST_F(NewClassify, RefusesWhatCannotBecomeAJob) {
   ExpectRefused({"--images=train", "--model=lennet"}, "there is no model 'lennet' (did you mean");
   ExpectRefused({"--images=train", "--model=ssd300"}, "'ssd300' is no net for classify; models");
   ExpectRefused({"--images=train", "--size=12y"}, "--size: '12y' is no size like 128 or 128x96");
+  ExpectRefused({"--images=train", "--batch=-2"}, "--batch is -2, but must be 0 to 100000");
   ExpectRefused({}, "--images is required");
 }
 
