@@ -23,6 +23,7 @@
 #include "deploy/protected_files.h"
 #include "format/file.h"
 #include "format/prototxt.h"
+#include "graph/detections.h"
 #include "inference/classifier.h"
 #include "inference/crema_export.h"
 #include "inference/detector.h"
@@ -80,9 +81,8 @@ void CheckFlags(bool onnx) {
 // The net in the form it is used in.
 NetFile NetToExport(const ModelNames& names, const Registry& registry, ModelCard* card) {
   NetFile net = NetOfFlags(names, registry, card);
-  const bool decodes = std::ranges::any_of(net.net.layer(), [](const LayerParameter& layer) {
-    return layer.type() == "DetectionOutput";
-  });
+  const bool decodes = std::ranges::any_of(
+      net.net.layer(), [](const LayerParameter& layer) { return MakesDetections(layer.type()); });
   if (decodes || IsGiven("confidence") || IsGiven("nms")) {
     DecoderChanges changes = DecoderOfFlags();
     if (IsGiven("confidence")) changes.confidence = FLAGS_confidence;
@@ -110,7 +110,7 @@ std::string TaskOf(const ImageModel& images) {
   if (!FLAGS_task.empty()) return FLAGS_task == "none" ? "" : FLAGS_task;
   const std::vector<BlobInfo>& outputs = images.model().outputs();
   for (const LayerParameter& layer : images.PlanForBatch(1)->written.layer()) {
-    if (layer.type() == "DetectionOutput") return "detect";
+    if (MakesDetections(layer.type())) return "detect";
   }
   if (outputs.size() != 1) return "";
   const Shape scores = images.OutputShape(outputs[0].name, 1);
