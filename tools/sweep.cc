@@ -196,13 +196,6 @@ std::string DefinitionOf(const Sweep& sweep) {
   return text + "\n]}\n";
 }
 
-// Returns the path of another command of the same build.
-std::string ProgramBeside(const char* name) {
-  std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  return error ? name : (self.parent_path() / name).string();
-}
-
 std::vector<std::string> TrainCommand(const Sweep& sweep, const std::string& folder, size_t trial,
                                       int64_t length) {
   // The shell appends both outputs to the log.
