@@ -66,7 +66,7 @@ void SetResize(nb::handle given, Preprocessing* set) {
   } else {
     std::tie(set->resize_height, set->resize_width) = nb::cast<std::pair<int, int>>(given);
   }
-  set->fit = Fit::kCrop;
+  set->fit = ImageFit::kCrop;
 }
 
 // Sets one keyword of from_file, from_caffe and from_onnx about images. Throws TypeError for an
@@ -90,7 +90,7 @@ void SetImageKeyword(const std::string& name, nb::handle value, const Shape& sam
     set.invert = nb::cast<bool>(value);
   } else if (name == "fit") {
     set.fit = ParseFit(nb::cast<std::string>(value));
-    if (set.fit != Fit::kCrop) set.short_side = set.resize_height = set.resize_width = 0;
+    if (set.fit != ImageFit::kCrop) set.short_side = set.resize_height = set.resize_width = 0;
   } else if (name == "resize") {
     SetResize(value, &set);
   } else if (name == "interpolation") {

@@ -332,7 +332,7 @@ class Derivation {
       const std::optional<Shape> whole = ShapeBeforeCrop(input);
       if (whole && *whole == shape) return;
       if (whole) {
-        pixels.fit = Fit::kCrop;
+        pixels.fit = ImageFit::kCrop;
         pixels.resize_height = static_cast<int>((*whole)[2]);
         pixels.resize_width = static_cast<int>((*whole)[3]);
         return;
@@ -341,7 +341,7 @@ class Derivation {
       return;
     } else if (resize.resize_mode() == ResizeParameter::FIT_LARGE_SIZE_AND_PAD &&
                resize.pad_value_size() <= 1) {
-      pixels.fit = Fit::kLetterbox;
+      pixels.fit = ImageFit::kLetterbox;
       pixels.pad = resize.pad_value_size() == 1 ? static_cast<int>(resize.pad_value(0)) : 0;
       return;
     }

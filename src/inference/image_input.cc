@@ -91,7 +91,7 @@ std::vector<float> ReadMean(const std::string& path, const Shape& input) {
 void FillImageInput(const Image& image, const Preprocessing& preprocessing, int height, int width,
                     std::span<float> values) {
   const bool fits = image.height == height && image.width == width &&
-                    (preprocessing.fit != Fit::kCrop || preprocessing.resize_height == 0) &&
+                    (preprocessing.fit != ImageFit::kCrop || preprocessing.resize_height == 0) &&
                     preprocessing.short_side == 0;
   if (!fits)
     return FillFitted(FitImage(image, preprocessing, height, width), preprocessing, values);

@@ -122,7 +122,7 @@ std::string FindPreprocessingProblem(const Preprocessing& p, const Shape& input)
   if (p.pad < 0 || p.pad > 255) return StrCat("the padding is ", p.pad, ", not 0 to 255");
   const bool sized = p.short_side != 0 || p.resize_height != 0 || p.resize_width != 0;
   if (!sized) return "";
-  if (p.fit != Fit::kCrop) return "a size before the crop needs the fit 'crop'";
+  if (p.fit != ImageFit::kCrop) return "a size before the crop needs the fit 'crop'";
   const bool by_size = p.resize_height != 0 || p.resize_width != 0;
   if (by_size && p.short_side != 0)
     return "the short side and the size before the crop exclude "
@@ -150,11 +150,11 @@ float PreprocessedValue(const Preprocessing& p, float pixel, size_t channel, siz
 ImagePlacement PlaceImage(const Preprocessing& p, int image_height, int image_width, int height,
                           int width) {
   ImagePlacement place{.height = height, .width = width};
-  if (p.fit == Fit::kCrop) {
+  if (p.fit == ImageFit::kCrop) {
     SetCropSize(p, image_height, image_width, height, width, &place);
     place.top = -MiddleOf(place.height, height, p.interpolation);
     place.left = -MiddleOf(place.width, width, p.interpolation);
-  } else if (p.fit == Fit::kLetterbox) {
+  } else if (p.fit == ImageFit::kLetterbox) {
     SetLetterboxSize(image_height, image_width, height, width, &place);
     place.top = (height - place.height) / 2;
     place.left = (width - place.width) / 2;
@@ -176,7 +176,7 @@ Image FitImage(const Image& image, const Preprocessing& p, int height, int width
 }
 
 std::vector<Image> TenCrops(const Image& image, const Preprocessing& p, int height, int width) {
-  CREMA_CHECK(p.fit == Fit::kCrop);
+  CREMA_CHECK(p.fit == ImageFit::kCrop);
   ImagePlacement place = PlaceImage(p, image.height, image.width, height, width);
   const Image resized = Resize(image, place.height, place.width, p.interpolation);
   const int bottom = height - place.height;
@@ -211,13 +211,15 @@ AxisMap ColumnsOfImage(const ImagePlacement& placement, int width) {
   return MapOf(placement.left, placement.width, width);
 }
 
-Fit ParseFit(const std::string& word) { return static_cast<Fit>(IndexOf(kFits, word, "fit")); }
+ImageFit ParseFit(const std::string& word) {
+  return static_cast<ImageFit>(IndexOf(kFits, word, "fit"));
+}
 
 Interpolation ParseInterpolation(const std::string& word) {
   return static_cast<Interpolation>(IndexOf(kInterpolations, word, "interpolation"));
 }
 
-const char* ToString(Fit fit) { return kFits[static_cast<size_t>(fit)]; }
+const char* ToString(ImageFit fit) { return kFits[static_cast<size_t>(fit)]; }
 
 const char* ToString(Interpolation interpolation) {
   return kInterpolations[static_cast<size_t>(interpolation)];

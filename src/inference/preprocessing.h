@@ -12,7 +12,7 @@
 namespace crema {
 
 // How an image gets the height and width of the input.
-enum class Fit {
+enum class ImageFit {
   kStretch,    // the whole image, with another aspect
   kCrop,       // resized, then the part in its middle
   kLetterbox,  // the whole image with its aspect, and bars beside or above it
@@ -27,7 +27,7 @@ struct Preprocessing {
   bool rgb = false;                   // the net expects RGB; else BGR
   float range = 255;                  // of the values before the mean; above 0
   std::vector<float> deviation = {};  // one per channel, none is 0; or empty
-  Fit fit = Fit::kStretch;
+  ImageFit fit = ImageFit::kStretch;
   // kCrop: the length of the shorter side before the crop; 0: the smallest that covers the input.
   int short_side = 0;
   // kCrop, in place of short_side: the size before the crop.
@@ -87,9 +87,9 @@ AxisMap RowsOfImage(const ImagePlacement& placement, int height);
 AxisMap ColumnsOfImage(const ImagePlacement& placement, int width);
 
 // Words of the flags --fit and --interpolation, and of metadata.
-Fit ParseFit(const std::string& word);                      // throws kInvalidArgument
+ImageFit ParseFit(const std::string& word);                 // throws kInvalidArgument
 Interpolation ParseInterpolation(const std::string& word);  // throws kInvalidArgument
-const char* ToString(Fit fit);
+const char* ToString(ImageFit fit);
 const char* ToString(Interpolation interpolation);
 
 }  // namespace crema

@@ -61,7 +61,7 @@ Segmenter::Segmenter(std::shared_ptr<const Model> model, const std::string& outp
 
 Segmenter::Worker::Worker(const Segmenter& segmenter, const Preprocessing& preprocessing)
     : segmenter_(segmenter), runner_(segmenter.model_, preprocessing) {
-  if (preprocessing.fit != Fit::kCrop) return;
+  if (preprocessing.fit != ImageFit::kCrop) return;
   Fail(ErrorCode::kInvalidArgument,
        "segmentation cannot crop images, as parts of them would have no class; use --fit=stretch "
        "or --fit=letterbox");
@@ -76,7 +76,7 @@ std::vector<Image> Segmenter::Worker::Segment(std::span<const Image> images) {
     classes.push_back(BestOfEachPixel(scores.data<float>() + i * sample, scores.shape()[1],
                                       static_cast<int>(scores.shape()[2]),
                                       static_cast<int>(scores.shape()[3])));
-    if (runner_.preprocessing().fit != Fit::kLetterbox) continue;
+    if (runner_.preprocessing().fit != ImageFit::kLetterbox) continue;
     classes.back() = WithoutBars(classes.back(), runner_.Place(images[i]),
                                  segmenter_.model_.height(), segmenter_.model_.width());
   }

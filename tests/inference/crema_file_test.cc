@@ -134,9 +134,9 @@ TEST(CremaFile, KeepsHowImagesAreResized) {
   EXPECT_EQ(format(exported()), 1);
   const Preprocessing every[] = {
       {.range = 1, .deviation = {1, 2, 3}},
-      {.fit = Fit::kCrop, .short_side = 20, .interpolation = Interpolation::kAntialias},
-      {.fit = Fit::kCrop, .resize_height = 20, .resize_width = 30},
-      {.fit = Fit::kLetterbox, .interpolation = Interpolation::kArea, .pad = 0}};
+      {.fit = ImageFit::kCrop, .short_side = 20, .interpolation = Interpolation::kAntialias},
+      {.fit = ImageFit::kCrop, .resize_height = 20, .resize_width = 30},
+      {.fit = ImageFit::kLetterbox, .interpolation = Interpolation::kArea, .pad = 0}};
   for (const Preprocessing& one : every) {
     card.preprocessing = one;
     EXPECT_EQ(format(exported()), 2);

@@ -249,14 +249,14 @@ TEST(DeriveDeployNet, CropsAndLetterboxesOfTrainingAreKept) {
   const Preprocessing cropped = of(R"(type: "ImageData"
   image_data_param { source: "nowhere" batch_size: 4 new_height: 40 new_width: 50 }
   transform_param { crop_size: 32 })");
-  EXPECT_EQ(cropped.fit, Fit::kCrop);
+  EXPECT_EQ(cropped.fit, ImageFit::kCrop);
   EXPECT_EQ(cropped.resize_height, 40);
   EXPECT_EQ(cropped.resize_width, 50);
   const Preprocessing boxed = of(R"(type: "AnnotatedData"
   data_param { source: "nowhere" batch_size: 4 } annotated_data_param { }
   transform_param { resize_param { height: 8 width: 8 resize_mode: FIT_LARGE_SIZE_AND_PAD
     pad_value: 9 } })");
-  EXPECT_EQ(boxed.fit, Fit::kLetterbox);
+  EXPECT_EQ(boxed.fit, ImageFit::kLetterbox);
   EXPECT_EQ(boxed.pad, 9);
 }
 
@@ -276,7 +276,7 @@ TEST(DeriveDeployNet, TheFirstSampleGivesTheSizeBeforeTheCrop) {
       StrCat("layer { name: 'd' type: 'Data' top: 'data' top: 'label' data_param { source: '",
              temp.File("set"), "' backend: LMDB batch_size: 4 } transform_param { crop_size: 8 } }",
              kScores, kLoss));
-  EXPECT_EQ(derived.preprocessing.fit, Fit::kCrop);
+  EXPECT_EQ(derived.preprocessing.fit, ImageFit::kCrop);
   EXPECT_EQ(derived.preprocessing.resize_height, 12);
   EXPECT_EQ(derived.preprocessing.resize_width, 10);
   EXPECT_EQ(Notes(derived), "");

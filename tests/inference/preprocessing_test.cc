@@ -18,39 +18,39 @@ void ExpectPlace(const ImagePlacement& place, int height, int width, int top, in
 TEST(Preprocessing, PlacesImages) {
   const Preprocessing stretched;
   ExpectPlace(PlaceImage(stretched, 50, 100, 32, 24), 32, 24, 0, 0);
-  const Preprocessing boxed{.fit = Fit::kLetterbox};
+  const Preprocessing boxed{.fit = ImageFit::kLetterbox};
   ExpectPlace(PlaceImage(boxed, 50, 100, 32, 32), 16, 32, 8, 0);
   ExpectPlace(PlaceImage(boxed, 100, 50, 32, 24), 32, 16, 0, 4);
   ExpectPlace(PlaceImage(boxed, 1, 1000, 32, 32), 1, 32, 15, 0);
-  const Preprocessing covering{.fit = Fit::kCrop};
+  const Preprocessing covering{.fit = ImageFit::kCrop};
   ExpectPlace(PlaceImage(covering, 50, 100, 32, 32), 32, 64, 0, -16);
   ExpectPlace(PlaceImage(covering, 100, 50, 32, 24), 48, 24, -8, 0);
-  const Preprocessing sized{.fit = Fit::kCrop, .resize_height = 40, .resize_width = 33};
+  const Preprocessing sized{.fit = ImageFit::kCrop, .resize_height = 40, .resize_width = 33};
   ExpectPlace(PlaceImage(sized, 7, 9, 32, 32), 40, 33, -4, 0);
 }
 
 // torchvision rounds the middle half to even, Caffe and OpenCV down.
 TEST(Preprocessing, RoundsTheCropAsTheLibraryOfItsInterpolation) {
-  Preprocessing p{.fit = Fit::kCrop, .short_side = 35};
+  Preprocessing p{.fit = ImageFit::kCrop, .short_side = 35};
   ExpectPlace(PlaceImage(p, 35, 39, 32, 32), 35, 39, -1, -3);
   p.interpolation = Interpolation::kAntialias;
   ExpectPlace(PlaceImage(p, 35, 39, 32, 32), 35, 39, -2, -4);
 }
 
 TEST(Preprocessing, MapsPositionsBackToTheImage) {
-  const ImagePlacement boxed = PlaceImage({.fit = Fit::kLetterbox}, 50, 100, 32, 32);
+  const ImagePlacement boxed = PlaceImage({.fit = ImageFit::kLetterbox}, 50, 100, 32, 32);
   const AxisMap rows = RowsOfImage(boxed, 32);
   EXPECT_DOUBLE_EQ(rows(0.25), 0);  // the first row of the image
   EXPECT_DOUBLE_EQ(rows(0.5), 0.5);
   EXPECT_DOUBLE_EQ(rows(0.75), 1);
   EXPECT_DOUBLE_EQ(ColumnsOfImage(boxed, 32)(0.3), 0.3);
-  const ImagePlacement cropped = PlaceImage({.fit = Fit::kCrop}, 50, 100, 32, 32);
+  const ImagePlacement cropped = PlaceImage({.fit = ImageFit::kCrop}, 50, 100, 32, 32);
   EXPECT_DOUBLE_EQ(ColumnsOfImage(cropped, 32)(0), 0.25);
   EXPECT_DOUBLE_EQ(ColumnsOfImage(cropped, 32)(1), 0.75);
 }
 
 TEST(Preprocessing, AVeryNarrowImageIsRefused) {
-  const Preprocessing p{.fit = Fit::kCrop, .short_side = 256};
+  const Preprocessing p{.fit = ImageFit::kCrop, .short_side = 256};
   EXPECT_THROW(PlaceImage(p, 1, 60000, 224, 224), Error);
 }
 

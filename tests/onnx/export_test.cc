@@ -288,9 +288,9 @@ TEST(OnnxExport, ItsMetadataIsReadBack) {
 TEST(OnnxExport, MetadataSayHowImagesAreResized) {
   const Preprocessing every[] = {
       {.range = 1, .deviation = {1, 2, 4}},
-      {.fit = Fit::kCrop, .short_side = 20, .interpolation = Interpolation::kAntialias},
-      {.fit = Fit::kCrop, .resize_height = 20, .resize_width = 30},
-      {.fit = Fit::kLetterbox, .pad = 0}};
+      {.fit = ImageFit::kCrop, .short_side = 20, .interpolation = Interpolation::kAntialias},
+      {.fit = ImageFit::kCrop, .resize_height = 20, .resize_width = 30},
+      {.fit = ImageFit::kLetterbox, .pad = 0}};
   for (const Preprocessing& one : every) {
     ModelCard card;
     card.preprocessing = one;

@@ -97,7 +97,7 @@ void SetResize(Preprocessing* p) {
   } else {
     p->short_side = *first;
   }
-  if (!IsSet("fit")) p->fit = Fit::kCrop;
+  if (!IsSet("fit")) p->fit = ImageFit::kCrop;
 }
 
 void SetFit(Preprocessing* p) {
@@ -105,7 +105,7 @@ void SetFit(Preprocessing* p) {
   if (IsSet("pad")) p->pad = FLAGS_pad;
   if (IsSet("fit")) {
     p->fit = ParseFit(FLAGS_fit);
-    if (p->fit != Fit::kCrop) p->short_side = p->resize_height = p->resize_width = 0;
+    if (p->fit != ImageFit::kCrop) p->short_side = p->resize_height = p->resize_width = 0;
   }
   if (IsSet("resize")) SetResize(p);
 }

@@ -70,7 +70,7 @@ class ClassifyWorker final : public PictureWorker {
  private:
   // Crops have the size of the input.
   static Preprocessing WithoutFit(Preprocessing p) {
-    p.fit = Fit::kStretch;
+    p.fit = ImageFit::kStretch;
     p.short_side = p.resize_height = p.resize_width = 0;
     return p;
   }
@@ -138,7 +138,7 @@ int Classify(const std::vector<std::string>& arguments) {
   const Registry registry = LayersOfFlag();
   const Classifier classifier(OpenModel(names, registry, ModelOptionsOfFlags()), FLAGS_output);
   const Preprocessing preprocessing = PreprocessingOfFlags(classifier.image_model());
-  if (FLAGS_ten_crops && preprocessing.fit != Fit::kCrop) {
+  if (FLAGS_ten_crops && preprocessing.fit != ImageFit::kCrop) {
     Fail(ErrorCode::kInvalidArgument, "--ten_crops needs --fit=crop, and --resize above the input");
   }
   const std::vector<std::string> labels =

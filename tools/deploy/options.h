@@ -64,8 +64,8 @@ std::shared_ptr<const Model> MakeModel(const NetFile& net, const ModelNames& nam
                                        const ModelCard& card, const Registry& registry,
                                        const ModelOptions& options, LogSink& log = ToolLog());
 
-// Returns the model's preprocessing, overridden by the flags of common/preprocessing_flags.h. Throws
-// kInvalidArgument if it does not fit the input.
+// Returns the model's preprocessing, overridden by the flags of common/preprocessing_flags.h.
+// Throws kInvalidArgument if it does not fit the input.
 Preprocessing PreprocessingOfFlags(const ImageModel& model);
 
 // Returns the labels of --labels. Throws kInvalidArgument if the file has none. Requires: the flag
