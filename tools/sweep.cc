@@ -13,6 +13,7 @@
 #include "common/csv.h"
 #include "common/interrupt.h"
 #include "common/json.h"
+#include "common/program_beside.h"
 #include "common/set_flag.h"
 #include "common/tool.h"
 #include "core/error.h"
@@ -194,13 +195,6 @@ std::string DefinitionOf(const Sweep& sweep) {
     text += StrCat(trial > 0 ? ",\n  " : "\n  ", JsonList(SettingsOfPoint(sweep, trial)));
   }
   return text + "\n]}\n";
-}
-
-// Returns the path of another command of the same build.
-std::string ProgramBeside(const char* name) {
-  std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  return error ? name : (self.parent_path() / name).string();
 }
 
 std::vector<std::string> TrainCommand(const Sweep& sweep, const std::string& folder, size_t trial,

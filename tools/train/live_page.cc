@@ -10,10 +10,10 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <filesystem>
 #include <system_error>
 #include <vector>
 
+#include "common/program_beside.h"
 #include "core/error.h"
 #include "core/strings.h"
 
@@ -40,13 +40,6 @@ Pipe MakePipe() {
          "--watch: no pipe can be made: " + std::generic_category().message(errno));
   }
   return {.read = ends[0], .write = ends[1]};
-}
-
-// `report` lies beside this command.
-std::string ReportProgram() {
-  std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  return error ? "report" : (self.parent_path() / "report").string();
 }
 
 // Returns the process; -1 if it cannot be started. It is in a process group of its own, so that
@@ -98,9 +91,9 @@ LivePage::LivePage(const std::string& run_folder) {
   }
   const Pipe input = MakePipe();
   const Pipe output = MakePipe();
-  process_ = Start(
-      {ReportProgram(), "--watch", "--until_eof", StrCat("--port=", FLAGS_watch), "--", run_folder},
-      input.read, output.write);
+  process_ = Start({ProgramBeside("report"), "--watch", "--until_eof",
+                    StrCat("--port=", FLAGS_watch), "--", run_folder},
+                   input.read, output.write);
   input_ = input.write;
   ::close(input.read);
   ::close(output.write);
@@ -110,7 +103,7 @@ LivePage::LivePage(const std::string& run_folder) {
     End();
     Fail(ErrorCode::kIoFailure,
          StrCat("--watch=", FLAGS_watch, ": the live page does not start",
-                process_ < 0 ? StrCat(", for there is no program ", ReportProgram())
+                process_ < 0 ? StrCat(", for there is no program ", ProgramBeside("report"))
                              : "; choose another port, or 0 for any free one"));
   }
   std::printf("live page: %s\n", url.c_str());
