@@ -86,7 +86,7 @@ int Run(const std::vector<std::string>& folders) {
   if (FLAGS_watch) return Watch(folders);
   RequireFlag(FLAGS_o, "o");
   RefuseUnnamedPage();
-  const ReportedRuns reported = ReadRuns(folders);
+  const ReportedRuns reported = ReadRuns(folders, RunOrder::kBestFirst);
   for (const std::string& note : reported.notes) ToolLog().Write(Severity::kWarning, note);
   WriteFileAtomically(FLAGS_o,
                       ReportPage(Title(folders, reported), reported, PageUse::kFile, UnixTime()));

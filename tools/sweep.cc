@@ -13,6 +13,7 @@
 #include "common/csv.h"
 #include "common/interrupt.h"
 #include "common/json.h"
+#include "common/program_beside.h"
 #include "common/set_flag.h"
 #include "common/tool.h"
 #include "core/error.h"

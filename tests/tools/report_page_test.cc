@@ -231,13 +231,13 @@ TEST_F(ReportPage, ShowsSettingsAndMarksWhatDiffers) {
   ASSERT_EQ(Report({"a", "b", "-o", "r.html"}).exit_code, 0);
   const std::string page = temp_.Read("r.html");
   const std::string mark = " <b title=\"differs between the runs\">≠</b></th>";
-  for (const std::string& row :
-       {"base_lr" + mark + "<td>0.01</td><td>0.0005</td>",
-        "display" + mark + "<td>10</td><td>20</td>",
-        "layer[ip].inner_product_param.num_output" + mark + "<td>as in the file</td><td>5</td>",
-        std::string("momentum</th><td>0.9</td><td>0.9</td>"),
-        std::string("batch_size</th><td>64</td><td>64</td>"),
-        std::string("precision</th><td>BF16</td><td>BF16</td>")}) {
+  for (const std::string& row : {"base_lr" + mark + "<td>0.01</td><td>0.0005</td>",
+                                 "display" + mark + "<td>10</td><td>20</td>",
+                                 "layer[ip].<wbr>inner_product_param.<wbr>num_output" + mark +
+                                     "<td>as in the file</td><td>5</td>",
+                                 std::string("momentum</th><td>0.9</td><td>0.9</td>"),
+                                 std::string("batch_size</th><td>64</td><td>64</td>"),
+                                 std::string("precision</th><td>BF16</td><td>BF16</td>")}) {
     EXPECT_TRUE(Contains(page, "<th scope=\"row\">" + row)) << row;
   }
   EXPECT_FALSE(Contains(page, "row\">snapshot_prefix"));

@@ -10,13 +10,13 @@
 #include <string_view>
 #include <system_error>
 
+#include "common/json_rows.h"
 #include "common/set_flag.h"
 #include "core/error.h"
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "format/file.h"
 #include "format/prototxt.h"
-#include "common/json_rows.h"
 
 namespace crema::tools {
 namespace {

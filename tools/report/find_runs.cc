@@ -118,11 +118,11 @@ void AddState(const fs::path& path, std::string* state) {
 
 }  // namespace
 
-ReportedRuns ReadRuns(const std::vector<std::string>& folders) {
+ReportedRuns ReadRuns(const std::vector<std::string>& folders, RunOrder order) {
   ReportedRuns all;
   bool is_folder_of_runs = false;
   for (const std::string& folder : folders) ReadFolder(folder, &is_folder_of_runs, &all);
-  if (is_folder_of_runs) all.order = SortByBest(&all.runs);
+  if (is_folder_of_runs && order == RunOrder::kBestFirst) all.order = SortByBest(&all.runs);
   MakeNamesUnique(&all.runs);
   return all;
 }

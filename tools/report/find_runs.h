@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "report/evaluation_data.h"
 #include "common/run_data.h"
+#include "report/evaluation_data.h"
 
 namespace crema::tools {
 
@@ -21,11 +21,16 @@ struct ReportedRuns {
   std::string order;               // "best test accuracy"; empty: as they were named
 };
 
+enum class RunOrder {
+  kBestFirst,
+  kByName,  // while runs are in progress: each keeps its place and its colour
+};
+
 // Reads runs: the metrics of each, and its evaluation in the folder itself or in its subfolder
-// `evaluation`. A folder that is no run stands for all runs in it and in its subfolders; the result
-// is then ordered by the best result. Throws kNotFound for a folder that holds nothing of that;
-// kDataLoss and kIoFailure for a run that was named.
-ReportedRuns ReadRuns(const std::vector<std::string>& folders);
+// `evaluation`. A folder that is no run stands for all runs in it and in its subfolders, in the
+// given order. Throws kNotFound for a folder that holds nothing of that; kDataLoss and kIoFailure
+// for a run that was named.
+ReportedRuns ReadRuns(const std::vector<std::string>& folders, RunOrder order);
 
 // Returns a text that changes when the page of these folders would: of names, sizes and times of
 // files. Ignores what cannot be read.

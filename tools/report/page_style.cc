@@ -41,7 +41,7 @@ table{border-collapse:collapse}
 .results{width:100%}
 .results th,.results td{text-align:left;padding:5px 20px 5px 0;vertical-align:baseline}
 .results tbody tr{border-top:1px solid var(--grid)}
-.results tbody th{position:sticky;left:0;background:var(--card);font-weight:400;color:var(--soft);min-width:120px;max-width:260px}
+.results tbody th{position:sticky;left:0;background:var(--card);font-weight:400;color:var(--soft);min-width:120px;max-width:260px;overflow-wrap:break-word}
 .results td{overflow-wrap:normal}
 .results thead th{font-weight:600;min-width:104px;max-width:260px}
 .results td{white-space:nowrap}

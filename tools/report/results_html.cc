@@ -202,6 +202,15 @@ std::vector<Row> SettingRows(const std::vector<RunData>& runs) {
   return rows;
 }
 
+// A long path of a field may break after a dot.
+std::string RowName(const std::string& name) {
+  std::string html;
+  for (const std::string& part : Split(name, '.')) {
+    html += (html.empty() ? "" : ".<wbr>") + HtmlText(part);
+  }
+  return html;
+}
+
 std::string TableHtml(const std::vector<RunData>& runs, const std::vector<Row>& rows,
                       bool mark_differences) {
   std::string html = "<div class=\"card scroll\"><table class=\"results\"><thead><tr><th></th>";
@@ -214,7 +223,7 @@ std::string TableHtml(const std::vector<RunData>& runs, const std::vector<Row>& 
     const std::vector<bool> best = BestCells(row);
     const bool marked = mark_differences && Differs(row);
     html +=
-        StrCat(marked ? "<tr class=\"differs\">" : "<tr>", "<th scope=\"row\">", HtmlText(row.name),
+        StrCat(marked ? "<tr class=\"differs\">" : "<tr>", "<th scope=\"row\">", RowName(row.name),
                marked ? " <b title=\"differs between the runs\">≠</b>" : "", "</th>");
     for (size_t i = 0; i < row.cells.size(); ++i) {
       html += StrCat(best[i] ? "<td class=\"best\">" : "<td>", HtmlText(row.cells[i].text));
@@ -259,7 +268,7 @@ std::string ResultsHtml(const std::vector<RunData>& runs, const std::string& ord
   html += SettingsHtml(runs);
   if (html.empty()) return {};
   // Columns of few runs leave room for both tables side by side.
-  constexpr size_t kMostBeside = 3;
+  constexpr size_t kMostBeside = 2;
   return StrCat("<div id=\"tables\" class=\"tables", runs.size() <= kMostBeside ? " beside" : "",
                 "\">", html, "</div>\n");
 }

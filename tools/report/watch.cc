@@ -104,7 +104,7 @@ class PageHandler final : public server::HttpHandler {
   std::string Make() const {
     ReportedRuns runs;
     try {
-      runs = ReadRuns(options_.folders);
+      runs = ReadRuns(options_.folders, RunOrder::kByName);
     } catch (const Error& error) {
       runs.notes.emplace_back(error.what());  // nothing is there yet, or a file is being written
     }

@@ -13,6 +13,7 @@
 #include <system_error>
 #include <vector>
 
+#include "common/program_beside.h"
 #include "core/error.h"
 #include "core/run_program.h"
 #include "core/strings.h"
