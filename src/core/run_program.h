@@ -12,8 +12,4 @@ namespace crema {
 // threads.
 int RunProgram(const std::vector<std::string>& arguments, const std::string& errors = {});
 
-// Returns the path of another command of this installation: it lies beside this program. Without
-// /proc, the name alone.
-std::string ProgramBeside(const std::string& name);
-
 }  // namespace crema

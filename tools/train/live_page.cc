@@ -15,7 +15,6 @@
 
 #include "common/program_beside.h"
 #include "core/error.h"
-#include "core/run_program.h"
 #include "core/strings.h"
 
 DEFINE_int32(watch, -1,
