@@ -22,7 +22,7 @@ DEFINE_string(shape, "",
               "shapes of the inputs that an .onnx file or the data set of a training does not "
               "give: data=1x3x224x224, with commas between inputs; not given, .onnx: those of "
               "--input");
-DEFINE_double(confidence, 0.6, "detect: scores must exceed it");
+DEFINE_double(confidence, crema::kDefaultConfidence, "detect: scores must exceed it");
 DEFINE_double(nms, 0.3,
               "detect: overlap above which the box with the lower score is removed; not given: the "
               "net decides");
