@@ -23,7 +23,7 @@ constexpr const char* kUsage =
     "people; GET /openapi.json describes the rest. See docs/serving.md.";
 
 // Threads of gRPC and of one model.
-constexpr int kOtherThreads = 16;
+constexpr int kOtherThreads = 17;
 
 int Run(const std::vector<std::string>& arguments) {
   RefusePositional(arguments);
