@@ -52,7 +52,7 @@ compare: packages
 # docs/layers.md, from the registry and the comments of the schema; a test says when it is stale.
 docs: configure
 	cmake --build $(BUILD) --parallel $(JOBS) --target layer_reference
-	$(BUILD)/bin/layer_reference $(BUILD)/proto/crema.desc >docs/layers.md
+	$(BUILD)/dev/layer_reference $(BUILD)/proto/crema.desc >docs/layers.md
 
 # The Python packages, into build/wheels/, for each of PYTHON="python3.10 python3.12 ..."; wheel-check
 # installs them into an empty environment of PYTHON.
@@ -103,7 +103,7 @@ faults: build
 # Needs 3 GB of memory: reads a weights file of 3 GB, most of it holes.
 soak-big: build
 	cmake --build $(BUILD) --parallel $(JOBS) --target format_test
-	$(BUILD)/bin/format_test --gtest_also_run_disabled_tests --gtest_filter='NetStream.DISABLED_*'
+	$(BUILD)/dev/format_test --gtest_also_run_disabled_tests --gtest_filter='NetStream.DISABLED_*'
 
 gpu-check:
 	@scripts/gpu_check.sh

@@ -8,6 +8,8 @@
 #   include/crema/plugin.h   to write plugins
 #   libexec/crema/           the commands; bin/crema is their front
 #   share/crema/             proto/crema.proto, proto/crema_file.proto, models/
+#   share/man/man1/          a page for each command, with the commands
+#   share/bash-completion/completions/, share/zsh/site-functions/, share/fish/vendor_completions.d/
 #   share/doc/crema/         docs/; crema-serve.default, an example of /etc/default/crema-serve
 #   lib/systemd/system/      crema-serve.service, with the server
 include(GNUInstallDirs)
@@ -43,6 +45,14 @@ configure_file(${PROJECT_SOURCE_DIR}/tools/crema.sh ${CMAKE_RUNTIME_OUTPUT_DIREC
 install(PROGRAMS ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/crema DESTINATION ${CMAKE_INSTALL_BINDIR})
 if(CREMA_COMMANDS)
   install(TARGETS ${CREMA_COMMANDS} RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/crema)
+  # The commands describe themselves.
+  list(JOIN CREMA_COMMANDS " " _commands)
+  install(CODE "
+    execute_process(
+      COMMAND sh \"${PROJECT_SOURCE_DIR}/scripts/manuals.sh\" \"${CMAKE_RUNTIME_OUTPUT_DIRECTORY}\"
+              \"${PROJECT_BINARY_DIR}/manuals\" ${_commands}
+      COMMAND_ERROR_IS_FATAL ANY)")
+  install(DIRECTORY ${PROJECT_BINARY_DIR}/manuals/ DESTINATION ${CMAKE_INSTALL_DATADIR})
 endif()
 
 # The unit of systemd names the prefix, which is known when it is installed.

@@ -6,12 +6,12 @@ set -euo pipefail
 build=$1
 seconds=$2
 cd "$(dirname "$0")/.."
-[ -x "$build/bin/write_corpus" ] || { echo "fuzz: build with the preset fuzz first"; exit 2; }
+[ -x "$build/dev/write_corpus" ] || { echo "fuzz: build with the preset fuzz first"; exit 2; }
 mkdir -p "$build/fuzz"
-"$build/bin/write_corpus" "$build/fuzz/corpus"
+"$build/dev/write_corpus" "$build/fuzz/corpus"
 server=""
-if [ -x "$build/bin/write_server_corpus" ]; then
-  "$build/bin/write_server_corpus" "$build/fuzz/corpus"
+if [ -x "$build/dev/write_server_corpus" ]; then
+  "$build/dev/write_server_corpus" "$build/fuzz/corpus"
   server="httphead httpbody multipart infer"
 fi
 
@@ -21,7 +21,7 @@ for target in ${FUZZ_TARGETS:-prototxt solver caffemodel solverstate hdf5 datum 
   # The HDF5 library leaks on its own error paths, which Crema cannot fix.
   leaks=1
   [[ "$target" == hdf5* ]] && leaks=0
-  ASAN_OPTIONS="detect_leaks=$leaks" "$build/bin/fuzz_$target" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=3000 \
+  ASAN_OPTIONS="detect_leaks=$leaks" "$build/dev/fuzz_$target" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=3000 \
     -malloc_limit_mb=1024 -max_len=65536 -print_final_stats=1 -verbosity=0 \
     -artifact_prefix="$build/fuzz/$target-" "$build/fuzz/corpus/$target" 2>"$build/fuzz/$target.log" ||
     { status=1; echo "fuzz: $target broke; see $build/fuzz/$target.log"; }

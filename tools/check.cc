@@ -4,9 +4,11 @@
 #include <cmath>
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/json.h"
+#include "common/log.h"
 #include "common/net_flags.h"
 #include "common/plugin_flag.h"
 #include "common/set_flag.h"
@@ -16,24 +18,31 @@
 #include "core/strings.h"
 #include "solvers/check_run.h"
 
-DEFINE_string(solver, "", "the solver, a prototxt");
-DEFINE_string(weights, "", "caffemodels to start from, separated by commas; as for train");
-DEFINE_int64(samples, 100, "samples that each net reads and runs");
-DEFINE_int32(threads, 0, "threads; 0: one for each processor");
-DEFINE_int32(level, 0, "NetState.level of the training net");
-DEFINE_string(stage, "", "NetState.stage of the training net, separated by commas");
-DEFINE_bool(json, false, "print one JSON object");
+DEFINE_string(solver, "", "[Input FILE required #1] the solver, a prototxt");
+DEFINE_string(weights, "",
+              "[Input FILES] caffemodels to start from, separated by commas; as for train");
+DEFINE_int64(samples, 100, "[Run] samples that each net reads and runs");
+DEFINE_int32(threads, 0, "[Run N] threads; 0: one for each processor");
+DEFINE_int32(level, 0, "[Expert] NetState.level of the training net");
+DEFINE_string(stage, "", "[Expert] NetState.stage of the training net, separated by commas");
+DEFINE_bool(strict, false, "[Run] warnings are problems");
+DEFINE_bool(json, false, "[Output] print one JSON object");
 
 namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
-    "check --solver=S [--set FIELD=VALUE] [--samples=N] [--weights=W] [--json]: finds everything\n"
-    "that would stop train.\n"
-    "Builds all nets, opens every source, reads and runs N samples of each, matches the weights,\n"
-    "computes the learning rates, and compares disk and memory with what the run needs. Exit\n"
-    "codes: 0 no problems; 2 texts, flags, weights or memory are wrong; 3 data or disk. See\n"
-    "docs/check.md.";
+    "crema check SOLVER [--weights=FILES] [--set FIELD=VALUE] [flags]\n"
+    "\n"
+    "Finds everything that would stop train. Builds all nets, opens every data set, reads and\n"
+    "runs some samples of each, matches the weights, computes the learning rates, and\n"
+    "compares disk and memory with what the run needs. See docs/check.md.\n"
+    "\n"
+    "Exit codes: 0 no problems; 2 texts, flags, weights or memory are wrong; 3 data or disk.\n"
+    "\n"
+    "Examples:\n"
+    "crema check models/lenet/solver.prototxt\n"
+    "crema check solver.prototxt --samples=1000 --json";
 
 CheckReport Check() {
   try {
@@ -97,10 +106,10 @@ void PrintText(const CheckReport& report) {
   }
   std::fflush(stdout);
   for (const Problem& warning : report.warnings) {
-    std::fprintf(stderr, "warning: %s\n", ToString(warning).c_str());
+    WriteToStderr(StrCat(PrefixOf(Severity::kWarning), ToString(warning), "\n"));
   }
   for (const Problem& problem : report.problems) {
-    std::fprintf(stderr, "error: %s\n", ToString(problem).c_str());
+    WriteToStderr(StrCat(PrefixOf(Severity::kError), ToString(problem), "\n"));
   }
   std::printf("%s, %s in %.1f s\n", Count(report.problems, "problem").c_str(),
               Count(report.warnings, "warning").c_str(), report.seconds);
@@ -156,11 +165,17 @@ void PrintJson(const CheckReport& report) {
 }
 
 int Run() {
-  RequireFlag(FLAGS_solver, "solver");
   if (FLAGS_samples < 0) {
     Fail(ErrorCode::kInvalidArgument, StrCat("--samples is ", FLAGS_samples, "; use 0 or more"));
   }
-  const CheckReport report = Check();
+  CheckReport report = Check();
+  if (FLAGS_strict) {
+    for (Problem& warning : report.warnings) {
+      warning.code = ErrorCode::kInvalidArgument;
+      report.problems.push_back(std::move(warning));
+    }
+    report.warnings.clear();
+  }
   if (FLAGS_json) {
     PrintJson(report);
   } else {

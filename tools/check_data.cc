@@ -13,22 +13,26 @@
 #include "core/error.h"
 #include "core/strings.h"
 
-DEFINE_bool(json, false, "one JSON object instead of text");
-DEFINE_bool(strict, false, "notes count as problems");
+DEFINE_bool(json, false, "[Output] one JSON object instead of text");
+DEFINE_bool(strict, false, "[Run] notes count as problems");
 
 namespace crema::tools {
 namespace {
 
-constexpr char kUsage[] =
-    "check_data [flags] TRAIN_DB [TEST_DB]\n"
+constexpr const char* kUsage =
+    "crema check_data [flags] TRAIN_DB [TEST_DB]\n"
     "\n"
-    "Reads and decodes every record, and prints the number of records of each label, the sizes\n"
-    "of the images, and problems and notes. Problems: broken records, negative labels, bad\n"
-    "boxes, equal images with different labels, test images that are in the training set, test\n"
-    "labels that it lacks. Notes: gaps in the labels, duplicates, gray and alpha images, sizes\n"
-    "that differ.\n"
-    "Exit code 0, or 3 when there are problems.\n"
-    "Example: check_data train_lmdb test_lmdb";
+    "Looks for mistakes in data sets. Reads and decodes every record, and prints the number\n"
+    "of records of each label, the sizes of the images, and problems and notes. Problems:\n"
+    "broken records, negative labels, bad boxes, equal images with different labels, test\n"
+    "images that are in the training set, test labels that it lacks. Notes: gaps in the\n"
+    "labels, duplicates, gray and alpha images, sizes that differ.\n"
+    "\n"
+    "Exit codes: 0 no problems; 3 problems.\n"
+    "\n"
+    "Examples:\n"
+    "crema check_data train_lmdb test_lmdb\n"
+    "crema check_data --strict --json train_lmdb";
 
 int Run(const std::vector<std::string>& arguments) {
   if (arguments.empty() || arguments.size() > 2) {

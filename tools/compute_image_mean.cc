@@ -19,19 +19,23 @@
 #include "data/records/datum.h"
 #include "format/file.h"
 
-DEFINE_bool(channels_only, false, "means of channels only, so that the sizes of images may differ");
+DEFINE_bool(channels_only, false,
+            "[Run] means of channels only, so that the sizes of images may differ");
 
 namespace crema::tools {
 namespace {
 
-constexpr char kUsage[] =
-    "compute_image_mean [flags] INPUT_DB [OUTPUT_FILE]\n"
+constexpr const char* kUsage =
+    "crema compute_image_mean [flags] INPUT_DB [OUTPUT_FILE]\n"
     "\n"
-    "Writes the mean image of a data set to OUTPUT_FILE, a BlobProto for\n"
-    "transform_param.mean_file, and prints the mean and the standard deviation of each channel,\n"
-    "and the means as lines of a net.\n"
-    "The content of INPUT_DB decides its kind, not --backend.\n"
-    "Example: compute_image_mean train_lmdb mean.binaryproto";
+    "Computes the mean image of a data set. Writes it to OUTPUT_FILE, a BlobProto for\n"
+    "transform_param.mean_file, and prints the mean and the standard deviation of each\n"
+    "channel, and the means as lines of a net. The content of INPUT_DB decides its kind, not\n"
+    "--backend.\n"
+    "\n"
+    "Examples:\n"
+    "crema compute_image_mean train_lmdb mean.binaryproto\n"
+    "crema compute_image_mean --channels_only train_lmdb";
 
 // A worker's result for one image.
 struct Summed {

@@ -18,22 +18,27 @@
 #include "crema.pb.h"
 #include "format/data_file.h"
 
-DEFINE_string(labels, "fine", "of CIFAR-100: fine (100 classes) or coarse (20)");
+DEFINE_string(labels, "fine",
+              "[Input fine|coarse] of CIFAR-100: fine (100 classes) or coarse (20)");
 
 namespace crema::tools {
 namespace {
 
-constexpr char kUsage[] =
-    "convert_cifar [flags] INPUT_FOLDER OUTPUT_FOLDER [BACKEND]\n\n"
-    "Writes the binary batches of CIFAR-10 (data_batch_1.bin to data_batch_5.bin, test_batch.bin)\n"
-    "or CIFAR-100 (train.bin, test.bin) in INPUT_FOLDER as the data sets cifar10_train_BACKEND "
-    "and\n"
-    "cifar10_test_BACKEND (cifar100_...) in OUTPUT_FOLDER: a Datum of 3x32x32 bytes each, in the\n"
-    "order of the files (red, green, blue), under keys of five digits, as Caffe does.\n"
-    "compute_image_mean makes the mean. Ctrl-C leaves data sets that --resume continues, "
-    "unless\n"
-    "they are tar.\n"
-    "Example: convert_cifar cifar-10-batches-bin build/data";
+constexpr const char* kUsage =
+    "crema convert_cifar [flags] INPUT_FOLDER OUTPUT_FOLDER [BACKEND]\n"
+    "\n"
+    "Writes CIFAR-10 or CIFAR-100 to new data sets. INPUT_FOLDER has the binary batches\n"
+    "(data_batch_1.bin to data_batch_5.bin and test_batch.bin, or train.bin and test.bin);\n"
+    "OUTPUT_FOLDER gets cifar10_train_BACKEND and cifar10_test_BACKEND (cifar100_...): a\n"
+    "Datum of 3x32x32 bytes each, in the order of the files (red, green, blue), under keys of\n"
+    "five digits, as Caffe does.\n"
+    "\n"
+    "compute_image_mean makes the mean. Ctrl-C leaves data sets that --resume continues,\n"
+    "unless they are tar.\n"
+    "\n"
+    "Examples:\n"
+    "crema convert_cifar cifar-10-batches-bin build/data\n"
+    "crema convert_cifar --labels=coarse cifar-100-binary build/data";
 
 constexpr int kSide = 32;
 constexpr size_t kPixels = size_t{3} * kSide * kSide;

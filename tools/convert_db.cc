@@ -28,28 +28,32 @@
 #include "data/records/record_db.h"
 #include "data/records/tar_shards.h"
 
-DEFINE_string(hdf5_data, "data", "name of the HDF5 dataset with the samples");
-DEFINE_string(hdf5_label, "label", "name of the HDF5 dataset with the labels");
-DEFINE_uint64(rows_per_file, 0, "rows of each HDF5 file that is written; 0: about a GiB");
-DEFINE_bool(bytes, false,
-            "store the values of HDF5 as bytes; each must be a whole number from 0 to 255");
+DEFINE_string(hdf5_data, "data", "[Expert NAME] name of the HDF5 dataset with the samples");
+DEFINE_string(hdf5_label, "label", "[Expert NAME] name of the HDF5 dataset with the labels");
+DEFINE_uint64(rows_per_file, 0, "[Output] rows of each HDF5 file that is written; 0: about a GiB");
+DEFINE_bool(
+    bytes, false,
+    "[Output] store the values of HDF5 as bytes; each must be a whole number from 0 to 255");
 
 namespace crema::tools {
 namespace {
 
-constexpr char kUsage[] =
-    "convert_db [--backend=lmdb|leveldb|tar|hdf5] [flags] INPUT OUTPUT\n"
+constexpr const char* kUsage =
+    "crema convert_db [flags] INPUT OUTPUT\n"
     "\n"
-    "Writes the records of a data set to the new data set OUTPUT, of the kind that --backend\n"
-    "says. INPUT is an LMDB, a LevelDB, tar shards (file, folder or pattern), an HDF5 file, a\n"
-    "list of them, or a folder that this command wrote. Between LMDB and LevelDB records are\n"
-    "copied unchanged. Tar shards get image files, and raw pixels as PNG. HDF5 gets raw pixels\n"
-    "(image files are decoded): OUTPUT is a folder, and HDF5Data reads OUTPUT/list.txt. HDF5\n"
-    "becomes Datums of floats, or of bytes with --bytes.\n"
-    "--on_bad=skip decodes every record, and leaves out those that are broken.\n"
-    "Ctrl-C leaves a valid data set; --resume continues all but tar, and HDF5 with\n"
-    "--on_bad=skip.\n"
-    "Example: convert_db --backend=hdf5 mnist_train_lmdb mnist_train_h5";
+    "Writes the records of a data set to a new one of another kind. INPUT is an LMDB, a\n"
+    "LevelDB, tar shards (file, folder or pattern), an HDF5 file, a list of them, or a folder\n"
+    "that this command wrote. Between LMDB and LevelDB records are copied unchanged. Tar\n"
+    "shards get image files, and raw pixels as PNG. HDF5 gets raw pixels (image files are\n"
+    "decoded): OUTPUT is a folder, and HDF5Data reads OUTPUT/list.txt. HDF5 becomes Datums of\n"
+    "floats, or of bytes with --bytes.\n"
+    "\n"
+    "--on_bad=skip decodes every record, and leaves out those that are broken. Ctrl-C leaves\n"
+    "a valid data set; --resume continues all but tar, and HDF5 with --on_bad=skip.\n"
+    "\n"
+    "Examples:\n"
+    "crema convert_db --backend=hdf5 mnist_train_lmdb mnist_train_h5\n"
+    "crema convert_db --backend=tar train_lmdb train.tar";
 
 struct Target {
   SetKind kind = SetKind::kDatabase;

@@ -24,20 +24,27 @@
 #include "data/pipeline/bad_samples.h"
 #include "format/file.h"
 
-DEFINE_bool(check_size, false, "refuse images of another size than the first");
-DEFINE_string(classes, "", "write the names of class folders to this file, a line each");
+DEFINE_bool(check_size, false, "[Run] refuse images of another size than the first");
+DEFINE_string(classes, "",
+              "[Output FILE] write the names of class folders to this file, a line each");
 
 namespace crema::tools {
 namespace {
 
-constexpr char kUsage[] =
-    "convert_imageset [flags] ROOTFOLDER LISTFILE DB_NAME\n"
-    "convert_imageset [flags] ROOTFOLDER DB_NAME\n\n"
-    "Writes the images that LISTFILE names (`path label` a line, or CSV if it ends with .csv) to\n"
-    "the new data set DB_NAME, one Datum each. Without a list, each folder in ROOTFOLDER is a\n"
-    "class, labelled in the order of their names.\n"
+constexpr const char* kUsage =
+    "crema convert_imageset [flags] ROOTFOLDER LISTFILE DB_NAME\n"
+    "crema convert_imageset [flags] ROOTFOLDER DB_NAME\n"
+    "\n"
+    "Writes image files to a new data set. LISTFILE names them (`path label` a line, or CSV\n"
+    "if it ends with .csv); each becomes one Datum. Without a list, each folder in ROOTFOLDER\n"
+    "is a class, labelled in the order of their names.\n"
+    "\n"
     "Ctrl-C leaves a data set that --resume continues, unless it is tar.\n"
-    "Example: convert_imageset --resize_width=256 --resize_height=256 train/ train.txt train_lmdb";
+    "\n"
+    "Examples:\n"
+    "crema convert_imageset --classes=names.txt train/ train_lmdb\n"
+    "crema convert_imageset --resize_width=256 --resize_height=256 train/ train.txt "
+    "train_lmdb";
 
 struct Outcome {
   uint64_t index = 0;

@@ -24,12 +24,19 @@
 namespace crema::tools {
 namespace {
 
-constexpr char kUsage[] =
-    "convert_mnist [--backend=lmdb] [--resume] IMAGES LABELS OUTPUT\n\n"
-    "Writes the images and labels of two IDX files (gzipped or not) to the new data set OUTPUT:\n"
-    "one Datum each, in the order of the files, under keys of eight digits.\n"
+constexpr const char* kUsage =
+    "crema convert_mnist [flags] IMAGES LABELS OUTPUT\n"
+    "\n"
+    "Writes MNIST's files to a new data set. IMAGES and LABELS are IDX files, gzipped or not;\n"
+    "OUTPUT gets one Datum each, in the order of the files, under keys of eight digits.\n"
+    "\n"
     "Ctrl-C leaves a data set that --resume continues, unless it is tar.\n"
-    "Example: convert_mnist train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz mnist_train_lmdb";
+    "\n"
+    "Examples:\n"
+    "crema convert_mnist train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz "
+    "mnist_train_lmdb\n"
+    "crema convert_mnist --backend=tar t10k-images-idx3-ubyte.gz t10k-labels-idx1-ubyte.gz "
+    "mnist_test.tar";
 
 constexpr uint32_t kImagesMagic = 2051;
 constexpr uint32_t kLabelsMagic = 2049;

@@ -9,6 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "boxes/annotation.h"
+#include "boxes/image_set.h"
+#include "boxes/label_map.h"
 #include "common/backend_flag.h"
 #include "common/bad_flag.h"
 #include "common/conversion.h"
@@ -17,9 +20,6 @@
 #include "common/ordered_work.h"
 #include "common/tool.h"
 #include "common/worker_flags.h"
-#include "convert_voc/annotation.h"
-#include "convert_voc/image_set.h"
-#include "convert_voc/label_map.h"
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
@@ -29,28 +29,35 @@
 #include "format/file.h"
 #include "format/prototxt.h"
 
-DEFINE_string(image_set, "trainval",
-              "names of files in ImageSets/Main, with commas between them, without .txt");
-DEFINE_string(labelmap, "", "LabelMap with the labels of the classes; empty: those of VOC");
+DEFINE_string(
+    image_set, "trainval",
+    "[Input NAMES] names of files in ImageSets/Main, with commas between them, without .txt");
+DEFINE_string(labelmap, "",
+              "[Input FILE] LabelMap with the labels of the classes; empty: those of VOC");
 DEFINE_bool(find_classes, false,
-            "number the classes of the annotations from 1, in the order of their names");
-DEFINE_string(write_labelmap, "", "write the LabelMap that was used to this file");
+            "[Run] number the classes of the annotations from 1, in the order of their names");
+DEFINE_string(write_labelmap, "", "[Output FILE] write the LabelMap that was used to this file");
 DEFINE_bool(check_size, false,
-            "refuse images whose size differs from their annotation; without it, only warn");
+            "[Run] refuse images whose size differs from their annotation; without it, only warn");
 
 namespace crema::tools {
 namespace {
 
-constexpr char kUsage[] =
-    "convert_voc [flags] FOLDER... DB_NAME\n"
+constexpr const char* kUsage =
+    "crema convert_voc [flags] FOLDER... DB_NAME\n"
     "\n"
-    "Writes the images of an image set of each FOLDER (VOCdevkit/VOC2007: Annotations,\n"
-    "JPEGImages, ImageSets/Main) and their boxes to the new data set DB_NAME: AnnotatedDatums,\n"
-    "as SSD's convert_annoset makes them, for the layer AnnotatedData. Image files are stored\n"
-    "unchanged; --noencoded stores pixels. --labelmap is for sets with other classes than VOC's.\n"
+    "Writes images with their boxes to a new data set. Each FOLDER is laid out like\n"
+    "VOCdevkit/VOC2007 (Annotations, JPEGImages, ImageSets/Main); DB_NAME gets\n"
+    "AnnotatedDatums, as SSD's convert_annoset makes them, for the layer AnnotatedData. Image\n"
+    "files are stored unchanged; --noencoded stores pixels. --labelmap is for sets with other\n"
+    "classes than VOC's.\n"
+    "\n"
     "Ctrl-C leaves a data set that --resume continues.\n"
-    "Example: convert_voc --shuffle --write_labelmap=labelmap_voc.prototxt VOCdevkit/VOC2007 "
-    "VOCdevkit/VOC2012 trainval_lmdb";
+    "\n"
+    "Examples:\n"
+    "crema convert_voc --shuffle --write_labelmap=labelmap_voc.prototxt VOCdevkit/VOC2007 "
+    "VOCdevkit/VOC2012 trainval_lmdb\n"
+    "crema convert_voc --find_classes --image_set=train mine/ train_lmdb";
 
 using Labels = std::map<std::string, int>;
 
@@ -86,7 +93,7 @@ std::set<std::string> ClassesIn(const std::vector<VocEntry>& entries) {
   std::set<std::string> names;
   for (const VocEntry& entry : entries) {
     try {
-      for (const VocObject& object : ReadVocAnnotation(entry.annotation).objects) {
+      for (const BoxObject& object : ReadVocAnnotation(entry.annotation).objects) {
         names.insert(object.name);
       }
     } catch (const Error& error) {
@@ -164,7 +171,7 @@ class Converter {
   }
 
   void MakeRecord(const VocEntry& entry, Outcome* outcome) const {
-    const VocAnnotation annotation = ReadAnnotation(entry);
+    const BoxAnnotation annotation = ReadAnnotation(entry);
     constexpr int kNoLabel = -1;  // of the whole image, as in SSD
     const std::string name = StrCat("'", entry.image, "' (", entry.place, ")");
     ImageRecord image = MakeImageRecord(entry.image, kNoLabel, name, options_);
@@ -177,7 +184,7 @@ class Converter {
     outcome->value = record.SerializeAsString();
   }
 
-  static VocAnnotation ReadAnnotation(const VocEntry& entry) {
+  static BoxAnnotation ReadAnnotation(const VocEntry& entry) {
     try {
       return ReadVocAnnotation(entry.annotation);
     } catch (const Error& error) {
@@ -187,7 +194,7 @@ class Converter {
     }
   }
 
-  static void CheckSize(const VocAnnotation& annotation, const Shape& image, Outcome* outcome) {
+  static void CheckSize(const BoxAnnotation& annotation, const Shape& image, Outcome* outcome) {
     if (annotation.width == 0 || annotation.height == 0) return;
     if (annotation.width == image[2] && annotation.height == image[1]) return;
     const std::string text =

@@ -6,43 +6,56 @@ here=$(dirname "$(readlink -f "$0")")
 commands=$here/../libexec/crema
 [ -d "$commands" ] || commands=$here # a build folder has them side by side
 
-# One line a command; the ones that this build left out are not shown.
+# One line a command, after the name of its group; the ones that this build left out are not shown.
 list() {
+  group=
   while read -r name text; do
-    if [ -x "$commands/$name" ]; then printf '  %-16s %s\n' "$name" "$text"; fi
+    if [ "$name" = group ]; then
+      group=$text
+    elif [ -x "$commands/$name" ]; then
+      if [ -n "$group" ]; then printf '\n%s:\n' "$group"; fi
+      group=
+      printf '  %-18s  %s\n' "$name" "$text"
+    fi
   done <<'LIST'
-train          learn the weights of a net: crema train --solver=solver.prototxt
-check          look for what would stop train: crema check --solver=solver.prototxt
-evaluate       measure weights on the test data: crema evaluate --model=net --weights=file
-deploy         classify, detect, segment, run, bench, verify, export: crema deploy classify --model=m.crema image...
-serve          answer requests over HTTP and gRPC: crema serve --repository=models/
-report         curves and results of runs as one page: crema report run... -o report.html
-convert_imageset  image files to LMDB: crema convert_imageset root/ list.txt output
-convert_mnist  MNIST's IDX files to LMDB: crema convert_mnist images labels output
-convert_cifar  CIFAR-10 and CIFAR-100 to LMDB: crema convert_cifar cifar-10-batches-bin output
-convert_voc    PASCAL VOC with its boxes to LMDB: crema convert_voc VOCdevkit/VOC2007 output
-convert_db     LMDB, LevelDB, tar and HDF5, one to the other: crema convert_db --backend=tar in out
-check_data     what is in data sets, and what is wrong: crema check_data train_lmdb test_lmdb
-compute_image_mean  mean image and channel means: crema compute_image_mean train_lmdb mean.binaryproto
-show_batch     a picture of what a net sees: crema show_batch --model=net -o sheet.png
-make_digits    draw a data set of digits: crema make_digits --count=1000 output
-summary        what a net costs, a layer a line: crema summary --model=net
-profile        how long each layer of a net takes: crema profile --model=net
-devices        the processor and GPUs of this machine, and what they can do: crema devices
-draw           a net as a picture: crema draw --model=net -o net.svg
-extract_features  values of blobs for each sample, as .npy, .h5 or LMDB
-import         ONNX models and weights of PyTorch: crema import m.onnx -o folder
-upgrade        old nets, solvers and weights in the present format: crema upgrade net -o new
-plot_lr        the learning rate of every iteration: crema plot_lr --solver=s --png=lr.png
-sweep          train with several values of a field: crema sweep --solver=s --over base_lr=0.1,0.01
-lr_find        search for a learning rate: crema lr_find --solver=solver.prototxt
-replay         compare a net with recorded numbers: crema replay --model=net --golden=file
+group Train
+new                 a job from your own pictures: net, solver, lists
+train               learn the weights of a net
+check               look for what would stop train
+evaluate            measure weights on the test data
+sweep               train with several values of fields, and rank the results
+lr_find             search for a learning rate
+plot_lr             the learning rate of every iteration
+report              curves and results of runs as one page
+group Data
+convert_imageset    image files and class folders to LMDB, LevelDB or tar
+convert_mnist       MNIST's IDX files
+convert_cifar       CIFAR-10 and CIFAR-100
+convert_voc         PASCAL VOC with its boxes
+convert_db          LMDB, LevelDB, tar and HDF5, one to the other
+check_data          what is in data sets, and what is wrong
+compute_image_mean  mean image and channel means
+make_digits         draw a data set of digits
+group Look
+summary             what a net costs, a layer a line
+draw                a net as a picture
+show_batch          a picture of what a net sees
+profile             how long each layer of a net takes
+devices             the processor and GPUs of this machine
+extract_features    values of blobs for each sample, as .npy, .h5 or LMDB
+replay              compare a net with recorded numbers
+group Deploy
+deploy              classify, detect, segment, run, bench, verify, export
+serve               answer requests over HTTP and gRPC
+group Convert
+import              ONNX models and weights of PyTorch
+upgrade             old nets, solvers and weights in the present format
 LIST
 }
 
 usage() {
-  echo "usage: crema COMMAND [arguments]     crema COMMAND --help says more"
-  echo
+  echo "usage: crema COMMAND [arguments]"
+  echo "       crema COMMAND --help"
   list
 }
 
@@ -64,7 +77,7 @@ nearest() {
       return previous[length(b)]
     }
     BEGIN { least = 1000 }
-    { d = distance(tolower(word), $1); if (d < least) { least = d; name = $1 } }
+    /^  / { d = distance(tolower(word), $1); if (d < least) { least = d; name = $1 } }
     END { if (least <= 2 || least * 2 <= length(name)) print name }'
 }
 

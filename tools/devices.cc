@@ -7,17 +7,22 @@
 #include "common/tool.h"
 #include "devices/machine.h"
 
-DEFINE_bool(json, false, "print one JSON object");
-DEFINE_bool(measure, true, "measure rates too, about a second for each device");
+DEFINE_bool(json, false, "[Output] print one JSON object");
+DEFINE_bool(measure, true, "[Run] measure rates too, about a second for each device");
 
 namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
-    "devices [--json] [--nomeasure]: prints the processor and the GPUs of this machine, their "
-    "memory,\n"
-    "the versions of the GPU libraries, and the best rates of each: products of matrices, memory,\n"
-    "copies. If no GPU can be used, it prints the reason.";
+    "crema devices [--json] [--nomeasure]\n"
+    "\n"
+    "Prints the processor and the GPUs of this machine. It lists their memory, the versions\n"
+    "of the GPU libraries, and the best rates of each: products of matrices, memory, copies.\n"
+    "If no GPU can be used, it prints the reason.\n"
+    "\n"
+    "Examples:\n"
+    "crema devices\n"
+    "crema devices --nomeasure --json";
 
 int Run() {
   const Machine machine = DescribeMachine(FLAGS_measure);

@@ -19,32 +19,43 @@
 #include "evaluate/evaluation_report.h"
 #include "solvers/detection_precision.h"
 
-DEFINE_string(model, "", "the net with its data layer, a prototxt");
+DEFINE_string(model, "", "[Input FILE required #1] the net with its data layer, a prototxt");
 DEFINE_string(weights, "",
-              "its parameters: caffemodels, separated by commas; later ones add and override");
-DEFINE_int64(iterations, 0, "batches; 0: every sample exactly once");
-DEFINE_int32(threads, 0, "threads; 0: one for each processor");
-DEFINE_int32(level, 0, "NetState.level");
-DEFINE_string(stage, "", "NetState.stage, separated by commas");
-DEFINE_string(report, "", "folder for tables and pictures: docs/evaluation.md");
-DEFINE_string(labels, "", "text file with the name of a class on each line, for --report");
-DEFINE_string(prediction, "",
-              "blob of predictions for --report; without it, the one that the net's loss reads");
-DEFINE_string(label, "",
-              "blob of labels for --report; without it, the one that the net's loss reads");
+              "[Input FILES required #2] its parameters: caffemodels, separated by commas; later "
+              "ones add and override");
+DEFINE_int64(iterations, 0, "[Run] batches; 0: every sample exactly once");
+DEFINE_int32(threads, 0, "[Run N] threads; 0: one for each processor");
+DEFINE_int32(level, 0, "[Expert] NetState.level");
+DEFINE_string(stage, "", "[Expert] NetState.stage, separated by commas");
+DEFINE_string(report, "", "[Output FOLDER] folder for tables and pictures: docs/evaluation.md");
+DEFINE_string(labels, "",
+              "[Input FILE] text file with the name of a class on each line, for --report");
+DEFINE_string(
+    prediction, "",
+    "[Run BLOB] blob of predictions for --report; without it, the one that the net's loss reads");
+DEFINE_string(
+    label, "",
+    "[Run BLOB] blob of labels for --report; without it, the one that the net's loss reads");
 DEFINE_string(ap_version, "Integral",
-              "of DetectionEvaluate: 11point (VOC 2007), MaxIntegral (VOC 2012) or Integral");
-DEFINE_int32(worst, 24, "samples of the highest loss that --report shows");
+              "[Run 11point|MaxIntegral|Integral] of DetectionEvaluate: 11point (VOC 2007), "
+              "MaxIntegral (VOC 2012) or Integral");
+DEFINE_int32(worst, 24, "[Output] samples of the highest loss that --report shows");
 
 namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
-    "evaluate --model=NET --weights=W [--iterations=K]: prints the mean of each output of the net\n"
-    "over its data set. --report=DIR also writes detailed results: confusion matrix, precision "
-    "and\n"
-    "recall of each class, the worst samples; average precision of detectors; intersection over\n"
-    "union of segmentations.";
+    "crema evaluate NET WEIGHTS [--report=FOLDER] [flags]\n"
+    "\n"
+    "Prints the mean of each output of a net over its data set. --report also writes detailed\n"
+    "results: confusion matrix, precision and recall of each class, the worst samples;\n"
+    "average precision of detectors; intersection over union of segmentations. See\n"
+    "docs/evaluation.md.\n"
+    "\n"
+    "Examples:\n"
+    "crema evaluate train_val.prototxt net_iter_1000.caffemodel\n"
+    "crema evaluate --model=train_val.prototxt --weights=net.caffemodel "
+    "--report=runs/net/evaluation --labels=names.txt";
 
 std::optional<EvaluationReport> ReportOfFlags() {
   if (FLAGS_worst < 0 || FLAGS_worst > 1000) {
@@ -102,8 +113,6 @@ void RefuseDeployNet(const NetFile& file) {
 }
 
 int Run() {
-  RequireFlag(FLAGS_model, "model");
-  RequireFlag(FLAGS_weights, "weights");
   if (FLAGS_iterations < 0) {
     Fail(ErrorCode::kInvalidArgument, StrCat("--iterations is ", FLAGS_iterations));
   }

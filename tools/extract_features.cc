@@ -13,23 +13,31 @@
 #include "data/features/feature_writer.h"
 #include "runtime/evaluate.h"
 
-DEFINE_string(model, "", "the net with its data layer, a prototxt");
-DEFINE_string(weights, "", "its parameters, a caffemodel");
-DEFINE_string(blobs, "", "blobs to write, separated by commas");
-DEFINE_string(outputs, "", "a file for each: .npy, .h5, or the folder of a new LMDB");
-DEFINE_int64(iterations, 0, "batches; 0: every sample exactly once");
-DEFINE_int32(threads, 0, "threads; 0: one for each processor");
-DEFINE_int32(level, 0, "NetState.level");
-DEFINE_string(stage, "", "NetState.stage, separated by commas");
+DEFINE_string(model, "", "[Input FILE] the net with its data layer, a prototxt");
+DEFINE_string(weights, "", "[Input FILE] its parameters, a caffemodel");
+DEFINE_string(blobs, "", "[Run BLOBS] blobs to write, separated by commas");
+DEFINE_string(outputs, "",
+              "[Output FILES] a file for each: .npy, .h5, or the folder of a new LMDB");
+DEFINE_int64(iterations, 0, "[Run] batches; 0: every sample exactly once");
+DEFINE_int32(threads, 0, "[Run N] threads; 0: one for each processor");
+DEFINE_int32(level, 0, "[Expert] NetState.level");
+DEFINE_string(stage, "", "[Expert] NetState.stage, separated by commas");
 
 namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
-    "extract_features --model=NET --weights=W --blobs=A,B --outputs=a.npy,b.h5: runs the TEST\n"
-    "phase of a net over its data set and writes the values of blobs, a row a sample.\n"
-    "Caffe's way of calling it works too:\n"
-    "extract_features WEIGHTS NET BLOB[,BLOB] LMDB[,LMDB] NUM_BATCHES [lmdb] [CPU]";
+    "crema extract_features --model=NET --weights=FILE --blobs=A,B --outputs=a.npy,b.h5 "
+    "[flags]\n"
+    "crema extract_features WEIGHTS NET BLOB[,BLOB] LMDB[,LMDB] NUM_BATCHES [lmdb] [CPU]\n"
+    "\n"
+    "Writes the values of blobs for each sample of a data set. Runs the TEST phase of the net\n"
+    "over its data set; each sample is a row. The second form is Caffe's.\n"
+    "\n"
+    "Examples:\n"
+    "crema extract_features --model=train_val.prototxt --weights=net.caffemodel --blobs=fc7 "
+    "--outputs=fc7.npy\n"
+    "crema extract_features net.caffemodel train_val.prototxt fc7,prob fc7_lmdb,prob_lmdb 10";
 
 struct Job {
   std::vector<std::string> blobs;

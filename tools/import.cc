@@ -6,22 +6,29 @@
 #include "import/onnx.h"
 #include "import/weights.h"
 
-DEFINE_string(o, "", "the folder to write to; with --weights the file");
+DEFINE_string(o, "", "[Output PATH] the folder to write to; with --weights the file");
 
 namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
-    "import m.onnx -o DIR [--shape=data=1x3x224x224] [--dialect=caffe|ssd] [--force]: converts an\n"
-    "  ONNX model to DIR/deploy.prototxt and DIR/weights.caffemodel (docs/onnx.md).\n"
-    "import --weights=m.safetensors|m.pth --onto=deploy.prototxt -o weights.caffemodel\n"
-    "  [--map=FILE] [--print_map] [--key=NAME] [--constants=FILE]: fills the parameters of a net "
-    "from a PyTorch\n"
-    "  state dict and lists the layer of each entry. Nothing in a .pth is executed\n"
-    "  (docs/weights.md).\n"
-    "Exit codes: 0 success; 2 wrong usage, a missing file, a model or state dict that does not "
-    "fit\n"
-    "  or has unsupported parts; 3 a damaged file, or one that cannot be written; 4 memory.";
+    "crema import MODEL.onnx -o FOLDER [flags]\n"
+    "crema import --weights=m.safetensors|m.pth --onto=deploy.prototxt -o weights.caffemodel "
+    "[flags]\n"
+    "\n"
+    "Converts ONNX models, and weights of PyTorch. The first form writes\n"
+    "FOLDER/deploy.prototxt and FOLDER/weights.caffemodel (docs/onnx.md). The second fills\n"
+    "the parameters of a net from a state dict and lists the layer of each entry\n"
+    "(docs/weights.md). Nothing in a .pth is executed.\n"
+    "\n"
+    "Exit codes: 0 success; 2 wrong usage, a missing file, a model or state dict that does\n"
+    "not fit or has unsupported parts; 3 a damaged file, or one that cannot be written; 4\n"
+    "memory.\n"
+    "\n"
+    "Examples:\n"
+    "crema import resnet18.onnx -o resnet18\n"
+    "crema import dynamic.onnx -o net --shape=data=1x3x224x224\n"
+    "crema import --weights=resnet18.pth --onto=deploy.prototxt -o resnet18.caffemodel";
 
 int Run(const std::vector<std::string>& arguments) {
   if (WantsWeights()) {

@@ -20,23 +20,30 @@
 #include "format/prototxt.h"
 #include "solvers/lr_finder.h"
 
-DEFINE_string(solver, "", "the solver, a prototxt; its lr_policy is ignored");
-DEFINE_string(weights, "", "caffemodels to start from, separated by commas; by layer name");
-DEFINE_double(start_lr, 1e-7, "first rate");
-DEFINE_double(end_lr, 10, "last rate");
-DEFINE_int64(iterations, 100, "iterations from the first rate to the last");
-DEFINE_string(csv, "", "losses by rate, as a file");
-DEFINE_string(png, "", "losses by rate, as a picture");
-DEFINE_int32(threads, 0, "threads; 0: one for each processor");
+DEFINE_string(solver, "",
+              "[Input FILE required #1] the solver, a prototxt; its lr_policy is ignored");
+DEFINE_string(weights, "",
+              "[Input FILES] caffemodels to start from, separated by commas; by layer name");
+DEFINE_double(start_lr, 1e-7, "[Run] first rate");
+DEFINE_double(end_lr, 10, "[Run] last rate");
+DEFINE_int64(iterations, 100, "[Run] iterations from the first rate to the last");
+DEFINE_string(csv, "", "[Output FILE] losses by rate, as a file");
+DEFINE_string(png, "", "[Output FILE] losses by rate, as a picture");
+DEFINE_int32(threads, 0, "[Run N] threads; 0: one for each processor");
 
 namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
-    "lr_find --solver=S [--start_lr=1e-7 --end_lr=10 --iterations=100] [--csv=FILE] [--png=FILE]:\n"
-    "trains for some iterations, each with a higher learning rate, until the loss is four times\n"
-    "its best, and suggests the rate at which the smoothed loss fell fastest. Discards\n"
-    "the trained weights, and writes only the files of --csv and --png.";
+    "crema lr_find SOLVER [--csv=FILE] [--png=FILE] [--set FIELD=VALUE] [flags]\n"
+    "\n"
+    "Searches for a learning rate. Trains for some iterations, each with a higher rate, until\n"
+    "the loss is four times its best, and suggests the rate at which the smoothed loss fell\n"
+    "fastest. Discards the trained weights, and writes only the files of --csv and --png.\n"
+    "\n"
+    "Examples:\n"
+    "crema lr_find models/lenet/solver.prototxt --png=rates.png\n"
+    "crema lr_find solver.prototxt --start_lr=1e-5 --end_lr=1 --iterations=200";
 
 std::string Csv(const LrFinding& finding) {
   std::string text = "iteration,lr,loss,smoothed_loss\n";
@@ -137,7 +144,6 @@ LrFinding Find() {
 }
 
 int Run() {
-  RequireFlag(FLAGS_solver, "solver");
   if (!FLAGS_png.empty()) CheckPng(FLAGS_png);
   for (const std::string& file : {FLAGS_csv, FLAGS_png}) {
     if (!file.empty()) CheckOutputFile(file);

@@ -16,21 +16,27 @@
 #include "format/prototxt.h"
 #include "solvers/learning_rate.h"
 
-DEFINE_string(solver, "", "the solver, a prototxt");
-DEFINE_int64(iterations, 0, "iterations to show; 0: max_iter of the solver");
-DEFINE_string(csv, "", "the table as a file; without it and --png it goes to stdout");
-DEFINE_string(png, "", "the schedule as a picture");
+DEFINE_string(solver, "", "[Input FILE required #1] the solver, a prototxt");
+DEFINE_int64(iterations, 0, "[Run] iterations to show; 0: max_iter of the solver");
+DEFINE_string(csv, "", "[Output FILE] the table as a file; without it and --png it goes to stdout");
+DEFINE_string(png, "", "[Output FILE] the schedule as a picture");
 DEFINE_string(scale, "auto",
-              "rates of the picture: linear, log, or auto: log if the policy multiplies the rate");
+              "[Output auto|linear|log] rates of the picture: linear, log, or auto: log if the "
+              "policy multiplies the rate");
 
 namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
-    "plot_lr --solver=S [--iterations=N] [--csv=FILE] [--png=FILE]: the learning rate of every\n"
-    "iteration by lr_policy, warm-up and min_lr. Reads the solver file only: nets and data may\n"
-    "be missing. lr_policy plateau depends on the training; plot_lr shows its upper bound,\n"
-    "without any drop.";
+    "crema plot_lr SOLVER [--csv=FILE] [--png=FILE] [--set FIELD=VALUE] [flags]\n"
+    "\n"
+    "Prints the learning rate of every iteration. It follows lr_policy, warm-up and min_lr.\n"
+    "Only the solver file is read: nets and data may be missing. lr_policy plateau depends on\n"
+    "the training; the upper bound is shown, without any drop.\n"
+    "\n"
+    "Examples:\n"
+    "crema plot_lr models/lenet/solver.prototxt --png=lr.png\n"
+    "crema plot_lr solver.prototxt --set lr_policy=cosine --csv=lr.csv";
 
 struct Schedule {
   SolverParameter solver;
@@ -125,7 +131,6 @@ LineChart Draw(const Schedule& schedule, AxisScale scale) {
 }
 
 int Run() {
-  RequireFlag(FLAGS_solver, "solver");
   if (!FLAGS_png.empty()) CheckPng(FLAGS_png);
   const Schedule schedule = MakeSchedule();
   const AxisScale scale = ScaleOfFlag(schedule.solver);

@@ -34,34 +34,42 @@
 #include "runtime/profiler.h"
 #include "runtime/weights.h"
 
-DEFINE_string(model, "", "the net, a prototxt");
-DEFINE_string(weights, "", "its parameters, a caffemodel; without it the fillers are used");
-DEFINE_string(phase, "TRAIN", "phase to run: TRAIN (with backward) or TEST");
-DEFINE_int64(iterations, 50, "passes that are timed");
-DEFINE_int64(warmup, 5, "passes before the timed ones");
-DEFINE_int64(batch, 0, "batch size; 0: as written");
-DEFINE_string(shape, "", "shapes of inputs: data:1,3,224,224;label:1");
-DEFINE_int32(level, 0, "NetState.level");
-DEFINE_string(stage, "", "NetState.stage, separated by commas");
-DEFINE_int32(threads, 0, "threads; 0: one for each processor");
-DEFINE_string(sort, "time", "order of the table: time or net");
-DEFINE_string(trace, "", "file for the timed passes as Chrome's trace events (Perfetto reads it)");
-DEFINE_bool(json, false, "print one JSON object");
-DEFINE_double(peak_gflops, 0, "peak of the machine, 1e9 operations a second; 0: measured");
-DEFINE_double(peak_gbs, 0, "peak of the memory, 1e9 bytes a second; 0: measured");
+DEFINE_string(model, "", "[Input FILE required #1] the net, a prototxt");
+DEFINE_string(weights, "",
+              "[Input FILE] its parameters, a caffemodel; without it the fillers are used");
+DEFINE_string(phase, "TRAIN", "[Run train|test] phase to run: TRAIN (with backward) or TEST");
+DEFINE_int64(iterations, 50, "[Run] passes that are timed");
+DEFINE_int64(warmup, 5, "[Run] passes before the timed ones");
+DEFINE_int64(batch, 0, "[Run] batch size; 0: as written");
+DEFINE_string(shape, "", "[Input BLOB:SIZES] shapes of inputs: data:1,3,224,224;label:1");
+DEFINE_int32(level, 0, "[Expert] NetState.level");
+DEFINE_string(stage, "", "[Expert] NetState.stage, separated by commas");
+DEFINE_int32(threads, 0, "[Run N] threads; 0: one for each processor");
+DEFINE_string(sort, "time", "[Output time|net] order of the table: time or net");
+DEFINE_string(
+    trace, "",
+    "[Output FILE] file for the timed passes as Chrome's trace events (Perfetto reads it)");
+DEFINE_bool(json, false, "[Output] print one JSON object");
+DEFINE_double(peak_gflops, 0, "[Expert] peak of the machine, 1e9 operations a second; 0: measured");
+DEFINE_double(peak_gbs, 0, "[Expert] peak of the memory, 1e9 bytes a second; 0: measured");
 
 namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
-    "profile --model=NET [--weights=W] [--phase=TRAIN|TEST] [--trace=t.json] [--json]: median and\n"
-    "95th percentile of the time of each layer, forward and backward, its rate of operations and\n"
-    "of bytes as a share of the machine's peak, allocations, and its implementation with the\n"
-    "reasons why others were skipped. Data sets may be missing: sizes come from the text or from\n"
-    "--shape. docs/profile.md explains the columns.";
+    "crema profile NET [--weights=FILE] [--phase=train|test] [flags]\n"
+    "\n"
+    "Measures how long each layer of a net takes. Prints the median and the 95th percentile\n"
+    "of the time of each layer, forward and backward, its rate of operations and of bytes as\n"
+    "a share of the machine's peak, allocations, and its implementation with the reasons why\n"
+    "others were skipped. Data sets may be missing: sizes come from the text or from --shape.\n"
+    "See docs/profile.md.\n"
+    "\n"
+    "Examples:\n"
+    "crema profile models/lenet/train_val.prototxt\n"
+    "crema profile deploy.prototxt --phase=test --batch=1 --trace=trace.json";
 
 void CheckFlags() {
-  RequireFlag(FLAGS_model, "model");
   if (FLAGS_batch < 0) Fail(ErrorCode::kInvalidArgument, StrCat("--batch is ", FLAGS_batch));
   if (FLAGS_iterations < 1) {
     Fail(ErrorCode::kInvalidArgument,

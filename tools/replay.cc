@@ -16,28 +16,35 @@
 #include "format/caffemodel.h"
 #include "format/file.h"
 
-DEFINE_string(model, "", "the net, a prototxt");
-DEFINE_string(weights, "", "its parameters, a caffemodel; without it the fillers are used");
-DEFINE_string(golden, "", "the recording to compare with, or to write with --record");
-DEFINE_double(rtol, 1e-4, "relative tolerance, of the largest recorded value of a blob");
-DEFINE_double(atol, 1e-5, "absolute tolerance");
+DEFINE_string(model, "", "[Input FILE required #1] the net, a prototxt");
+DEFINE_string(weights, "",
+              "[Input FILE] its parameters, a caffemodel; without it the fillers are used");
+DEFINE_string(golden, "",
+              "[Input FILE required] the recording to compare with, or to write with --record");
+DEFINE_double(rtol, 1e-4, "[Run] relative tolerance, of the largest recorded value of a blob");
+DEFINE_double(atol, 1e-5, "[Run] absolute tolerance");
 DEFINE_int32(optimize, 0,
-             "1: plan as for production (fused, memory shared); compares what is left");
-DEFINE_bool(record, false, "write --golden from a run of our own");
-DEFINE_string(inputs, "", "with --record: a recording to take the inputs from");
-DEFINE_bool(gradients, true, "with --record: run backward and record gradients");
-DEFINE_int32(threads, 0, "threads; 0: one for each processor");
-DEFINE_uint64(seed, 1, "with --record: seed of random inputs and fillers");
+             "[Run 0|1] 1: plan as for production (fused, memory shared); compares what is left");
+DEFINE_bool(record, false, "[Output] write --golden from a run of our own");
+DEFINE_string(inputs, "", "[Input FILE] with --record: a recording to take the inputs from");
+DEFINE_bool(gradients, true, "[Run] with --record: run backward and record gradients");
+DEFINE_int32(threads, 0, "[Run N] threads; 0: one for each processor");
+DEFINE_uint64(seed, 1, "[Run] with --record: seed of random inputs and fillers");
 
 namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
-    "replay --model=NET --golden=FILE [--weights=W]: runs the net on the recorded inputs and "
-    "compares\n"
-    "every recorded blob, gradient and parameter. Prints a line for each; exit code 1 at the "
-    "first\n"
-    "layer out of tolerance. replay --record ... writes such a recording.";
+    "crema replay NET --golden=FILE [--weights=FILE] [flags]\n"
+    "crema replay NET --golden=FILE --record [flags]\n"
+    "\n"
+    "Compares a net with recorded numbers. Runs the net on the recorded inputs and compares\n"
+    "every recorded blob, gradient and parameter; prints a line for each. Exit code 1 at the\n"
+    "first layer out of tolerance. --record writes such a recording.\n"
+    "\n"
+    "Examples:\n"
+    "crema replay net.prototxt --golden=net.golden --record\n"
+    "crema replay net.prototxt --golden=net.golden --weights=net.caffemodel";
 
 int Compare(const ReplayNet& net, const Registry& registry) {
   const ReplayResult result = Replay(net, ReadNetBinary(FLAGS_golden), registry,
@@ -62,8 +69,6 @@ int Compare(const ReplayNet& net, const Registry& registry) {
 }
 
 int Run() {
-  RequireFlag(FLAGS_model, "model");
-  RequireFlag(FLAGS_golden, "golden");
   if (!(FLAGS_rtol >= 0 && FLAGS_atol >= 0)) {
     Fail(ErrorCode::kInvalidArgument, "--rtol and --atol must be 0 or more");
   }

@@ -12,15 +12,20 @@ namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
-    "serve --model=m.crema: answers requests for one model, a file of `deploy export`.\n"
-    "serve --model=m.onnx: the same for an ONNX file.\n"
-    "serve --model=D --weights=W: the same for a net and its weights.\n"
-    "serve --repository=DIR: all models of a folder, DIR/<model>/<version>/model.crema (or\n"
-    "model.onnx, or model.prototxt with model.caffemodel). The server loads new versions while it\n"
-    "runs.\n"
-    "HTTP (--port) and gRPC (--grpc_port) speak the Open Inference Protocol v2. GET / is a page "
-    "for\n"
-    "people; GET /openapi.json describes the rest. See docs/serving.md.";
+    "crema serve MODEL [flags]\n"
+    "crema serve --repository=FOLDER [flags]\n"
+    "\n"
+    "Answers requests over HTTP and gRPC by the Open Inference Protocol v2. MODEL is a .crema\n"
+    "file of deploy export, an .onnx file, or a deploy net with --weights. A repository holds\n"
+    "several models, FOLDER/<model>/<version>/model.crema (or model.onnx, or model.prototxt\n"
+    "with model.caffemodel); new versions are loaded while it runs.\n"
+    "\n"
+    "GET / is a page for people; GET /openapi.json describes the rest. See docs/serving.md.\n"
+    "\n"
+    "Examples:\n"
+    "crema serve lenet.crema\n"
+    "crema serve --repository=models/ --port=8080 --grpc_port=-1\n"
+    "crema serve lenet.crema --host=0.0.0.0 --token_file=tokens.txt";
 
 // Threads of gRPC and of one model.
 constexpr int kOtherThreads = 17;

@@ -26,28 +26,32 @@
 #include "show_batch/sheet.h"
 #include "solvers/solver_config.h"
 
-DEFINE_string(model, "", "the net with its data layer, a prototxt");
-DEFINE_string(solver, "", "or a solver, whose net and random_seed are taken");
-DEFINE_string(phase, "train", "train or test");
-DEFINE_int32(level, 0, "NetState.level, with --model");
-DEFINE_string(stage, "", "NetState.stage, separated by commas, with --model");
-DEFINE_int32(batches, 1, "number of batches");
-DEFINE_int32(count, 0, "samples that are shown of each batch; 0: all");
-DEFINE_int32(columns, 0, "samples in a row; 0: about a square");
-DEFINE_int64(seed, -1, "of random draws; -1: that of the solver, or 1");
-DEFINE_string(labels, "", "text file with the name of a class on each line");
-DEFINE_string(o, "", "the picture: sheet.png");
+DEFINE_string(model, "", "[Input FILE] the net with its data layer, a prototxt");
+DEFINE_string(solver, "", "[Input FILE] or a solver, whose net and random_seed are taken");
+DEFINE_string(phase, "train", "[Run train|test] train or test");
+DEFINE_int32(level, 0, "[Expert] NetState.level, with --model");
+DEFINE_string(stage, "", "[Expert] NetState.stage, separated by commas, with --model");
+DEFINE_int32(batches, 1, "[Run] number of batches");
+DEFINE_int32(count, 0, "[Output] samples that are shown of each batch; 0: all");
+DEFINE_int32(columns, 0, "[Output] samples in a row; 0: about a square");
+DEFINE_int64(seed, -1, "[Run] of random draws; -1: that of the solver, or 1");
+DEFINE_string(labels, "", "[Input FILE] text file with the name of a class on each line");
+DEFINE_string(o, "", "[Output FILE required] the picture: sheet.png");
 
 namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
-    "show_batch --solver=S|--model=NET [flags] -o sheet.png\n"
+    "crema show_batch --solver=FILE | --model=FILE -o sheet.png [flags]\n"
     "\n"
-    "Draws the first batches of a net as its data layer gives them, after cropping, mirroring and\n"
-    "all augmentation, with labels and boxes. The picture undoes mean and scale, and stretches\n"
-    "values that are not bytes then. stdout has a line for each sample.\n"
-    "Example: show_batch --solver=models/lenet/solver.prototxt --count=32 -o sheet.png";
+    "Draws the first batches of a net as its data layer gives them. They are shown after\n"
+    "cropping, mirroring and all augmentation, with labels and boxes. The picture undoes mean\n"
+    "and scale, and stretches values that are not bytes then. The standard output has a line\n"
+    "for each sample.\n"
+    "\n"
+    "Examples:\n"
+    "crema show_batch --solver=models/lenet/solver.prototxt --count=32 -o sheet.png\n"
+    "crema show_batch --model=train_val.prototxt --phase=test --labels=names.txt -o sheet.png";
 
 // The data to show.
 struct Source {
@@ -121,7 +125,6 @@ std::unique_ptr<Session> Open(const Source& source, const Registry& registry) {
 }
 
 void CheckFlags() {
-  RequireFlag(FLAGS_o, "o");
   for (const auto& [name, value, least] : {std::tuple{"batches", FLAGS_batches, 1},
                                            {"count", FLAGS_count, 0},
                                            {"columns", FLAGS_columns, 0}}) {

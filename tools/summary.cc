@@ -18,26 +18,34 @@
 #include "plan/net_costs.h"
 #include "runtime/gpu.h"
 
-DEFINE_string(model, "", "the net, a prototxt");
-DEFINE_int64(batch, 0, "batch size; 0: as written");
-DEFINE_string(shape, "", "shapes of inputs: data:1,3,224,224;label:1");
-DEFINE_string(phase, "test", "phase to list: test or train");
-DEFINE_int32(level, 0, "NetState.level");
-DEFINE_string(stage, "", "NetState.stage, separated by commas");
-DEFINE_int32(threads, 1, "threads that the memory is planned for; 0: one for each processor");
-DEFINE_bool(json, false, "print one JSON object");
-DEFINE_bool(plan, false,
-            "print the plan instead: the implementation and layout of each layer, and fused "
-            "layers; of a forward pass, or with --phase=train of training");
+DEFINE_string(model, "", "[Input FILE required #1] the net, a prototxt");
+DEFINE_int64(batch, 0, "[Run] batch size; 0: as written");
+DEFINE_string(shape, "", "[Input BLOB:SIZES] shapes of inputs: data:1,3,224,224;label:1");
+DEFINE_string(phase, "test", "[Run train|test] phase to list: test or train");
+DEFINE_int32(level, 0, "[Expert] NetState.level");
+DEFINE_string(stage, "", "[Expert] NetState.stage, separated by commas");
+DEFINE_int32(threads, 1,
+             "[Run N] threads that the memory is planned for; 0: one for each processor");
+DEFINE_bool(json, false, "[Output] print one JSON object");
+DEFINE_bool(
+    plan, false,
+    "[Output] print the plan instead: the implementation and layout of each layer, and fused "
+    "layers; of a forward pass, or with --phase=train of training");
 
 namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
-    "summary --model=NET [--batch=B] [--shape=BLOB:SIZES] [--json]: prints output shapes, learned\n"
-    "parameters, multiply-adds and activation memory of each layer, and the planned peak memory\n"
-    "for inference and for training. Data sets may be missing: sizes come from the text or from\n"
-    "--shape. With --plan: how each layer will run (docs/performance.md).";
+    "crema summary NET [--plan] [flags]\n"
+    "\n"
+    "Prints what a net costs, a layer a line. The lines have output shapes, learned\n"
+    "parameters, multiply-adds and activation memory; the end has the planned peak memory for\n"
+    "inference and for training. Data sets may be missing: sizes come from the text or from\n"
+    "--shape. --plan prints how each layer will run (docs/performance.md).\n"
+    "\n"
+    "Examples:\n"
+    "crema summary models/lenet/train_val.prototxt\n"
+    "crema summary deploy.prototxt --batch=8 --plan";
 
 CostOptions OptionsOfFlags() {
   CostOptions options;
@@ -52,7 +60,6 @@ CostOptions OptionsOfFlags() {
 }
 
 int Run() {
-  RequireFlag(FLAGS_model, "model");
   if (FLAGS_batch < 0) Fail(ErrorCode::kInvalidArgument, StrCat("--batch is ", FLAGS_batch));
   NetFile file = ReadNet(FLAGS_model, SettingsOfFlags());
   SetPrecisionOfFlag(&file.net);

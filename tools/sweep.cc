@@ -23,29 +23,38 @@
 #include "sweep/axis.h"
 #include "sweep/trials.h"
 
-DEFINE_string(solver, "", "the solver, a prototxt");
+DEFINE_string(solver, "", "[Input FILE required] the solver, a prototxt");
 DEFINE_string(over, "",
-              "FIELD=V1,V2,... or FIELD=LOW..HIGH[:log]: a field to vary; may be given several "
-              "times. Examples: base_lr=0.1,0.01, base_lr=1e-4..1e-1:log");
+              "[Input FIELD=VALUES required] a field to vary, with a list V1,V2,... or a range "
+              "LOW..HIGH[:log]; may be given several times");
 DEFINE_string(search, "grid",
-              "grid: all combinations; random: --trials drawn points; halving: drawn points, of "
-              "which the better ones train longer");
-DEFINE_int64(trials, 0, "trials of --search=random or halving");
-DEFINE_int64(keep, 3, "halving: one of this many trials continues after each round");
-DEFINE_uint64(seed, 1, "seed of the drawn points; the runs have the random_seed of the solver");
-DEFINE_string(metric, "", "tested output to compare; default: accuracy, else the first, else loss");
-DEFINE_string(mode, "auto", "min, max, or auto: min for names with 'loss' or 'err'");
-DEFINE_string(o, "sweep", "folder of the trials; the same command resumes a sweep in it");
+              "[Run grid|random|halving] all combinations; drawn points; or drawn points of which "
+              "the better ones train longer");
+DEFINE_int64(trials, 0, "[Run] number of points of --search=random and halving");
+DEFINE_int64(keep, 3, "[Run] halving: one of this many trials continues after each round");
+DEFINE_uint64(seed, 1,
+              "[Run] seed of the drawn points; the runs have the random_seed of the solver");
+DEFINE_string(
+    metric, "",
+    "[Run NAME] tested output to compare; by default accuracy, else the first, else loss");
+DEFINE_string(mode, "auto", "[Run auto|min|max] auto is min for names with 'loss' or 'err'");
+DEFINE_string(o, "sweep",
+              "[Output FOLDER] folder of the trials; the same command resumes a sweep in it");
 
 namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
-    "sweep --solver=S --over FIELD=VALUES [--over ...] [--set FIELD=VALUE] [-o FOLDER]\n"
-    "      [-- FLAGS OF TRAIN]: trains once for each combination of values, one after the other,\n"
-    "and prints the results, best first. Ctrl-C stops; the same command resumes.\n"
-    "Example: sweep --solver=s.prototxt --over base_lr=0.1,0.01 --over weight_decay=0,5e-4\n"
-    "See docs/training.md.";
+    "crema sweep --solver=FILE --over FIELD=VALUES [flags] [-- FLAGS OF TRAIN]\n"
+    "\n"
+    "Trains once for each combination of values of some fields, one after the other, and ranks\n"
+    "the results. Ctrl-C stops; the same command resumes. Flags after -- go to train.\n"
+    "\n"
+    "Examples:\n"
+    "crema sweep --solver=s.prototxt --over base_lr=0.1,0.01 --over weight_decay=0,5e-4\n"
+    "crema sweep --solver=s.prototxt --search=random --trials=20 --over base_lr=1e-4..1e-1:log\n"
+    "crema sweep --solver=s.prototxt --search=halving --trials=27 --over base_lr=1e-4..0.1:log "
+    "-- --gpu=0";
 
 constexpr int64_t kMostTrials = 10000;
 constexpr int kDiverged = 5;

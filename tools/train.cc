@@ -1,6 +1,7 @@
 // train: trains a net from a solver file.
 #include <gflags/gflags.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -8,12 +9,14 @@
 #include <vector>
 
 #include "common/gpu_flag.h"
+#include "common/log.h"
 #include "common/net_flags.h"
 #include "common/plan_flags.h"
 #include "common/plugin_flag.h"
 #include "common/precision_flag.h"
 #include "common/set_flag.h"
 #include "common/tool.h"
+#include "common/warning_counter.h"
 #include "common/weights_flags.h"
 #include "core/error.h"
 #include "core/strings.h"
@@ -21,29 +24,42 @@
 #include "parallel/collective.h"
 #include "solvers/parallel_run.h"
 #include "solvers/resume.h"
+#include "solvers/run_memory.h"
 #include "solvers/solver.h"
+#include "train/live_page.h"
 #include "train/observers.h"
 #include "train/run_settings.h"
 #include "train/signals.h"
 
-DEFINE_string(solver, "", "the solver, a prototxt");
-DEFINE_string(weights, "", "caffemodels to start from, separated by commas; by layer name");
+DEFINE_string(solver, "", "[Input FILE required #1] the solver, a prototxt");
+DEFINE_string(weights, "",
+              "[Input FILES] caffemodels to start from, separated by commas; by layer name");
 DEFINE_string(resume, "",
-              "resume bit for bit: auto, from the newest intact snapshot of the prefix (from the "
+              "[Input auto|STATE] resume bit for bit: auto, from the newest intact snapshot of the "
+              "prefix (from the "
               "beginning if there is none); or a .solverstate");
-DEFINE_string(snapshot, "", "the same as --resume=STATE");
-DEFINE_int32(threads, 0, "threads; 0: one for each processor");
-DEFINE_int32(level, 0, "NetState.level of the training net");
-DEFINE_string(stage, "", "NetState.stage of the training net, separated by commas");
-DEFINE_bool(deterministic, false, "the same bytes on any number of threads (16 at most are used)");
+DEFINE_string(snapshot, "", "[Expert STATE] the same as --resume=STATE");
+DEFINE_int32(threads, 0, "[Run N] threads; 0: one for each processor");
+DEFINE_int32(level, 0, "[Expert] NetState.level of the training net");
+DEFINE_string(stage, "", "[Expert] NetState.stage of the training net, separated by commas");
+DEFINE_bool(strict, false, "[Run] do not train if there is a warning before the start");
+DEFINE_bool(deterministic, false,
+            "[Run] the same bytes on any number of threads (16 at most are used)");
 
 namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
-    "train --solver=S [--set FIELD=VALUE] [--weights=W[,W2]] [--resume=auto|STATE] [--gpu=0,1]:\n"
-    "trains the net of a solver file. Ctrl-C and SIGTERM write a snapshot and stop (exit code 0).\n"
-    "SIGHUP writes a snapshot and continues. See docs/training.md.";
+    "crema train SOLVER [--resume=auto] [--weights=FILES] [--set FIELD=VALUE] [flags]\n"
+    "\n"
+    "Trains the net of a solver file. Ctrl-C and SIGTERM write a snapshot and stop (exit code\n"
+    "0); SIGHUP writes a snapshot and continues. --watch=8080 shows the run in a browser.\n"
+    "\n"
+    "Examples:\n"
+    "crema train models/lenet/solver.prototxt\n"
+    "crema train solver.prototxt --set base_lr=0.01 --set max_iter=2000\n"
+    "crema train solver.prototxt --weights=imagenet.caffemodel --on_mismatch=skip\n"
+    "crema train solver.prototxt --resume=auto";
 
 constexpr const char* kAuto = "auto";
 
@@ -91,15 +107,20 @@ void CheckResumeFlags() {
 bool Resumes() { return !FLAGS_resume.empty() || !FLAGS_snapshot.empty(); }
 
 // Returns the settings of --set; before them, those that a resumed run keeps from its earlier
-// starts.
+// starts. There, one without a value, --set base_lr=, drops a kept one: the file counts again.
 std::vector<FieldSetting> SettingsOfFlagsAndRun(LogSink& log) {
-  const std::vector<FieldSetting> own = SettingsOfFlags();
+  std::vector<FieldSetting> own = SettingsOfFlags();
   if (!Resumes()) return own;
-  const std::string prefix = ReadSolver(FLAGS_solver, own).solver.snapshot_prefix();
+  std::vector<FieldSetting> given = own;
+  std::erase_if(given, [](const FieldSetting& setting) { return setting.value.empty(); });
+  const std::string prefix = ReadSolver(FLAGS_solver, given).solver.snapshot_prefix();
   const std::string folder = RunFolderOfFlag(prefix, RunStart::kContinued);
   std::vector<FieldSetting> settings = SettingsOfRun(folder, own);
-  for (const FieldSetting& kept : settings)
-    log.Write(Severity::kInfo, "resumes with " + kept.origin);
+  for (const FieldSetting& kept : settings) {
+    log.Write(Severity::kInfo,
+              StrCat("resumes with ", kept.origin, "; --set ", kept.path, "= drops it"));
+  }
+  own = std::move(given);
   settings.insert(settings.end(), own.begin(), own.end());
   return settings;
 }
@@ -115,15 +136,28 @@ SolverFile ReadSolverWithFlags(std::span<const FieldSetting> settings) {
   return file;
 }
 
+// Logs the solver and its nets; on a terminal three lines in their place, without --verbose.
 void Describe(const Solver& solver, LogSink& log) {
-  log.Write(Severity::kInfo, "effective solver configuration:\n" +
-                                 PrintText(solver.config().solver.solver) +
-                                 StrCat("seed: ", solver.seed()));
-  log.Write(Severity::kInfo, StrCat("net \"", solver.plan().name, "\" for training:\n",
-                                    DescribePlan(solver.plan())));
+  LogSink& details = DetailLog();
+  details.Write(Severity::kInfo, "effective solver configuration:\n" +
+                                     PrintText(solver.config().solver.solver) +
+                                     StrCat("seed: ", solver.seed()));
+  const Plan& plan = solver.plan();
+  details.Write(Severity::kInfo,
+                StrCat("net \"", plan.name, "\" for training:\n", DescribePlan(plan)));
+  int64_t bytes = TrainingBytes(solver.config().solver.solver, plan);
   for (size_t i = 0; i < solver.test_count(); ++i) {
-    log.Write(Severity::kInfo, StrCat("test net #", i, ":\n", DescribePlan(solver.test_plan(i))));
+    details.Write(Severity::kInfo,
+                  StrCat("test net #", i, ":\n", DescribePlan(solver.test_plan(i))));
+    bytes += TestingBytes(solver.test_plan(i));
   }
+  if (!HidesDetails()) return;
+  char memory[64];
+  std::snprintf(memory, sizeof(memory), "memory: %.1f MiB", static_cast<double>(bytes) / (1 << 20));
+  log.Write(Severity::kInfo,
+            StrCat("net \"", plan.name, "\": ", plan.layers.size(), " layers; -v lists them"));
+  log.Write(Severity::kInfo, StrCat("parameters: ", plan.ParameterCount()));
+  log.Write(Severity::kInfo, memory);
 }
 
 // Returns null for a run on one device.
@@ -152,12 +186,18 @@ Resumed MakeSolver(RunConfig config, const Registry& registry, SolverOptions opt
   return run;
 }
 
+void RefuseWarnings(int64_t count) {
+  if (count == 0) return;
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat("--strict: ", count, count == 1 ? " warning" : " warnings", " above"));
+}
+
 int Run() {
-  RequireFlag(FLAGS_solver, "solver");
   CheckResumeFlags();
   LogSink& log = ToolLog();
   Registry registry = LayersOfFlag();
-  const std::vector<FieldSetting> settings = SettingsOfFlagsAndRun(log);
+  WarningCounter early(log);
+  const std::vector<FieldSetting> settings = SettingsOfFlagsAndRun(early);
   RunConfig config = MakeRunConfig(ReadSolverWithFlags(settings), settings);
   LoadPlugins(&config, &registry);
   SetPrecisionOfFlag(&config.train.file.net);
@@ -166,11 +206,14 @@ int Run() {
   const WeightsFiles weights = WeightsOfFlags(
       {solver_param.weights().begin(), solver_param.weights().end()}, MissingLayers::kKeep);
 
+  const LivePage live_page(RunFolderOfFlag(solver_param.snapshot_prefix(),
+                                           Resumes() ? RunStart::kContinued : RunStart::kFresh));
   TrainObservers observers(solver_param);
-  const std::vector<ComputeDevice> devices = DevicesOfRun(solver_param, log);
+  const std::vector<ComputeDevice> devices = DevicesOfRun(solver_param, early);
+  WarningCounter counter(observers.log());
   SolverOptions options{.threads = CheckedThreads(FLAGS_threads),
                         .deterministic = FLAGS_deterministic,
-                        .log = &observers.log(),
+                        .log = &counter,
                         .observer = &observers.observer(),
                         .poll = WatchSignals(),
                         .seed = {},
@@ -180,6 +223,11 @@ int Run() {
   if (parallel) options = parallel->OptionsOfFirst(std::move(options));
   const Resumed made = MakeSolver(config, registry, options, weights);
   Solver& solver = *made.solver;
+  if (FLAGS_strict) {
+    const std::string zeros = ZeroWeightsWarning(solver.plan(), solver.weights());
+    if (!zeros.empty() && solver.iteration() == 0) counter.Write(Severity::kWarning, zeros);
+    RefuseWarnings(early.count() + counter.count());
+  }
   if (parallel) parallel->MakeOthers(solver, config, registry, options, made.state);
   observers.Record(solver, Resumes() ? RunStart::kContinued : RunStart::kFresh,
                    solver.session().context().threads());

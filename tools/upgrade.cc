@@ -8,19 +8,27 @@
 #include "core/strings.h"
 #include "format/upgrade_file.h"
 
-DEFINE_string(o, "", "file to write; -, or without it: texts go to the standard output");
-DEFINE_bool(in_place, false, "write over the file itself, through a temporary file and a rename");
-DEFINE_string(dialect, "",
-              "bvlc: refuse files that BVLC Caffe 1.0 (2017) cannot read; list the reasons");
+DEFINE_string(o, "",
+              "[Output FILE] file to write; -, or without it: texts go to the standard output");
+DEFINE_bool(in_place, false,
+            "[Output] write over the file itself, through a temporary file and a rename");
+DEFINE_string(
+    dialect, "",
+    "[Run bvlc] bvlc: refuse files that BVLC Caffe 1.0 (2017) cannot read; list the reasons");
 
 namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
-    "upgrade IN [-o OUT | --in_place] [--dialect=bvlc]: writes a net, a solver or weights of any\n"
-    "old format (V0, V1, input fields, solver_type) in the present one, as other commands read\n"
-    "it. IN is a prototxt or a caffemodel. Texts that need no upgrade are not changed; others\n"
-    "lose their comments.";
+    "crema upgrade IN [-o OUT | --in_place] [--dialect=bvlc]\n"
+    "\n"
+    "Writes a net, a solver or weights in the present format. IN is a prototxt or a\n"
+    "caffemodel of any old format (V0, V1, input fields, solver_type). Texts that need no\n"
+    "upgrade are not changed; others lose their comments.\n"
+    "\n"
+    "Examples:\n"
+    "crema upgrade old_net.prototxt -o net.prototxt\n"
+    "crema upgrade old.caffemodel --in_place";
 
 void CheckFlags(const std::vector<std::string>& arguments) {
   if (arguments.size() != 1) {

@@ -13,12 +13,12 @@ for target in $targets; do programs="$programs fuzz_$target"; done
 # shellcheck disable=SC2086
 ninja -C "$build" $programs write_corpus write_server_corpus
 
-"$build/bin/write_corpus" "$WORK/corpus"
-"$build/bin/write_server_corpus" "$WORK/corpus"
+"$build/dev/write_corpus" "$WORK/corpus"
+"$build/dev/write_server_corpus" "$WORK/corpus"
 mkdir -p "$OUT/lib"
 find "$build" -name 'libcrema*.so*' -exec cp -P {} "$OUT/lib" \;
 for target in $targets; do
-  cp "$build/bin/fuzz_$target" "$OUT/"
+  cp "$build/dev/fuzz_$target" "$OUT/"
   ldd "$OUT/fuzz_$target" | awk '$3 ~ /^\// { print $3 }' |
     grep -vE '/(ld-linux|libc|libm|libpthread|libdl|librt)[-.]' | xargs -I{} cp -L {} "$OUT/lib/"
   # shellcheck disable=SC2016

@@ -7,7 +7,7 @@ import re
 
 # The lines of the C++ code's drawing in Graphviz's language.
 _BOX = re.compile(r'  (\w+) \[(shape=ellipse, )?(.*?label="((?:[^"\\]|\\.)*)".*)\];')
-_ARROW = re.compile(r'  (\w+) -> (\w+) \[label="((?:[^"\\]|\\.)*)"\];')
+_ARROW = re.compile(r"  (\w+) -> (\w+) \[")
 _COLOUR = re.compile(r'fillcolor="(#\w+)"')
 
 _LINE = 15  # height of a line of text
@@ -16,7 +16,6 @@ _GAP = 24  # between boxes of a rank
 _RANK_GAP = 38  # between ranks
 _STYLE = (
     "text{font:11px Helvetica,Arial,sans-serif;text-anchor:middle}"
-    ".s{font-size:9px;text-anchor:start;fill:#555}"
     ".e{fill:none;stroke:#555}.b{stroke:#333}"
 )
 
@@ -35,9 +34,8 @@ class _Box:
 
 
 class _Arrow:
-    def __init__(self, start: _Box, end: _Box, label: str) -> None:
+    def __init__(self, start: _Box, end: _Box) -> None:
         self.path = [start, end]
-        self.label = label
 
 
 def _unescape(text: str) -> str:
@@ -49,7 +47,7 @@ def _parse(dot: str) -> tuple[list[_Box], list[_Arrow]]:
     arrows = []
     for line in dot.splitlines():
         if arrow := _ARROW.match(line):
-            arrows.append(_Arrow(boxes[arrow[1]], boxes[arrow[2]], _unescape(arrow[3])))
+            arrows.append(_Arrow(boxes[arrow[1]], boxes[arrow[2]]))
         elif (box := _BOX.match(line)) and (colour := _COLOUR.search(line)):
             lines = _unescape(box[4]).split("\n")
             boxes[box[1]] = _Box(lines, colour[1], box[2] is not None)
@@ -124,13 +122,7 @@ def _arrow_svg(arrow: _Arrow) -> str:
         x, y = place.x, place.y + place.height / 2
         if place is not end:
             path += f"V{y:.1f}"
-    after = arrow.path[1]
-    label_x = (start.x + after.x) / 2 + 4
-    label_y = (start.y + start.height / 2 + after.y - after.height / 2) / 2 + 3
-    return (
-        f'<path class="e" marker-end="url(#crema-arrow)" d="{path}"/>'
-        f'<text class="s" x="{label_x:.1f}" y="{label_y:.1f}">{html.escape(arrow.label)}</text>'
-    )
+    return f'<path class="e" marker-end="url(#crema-arrow)" d="{path}"/>'
 
 
 def _box_svg(box: _Box) -> str:
@@ -165,8 +157,7 @@ def svg(dot: str) -> str:
             box.height = box.height or height
         y += height + _RANK_GAP
     left = min(box.x - box.width / 2 for box in boxes) - 10
-    labels = max((a.path[0].x + len(a.label) * _LETTER for a in arrows), default=left)
-    right = max(labels, max(box.x + box.width / 2 for box in boxes)) + 10
+    right = max(box.x + box.width / 2 for box in boxes) + 10
     width, height = right - left, y - _RANK_GAP + 10
     drawn = "".join(map(_arrow_svg, arrows)) + "".join(map(_box_svg, boxes))
     return (

@@ -82,7 +82,7 @@ void SetImageKeyword(const std::string& name, nb::handle value, const Shape& sam
     set.deviation = NumbersOf(nb::borrow(value), sample);
   } else if (name == "scale") {
     set.scale = nb::cast<float>(value);
-  } else if (name == "range") {
+  } else if (name == "pixel_range") {
     set.range = nb::cast<float>(value);
   } else if (name == "rgb") {
     set.rgb = nb::cast<bool>(value);
@@ -284,18 +284,19 @@ std::string ReprOf(const ModelPtr& model) {
                 ">");
 }
 
-#define CREMA_IMAGE_KEYWORDS                                                          \
-  "mean: str | os.PathLike[str] | numpy.typing.ArrayLike | None = None, "             \
-  "scale: float | None = None, std: numpy.typing.ArrayLike | None = None, "           \
-  "range: float | None = None, rgb: bool | None = None, invert: bool | None = None, " \
-  "fit: str | None = None, resize: int | tuple[int, int] | None = None, "             \
-  "interpolation: str | None = None, pad: int | None = None, "                        \
+#define CREMA_IMAGE_KEYWORDS                                                                \
+  "mean: str | os.PathLike[str] | numpy.typing.ArrayLike | None = None, "                   \
+  "scale: float | None = None, std: numpy.typing.ArrayLike | None = None, "                 \
+  "pixel_range: float | None = None, rgb: bool | None = None, invert: bool | None = None, " \
+  "fit: str | None = None, resize: int | tuple[int, int] | None = None, "                   \
+  "interpolation: str | None = None, pad: int | None = None, "                              \
   "labels: collections.abc.Sequence[str] | None = None"
 
 constexpr const char* kFromFile =
     "Opens a file that `crema deploy export` wrote.\n\n"
     "`threads` compute (0: all processors). For classify, detect and segment a pixel v becomes\n"
-    "((invert ? 255 - v : v) * range / 255 - mean) * scale / std; `mean` is a number, one for "
+    "((invert ? 255 - v : v) * pixel_range / 255 - mean) * scale / std; `mean` is a number, one "
+    "for "
     "each\n"
     "channel or each element of the input, or a .binaryproto; `std` is a number, or one for each\n"
     "channel; channels are BGR, with `rgb` RGB. `fit` is \"stretch\", \"crop\" or \"letterbox\";\n"

@@ -9,7 +9,9 @@ rm -rf "$folder"
 mkdir -p "$folder/bin" "$folder/lib"
 cp "$here/run.py" "$folder"
 for program in $("$here/run.py" --programs); do
-  cp "$build/bin/$program" "$folder/bin"
+  path=$build/bin/$program
+  [ -e "$path" ] || path=$build/dev/$program # tests
+  cp "$path" "$folder/bin"
   strip "$folder/bin/$program"
 done
 # Libraries that every machine with a GPU provides itself.

@@ -14,6 +14,7 @@
 #include "format/file.h"
 #include "format/sniff.h"
 #include "format/text_parser.h"
+#include "format/unread_fields.h"
 #include "format/upgrade.h"
 
 namespace crema {
@@ -125,6 +126,7 @@ NetFile ParseNet(const std::string& text, const std::string& file_name) {
     Fail(ErrorCode::kInvalidArgument, "holds nothing but comments; expected a net", In(file_name));
   }
   UpgradeNet(&file.net, &file.source, &file.warnings);
+  std::ranges::move(FindUnreadFields(file.net, file.source), std::back_inserter(file.warnings));
   return file;
 }
 

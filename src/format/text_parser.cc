@@ -1,9 +1,11 @@
 #include "format/text_parser.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "core/strings.h"
+#include "format/fork_layers.h"
 #include "format/text_lexer.h"
 
 namespace crema {
@@ -35,6 +37,8 @@ std::string NameOf(const Message& layer) {
   if (!name.empty() || nested == nullptr) return name;
   return StringOf(layer.GetReflection()->GetMessage(layer, nested), "name");
 }
+
+constexpr const char* kUnknownField = "unknown field '";
 
 // Fields of fork layer types that are easily mistaken for Caffe's.
 struct ForkField {
@@ -74,6 +78,7 @@ void TextParser::Parse(Message* message) {
   CheckRequired(scopes_.back());
   if (IsLayer(*message->GetDescriptor())) {
     CheckForkFields(*message);
+    ExplainForkLayer(*message, 0, lexer_.current().begin);
     NameLayer(*message, 0, lexer_.current().begin);
   }
   scopes_.pop_back();
@@ -179,7 +184,7 @@ void TextParser::SkipUnknownField(const Token& name) {
   const size_t kept = path_.size();
   path_ += StrCat(kept == 0 ? "" : ".", name.text);
   Report(name.begin,
-         StrCat("unknown field '", name.text, "'", UnknownFieldHint(name.text, type(), outer)));
+         StrCat(kUnknownField, name.text, "'", UnknownFieldHint(name.text, type(), outer)));
   path_.resize(kept);
   SkipValue();
 }
@@ -369,8 +374,11 @@ void TextParser::ReadBlock(const Field& field, Message* target, const Token& nam
   ReadFields();
   CheckRequired(scopes_.back());
   const Position end = lexer_.current().begin;
-  if (is_layer) CheckForkFields(*block);
-  if (is_layer) NameLayer(*block, first_problem, end);
+  if (is_layer) {
+    CheckForkFields(*block);
+    ExplainForkLayer(*block, first_problem, end);
+    NameLayer(*block, first_problem, end);
+  }
   if (lexer_.current().Is(scopes_.back().close) || lexer_.current().Closes()) lexer_.Advance();
   scopes_.pop_back();
   layer_path_size_ = outer_layer;
@@ -397,12 +405,28 @@ void TextParser::CheckForkFields(const Message& layer) {
     if (StringOf(layer, "type") == fork.layer_type) continue;
     const Where where = first_.Locate(path);
     Report({where.line, where.column},
-           StrCat("unknown field '", fork.field, "' (did you mean '", fork.meant, "'?)"));
+           StrCat(kUnknownField, fork.field, "' (did you mean '", fork.meant, "'?)"));
     // Nothing was added if there are too many problems, or one for this line.
     if (!problems_.empty() && problems_.back().where.line == where.line) {
       problems_.back().where.field = fork.field;
     }
   }
+}
+
+// The layers of forks bring fields of their own: one error says what to do about the layer.
+void TextParser::ExplainForkLayer(const Message& layer, size_t first_problem, Position end) {
+  const std::string message = ForkLayerMessage(StringOf(layer, "type"));
+  if (message.empty()) return;
+  const auto unknown = [&](const Problem& problem) {
+    return problem.where.field.find('.') == std::string::npos &&
+           problem.message.starts_with(kUnknownField) &&
+           Position{problem.where.line, problem.where.column} <= end;
+  };
+  const auto begin = problems_.begin() + static_cast<std::ptrdiff_t>(first_problem);
+  const auto first = std::find_if(begin, problems_.end(), unknown);
+  if (first == problems_.end()) return;
+  first->message = message;
+  problems_.erase(std::remove_if(first + 1, problems_.end(), unknown), problems_.end());
 }
 
 // Sets the layer name of problems afterwards, since the name may follow the broken field.

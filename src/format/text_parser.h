@@ -53,6 +53,7 @@ class TextParser {
   bool AtEndOfScope();
   void CheckRequired(const Scope& scope);
   void CheckForkFields(const Message& layer);
+  void ExplainForkLayer(const Message& layer, size_t first_problem, Position end);
   void NameLayer(const Message& layer, size_t first_problem, Position end);
 
   void Report(Position position, std::string message);

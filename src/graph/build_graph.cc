@@ -5,6 +5,7 @@
 
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "format/fork_layers.h"
 #include "graph/graph.h"
 
 namespace crema {
@@ -107,7 +108,10 @@ class Builder {
       return nullptr;
     }
     const LayerType* type = registry_.Find(param.type());
-    if (type == nullptr) {
+    const std::string of_fork = ForkLayerMessage(param.type());
+    if (type == nullptr && !of_fork.empty() && net_.plugin_size() == 0) {
+      Report("type", of_fork);
+    } else if (type == nullptr) {
       const std::vector<std::string> names = registry_.Names();
       std::string hint = DidYouMean(param.type(), names);
       if (net_.plugin_size() > 0) {

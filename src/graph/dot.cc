@@ -1,6 +1,7 @@
 #include "graph/dot.h"
 
 #include <map>
+#include <utility>
 
 #include "core/strings.h"
 #include "crema.pb.h"
@@ -36,8 +37,11 @@ uint32_t First(const google::protobuf::RepeatedField<uint32_t>& list, uint32_t o
   return one_axis > 0 ? one_axis : fallback;
 }
 
-// Returns the main parameters of a layer: "3x3 / 2, 64 outputs".
-std::string Brief(const LayerParameter& layer) {
+size_t Index(int i) { return static_cast<size_t>(i); }
+
+}  // namespace
+
+std::string BriefParameters(const LayerParameter& layer) {
   if (layer.has_convolution_param()) {
     const ConvolutionParameter& p = layer.convolution_param();
     const uint32_t kernel = First(p.kernel_size(), 0, 0);
@@ -66,84 +70,121 @@ std::string Brief(const LayerParameter& layer) {
   return {};
 }
 
+std::string ShapeText(const Graph& graph, const std::vector<LayerInfo>& infos, int value) {
+  const Value& of = graph.values[Index(value)];
+  const BlobSpec& spec = infos[Index(of.producer)].outputs[Index(of.output)];
+  return ToString(spec.shape) + (spec.dtype == DType::kU8 ? " u8" : "");
+}
+
+namespace {
+
 class Drawer {
  public:
-  Drawer(const Graph& graph, const std::vector<LayerInfo>& infos) : graph_(graph), infos_(infos) {}
+  Drawer(const Graph& graph, const std::vector<LayerInfo>& infos,
+         const std::vector<std::string>& remarks)
+      : graph_(graph), infos_(infos), remarks_(remarks) {}
 
-  std::string Draw() {
+  NetDrawing Draw() {
     for (size_t n = 0; n < graph_.nodes.size(); ++n) Assign(n);
-    text_ = StrCat("digraph \"", Escape(graph_.name), "\" {\n  label=\"", Escape(graph_.name), ", ",
-                   Phase_Name(graph_.state.phase()),
-                   "\";\n  labelloc=t;\n  fontname=\"Helvetica\";\n"
-                   "  node [shape=box, style=\"rounded,filled\", fontname=\"Helvetica\", "
-                   "fontsize=11];\n  edge [fontname=\"Helvetica\", fontsize=9];\n");
-    for (const auto& [box, label] : labels_) {
-      text_ += StrCat("  n", box, " [label=\"", label, "\", fillcolor=\"",
-                      ColourOf(*graph_.nodes[box].type), "\"];\n");
-    }
+    std::string& text = drawing_.dot;
+    text = StrCat("digraph \"", Escape(graph_.name), "\" {\n  label=\"", Escape(graph_.name), ", ",
+                  Phase_Name(graph_.state.phase()),
+                  "\";\n  labelloc=t;\n  fontname=\"Helvetica\";\n"
+                  "  node [shape=box, style=\"rounded,filled\", fontname=\"Helvetica\", "
+                  "fontsize=11];\n");
+    for (size_t b = 0; b < drawing_.boxes.size(); ++b) Box(b);
     for (size_t n = 0; n < graph_.nodes.size(); ++n) Arrows(n);
     for (const int v : graph_.Outputs()) Output(v);
-    return text_ + "}\n";
+    text += "}\n";
+    return std::move(drawing_);
   }
 
  private:
-  static size_t Index(int i) { return static_cast<size_t>(i); }
-
   // Assigns a layer to a box: that of its input if it works in place.
   void Assign(size_t n) {
     const Node& node = graph_.nodes[n];
     const bool in_place = node.inputs.size() == 1 && node.outputs.size() == 1 &&
                           ValueOf(node.inputs[0]).name == ValueOf(node.outputs[0]).name;
-    const size_t box = in_place ? box_[Index(ValueOf(node.inputs[0]).producer)] : n;
+    const size_t box =
+        in_place ? box_[Index(ValueOf(node.inputs[0]).producer)] : drawing_.boxes.size();
     box_.push_back(box);
+    if (!in_place) {
+      drawing_.boxes.push_back({.id = StrCat("n", n), .nodes = {}});
+      labels_.emplace_back();
+    }
+    drawing_.boxes[box].nodes.push_back(n);
     std::string line = Escape(node.name());
-    const std::string brief = Brief(node.layer->param());
+    const std::string brief = BriefParameters(node.layer->param());
     line += StrCat(in_place ? " (" : "\\n", Escape(node.type->name),
                    brief.empty() ? "" : StrCat(" ", Escape(brief)), in_place ? ")" : "");
+    if (!remarks_.empty() && !remarks_[n].empty()) line += "\\n" + Escape(remarks_[n]);
     std::string& label = labels_[box];
     label += label.empty() ? line : "\\n+ " + line;
   }
 
+  void Box(size_t b) {
+    const NetDrawing::Box& box = drawing_.boxes[b];
+    const LayerType& type = *graph_.nodes[box.nodes.front()].type;
+    const std::string shapes = Shapes(graph_.nodes[box.nodes.back()]);
+    drawing_.dot +=
+        StrCat("  ", box.id, " [label=\"", labels_[b], shapes.empty() ? "" : "\\n" + shapes,
+               "\", fillcolor=\"", ColourOf(type), "\", id=\"", box.id, "\"];\n");
+  }
+
+  // Returns the shapes of the outputs, with names if there are several.
+  std::string Shapes(const Node& node) const {
+    std::string text;
+    for (const int v : node.outputs) {
+      if (!text.empty()) text += ", ";
+      if (node.outputs.size() > 1) text += Escape(ValueOf(v).name) + " ";
+      text += ShapeText(graph_, infos_, v);
+    }
+    return text;
+  }
+
+  void Arrow(const std::string& from, const std::string& to, int value) {
+    const std::string id = StrCat("e", drawing_.arrows.size());
+    drawing_.dot += StrCat("  ", from, " -> ", to, " [id=\"", id, "\"];\n");
+    drawing_.arrows.push_back({.id = id, .from = from, .to = to, .value = value});
+  }
+
+  const std::string& BoxOf(int value) const {
+    return drawing_.boxes[box_[Index(ValueOf(value).producer)]].id;
+  }
+
   void Arrows(size_t n) {
-    const Node& node = graph_.nodes[n];
-    for (const int v : node.inputs) {
-      const size_t from = box_[Index(ValueOf(v).producer)];
-      if (from == box_[n]) continue;
-      text_ += StrCat("  n", from, " -> n", box_[n], " [label=\"", Label(v), "\"];\n");
+    for (const int v : graph_.nodes[n].inputs) {
+      const std::string& to = drawing_.boxes[box_[n]].id;
+      if (BoxOf(v) != to) Arrow(BoxOf(v), to, v);
     }
   }
 
   void Output(int v) {
-    text_ += StrCat("  o", v, " [shape=ellipse, fillcolor=\"#ffffff\", label=\"",
-                    Escape(ValueOf(v).name), "\"];\n  n", box_[Index(ValueOf(v).producer)], " -> o",
-                    v, " [label=\"", Label(v), "\"];\n");
-  }
-
-  // Returns the shape, and the name if it differs from that of the layer.
-  std::string Label(int v) const {
-    const Value& value = ValueOf(v);
-    const Node& producer = graph_.nodes[Index(value.producer)];
-    const BlobSpec& spec = infos_[Index(value.producer)].outputs[Index(value.output)];
-    std::string label = ToString(spec.shape) + (spec.dtype == DType::kU8 ? " u8" : "");
-    if (value.name != producer.name() && producer.outputs.size() > 1) {
-      label = StrCat(Escape(value.name), " ", label);
-    }
-    return label;
+    const std::string id = StrCat("o", v);
+    drawing_.dot += StrCat("  ", id, " [shape=ellipse, fillcolor=\"#ffffff\", label=\"",
+                           Escape(ValueOf(v).name), "\", id=\"", id, "\"];\n");
+    Arrow(BoxOf(v), id, v);
   }
 
   const Value& ValueOf(int v) const { return graph_.values[Index(v)]; }
 
   const Graph& graph_;
   const std::vector<LayerInfo>& infos_;
+  const std::vector<std::string>& remarks_;
   std::vector<size_t> box_;  // by node
-  std::map<size_t, std::string> labels_;
-  std::string text_;
+  std::vector<std::string> labels_;
+  NetDrawing drawing_;
 };
 
 }  // namespace
 
+NetDrawing DrawNet(const Graph& graph, const std::vector<LayerInfo>& infos,
+                   const std::vector<std::string>& remarks) {
+  return Drawer(graph, infos, remarks).Draw();
+}
+
 std::string ToDot(const Graph& graph, const std::vector<LayerInfo>& infos) {
-  return Drawer(graph, infos).Draw();
+  return DrawNet(graph, infos).dot;
 }
 
 }  // namespace crema

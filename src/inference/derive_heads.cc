@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "graph/detections.h"
 
 namespace crema {
 namespace {
@@ -116,7 +117,7 @@ class Finder {
   void AddDetections() {
     for (size_t i = 0; i < layers_.size(); ++i) {
       const LayerParameter& layer = *layers_[i].param;
-      if (layer.type() != "DetectionOutput" || layer.top_size() == 0) continue;
+      if (!MakesDetections(layer.type()) || layer.top_size() == 0) continue;
       detects_ = true;
       Add({.at = i + 1, .blob = layer.top(0)});
     }

@@ -6,23 +6,25 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "graph/detections.h"
 
 namespace crema {
 namespace {
 
-constexpr const char* kDecoder = "DetectionOutput";
 constexpr const char* kNoDecoder =
-    "no layer of type DetectionOutput gives an output of this net; if it ends in raw boxes and "
-    "scores, give the layers that decode them with --tail (see models/ultra_light_face)";
+    "no layer of type DetectionOutput, YoloDetectionOutput or Yolov3DetectionOutput gives an "
+    "output "
+    "of this net; if it ends in raw boxes and scores, give the layers that decode them with --tail "
+    "(see models/ultra_light_face)";
 
 LayerParameter* FindDecoder(NetParameter* net, const std::string& file) {
   LayerParameter* decoder = nullptr;
   for (LayerParameter& layer : *net->mutable_layer()) {
-    if (layer.type() != kDecoder) continue;
+    if (!MakesDetections(layer.type())) continue;
     if (decoder != nullptr) {
       Fail(ErrorCode::kInvalidArgument,
-           StrCat("a net for detection has one DetectionOutput; this one has \"", decoder->name(),
-                  "\" and \"", layer.name(), "\""),
+           StrCat("a net for detection has one ", decoder->type(), "; this one has \"",
+                  decoder->name(), "\" and \"", layer.name(), "\""),
            {.file = file});
     }
     decoder = &layer;
@@ -39,11 +41,10 @@ double Within(double value, double end) { return std::clamp(value, 0.0, 1.0) * e
 
 void ConfigureDecoder(const DecoderChanges& changes, NetFile* net) {
   LayerParameter* decoder = FindDecoder(&net->net, net->source.Locate("").file);
+  if (changes.confidence) SetConfidence(static_cast<float>(*changes.confidence), decoder);
+  if (changes.nms) SetSuppression(static_cast<float>(*changes.nms), decoder);
+  if (!decoder->has_detection_output_param()) return;
   DetectionOutputParameter* param = decoder->mutable_detection_output_param();
-  if (changes.confidence) {
-    param->set_confidence_threshold(static_cast<float>(*changes.confidence));
-  }
-  if (changes.nms) param->mutable_nms_param()->set_nms_threshold(static_cast<float>(*changes.nms));
   param->clear_save_output_param();
   param->clear_visualize();
 }
@@ -59,18 +60,17 @@ Detector::Detector(std::shared_ptr<const Model> model, double confidence)
   NetParameter written = model_.PlanForBatch(1)->written;
   const LayerParameter* decoder = FindDecoder(&written, "");
   output_ = decoder->top(0);
-  const DetectionOutputParameter& param = decoder->detection_output_param();
-  classes_ = static_cast<int>(param.num_classes());
+  const DetectionFacts facts = DetectionFactsOf(*decoder);
+  classes_ = facts.classes;
   const bool is_output = std::ranges::any_of(
       model_.model().outputs(), [&](const BlobInfo& blob) { return blob.name == output_; });
   if (!is_output) Fail(ErrorCode::kInvalidArgument, kNoDecoder);
-  if (!param.has_confidence_threshold()) return;
-  least_score_ = double{param.confidence_threshold()};
-  if (static_cast<float>(confidence) < param.confidence_threshold()) {
+  least_score_ = facts.least.value_or(0);
+  if (facts.least && static_cast<float>(confidence) < *facts.least) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("boxes of scores down to ", confidence,
-                " are wanted, but the model was exported to find none below ",
-                param.confidence_threshold(), "; export it with that --confidence"));
+                " are wanted, but the model was exported to find none below ", *facts.least,
+                "; export it with that --confidence"));
   }
 }
 

@@ -22,10 +22,11 @@ struct FoundBox {
   PixelBox box;  // in pixels, clipped to the picture
 };
 
-// A model that ends in DetectionOutput. Thread safety: const; each thread makes its own worker.
+// A model that ends in DetectionOutput or a head of YOLO (graph/detections.h). Thread safety:
+// const; each thread makes its own worker.
 class Detector {
  public:
-  // Requires: a model for ImageModel with one DetectionOutput whose output is an output of the net.
+  // Requires: a model for ImageModel with one such layer, whose output is an output of the net.
   // Returns boxes with scores above `confidence`. Throws kInvalidArgument if the model does not
   // fit, for example if its own threshold is higher.
   Detector(std::shared_ptr<const Model> model, double confidence);
@@ -62,7 +63,7 @@ class Detector {
   double least_score_ = 0;
 };
 
-// Changes to a net's DetectionOutput before the model is made.
+// Changes to the layer of a net that makes detections before the model is made.
 struct DecoderChanges {
   std::optional<double> confidence;  // confidence_threshold; empty: unchanged
   std::optional<double> nms;         // nms_threshold: overlap above which the worse box is dropped

@@ -3,13 +3,14 @@
 #include <vector>
 
 #include "crema.pb.h"
+#include "graph/detections.h"
 
 namespace crema {
 
 std::string FindImageTask(const ImageModel& model) {
   const std::vector<BlobInfo>& outputs = model.model().outputs();
   for (const LayerParameter& layer : model.PlanForBatch(1)->written.layer()) {
-    if (layer.type() == "DetectionOutput") return "detect";
+    if (MakesDetections(layer.type())) return "detect";
   }
   if (outputs.size() != 1) return "";
   const Shape scores = model.OutputShape(outputs[0].name, 1);

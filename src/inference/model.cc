@@ -5,6 +5,7 @@
 
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "graph/detections.h"
 #include "inference/deploy_net.h"
 #include "inference/model_parts.h"
 #include "inference/sample_axis.h"
@@ -66,7 +67,7 @@ BlobInfo InfoOf(const PlannedValue& value, bool batches) {
 // Marks dimensions that a layer determines at run time.
 void MarkDynamic(const PlannedLayer& producer, BlobInfo* info) {
   if (!producer.info.dynamic_outputs || info->shape.empty()) return;
-  const size_t axis = producer.type->name == "DetectionOutput" ? 2 : 0;
+  const size_t axis = MakesDetections(producer.type->name) ? 2 : 0;
   info->shape[axis] = -1;
 }
 

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "graph/detections.h"
 #include "graph/graph.h"
 #include "graph/infer.h"
 #include "inference/deploy_net.h"
@@ -183,7 +184,7 @@ void NetExport::SetOpenness(size_t n, const LayerExport& e) {
   bool dynamic = info.dynamic_outputs;
   for (const int v : node.inputs) dynamic = dynamic || dynamic_[static_cast<size_t>(v)];
   for (const int v : node.outputs) {
-    const bool rows = info.dynamic_outputs && type != "DetectionOutput";
+    const bool rows = info.dynamic_outputs && !MakesDetections(type);
     open_[static_cast<size_t>(v)] = (open || rows) && SpecOf(v).shape.axes() > 0;
     dynamic_[static_cast<size_t>(v)] = dynamic && !info.constant;
   }
@@ -218,7 +219,7 @@ void NetExport::Describe(int v, onnx::ValueInfoProto* info) const {
   onnx::TypeProto::Tensor* type = info->mutable_type()->mutable_tensor_type();
   type->set_elem_type(spec.dtype == DType::kU8 ? TensorProto::UINT8 : TensorProto::FLOAT);
   onnx::TensorShapeProto* shape = type->mutable_shape();
-  const bool detections = ProducerOf(v).type->name == "DetectionOutput";
+  const bool detections = MakesDetections(ProducerOf(v).type->name);
   for (int a = 0; a < spec.shape.axes(); ++a) {
     onnx::TensorShapeProto::Dimension* dim = shape->add_dim();
     if (dynamic_[at] && a == (detections ? 2 : 0)) {

@@ -1,4 +1,4 @@
-// PriorBox, DetectionOutput and Proposal.
+// PriorBox, DetectionOutput, the heads of YOLO and Proposal.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -8,6 +8,7 @@
 #include "crema.pb.h"
 #include "layers/detection/box_inputs.h"
 #include "layers/detection/proposal_boxes.h"
+#include "layers/detection/yolo_output.h"
 #include "onnx/export_layer.h"
 
 namespace crema {
@@ -77,6 +78,23 @@ std::string Rows(LayerExport& e, const std::string& rows, const std::string& ind
   return e.Add("Gather", {rows, e.Squeeze(index, {1})}, {{"axis", 0}});
 }
 
+// `rows` (M x 7), or one row of -1 after each image if no score exceeds `least`, so that there are
+// no others.
+std::string OrNothing(LayerExport& e, const std::string& rows, const std::string& scores,
+                      float least, int64_t images) {
+  std::vector<float> none;
+  for (int64_t n = 0; n < images; ++n) {
+    none.push_back(static_cast<float>(n));
+    none.insert(none.end(), 6, -1);
+  }
+  const std::string nothing = e.graph.Floats({images, 7}, none);
+  const std::string best = OnnxReduce(&e.graph, "ReduceMax", scores, {0, 1, 2}, false);
+  const std::vector<float> limits(static_cast<size_t>(images), least);
+  const std::string some = e.Add("Greater", {best, e.graph.Floats({images}, limits)});
+  const std::string fallback = e.Add("Compress", {nothing, e.Add("Not", {some})}, {{"axis", 0}});
+  return e.Add("Concat", {rows, fallback}, {{"axis", 0}});
+}
+
 class Detections {
  public:
   explicit Detections(LayerExport* e)
@@ -128,7 +146,10 @@ class Detections {
         "Concat", {e_.ToFloat(chosen.image), e_.ToFloat(e_.Unsqueeze(label, {1})), score, box},
         {{"axis", 1}});
     rows = BestOfImages(rows, e_.Squeeze(index, {1}), score);
-    rows = OrNothing(rows, scores, least);
+    // No score exceeds infinity: with keep_top_k 0 there are no rows at all.
+    const bool none = p_.keep_top_k() == 0;
+    rows = OrNothing(e_, rows, scores, none ? std::numeric_limits<float>::infinity() : least,
+                     sizes_.images);
     return e_.Add("Reshape", {rows, e_.graph.Ints({1, 1, -1, 7})});
   }
 
@@ -231,23 +252,6 @@ class Detections {
     return e_.Add("Compress", {rows, is_kept}, {{"axis", 0}});
   }
 
-  // Rows of -1 after the image, if no score exceeds `least`, so that there are no others.
-  std::string OrNothing(const std::string& rows, const std::string& scores, float least) {
-    std::vector<float> none;
-    for (int64_t n = 0; n < sizes_.images; ++n) {
-      none.push_back(static_cast<float>(n));
-      none.insert(none.end(), 6, -1);
-    }
-    const std::string nothing = e_.graph.Floats({sizes_.images, 7}, none);
-    if (p_.keep_top_k() == 0) return e_.Add("Concat", {rows, nothing}, {{"axis", 0}});
-    const std::string best = OnnxReduce(&e_.graph, "ReduceMax", scores, {0, 1, 2}, false);
-    const std::vector<float> limits(static_cast<size_t>(sizes_.images), least);
-    const std::string some = e_.Add("Greater", {best, e_.graph.Floats({sizes_.images}, limits)});
-    const std::string fallback =
-        e_.Add("Compress", {nothing, e_.Add("Not", {some})}, {{"axis", 0}});
-    return e_.Add("Concat", {rows, fallback}, {{"axis", 0}});
-  }
-
   LayerExport& e_;
   const DetectionOutputParameter& p_;
   const BoxSizes sizes_;
@@ -255,6 +259,105 @@ class Detections {
 };
 
 void DetectionOutput(LayerExport& e) { e.out = {Detections(&e).Write()}; }
+
+// Places and half sizes of the anchors of a grid, anchor by anchor, place by place.
+struct YoloPlaces {
+  std::vector<float> columns, lines, widths, heights;
+};
+
+YoloPlaces PlacesOf(const YoloGrid& grid) {
+  YoloPlaces places;
+  for (const YoloAnchor& anchor : grid.anchors) {
+    const double width = anchor.width / static_cast<double>(grid.width) / 2;
+    const double height = anchor.height / static_cast<double>(grid.height) / 2;
+    for (int64_t at = 0; at < grid.places(); ++at) {
+      places.columns.push_back(static_cast<float>(at % grid.width));
+      places.lines.push_back(static_cast<float>(at / grid.width));
+      places.widths.push_back(static_cast<float>(width));
+      places.heights.push_back(static_cast<float>(height));
+    }
+  }
+  return places;
+}
+
+// The heads of YOLO: one list of boxes of all classes for each image.
+class YoloDetections {
+ public:
+  YoloDetections(LayerExport* e, YoloVersion version) : e_(*e), head_(HeadOf(*e, version)) {
+    if (head_.boxes == 0 || head_.images == 0) e_.Refuse("it has no box to choose from");
+  }
+
+  std::string Write() {
+    std::vector<std::string> boxes, scores, labels;
+    for (size_t g = 0; g < head_.grids.size(); ++g) {
+      AddGrid(g, &boxes, &scores, &labels);
+    }
+    Candidates all{.boxes = e_.Add("Concat", boxes, {{"axis", 1}}),
+                   .scores = e_.Unsqueeze(e_.Add("Concat", scores, {{"axis", 1}}), {1}),
+                   .count = head_.boxes};
+    const auto least = static_cast<float>(head_.least);
+    const Chosen chosen = Suppress(e_, all, static_cast<float>(head_.overlap), least, -1);
+    const std::string index = Index(e_, chosen.image, head_.boxes, chosen.place);
+    const auto column = [&](const std::string& values, int64_t width) {
+      return Rows(e_, e_.Add("Reshape", {values, e_.graph.Ints({-1, width})}), index);
+    };
+    const std::string label = column(e_.Add("Concat", labels, {{"axis", 1}}), 1);
+    const std::string rows = e_.Add("Concat",
+                                    {e_.ToFloat(chosen.image), e_.Affine(e_.ToFloat(label), 1, 1),
+                                     column(all.scores, 1), column(all.boxes, 4)},
+                                    {{"axis", 1}});
+    const std::string found = OrNothing(e_, rows, all.scores, least, head_.images);
+    return e_.Add("Reshape", {found, e_.graph.Ints({1, 1, -1, 7})});
+  }
+
+ private:
+  static YoloHead HeadOf(const LayerExport& e, YoloVersion version) {
+    std::vector<Shape> shapes;
+    for (const BlobSpec& spec : e.specs) shapes.push_back(spec.shape);
+    return YoloHeadOf(e.layer, version, shapes);
+  }
+
+  // Adds boxes N x P x 4, scores N x P and labels N x P of one grid.
+  void AddGrid(size_t g, std::vector<std::string>* boxes, std::vector<std::string>* scores,
+               std::vector<std::string>* labels) {
+    const YoloGrid& grid = head_.grids[g];
+    const auto anchors = static_cast<int64_t>(grid.anchors.size());
+    const int64_t n = head_.images, p = anchors * grid.places(), channels = 5 + head_.classes;
+    const std::string parts =
+        e_.Reshape(e_.in[g], e_.shape(g), Shape{n, anchors, channels, grid.places()}, e_.open[g]);
+    const auto flat = [&](const std::string& part, int64_t last) {
+      return e_.Add("Reshape", {part, e_.graph.Ints(last == 0 ? std::vector<int64_t>{n, p}
+                                                              : std::vector<int64_t>{n, p, last})});
+    };
+    const auto part = [&](int64_t c) { return flat(e_.Slice(parts, 2, c, c + 1), 0); };
+    const YoloPlaces at = PlacesOf(grid);
+    const auto constant = [&](const std::vector<float>& v) { return e_.graph.Floats({p}, v); };
+    const auto side = [&](int64_t c, const std::vector<float>& cell, int64_t cells,
+                          const std::vector<float>& size) {
+      const std::string moved = e_.Add("Add", {constant(cell), e_.Add("Sigmoid", {part(c)})});
+      const std::string centre = e_.Affine(moved, 1 / static_cast<double>(cells), 0);
+      const std::string half = e_.Add("Mul", {e_.Add("Exp", {part(c + 2)}), constant(size)});
+      return std::pair{e_.Add("Sub", {centre, half}), e_.Add("Add", {centre, half})};
+    };
+    auto [xmin, xmax] = side(0, at.columns, grid.width, at.widths);
+    auto [ymin, ymax] = side(1, at.lines, grid.height, at.heights);
+    Corners corners{xmin, ymin, xmax, ymax};
+    for (std::string* c : {&corners.xmin, &corners.ymin, &corners.xmax, &corners.ymax}) {
+      *c = e_.Unsqueeze(*c, {2});
+    }
+    boxes->push_back(Join(e_, corners, 2));
+    const std::string classes = e_.Slice(parts, 2, 5, channels);
+    const std::string shares = head_.version == YoloVersion::kV2
+                                   ? e_.Add("Softmax", {classes}, {{"axis", 2}})
+                                   : e_.Add("Sigmoid", {classes});
+    const std::string best = OnnxReduce(&e_.graph, "ReduceMax", shares, {2}, true);
+    scores->push_back(e_.Add("Mul", {e_.Add("Sigmoid", {part(4)}), flat(best, 0)}));
+    labels->push_back(flat(e_.Add("ArgMax", {classes}, {{"axis", 2}}), 0));
+  }
+
+  LayerExport& e_;
+  const YoloHead head_;
+};
 
 // Shifted anchors: centres and sizes of all places, place by place.
 struct Anchors {
@@ -362,8 +465,13 @@ void Proposal(LayerExport& e) {
 }  // namespace
 
 void AddDetectionEmitters(EmitterTable* table) {
-  table->insert(
-      {{"DetectionOutput", DetectionOutput}, {"PriorBox", PriorBox}, {"Proposal", Proposal}});
+  table->insert({{"DetectionOutput", DetectionOutput},
+                 {"PriorBox", PriorBox},
+                 {"Proposal", Proposal},
+                 {"YoloDetectionOutput",
+                  [](LayerExport& e) { e.out = {YoloDetections(&e, YoloVersion::kV2).Write()}; }},
+                 {"Yolov3DetectionOutput",
+                  [](LayerExport& e) { e.out = {YoloDetections(&e, YoloVersion::kV3).Write()}; }}});
 }
 
 }  // namespace crema

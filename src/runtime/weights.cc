@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -420,20 +421,27 @@ void MergeInto(LoadReport* all, const LoadReport& next) {
 }
 
 std::string DescribeLoad(const LoadReport& report, const std::string& file) {
-  std::string text = StrCat("weights from ", file, ":\n");
-  const auto list = [&](const char* what, const std::vector<std::string>& names) {
-    for (const std::string& name : names) text += StrCat("  ", what, "  ", name, "\n");
+  std::vector<std::string> counts;
+  const auto count = [&](const char* what, const std::vector<std::string>& names) {
+    constexpr size_t kMost = 5;
+    if (names.empty()) return;
+    const std::span<const std::string> first(names.data(), std::min(kMost, names.size()));
+    const std::string rest =
+        names.size() > kMost ? StrCat(" and ", names.size() - kMost, " more") : "";
+    counts.push_back(StrCat(what, " ", names.size(), names.size() == 1 ? " layer" : " layers", " (",
+                            Join(first, ", "), rest, ")"));
   };
+  count("loaded", report.loaded);
+  count("left at fillers", report.at_fillers);
+  count("did not use", report.not_in_net);
+  std::string text = StrCat("weights from ", file, counts.empty() ? "" : ": ", Join(counts, "; "));
   const auto list_notes = [&](const char* what, const std::vector<LoadReport::Note>& notes) {
     for (const LoadReport::Note& note : notes) {
-      text += StrCat("  ", what, "  ", note.layer, ": ", note.text, "\n");
+      text += StrCat("\n  ", what, "  ", note.layer, ": ", note.text);
     }
   };
-  list("loaded    ", report.loaded);
-  list_notes("reshaped  ", report.reshaped);
-  list_notes("skipped   ", report.skipped);
-  list("at fillers", report.at_fillers);
-  list("not used  ", report.not_in_net);
+  list_notes("reshaped", report.reshaped);
+  list_notes("skipped", report.skipped);
   return text;
 }
 

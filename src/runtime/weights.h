@@ -53,7 +53,8 @@ struct LoadReport {
 // Adds the report of a later file, which adds and overrides.
 void MergeInto(LoadReport* all, const LoadReport& next);
 
-// Returns a table of the loaded layers, one line for each.
+// Returns "weights from FILE: loaded 8 layers (conv1, ...)", with up to five names of each kind,
+// and lines for what was reshaped or skipped.
 std::string DescribeLoad(const LoadReport& report, const std::string& file);
 
 // Returns a warning if less than half of the net's parameters were loaded, with possible renames;

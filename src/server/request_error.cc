@@ -58,6 +58,7 @@ std::string_view Label(Cause cause) { return RowOf(cause).label; }
 
 std::string_view ReasonPhrase(int http_status) {
   if (http_status == 200) return "OK";
+  if (http_status == 304) return "Not Modified";
   const auto* const row = std::ranges::find(kRows, http_status, &CauseRow::http_status);
   return row == kRows.end() ? "Unknown" : row->reason_phrase;
 }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -176,6 +177,18 @@ std::vector<Problem> CheckData(const DataCheck& check, const Weights& weights,
   int64_t samples = check.samples;
   if (checked->epoch > 0) samples = std::min(samples, checked->epoch);
   return BatchChecker(check, *shared, &session, checked).Check(samples);
+}
+
+// Sets statistics that no step has counted yet to 1, as train tests after steps only: divided by
+// variances of 0, a deep net overflows.
+void SetUncountedStatistics(const Plan& plan, Weights* weights) {
+  for (size_t s = 0; s < plan.parameters.size(); ++s) {
+    if (!plan.parameters[s].statistic) continue;
+    const std::span<float> values = weights->blob(s).span<float>();
+    if (std::ranges::all_of(values, [](float value) { return value == 0; })) {
+      std::ranges::fill(values, 1.0F);
+    }
+  }
 }
 
 // Collects the warnings of LoadFiles, without its tables.
@@ -372,6 +385,7 @@ class RunChecker {
       const std::string zeros = ZeroWeightsWarning(*first.plan, *weights);
       if (!zeros.empty()) log.Write(Severity::kWarning, zeros);
     }
+    SetUncountedStatistics(*first.plan, weights.get());
     for (size_t i = 0; i < nets.size(); ++i) {
       if (!nets[i].can_run) continue;
       Collect([&] {

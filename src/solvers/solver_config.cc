@@ -10,6 +10,7 @@
 
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "format/unread_fields.h"
 #include "format/upgrade.h"
 #include "solvers/detection_precision.h"
 #include "solvers/freeze.h"
@@ -177,6 +178,7 @@ class Resolver {
     file.net = *net;
     file.source = config_.solver.source.Below(path);
     UpgradeNet(&file.net, &file.source, &file.warnings);
+    std::ranges::move(FindUnreadFields(file.net, file.source), std::back_inserter(file.warnings));
     settings_.Apply(only, &file);
     *net = file.net;
     return file;
@@ -296,34 +298,22 @@ constexpr UnreadField kUnread[] = {
     {"disabled_update", "weights are updated"},
     {"test_offset", "tests run at multiples of test_interval"},
     {"debug_info", "profile and replay look into a net"},
+    {"snapshot_diff", "snapshots have no gradients; profile and replay look into a net"},
+    {"layer_wise_reduce", "gradients of several GPUs are summed as they become complete"},
+    {"store_blobs_in_old_format", "weights have the present format"},
+    {"larc_policy", "layers keep the common rate"},
+    {"larc_eta", "layers keep the common rate; LARS has trust_coefficient"},
+    {"local_gw_ratio", "layers keep the common rate; LARS has trust_coefficient"},
+    {"momentum_power", "momentum stays as it is"},
+    {"max_momentum", "momentum stays as it is"},
+    {"weight_decay_power", "weight_decay stays as it is"},
+    {"max_weight_decay", "weight_decay stays as it is"},
 };
-
-// Explicitly set, to another value than the default.
-bool IsSet(const SolverParameter& param, const google::protobuf::FieldDescriptor& field) {
-  const google::protobuf::Reflection& reflection = *param.GetReflection();
-  if (field.is_repeated()) return reflection.FieldSize(param, &field) > 0;
-  if (!reflection.HasField(param, &field)) return false;
-  using Descriptor = google::protobuf::FieldDescriptor;
-  switch (field.cpp_type()) {
-    case Descriptor::CPPTYPE_BOOL:
-      return reflection.GetBool(param, &field) != field.default_value_bool();
-    case Descriptor::CPPTYPE_INT32:
-      return reflection.GetInt32(param, &field) != field.default_value_int32();
-    case Descriptor::CPPTYPE_FLOAT:
-      return reflection.GetFloat(param, &field) != field.default_value_float();
-    case Descriptor::CPPTYPE_STRING:
-      return reflection.GetString(param, &field) != field.default_value_string();
-    case Descriptor::CPPTYPE_ENUM:
-      return reflection.GetEnum(param, &field) != field.default_value_enum();
-    default:
-      return true;
-  }
-}
 
 bool IsSet(const SolverParameter& param, const std::string& name) {
   const auto* field = SolverParameter::descriptor()->FindFieldByName(name);
   CREMA_CHECK(field != nullptr);
-  return IsSet(param, *field);
+  return crema::IsSet(param, *field);
 }
 
 Problem Warning(ErrorCode code, const std::string& field, std::string message) {

@@ -58,6 +58,7 @@ void Solver::SolveAll() {
   const Ending ending = RunTo(param_.max_iter());
   if (param_.snapshot_after_train() || ending == Ending::kRequest) LastSnapshot();
   if (ending != Ending::kDone) {
+    if (ending == Ending::kRule) options_.observer->OnEarlyStop();
     options_.observer->OnEnd(true);
     return;
   }

@@ -64,6 +64,8 @@ class TrainingObserver {
   virtual void OnBest(const std::string& /*model*/, const std::string& /*metric*/,
                       double /*value*/) {}
   virtual void OnFinalLoss(int64_t /*iteration*/, double /*loss*/) {}
+  // Called before OnEnd(true) if the solver's early_stop ended the run, which is complete then.
+  virtual void OnEarlyStop() {}
   virtual void OnEnd(bool /*stopped_early*/) {}
 };
 
@@ -103,6 +105,9 @@ class ObserverList final : public TrainingObserver {
   }
   void OnFinalLoss(int64_t iteration, double loss) override {
     for (TrainingObserver* o : observers_) o->OnFinalLoss(iteration, loss);
+  }
+  void OnEarlyStop() override {
+    for (TrainingObserver* o : observers_) o->OnEarlyStop();
   }
   void OnEnd(bool stopped_early) override {
     for (TrainingObserver* o : observers_) o->OnEnd(stopped_early);

@@ -55,6 +55,9 @@ TEST(ClassNames, LabelMapsOfDetectors) {
                       "detection_output_param { save_output_param { label_map_file: '",
                       map, "' } } }")),
             expected);
+  EXPECT_EQ(Of(Layer("YoloDetectionOutput",
+                     StrCat("yolo_detection_output_param { label_map_file: '", map, "' }"))),
+            expected);
 }
 
 TEST(ClassNames, FilesThatCannotBeReadHaveNone) {

@@ -22,17 +22,17 @@ TEST(LayersMd, IsNotStale) {
 #endif
   const std::string source = CREMA_SOURCE_DIR;
   const ProcessResult made =
-      RunProcess({CREMA_BIN_DIR "/layer_reference", CREMA_BIN_DIR "/../proto/crema.desc"});
+      RunProcess({CREMA_BIN_DIR "/../dev/layer_reference", CREMA_BIN_DIR "/../proto/crema.desc"});
   ASSERT_EQ(made.exit_code, 0) << made.err;
   EXPECT_TRUE(made.out == Read(source + "/docs/layers.md"))
       << "docs/layers.md is stale; `make docs` writes it anew";
 }
 
 TEST(LayersMd, ItsToolHasHelp) {
-  const ProcessResult help = RunProcess({CREMA_BIN_DIR "/layer_reference", "--help"});
+  const ProcessResult help = RunProcess({CREMA_BIN_DIR "/../dev/layer_reference", "--help"});
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_TRUE(help.out.starts_with("usage: layer_reference")) << help.out;
-  EXPECT_EQ(RunProcess({CREMA_BIN_DIR "/layer_reference", "--hlep"}).exit_code, 2);
+  EXPECT_EQ(RunProcess({CREMA_BIN_DIR "/../dev/layer_reference", "--hlep"}).exit_code, 2);
 }
 
 }  // namespace

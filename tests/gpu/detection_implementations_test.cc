@@ -117,6 +117,35 @@ Case DrawDetectionOutput(Draw& draw) {
   return c;
 }
 
+// Objects and classes on a grid of values, so that scores are equal at times. Not more than two
+// classes: the order of a sum would matter.
+Case DrawYolo(Draw& draw, bool v3) {
+  const int64_t images = draw.Int(1, 3), classes = draw.Int(1, 2), anchors = draw.Int(1, 3);
+  const int64_t grids = draw.Int(1, 3);
+  std::string text =
+      StrCat(v3 ? "yolov3" : "yolo", "_detection_output_param { num_classes: ", classes,
+             " num_box: ", anchors, " nms_threshold: ", draw.Pick({"0.3", "0.5", "0.7", "1"}),
+             " confidence_threshold: ", draw.Int(0, 6), "e-1 ");
+  for (int64_t i = 0; i < 2 * anchors; ++i) {
+    text += StrCat("biases: ", draw.Int(1, 4) * (v3 ? 16 : 1), " ");
+  }
+  Case c;
+  for (int64_t g = 0; g < grids; ++g) {
+    for (int64_t a = 0; v3 && a < anchors; ++a)
+      text += StrCat("mask: ", draw.Int(0, anchors - 1), " ");
+    if (v3) text += StrCat("anchors_scale: ", 8 << g, " ");
+    const int64_t height = draw.Int(1, 6), width = draw.Int(1, 6);
+    const int64_t channels = anchors * (5 + classes);
+    int64_t i = 0;
+    c.Add({images, channels, height, width}, Many(images * channels * height * width, [&] {
+            const bool box = i++ / (height * width) % (5 + classes) < 4;
+            return box ? draw.Real(-1, 1) : static_cast<double>(draw.Int(-4, 4)) / 2;
+          }));
+  }
+  c.sample.prototxt = StrCat(text, v3 ? StrCat("mask_group_num: ", grids) : "", " }");
+  return c;
+}
+
 Case DrawProposal(Draw& draw) {
   const int64_t images = draw.Int(1, 2), height = draw.Int(1, 6), width = draw.Int(1, 7);
   Case c;
@@ -262,6 +291,13 @@ int CompareCases(const std::string& name, Case (*draw_case)(Draw&), bool backwar
 
 TEST(DetectionImplementations, DetectionOutputKeepsTheSameBoxes) {
   EXPECT_GT(CompareCases("DetectionOutput", DrawDetectionOutput, false), kCases / 2);
+}
+
+TEST(DetectionImplementations, HeadsOfYoloKeepTheSameBoxes) {
+  const auto v2 = [](Draw& draw) { return DrawYolo(draw, false); };
+  const auto v3 = [](Draw& draw) { return DrawYolo(draw, true); };
+  EXPECT_EQ(CompareCases("YoloDetectionOutput", v2, false), kCases);
+  EXPECT_EQ(CompareCases("Yolov3DetectionOutput", v3, false), kCases);
 }
 
 TEST(DetectionImplementations, ProposalKeepsTheSameRegions) {

@@ -128,7 +128,7 @@ TEST(InputTypes, SummaryAndDrawingKnowBytes) {
   NetState state;
   std::vector<Problem> warnings;
   const Graph graph = BuildGraph(file.net, file.source, state, test::TestRegistry(), &warnings);
-  ExpectContains(ToDot(graph, InferShapes(graph, {})), "[label=\"2x8x6x3 u8\"]");
+  ExpectContains(ToDot(graph, InferShapes(graph, {})), "\\n2x8x6x3 u8\"");
 }
 
 TEST(InputTypes, NetsWhoseDataIsNotHereKeepBytes) {

@@ -198,6 +198,7 @@ const std::set<std::string, std::less<>>& OnSamplesOnly() {
                                                         "MultinomialLogisticLoss",
                                                         "NonMaxSuppression",
                                                         "Normalize",
+                                                        "NormalizeBBox",
                                                         "OneHot",
                                                         "PSROIPooling",
                                                         "Parameter",
@@ -229,7 +230,9 @@ const std::set<std::string, std::less<>>& OnSamplesOnly() {
                                                         "Trilu",
                                                         "TripletLoss",
                                                         "UnPooling",
-                                                        "WeightedSoftmaxWithLoss"};
+                                                        "WeightedSoftmaxWithLoss",
+                                                        "YoloDetectionOutput",
+                                                        "Yolov3DetectionOutput"};
   return types;
 }
 

@@ -226,9 +226,9 @@ TEST(CremaFile, EachAlteredByteIsRefused) {
 TEST(CremaFile, OtherKindsAndNewerFormatsSayWhatTheyAre) {
   ExpectRefused(Read("layer { name: 'x' }"), ErrorCode::kInvalidArgument, "is not a model file");
   std::string newer = TinyFile();
-  newer[crema_layout::kFormatAt] = 2;
+  newer[crema_layout::kFormatAt] = 3;
   ExpectRefused(Read(newer), ErrorCode::kInvalidArgument,
-                "is a model file of format 2; this version of Crema reads up to 1");
+                "is a model file of format 3; this version of Crema reads up to 2");
   ExpectRefused(RefusalOf([] { OpenFile("/no/such/file.crema"); }), ErrorCode::kNotFound,
                 "no such file");
   const test::TempDir folder;
@@ -313,7 +313,7 @@ TEST(CremaFile, HeadersThatDoNotFitTheirNetAreRefused) {
        "holds a state"},
       {"data", [](auto* h) { h->mutable_net()->mutable_layer(0)->set_type("Data"); }, ""},
       {"layers", [](auto* h) { h->mutable_net()->add_layers(); }, "old format"},
-      {"mean", [](auto* h) { h->mutable_preprocessing()->add_mean(1); }, "the mean has 1 values"},
+      {"mean", [](auto* h) { h->mutable_preprocessing()->add_mean(1); }, "the mean has 1 numbers"},
       {"no net", [](auto* h) { h->clear_net(); }, "no layer for phase TEST"},
   };
   const std::string bytes = TinyFile();

@@ -39,7 +39,7 @@ expect("${text}" "${layers}")
 
 # Programs that only run models, which need nothing but libcrema_deploy.
 set(model ${WORK_DIR}/m.crema)
-run(text ${BUILD_DIR}/bin/make_test_model ${model} ${WORK_DIR}/p.ppm)
+run(text ${BUILD_DIR}/dev/make_test_model ${model} ${WORK_DIR}/p.ppm)
 set(examples ${SOURCE_DIR}/../../examples)
 run(text ${CMAKE_COMMAND} -S ${examples} -B ${WORK_DIR}/examples -DCMAKE_PREFIX_PATH=${prefix}
     -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_FLAGS=${FLAGS} -DCMAKE_C_FLAGS=${FLAGS})
@@ -108,7 +108,9 @@ if(EXISTS ${prefix}/libexec/crema/serve)
 endif()
 
 foreach(file share/crema/proto/crema.proto include/crema/crema.pb.h include/crema/graph/layer.h
-        share/doc/crema/serving.md ${files})
+        share/doc/crema/serving.md share/man/man1/crema.1 share/man/man1/crema-train.1
+        share/bash-completion/completions/crema share/zsh/site-functions/_crema
+        share/fish/vendor_completions.d/crema.fish ${files})
   if(NOT EXISTS ${prefix}/${file})
     message(FATAL_ERROR "${file} was not installed")
   endif()

@@ -165,8 +165,8 @@ const std::map<std::string, std::set<std::string, std::less<>>>& TypesInF32() {
   static const std::map<std::string, std::set<std::string, std::less<>>> types = {
       {"grow fast, or are steep", {"Exp", "Log", "Power", "Unary"}},
       {"sum up over many",
-       {"CosineSimilarity", "CumSum", "Einsum", "LogSoftmax", "MVN", "Normalize", "Reduction",
-        "Softmax"}},
+       {"CosineSimilarity", "CumSum", "Einsum", "LogSoftmax", "MVN", "Normalize", "NormalizeBBox",
+        "Reduction", "Softmax"}},
       {"compare or count",
        {"ArgMax", "BatchReindex", "Binary", "Embed", "Filter", "Gather", "OneHot", "Scatter",
         "Threshold", "TopK"}},

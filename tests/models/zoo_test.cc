@@ -71,7 +71,13 @@ const std::vector<Model>& Models() {
        .shapes = {{"pair_data", {2, 2, 28, 28}}, {"sim", {2}}}},
       {.folder = "squeezenet", .parameters = 1'248'424},
       {.folder = "squeezenet_v1.1", .parameters = 1'235'496},
+      // Crema's own; the sum over its layers.
+      {.folder = "ssd160", .parameters = 1'096'708, .shapes = {{"label", {1, 1, 2, 8}}}},
       {.folder = "ssd300", .parameters = 26'285'486, .shapes = {{"label", {1, 1, 2, 8}}}},
+      // Crema's own; the sum over its layers.
+      {.folder = "unet128",
+       .parameters = 839'941,
+       .shapes = {{"data", {2, 3, 32, 32}}, {"label", {2, 1, 32, 32}}}},
       {.folder = "vgg16", .parameters = 138'357'544},
   };
   return models;
@@ -85,7 +91,7 @@ std::shared_ptr<const Plan> PlanOf(const Model& model, const std::string& name, 
   NetFile file = ReadNet(FileOf(model, name));
   ReplaceSources(
       {.given = name == "deploy.prototxt" ? std::map<std::string, Shape>() : model.shapes,
-       .batch = model.shapes.empty() || model.folder == "ssd300" ? 1 : 0},
+       .batch = model.shapes.empty() || model.folder.starts_with("ssd") ? 1 : 0},
       TestRegistry(), &file.net);
   NetState state;
   state.set_phase(phase);
@@ -125,7 +131,7 @@ void SetLabels(const Model& model, Session* session) {
     for (const int v : layer.outputs) {
       const std::string& name = session->plan().values[static_cast<size_t>(v)].name;
       const TensorView blob = session->MutableData(name);
-      if (name == "label" && model.folder == "ssd300") {
+      if (name == "label" && model.folder.starts_with("ssd")) {
         const float row[] = {0, 3, 0, 0.2F, 0.2F, 0.7F, 0.6F, 0};
         for (int64_t i = 0; i < blob.count(); ++i) blob.data<float>()[i] = row[i % 8];
       } else if (name == "label" || name == "cont" || name == "sim") {

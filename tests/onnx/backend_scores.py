@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs ONNX's backend tests through the importer and writes the scoreboard.
 
-Needs Python with onnx 1.23.2 and numpy, and the program build/bin/onnx_cases. The cases are those of
+Needs Python with onnx 1.23.2 and numpy, and the program build/dev/onnx_cases. The cases are those of
 onnx.backend.test: node, simple, pytorch-converted and pytorch-operator. Whole numbers and booleans
 travel as floats; outputs of float16 and bfloat16 are rounded to these types. A case whose weights are
 inputs of its graph is tried up to four times: with all inputs as inputs, with those of whole numbers
@@ -233,7 +233,7 @@ def report(cases):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--program", default="build/bin/onnx_cases")
+    parser.add_argument("--program", default="build/dev/onnx_cases")
     parser.add_argument("--output", help="the Markdown file to write")
     parser.add_argument("--json", help="file for the result of each case")
     parser.add_argument("--only", help="regular expression of case names")

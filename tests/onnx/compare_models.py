@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares imported models with ONNX Runtime on random inputs.
 
-Needs Python with onnxruntime and numpy, and the program build/bin/onnx_cases. Usage:
+Needs Python with onnxruntime and numpy, and the program build/dev/onnx_cases. Usage:
 compare_models.py model.onnx[,input=1x3x224x224,...] ... Prints the largest difference of each output
 and the largest value. Exits with 1 if a difference exceeds 1e-4 of it.
 """
@@ -14,7 +14,7 @@ import tempfile
 import numpy as np
 import onnxruntime
 
-PROGRAM = "build/bin/onnx_cases"
+PROGRAM = "build/dev/onnx_cases"
 
 
 def random_input(value, shape, random):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares imported nets that ONNX Runtime quantized with the run of ONNX Runtime.
 
-Needs Python with onnx, onnxruntime and numpy, and the programs build/bin/onnx_cases and
+Needs Python with onnx, onnxruntime and numpy, and the programs build/dev/onnx_cases and
 build/bin/import. Makes a residual net of random weights, quantizes it in several forms, and prints
 for each: how many of its seven products compute on bytes, and the noise against ONNX Runtime's run of
 the same file and of the net before. Exits with 1 if a form with symmetric or non-negative blobs has
@@ -83,7 +83,7 @@ def run_crema(path, x):
     np.save(os.path.join(folder, "x.npy"), x)
     with open(os.path.join(folder, "inputs.txt"), "w") as file:
         file.write("x\tx.npy\n")
-    done = subprocess.run(["build/bin/onnx_cases"], input=folder + "\n", text=True,
+    done = subprocess.run(["build/dev/onnx_cases"], input=folder + "\n", text=True,
                           stdout=subprocess.PIPE)
     if not done.stdout.startswith("ok"):
         raise SystemExit(done.stdout)

@@ -160,7 +160,7 @@ def run(build, folder, image):
     """What Crema computes of folder/model.onnx, or the lines of its message."""
     np.save(folder / "image.npy", image)
     (folder / "inputs.txt").write_text("image\timage.npy\n", encoding="utf-8")
-    done = subprocess.run([build / "bin/onnx_cases"], input=f"{folder}\n", text=True,
+    done = subprocess.run([build / "dev/onnx_cases"], input=f"{folder}\n", text=True,
                           stdout=subprocess.PIPE, check=False)
     words = done.stdout.strip().split("\t")
     if words[0] != "ok":

@@ -86,7 +86,7 @@ TEST(Load, SkippedLayersKeepTheirValues) {
   EXPECT_EQ(target.Values(0)[5], model.layer(1).blobs(0).data(5));
   EXPECT_EQ(report.parameters, 4);
   EXPECT_EQ(report.filled, (std::set<int>{0, 1}));
-  EXPECT_NE(DescribeLoad(report, "m").find("  skipped     b: blob 0 (weight) is 6x4"),
+  EXPECT_NE(DescribeLoad(report, "m").find("  skipped  b: blob 0 (weight) is 6x4"),
             std::string::npos)
       << DescribeLoad(report, "m");
 }

@@ -44,6 +44,8 @@ void Screen::Feed(const std::string& bytes) {
       escape_ += c;
       if (escape_ == "\033[K") {
         lines_.back().resize(std::min(lines_.back().size(), column_));
+      } else if (escape_.starts_with("\033[") && c == 'm') {
+        // a colour
       } else if (c == '[' || c == '?' || (c >= '0' && c <= ';')) {
         continue;  // goes on
       } else {

@@ -8,7 +8,8 @@
 namespace crema::test {
 
 // Interprets bytes as a screen. Supports the codes that the commands use: \r, \n, ESC [ K (clear to
-// the end of the line); anything else that is not text is stored in `unknown`.
+// the end of the line), and ignores colours (ESC [ ... m); anything else that is not text is stored
+// in `unknown`.
 class Screen {
  public:
   explicit Screen(size_t columns) : columns_(columns) {}

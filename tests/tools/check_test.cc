@@ -50,6 +50,15 @@ TEST_F(Check, AWholeRunHasNoProblems) {
   EXPECT_EQ(temp_.FileCount(), files) << "it left something behind";
 }
 
+TEST_F(Check, StrictMakesWarningsProblems) {
+  Edit("solver.prototxt", "base_lr: 0.1", "base_lr: 0.1 layer_wise_reduce: false");
+  ExpectChecked(0,
+                {"warning: solver.prototxt:2:14: layer_wise_reduce has no effect in this version",
+                 "0 problems, 1 warning"});
+  ExpectChecked(2, {"error: solver.prototxt:2:14: layer_wise_reduce", "1 problem, 0 warnings"},
+                {"--strict"});
+}
+
 TEST_F(Check, AllProblemsAreCollected) {
   Edit("solver.prototxt", "base_lr: 0.1", "base_lr: nan");
   Edit("solver.prototxt", "\"snap\"", "\"/proc/snap\"");
@@ -124,6 +133,20 @@ TEST_F(Check, ALossThatIsNotFiniteIsExplained) {
       "type: \"DummyData\" dummy_data_param { shape { dim: 4 dim: 36 } shape { dim: 4 } "
       "data_filler { type: \"constant\" value: inf } data_filler { type: \"constant\" } }");
   ExpectChecked(3, {"The data are at fault: \"data\" holds inf in 144 of 144 values"});
+}
+
+// In TEST it divides by running statistics, which are 0 before the first step.
+TEST_F(Check, ADeepNetOfBatchNormIsNoProblem) {
+  std::string layers;
+  for (int i = 0; i < 20; ++i) {
+    layers += StrCat("layer { name: \"deep", i, "\" type: \"InnerProduct\" bottom: \"ip1\" ",
+                     "top: \"ip1\" inner_product_param { num_output: 16 weight_filler { type: ",
+                     "\"xavier\" } } }\nlayer { name: \"norm", i, "\" type: \"BatchNorm\" ",
+                     "bottom: \"ip1\" top: \"ip1\" }\n");
+  }
+  Edit("net.prototxt", "layer { name: \"relu\"", layers + "layer { name: \"relu\"");
+  const ProcessResult result = Run("check", {"--solver=solver.prototxt"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
 }
 
 TEST_F(Check, FaultOfSeveralBatchesIsReportedOnce) {

@@ -83,6 +83,54 @@ TEST_F(DeployDetect, PrintsBoxesInPixelsOfThePicture) {
   EXPECT_EQ(result.out, "left.pgm: 1 box\n  lamp 1.0000 0.0 0.0 4.0 8.0\ndark.pgm: 0 boxes\n");
 }
 
+// One place for each half of the picture, with one anchor as large as a place. The object grows
+// with the mean of the half.
+TEST_F(DeployDetect, HeadsOfYoloAreFound) {
+  const std::string begin =
+      "name: 'yolo' layer { name: 'data' type: 'Input' top: 'data' input_param { shape { dim: 2 "
+      "dim: 1 dim: 4 dim: 4 } } }\n"
+      "layer { name: 'p' type: 'Convolution' bottom: 'data' top: 'p' convolution_param { "
+      "num_output: 6 kernel_h: 4 kernel_w: 2 stride_h: 4 stride_w: 2 } }\n";
+  const std::string v2 = begin +
+                         "layer { name: 'found' type: 'YoloDetectionOutput' bottom: 'p' top: "
+                         "'found' yolo_detection_output_param { num_classes: 1 num_box: 1 biases: "
+                         "1 biases: 1 } }";
+  const std::string v3 = begin +
+                         "layer { name: 'found' type: 'Yolov3DetectionOutput' bottom: 'p' top: "
+                         "'found' yolov3_detection_output_param { num_classes: 1 num_box: 1 "
+                         "biases: 16 biases: 16 mask: 0 anchors_scale: 16 mask_group_num: 1 } }";
+  const auto plan = test::PlanText(v2, TEST);
+  const auto weights = Weights::Make(*plan, 1);
+  const std::span<float> weight = weights->blob(0).span<float>();
+  std::ranges::fill(weight, 0.0F);
+  std::ranges::fill(weight.subspan(4 * 8, 8), 2.0F);  // object
+  std::ranges::fill(weights->blob(1).span<float>(), 0.0F);
+  weights->blob(1).span<float>()[4] = -8;
+  weights->blob(1).span<float>()[5] = 40;  // the class is certain
+  WriteCaffemodel(weights->Export(*plan), temp_.File("m.caffemodel"));
+  temp_.Write("v2.prototxt", v2);
+  temp_.Write("v3.prototxt", v3);
+  for (const char* net : {"v2.prototxt", "v3.prototxt"}) {
+    const ProcessResult result =
+        Detect({std::string("--model=") + net, "--labels=labels.txt", "left.pgm", "dark.pgm"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(result.out, "left.pgm: 1 box\n  lamp 0.9997 0.0 0.0 4.0 8.0\ndark.pgm: 0 boxes\n")
+        << net;
+    const ProcessResult all =
+        Detect({std::string("--model=") + net, "--confidence=0.0001", "dark.pgm"});
+    EXPECT_EQ(all.out.substr(0, all.out.find('\n')), "dark.pgm: 2 boxes") << all.err;
+    // An exported model is one for detection and keeps its thresholds.
+    const ProcessResult exported =
+        RunProcess({Bin("deploy"), "export", std::string("--model=") + net,
+                    "--weights=m.caffemodel", "--scale=0.00392156862745", "--output=m.crema"},
+                   temp_.path());
+    EXPECT_EQ(exported.exit_code, 0) << exported.err;
+    const ProcessResult from_file =
+        RunProcess({Bin("deploy"), "detect", "--model=m.crema", "left.pgm"}, temp_.path());
+    EXPECT_EQ(from_file.out, "left.pgm: 1 box\n  1 0.9997 0.0 0.0 4.0 8.0\n") << from_file.err;
+  }
+}
+
 TEST_F(DeployDetect, EachOfABatchHasItsOwnBoxes) {
   const std::vector<std::string> images = {"left.pgm", "dark.pgm", "left.pgm"};
   const auto detect = [&](const std::string& model, const std::string& batch) {

@@ -118,7 +118,7 @@ TEST_F(DeployPictures, FlagsOfTheSizeAreChecked) {
   expect("--interpolation=lanczos4", "unknown interpolation 'lanczos4'; use linear");
   expect("--std=1,2", "--std has 2 numbers for 3 channels");
   expect("--std=0", "a standard deviation is 0");
-  expect("--range=0", "the range is 0");
+  expect("--pixel_range=0", "the range is 0");
   expect("--pad=256", "the padding is 256");
 }
 

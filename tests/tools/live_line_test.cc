@@ -57,15 +57,39 @@ TEST(LiveLine, NeverWrapsAndStaysOneLine) {
   }
 }
 
-TEST(LiveLine, ShowsDataAndComputeShareAt80Columns) {
-  Terminal terminal(80);
+TEST(LiveLine, ShowsDataAndComputeShareAt100Columns) {
+  Terminal terminal(100);
   LiveLine line(terminal.program_side(), milliseconds(0));
   for (int64_t i = 0; i < 5; ++i) line.OnIteration(Iteration(i));
   terminal.Drain();
   const std::string shown = terminal.screen().lines().back();
-  EXPECT_TRUE(shown.starts_with("iter 5/450000  loss 0.4321  ETA ")) << shown;
+  EXPECT_TRUE(shown.starts_with("iter 5/450000  [>         ]  loss 0.4321  ETA ")) << shown;
   EXPECT_NE(shown.find("  data 4 % compute 96 %"), std::string::npos) << shown;
-  EXPECT_NE(shown.find("  lr 0.00123"), std::string::npos) << shown;
+}
+
+TEST(LiveLine, HasABarAndTheLastAndBestResultOfTheTests) {
+  Terminal terminal(120);
+  LiveLine line(terminal.program_side(), milliseconds(0));
+  line.OnTest({.iteration = 0, .outputs = {{"accuracy", 0.75, 0}}});
+  line.OnTest({.iteration = 100, .outputs = {{"accuracy", 0.9, 0}}});
+  line.OnTest({.iteration = 200, .outputs = {{"accuracy", 0.5, 0}}});
+  line.OnIteration(Iteration(225'000));
+  terminal.Drain();
+  EXPECT_TRUE(terminal.screen().lines().back().starts_with(
+      "iter 225001/450000  [=====>    ]  loss 0.4321  accuracy 0.5 best 0.9  ETA "))
+      << terminal.screen().lines().back();
+}
+
+TEST(LiveLine, TheBestLossIsTheSmallest) {
+  Terminal terminal(60);
+  LiveLine line(terminal.program_side(), milliseconds(0));
+  line.OnTest({.iteration = 0, .outputs = {{"loss", 0.25, 1}}});
+  line.OnTest({.iteration = 100, .outputs = {{"loss", 0.5, 1}}});
+  line.OnIteration(Iteration(100));
+  terminal.Drain();
+  EXPECT_TRUE(terminal.screen().lines().back().starts_with(
+      "iter 101/450000  loss 0.4321  loss 0.5 best 0.25"))
+      << terminal.screen().lines().back();
 }
 
 TEST(LiveLine, WithoutTimesThereIsNoShare) {

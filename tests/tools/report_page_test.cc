@@ -1,7 +1,6 @@
 // report: contents of the page, and its appearance in a browser (CREMA_CHROMIUM, or chromium on
 // PATH).
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -11,6 +10,7 @@
 
 #include "core/strings.h"
 #include "data/image/png.h"
+#include "support/browser.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 
@@ -28,19 +28,6 @@ constexpr const char* kHeader =
 
 bool Contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
-}
-
-// Empty without Chromium.
-std::string Chromium() {
-  if (const char* named = std::getenv("CREMA_CHROMIUM"); named != nullptr) return named;
-  const char* path = std::getenv("PATH");
-  for (const std::string& folder : Split(path == nullptr ? "" : path, ':')) {
-    for (const char* name : {"chromium", "chromium-browser", "google-chrome"}) {
-      const std::string file = folder + "/" + name;
-      if (access(file.c_str(), X_OK) == 0) return file;
-    }
-  }
-  return {};
 }
 
 std::string Replaced(std::string text, const std::string& what, const std::string& by) {
@@ -107,8 +94,9 @@ TEST_F(ReportPage, TellsTheResultsOfRuns) {
   EXPECT_EQ(result.out, "r.html: 2 runs\n");
   const std::string page = temp_.Read("r.html");
   EXPECT_TRUE(Contains(page, "<title>first, second</title>"));
-  EXPECT_TRUE(Contains(page, "<th scope=\"row\">Solver</th><td>SGD</td><td>Adam</td>"));
-  EXPECT_TRUE(Contains(page, "<th scope=\"row\">Seed</th><td>7</td><td>9007199254740991</td>"));
+  EXPECT_TRUE(Contains(
+      page, "Solver <b title=\"differs between the runs\">≠</b></th><td>SGD</td><td>Adam</td>"));
+  EXPECT_TRUE(Contains(page, "≠</b></th><td>7</td><td>9007199254740991</td>"));
   EXPECT_TRUE(Contains(page, "<th scope=\"row\">Time</th><td>1 min 20 s</td><td>40.0 s</td>"));
   EXPECT_TRUE(Contains(page, "Test accuracy, best</th><td class=\"best\">0.9997 <small>at 400"));
   // The output "loss" is the total loss again.
@@ -181,9 +169,9 @@ TEST_F(ReportPage, ShowsTheEvaluation) {
   WriteEvaluation("run/evaluation");
   ASSERT_EQ(Report({"run", "-o", "r.html"}).exit_code, 0);
   const std::string page = temp_.Read("r.html");
-  EXPECT_TRUE(Contains(page, "<b>90.00 %</b><span>top-1 accuracy"));
-  EXPECT_TRUE(Contains(page, "<b>50.00 %</b><span>macro F1"));
-  EXPECT_TRUE(Contains(page, "title=\"cat as &lt;b&gt;dog&lt;/b&gt;: 25.0 %\">1</td>"));
+  EXPECT_TRUE(Contains(page, "<b>90.00 %</b><span>top-1 accuracy"));
+  EXPECT_TRUE(Contains(page, "<b>50.00 %</b><span>macro F1"));
+  EXPECT_TRUE(Contains(page, "title=\"cat as &lt;b&gt;dog&lt;/b&gt;: 25.0 %\">1</td>"));
   EXPECT_TRUE(Contains(page, "src=\"data:image/png;base64,iVBORw0KGgo"));
   EXPECT_TRUE(Contains(page, "a.png</small>"));
   EXPECT_TRUE(Contains(page, "sample 5</small>"));
@@ -211,6 +199,97 @@ TEST_F(ReportPage, AClockThatGoesBackTakesNoTime) {
                          "train,2,0,500,1,,,,,,,,\n", "train,3,0,505,1,,,,,,,,\n"));
   ASSERT_EQ(Report({"run", "-o", "r.html"}).exit_code, 0);
   EXPECT_TRUE(Contains(temp_.Read("r.html"), "\"seconds\":[0,10,10,15]"));
+}
+
+TEST_F(ReportPage, APauseBeforeAResumeTakesNoTime) {
+  WriteRun("run", StrCat(kHeader, "train,0,0,1767225600,1,,,,,,,,\n",  // 2026-01-01 00:00:00
+                         "train,1,0,1767225610,1,,,,,,,,\n", "train,2,0,1767229203,1,,,,,,,,\n"));
+  temp_.Write("run/starts.jsonl",
+              "{\"time\":\"2025-12-31T23:59:59.500000Z\"}\n"
+              "{\"time\":\"2026-01-01T01:00:00.000000Z\"}\nbroken\n");
+  ASSERT_EQ(Report({"run", "-o", "r.html"}).exit_code, 0);
+  const std::string page = temp_.Read("r.html");
+  EXPECT_TRUE(Contains(page, "\"seconds\":[0,10,13]")) << page;
+  EXPECT_TRUE(Contains(page, "2025-12-31 <small>23:59 UTC, resumed once</small>"));
+}
+
+TEST_F(ReportPage, ShowsSettingsAndMarksWhatDiffers) {
+  for (const auto& [name, rate] : {std::pair("a", "0.01"), std::pair("b", "0.0005")}) {
+    WriteRun(name, Metrics(3, 0.2, "accuracy"));
+    temp_.Write(StrCat(name, "/solver.prototxt"),
+                StrCat("base_lr: ", rate,
+                       " lr_policy: \"fixed\" momentum: 0.9 display: ", *name == 'a' ? 10 : 20,
+                       " snapshot_prefix: \"", name, "\" no_such_field: 1"));
+    temp_.Write(
+        StrCat(name, "/net.prototxt"),
+        "precision: BF16 layer { name: 't' type: 'Data' include { phase: TEST } data_param { "
+        "batch_size: 100 } } layer { name: 'd' type: 'Data' data_param { batch_size: 64 } }");
+  }
+  temp_.Write(
+      "b/starts.jsonl",
+      "{\"command\":[\"train\",\"--set\",\"layer[ip].inner_product_param.num_output=5\"]}\n");
+  ASSERT_EQ(Report({"a", "b", "-o", "r.html"}).exit_code, 0);
+  const std::string page = temp_.Read("r.html");
+  const std::string mark = " <b title=\"differs between the runs\">≠</b></th>";
+  for (const std::string& row :
+       {"base_lr" + mark + "<td>0.01</td><td>0.0005</td>",
+        "display" + mark + "<td>10</td><td>20</td>",
+        "layer[ip].inner_product_param.num_output" + mark + "<td>as in the file</td><td>5</td>",
+        std::string("momentum</th><td>0.9</td><td>0.9</td>"),
+        std::string("batch_size</th><td>64</td><td>64</td>"),
+        std::string("precision</th><td>BF16</td><td>BF16</td>")}) {
+    EXPECT_TRUE(Contains(page, "<th scope=\"row\">" + row)) << row;
+  }
+  EXPECT_FALSE(Contains(page, "row\">snapshot_prefix"));
+  EXPECT_TRUE(Contains(page, "only what differs"));
+  ASSERT_EQ(Report({"a", "-o", "one.html"}).exit_code, 0);
+  EXPECT_FALSE(Contains(temp_.Read("one.html"), "≠</b>"));
+  EXPECT_FALSE(Contains(temp_.Read("one.html"), "only what differs"));
+}
+
+TEST_F(ReportPage, DrawsNoCurveTwice) {
+  std::string csv = kHeader;
+  for (int i = 0; i < 4; ++i) {
+    // average_loss is 1; the output has no row for the last iteration; tests log no total loss.
+    csv += StrCat("train,", i, ",0,", i, ",", 2 - i, ",", 2 - i, ",,,,,,,\n");
+    if (i < 3) csv += StrCat("output,", i, ",0,", i, ",,,,,,,loss,0,", 2 - i, "\n");
+    csv += StrCat("test,", i, ",0,", i, ",,,,,,0,loss,0,", 3 - i, "\n");
+  }
+  WriteRun("run", csv);
+  ASSERT_EQ(Report({"run", "-o", "r.html"}).exit_code, 0);
+  const std::string page = temp_.Read("r.html");
+  EXPECT_TRUE(Contains(page, "<h3>Total loss</h3>"));
+  EXPECT_FALSE(Contains(page, "<h3>loss</h3>"));
+  EXPECT_FALSE(Contains(page, "train, each"));
+  EXPECT_TRUE(Contains(page, "\"label\":\"test\",\"style\":\"marked\",\"iteration\":[0,1,2,3]"));
+}
+
+TEST_F(ReportPage, AFolderOfRunsIsOrderedByTheBestResult) {
+  for (const std::string folder : {"sweep/poor", "sweep/deep/good", "sweep/bad/evaluation",
+                                   "sweep/deep/too/far/down", "sweep/empty"}) {
+    fs::create_directories(temp_.File(folder));
+  }
+  WriteRun("sweep/poor", Metrics(11, 0.01, "accuracy"));
+  WriteRun("sweep/deep/good", Metrics(11, 0.5, "accuracy"));
+  WriteRun("sweep/bad", Metrics(11, 0.1, "accuracy"));
+  WriteRun("sweep/deep/too/far/down", Metrics(11, 0.9, "accuracy"));
+  temp_.Write("sweep/bad/evaluation/summary.json", "no");
+  const ProcessResult result = Report({"sweep", "-o", "r.html"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "r.html: 3 runs\n");
+  EXPECT_TRUE(Contains(result.err, "the evaluation of sweep/bad is left out")) << result.err;
+  const std::string page = temp_.Read("r.html");
+  EXPECT_TRUE(Contains(page, "ordered by best test accuracy"));
+  EXPECT_TRUE(Contains(page, "\"runs\":[\"deep/good\",\"bad\",\"poor\"]"));
+  EXPECT_TRUE(Contains(page, "the evaluation of sweep/bad is left out"));
+  EXPECT_EQ(Report({"sweep/empty", "-o", "e.html"}).exit_code, 2);
+}
+
+TEST_F(ReportPage, RunsOfOneNameHaveTheirPaths) {
+  WriteRun("a/run", Metrics(2, 0.2, "accuracy"));
+  WriteRun("b/run", Metrics(2, 0.2, "accuracy"));
+  ASSERT_EQ(Report({"a/run", "b/run", "-o", "r.html"}).exit_code, 0);
+  EXPECT_TRUE(Contains(temp_.Read("r.html"), "\"runs\":[\"a/run\",\"b/run\"]"));
 }
 
 TEST_F(ReportPage, ReadsJsonLines) {
@@ -292,6 +371,28 @@ const probe = frame => {
     page.querySelector('[data-run="1"]').click();
     await wait();
     told.afterHiding = curves();
+    const ends = () => [...page.querySelectorAll('.plot')[0].querySelectorAll('.tick')]
+        .map(tick => tick.textContent).filter(text => /[0-9] (s|min)$/.test(text)).join();
+    const whole = ends();
+    const pointer = (kind, at, target) => target.dispatchEvent(new view.PointerEvent(kind,
+        {clientX: box.left + at, clientY: box.top + 40, button: 0, bubbles: true}));
+    pointer('pointerdown', 100, plot);
+    pointer('pointermove', 150, plot);
+    told.band = all('.band').length;
+    pointer('pointerup', 150, plot);
+    told.zoomed = ends() !== whole && all('.band').length === 0;
+    plot.dispatchEvent(new view.MouseEvent('dblclick', {bubbles: true}));
+    told.reset = ends() === whole;
+    const press = key => plot.dispatchEvent(new view.KeyboardEvent('keydown', {key, bubbles: true}));
+    press('+');
+    told.byKey = ends() !== whole;
+    press('ArrowRight');
+    told.read = page.querySelector('.tip').textContent.startsWith('after');
+    press('0');
+    const slider = page.querySelector('#smoothing');
+    slider.value = 90;
+    slider.dispatchEvent(new view.Event('input'));
+    told.smoothed = curves();
     told.errors = page.documentElement.dataset.errors || 'none';
     told.title = page.title;
   })().catch(error => { told.errors = String(error); });
@@ -305,8 +406,7 @@ constexpr const char* kListen =
 class ReportInBrowser : public ReportPage, public ::testing::WithParamInterface<int> {
  protected:
   void SetUp() override {
-    chromium_ = Chromium();
-    if (chromium_.empty()) GTEST_SKIP() << "no Chromium here: set CREMA_CHROMIUM";
+    if (test::Chromium().empty()) GTEST_SKIP() << "no Chromium here: set CREMA_CHROMIUM";
     WriteRun("first", Metrics(41, 0.2, "accuracy"));
     WriteRun("second_run_with_a_name_that_goes_on_and_on_for_longer_than_a_phone_is_wide",
              Metrics(21, 0.1, "\"<script>document.title='run'</script>\""));
@@ -324,24 +424,16 @@ class ReportInBrowser : public ReportPage, public ::testing::WithParamInterface<
                                      "\"></iframe>"));
   }
   ProcessResult Browse(const std::string& action) const {
-    const std::string width = std::to_string(std::max(500, GetParam()));
-    return test::RunProcess(
-        {chromium_, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
-         "--user-data-dir=" + temp_.File("profile"), "--virtual-time-budget=5000",
-         "--window-size=" + width + ",1600", action, "file://" + temp_.File("frame.html")},
-        temp_.path());
+    return test::Browse(temp_.File("frame.html"), action, std::max(500, GetParam()), 1600,
+                        temp_.path());
   }
-  std::string chromium_;
 };
 
 TEST_P(ReportInBrowser, DrawsTheCurvesAndFitsTheScreen) {
   const ProcessResult result = Browse("--dump-dom");
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  const size_t body = result.out.find("<body");
-  ASSERT_NE(body, std::string::npos);
-  const std::string told = result.out.substr(body, result.out.find("<iframe", body) - body);
   const auto is = [&](const std::string& name, const std::string& value) {
-    EXPECT_TRUE(Contains(told, StrCat("data-", name, "=\"", value, "\""))) << name << ": " << told;
+    EXPECT_EQ(test::BodyData(result.out, name), value) << name;
   };
   is("errors", "none");
   is("title", "Two runs");
@@ -352,10 +444,14 @@ TEST_P(ReportInBrowser, DrawsTheCurvesAndFitsTheScreen) {
   is("curves", "14");
   is("after-hiding", "7");
   is("tip-inside", "true");
-  EXPECT_TRUE(Contains(told, "data-tip=\"iteration")) << told;
-  EXPECT_TRUE(Contains(told, "first, test")) << told;
-  EXPECT_TRUE(Contains(told, GetParam() > 500 ? "20 s40 s60 s80 s" : "30 s60 s"))
-      << told;  // on the axis of time
+  is("band", "1");
+  for (const char* name : {"zoomed", "reset", "by-key", "read"}) is(name, "true");
+  is("smoothed", "10");  // raw curves of loss, speed and waiting behind the smoothed ones
+  const std::string tip = test::BodyData(result.out, "tip");
+  EXPECT_TRUE(tip.starts_with("iteration")) << tip;
+  EXPECT_TRUE(Contains(tip, "first, test")) << tip;
+  const std::string ticks = test::BodyData(result.out, "ticks");  // on the axis of time
+  EXPECT_TRUE(Contains(ticks, GetParam() > 500 ? "20 s40 s60 s80 s" : "30 s60 s")) << ticks;
 }
 
 TEST_P(ReportInBrowser, CanBePhotographed) {

@@ -110,6 +110,41 @@ TEST_F(Seeing, OnTerminalsOfAnyWidthTheLiveLineNeverWraps) {
   }
 }
 
+TEST_F(Seeing, ATerminalGetsThreeLinesOfTheNetWithoutGlogsPrefix) {
+  Terminal terminal(80);
+  terminal.Start(Command("solver.prototxt"), temp_.path());
+  EXPECT_EQ(terminal.Wait(), 0) << terminal.bytes();
+  const std::string shown = terminal.screen().text();
+  EXPECT_TRUE(shown.starts_with("net \"toy\": ")) << shown;
+  EXPECT_NE(shown.find("\nparameters: "), std::string::npos) << shown;
+  EXPECT_NE(shown.find("\nmemory: "), std::string::npos) << shown;
+  for (const char* detail : {"effective solver", "InnerProduct", "crema:0] "}) {
+    EXPECT_EQ(shown.find(detail), std::string::npos) << detail << "\n" << shown;
+  }
+  Terminal verbose(80);
+  verbose.Start(Command("solver.prototxt", {"-v"}), temp_.path());
+  EXPECT_EQ(verbose.Wait(), 0) << verbose.bytes();
+  EXPECT_NE(verbose.screen().text().find("InnerProduct"), std::string::npos);
+}
+
+TEST_F(Seeing, ColoursMarkErrorsOnATerminalUnlessTheyAreTurnedOff) {
+  const std::string mark = "\033[31merror: \033[0m";
+  const auto shown = [&](const std::vector<std::string>& environment) {
+    std::vector<std::string> command = {"/usr/bin/env", "-u", "NO_COLOR", "TERM=xterm"};
+    command.insert(command.end(), environment.begin(), environment.end());
+    command.insert(command.end(), {test::Bin("train"), "nothere.prototxt"});
+    Terminal terminal(80);
+    terminal.Start(command, temp_.path());
+    EXPECT_EQ(terminal.Wait(), 2) << terminal.bytes();
+    EXPECT_NE(terminal.screen().text().find("error: "), std::string::npos) << terminal.bytes();
+    return terminal.bytes();
+  };
+  EXPECT_TRUE(shown({}).starts_with(mark)) << shown({});
+  for (const char* off : {"NO_COLOR=1", "TERM=dumb"}) {
+    EXPECT_EQ(shown({off}).find('\033'), std::string::npos) << off;
+  }
+}
+
 TEST_F(Seeing, CtrlCInATerminalEndsOnAFreshLineWithOneSnapshot) {
   for (const int columns : {80, 20}) {
     const TempDir folder;
@@ -271,7 +306,7 @@ TEST_F(Seeing, JsonLogHasErrorsToo) {
 TEST_F(Seeing, EveryCommandHasTheLogFlags) {
   for (const char* tool : {"train", "evaluate", "summary", "deploy", "upgrade"}) {
     const ProcessResult help = RunProcess({test::Bin(tool), "--help"});
-    for (const char* flag : {"--quiet ", "--verbose ", "--log_format "}) {
+    for (const char* flag : {"--quiet ", "--verbose ", "--log_format="}) {
       EXPECT_NE(help.out.find(flag), std::string::npos) << tool << " " << flag;
     }
   }

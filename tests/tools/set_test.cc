@@ -130,6 +130,33 @@ TEST_F(Set, IsRecordedAndKeptOnResume) {
   EXPECT_TRUE(std::filesystem::exists(temp_.File("snap_iter_6.caffemodel")));
 }
 
+TEST_F(Set, AnEmptyValueDropsAKeptOneForGood) {
+  ASSERT_EQ(Run("train", {"--solver=solver.prototxt", "--set=base_lr=0.05", "--set=max_iter=4"})
+                .exit_code,
+            0);
+  const float of_file = ReadSolver(temp_.File("solver.prototxt")).solver.base_lr();
+  ASSERT_NE(of_file, 0.05F);
+  const ProcessResult dropped =
+      Run("train", {"--solver=solver.prototxt", "--resume=auto", "--set=base_lr="});
+  ASSERT_EQ(dropped.exit_code, 0) << dropped.err;
+  EXPECT_FLOAT_EQ(RecordedSolver().base_lr(), of_file);
+  EXPECT_EQ(RecordedSolver().max_iter(), 4);
+  const ProcessResult later =
+      Run("train", {"--solver=solver.prototxt", "--resume=auto", "--set=max_iter=6"});
+  ASSERT_EQ(later.exit_code, 0) << later.err;
+  EXPECT_EQ(later.err.find("base_lr=0.05"), std::string::npos) << later.err;
+  EXPECT_FLOAT_EQ(RecordedSolver().base_lr(), of_file);
+}
+
+TEST_F(Set, AResumedRunSaysHowToDropWhatItKeeps) {
+  ASSERT_EQ(Run("train", {"--solver=solver.prototxt", "--set=base_lr=0.05"}).exit_code, 0);
+  const ProcessResult resumed = Run("train", {"--solver=solver.prototxt", "--resume=auto"});
+  EXPECT_NE(resumed.err.find(
+                "resumes with --set base_lr=0.05 (kept from snap_run); --set base_lr= drops it"),
+            std::string::npos)
+      << resumed.err;
+}
+
 TEST_F(Set, TheRunIsThatOfAnEditedFile) {
   ASSERT_EQ(Run("train", {"--solver=solver.prototxt", "--run=none", "--set=snapshot_prefix=set",
                           "--set=momentum=0.5", "--set=layer[ip1].param=[{lr_mult: 2}, {}]"})

@@ -143,8 +143,8 @@ TEST_F(TrainRun, ResumeFlagsAreChecked) {
   ExpectFailure(2, "there is no file 'atuo' (did you mean 'auto'?)", {"--resume=atuo"});
   ExpectFailure(2, "--snapshot takes a .solverstate; give --resume=auto", {"--snapshot=auto"});
   ExpectFailure(2, "--snapshot: '.' is a folder", {"--snapshot=."});
-  ExpectFailure(2, "--resume needs a value: --resume=VALUE", {"--resume", "--quiet"});
-  ExpectFailure(2, "--resume needs a value: --resume=VALUE", {"--resume"});
+  ExpectFailure(2, "--resume needs a value: --resume=auto|STATE", {"--resume", "--quiet"});
+  ExpectFailure(2, "--resume needs a value: --resume=auto|STATE", {"--resume"});
   ASSERT_EQ(mkfifo(temp_.File("pipe").c_str(), 0600), 0);
   for (const char* no_file : {"pipe", "."}) {
     ExpectFailure(2, StrCat("'", no_file, "' is a folder, a pipe or a device"),
@@ -162,7 +162,7 @@ TEST_F(TrainRun, ResumeAutoStartsFromWeightsWhereThereIsNoSnapshot) {
   const std::vector<std::string> flags = {"--resume=auto", "--weights=start.caffemodel"};
   const ProcessResult first = Run(flags);
   ASSERT_EQ(first.exit_code, 0) << first.err;
-  EXPECT_NE(first.err.find("loaded      hidden"), std::string::npos) << first.err;
+  EXPECT_NE(first.err.find("loaded 2 layers (hidden, out)"), std::string::npos) << first.err;
   const ProcessResult second = Run(flags);
   ASSERT_EQ(second.exit_code, 0) << second.err;
   EXPECT_NE(second.err.find("resuming from fine_iter_5.solverstate"), std::string::npos);

@@ -155,6 +155,15 @@ TEST_F(Train, LearnsAndWritesWhatCaffeWrites) {
             "next: report snap_run\n");
 }
 
+TEST_F(Train, ARunThatItsOwnRuleEndedIsComplete) {
+  const ProcessResult result =
+      RunTrain({"--set=base_lr=0", "--set=early_stop={metric: 'loss' patience: 1}"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.err.find("; training ends"), std::string::npos) << result.err;
+  EXPECT_NE(result.out.find("\nnext: report snap_run\n"), std::string::npos) << result.out;
+  EXPECT_EQ(result.out.find("resume: "), std::string::npos) << result.out;
+}
+
 TEST_F(Train, AStoppedRunPrintsTheCommandThatResumes) {
   const ProcessResult result = RunTrain(
       {"--set", "snapshot=100000000", "--set=time_limit=1s", "--set", "max_iter=100000000"});
@@ -221,12 +230,13 @@ TEST_F(Train, StartsFromWeights) {
   Edit("net.prototxt", "name: \"ip2\"", "name: \"other\"");
   const ProcessResult result = RunTrain({"--weights=first.caffemodel"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.err.find("loaded      ip1"), std::string::npos) << result.err;
-  EXPECT_NE(result.err.find("at fillers  other"), std::string::npos) << result.err;
-  EXPECT_NE(result.err.find("not used    ip2"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("loaded 1 layer (ip1)"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("left at fillers 1 layer (other)"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("did not use 1 layer (ip2)"), std::string::npos) << result.err;
   const ProcessResult quiet = RunTrain({"--weights=first.caffemodel", "--quiet"});
-  EXPECT_EQ(quiet.err.find("loaded      ip1"), std::string::npos) << "no warning: " << quiet.err;
-  EXPECT_NE(quiet.err.find("not used    ip2"), std::string::npos) << quiet.err;
+  EXPECT_EQ(quiet.err.find("loaded 1 layer (ip1)"), std::string::npos)
+      << "no warning: " << quiet.err;
+  EXPECT_NE(quiet.err.find("did not use 1 layer (ip2)"), std::string::npos) << quiet.err;
 }
 
 // Waits a limited time until a file exists.
@@ -376,16 +386,20 @@ TEST_F(Train, DiskFullStopsWithTheReasonAndKeepsTheLastSnapshot) {
   }
 }
 
-TEST_F(Train, HelpIsShortAndTrue) {
-  for (const char* tool :
-       {"train", "check", "evaluate", "deploy", "replay", "upgrade", "convert_mnist"}) {
-    const ProcessResult help = RunProcess({Bin(tool), "--help"});
-    EXPECT_EQ(help.exit_code, 0) << tool;
-    EXPECT_NE(help.out.find("Flags:"), std::string::npos) << tool;
-    // `deploy` is seven commands, one of which also writes ONNX.
-    EXPECT_LT(help.out.size(), std::string(tool) == "deploy" ? 9000U : 4000U) << tool;
-  }
+TEST_F(Train, StrictRefusesWarnings) {
+  Edit("solver.prototxt", "random_seed: 1", "random_seed: 1 snapshot_diff: true");
+  const ProcessResult strict = RunTrain({"--strict"});
+  EXPECT_EQ(strict.exit_code, 2) << strict.err;
+  EXPECT_NE(strict.err.find("snapshot_diff has no effect in this version: snapshots have no "
+                            "gradients"),
+            std::string::npos)
+      << strict.err;
+  EXPECT_NE(strict.err.find("error: --strict: 1 warning above\n"), std::string::npos) << strict.err;
+  EXPECT_FALSE(fs::exists(Path("snap_run")));
+  EXPECT_EQ(RunTrain().exit_code, 0);
 }
+
+TEST_F(Train, StrictAcceptsARunWithoutWarnings) { EXPECT_EQ(RunTrain({"--strict"}).exit_code, 0); }
 
 }  // namespace
 }  // namespace crema

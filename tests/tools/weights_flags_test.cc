@@ -52,7 +52,7 @@ TEST_F(WeightsFlags, MismatchesAreErrorsUnlessSkippedOrReshaped) {
   temp_.Write("net", Net("b", 6));
   Expect(Evaluate({"--weights=m.caffemodel"}), 2, "is 5x4 in the file, but 6x4 in the net");
   for (const char* flag : {"--on-mismatch=skip", "--on_mismatch=skip"}) {
-    Expect(Evaluate({"--weights=m.caffemodel", flag}), 0, "skipped     b: blob 0 (weight)");
+    Expect(Evaluate({"--weights=m.caffemodel", flag}), 0, "skipped  b: blob 0 (weight)");
   }
   Expect(Evaluate({"--weights=m.caffemodel", "--on-mismatch=reshape"}), 2, "5x4 in the file");
   Expect(Evaluate({"--weights=m.caffemodel", "--on-mismatch=skp"}), 2, "did you mean 'skip'?");
@@ -60,7 +60,7 @@ TEST_F(WeightsFlags, MismatchesAreErrorsUnlessSkippedOrReshaped) {
 
 TEST_F(WeightsFlags, SeveralFilesAndTheHalfWarning) {
   temp_.Write("net", Net("b", 5));
-  Expect(Evaluate({"--weights=m.caffemodel, m.caffemodel"}), 0, "loaded      b");
+  Expect(Evaluate({"--weights=m.caffemodel, m.caffemodel"}), 0, "loaded 2 layers (a, b)");
   Expect(Evaluate({"--weights=m.caffemodel,n.caffemodel"}), 2, "did you mean 'm.caffemodel'?");
   temp_.Write("net",
               "layer { name: 'd' type: 'DummyData' top: 'x' dummy_data_param {"
@@ -82,7 +82,7 @@ TEST_F(WeightsFlags, TrainingFinetunes) {
   Expect(RunProcess(train, temp_.path()), 2, "is 5x4 in the file");
   std::vector<std::string> skip = train;
   skip.push_back("--on-mismatch=skip");
-  Expect(RunProcess(skip, temp_.path()), 0, "skipped     b: blob 0 (weight)");
+  Expect(RunProcess(skip, temp_.path()), 0, "skipped  b: blob 0 (weight)");
 }
 
 TEST_F(WeightsFlags, WrongFilesAreNamedInOneSentence) {

@@ -9,9 +9,9 @@
 #include "core/strings.h"
 #include "crema.pb.h"
 
-DEFINE_string(
-    backend, "lmdb",
-    "the kind of data set: lmdb, leveldb or tar (convert_db: also hdf5; convert_voc: no tar)");
+DEFINE_string(backend, "lmdb",
+              "[Output lmdb|leveldb|tar] the kind of data set: lmdb, leveldb or tar (convert_db: "
+              "also hdf5; convert_voc: no tar)");
 
 namespace crema::tools {
 

@@ -5,8 +5,9 @@
 #include "core/error.h"
 #include "core/strings.h"
 
-DEFINE_string(on_bad, "error",
-              "an image or record that cannot be used: error, or skip (as in Caffe)");
+DEFINE_string(
+    on_bad, "error",
+    "[Run error|skip] an image or record that cannot be used: error, or skip (as in Caffe)");
 
 namespace crema::tools {
 

@@ -15,7 +15,7 @@
 #include "data/records/datum.h"
 #include "format/file.h"
 
-DEFINE_bool(resume, false, "continue a data set that an earlier command left unfinished");
+DEFINE_bool(resume, false, "[Run] continue a data set that an earlier command left unfinished");
 
 namespace crema::tools {
 namespace {

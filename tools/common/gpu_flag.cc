@@ -12,14 +12,16 @@
 #include "crema.pb.h"
 #include "runtime/gpu.h"
 
-DEFINE_string(
-    gpu, "",
-    "number of the GPU to compute on (crema devices lists them), or all; for train also several, "
-    "such as 0,1; none: the CPU");
+DEFINE_string(gpu, "",
+              "[Device N|all] number of the GPU to compute on (crema devices lists them), or all; "
+              "for train also several, "
+              "such as 0,1; none: the CPU");
 
-DEFINE_double(gpu_memory_limit, 0, "MiB that this command allocates on each GPU at most; 0: all");
+DEFINE_double(gpu_memory_limit, 0,
+              "[Device MIB] MiB that this command allocates on each GPU at most; 0: all");
 
-DEFINE_bool(cuda_graphs, true, "on a GPU, run whole passes as CUDA graphs if shapes do not change");
+DEFINE_bool(cuda_graphs, true,
+            "[Device] on a GPU, run whole passes as CUDA graphs if shapes do not change");
 
 namespace crema::tools {
 namespace {

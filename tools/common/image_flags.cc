@@ -11,16 +11,19 @@
 #include "core/strings.h"
 #include "data/pipeline/shuffle.h"
 
-DEFINE_bool(gray, false, "make the images gray");
-DEFINE_bool(shuffle, false, "shuffle the images");
-DEFINE_uint64(seed, 1, "of --shuffle: another seed, another order");
-DEFINE_int32(resize_width, 0, "width that images are resized to, with --resize_height");
-DEFINE_int32(resize_height, 0, "height that images are resized to, with --resize_width");
-DEFINE_int32(short_side, 0, "resize so that the shorter side has this length; keeps the aspect");
-DEFINE_bool(encoded, false, "store image files, not pixels");
-DEFINE_string(encode_type, "",
-              "jpg, png, ...: format of the stored image files (implies --encoded)");
-DEFINE_int32(quality, 0, "1 to 100: encode JPEG or WebP with this quality (with --encoded)");
+DEFINE_bool(gray, false, "[Output] make the images gray");
+DEFINE_bool(shuffle, false, "[Output] shuffle the images");
+DEFINE_uint64(seed, 1, "[Run] of --shuffle: another seed, another order");
+DEFINE_int32(resize_width, 0, "[Output] width that images are resized to, with --resize_height");
+DEFINE_int32(resize_height, 0, "[Output] height that images are resized to, with --resize_width");
+DEFINE_int32(short_side, 0,
+             "[Output] resize so that the shorter side has this length; keeps the aspect");
+DEFINE_bool(encoded, false, "[Output] store image files, not pixels");
+DEFINE_string(
+    encode_type, "",
+    "[Output jpg|png] jpg, png, ...: format of the stored image files (implies --encoded)");
+DEFINE_int32(quality, 0,
+             "[Output] 1 to 100: encode JPEG or WebP with this quality (with --encoded)");
 
 namespace crema::tools {
 namespace {

@@ -72,4 +72,16 @@ JsonMembers JsonMembersOf(std::string_view text, const std::string& name) {
   return found == object->fields().end() ? JsonMembers() : MembersOf(found->second.struct_value());
 }
 
+std::vector<std::string> JsonListOf(std::string_view text, const std::string& name) {
+  const std::optional<Struct> object = Parse(text);
+  std::vector<std::string> texts;
+  if (!object) return texts;
+  const auto found = object->fields().find(name);
+  if (found == object->fields().end()) return texts;
+  for (const Value& entry : found->second.list_value().values()) {
+    texts.push_back(TextOf(entry).value_or(""));
+  }
+  return texts;
+}
+
 }  // namespace crema::tools

@@ -19,4 +19,7 @@ std::optional<JsonMembers> ParseJsonMembers(std::string_view text);
 // Returns the members of the nested object `name`; empty if there is none.
 JsonMembers JsonMembersOf(std::string_view text, const std::string& name);
 
+// Returns the texts of the list `name`; empty if there is none.
+std::vector<std::string> JsonListOf(std::string_view text, const std::string& name);
+
 }  // namespace crema::tools

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "common/metric_name.h"
 #include "core/strings.h"
 #include "solvers/caffe_log.h"
 
@@ -15,6 +16,16 @@ std::string Format(const char* format, double value) {
   char text[64];
   std::snprintf(text, sizeof(text), format, value);
   return text;
+}
+
+// Returns "[====>     ]".
+std::string BarOf(int64_t done, int64_t all) {
+  constexpr int64_t kWidth = 10;
+  const int64_t filled = all > 0 ? std::clamp(kWidth * done / all, int64_t{0}, kWidth) : 0;
+  std::string bar(static_cast<size_t>(filled), '=');
+  if (filled < kWidth) bar += '>';
+  bar.resize(kWidth, ' ');
+  return "[" + bar + "]";
 }
 
 // Most important first. `speed` is in iterations per second of wall-clock time, including tests.
@@ -57,6 +68,12 @@ void LiveLine::OnIteration(const IterationReport& r) {
   const auto done = static_cast<double>(r.iteration - first_iteration_);
   const double speed = done > 0 && seconds > 0 ? done / seconds : 0;
   std::vector<std::string> parts = PartsOf(r, window_.Total(), speed);
+  if (!metric_.empty()) {
+    parts.insert(parts.begin() + 1, metric_ + Format(" %.4g", last_) + Format(" best %.4g", best_));
+  }
+  constexpr size_t kWide = 70;  // columns; below, the bar would take the place of the rest
+  if (line_.Columns() >= kWide)
+    parts.insert(parts.begin(), BarOf(r.iteration + 1, r.max_iterations));
   parts.insert(parts.begin(), progress_);
   line_.Draw(parts);
 }
@@ -68,6 +85,14 @@ void LiveLine::OnTestStart(int64_t iteration, size_t net) {
 }
 
 void LiveLine::OnTest(const TestReport& report) {
+  if (report.net == 0 && !report.outputs.empty()) {
+    const OutputValue& first = report.outputs[0];
+    const bool smaller = SmallerIsBetter(first.blob);
+    const bool is_best = metric_.empty() || (smaller ? first.value < best_ : first.value > best_);
+    metric_ = first.blob;
+    last_ = first.value;
+    if (is_best) best_ = last_;
+  }
   std::string text = StrCat("test #", report.net, " at iteration ", report.iteration, ":");
   if (report.has_loss) text += StrCat(" loss ", report.loss, ";");
   constexpr size_t kMost = 8;

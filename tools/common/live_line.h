@@ -36,6 +36,9 @@ class LiveLine final : public TrainingObserver {
   PaceWindow window_;
   int64_t first_iteration_ = 0;
   std::string progress_;  // "iter 20/100"
+  std::string metric_;    // first output of the first test net; empty: no test yet
+  double last_ = 0;       // its values
+  double best_ = 0;
   std::chrono::steady_clock::time_point start_;
   std::chrono::steady_clock::time_point drawn_;
 };

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <utility>
 
@@ -16,12 +17,31 @@
 #include "core/strings.h"
 #include "report/clock.h"
 
-DEFINE_bool(quiet, false, "show warnings and errors only (also -q)");
-DEFINE_bool(verbose, false, "show version, time and memory of the command too (also -v)");
-DEFINE_string(log_format, "text", "the log on stderr: text, or json (one object a line)");
+DEFINE_bool(quiet, false, "[Output] show warnings and errors only (also -q)");
+DEFINE_bool(
+    verbose, false,
+    "[Output] show more: version, time and memory of the command, the layers of a net that is "
+    "trained (also -v)");
+DEFINE_string(log_format, "text",
+              "[Output text|json] the log on stderr: text, or json (one object a line)");
 
 namespace crema::tools {
 namespace {
+
+bool IsTerminal() { return ::isatty(STDERR_FILENO) != 0; }
+
+bool HasColours() {
+  const char* const off = std::getenv("NO_COLOR");
+  const char* const terminal = std::getenv("TERM");
+  return (off == nullptr || *off == '\0') && terminal != nullptr &&
+         std::string_view(terminal) != "dumb" && IsTerminal();
+}
+
+// Returns a message as stderr shows it.
+std::string TextOf(double unix_time, Severity severity, std::string_view message) {
+  if (!IsTerminal()) return TextLogLines(unix_time, severity, message);
+  return StrCat(PrefixOf(severity), message, message.ends_with('\n') ? "" : "\n");
+}
 
 // Never destroyed: code that runs at exit may log.
 LineWriter& Stderr() {
@@ -30,7 +50,7 @@ LineWriter& Stderr() {
     const std::string message =
         StrCat(lines, " lines of the log were dropped: no reader took them");
     return IsJsonLog() ? JsonLogLine(UnixTime(), Severity::kWarning, message, {})
-                       : TextLogLines(UnixTime(), Severity::kWarning, message);
+                       : TextOf(UnixTime(), Severity::kWarning, message);
   });
   return writer;
 }
@@ -55,6 +75,13 @@ class ToolLogImpl final : public LogSink {
  public:
   void Write(Severity severity, std::string_view message) override {
     LogEvent(severity, message, {});
+  }
+};
+
+class DetailLogImpl final : public LogSink {
+ public:
+  void Write(Severity severity, std::string_view message) override {
+    (HidesDetails() ? LogFiles() : ToolLog()).Write(severity, message);
   }
 };
 
@@ -93,6 +120,20 @@ LogSink& LogFiles() {
   return log;
 }
 
+LogSink& DetailLog() {
+  static DetailLogImpl log;  // has no state
+  return log;
+}
+
+bool HidesDetails() { return IsTerminal() && !IsVerbose() && !IsJsonLog(); }
+
+std::string PrefixOf(Severity severity) {
+  if (severity == Severity::kInfo) return "";
+  const std::string prefix = StrCat(NameOf(severity), ": ");
+  if (!HasColours()) return prefix;
+  return StrCat(severity == Severity::kWarning ? "\033[33m" : "\033[31m", prefix, "\033[0m");
+}
+
 void WriteToStderr(std::string_view text) { Stderr().WriteThrough(text); }
 
 void FlushLog() { Stderr().Flush(LineWriter::kPatience); }
@@ -128,7 +169,7 @@ void LogEvent(Severity severity, std::string_view message, const std::vector<Log
     if (IsJsonLog()) {
       WriteToStderr(JsonLogLine(now, severity, message, fields));
     } else if (GlogLevel(severity) >= FLAGS_minloglevel) {
-      WriteToStderr(TextLogLines(now, severity, message));
+      WriteToStderr(TextOf(now, severity, message));
     }
   }
   LogFiles().Write(severity, message);

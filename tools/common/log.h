@@ -9,9 +9,10 @@
 
 namespace crema::tools {
 
-// Logs to stderr, as glog's lines or as JSON, and to glog's files if --log_dir is set. --quiet
-// shows only warnings and errors. A stderr that is not read blocks for at most 100 ms; then lines
-// are dropped and counted. Thread safety: any number of threads.
+// Logs to stderr, as glog's lines or as JSON, and to glog's files if --log_dir is set. A terminal
+// gets the messages alone, warnings and errors marked. --quiet shows only warnings and errors. A
+// stderr that is not read blocks for at most 100 ms; then lines are dropped and counted. Thread
+// safety: any number of threads.
 LogSink& ToolLog();
 
 // Logs only to glog's files; nowhere without --log_dir. For commands that draw on the terminal.
@@ -39,6 +40,17 @@ void WriteToStderr(std::string_view text);
 
 // Waits until stderr has received the whole log, at most for LineWriter::kPatience.
 void FlushLog();
+
+// Returns "", "warning: " or "error: ", which precedes a message on stderr; in colour on a terminal
+// that has colours, unless NO_COLOR is set.
+std::string PrefixOf(Severity severity);
+
+// Logs details that a terminal shows with --verbose only; files and other readers get them always.
+// Thread safety: any number of threads.
+LogSink& DetailLog();
+
+// Returns true if DetailLog leaves the terminal out.
+bool HidesDetails();
 
 // Formats "I1123 17:29:00.123456 12345 crema:0] message", for each line of the message.
 std::string TextLogLines(double unix_time, Severity severity, std::string_view message);

@@ -12,18 +12,22 @@
 #include "report/build_info.h"
 #include "runtime/autotuner.h"
 
-DEFINE_string(passes, "all",
-              "passes of the planner: -fuse leaves one out, none,+fuse runs this one alone; "
-              "docs/performance.md has their names");
+DEFINE_string(
+    passes, "all",
+    "[Expert] passes of the planner: -fuse leaves one out, none,+fuse runs this one alone; "
+    "docs/performance.md has their names");
 DEFINE_double(autotune, 0,
-              "seconds to spend at most on measuring which implementation of each layer is the "
+              "[Expert SECONDS] seconds to spend at most on measuring which implementation of each "
+              "layer is the "
               "fastest here; times are kept in ~/.cache/crema. 0: estimates decide");
-DEFINE_bool(allow_cpu_layers, false,
-            "with --gpu: the CPU computes layers that have no code for GPUs, on copies of their "
-            "blobs, instead of an error");
+DEFINE_bool(
+    allow_cpu_layers, false,
+    "[Device] with --gpu: the CPU computes layers that have no code for GPUs, on copies of their "
+    "blobs, instead of an error");
 
 DEFINE_string(implementation, "",
-              "implementations that must compute layers, as LAYER:NAME, separated by ';': "
+              "[Expert LAYER:NAME] implementations that must compute layers, as LAYER:NAME, "
+              "separated by ';': "
               "\"conv1:native;ip1:native\"; summary --plan has the names");
 
 namespace crema::tools {

@@ -7,7 +7,8 @@
 #include "core/strings.h"
 
 DEFINE_string(plugin, "",
-              "shared libraries with layer types, separated by commas: my_layers.so; their code "
+              "[Expert FILES] shared libraries with layer types, separated by commas: "
+              "my_layers.so; their code "
               "runs in this command");
 
 namespace crema::tools {

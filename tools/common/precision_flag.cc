@@ -6,7 +6,8 @@
 #include "crema.pb.h"
 
 DEFINE_string(precision, "",
-              "lowest number format that layers may compute in, instead of that of the net: FP32 "
+              "[Run FP32|BF16] lowest number format that layers may compute in, instead of that of "
+              "the net: FP32 "
               "or BF16 if it is faster; on a GPU also TF32 and FP16; of deploy export also INT8");
 
 namespace crema::tools {

@@ -14,23 +14,29 @@
 #include "inference/image_input.h"
 
 DEFINE_string(mean, "",
-              "mean to subtract: a binaryproto file, or one number a channel with commas");
-DEFINE_double(scale, 1, "factor on (pixel - mean)");
-DEFINE_string(std, "", "divide each channel by its number, after --scale; numbers with commas");
-DEFINE_double(range, 255,
-              "largest pixel value before --mean: 1 for means such as 0.485,0.456,0.406");
-DEFINE_bool(invert, false, "take 255 - pixel: dark on light becomes light on dark");
-DEFINE_bool(rgb, false, "the net takes red, green, blue instead of blue, green, red");
+              "[Input FILE|NUMBERS] mean to subtract: a binaryproto file, or one number a channel "
+              "with commas");
+DEFINE_double(scale, 1, "[Input] factor on (pixel - mean)");
+DEFINE_string(
+    std, "",
+    "[Input NUMBERS] divide each channel by its number, after --scale; numbers with commas");
+DEFINE_double(pixel_range, 255,
+              "[Input] largest pixel value before --mean: 1 for means such as 0.485,0.456,0.406");
+DEFINE_bool(invert, false, "[Input] take 255 - pixel: dark on light becomes light on dark");
+DEFINE_bool(rgb, false, "[Input] the net takes red, green, blue instead of blue, green, red");
 DEFINE_string(fit, "stretch",
-              "how images get the size of the input: stretch; crop, the part in the middle; "
+              "[Input stretch|crop|letterbox] how images get the size of the input: stretch; crop, "
+              "the part in the middle; "
               "letterbox, the whole with bars");
-DEFINE_string(resize, "",
-              "size before the crop: the short side (256), or height x width (256x256); "
-              "implies --fit=crop");
-DEFINE_string(interpolation, "linear",
-              "linear, area, nearest, cubic, lanczos: as OpenCV; antialias, antialias_cubic: as "
-              "Pillow and torchvision");
-DEFINE_int32(pad, 114, "pixel value of the bars of --fit=letterbox");
+DEFINE_string(
+    resize, "",
+    "[Input SIZE] size before the crop: the short side (256), or height x width (256x256); "
+    "implies --fit=crop");
+DEFINE_string(
+    interpolation, "linear",
+    "[Input KIND] linear, area, nearest, cubic, lanczos: as OpenCV; antialias, antialias_cubic: as "
+    "Pillow and torchvision");
+DEFINE_int32(pad, 114, "[Input] pixel value of the bars of --fit=letterbox");
 
 namespace crema::tools {
 namespace {
@@ -107,8 +113,9 @@ void SetFit(Preprocessing* p) {
 }  // namespace
 
 const std::vector<std::string>& PreprocessingFlags() {
-  static const std::vector<std::string> flags = {
-      "mean", "scale", "std", "range", "invert", "rgb", "fit", "resize", "interpolation", "pad"};
+  static const std::vector<std::string> flags = {"mean",          "scale", "std", "pixel_range",
+                                                 "invert",        "rgb",   "fit", "resize",
+                                                 "interpolation", "pad"};
   return flags;
 }
 
@@ -120,7 +127,7 @@ void SetPreprocessingOfFlags(const Shape* input, Preprocessing* preprocessing) {
   if (IsSet("scale")) preprocessing->scale = static_cast<float>(FLAGS_scale);
   if (IsSet("mean")) preprocessing->mean = MeanOfFlag(input);
   if (IsSet("rgb")) preprocessing->rgb = FLAGS_rgb;
-  if (IsSet("range")) preprocessing->range = static_cast<float>(FLAGS_range);
+  if (IsSet("pixel_range")) preprocessing->range = static_cast<float>(FLAGS_pixel_range);
   if (IsSet("std")) {
     preprocessing->deviation = FLAGS_std.empty()
                                    ? std::vector<float>()

@@ -23,7 +23,7 @@ std::string FlagsOfPreprocessing(const Preprocessing& p) {
   std::string flags;
   if (p.rgb) flags += " --rgb";
   if (p.invert) flags += " --invert";
-  if (p.range != defaults.range) flags += StrCat(" --range=", p.range);
+  if (p.range != defaults.range) flags += StrCat(" --pixel_range=", p.range);
   flags += p.mean.size() > kMostChannels ? " --mean=FILE" : NumbersText("mean", p.mean);
   if (p.scale != 1) flags += StrCat(" --scale=", p.scale);
   flags += NumbersText("std", p.deviation);

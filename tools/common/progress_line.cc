@@ -69,7 +69,7 @@ void ProgressLine::Show(Clock::time_point now) {
 
 void ProgressLine::Warn(const std::string& text) {
   if (line_) {
-    line_->Print("warning: " + text);
+    line_->Print(PrefixOf(Severity::kWarning) + text);
   } else {
     LogEvent(Severity::kWarning, text, {});
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <limits>
 #include <optional>
@@ -80,11 +82,17 @@ class SeriesBuilder {
          .value = NumberOf(row, kind == Kind::kTrain ? name : "value")});
   }
 
-  // Elapsed time; ignores a clock that is set back.
+  // Time of work: ignores a clock that is set back, and the pause before the run was resumed.
   double SecondsOf(const JsonMembers& row) {
     const double time = NumberOf(row, "time");
     if (std::isnan(time)) return NumberOf(row, "seconds");
-    if (time > clock_) seconds_ += time - clock_;
+    if (time > clock_) {
+      double begin = clock_;
+      for (const double start : run_->starts) {
+        if (start > begin && start < time) begin = start;
+      }
+      seconds_ += time - begin;
+    }
     clock_ = time;
     return seconds_;
   }
@@ -123,6 +131,27 @@ void ReadJsonLines(const std::string& path, RunData* run) {
   }
 }
 
+// Returns the seconds since 1970 of "2026-01-31T08:09:15.123456Z"; unknown for other texts.
+double UnixTimeOf(const std::string& utc) {
+  tm parts{};
+  const char* rest = strptime(utc.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
+  if (rest == nullptr) return kUnknown;
+  return static_cast<double>(timegm(&parts)) + std::strtod(rest, nullptr);
+}
+
+std::vector<double> ReadStarts(const std::string& path) {
+  std::vector<double> starts;
+  for (const std::string& line : Split(ReadFile(path), '\n')) {
+    const JsonMembers start = ParseJsonMembers(line).value_or(JsonMembers());
+    const auto time = start.find("time");
+    if (time == start.end()) continue;
+    if (const double seconds = UnixTimeOf(time->second); std::isfinite(seconds)) {
+      starts.push_back(seconds);
+    }
+  }
+  return starts;
+}
+
 }  // namespace
 
 const MetricSeries* RunData::Find(MetricSeries::Kind kind, const std::string& wanted) const {
@@ -148,6 +177,7 @@ RunData ReadRun(const std::string& folder) {
   run.name = path.filename().string();
   if (run.name == "." || run.name == "..") run.name = fs::absolute(path).filename().string();
   const fs::path in(folder);
+  if (Exists(in / "starts.jsonl")) run.starts = ReadStarts((in / "starts.jsonl").string());
   if (Exists(in / "metrics.csv")) {
     ReadCsv((in / "metrics.csv").string(), &run);
   } else if (Exists(in / "metrics.jsonl")) {
@@ -157,6 +187,7 @@ RunData ReadRun(const std::string& folder) {
     run.facts = ParseJsonMembers(ReadFile((in / "run.json").string())).value_or(JsonMembers());
   }
   if (Exists(in / "solver.prototxt")) run.solver_text = ReadFile((in / "solver.prototxt").string());
+  run.hyperparameters = ReadHyperparameters(folder);
   return run;
 }
 

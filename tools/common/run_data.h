@@ -8,12 +8,14 @@
 #include <utility>
 #include <vector>
 
+#include "common/hyperparameters.h"
+
 namespace crema::tools {
 
 struct MetricPoint {
   double iteration = 0;
   double epoch = 0;
-  double seconds = 0;  // since the first row of the run
+  double seconds = 0;  // of work since the first row of the run, without pauses before a resume
   double value = 0;    // NaN: not finite, or unknown
 };
 
@@ -34,6 +36,8 @@ struct RunData {
   // Existing members of run.json as text ("seed", "net", ...).
   std::map<std::string, std::string> facts;
   std::string solver_text;  // solver.prototxt; may be empty
+  Hyperparameters hyperparameters;
+  std::vector<double> starts;  // seconds since 1970, of starts.jsonl
   std::vector<MetricSeries> series;
   int64_t unreadable = 0;  // ignored rows
 

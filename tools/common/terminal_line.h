@@ -33,10 +33,10 @@ class TerminalLine {
   // Prints a line above the live one.
   void Print(const std::string& text);
   void Clear();
-
- private:
+  // Returns the columns that Draw fills at most.
   size_t Columns() const;
 
+ private:
   int terminal_;
   LineWriter writer_;
   std::mutex mutex_;  // guards the terminal's contents

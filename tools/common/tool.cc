@@ -1,7 +1,6 @@
 #include "common/tool.h"
 
 #include <gflags/gflags.h>
-#include <google/protobuf/descriptor.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -15,108 +14,30 @@
 #include <new>
 #include <system_error>
 
+#include "common/command_line.h"
+#include "common/flag_table.h"
+#include "common/help.h"
 #include "common/interrupt.h"
+#include "common/manual.h"
 #include "core/error.h"
 #include "core/exec_context.h"
 #include "core/line_writer.h"
 #include "core/strings.h"
-#include "crema.pb.h"
 #include "report/build_info.h"
 
 namespace crema::tools {
 namespace {
 
-// Returns the kind of values of a flag, by gflags' name for its type.
-std::string_view KindOf(std::string_view type) {
-  if (type == "string") return "text";
-  if (type == "bool") return "true or false";
-  return type == "double" ? "a number" : "a whole number";
-}
-
-std::string DescribeFlag(const google::CommandLineFlagInfo& flag) {
-  std::string text = StrCat("  --", flag.name, "  ", flag.description, " (", KindOf(flag.type));
-  if (flag.default_value.empty()) return text + ")";
-  // gflags writes all digits of a double.
-  return flag.type == "double" ? StrCat(text, ", default ", std::stod(flag.default_value), ")")
-                               : StrCat(text, ", default ", flag.default_value, ")");
-}
-
-// Prints only flags of this command: declared in the file with main, in the folder of its name, or
-// in the parts of tools/common that it uses, and --log_dir.
-void PrintHelp(const char* program, const char* usage) {
-  std::printf("%s\n\nFlags:\n", usage);
-  std::vector<google::CommandLineFlagInfo> flags;
-  google::GetAllFlags(&flags);
-  const std::string own = StrCat("/", Split(program, '/').back(), ".cc");
-  const std::string parts = StrCat("tools/", Split(program, '/').back(), "/");
-  for (const google::CommandLineFlagInfo& flag : flags) {
-    const bool is_own = std::string_view(flag.filename).ends_with(own) ||
-                        flag.filename.find(parts) != std::string::npos ||
-                        flag.filename.find("tools/common/") != std::string::npos;
-    if (!is_own && flag.name != "log_dir") continue;
-    std::printf("%s\n", DescribeFlag(flag).c_str());
-  }
-}
-
-// Returns the remedy for a field that is given as a flag: ": it is a field of the solver; write
-// --set base_lr=0.1". Empty if this command sets no such field.
-std::string SetHint(const std::string& name, const std::string& value) {
-  google::CommandLineFlagInfo info;
-  if (!google::GetCommandLineFlagInfo("set", &info)) return "";
-  const bool has_solver = google::GetCommandLineFlagInfo("solver", &info);
-  const bool of_solver =
-      has_solver && SolverParameter::descriptor()->FindFieldByName(name) != nullptr;
-  if (!of_solver && NetParameter::descriptor()->FindFieldByName(name) == nullptr) return "";
-  return StrCat(": it is a field of the ", of_solver ? "solver" : "net", "; write --set ", name,
-                "=", value);
-}
-
-// gflags exits with code 1 for unknown flags; ours exits with 2 and a suggestion.
-void RefuseUnknownFlags(int argc, char** argv) {
-  std::vector<google::CommandLineFlagInfo> flags;
-  google::GetAllFlags(&flags);
-  std::vector<std::string> names;
-  for (const auto& flag : flags) names.push_back(flag.name);
-  for (int i = 1; i < argc; ++i) {
-    std::string_view word = argv[i];
-    if (word == "--") return;
-    if (!word.starts_with("-") || word == "-") continue;
-    word.remove_prefix(word.starts_with("--") ? 2 : 1);
-    const size_t equals = word.find('=');
-    const std::string name(word.substr(0, equals));
-    google::CommandLineFlagInfo info;
-    const bool negated = name.starts_with("no") &&
-                         google::GetCommandLineFlagInfo(name.c_str() + 2, &info) &&
-                         info.type == "bool";
-    if (negated) continue;
-    if (name == "flagfile" || name == "fromenv" || name == "tryfromenv") {
-      Fail(ErrorCode::kInvalidArgument, StrCat("--", name, " is not supported; give the flags"));
-    }
-    if (!google::GetCommandLineFlagInfo(name.c_str(), &info)) {
-      const bool has_next = i + 1 < argc && argv[i + 1][0] != '-';
-      const std::string next = has_next ? argv[i + 1] : "VALUE";
-      const bool has_value = equals != std::string_view::npos;
-      const std::string hint =
-          SetHint(name, has_value ? std::string(word.substr(equals + 1)) : next);
-      Fail(ErrorCode::kInvalidArgument,
-           StrCat("unknown flag --", name,
-                  hint.empty() ? DidYouMean(name, names) + "; --help lists the flags" : hint));
-    }
-    const bool takes_next = equals == std::string_view::npos && info.type != "bool";
-    if (takes_next && (i + 1 >= argc || std::string_view(argv[i + 1]).starts_with("--"))) {
-      Fail(ErrorCode::kInvalidArgument,
-           StrCat("flag --", name, " needs a value: --", name, "=VALUE"));
-    }
-    if (equals != std::string_view::npos || takes_next) {
-      const std::string value(
-          equals == std::string_view::npos ? argv[i + 1] : std::string(word.substr(equals + 1)));
-      if (google::SetCommandLineOption(name.c_str(), value.c_str()).empty()) {
-        Fail(ErrorCode::kInvalidArgument,
-             StrCat("flag --", name, " takes ", KindOf(info.type), ", not '", value, "'"));
-      }
-    }
-    if (takes_next) ++i;
-  }
+// Prints the help of the command, or of the action among its arguments.
+void PrintHelp(int argc, char** argv, const char* usage) {
+  const std::vector<FlagEntry> flags = FlagsOf(argv[0]);
+  const std::vector<std::string> actions = ActionsOf(flags);
+  const auto* const action = std::find_first_of(argv + 1, argv + argc, actions.begin(),
+                                                actions.end(), std::equal_to<std::string_view>());
+  std::fputs(HelpOf(ParseCommandText(argv[0], usage), flags, action == argv + argc ? "" : *action,
+                    ColumnsOfStdout())
+                 .c_str(),
+             stdout);
 }
 
 // One line per problem, for programs that read the log.
@@ -142,21 +63,9 @@ int Report(const Error& error) {
   if (IsJsonLog()) {
     ReportAsJson(error);
   } else {
-    WriteToStderr(StrCat("error: ", error.what(), "\n"));
+    WriteToStderr(StrCat(PrefixOf(Severity::kError), error.what(), "\n"));
   }
   return ExitCode(error.code());
-}
-
-// Expands -q and -v, which gflags would take for flags of these names (glog has a --v of its own).
-void LengthenFlags(int argc, char** argv) {
-  static char quiet[] = "--quiet";
-  static char verbose[] = "--verbose";
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view word = argv[i];
-    if (word == "--") return;
-    if (word == "-q") argv[i] = quiet;
-    if (word == "-v") argv[i] = verbose;
-  }
 }
 
 // --verbose logs the build, the command, its run time and peak memory.
@@ -230,7 +139,14 @@ int RunReported(int argc, char** argv, const char* usage,
     for (int i = 1; i < argc; ++i) {
       const std::string_view word = argv[i];
       if (word == "--help" || word == "-help" || word == "-h") {
-        PrintHelp(argv[0], usage);
+        PrintHelp(argc, argv, usage);
+        return 0;
+      }
+      if (word.starts_with("--help=")) {
+        std::fputs(PartOfManuals(word.substr(7), ParseCommandText(argv[0], usage), FlagsOf(argv[0]),
+                                 ThisBuild().version)
+                       .c_str(),
+                   stdout);
         return 0;
       }
       if (word == "--version") {
@@ -240,10 +156,10 @@ int RunReported(int argc, char** argv, const char* usage,
       if (word == "--") break;
     }
     LengthenFlags(argc, argv);
-    RefuseUnknownFlags(argc, argv);
+    RefuseWrongFlags(argc, argv);
     google::ParseCommandLineFlags(&argc, &argv, true);
     StartLog(argv[0]);
-    return RunAndMeasure(std::vector<std::string>(argv + 1, argv + argc), body);
+    return RunAndMeasure(TakePositional(argv[0], {argv + 1, argv + argc}), body);
   } catch (const Error& error) {
     return Report(error);
   } catch (const std::bad_alloc&) {

@@ -7,7 +7,8 @@
 
 DEFINE_string(
     on_mismatch, "error",
-    "layers whose blobs have another shape in the weights file: error; skip: they, and layers that "
+    "[Run error|skip|reshape] layers whose blobs have another shape in the weights file: error; "
+    "skip: they, and layers that "
     "the file lacks, keep their fillers; reshape: take as many values under the net's shape");
 
 namespace crema::tools {

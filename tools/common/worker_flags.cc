@@ -6,8 +6,8 @@
 #include "core/error.h"
 #include "core/strings.h"
 
-DEFINE_int32(threads, 0, "threads that read, decode and encode; 0: one for each processor");
-DEFINE_int32(j, 0, "the same as --threads");
+DEFINE_int32(threads, 0, "[Run N] threads that read, decode and encode; 0: one for each processor");
+DEFINE_int32(j, 0, "[Run N] the same as --threads");
 
 namespace crema::tools {
 

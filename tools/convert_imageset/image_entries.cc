@@ -1,7 +1,5 @@
 #include "convert_imageset/image_entries.h"
 
-#include <algorithm>
-#include <array>
 #include <charconv>
 #include <filesystem>
 
@@ -49,46 +47,6 @@ std::vector<ImageEntry> ReadCsv(const std::string& list, const std::string& root
   return entries;
 }
 
-bool IsImage(const fs::path& path) {
-  constexpr std::array kExtensions = {".jpg", ".jpeg", ".png",  ".bmp", ".ppm", ".pgm",
-                                      ".tif", ".tiff", ".webp", ".jp2", ".gif"};
-  std::string extension = path.extension().string();
-  std::ranges::transform(extension, extension.begin(), [](unsigned char c) { return tolower(c); });
-  return std::ranges::find(kExtensions, extension) != kExtensions.end();
-}
-
-// Returns paths below `root`, sorted.
-std::vector<std::string> ImagesBelow(const std::string& root, const std::string& folder) {
-  std::vector<std::string> names;
-  const auto options = fs::directory_options::follow_directory_symlink;
-  for (const auto& file : fs::recursive_directory_iterator(root + folder, options)) {
-    if (file.is_regular_file() && IsImage(file.path())) {
-      names.push_back(file.path().string().substr(root.size()));
-    }
-  }
-  std::ranges::sort(names);
-  return names;
-}
-
-ClassFolders FindClasses(const std::string& root) {
-  ClassFolders found;
-  for (const auto& folder : fs::directory_iterator(root)) {
-    const std::string name = folder.path().filename().string();
-    if (folder.is_directory() && !name.starts_with('.')) found.classes.push_back(name);
-  }
-  std::ranges::sort(found.classes);
-  for (size_t label = 0; label < found.classes.size(); ++label) {
-    for (std::string& name : ImagesBelow(root, found.classes[label])) {
-      std::string path = root + name;
-      found.entries.push_back({.name = std::move(name),
-                               .path = std::move(path),
-                               .place = "",
-                               .label = static_cast<int>(label)});
-    }
-  }
-  return found;
-}
-
 }  // namespace
 
 std::string ImageEntry::Describe() const {
@@ -115,16 +73,12 @@ ClassFolders ReadClassFolders(const std::string& root_folder) {
     Fail(ErrorCode::kNotFound, StrCat("there is no folder '", root_folder, "' with a folder of ",
                                       "images for each class", DidYouMeanPath(root_folder)));
   }
-  ClassFolders found;
-  try {
-    found = FindClasses(WithSlash(root_folder));
-  } catch (const fs::filesystem_error& failure) {
-    Fail(ErrorCode::kIoFailure, StrCat("cannot list '", root_folder, "': ", failure.what()));
-  }
-  if (found.entries.empty()) {
-    Fail(ErrorCode::kDataLoss,
-         StrCat("'", root_folder, "' has no folders with images: make one folder for each class, ",
-                "or give a list"));
+  const ImageList images(root_folder, "");
+  ClassFolders found{.classes = images.classes(), .entries = {}};
+  const size_t root = WithSlash(root_folder).size();
+  for (const ImageList::Entry& image : images.entries()) {
+    found.entries.push_back(
+        {.name = image.path.substr(root), .path = image.path, .place = "", .label = image.label});
   }
   return found;
 }

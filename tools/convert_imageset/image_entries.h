@@ -21,9 +21,8 @@ struct ImageEntry {
 // is a folder. Throws kNotFound, kIoFailure, kDataLoss (naming the line).
 std::vector<ImageEntry> ReadImageEntries(const std::string& list, const std::string& root);
 
-// Lists the image files below each folder in `root`, sorted by name. Each folder is a class;
-// classes are numbered in the order of their names. Throws kNotFound, kDataLoss if there are no
-// images.
+// Lists the image files below each folder in `root`, as ImageData does. Throws kNotFound, and like
+// ImageList.
 struct ClassFolders {
   std::vector<std::string> classes;
   std::vector<ImageEntry> entries;

@@ -17,7 +17,8 @@
 #include "format/file.h"
 
 DEFINE_string(npy, "",
-              "file for numbers, .npy or .h5: classify: scores, a row an image (NaN if it cannot "
+              "[Output FILE @classify @detect] file for numbers, .npy or .h5: classify: scores, a "
+              "row an image (NaN if it cannot "
               "be read); detect: a row a box: image, class, score, left, top, right, bottom");
 
 namespace crema::tools {

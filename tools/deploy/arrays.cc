@@ -15,10 +15,12 @@
 
 DEFINE_string(
     input, "",
-    "run, bench, verify: NAME=FILE with an array for an input, .npy, .npz or .h5, or FILE alone if "
+    "[Input NAME=FILE @run @bench @verify] NAME=FILE with an array for an input, .npy, .npz or "
+    ".h5, or FILE alone if "
     "it has arrays with the names of the inputs, or if there is one input; may be repeated");
-DEFINE_bool(cast, false,
-            "run, bench, verify: convert arrays of other element types to those of the inputs");
+DEFINE_bool(
+    cast, false,
+    "[Input @run @bench @verify] convert arrays of other element types to those of the inputs");
 
 DECLARE_string(recording);
 DECLARE_bool(record);

@@ -10,10 +10,10 @@
 #include "deploy/options.h"
 #include "inference/model_bench.h"
 
-DEFINE_string(batches, "1", "bench: batch sizes: 1,8,32");
-DEFINE_string(instances, "1", "bench: numbers of runners that work in parallel: 1,2");
-DEFINE_double(seconds, 1, "bench: seconds that each case runs at least");
-DEFINE_int64(warmup, 2, "bench: runs of each runner that are not counted");
+DEFINE_string(batches, "1", "[Run NUMBERS @bench] batch sizes: 1,8,32");
+DEFINE_string(instances, "1", "[Run NUMBERS @bench] numbers of runners that work in parallel: 1,2");
+DEFINE_double(seconds, 1, "[Run @bench] seconds that each case runs at least");
+DEFINE_int64(warmup, 2, "[Run @bench] runs of each runner that are not counted");
 
 namespace crema::tools {
 namespace {

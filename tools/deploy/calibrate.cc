@@ -18,15 +18,20 @@
 #include "inference/model_parts.h"
 
 DEFINE_string(calibrate, "",
-              "export --precision=int8: text file with the path of an image on each line; a few "
+              "[Input FILE @export] for --precision=int8: text file with the path of an image on "
+              "each line; a few "
               "hundred as the net will see them");
 DEFINE_string(range, "percentile",
-              "export --precision=int8: rule for the range of a blob: entropy, percentile or max");
-DEFINE_double(percentile, 99.99, "export --range=percentile: percent of the values that fit");
+              "[Expert entropy|percentile|max @export] for --precision=int8: rule for the range of "
+              "a blob: entropy, percentile or max");
+DEFINE_double(percentile, 99.99,
+              "[Expert @export] for --range=percentile: percent of the values that fit");
 DEFINE_string(keep_float, "",
-              "export --precision=int8: layers that stay in single precision, with commas");
-DEFINE_double(least_snr_db, 20,
-              "export --precision=int8: layers that lose more stay in single precision");
+              "[Expert LAYERS @export] for --precision=int8: layers that stay in single precision, "
+              "with commas");
+DEFINE_double(
+    least_snr_db, 20,
+    "[Expert @export] for --precision=int8: layers that lose more stay in single precision");
 
 namespace crema::tools {
 namespace {

@@ -14,9 +14,9 @@
 #include "inference/classifier.h"
 
 DEFINE_bool(ten_crops, false,
-            "classify: mean of the scores of ten crops: the corners, the middle, and their mirror "
-            "images; needs --fit=crop");
-DEFINE_int32(top, 5, "classify: number of classes to print, best first");
+            "[Input @classify] mean of the scores of ten crops: the corners, the middle, and their "
+            "mirror images; needs --fit=crop");
+DEFINE_int32(top, 5, "[Output @classify] number of classes to print, best first");
 
 namespace crema::tools {
 namespace {

@@ -15,7 +15,8 @@
 #include "format/file.h"
 
 DEFINE_string(draw, "",
-              "classify, detect, segment: image to write with the result drawn in; a folder for "
+              "[Output PATH @classify @detect @segment] image to write with the result drawn in; a "
+              "folder for "
               "several. Videos become .avi");
 
 namespace crema::tools {

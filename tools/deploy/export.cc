@@ -23,6 +23,7 @@
 #include "deploy/protected_files.h"
 #include "format/file.h"
 #include "format/prototxt.h"
+#include "graph/detections.h"
 #include "inference/classifier.h"
 #include "inference/crema_export.h"
 #include "inference/detector.h"
@@ -31,12 +32,15 @@
 #include "inference/model_parts.h"
 #include "inference/segmenter.h"
 
-DEFINE_string(o, "", "export: the same as --output");
-DEFINE_string(name, "", "export: name of the model; default: that of the net");
+DEFINE_string(o, "", "[Output FILE @export] the same as --output");
+DEFINE_string(name, "", "[Output @export] name of the model; default: that of the net");
 DEFINE_string(write_net, "",
-              "export: also write the deploy net, a prototxt; -: print it. Without --output, only "
+              "[Output FILE @export] also write the deploy net, a prototxt; -: print it. Without "
+              "--output, only "
               "this");
-DEFINE_string(task, "", "export: classify, detect, segment or none; default: found from the net");
+DEFINE_string(task, "",
+              "[Output classify|detect|segment|none @export] classify, detect, segment or none; "
+              "default: found from the net");
 
 namespace crema::tools {
 namespace {
@@ -78,9 +82,8 @@ void CheckFlags(bool onnx) {
 // The net in the form it is used in.
 NetFile NetToExport(const ModelNames& names, const Registry& registry, ModelCard* card) {
   NetFile net = NetOfFlags(names, registry, card);
-  const bool decodes = std::ranges::any_of(net.net.layer(), [](const LayerParameter& layer) {
-    return layer.type() == "DetectionOutput";
-  });
+  const bool decodes = std::ranges::any_of(
+      net.net.layer(), [](const LayerParameter& layer) { return MakesDetections(layer.type()); });
   if (decodes || IsGiven("confidence") || IsGiven("nms")) {
     DecoderChanges changes = DecoderOfFlags();
     if (IsGiven("confidence")) changes.confidence = FLAGS_confidence;

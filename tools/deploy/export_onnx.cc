@@ -19,17 +19,23 @@
 #include "onnx/export.h"
 #include "onnx/export_check.h"
 
-DEFINE_string(format, "", "export: crema or onnx; without it, the extension of the file decides");
-DEFINE_int32(opset, 17, "export to ONNX: version of the operators, 13 to 23");
+DEFINE_string(
+    format, "",
+    "[Output crema|onnx @export] crema or onnx; without it, the extension of the file decides");
+DEFINE_int32(opset, 17, "[Output @export] to ONNX: version of the operators, 13 to 23");
 DEFINE_bool(preprocessing, false,
-            "export to ONNX: put --mean, --scale and --invert into the graph; its input then takes "
+            "[Output @export] to ONNX: put --mean, --scale and --invert into the graph; its input "
+            "then takes "
             "pixels 0..255, red first");
-DEFINE_bool(f16_weights, false,
-            "export to ONNX: store matrices and filters as float16; the net computes in float32");
-DEFINE_bool(external_data, false,
-            "export to ONNX: put weights into a file beside it, FILE.data; from 2 GiB on always");
+DEFINE_bool(
+    f16_weights, false,
+    "[Output @export] to ONNX: store matrices and filters as float16; the net computes in float32");
+DEFINE_bool(
+    external_data, false,
+    "[Output @export] to ONNX: put weights into a file beside it, FILE.data; from 2 GiB on always");
 DEFINE_string(check, "import",
-              "export to ONNX: compare the file with the net before it gets its name. import: read "
+              "[Run import|onnxruntime|none @export] to ONNX: compare the file with the net before "
+              "it gets its name. import: read "
               "it back; onnxruntime: in ONNX Runtime, by python3; none");
 DECLARE_double(rtol);
 

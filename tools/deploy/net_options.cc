@@ -16,15 +16,19 @@
 #include "onnx/import.h"
 
 DEFINE_string(tail, "",
-              "detect: prototxt with layers to append to --model, such as PriorBox and "
+              "[Input FILE @detect @bench @export @verify @run] prototxt with layers to append to "
+              "--model, such as PriorBox and "
               "DetectionOutput for a net that ends in raw boxes and scores");
 DEFINE_string(shape, "",
-              "shapes of the inputs that an .onnx file or the data set of a training does not "
+              "[Input NAME=SIZES] shapes of the inputs that an .onnx file or the data set of a "
+              "training does not "
               "give: data=1x3x224x224, with commas between inputs; not given, .onnx: those of "
               "--input");
-DEFINE_double(confidence, crema::kDefaultConfidence, "detect: scores must exceed it");
+DEFINE_double(confidence, crema::kDefaultConfidence,
+              "[Run @detect @export @verify] scores must exceed it");
 DEFINE_double(nms, 0.3,
-              "detect: overlap above which the box with the lower score is removed; not given: the "
+              "[Run @detect @export @verify] overlap above which the box with the lower score is "
+              "removed; not given: the "
               "net decides");
 
 DECLARE_string(gpu);

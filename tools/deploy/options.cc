@@ -17,26 +17,30 @@
 #include "core/strings.h"
 #include "inference/model_parts.h"
 
-DEFINE_string(
-    model, "",
-    "a .crema file of deploy export, an .onnx file, or a net, a prototxt, with --weights; a deploy "
-    "net is made from a training net");
+DEFINE_string(model, "",
+              "[Input FILE] a .crema file of deploy export, an .onnx file, or a net, a prototxt, "
+              "with --weights; a deploy "
+              "net is made from a training net");
 DEFINE_string(run, "",
-              "in place of --model: a folder that train recorded, <snapshot_prefix>_run; its net, "
+              "[Input FOLDER] in place of --model: a folder that train recorded, "
+              "<snapshot_prefix>_run; its net, "
               "best or last weights, mean, scale and class names");
-DEFINE_string(solver, "", "in place of --model: a solver that was trained; as --run");
-DEFINE_string(weights, "",
-              "parameters of a prototxt: caffemodels, separated by commas; later ones add and "
-              "override");
-DEFINE_string(labels, "", "text file with the name of a class on each line");
+DEFINE_string(solver, "", "[Input FILE] in place of --model: a solver that was trained; as --run");
+DEFINE_string(
+    weights, "",
+    "[Input FILES] parameters of a prototxt: caffemodels, separated by commas; later ones add and "
+    "override");
+DEFINE_string(labels, "", "[Input FILE] text file with the name of a class on each line");
 DEFINE_string(output, "",
-              "classify, segment: blob with the scores, for nets with several outputs; run: file "
+              "[Output NAME @classify @segment @run @export] classify, segment: blob with the "
+              "scores, for nets with several outputs; run: file "
               "for the outputs, .npz, .npy or .h5; export: the .crema file to write");
-DEFINE_bool(json, false, "print a JSON object a line instead of text");
-DEFINE_string(threads, "0",
-              "images in progress at a time; run, verify: threads of the net; bench: a list of "
-              "these, 1,2; 0: one for each processor");
-DEFINE_int32(batch, 1, "images or samples computed together");
+DEFINE_bool(json, false, "[Output] print a JSON object a line instead of text");
+DEFINE_string(
+    threads, "0",
+    "[Run N] images in progress at a time; run, verify: threads of the net; bench: a list of "
+    "these, 1,2; 0: one for each processor");
+DEFINE_int32(batch, 1, "[Run] images or samples computed together");
 
 namespace crema::tools {
 bool IsGiven(const char* flag) { return !gflags::GetCommandLineFlagInfoOrDie(flag).is_default; }

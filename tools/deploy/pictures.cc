@@ -23,8 +23,8 @@
 #include "data/image/video_opencv.h"
 #endif
 
-DEFINE_string(list, "", "text file with the path of an image or a video on each line");
-DEFINE_int32(camera, -1, "read images from the camera with this number, until Ctrl-C");
+DEFINE_string(list, "", "[Input FILE] text file with the path of an image or a video on each line");
+DEFINE_int32(camera, -1, "[Input] read images from the camera with this number, until Ctrl-C");
 
 namespace crema::tools {
 namespace {

@@ -18,7 +18,8 @@
 
 DECLARE_string(draw);
 DEFINE_string(masks, "",
-              "segment: folder for one .png an image, of its size; pixel values are class numbers, "
+              "[Output FOLDER @segment] folder for one .png an image, of its size; pixel values "
+              "are class numbers, "
               "shown in the colors of Pascal VOC");
 
 namespace crema::tools {

@@ -15,6 +15,7 @@
 #include "core/strings.h"
 #include "data/lists/class_names.h"
 #include "format/file.h"
+#include "graph/detections.h"
 #include "inference/deploy_net.h"
 #include "inference/derive_deploy_net.h"
 #include "report/run_folder.h"
@@ -75,7 +76,7 @@ void ResolveFiles(const std::string& folder, NetParameter* net) {
 
 bool HasPredictions(const NetParameter& net) {
   return std::ranges::any_of(net.layer(), [](const LayerParameter& layer) {
-    return layer.type() == "DetectionOutput" || layer.type().ends_with("Loss");
+    return MakesDetections(layer.type()) || layer.type().ends_with("Loss");
   });
 }
 

@@ -18,21 +18,26 @@
 #include "deploy/verify_parts.h"
 #include "format/tensor_files.h"
 
-DEFINE_string(recording, "",
-              "verify: .npz or .h5 with inputs and their outputs, under the names of the blobs");
-DEFINE_bool(record, false,
-            "verify: write --recording instead, of the arrays of --input or of random ones");
-DEFINE_string(against, "", "verify: the other model, .crema or prototxt");
-DEFINE_string(against_weights, "", "verify: weights of a prototxt --against; else --weights");
-DEFINE_string(against_precision, "", "verify: its precision, FP32 or BF16, if it is a prototxt");
-DEFINE_double(atol, 1e-5, "verify: allowed absolute difference");
+DEFINE_string(
+    recording, "",
+    "[Input FILE @verify] .npz or .h5 with inputs and their outputs, under the names of the blobs");
+DEFINE_bool(
+    record, false,
+    "[Output @verify] write --recording instead, of the arrays of --input or of random ones");
+DEFINE_string(against, "", "[Input FILE @verify] the other model, .crema or prototxt");
+DEFINE_string(against_weights, "",
+              "[Input FILES @verify] weights of a prototxt --against; else --weights");
+DEFINE_string(against_precision, "",
+              "[Input FP32|BF16 @verify] its precision, FP32 or BF16, if it is a prototxt");
+DEFINE_double(atol, 1e-5, "[Run @verify] allowed absolute difference");
 DEFINE_double(rtol, 1e-4,
-              "verify: allowed difference, relative to the largest value of the output");
-DEFINE_double(agreement, 0.99,
-              "verify --against: smallest share of images with the same best class, or of boxes "
-              "that both models find");
-DEFINE_int32(samples, 8, "verify: number of random inputs, if there are no images or arrays");
-DEFINE_bool(layers, true, "verify --against: compare every blob, not only the outputs");
+              "[Run @verify] allowed difference, relative to the largest value of the output");
+DEFINE_double(
+    agreement, 0.99,
+    "[Run @verify] with --against: smallest share of images with the same best class, or of boxes "
+    "that both models find");
+DEFINE_int32(samples, 8, "[Run @verify] number of random inputs, if there are no images or arrays");
+DEFINE_bool(layers, true, "[Run @verify] with --against: compare every blob, not only the outputs");
 
 namespace crema::tools {
 namespace {

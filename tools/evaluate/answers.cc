@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "graph/detections.h"
 
 namespace crema::tools {
 namespace {
@@ -22,7 +23,6 @@ constexpr std::string_view kLosses[] = {"SoftmaxWithLoss",
                                         "SigmoidCrossEntropyLoss"};
 constexpr std::string_view kAccuracies[] = {"Accuracy"};
 constexpr std::string_view kJudges[] = {"DetectionEvaluate"};
-constexpr std::string_view kDetectors[] = {"DetectionOutput"};
 
 const PlannedValue& ValueOf(const Plan& plan, int v) { return plan.values[static_cast<size_t>(v)]; }
 const PlannedLayer& ProducerOf(const Plan& plan, int v) {
@@ -96,11 +96,13 @@ class Finder {
   }
 
   bool WantsDetection() const {
+    const auto makes_detections = [](const PlannedLayer& layer) {
+      return MakesDetections(TypeOf(layer));
+    };
     if (prediction_value_ < 0) {
-      return Last(kJudges) != nullptr || Last(kDetectors) != nullptr;
+      return Last(kJudges) != nullptr || std::ranges::any_of(plan_.layers, makes_detections);
     }
-    return Last(kJudges) != nullptr ||
-           TypeOf(ProducerOf(plan_, prediction_value_)) == "DetectionOutput";
+    return Last(kJudges) != nullptr || makes_detections(ProducerOf(plan_, prediction_value_));
   }
 
   void Take(const PlannedLayer& layer) {
@@ -120,17 +122,17 @@ class Finder {
       Take(*judge);
       return;
     }
-    // Without --prediction: the only type of layer that outputs boxes.
+    // Without --prediction: the last layer that outputs boxes.
     const PlannedLayer* maker = nullptr;
     for (const PlannedLayer& layer : plan_.layers) {
       const bool makes_it =
           prediction_value_ < 0 || &layer == &ProducerOf(plan_, prediction_value_);
-      if (TypeOf(layer) == "DetectionOutput" && makes_it) maker = &layer;
+      if (MakesDetections(TypeOf(layer)) && makes_it) maker = &layer;
     }
-    const DetectionOutputParameter& param = maker->layer->param().detection_output_param();
+    const DetectionFacts facts = DetectionFactsOf(maker->layer->param());
     answers_.layer = maker->name();
-    answers_.classes = param.num_classes();
-    answers_.background = param.background_label_id();
+    answers_.classes = facts.classes;
+    answers_.background = facts.background;
     prediction_value_ = maker->outputs[0];
     if (label_value_ < 0) label_value_ = ObjectsOfNet();
   }

@@ -23,11 +23,12 @@
 #include "onnx/import_check.h"
 
 DECLARE_string(shape);
-DEFINE_string(
-    dialect, "",
-    "caffe or ssd: write only what Caffe 1.0 (2017) or its SSD fork read; list all nodes that "
-    "cannot go");
-DEFINE_bool(force, false, "overwrite deploy.prototxt and weights.caffemodel in the folder");
+DEFINE_string(dialect, "",
+              "[Output caffe|ssd] caffe or ssd: write only what Caffe 1.0 (2017) or its SSD fork "
+              "read; list all nodes that "
+              "cannot go");
+DEFINE_bool(force, false,
+            "[Output] overwrite deploy.prototxt and weights.caffemodel in the folder");
 
 namespace crema::tools {
 namespace {

@@ -20,17 +20,23 @@
 #include "plan/net_costs.h"
 #include "runtime/state_match.h"
 
-DEFINE_string(weights, "", "the state dict: .safetensors, .pth or .pt");
-DEFINE_string(onto, "", "the deploy net whose parameters are filled");
+DEFINE_string(weights, "", "[Input FILE] the state dict: .safetensors, .pth or .pt");
+DEFINE_string(onto, "", "[Input FILE] the deploy net whose parameters are filled");
 DEFINE_string(shape, "",
-              "shapes of inputs that the net or model does not give: data:1,3,224,224; of an ONNX "
+              "[Input BLOB:SIZES] shapes of inputs that the net or model does not give: "
+              "data:1,3,224,224; of an ONNX "
               "model also data=1x3x224x224, with commas between inputs");
-DEFINE_string(map, "", "a file of lines 'entry = layer parameter', which replace guesses");
+DEFINE_string(map, "",
+              "[Input FILE] a file of lines 'entry = layer parameter', which replace guesses");
 DEFINE_string(constants, "",
-              "the weights.caffemodel of an imported net: its layers Parameter without an entry, "
+              "[Input FILE] the weights.caffemodel of an imported net: its layers Parameter "
+              "without an entry, "
               "such as the states of an LSTM, have their values from there");
-DEFINE_bool(print_map, false, "print the map with all guesses, to be edited, and write nothing");
-DEFINE_string(key, "", "of a .pth with several state dicts, the one to read; . for all together");
+DEFINE_bool(print_map, false,
+            "[Output] print the map with all guesses, to be edited, and write nothing");
+DEFINE_string(
+    key, "",
+    "[Input NAME] of a .pth with several state dicts, the one to read; . for all together");
 
 namespace crema::tools {
 namespace {

@@ -1,7 +1,6 @@
 #include "report/charts.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <cstdio>
 
@@ -18,16 +17,21 @@ constexpr size_t kMostPoints = 1200;    // per curve; more than a screen has col
 constexpr int64_t kMostElements = 8;    // per output
 constexpr const char* kTotalLoss = "";  // name of its series in a test
 
-bool SameValues(const MetricSeries& a, const MetricSeries& b) {
-  if (a.points.size() != b.points.size()) return false;
-  for (size_t i = 0; i < a.points.size(); ++i) {
-    const double x = a.points[i].value;
-    const double y = b.points[i].value;
-    if (std::isnan(x) != std::isnan(y)) return false;
-    // The total loss is the same number, computed in another way.
-    if (std::abs(x - y) > 1e-4 * std::max(1.0, std::abs(x))) return false;
+// The total loss is the same number, computed in another way.
+bool IsSameValue(double a, double b) {
+  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
+  return std::abs(a - b) <= 1e-4 * std::max(1.0, std::abs(a));
+}
+
+// Returns true if `whole` has every point of `part`, which may have fewer rows.
+bool IsPartOf(const MetricSeries& part, const MetricSeries& whole) {
+  size_t w = 0;
+  for (const MetricPoint& point : part.points) {
+    while (w < whole.points.size() && whole.points[w].iteration < point.iteration) ++w;
+    if (w == whole.points.size() || whole.points[w].iteration != point.iteration) return false;
+    if (!IsSameValue(point.value, whole.points[w].value)) return false;
   }
-  return true;
+  return !part.points.empty();
 }
 
 const MetricSeries* TotalLoss(const RunData& run, Kind kind, int64_t net) {
@@ -43,7 +47,20 @@ const MetricSeries* TotalLoss(const RunData& run, Kind kind, int64_t net) {
 bool IsCopyOfTotalLoss(const RunData& run, const MetricSeries& series) {
   if (series.kind == Kind::kTrain || series.name == kTotalLoss) return false;
   const MetricSeries* total = TotalLoss(run, series.kind, series.net);
-  return total != nullptr && total != &series && SameValues(*total, series);
+  return total != nullptr && total != &series && IsPartOf(series, *total);
+}
+
+// Returns true for the loss of a test net that logs no total loss, if the training shows that it is
+// the total loss: the net has one loss.
+bool IsTotalLossOfTest(const RunData& run, const MetricSeries& series) {
+  if (series.kind != Kind::kTest || TotalLoss(run, Kind::kTest, series.net) != nullptr)
+    return false;
+  const MetricSeries* output = run.Find(Kind::kTrainOutput, series.name);
+  return output != nullptr && IsCopyOfTotalLoss(run, *output);
+}
+
+bool BelongsToLossChart(const RunData& run, const MetricSeries& series) {
+  return IsCopyOfTotalLoss(run, series) || IsTotalLossOfTest(run, series);
 }
 
 bool HasSeveral(const RunData& run, int64_t MetricSeries::*member, const MetricSeries& like) {
@@ -73,12 +90,17 @@ void Append(const std::vector<RunData>& runs, size_t r, const MetricSeries* seri
 }
 
 Chart LossChart(const std::vector<RunData>& runs) {
-  Chart chart{.title = "Total loss", .note = {}, .series = {}};
+  Chart chart{.title = "Total loss", .note = {}, .smooth = true, .series = {}};
   for (size_t r = 0; r < runs.size(); ++r) {
-    Append(runs, r, runs[r].Find(Kind::kTrain, "loss"), "train, each", Style::kFaint, &chart);
-    Append(runs, r, runs[r].Find(Kind::kTrain, "smoothed_loss"), "train", Style::kLine, &chart);
+    const MetricSeries* each = runs[r].Find(Kind::kTrain, "loss");
+    const MetricSeries* smoothed = runs[r].Find(Kind::kTrain, "smoothed_loss");
+    // With average_loss 1 they are the same.
+    const bool averaged = each != nullptr && smoothed != nullptr && !IsPartOf(*smoothed, *each);
+    if (averaged) Append(runs, r, each, "train, each", Style::kFaint, &chart);
+    Append(runs, r, smoothed != nullptr ? smoothed : each, "train", Style::kLine, &chart);
     for (const MetricSeries& series : runs[r].series) {
-      if (series.kind != Kind::kTest || series.name != kTotalLoss) continue;
+      if (series.kind != Kind::kTest) continue;
+      if (series.name != kTotalLoss && !IsTotalLossOfTest(runs[r], series)) continue;
       Append(runs, r, &series, "test", Style::kMarked, &chart);
     }
   }
@@ -87,7 +109,7 @@ Chart LossChart(const std::vector<RunData>& runs) {
 
 Chart TrainChart(const std::vector<RunData>& runs, const std::string& column,
                  const std::string& title) {
-  Chart chart{.title = title, .note = {}, .series = {}};
+  Chart chart{.title = title, .note = {}, .smooth = true, .series = {}};
   for (size_t r = 0; r < runs.size(); ++r) {
     Append(runs, r, runs[r].Find(Kind::kTrain, column), "train", Style::kLine, &chart);
   }
@@ -95,12 +117,12 @@ Chart TrainChart(const std::vector<RunData>& runs, const std::string& column,
 }
 
 Chart OutputChart(const std::vector<RunData>& runs, const std::string& blob) {
-  Chart chart{.title = blob, .note = {}, .series = {}};
+  Chart chart{.title = blob, .note = {}, .smooth = true, .series = {}};
   for (size_t r = 0; r < runs.size(); ++r) {
     int64_t elements = 0;
     for (const MetricSeries& series : runs[r].series) {
       if (series.kind == Kind::kTrain || series.name != blob) continue;
-      if (IsCopyOfTotalLoss(runs[r], series)) continue;
+      if (BelongsToLossChart(runs[r], series)) continue;
       elements = std::max(elements, series.element + 1);
       if (series.element >= kMostElements) continue;
       const bool test = series.kind == Kind::kTest;
@@ -163,6 +185,7 @@ std::vector<Chart> ChartsOf(const std::vector<RunData>& runs) {
   std::vector<Chart> charts = {LossChart(runs)};
   for (const std::string& blob : OutputNames(runs)) charts.push_back(OutputChart(runs, blob));
   charts.push_back(TrainChart(runs, "lr", "Learning rate"));
+  charts.back().smooth = false;
   charts.push_back(TrainChart(runs, "samples_per_second", "Samples per second"));
   charts.push_back(TrainChart(runs, "wait_share", "Share of time waiting for data"));
   std::erase_if(charts, [](const Chart& chart) { return chart.series.empty(); });
@@ -176,17 +199,11 @@ std::string ChartsJson(const std::vector<RunData>& runs, const std::vector<Chart
   for (const Chart& chart : charts) {
     std::vector<std::string> series;
     for (const RunCurve& one : chart.series) series.push_back(SeriesJson(one));
-    texts.push_back(
-        StrCat("{\"title\":", JsonString(chart.title), ",\"series\":[", Join(series, ","), "]}"));
+    texts.push_back(StrCat("{\"title\":", JsonString(chart.title),
+                           ",\"smooth\":", chart.smooth ? "true" : "false", ",\"series\":[",
+                           Join(series, ","), "]}"));
   }
   return StrCat("{\"runs\":[", Join(names, ","), "],\"charts\":[", Join(texts, ",\n"), "]}");
-}
-
-bool SmallerIsBetter(const std::string& name) {
-  std::string lower = name;
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  return lower.empty() || lower.find("loss") != std::string::npos ||
-         lower.find("err") != std::string::npos;
 }
 
 std::vector<const MetricSeries*> TestResults(const RunData& run) {

@@ -17,7 +17,8 @@ struct RunCurve {
 
 struct Chart {
   std::string title;
-  std::string note;  // may be empty
+  std::string note;    // may be empty
+  bool smooth = true;  // the page may smooth its curves of the training
   std::vector<RunCurve> series;
 };
 
@@ -26,9 +27,6 @@ std::vector<Chart> ChartsOf(const std::vector<RunData>& runs);
 
 // Returns JSON for the script of the page.
 std::string ChartsJson(const std::vector<RunData>& runs, const std::vector<Chart>& charts);
-
-// Returns true if smaller values are better for an output of this name.
-bool SmallerIsBetter(const std::string& name);
 
 // Returns the test series that are results of the run: all but copies of the total loss, and only
 // the first elements of long outputs.

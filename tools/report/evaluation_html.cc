@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <map>
 
+#include "common/html_text.h"
 #include "core/strings.h"
-#include "report/html_text.h"
 #include "report/page.h"
 
 namespace crema::tools {
@@ -46,12 +46,7 @@ constexpr Tile kTiles[] = {{"top1", "top-1 accuracy", true},
                            {"samples", "samples", false}};
 
 std::string TileHtml(const std::string& title, double value, bool share) {
-  std::string text = NumberForPeople(value);
-  if (share && std::isfinite(value)) {
-    char percent[24];
-    std::snprintf(percent, sizeof(percent), "%.2f %%", value * 100);
-    text = percent;
-  }
+  const std::string text = share ? PercentForPeople(value, 2) : NumberForPeople(value);
   return StrCat("<div class=\"tile\"><b>", text, "</b><span>", HtmlText(title), "</span></div>");
 }
 
@@ -96,11 +91,9 @@ std::string HeatHtml(const Table& table, const std::vector<std::vector<double>>&
       const double share = support > 0 ? counts[t][p] / support : 0;
       char depth[16];
       std::snprintf(depth, sizeof(depth), "%.3f", std::sqrt(share));
-      char percent[16];
-      std::snprintf(percent, sizeof(percent), "%.1f %%", share * 100);
       html += StrCat("<td class=\"", t == p ? "right" : "wrong", share > 0.3 ? " deep" : "",
                      "\" style=\"--v:", depth, "\" title=\"", HtmlText(table[t + 1][0]), " as ",
-                     HtmlText(table[0][p + 1]), ": ", percent, "\">",
+                     HtmlText(table[0][p + 1]), ": ", PercentForPeople(share, 1), "\">",
                      counts[t][p] > 0 ? HtmlText(table[t + 1][p + 1]) : std::string(), "</td>");
     }
     html += "</tr>";
@@ -192,13 +185,11 @@ std::string WorstHtml(const EvaluationData& evaluation) {
     } else {
       html += "<div class=\"blank\"></div>";
     }
-    char percent[16];
-    std::snprintf(percent, sizeof(percent), "%.1f %%", NumberIn(of["probability"]) * 100);
     html += StrCat("<figcaption><span class=\"truth\">", HtmlText(of["label_name"]),
                    "</span> <span class=\"as\">taken for</span> <span class=\"guess\">",
-                   HtmlText(of["predicted_name"]), "</span> <span class=\"as\">", percent,
-                   "</span><small title=\"", HtmlText(name), "\">", HtmlText(name),
-                   "</small></figcaption></figure>");
+                   HtmlText(of["predicted_name"]), "</span> <span class=\"as\">",
+                   PercentForPeople(NumberIn(of["probability"]), 1), "</span><small title=\"",
+                   HtmlText(name), "\">", HtmlText(name), "</small></figcaption></figure>");
   }
   return html + "</div></div>";
 }
@@ -232,8 +223,8 @@ std::string WeightsHtml(const RunData& run, const EvaluationData& evaluation) {
 }  // namespace
 
 std::string EvaluationHtml(const RunData& run, size_t index, const EvaluationData& evaluation) {
-  return StrCat("<section class=\"evaluation\"><h2 class=\"c", index % 8,
-                "\"><i></i>Evaluation of ", HtmlText(run.name), "</h2>",
+  return StrCat("<section class=\"evaluation\" id=\"evaluation", index, "\"><h2 class=\"c",
+                index % 8, "\"><i></i>Evaluation of ", HtmlText(run.name), "</h2>",
                 WeightsHtml(run, evaluation), TilesHtml(evaluation), "<div class=\"beside\">",
                 ConfusionHtml(evaluation), ClassesHtml(evaluation.classes), "</div>",
                 WorstHtml(evaluation), "</section>\n");

@@ -1,14 +1,11 @@
 #include "report/page.h"
 
-#include <algorithm>
-#include <filesystem>
-#include <set>
 #include <utility>
 
-#include "core/error.h"
+#include "common/html_text.h"
 #include "core/strings.h"
+#include "report/build_info.h"
 #include "report/charts.h"
-#include "report/html_text.h"
 
 namespace crema::tools {
 namespace {
@@ -21,20 +18,10 @@ constexpr std::string_view kHead = R"(<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; )"
-                                   R"(style-src 'unsafe-inline'; script-src 'unsafe-inline'">
-)";
+                                   R"(style-src 'unsafe-inline'; script-src 'unsafe-inline';)";
+constexpr std::string_view kHeadEnd = "\">\n";
 
 constexpr size_t kColors = 8;
-
-// Equal names would be indistinguishable in legends.
-void MakeNamesUnique(std::vector<ReportedRun>* runs) {
-  std::set<std::string> names;
-  for (ReportedRun& reported : *runs) {
-    std::string& name = reported.run.name;
-    const std::string first = name;
-    for (int i = 2; !names.insert(name).second; ++i) name = StrCat(first, " (", i, ")");
-  }
-}
 
 std::string RunSwitches(const std::vector<ReportedRun>& runs) {
   std::string html = "<div class=\"runs\" role=\"group\" aria-label=\"Runs\">";
@@ -54,7 +41,13 @@ std::string ChartsHtml(const std::vector<ReportedRun>& runs, const std::vector<C
       "<button type=\"button\" data-axis=\"iteration\" aria-pressed=\"true\">iterations</button>"
       "<button type=\"button\" data-axis=\"epoch\" aria-pressed=\"false\">epochs</button>"
       "<button type=\"button\" data-axis=\"seconds\" aria-pressed=\"false\">time</button>"
-      "</div></div>";
+      "</div><div class=\"axis\" role=\"group\" aria-label=\"Zoom\">"
+      "<button type=\"button\" data-zoom=\"in\" aria-label=\"zoom in\">+</button>"
+      "<button type=\"button\" data-zoom=\"out\" aria-label=\"zoom out\" disabled>−</button>"
+      "<button type=\"button\" data-zoom=\"all\" disabled>all</button></div>"
+      "<label class=\"smooth\">smoothing <input type=\"range\" id=\"smoothing\" min=\"0\" "
+      "max=\"99\" "
+      "value=\"0\"><output for=\"smoothing\">off</output></label></div>";
   html += RunSwitches(runs);
   html += "<noscript><p class=\"note\">The curves are drawn by a script; it is off.</p></noscript>";
   html += "<div class=\"charts\">";
@@ -76,8 +69,8 @@ std::string DetailsHtml(const std::vector<ReportedRun>& runs) {
   for (size_t r = 0; r < runs.size(); ++r) {
     const RunData& run = runs[r].run;
     if (run.facts.empty() && run.solver_text.empty()) continue;
-    html += StrCat("<details class=\"card\"><summary class=\"c", r % kColors, "\"><i></i>",
-                   HtmlText(run.name), "</summary><dl>");
+    html += StrCat("<details class=\"card\" data-of=\"", r, "\"><summary class=\"c", r % kColors,
+                   "\"><i></i>", HtmlText(run.name), "</summary><dl>");
     for (const auto& [name, value] : run.facts) {
       html += StrCat("<dt>", HtmlText(name), "</dt><dd>", HtmlText(value), "</dd>");
     }
@@ -89,49 +82,37 @@ std::string DetailsHtml(const std::vector<ReportedRun>& runs) {
   return StrCat("<section id=\"details\"><h2>How they were run</h2>", html, "</section>\n");
 }
 
-std::string Unreadable(const std::vector<ReportedRun>& runs) {
-  std::string html;
-  for (const ReportedRun& reported : runs) {
-    if (reported.run.unreadable == 0) continue;
-    html += StrCat("<p class=\"note\">", HtmlText(reported.run.name), ": ", reported.run.unreadable,
-                   " rows of its metrics could not be read.</p>");
+// Says what could not be read.
+std::string NotesHtml(const ReportedRuns& reported) {
+  std::vector<std::string> notes = reported.notes;
+  for (const ReportedRun& one : reported.runs) {
+    if (one.run.unreadable == 0) continue;
+    notes.push_back(
+        StrCat(one.run.name, ": ", one.run.unreadable, " rows of its metrics could not be read."));
   }
-  return html;
+  if (reported.runs.empty()) notes.emplace_back("No run is here yet.");
+  std::string html;
+  for (const std::string& note : notes)
+    html += StrCat("<p class=\"note\">", HtmlText(note), "</p>");
+  return html.empty() ? html : StrCat("<div id=\"notes\">", html, "</div>\n");
 }
 
 }  // namespace
 
-std::vector<ReportedRun> ReadRuns(const std::vector<std::string>& folders) {
-  std::vector<ReportedRun> runs;
-  for (const std::string& folder : folders) {
-    ReportedRun reported{.run = ReadRun(folder), .evaluation = {}};
-    const std::string within = (std::filesystem::path(folder) / "evaluation").string();
-    if (HoldsEvaluation(within)) {
-      reported.evaluation = ReadEvaluation(within);
-    } else if (HoldsEvaluation(folder)) {
-      reported.evaluation = ReadEvaluation(folder);
-    }
-    if (!reported.evaluation && !HoldsMetrics(folder)) {
-      Fail(ErrorCode::kNotFound,
-           StrCat("'", folder,
-                  "' holds neither metrics.csv nor an evaluation; give the folder of a run (train "
-                  "--run=DIR) or of evaluate --report=DIR"));
-    }
-    runs.push_back(std::move(reported));
-  }
-  MakeNamesUnique(&runs);
-  return runs;
-}
-
-std::string ReportPage(const std::string& title, const std::vector<ReportedRun>& runs) {
+std::string ReportPage(const std::string& title, const ReportedRuns& reported, PageUse use,
+                       double time) {
+  const std::vector<ReportedRun>& runs = reported.runs;
   std::vector<RunData> data;
-  for (const ReportedRun& reported : runs) data.push_back(reported.run);
+  for (const ReportedRun& one : runs) data.push_back(one.run);
   const std::vector<Chart> charts = ChartsOf(data);
-  std::string html(kHead);
-  html +=
-      StrCat(kPageMark, "\n<title>", HtmlText(title), "</title>\n<style>", kPageStyle,
-             "</style>\n</head>\n<body>\n<header><h1>", HtmlText(title), "</h1></header>\n<main>",
-             ResultsHtml(data), Unreadable(runs), ChartsHtml(runs, charts));
+  const bool live = use == PageUse::kLive;
+  std::string html = StrCat(
+      kHead, live ? " connect-src 'self';" : "", kHeadEnd, kPageMark, "\n<title>", HtmlText(title),
+      "</title>\n<style>", kPageStyle, "</style>\n</head>\n<body", live ? " data-live" : "",
+      ">\n<header><h1>", HtmlText(title), "</h1><p class=\"note\"><span id=\"made\">",
+      MinuteForPeople(time), "</span>, crema ", HtmlText(ThisBuild().version),
+      live ? "<span id=\"live\" role=\"status\"></span>" : "", "</p></header>\n<main>",
+      NotesHtml(reported), ResultsHtml(data, reported.order), ChartsHtml(runs, charts));
   for (size_t r = 0; r < runs.size(); ++r) {
     if (runs[r].evaluation) html += EvaluationHtml(runs[r].run, r, *runs[r].evaluation);
   }

@@ -1,32 +1,31 @@
 // Generates the page of `report`: one self-contained file.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "report/evaluation_data.h"
 #include "common/run_data.h"
+#include "report/evaluation_data.h"
+#include "report/find_runs.h"
 
 namespace crema::tools {
-
-struct ReportedRun {
-  RunData run;
-  std::optional<EvaluationData> evaluation;
-};
-
-// Reads every run: its metrics, and its evaluation in the folder itself or in its subfolder
-// `evaluation`. Throws kNotFound for a folder with neither, kDataLoss, kIoFailure.
-std::vector<ReportedRun> ReadRuns(const std::vector<std::string>& folders);
 
 // The first lines of a page have this text.
 inline constexpr std::string_view kPageMark = "<meta name=\"generator\" content=\"crema report\">";
 
-std::string ReportPage(const std::string& title, const std::vector<ReportedRun>& runs);
+enum class PageUse {
+  kFile,  // loads nothing
+  kLive,  // asks the server that it comes from for its newest state
+};
+
+// `time` is the time of the page, in seconds since 1970.
+std::string ReportPage(const std::string& title, const ReportedRuns& runs, PageUse use,
+                       double time);
 
 // Parts of the page, as HTML.
-std::string ResultsHtml(const std::vector<RunData>& runs);
+// `order` says what the runs are ordered by; may be empty.
+std::string ResultsHtml(const std::vector<RunData>& runs, const std::string& order);
 std::string EvaluationHtml(const RunData& run, size_t index, const EvaluationData& evaluation);
 extern const std::string_view kPageStyle;
 extern const std::string_view kPageScript;

@@ -24,13 +24,21 @@ h4{font-size:13px;margin:16px 0 4px;color:var(--soft)}
 main{padding-bottom:48px}
 .card{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:14px 16px;
 margin:0 0 16px;min-width:0}
-.scroll{overflow-x:auto}.card.scroll{width:fit-content;max-width:100%}
+.scroll{overflow-x:auto}
+.tables{display:grid;grid-template-columns:minmax(0,1fr);gap:0 16px}
+.tables section{min-width:0}
+.tables .bar{margin-top:20px;min-height:38px}.tables h2{margin:0}
+@media(min-width:900px){.tables.beside{grid-template-columns:repeat(auto-fit,minmax(400px,1fr))}}
+.differs th b{color:rgb(var(--wrong));font-weight:700;padding-left:2px}
+.differs td{font-weight:600}
+.differing tbody tr:not(.differs){display:none}
+.stale{color:rgb(var(--wrong))}
 i{display:inline-block;width:10px;height:10px;border-radius:50%;background:var(--k);
 margin-right:7px;vertical-align:0}
 .note{color:var(--soft);font-size:13px}
 small{color:var(--soft);font-size:12px;font-weight:400}
 table{border-collapse:collapse}
-.results{min-width:min(100%,420px)}
+.results{width:100%}
 .results th,.results td{text-align:left;padding:5px 20px 5px 0;vertical-align:baseline}
 .results tbody tr{border-top:1px solid var(--grid)}
 .results tbody th{position:sticky;left:0;background:var(--card);font-weight:400;color:var(--soft);min-width:120px;max-width:260px}
@@ -42,7 +50,11 @@ table{border-collapse:collapse}
 .bar h2{margin-bottom:8px}
 button{font:inherit;font-size:13px;color:var(--soft);background:none;border:1px solid var(--line);
 border-radius:6px;padding:4px 10px;cursor:pointer;min-height:30px}
+button:disabled{opacity:.4;cursor:default}
+:focus-visible{outline:2px solid var(--k0);outline-offset:1px}
 button[aria-pressed=true]{color:var(--ink);background:var(--card);border-color:var(--soft)}
+.smooth{font-size:13px;color:var(--soft);display:flex;align-items:center;gap:6px}
+.smooth input{width:120px;accent-color:var(--k0)}.smooth output{min-width:30px}
 .axis{display:flex}
 .axis button{border-radius:0;margin-left:-1px}
 .axis button:first-child{border-radius:6px 0 0 6px}
@@ -64,6 +76,8 @@ button[aria-pressed=true]{color:var(--ink);background:var(--card);border-color:v
 .marked{stroke-dasharray:5 3}
 .dot{fill:var(--card);stroke:var(--k);stroke-width:1.6}
 .spot{fill:var(--k);stroke:var(--card);stroke-width:1.5}
+.band{fill:var(--k0);opacity:.16}
+.plot{cursor:crosshair;border-radius:4px}.plot svg{user-select:none;-webkit-user-select:none}
 .cross{stroke:var(--soft);stroke-dasharray:2 3}
 .key{display:flex;flex-wrap:wrap;gap:2px 16px;font-size:12px;color:var(--soft);padding:2px 4px}
 .key svg{width:24px;height:8px;margin-right:6px;vertical-align:2px}
@@ -95,7 +109,7 @@ align-items:start}
 @media(prefers-color-scheme:dark){.heat .deep{color:#0b0f14}}
 .matrix{width:100%;max-width:720px;margin-top:10px;image-rendering:pixelated;background:#fff}
 .pairs{margin:0;padding-left:22px;columns:2 260px;font-size:13px}
-.as{color:var(--soft);font-size:12px}
+.as{color:var(--soft);font-size:12px;white-space:nowrap}
 .classes{font-size:13px;margin-top:8px;min-width:min(100%,480px)}
 .classes th,.classes td{text-align:right;padding:4px 12px;border-top:1px solid var(--grid);
 overflow-wrap:normal}
@@ -119,7 +133,7 @@ border-radius:6px;margin:0}
 .tiles{grid-template-columns:repeat(2,1fr)}.heat{font-size:11px;border-spacing:1px}
 .heat td{min-width:22px;height:26px;padding:0 1px}.heat th{padding:2px 4px}
 .heat .corner{white-space:normal;min-width:0;max-width:64px}
-.results th,.results td{padding-right:14px}.results tbody th{min-width:92px;max-width:116px}}
+.results th,.results td{padding-right:14px}.results small{display:block}.results tbody th{min-width:92px;max-width:116px}}
 )";
 
 }  // namespace crema::tools

@@ -1,14 +1,17 @@
-// The table of results: one column per run, one row per fact.
+// The tables of results and settings: one column per run, one row per fact.
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <optional>
+#include <utility>
 
+#include "common/html_text.h"
+#include "common/metric_name.h"
 #include "core/strings.h"
 #include "report/charts.h"
-#include "report/html_text.h"
 #include "report/page.h"
+#include "report/ranking.h"
 
 namespace crema::tools {
 namespace {
@@ -26,24 +29,6 @@ struct Row {
   std::vector<Cell> cells;
   enum class Best { kNone, kSmallest, kLargest } best = Best::kNone;
 };
-
-std::optional<MetricPoint> LastOf(const MetricSeries* series) {
-  if (series == nullptr) return std::nullopt;
-  for (size_t i = series->points.size(); i-- > 0;) {
-    if (std::isfinite(series->points[i].value)) return series->points[i];
-  }
-  return std::nullopt;
-}
-
-std::optional<MetricPoint> BestOf(const MetricSeries& series, bool smallest) {
-  std::optional<MetricPoint> best;
-  for (const MetricPoint& point : series.points) {
-    if (!std::isfinite(point.value)) continue;
-    const bool better = !best || (smallest ? point.value < best->value : point.value > best->value);
-    if (better) best = point;
-  }
-  return best;
-}
 
 // Returns the last iteration of all rows of the run.
 MetricPoint EndOf(const RunData& run) {
@@ -100,10 +85,21 @@ double MeanOf(const MetricSeries* series) {
   return count == 0 ? std::numeric_limits<double>::quiet_NaN() : sum / count;
 }
 
+// Returns the day of the first start, and its time and the number of resumes.
+Cell StartCell(const RunData& run) {
+  if (run.starts.empty()) return {.text = "–"};
+  const std::string minute = MinuteForPeople(run.starts.front());
+  constexpr size_t kDay = 10;
+  Cell cell{.text = minute.substr(0, kDay), .small = minute.substr(kDay + 1)};
+  const size_t resumes = run.starts.size() - 1;
+  if (resumes > 0) {
+    cell.small += resumes == 1 ? ", resumed once" : StrCat(", resumed ", resumes, " times");
+  }
+  return cell;
+}
+
 void AddRunRows(const std::vector<RunData>& runs, std::vector<Row>* rows) {
-  rows->push_back(FactRow(runs, "Net", "net"));
-  rows->push_back(FactRow(runs, "Solver", "solver_type"));
-  rows->push_back(FactRow(runs, "Seed", "seed"));
+  rows->push_back(RowOf(runs, "Started", StartCell));
   rows->push_back(RowOf(runs, "Iterations",
                         [](const RunData& run) { return Cell{.text = IterationText(run)}; }));
   rows->push_back(RowOf(runs, "Epochs", [](const RunData& run) {
@@ -124,22 +120,10 @@ void AddRunRows(const std::vector<RunData>& runs, std::vector<Row>* rows) {
   rows->back().best = Row::Best::kSmallest;
 }
 
-const MetricSeries* ResultNamed(const RunData& run, const std::string& name) {
-  for (const MetricSeries* series : TestResults(run)) {
-    if (ResultName(*series, run) == name) return series;
-  }
-  return nullptr;
-}
-
 void AddTestRows(const std::vector<RunData>& runs, std::vector<Row>* rows) {
-  std::vector<std::string> names;
-  for (const RunData& run : runs) {
-    for (const MetricSeries* series : TestResults(run)) {
-      const std::string name = ResultName(*series, run);
-      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
-    }
-  }
-  for (const std::string& name : names) {
+  std::vector<const RunData*> data;
+  for (const RunData& run : runs) data.push_back(&run);
+  for (const std::string& name : ResultNames(data)) {
     const bool smallest = SmallerIsBetter(name);
     for (const bool best : {true, false}) {
       Row row =
@@ -176,19 +160,51 @@ bool IsEmpty(const Row& row) {
   return std::ranges::all_of(row.cells, [](const Cell& cell) { return cell.text == "–"; });
 }
 
-}  // namespace
+bool Differs(const Row& row) {
+  return std::ranges::any_of(row.cells,
+                             [&](const Cell& cell) { return cell.text != row.cells[0].text; });
+}
 
-std::string ResultsHtml(const std::vector<RunData>& runs) {
-  std::vector<Row> rows;
-  AddRunRows(runs, &rows);
-  AddTestRows(runs, &rows);
+Row HyperparameterRow(const std::vector<RunData>& runs, const std::string& name) {
+  return RowOf(runs, name, [&](const RunData& run) {
+    const std::string value = run.hyperparameters.Find(name);
+    const bool is_set_by_path = name.find('.') != std::string::npos;
+    return Cell{.text = !value.empty() ? value : is_set_by_path ? "as in the file" : "–"};
+  });
+}
+
+std::vector<std::string> NamesOf(
+    const std::vector<RunData>& runs,
+    std::vector<std::pair<std::string, std::string>> Hyperparameters::*part) {
+  std::vector<std::string> names;
+  for (const RunData& run : runs) {
+    for (const auto& [name, value] : run.hyperparameters.*part) {
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+    }
+  }
+  return names;
+}
+
+// Rows of what was chosen for the runs. Fields of little interest are listed if they differ.
+std::vector<Row> SettingRows(const std::vector<RunData>& runs) {
+  std::vector<Row> rows = {FactRow(runs, "Net", "net"), FactRow(runs, "Solver", "solver_type")};
+  for (const std::string& name : NamesOf(runs, &Hyperparameters::main)) {
+    rows.push_back(HyperparameterRow(runs, name));
+  }
+  for (const std::string& name : NamesOf(runs, &Hyperparameters::others)) {
+    Row row = HyperparameterRow(runs, name);
+    if (Differs(row)) rows.push_back(std::move(row));
+  }
+  rows.push_back(FactRow(runs, "max_iter", "max_iter"));
+  rows.push_back(FactRow(runs, "Threads", "threads"));
+  rows.push_back(FactRow(runs, "Seed", "seed"));
   std::erase_if(rows, IsEmpty);
-  const bool no_metrics =
-      std::ranges::all_of(runs, [](const RunData& r) { return r.series.empty(); });
-  if (rows.empty() || no_metrics) return {};
-  std::string html =
-      "<section id=\"results\"><h2>Results</h2><div class=\"card scroll\"><table class=\"results\">"
-      "<thead><tr><th></th>";
+  return rows;
+}
+
+std::string TableHtml(const std::vector<RunData>& runs, const std::vector<Row>& rows,
+                      bool mark_differences) {
+  std::string html = "<div class=\"card scroll\"><table class=\"results\"><thead><tr><th></th>";
   for (size_t r = 0; r < runs.size(); ++r) {
     html +=
         StrCat("<th scope=\"col\" class=\"c", r % 8, "\"><i></i>", HtmlText(runs[r].name), "</th>");
@@ -196,7 +212,10 @@ std::string ResultsHtml(const std::vector<RunData>& runs) {
   html += "</tr></thead><tbody>";
   for (const Row& row : rows) {
     const std::vector<bool> best = BestCells(row);
-    html += StrCat("<tr><th scope=\"row\">", HtmlText(row.name), "</th>");
+    const bool marked = mark_differences && Differs(row);
+    html +=
+        StrCat(marked ? "<tr class=\"differs\">" : "<tr>", "<th scope=\"row\">", HtmlText(row.name),
+               marked ? " <b title=\"differs between the runs\">≠</b>" : "", "</th>");
     for (size_t i = 0; i < row.cells.size(); ++i) {
       html += StrCat(best[i] ? "<td class=\"best\">" : "<td>", HtmlText(row.cells[i].text));
       if (!row.cells[i].small.empty()) {
@@ -206,7 +225,43 @@ std::string ResultsHtml(const std::vector<RunData>& runs) {
     }
     html += "</tr>";
   }
-  return html + "</tbody></table></div></section>\n";
+  return html + "</tbody></table></div>";
+}
+
+std::string SettingsHtml(const std::vector<RunData>& runs) {
+  const std::vector<Row> rows = SettingRows(runs);
+  if (rows.empty()) return {};
+  const auto differing = std::ranges::count_if(rows, Differs);
+  const bool has_switch = differing > 0 && differing < static_cast<int64_t>(rows.size());
+  return StrCat("<section id=\"settings\"><div class=\"bar\"><h2>Settings</h2>",
+                has_switch ? "<button type=\"button\" id=\"differing\" aria-pressed=\"false\">only "
+                             "what differs</button>"
+                           : "",
+                "</div>", TableHtml(runs, rows, true), "</section>");
+}
+
+}  // namespace
+
+std::string ResultsHtml(const std::vector<RunData>& runs, const std::string& order) {
+  std::vector<Row> rows;
+  AddRunRows(runs, &rows);
+  AddTestRows(runs, &rows);
+  std::erase_if(rows, IsEmpty);
+  const bool no_metrics =
+      std::ranges::all_of(runs, [](const RunData& r) { return r.series.empty(); });
+  std::string html;
+  if (!rows.empty() && !no_metrics) {
+    html = StrCat(
+        "<section id=\"results\"><div class=\"bar\"><h2>Results</h2>",
+        order.empty() ? "" : StrCat("<span class=\"note\">ordered by ", HtmlText(order), "</span>"),
+        "</div>", TableHtml(runs, rows, false), "</section>");
+  }
+  html += SettingsHtml(runs);
+  if (html.empty()) return {};
+  // Columns of few runs leave room for both tables side by side.
+  constexpr size_t kMostBeside = 3;
+  return StrCat("<div id=\"tables\" class=\"tables", runs.size() <= kMostBeside ? " beside" : "",
+                "\">", html, "</div>\n");
 }
 
 }  // namespace crema::tools

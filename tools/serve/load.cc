@@ -22,12 +22,14 @@
 #include "runtime/gpu.h"
 #include "serve/private_copy.h"
 
-DEFINE_string(labels, "",
-              "of a prototxt or .onnx file: text file with the name of a class on each line");
-DEFINE_int32(threads, 1, "threads of one run of a model; 0: one for each processor");
-DEFINE_bool(copy_models, true,
-            "serve copies of .crema files in memory; false: map them, and never write into them");
-DEFINE_int32(max_plans, 32, "input shapes whose plans are kept, for each model");
+DEFINE_string(
+    labels, "",
+    "[Input FILE] of a prototxt or .onnx file: text file with the name of a class on each line");
+DEFINE_int32(threads, 1, "[Run N] threads of one run of a model; 0: one for each processor");
+DEFINE_bool(
+    copy_models, true,
+    "[Expert] serve copies of .crema files in memory; false: map them, and never write into them");
+DEFINE_int32(max_plans, 32, "[Expert] input shapes whose plans are kept, for each model");
 
 namespace crema::tools {
 namespace {

@@ -14,37 +14,49 @@
 #include "server/http/cors.h"
 #include "server/protocol/names.h"
 
-DEFINE_string(model, "", "a .crema or .onnx file, or with --weights a deploy net in a prototxt");
-DEFINE_string(weights, "", "caffemodels of --model, separated by commas");
-DEFINE_string(name, "", "name under which --model answers; default: that of its file");
-DEFINE_string(repository, "", "folder with <model>/<version>/model.crema or model.onnx");
-DEFINE_double(poll_seconds, 1, "seconds between checks of the repository; 0: only at the start");
-DEFINE_double(settle_seconds, 2,
-              "seconds that the files of a model must stay the same before it is loaded");
-DEFINE_int32(keep_versions, 1, "newest versions of a model that are loaded");
-DEFINE_string(host, "127.0.0.1", "address to listen on; 0.0.0.0: all");
-DEFINE_int32(port, 8000, "port of HTTP; 0: any free one");
-DEFINE_int32(grpc_port, 8001,
-             "port of gRPC; 0: any free one, -1: none; default: none with gRPC older than 1.60, "
-             "unless --host is a loopback address");
-DEFINE_string(tls_cert, "", "certificate chain in PEM form; turns TLS on, for gRPC too");
-DEFINE_string(tls_key, "", "private key of --tls_cert in PEM form");
-DEFINE_string(token_file, "", "tokens for inference and metrics, one a line; default: none needed");
+DEFINE_string(
+    model, "",
+    "[Input FILE #1] a .crema or .onnx file, or with --weights a deploy net in a prototxt");
+DEFINE_string(weights, "", "[Input FILES] caffemodels of --model, separated by commas");
+DEFINE_string(name, "", "[Input] name under which --model answers; default: that of its file");
+DEFINE_string(repository, "",
+              "[Input FOLDER] folder with <model>/<version>/model.crema or model.onnx");
+DEFINE_double(poll_seconds, 1,
+              "[Run SECONDS] seconds between checks of the repository; 0: only at the start");
+DEFINE_double(
+    settle_seconds, 2,
+    "[Run SECONDS] seconds that the files of a model must stay the same before it is loaded");
+DEFINE_int32(keep_versions, 1, "[Run] newest versions of a model that are loaded");
+DEFINE_string(host, "127.0.0.1", "[Run ADDRESS] address to listen on; 0.0.0.0: all");
+DEFINE_int32(port, 8000, "[Run] port of HTTP; 0: any free one");
+DEFINE_int32(
+    grpc_port, 8001,
+    "[Run] port of gRPC; 0: any free one, -1: none; default: none with gRPC older than 1.60, "
+    "unless --host is a loopback address");
+DEFINE_string(tls_cert, "",
+              "[Input FILE] certificate chain in PEM form; turns TLS on, for gRPC too");
+DEFINE_string(tls_key, "", "[Input FILE] private key of --tls_cert in PEM form");
+DEFINE_string(token_file, "",
+              "[Input FILE] tokens for inference and metrics, one a line; default: none needed");
 DEFINE_string(admin_token_file, "",
-              "tokens to load and unload models; default: loading is refused");
+              "[Input FILE] tokens to load and unload models; default: loading is refused");
 DEFINE_string(cors_origin, "",
-              "origin whose web pages may use the server, such as https://example.org");
-DEFINE_int32(max_batch, 16, "samples that are computed together at most");
-DEFINE_int32(max_delay_us, 0, "microseconds that a request waits for others to run with");
-DEFINE_int32(instances, 1, "threads that run each model, each with memory of its own");
-DEFINE_int32(max_queue, 256, "requests that wait for a model; further ones get 503");
-DEFINE_int32(queue_timeout_ms, 0, "milliseconds that a request may wait; 0: as long as it takes");
-DEFINE_int32(max_body_mb, 64, "largest body of a request");
-DEFINE_int32(max_connections, 1024, "open HTTP connections, and as many of gRPC");
-DEFINE_int32(http_threads, 2, "threads that read and write HTTP");
-DEFINE_double(read_timeout, 30, "seconds in which a body must arrive and an answer be taken");
-DEFINE_double(exit_timeout, 30, "seconds for requests in progress after SIGTERM");
-DEFINE_string(access_log, "text", "access log on stdout: none, text or json");
+              "[Input ORIGIN] origin whose web pages may use the server, such as "
+              "https://example.org");
+DEFINE_int32(max_batch, 16, "[Run] samples that are computed together at most");
+DEFINE_int32(max_delay_us, 0, "[Run] microseconds that a request waits for others to run with");
+DEFINE_int32(instances, 1, "[Run] threads that run each model, each with memory of its own");
+DEFINE_int32(max_queue, 256, "[Run] requests that wait for a model; further ones get 503");
+DEFINE_int32(queue_timeout_ms, 0,
+             "[Run] milliseconds that a request may wait; 0: as long as it takes");
+DEFINE_int32(max_body_mb, 64, "[Run] largest body of a request");
+DEFINE_int32(max_connections, 1024, "[Run] open HTTP connections, and as many of gRPC");
+DEFINE_int32(http_threads, 2, "[Expert] threads that read and write HTTP");
+DEFINE_double(read_timeout, 30,
+              "[Run SECONDS] seconds in which a body must arrive and an answer be taken");
+DEFINE_double(exit_timeout, 30, "[Run SECONDS] seconds for requests in progress after SIGTERM");
+DEFINE_string(access_log, "text",
+              "[Output none|text|json] access log on stdout: none, text or json");
 
 DECLARE_int32(max_plans);
 

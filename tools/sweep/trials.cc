@@ -1,7 +1,6 @@
 #include "sweep/trials.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "common/csv.h"
+#include "common/metric_name.h"
 #include "common/run_data.h"
 #include "core/error.h"
 #include "core/strings.h"
@@ -92,11 +92,7 @@ Metric MetricOfRun(const std::string& folder, const std::string& name) {
          StrCat("--metric: the tests of ", folder, " have no output '", chosen, "'; they have ",
                 tested.empty() ? "none" : Join(tested, ", ")));
   }
-  std::string lower = chosen;
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  return {.name = chosen,
-          .is_smaller_better =
-              lower.find(kLoss) != std::string::npos || lower.find("err") != std::string::npos};
+  return {.name = chosen, .is_smaller_better = SmallerIsBetter(chosen)};
 }
 
 Score ScoreOfRun(const std::string& folder, const Metric& metric) {

@@ -2,20 +2,11 @@
 
 #include <string_view>
 
+#include "common/shell_word.h"
 #include "core/strings.h"
 
 namespace crema::tools {
 namespace {
-
-// Quotes an argument for the shell if it needs that.
-std::string ForShell(const std::string& text) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./,:+@%";
-  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
 
 // Returns the command that resumes: the same flags, with --resume=auto.
 std::string ResumeCommand(const std::vector<std::string>& arguments) {
@@ -82,7 +73,7 @@ std::vector<std::string> NextSteps::Lines(const RunConfig& config, const std::st
   if (!best_.empty()) lines.push_back(best_);
   if (!model_.empty()) {
     lines.push_back("weights: " + model_);
-    if (stopped_) lines.push_back("resume: " + ResumeCommand(arguments));
+    if (!complete_) lines.push_back("resume: " + ResumeCommand(arguments));
     if (const std::string net = TestNetFile(config, run_folder); !net.empty()) {
       lines.push_back(StrCat("next: evaluate ", ForShell("--model=" + net), " ",
                              ForShell("--weights=" + model_)));

@@ -15,7 +15,8 @@ class NextSteps final : public TrainingObserver {
   void OnTest(const TestReport& report) override;
   void OnSnapshot(const std::string& model, const std::string& state) override;
   void OnBest(const std::string& model, const std::string& metric, double value) override;
-  void OnEnd(bool stopped_early) override { stopped_ = stopped_early; }
+  void OnEarlyStop() override { complete_ = true; }
+  void OnEnd(bool stopped_early) override { complete_ = complete_ || !stopped_early; }
 
   // Returns the lines: the last test, the best one, the weights, the commands that resume a stopped
   // run, evaluate the weights and report on the run. `run_folder` may be empty. `arguments` are
@@ -28,7 +29,7 @@ class NextSteps final : public TrainingObserver {
   int64_t tested_ = -1;
   std::string best_;
   std::string model_;
-  bool stopped_ = false;
+  bool complete_ = false;
 };
 
 }  // namespace crema::tools

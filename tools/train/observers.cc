@@ -17,12 +17,14 @@
 DECLARE_string(log_dir);
 
 DEFINE_string(run, "",
-              "the run's folder, for its nets, metrics and TensorBoard events; default: the "
+              "[Output FOLDER|none] the run's folder, for its nets, metrics and TensorBoard "
+              "events; default: the "
               "snapshot prefix with _run; none: no folder");
-DEFINE_int64(histograms, 0, "TensorBoard histograms of weights and gradients every N iterations");
-DEFINE_int64(
-    metrics_interval, 0,
-    "iterations between rows of the metrics; 0: those displayed, or every 100th if display is 0");
+DEFINE_int64(histograms, 0,
+             "[Output] TensorBoard histograms of weights and gradients every N iterations");
+DEFINE_int64(metrics_interval, 0,
+             "[Output] iterations between rows of the metrics; 0: those displayed, or every 100th "
+             "if display is 0");
 
 namespace crema::tools {
 
@@ -35,10 +37,7 @@ class TrainObservers::TerminalLog final : public LogSink {
   void Write(Severity severity, std::string_view message) override {
     if (!taken_) return ToolLog().Write(severity, message);
     LogFiles().Write(severity, message);
-    const char* prefix = severity == Severity::kInfo      ? ""
-                         : severity == Severity::kWarning ? "warning: "
-                                                          : "error: ";
-    line_.Print(StrCat(prefix, message));
+    line_.Print(StrCat(PrefixOf(severity), message));
   }
 
  private:

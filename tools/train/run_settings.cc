@@ -42,6 +42,7 @@ std::vector<FieldSetting> SettingsOfRun(const std::string& folder,
       const auto sets_it = [&](const FieldSetting& other) { return other.path == setting.path; };
       if (std::ranges::any_of(own, sets_it)) continue;
       std::erase_if(kept, sets_it);
+      if (setting.value.empty()) continue;
       setting.origin += StrCat(" (kept from ", folder, ")");
       kept.push_back(std::move(setting));
     }

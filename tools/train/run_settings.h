@@ -9,7 +9,8 @@
 namespace crema::tools {
 
 // Returns the settings of all starts of the run that is recorded in `folder`, oldest first; those
-// of `own` paths are left out. Empty without such a run; ignores lines that cannot be read.
+// of `own` paths are left out, and those that a later start dropped with an empty value. Empty
+// without such a run; ignores lines that cannot be read.
 std::vector<FieldSetting> SettingsOfRun(const std::string& folder,
                                         const std::vector<FieldSetting>& own);
 

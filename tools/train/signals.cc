@@ -11,8 +11,11 @@
 #include "core/error.h"
 #include "core/strings.h"
 
-DEFINE_string(sigint_effect, "stop", "effect of SIGINT: stop (with a snapshot), snapshot or none");
-DEFINE_string(sighup_effect, "snapshot", "effect of SIGHUP: stop, snapshot or none");
+DEFINE_string(
+    sigint_effect, "stop",
+    "[Expert stop|snapshot|none] effect of SIGINT: stop (with a snapshot), snapshot or none");
+DEFINE_string(sighup_effect, "snapshot",
+              "[Expert stop|snapshot|none] effect of SIGHUP: stop, snapshot or none");
 
 namespace crema::tools {
 namespace {

@@ -1,5 +1,5 @@
 // The resizing of Pillow, which torchvision's transforms use: each output pixel is the weighted
-// mean of all input pixels below it. Bit for bit that of Pillow's Image.resize for 8-bit images.
+// mean of all input pixels below it.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -34,6 +34,7 @@ std::vector<Taps> TapsOf(int from, int to, bool cubic) {
   const double scale = static_cast<double>(from) / to;
   const double filter_scale = std::max(scale, 1.0);
   const double support = (cubic ? 2 : 1) * filter_scale;
+  const double inverse = 1 / filter_scale;
   std::vector<Taps> taps(static_cast<size_t>(to));
   std::vector<double> weights;
   for (int i = 0; i < to; ++i) {
@@ -43,7 +44,7 @@ std::vector<Taps> TapsOf(int from, int to, bool cubic) {
     weights.clear();
     double sum = 0;
     for (int x = first; x < last; ++x) {
-      const double at = (x - center + 0.5) / filter_scale;
+      const double at = (x - center + 0.5) * inverse;
       weights.push_back(cubic ? Cubic(at) : Triangle(at));
       sum += weights.back();
     }

@@ -28,10 +28,11 @@ std::string SourceOf(const LayerParameter& layer) {
 }
 
 std::vector<std::string> NamesOf(const LayerParameter& layer) {
-  const std::string& map =
-      layer.type() == "AnnotatedData"
-          ? layer.annotated_data_param().label_map_file()
-          : layer.detection_output_param().save_output_param().label_map_file();
+  std::string map = layer.detection_output_param().save_output_param().label_map_file();
+  if (layer.type() == "AnnotatedData") map = layer.annotated_data_param().label_map_file();
+  if (layer.type() == "YoloDetectionOutput") {
+    map = layer.yolo_detection_output_param().label_map_file();
+  }
   if (!map.empty()) return ClassNames(ReadLabelMap(map));
   const std::string source = SourceOf(layer);
   if (source.empty()) return {};

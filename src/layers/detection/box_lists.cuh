@@ -71,6 +71,17 @@ static void PackRows(const CudaQueue& queue, const ImageRows& all, int64_t colum
               });
 }
 
+// Without any row, writes one for each image: its index, then -1.
+template <typename T>
+static void WriteNoDetection(const CudaQueue& queue, const ImageRows& all, int64_t columns,
+                             T* out) {
+  const ImageRows rows = all;
+  ForElements(queue, "NoDetection", rows.images * columns, [=] CREMA_HOST_DEVICE(int64_t i) {
+    if (rows.starts[rows.images] > 0) return;
+    out[i] = FromFloat<T>(i % columns == 0 ? static_cast<float>(i / columns) : -1);
+  });
+}
+
 // Returns the total number of rows. Waits for the device.
 inline int64_t ReadRowCount(CudaQueue& queue, const ImageRows& rows) {
   int64_t count = 0;

@@ -169,16 +169,6 @@ void DetectImages(const CudaQueue& queue, const Rule& rule, const Sizes& sizes, 
       });
 }
 
-// Without any detection, writes one row per image.
-template <typename T>
-void WriteNothing(const CudaQueue& queue, const ImageRows& all, T* out) {
-  const ImageRows rows = all;
-  ForElements(queue, "NoDetection", rows.images * kColumns, [=] CREMA_HOST_DEVICE(int64_t i) {
-    if (rows.starts[rows.images] > 0) return;
-    out[i] = FromFloat<T>(i % kColumns == 0 ? static_cast<float>(i / kColumns) : -1);
-  });
-}
-
 // Adds the detections of this pass to the benchmark files, one image at a time.
 template <typename T>
 void AddToFiles(CudaQueue& queue, const ImageRows& rows, int64_t count, const T* out,
@@ -215,7 +205,7 @@ struct GpuDetectionOutput {
     DetectImages(args.queue, rule, e, lists, rows);
     FillStarts(args.queue, lists.rows);
     PackRows(args.queue, lists.rows, kColumns, rows, args.y());
-    WriteNothing(args.queue, lists.rows, args.y());
+    WriteNoDetection(args.queue, lists.rows, kColumns, args.y());
     const int64_t count = ReadRowCount(args.queue, lists.rows);
     args.output_shapes[0] = Shape({1, 1, count == 0 ? boxes.images : count, kColumns});
     if (args.state == nullptr) return;

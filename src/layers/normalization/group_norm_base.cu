@@ -97,7 +97,7 @@ struct GpuGroupNorm {
 
 void RegisterGroupNormCuda(Registry& registry) {
   for (const char* type :
-       {"GroupNorm", "InstanceNorm", "LayerNorm", "MVN", "Normalize", "RMSNorm"}) {
+       {"GroupNorm", "InstanceNorm", "LayerNorm", "MVN", "Normalize", "NormalizeBBox", "RMSNorm"}) {
     registry.AddImplementation(type, CudaImplementation<GpuGroupNorm>());
   }
 }

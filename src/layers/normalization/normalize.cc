@@ -88,4 +88,7 @@ void RegisterNormalize(Registry& registry) {
   registry.Add(std::move(type));
 }
 
+// The name in prototxt files for TensorRT and OpenVINO.
+void RegisterNormalizeBBox(Registry& registry) { registry.AddAlias("NormalizeBBox", "Normalize"); }
+
 }  // namespace crema

@@ -1,0 +1,1 @@
+# fish completion for crema; made by scripts/manuals.sh.

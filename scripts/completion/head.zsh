@@ -1,0 +1,3 @@
+#compdef crema
+# zsh completion for crema; made by scripts/manuals.sh.
+typeset -ga _crema_commands=()

@@ -1,0 +1,128 @@
+#include "common/command_line.h"
+
+#include <gflags/gflags.h>
+#include <google/protobuf/descriptor.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "common/flag_table.h"
+#include "common/tool.h"
+#include "core/error.h"
+#include "core/strings.h"
+#include "crema.pb.h"
+
+namespace crema::tools {
+namespace {
+
+// Returns the kind of values of a flag, by gflags' name for its type.
+std::string_view KindOf(std::string_view type) {
+  if (type == "string") return "text";
+  if (type == "bool") return "true or false";
+  return type == "double" ? "a number" : "a whole number";
+}
+
+// Returns the remedy for a field that is given as a flag: ": it is a field of the solver; write
+// --set base_lr=0.1". Empty if this command sets no such field.
+std::string SetHint(const std::string& name, const std::string& value) {
+  google::CommandLineFlagInfo info;
+  if (!google::GetCommandLineFlagInfo("set", &info)) return "";
+  const bool has_solver = google::GetCommandLineFlagInfo("solver", &info);
+  const bool of_solver =
+      has_solver && SolverParameter::descriptor()->FindFieldByName(name) != nullptr;
+  if (!of_solver && NetParameter::descriptor()->FindFieldByName(name) == nullptr) return "";
+  return StrCat(": it is a field of the ", of_solver ? "solver" : "net", "; write --set ", name,
+                "=", value);
+}
+
+// Returns "--resume=auto|STATE".
+std::string PlaceOfValue(const std::string& name, const char* program) {
+  const std::vector<FlagEntry> flags = FlagsOf(program);
+  const auto flag = std::ranges::find(flags, name, &FlagEntry::name);
+  return flag == flags.end() ? StrCat("--", name, "=VALUE") : flag->Form();
+}
+
+}  // namespace
+
+void RefuseWrongFlags(int argc, char** argv) {
+  std::vector<google::CommandLineFlagInfo> flags;
+  google::GetAllFlags(&flags);
+  std::vector<std::string> names;
+  for (const auto& flag : flags) names.push_back(flag.name);
+  for (int i = 1; i < argc; ++i) {
+    std::string_view word = argv[i];
+    if (word == "--") return;
+    if (!word.starts_with("-") || word == "-") continue;
+    word.remove_prefix(word.starts_with("--") ? 2 : 1);
+    const size_t equals = word.find('=');
+    const std::string name(word.substr(0, equals));
+    google::CommandLineFlagInfo info;
+    const bool negated = name.starts_with("no") &&
+                         google::GetCommandLineFlagInfo(name.c_str() + 2, &info) &&
+                         info.type == "bool";
+    if (negated) continue;
+    if (name == "flagfile" || name == "fromenv" || name == "tryfromenv") {
+      Fail(ErrorCode::kInvalidArgument, StrCat("--", name, " is not supported; give the flags"));
+    }
+    if (!google::GetCommandLineFlagInfo(name.c_str(), &info)) {
+      const bool has_next = i + 1 < argc && argv[i + 1][0] != '-';
+      const std::string next = has_next ? argv[i + 1] : "VALUE";
+      const bool has_value = equals != std::string_view::npos;
+      const std::string hint =
+          SetHint(name, has_value ? std::string(word.substr(equals + 1)) : next);
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("unknown flag --", name,
+                  hint.empty() ? DidYouMean(name, names) + "; --help lists the flags" : hint));
+    }
+    const bool takes_next = equals == std::string_view::npos && info.type != "bool";
+    if (takes_next && (i + 1 >= argc || std::string_view(argv[i + 1]).starts_with("--"))) {
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("flag --", name, " needs a value: ", PlaceOfValue(name, argv[0])));
+    }
+    if (equals != std::string_view::npos || takes_next) {
+      const std::string value(
+          equals == std::string_view::npos ? argv[i + 1] : std::string(word.substr(equals + 1)));
+      if (google::SetCommandLineOption(name.c_str(), value.c_str()).empty()) {
+        Fail(ErrorCode::kInvalidArgument,
+             StrCat("flag --", name, " takes ", KindOf(info.type), ", not '", value, "'"));
+      }
+    }
+    if (takes_next) ++i;
+  }
+}
+
+void LengthenFlags(int argc, char** argv) {
+  static char quiet[] = "--quiet";
+  static char verbose[] = "--verbose";
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--") return;
+    if (word == "-q") argv[i] = quiet;
+    if (word == "-v") argv[i] = verbose;
+  }
+}
+
+std::vector<std::string> TakePositional(const std::string& program,
+                                        std::vector<std::string> arguments) {
+  std::vector<FlagEntry> flags = FlagsOf(program);
+  std::ranges::stable_sort(flags, {}, &FlagEntry::position);
+  const bool takes_some =
+      std::ranges::any_of(flags, [](const FlagEntry& flag) { return flag.position > 0; });
+  size_t taken = 0;
+  for (const FlagEntry& flag : flags) {
+    const google::CommandLineFlagInfo given =
+        google::GetCommandLineFlagInfoOrDie(flag.name.c_str());
+    if (flag.position > 0 && given.is_default && taken < arguments.size()) {
+      google::SetCommandLineOption(flag.name.c_str(), arguments[taken++].c_str());
+    } else if (flag.required && given.current_value.empty()) {
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat(flag.name.size() == 1 ? "-" : "--", flag.name, " is required; see --help"));
+    }
+  }
+  if (!takes_some) return arguments;
+  arguments.erase(arguments.begin(), arguments.begin() + static_cast<std::ptrdiff_t>(taken));
+  RefusePositional(arguments);
+  return {};
+}
+
+}  // namespace crema::tools

@@ -1,0 +1,192 @@
+#include "common/manual.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "core/error.h"
+#include "core/strings.h"
+
+namespace crema::tools {
+namespace {
+
+// Escapes text for roff.
+std::string Roff(std::string_view text) {
+  std::string out;
+  if (text.starts_with('.') || text.starts_with('\'')) out += "\\&";
+  for (const char c : text) {
+    if (c == '\\') {
+      out += "\\e";
+    } else if (c == '-') {
+      out += "\\-";
+    } else if (c == '\'') {
+      out += "\\(aq";
+    } else if (c == '~') {
+      out += "\\(ti";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string Verbatim(const std::vector<std::string>& lines) {
+  std::string out = ".nf\n";
+  for (const std::string& line : lines) out += Roff(line) + "\n";
+  return out + ".fi\n";
+}
+
+std::string ManualEntry(const FlagEntry& flag) {
+  std::string out = StrCat(".TP\n\\fB", Roff(flag.Form()), "\\fR\n");
+  std::string text;
+  if (!flag.actions.empty()) text = Join(flag.actions, ", ") + ": ";
+  text += flag.text + ".";
+  if (flag.required) text += " Required.";
+  if (!flag.IsBool() && !flag.default_value.empty()) {
+    text += StrCat(" Default: ", flag.default_value, ".");
+  }
+  return out + Roff(text) + "\n";
+}
+
+// Quotes for the three shells: the text may stand within single quotes.
+std::string Quoted(std::string_view text, std::string_view quote) {
+  std::string out;
+  for (const char c : text) out += c == '\'' ? std::string(quote) : std::string(1, c);
+  return out;
+}
+
+constexpr std::string_view kShellQuote = "'\\''";
+
+// Returns the flags of an action as words, "--solver= --json ".
+std::string WordsOf(const std::vector<FlagEntry>& flags, std::string_view action) {
+  std::string words;
+  for (const FlagEntry& flag : flags) {
+    if (!flag.IsOf(action)) continue;
+    const std::string dashes = flag.name.size() == 1 ? "-" : "--";
+    words += StrCat(words.empty() ? "" : " ", dashes, flag.name, flag.IsBool() ? "" : "=");
+    if (flag.IsBool() && flag.default_value == "true") words += " --no" + flag.name;
+  }
+  return words;
+}
+
+// Returns a specification of zsh's _arguments: '--solver=[text]:FILE:_files'.
+std::string ZshSpec(const FlagEntry& flag) {
+  std::string text;
+  for (const char c : flag.text) {
+    if (c == '[' || c == ']' || c == ':' || c == '\\') text += '\\';
+    text += c;
+  }
+  const std::string dashes = flag.name.size() == 1 ? "-" : "--";
+  std::string spec = StrCat(dashes, flag.name);
+  if (flag.IsBool()) return StrCat("'", spec, "[", Quoted(text, kShellQuote), "]'");
+  const std::vector<std::string> choices = flag.Choices();
+  const std::string values =
+      choices.empty() ? std::string("_files") : StrCat("(", Join(choices, " "), ")");
+  return StrCat("'", spec, flag.name.size() == 1 ? "" : "=", "[", Quoted(text, kShellQuote),
+                "]:value:", values, "'");
+}
+
+std::string ZshArguments(const std::vector<FlagEntry>& flags, std::string_view action) {
+  std::string out = "_arguments";
+  for (const FlagEntry& flag : flags) {
+    if (flag.IsOf(action)) out += " \\\n    " + ZshSpec(flag);
+  }
+  return out + " \\\n    '*:file:_files'\n";
+}
+
+std::string ManualOf(const CommandText& command, const std::vector<FlagEntry>& flags,
+                     std::string_view version) {
+  std::string title = "CREMA-" + command.name;
+  std::ranges::transform(title, title.begin(), [](unsigned char c) { return std::toupper(c); });
+  std::string out = StrCat(".TH ", Roff(title), " 1 \"\" \"Crema ", version, "\" \"Crema\"\n");
+  out +=
+      StrCat(".SH NAME\n", Roff("crema-" + command.name), " \\- ", Roff(command.Summary()), "\n");
+  out += ".SH SYNOPSIS\n" + Verbatim(command.synopsis);
+  out += ".SH DESCRIPTION\n";
+  for (size_t i = 0; i < command.paragraphs.size(); ++i) {
+    out += StrCat(i == 0 ? "" : ".PP\n", Roff(command.paragraphs[i]), "\n");
+  }
+  out += ".SH FLAGS\n";
+  for (const std::string& group : FlagGroups()) {
+    const auto is_in = [&](const FlagEntry& flag) { return flag.group == group; };
+    if (std::ranges::none_of(flags, is_in)) continue;
+    out += StrCat(".SS ", group, "\n");
+    for (const FlagEntry& flag : flags) {
+      if (is_in(flag)) out += ManualEntry(flag);
+    }
+  }
+  if (!command.examples.empty()) out += ".SH EXAMPLES\n" + Verbatim(command.examples);
+  return out + ".SH SEE ALSO\n.BR crema (1)\n";
+}
+
+std::string BashOf(const CommandText& command, const std::vector<FlagEntry>& flags) {
+  const std::string& name = command.name;
+  const std::vector<std::string> actions = ActionsOf(flags);
+  std::string out = StrCat("_crema_commands+=' ", name, "'\n_crema_flags['", name, "']='",
+                           WordsOf(flags, ""), "'\n");
+  if (!actions.empty()) {
+    out += StrCat("_crema_actions['", name, "']='", Join(actions, " "), "'\n");
+  }
+  for (const std::string& action : actions) {
+    out += StrCat("_crema_flags['", name, " ", action, "']='", WordsOf(flags, action), "'\n");
+  }
+  for (const FlagEntry& flag : flags) {
+    const std::vector<std::string> choices = flag.Choices();
+    if (choices.empty()) continue;
+    out += StrCat("_crema_values['", name, " --", flag.name, "']='", Join(choices, " "), "'\n");
+  }
+  return out;
+}
+
+std::string ZshOf(const CommandText& command, const std::vector<FlagEntry>& flags) {
+  const std::vector<std::string> actions = ActionsOf(flags);
+  std::string out =
+      StrCat("_crema_commands+=('", command.name, ":", Quoted(command.Summary(), kShellQuote),
+             "')\n_crema_", command.name, "() {\n");
+  if (actions.empty()) return StrCat(out, "  ", ZshArguments(flags, ""), "}\n");
+  out += StrCat("  if (( CURRENT == 2 )); then\n    compadd -- ", Join(actions, " "),
+                "\n    return\n  fi\n  case $words[2] in\n");
+  for (const std::string& action : actions) {
+    out += StrCat("  ", action, ") ", ZshArguments(flags, action), "  ;;\n");
+  }
+  return out + "  esac\n}\n";
+}
+
+std::string FishOf(const CommandText& command, const std::vector<FlagEntry>& flags) {
+  const std::string quote = "\\'";
+  const std::string begin = "complete -c crema -n ";
+  std::string out = StrCat(begin, "__fish_use_subcommand -f -a ", command.name, " -d '",
+                           Quoted(command.Summary(), quote), "'\n");
+  const std::string of_command = StrCat("__fish_seen_subcommand_from ", command.name);
+  for (const std::string& action : ActionsOf(flags)) {
+    out += StrCat(begin, "'", of_command, "' -a ", action, "\n");
+  }
+  for (const FlagEntry& flag : flags) {
+    std::string condition = of_command;
+    if (!flag.actions.empty()) {
+      condition += StrCat("; and __fish_seen_subcommand_from ", Join(flag.actions, " "));
+    }
+    out += StrCat(begin, "'", condition, "' ", flag.name.size() == 1 ? "-s " : "-l ", flag.name,
+                  flag.IsBool()            ? ""
+                  : flag.Choices().empty() ? " -r"
+                                           : " -x",
+                  " -d '", Quoted(flag.text, quote), "'");
+    const std::vector<std::string> choices = flag.Choices();
+    if (!choices.empty()) out += StrCat(" -a '", Join(choices, " "), "'");
+    out += '\n';
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string PartOfManuals(std::string_view kind, const CommandText& command,
+                          const std::vector<FlagEntry>& flags, std::string_view version) {
+  if (kind == "man") return ManualOf(command, flags, version);
+  if (kind == "bash") return BashOf(command, flags);
+  if (kind == "zsh") return ZshOf(command, flags);
+  if (kind == "fish") return FishOf(command, flags);
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat("--help=", kind, " is none of man, bash, zsh and fish; --help lists the flags"));
+}
+
+}  // namespace crema::tools

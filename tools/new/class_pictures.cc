@@ -1,0 +1,120 @@
+#include "new/class_pictures.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "common/csv.h"
+#include "core/error.h"
+#include "core/strings.h"
+#include "data/lists/class_names.h"
+#include "data/lists/image_list.h"
+#include "format/data_file.h"
+
+namespace crema::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The folder of a file, with a slash; empty: the present one.
+std::string FolderOf(const std::string& file) {
+  const std::string folder = fs::path(file).parent_path().string();
+  return folder.empty() || folder.ends_with('/') ? folder : folder + "/";
+}
+
+bool NamesASet(const std::string& name) {
+  constexpr std::array<std::string_view, 8> kSets = {"train", "training",   "val",  "valid",
+                                                     "test",  "validation", "eval", "testing"};
+  return std::ranges::find(kSets, name) != kSets.end();
+}
+
+void RefuseSets(const std::string& folder, const std::string& flag,
+                const std::vector<std::string>& classes) {
+  if (classes.size() < 2 || !std::ranges::all_of(classes, NamesASet)) return;
+  std::string train = classes.front();
+  for (const std::string& name : classes) {
+    if (name.starts_with("train")) train = name;
+  }
+  const std::string& test = classes.front() == train ? classes.back() : classes.front();
+  const fs::path path = folder;
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat("--", flag, ": '", folder, "' holds the sets ", Join(classes, " and "),
+              ", not the classes: give --images=", (path / train).string(),
+              " --test=", (path / test).string()));
+}
+
+bool IsNumber(std::string_view text, int* number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+// Numbers in their order, else names in that of their bytes.
+std::vector<std::string> SortedClasses(const std::vector<LabelledPicture>& pictures) {
+  std::map<std::string, int> numbers;
+  bool all_numbers = true;
+  for (const LabelledPicture& picture : pictures) {
+    int number = 0;
+    all_numbers = IsNumber(picture.label, &number) && all_numbers;
+    numbers.emplace(picture.label, number);
+  }
+  std::vector<std::string> classes;
+  for (const auto& [name, number] : numbers) classes.push_back(name);
+  if (all_numbers) {
+    std::ranges::stable_sort(classes, {}, [&](const std::string& name) { return numbers[name]; });
+  }
+  return classes;
+}
+
+}  // namespace
+
+PictureSet ReadClassFolders(const std::string& folder, const std::string& flag) {
+  RefuseSets(folder, flag, ClassFoldersIn(folder));
+  const ImageList list(folder, "");
+  PictureSet set{.layout = "class folders",
+                 .root = folder.ends_with('/') ? folder : folder + "/",
+                 .classes = list.classes()};
+  for (const ImageList::Entry& image : list.entries()) {
+    set.pictures.push_back({.name = image.path.substr(set.root.size()),
+                            .label = set.classes[static_cast<size_t>(image.label)]});
+  }
+  return set;
+}
+
+PictureSet ReadCsvPictures(const std::string& file) {
+  PictureSet set{.layout = "a CSV list", .root = FolderOf(file)};
+  const std::vector<std::vector<std::string>> rows = ParseCsv(ReadDataFile(file));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const std::string name(rows[i].empty() ? "" : Trim(rows[i][0]));
+    if (i == 0 && !LooksLikeImage(name)) continue;  // the heading
+    const std::string label(rows[i].size() == 2 ? Trim(rows[i][1]) : "");
+    if (label.empty() || name.empty()) {
+      Fail(ErrorCode::kDataLoss,
+           StrCat("row ", i + 1, " is not `path,class`: it has ", rows[i].size(), " fields"),
+           {.file = file});
+    }
+    set.pictures.push_back({.name = name, .label = label});
+  }
+  if (set.pictures.empty()) Fail(ErrorCode::kDataLoss, "lists no images", {.file = file});
+  set.classes = SortedClasses(set.pictures);
+  return set;
+}
+
+PictureSet ReadListedPictures(const std::string& file) {
+  PictureSet set{.layout = "a list", .root = FolderOf(file)};
+  const ImageList list(file, set.root);
+  const std::vector<std::string> names = ClassNamesIn(fs::path(file).parent_path().string());
+  for (const ImageList::Entry& image : list.entries()) {
+    const auto label = static_cast<size_t>(image.label);
+    const bool named = image.label >= 0 && label < names.size();
+    set.pictures.push_back({.name = image.path.substr(set.root.size()),
+                            .label = named ? names[label] : std::to_string(image.label)});
+  }
+  set.classes = names.empty() ? SortedClasses(set.pictures) : names;
+  return set;
+}
+
+}  // namespace crema::tools

@@ -1,0 +1,34 @@
+// Finds and reads the runs of a report.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "report/evaluation_data.h"
+#include "common/run_data.h"
+
+namespace crema::tools {
+
+struct ReportedRun {
+  RunData run;
+  std::optional<EvaluationData> evaluation;
+};
+
+struct ReportedRuns {
+  std::vector<ReportedRun> runs;   // with unique names
+  std::vector<std::string> notes;  // what could not be read in a folder of runs
+  std::string order;               // "best test accuracy"; empty: as they were named
+};
+
+// Reads runs: the metrics of each, and its evaluation in the folder itself or in its subfolder
+// `evaluation`. A folder that is no run stands for all runs in it and in its subfolders; the result
+// is then ordered by the best result. Throws kNotFound for a folder that holds nothing of that;
+// kDataLoss and kIoFailure for a run that was named.
+ReportedRuns ReadRuns(const std::vector<std::string>& folders);
+
+// Returns a text that changes when the page of these folders would: of names, sizes and times of
+// files. Ignores what cannot be read.
+std::string StateOfRuns(const std::vector<std::string>& folders);
+
+}  // namespace crema::tools
