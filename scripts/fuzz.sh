@@ -12,7 +12,7 @@ mkdir -p "$build/fuzz"
 server=""
 if [ -x "$build/dev/write_server_corpus" ]; then
   "$build/dev/write_server_corpus" "$build/fuzz/corpus"
-  server="httphead httpbody infer"
+  server="httphead httpbody multipart infer"
 fi
 
 status=0

@@ -28,7 +28,7 @@ constexpr const char* kUsage =
     "crema serve lenet.crema --host=0.0.0.0 --token_file=tokens.txt";
 
 // Threads of gRPC and of one model.
-constexpr int kOtherThreads = 16;
+constexpr int kOtherThreads = 17;
 
 int Run(const std::vector<std::string>& arguments) {
   RefusePositional(arguments);

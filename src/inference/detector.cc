@@ -65,6 +65,7 @@ Detector::Detector(std::shared_ptr<const Model> model, double confidence)
   const bool is_output = std::ranges::any_of(
       model_.model().outputs(), [&](const BlobInfo& blob) { return blob.name == output_; });
   if (!is_output) Fail(ErrorCode::kInvalidArgument, kNoDecoder);
+  least_score_ = facts.least.value_or(0);
   if (facts.least && static_cast<float>(confidence) < *facts.least) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("boxes of scores down to ", confidence,
@@ -73,30 +74,34 @@ Detector::Detector(std::shared_ptr<const Model> model, double confidence)
   }
 }
 
+std::vector<FoundBox> Detector::BoxesOf(std::span<const float> rows, size_t index, int height,
+                                        int width, const ImagePlacement& place,
+                                        double confidence) const {
+  const AxisMap x = ColumnsOfImage(place, model_.width());
+  const AxisMap y = RowsOfImage(place, model_.height());
+  const auto least = static_cast<float>(confidence);
+  std::vector<FoundBox> found;
+  for (size_t r = 0; r + 7 <= rows.size(); r += 7) {
+    const float* row = rows.data() + r;
+    if (row[0] != static_cast<float>(index) || row[1] < 0 || !(row[2] > least)) continue;
+    const PixelBox box{Within(x(double{row[3]}), width), Within(y(double{row[4]}), height),
+                       Within(x(double{row[5]}), width), Within(y(double{row[6]}), height)};
+    found.push_back({static_cast<int>(row[1]), double{row[2]}, box});
+  }
+  std::ranges::stable_sort(found, std::ranges::greater{}, &FoundBox::score);
+  return found;
+}
+
 Detector::Worker::Worker(const Detector& detector, const Preprocessing& preprocessing)
     : detector_(detector), runner_(detector.model_, preprocessing) {}
 
 std::vector<std::vector<FoundBox>> Detector::Worker::Detect(std::span<const Image> images) {
   runner_.Run(images);
   const std::span<const float> rows = runner_.Output(detector_.output_).span<float>();
-  std::vector<std::vector<FoundBox>> found(images.size());
-  const auto least = static_cast<float>(detector_.confidence_);
-  for (size_t r = 0; r + 7 <= rows.size(); r += 7) {
-    const float* row = rows.data() + r;
-    if (row[1] < 0 || !(row[2] > least)) continue;
-    const auto index = static_cast<size_t>(row[0]);
-    CREMA_CHECK(index < images.size());
-    const double width = images[index].width;
-    const double height = images[index].height;
-    const ImagePlacement place = runner_.Place(images[index]);
-    const AxisMap x = ColumnsOfImage(place, detector_.model_.width());
-    const AxisMap y = RowsOfImage(place, detector_.model_.height());
-    const PixelBox box{Within(x(double{row[3]}), width), Within(y(double{row[4]}), height),
-                       Within(x(double{row[5]}), width), Within(y(double{row[6]}), height)};
-    found[index].push_back({static_cast<int>(row[1]), double{row[2]}, box});
-  }
-  for (std::vector<FoundBox>& boxes : found) {
-    std::ranges::stable_sort(boxes, std::ranges::greater{}, &FoundBox::score);
+  std::vector<std::vector<FoundBox>> found;
+  for (size_t i = 0; i < images.size(); ++i) {
+    found.push_back(detector_.BoxesOf(rows, i, images[i].height, images[i].width,
+                                      runner_.Place(images[i]), detector_.confidence_));
   }
   return found;
 }

@@ -13,6 +13,9 @@
 
 namespace crema {
 
+// Least score of boxes unless another is asked for.
+inline constexpr double kDefaultConfidence = 0.6;
+
 struct FoundBox {
   int label = 0;
   double score = 0;
@@ -30,6 +33,16 @@ class Detector {
 
   const ImageModel& image_model() const { return model_; }
   int classes() const { return classes_; }
+  // The output of the net that has the boxes.
+  const std::string& output() const { return output_; }
+  // The net finds no boxes of lower scores.
+  double least_score() const { return least_score_; }
+
+  // Returns the boxes of one image of height x width with scores above `confidence`, best first.
+  // `rows` is the value of output(), `index` the image in its batch, `place` its place in the
+  // input.
+  std::vector<FoundBox> BoxesOf(std::span<const float> rows, size_t index, int height, int width,
+                                const ImagePlacement& place, double confidence) const;
 
   class Worker {
    public:
@@ -47,6 +60,7 @@ class Detector {
   double confidence_;
   std::string output_;
   int classes_ = 0;
+  double least_score_ = 0;
 };
 
 // Changes to the layer of a net that makes detections before the model is made.

@@ -59,26 +59,35 @@ Segmenter::Segmenter(std::shared_ptr<const Model> model, const std::string& outp
   classes_ = static_cast<int>(scores[1]);
 }
 
-Segmenter::Worker::Worker(const Segmenter& segmenter, const Preprocessing& preprocessing)
-    : segmenter_(segmenter), runner_(segmenter.model_, preprocessing) {
+Image Segmenter::ClassesOf(const ConstTensorView& scores, int64_t sample,
+                           const ImagePlacement& place) const {
+  const auto count = static_cast<size_t>(scores.shape().count(1));
+  Image classes =
+      BestOfEachPixel(scores.data<float>() + static_cast<size_t>(sample) * count, scores.shape()[1],
+                      static_cast<int>(scores.shape()[2]), static_cast<int>(scores.shape()[3]));
+  const bool whole = place.height == model_.height() && place.width == model_.width();
+  return whole ? classes : WithoutBars(classes, place, model_.height(), model_.width());
+}
+
+void RefuseCrop(const Preprocessing& preprocessing) {
   if (preprocessing.fit != ImageFit::kCrop) return;
   Fail(ErrorCode::kInvalidArgument,
        "segmentation cannot crop images, as parts of them would have no class; use --fit=stretch "
        "or --fit=letterbox");
 }
 
+Segmenter::Worker::Worker(const Segmenter& segmenter, const Preprocessing& preprocessing)
+    : segmenter_(segmenter), runner_(segmenter.model_, preprocessing) {
+  RefuseCrop(preprocessing);
+}
+
 std::vector<Image> Segmenter::Worker::Segment(std::span<const Image> images) {
   runner_.RunBySample(images);
   const ConstTensorView scores = runner_.Output(segmenter_.output_);
-  const auto sample = static_cast<size_t>(scores.shape().count(1));
   std::vector<Image> classes;
   for (size_t i = 0; i < images.size(); ++i) {
-    classes.push_back(BestOfEachPixel(scores.data<float>() + i * sample, scores.shape()[1],
-                                      static_cast<int>(scores.shape()[2]),
-                                      static_cast<int>(scores.shape()[3])));
-    if (runner_.preprocessing().fit != ImageFit::kLetterbox) continue;
-    classes.back() = WithoutBars(classes.back(), runner_.Place(images[i]),
-                                 segmenter_.model_.height(), segmenter_.model_.width());
+    classes.push_back(
+        segmenter_.ClassesOf(scores, static_cast<int64_t>(i), runner_.Place(images[i])));
   }
   return classes;
 }

@@ -20,12 +20,18 @@ class Segmenter {
 
   const ImageModel& image_model() const { return model_; }
   int classes() const { return classes_; }
+  // The output of the net that has the scores.
+  const std::string& output() const { return output_; }
+
+  // Returns one image of one channel, in the size of the scores: the best class of each pixel, the
+  // first of equal ones. `scores` is the value of output(), `sample` the image in its batch,
+  // `place` its place in the input; the bars of a letterbox are left out.
+  Image ClassesOf(const ConstTensorView& scores, int64_t sample, const ImagePlacement& place) const;
 
   class Worker {
    public:
     Worker(const Segmenter& segmenter, const Preprocessing& preprocessing);
-    // Returns one image of one channel per input, in the size of the scores: the best class of each
-    // pixel, the first of equal ones. Throws like ImageRunner::RunBySample.
+    // Returns ClassesOf each image. Throws like ImageRunner::RunBySample.
     std::vector<Image> Segment(std::span<const Image> images);
 
    private:
@@ -38,6 +44,9 @@ class Segmenter {
   std::string output_;
   int classes_ = 0;
 };
+
+// Throws kInvalidArgument if the preprocessing crops images: parts of them would have no class.
+void RefuseCrop(const Preprocessing& preprocessing);
 
 struct ClassShare {
   int index = 0;

@@ -11,9 +11,11 @@ struct RequestLimits {
   size_t body_bytes = size_t{64} << 20;     // per request
   size_t buffered_bytes = size_t{1} << 30;  // bodies of all requests together
   int json_depth = 16;
-  size_t tensors = 256;                 // inputs, and as many outputs
-  size_t axes = 16;                     // per tensor
-  int64_t elements = int64_t{1} << 24;  // all tensors of a request
+  size_t tensors = 256;                     // inputs, and as many outputs
+  size_t axes = 16;                         // per tensor
+  int64_t elements = int64_t{1} << 24;      // all tensors of a request
+  size_t image_bytes = size_t{16} << 20;    // encoded image
+  int64_t image_pixels = int64_t{1} << 26;  // decoded image
 };
 
 }  // namespace crema::server

@@ -116,9 +116,11 @@ void Server::ServeModel(const std::string& name, std::shared_ptr<const Executabl
                         const BatcherOptions& batching) {
   const auto metrics = service_->table.MetricsOf(name);
   service_->table.SetLoading(name, 1);
-  service_->table.Publish(
-      std::make_shared<ModelVersion>(name, 1, std::move(executable), batching, metrics));
+  auto model = std::make_shared<ModelVersion>(name, 1, std::move(executable), batching, metrics);
+  const std::string line = ReadyLine(*model);
+  service_->table.Publish(std::move(model));
   metrics->LoadEnded(true);
+  service_->log.Write(Severity::kInfo, line);
   BecomeReady();
 }
 

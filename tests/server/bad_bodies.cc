@@ -90,11 +90,26 @@ void AddData(BadRequestTable* table) {
 }
 
 void AddInputs(BadRequestTable* table) {
-  for (const char* type : {"FP64",  "FP16",   "BF16",   "INT8",   "INT16",  "INT32",    "INT64",
-                           "UINT8", "UINT16", "UINT32", "UINT64", "BOOL",   "BYTES",    "fp32",
-                           "FP32 ", "float",  "",       "FP33",   "string", "TYPE_FP32"}) {
+  for (const char* type :
+       {"FP64", "FP16", "BF16", "INT8", "INT16", "UINT16", "UINT32", "UINT64", "BOOL", "BYTES",
+        "fp32", "FP32 ", "float", "", "FP33", "string", "TYPE_FP32"}) {
     table->Input(StrCat("datatype ", type),
                  StrCat(R"("name":"x","shape":[1,4],"datatype":")", type, R"(","data":[1,2,3,4])"));
+  }
+  for (const auto& [type, data] : std::vector<std::pair<std::string, std::string>>{
+           {"UINT8", "[1,2,3,256]"},
+           {"UINT8", "[1,2,3,-1]"},
+           {"UINT8", "[1,2,3,1.5]"},
+           {"INT32", "[1,2,3,4e9]"},
+           {"INT64", "[1,2,3,1e20]"},
+           {"INT32", R"([1,2,3,"4"])"},
+           {"BYTES", R"(["QUJD","QUJD","QUJD"])"},
+           {"BYTES", R"(["QUJD","QUJD","QUJD","QUJ"])"},
+           {"BYTES", R"(["QUJD","QUJD","QUJD","=UJD"])"},
+           {"BYTES", R"(["QUJD","QUJD","QUJD",4])"},
+           {"BYTES", R"(["QUJD","QUJD","QUJD","QUJD"])"}}) {
+    table->Input(StrCat(type, " ", data),
+                 StrCat(R"("name":"x","shape":[1,4],"datatype":")", type, R"(","data":)", data));
   }
   for (const auto& [name, fields] : std::vector<std::pair<std::string, std::string>>{
            {"no name", R"("shape":[1,4],"datatype":"FP32","data":[1,2,3,4])"},
@@ -250,6 +265,16 @@ void AddOutputs(BadRequestTable* table) {
   binary("length beyond 64 bits", "99999999999999999999", 16);
   binary("length too short", std::to_string(json.size() - 1), 16);
   binary("length zero", "0", 16);
+  const std::string bytes = R"({"inputs":[{"name":"x","shape":[4],"datatype":"BYTES",)"
+                            R"("parameters":{"binary_data_size":16}}]})";
+  const auto elements = [&](const std::string& name, const std::string& data) {
+    table->Infer("BYTES: " + name, bytes + data, 400,
+                 StrCat("Inference-Header-Content-Length: ", bytes.size(), "\r\n"));
+  };
+  elements("no images", std::string(16, '\0'));
+  elements("too few", std::string("\x0c\0\0\0", 4) + std::string(12, 'x'));
+  elements("too long", std::string("\x0d\0\0\0", 4) + std::string(12, 'x'));
+  elements("huge", std::string(16, '\xff'));
   binary("length twice", whole + "\r\nInference-Header-Content-Length: " + whole, 16);
 }
 

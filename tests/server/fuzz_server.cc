@@ -5,11 +5,14 @@
 #include <optional>
 #include <stdexcept>
 
+#include "core/strings.h"
 #include "server/bad_requests.h"
 #include "server/fake_model.h"
 #include "server/http/body_reader.h"
 #include "server/http/head_parser.h"
+#include "server/http/multipart.h"
 #include "server/http/routes.h"
+#include "server/model/image_file.h"
 #include "server/protocol/check_request.h"
 #include "server/protocol/infer_json.h"
 #include "server/protocol/names.h"
@@ -84,6 +87,22 @@ std::string TryHttpBody(std::string_view bytes) {
   return once[0] == '!' ? "" : once;
 }
 
+std::string TryMultipart(std::string_view bytes) {
+  const size_t end = std::min(bytes.find('\n'), bytes.size());
+  const std::string_view type = bytes.substr(0, end);
+  const std::string_view body = bytes.substr(std::min(end + 1, bytes.size()));
+  return RefusalOf([&] {
+    const std::string_view file = FileOfBody(type, body);
+    if (file.data() == body.data() && file.size() == body.size()) return;
+    Require(!file.empty() && file.data() > body.data() &&
+                file.data() + file.size() < body.data() + body.size(),
+            "a file is not inside of its form");
+    const size_t boundary = body.find("\r\n");
+    Require(file.find(StrCat("\r\n", body.substr(0, boundary))) == std::string_view::npos,
+            "a file holds a boundary");
+  });
+}
+
 std::string TryInfer(std::string_view bytes) {
   static const FakeModel model;
   if (bytes.size() < 2) return "nothing";
@@ -99,10 +118,16 @@ std::string TryInfer(std::string_view bytes) {
     int64_t elements = 0;
     for (const InputTensor& input : request.inputs) {
       elements += input.shape.count();
+      if (!input.images.empty()) {
+        Require(static_cast<int64_t>(input.images.size()) == input.shape.count(),
+                "an input has not as many images as it says");
+        continue;
+      }
       Require(static_cast<int64_t>(input.bytes().size()) == input.shape.count() * 4,
               "an input has not as many bytes as it says");
     }
     Require(elements <= limits.elements, "there are more elements than may be");
+    DecodeImages(model.description(), limits, &request);
     const int64_t samples = FitRequest(model.description(), 16, &request);
     Require(samples >= 1 && samples <= 16 && request.inputs.size() == 1,
             "a request fits that does not");
@@ -121,9 +146,20 @@ std::vector<std::string> ServerCorpus(const std::string& target) {
   } else if (target == "httpbody") {
     corpus.emplace_back("5\r\nhello\r\n1;a=b\r\n!\r\n0\r\n\r\n");
     corpus.push_back("1\r\na\r\n0\r\n\r\n" + std::string(300, 'x'));
+  } else if (target == "multipart") {
+    const std::string type = "multipart/form-data; boundary=b\n";
+    const std::string part =
+        "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"x\"\r\n\r\nabc\r\n";
+    corpus.push_back(type + part + "--b--");
+    corpus.push_back(type + part + part + "--b--\r\n");
+    corpus.push_back(type + "--b\r\nContent-Disposition: form-data; name=f\r\n\r\nx\r\n--b--\r\n");
+    return corpus;
   } else {
     corpus.push_back(WithLength(65535, body));
     corpus.push_back(WithLength(binary.size(), binary + std::string(16, '\0')));
+    const std::string images = R"({"inputs":[{"name":"x","shape":[2],"datatype":"BYTES",)"
+                               R"("parameters":{"binary_data_size":10}}]})";
+    corpus.push_back(WithLength(images.size(), images + std::string("\1\0\0\0a\1\0\0\0b", 10)));
   }
   for (const BadRequest& request : BadRequests()) {
     const size_t end = request.bytes.find("\r\n\r\n");

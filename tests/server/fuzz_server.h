@@ -12,11 +12,13 @@ namespace crema::test {
 std::string TryHttpHead(std::string_view bytes);
 // Parses a chunked body.
 std::string TryHttpBody(std::string_view bytes);
+// Finds the file in a form, preceded by a line with its Content-Type.
+std::string TryMultipart(std::string_view bytes);
 // Parses the body of an inference request, preceded by the length of its JSON part in two bytes,
 // little-endian; 65535: all of it.
 std::string TryInfer(std::string_view bytes);
 
-// Returns seed inputs, good and bad, for the target "httphead", "httpbody" or "infer".
+// Returns seed inputs, good and bad, for the target "httphead", "httpbody", "multipart" or "infer".
 std::vector<std::string> ServerCorpus(const std::string& target);
 
 }  // namespace crema::test

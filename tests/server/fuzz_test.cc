@@ -25,8 +25,20 @@ void TurnOver(Target target, const std::string& whole, int times) {
 TEST(ServerFuzz, GoodRequestsAreAccepted) {
   EXPECT_EQ(TryHttpHead(ServerCorpus("httphead")[0]), "");
   EXPECT_EQ(TryHttpBody(ServerCorpus("httpbody")[0]), "");
+  EXPECT_EQ(TryMultipart(ServerCorpus("multipart")[0]), "");
   EXPECT_EQ(TryInfer(ServerCorpus("infer")[0]), "");
   EXPECT_EQ(TryInfer(ServerCorpus("infer")[1]), "");
+}
+
+TEST(ServerFuzz, BrokenFormsBreakNothing) {
+  for (const std::string& whole : ServerCorpus("multipart")) {
+    ASSERT_NO_THROW(TryMultipart(whole)) << whole;
+    TurnOver(TryMultipart, whole, 2000);
+    const size_t body = whole.find('\n') + 1;
+    for (size_t cut = body; cut < whole.size(); ++cut) {
+      EXPECT_NE(TryMultipart(whole.substr(0, cut)), "") << cut;
+    }
+  }
 }
 
 TEST(ServerFuzz, BrokenRequestsBreakNothing) {

@@ -118,6 +118,57 @@ TEST_F(Grpc, InfersFromRawAndTypedContents) {
   EXPECT_EQ(response.raw_output_contents(0), Floats({4}));
 }
 
+TEST_F(Grpc, InfersFromOtherDatatypes) {
+  Start();
+  ModelInferRequest request = GoodRequest();
+  request.mutable_inputs(0)->set_datatype("UINT8");
+  request.set_raw_input_contents(0, "\x01\x02\x03\x04");
+  ASSERT_TRUE(Infer(request).ok());
+  EXPECT_EQ(response.raw_output_contents(0), Floats({2, 4, 6, 8}));
+  request.clear_raw_input_contents();
+  const auto infer = [&](const std::string& type) {
+    request.mutable_inputs(0)->set_datatype(type);
+    const grpc::Status status = Infer(request);
+    EXPECT_TRUE(status.ok()) << type << status.error_message();
+    EXPECT_EQ(response.raw_output_contents(0), Floats({2, 4, 6, 8})) << type;
+  };
+  for (const int value : {1, 2, 3, 4}) {
+    auto* contents = request.mutable_inputs(0)->mutable_contents();
+    contents->add_uint_contents(static_cast<uint32_t>(value));
+    contents->add_int_contents(value);
+    contents->add_int64_contents(value);
+  }
+  infer("UINT8");
+  infer("INT32");
+  infer("INT64");
+}
+
+TEST_F(Grpc, InfersFromEncodedImages) {
+#ifndef CREMA_HAVE_OPENCV
+  GTEST_SKIP() << "this build has no OpenCV";
+#endif
+  FakeModelOptions fake;
+  fake.picture = true;
+  Start(WithGrpc(), fake);
+  ModelInferRequest request = GoodRequest();
+  auto* input = request.mutable_inputs(0);
+  input->set_datatype("BYTES");
+  input->clear_shape();
+  input->add_shape(1);
+  const std::string picture = "P5\n2 2\n255\n\x01\x02\x03\x04";
+  request.set_raw_input_contents(0,
+                                 std::string{static_cast<char>(picture.size()), 0, 0, 0} + picture);
+  const grpc::Status raw = Infer(request);
+  ASSERT_TRUE(raw.ok()) << raw.error_message();
+  EXPECT_EQ(response.raw_output_contents(0), Floats({2, 4, 6, 8}));
+  request.clear_raw_input_contents();
+  input->mutable_contents()->add_bytes_contents(picture);
+  ASSERT_TRUE(Infer(request).ok());
+  EXPECT_EQ(response.raw_output_contents(0), Floats({2, 4, 6, 8}));
+  input->mutable_contents()->set_bytes_contents(0, "no image");
+  EXPECT_EQ(Infer(request).error_code(), StatusCode::INVALID_ARGUMENT);
+}
+
 TEST_F(Grpc, RefusesWhatDoesNotFit) {
   Start();
   const std::vector<std::function<void(ModelInferRequest*)>> changes = {

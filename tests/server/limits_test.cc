@@ -154,7 +154,7 @@ TEST(Limits, ABatcherOutlivesWhatItsCallersThrow) {
   Batcher batcher(std::make_shared<const FakeModel>(), {});
   const auto submit = [&](InferDone done) {
     InferRequest request;
-    request.inputs.push_back({"x", Shape{1, 4}, {1, 2, 3, 4}, {}});
+    request.inputs.push_back({"x", Shape{1, 4}, {1, 2, 3, 4}, {}, {}});
     batcher.Submit(std::move(request), 1, std::move(done));
   };
   submit([](const InferOutcome&) { throw std::bad_alloc(); });

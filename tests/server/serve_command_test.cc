@@ -37,6 +37,10 @@ TEST_F(ServeCommand, AnswersAndEndsWithZeroOnSigterm) {
   const SocketAnswer model = Get(port, "/v2/models/pool");
   EXPECT_EQ(model.status, 200);
   EXPECT_NE(model.body.find(R"("shape":[-1,3,8,8])"), std::string::npos) << model.body;
+  EXPECT_NE(folder.Read("err").find(
+                "model pool: version 1 is ready: classify; input data [-1,3,8,8], BGR\n"),
+            std::string::npos)
+      << folder.Read("err");
   process->Signal(SIGTERM);
   EXPECT_EQ(process->Wait(), 0);
   EXPECT_NE(folder.Read("out").find(" GET /v2/models/pool 200 "), std::string::npos);
@@ -220,6 +224,7 @@ TEST_F(ServeCommand, RefusesFlagsThatMakeNoSense) {
            {"--model=" + net, "--tls_cert=x"},
            {"--model=" + net, "--name=a/b"},
            {"--model=" + net, "--access_log=xml"},
+           {"--model=" + net, "--cors_origin=https://example.org/"},
            {"--model=" + net, "--max_batch=0"},
            {"--model=" + net, "--max_plans=-1"},
            {"--model=x.crema", "--port=0", "--grpc_port=0", "--scale=2"},

@@ -36,9 +36,13 @@ def check_common(client, model, as_json):
     return metadata
 
 
+DATATYPES = {"float32": "FP32", "float16": "FP16", "uint8": "UINT8", "int32": "INT32",
+             "int64": "INT64", "object": "BYTES"}
+
+
 def infer(module, client, model, metadata, values, **how):
     spec = metadata["inputs"][0]
-    tensor = module.InferInput(spec["name"], list(values.shape), "FP32")
+    tensor = module.InferInput(spec["name"], list(values.shape), DATATYPES[str(values.dtype)])
     tensor.set_data_from_numpy(values, **how.get("input", {}))
     outputs = None
     if "output" in how:
@@ -49,6 +53,23 @@ def infer(module, client, model, metadata, values, **how):
     identifier = response["id"] if isinstance(response, dict) else response.id
     assert identifier == "seven", response
     return [result.as_numpy(o["name"]) for o in metadata["outputs"]]
+
+
+def check_datatypes(http, grpc, model, metadata, shape):
+    values = np.random.default_rng(2).integers(0, 255, shape)
+    expected = infer(http_client, http, model, metadata, values.astype(np.float32))
+    ways = [(http_client, http), (grpc_client, grpc)]
+    for dtype in (np.uint8, np.int32, np.int64, np.float16):
+        for module, client in ways:
+            answer = infer(module, client, model, metadata, values.astype(dtype))
+            assert np.array_equal(answer[0], expected[0]), dtype
+    # The model has no mean and scale, and takes BGR.
+    images = np.array([b"P6\n%d %d\n255\n" % (shape[3], shape[2]) +
+                       sample[::-1].transpose(1, 2, 0).astype(np.uint8).tobytes()
+                       for sample in values], dtype=object)
+    for module, client in ways:
+        answer = infer(module, client, model, metadata, images)
+        assert np.array_equal(answer[0], expected[0])
 
 
 def refused(call):
@@ -76,6 +97,8 @@ def main():
     for a, b, c in zip(binary, as_json, raw):
         assert a.dtype == np.float32 and a.shape == b.shape == c.shape
         assert np.array_equal(a, b) and np.array_equal(a, c)
+
+    check_datatypes(http, grpc, model, metadata, shape)
 
     best = infer(http_client, http, model, metadata, values, output={"class_count": 2})
     best_grpc = infer(grpc_client, grpc, model, metadata, values, output={"class_count": 2})

@@ -10,7 +10,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: write_server_corpus FOLDER\n");
     return 2;
   }
-  for (const char* target : {"httphead", "httpbody", "infer"}) {
+  for (const char* target : {"httphead", "httpbody", "multipart", "infer"}) {
     const std::filesystem::path folder = std::filesystem::path(argv[1]) / target;
     std::filesystem::create_directories(folder);
     size_t number = 0;

@@ -2,16 +2,13 @@
 #ifdef CREMA_HAVE_OPENCV
 #include <algorithm>
 
-#include "common/png.h"
+#include "data/image/png.h"
 #include "tools/job_folder.h"
 
 namespace crema::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-using tools::EncodePng;
-using tools::Picture;
 
 // Pictures of 32x16 and label maps whose left half is 1 and right half is `right`.
 class NewSegment : public JobFolder {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "common/png.h"
 #include "core/strings.h"
+#include "data/image/png.h"
 #include "support/browser.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
@@ -75,7 +75,7 @@ class ReportPage : public ::testing::Test {
     for (int i = 0; i < 12 * 8 * 3; ++i) pixels += static_cast<char>(i * 7);
     temp_.Write(
         folder + "/worst/001.png",
-        tools::EncodePng(
+        EncodePng(
             {.width = 12, .height = 8, .channels = 3, .pixels = {pixels.begin(), pixels.end()}}));
   }
   ProcessResult Report(std::vector<std::string> arguments) {

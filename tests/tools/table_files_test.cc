@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "common/csv.h"
-#include "common/png.h"
+#include "data/image/png.h"
 #ifdef CREMA_HAVE_OPENCV
 #include "data/image/image.h"
 #endif
@@ -39,7 +39,7 @@ TEST(Csv, NumbersThatAreNone) {
 #ifdef CREMA_HAVE_OPENCV
 TEST(Png, OthersReadIt) {
   for (const int channels : {1, 3}) {
-    tools::Picture picture{.width = 5, .height = 3, .channels = channels, .pixels = {}};
+    Picture picture{.width = 5, .height = 3, .channels = channels, .pixels = {}};
     for (int i = 0; i < 15 * channels; ++i) picture.pixels.push_back(static_cast<uint8_t>(i * 5));
     Image image;
     DecodeImage(EncodePng(picture), ColorMode::kAsStored, "test", &image);

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/png.h"
+#include "data/image/png.h"
 #include "runtime/session.h"
 
 namespace crema::tools {

@@ -28,6 +28,7 @@
 #include "inference/crema_export.h"
 #include "inference/detector.h"
 #include "inference/image_model.h"
+#include "inference/image_task.h"
 #include "inference/model_parts.h"
 #include "inference/segmenter.h"
 
@@ -105,18 +106,9 @@ std::optional<ImageModel> AsImageModel(const std::shared_ptr<const Model>& model
   }
 }
 
-// Returns --task, or the task that fits the shape of the only output.
 std::string TaskOf(const ImageModel& images) {
   if (!FLAGS_task.empty()) return FLAGS_task == "none" ? "" : FLAGS_task;
-  const std::vector<BlobInfo>& outputs = images.model().outputs();
-  for (const LayerParameter& layer : images.PlanForBatch(1)->written.layer()) {
-    if (MakesDetections(layer.type())) return "detect";
-  }
-  if (outputs.size() != 1) return "";
-  const Shape scores = images.OutputShape(outputs[0].name, 1);
-  if (scores.axes() < 2 || scores[0] != 1 || scores[1] < 2) return "";
-  if (scores.count(2) == 1) return "classify";
-  return scores.axes() == 4 ? "segment" : "";
+  return FindImageTask(images);
 }
 
 // Returns the labels, after comparing their number with the classes if known.

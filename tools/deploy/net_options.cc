@@ -24,7 +24,8 @@ DEFINE_string(shape, "",
               "training does not "
               "give: data=1x3x224x224, with commas between inputs; not given, .onnx: those of "
               "--input");
-DEFINE_double(confidence, 0.6, "[Run @detect @export @verify] scores must exceed it");
+DEFINE_double(confidence, crema::kDefaultConfidence,
+              "[Run @detect @export @verify] scores must exceed it");
 DEFINE_double(nms, 0.3,
               "[Run @detect @export @verify] overlap above which the box with the lower score is "
               "removed; not given: the "

@@ -4,10 +4,10 @@
 
 #include "common/json.h"
 #include "common/plugin_flag.h"
-#include "common/png.h"
 #include "common/tool.h"
 #include "core/strings.h"
 #include "data/image/draw_boxes.h"
+#include "data/image/png.h"
 #include "deploy/actions.h"
 #include "deploy/answers.h"
 #include "deploy/drawings.h"

@@ -1,7 +1,7 @@
 // Draws a confusion matrix.
 #pragma once
 
-#include "common/png.h"
+#include "data/image/png.h"
 #include "evaluate/report_folder.h"
 #include "metrics/confusion_matrix.h"
 

@@ -7,9 +7,9 @@
 
 #include "common/csv.h"
 #include "common/json.h"
-#include "common/png.h"
 #include "core/error.h"
 #include "core/strings.h"
+#include "data/image/png.h"
 #include "evaluate/confusion_picture.h"
 #include "format/file.h"
 

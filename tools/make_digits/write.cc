@@ -8,10 +8,10 @@
 #include <system_error>
 #include <vector>
 
-#include "common/png.h"
 #include "core/error.h"
 #include "core/strings.h"
 #include "data/image/image.h"
+#include "data/image/png.h"
 #include "format/file.h"
 #include "make_digits/digit.h"
 #include "make_digits/scene.h"

@@ -11,6 +11,7 @@
 #include "report/build_info.h"
 #include "serve/descriptor_limit.h"
 #include "serve/load.h"
+#include "server/http/cors.h"
 #include "server/protocol/names.h"
 
 DEFINE_string(
@@ -39,6 +40,9 @@ DEFINE_string(token_file, "",
               "[Input FILE] tokens for inference and metrics, one a line; default: none needed");
 DEFINE_string(admin_token_file, "",
               "[Input FILE] tokens to load and unload models; default: loading is refused");
+DEFINE_string(cors_origin, "",
+              "[Input ORIGIN] origin whose web pages may use the server, such as "
+              "https://example.org");
 DEFINE_int32(max_batch, 16, "[Run] samples that are computed together at most");
 DEFINE_int32(max_delay_us, 0, "[Run] microseconds that a request waits for others to run with");
 DEFINE_int32(instances, 1, "[Run] threads that run each model, each with memory of its own");
@@ -91,6 +95,11 @@ void CheckFlags() {
   if (!FLAGS_name.empty() && !server::IsModelName(FLAGS_name)) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("--name is '", FLAGS_name, "'; it is 1 to 128 of A-Z a-z 0-9 _ . -"));
+  }
+  if (!FLAGS_cors_origin.empty() && !server::IsOrigin(FLAGS_cors_origin)) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--cors_origin is '", FLAGS_cors_origin,
+                "'; it is one origin in lower case, without a path: https://example.org:8443"));
   }
   constexpr int kMost = std::numeric_limits<int>::max();
   RequireRange("port", FLAGS_port, 0, 65535);
@@ -183,6 +192,7 @@ ServeOptions ServeOptionsOfFlags() {
   http.host = FLAGS_host == "localhost" ? "127.0.0.1" : FLAGS_host;
   http.port = static_cast<uint16_t>(FLAGS_port);
   http.only_local_pages = IsLocal(FLAGS_host) && FLAGS_token_file.empty();
+  http.cors_origin = FLAGS_cors_origin;
   http.tls_cert = FLAGS_tls_cert;
   http.tls_key = FLAGS_tls_key;
   http.threads = FLAGS_http_threads;

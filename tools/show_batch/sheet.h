@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "common/png.h"
 #include "data/image/draw_boxes.h"
+#include "data/image/png.h"
 
 namespace crema::tools {
 

@@ -78,31 +78,75 @@ void RequireSize(const std::string& input, const Shape& shape, int64_t elements)
                 " takes ", shape.count()));
 }
 
+// Reads raw_input_contents.
+void TakeRaw(InputType type, const std::string& raw, InputTensor* input) {
+  if (type == InputType::kBytes) {
+    input->images = SplitBytes(input->name, raw, input->shape.count());
+    return;
+  }
+  const auto size = static_cast<size_t>(SizeOf(type));
+  if (raw.size() % size != 0) {
+    Refuse(Cause::kBadRequest,
+           StrCat("input '", input->name, "' is not a whole number of elements"));
+  }
+  RequireSize(input->name, input->shape, static_cast<int64_t>(raw.size() / size));
+  if (type == InputType::kFp32) {
+    input->raw = raw;
+  } else {
+    input->values = ToFloats(type, raw);
+  }
+}
+
+template <typename Values>
+void TakeNumbers(const Values& values, InputType type, InputTensor* input) {
+  RequireSize(input->name, input->shape, values.size());
+  input->values.assign(values.begin(), values.end());
+  CheckNumbers(input->name, type, input->values);
+}
+
+// Reads the field of `contents` that the protocol has for the type.
+void TakeContents(InputType type, const inference::InferTensorContents& contents,
+                  InputTensor* input) {
+  switch (type) {
+    case InputType::kFp32: {
+      const auto& values = contents.fp32_contents();
+      RequireSize(input->name, input->shape, values.size());
+      input->raw = {reinterpret_cast<const char*>(values.data()),
+                    static_cast<size_t>(values.size()) * sizeof(float)};
+      return;
+    }
+    case InputType::kFp16:
+      Refuse(Cause::kBadRequest,
+             StrCat("input '", input->name, "' is FP16, which needs raw_input_contents"));
+    case InputType::kUint8:
+      return TakeNumbers(contents.uint_contents(), type, input);
+    case InputType::kInt32:
+      return TakeNumbers(contents.int_contents(), type, input);
+    case InputType::kInt64:
+      return TakeNumbers(contents.int64_contents(), type, input);
+    case InputType::kBytes:
+      RequireSize(input->name, input->shape, contents.bytes_contents_size());
+      input->images = {contents.bytes_contents().begin(), contents.bytes_contents().end()};
+  }
+}
+
 InputTensor Input(const inference::ModelInferRequest::InferInputTensor& message,
                   const std::string* raw, const RequestLimits& limits) {
   InputTensor input;
   input.name = message.name().substr(0, kMostText);
-  RequireFp32(input.name, message.datatype());
+  const InputType type = ParseInputType(input.name, message.datatype());
   input.shape = CheckedShape(
       input.name, {message.shape().data(), static_cast<size_t>(message.shape_size())}, limits);
   RefuseParameters(message.parameters());
-  if (raw != nullptr) {
-    if (message.has_contents()) {
-      Refuse(Cause::kBadRequest,
-             StrCat("input '", input.name, "' has contents beside raw_input_contents"));
-    }
-    if (raw->size() % sizeof(float) != 0) {
-      Refuse(Cause::kBadRequest,
-             StrCat("input '", input.name, "' is not a whole number of elements"));
-    }
-    RequireSize(input.name, input.shape, static_cast<int64_t>(raw->size() / sizeof(float)));
-    input.raw = *raw;
+  if (raw == nullptr) {
+    TakeContents(type, message.contents(), &input);
     return input;
   }
-  const auto& values = message.contents().fp32_contents();
-  RequireSize(input.name, input.shape, values.size());
-  input.raw = {reinterpret_cast<const char*>(values.data()),
-               static_cast<size_t>(values.size()) * sizeof(float)};
+  if (message.has_contents()) {
+    Refuse(Cause::kBadRequest,
+           StrCat("input '", input.name, "' has contents beside raw_input_contents"));
+  }
+  TakeRaw(type, *raw, &input);
   return input;
 }
 

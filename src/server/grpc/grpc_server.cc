@@ -16,6 +16,7 @@
 #include "inference.grpc.pb.h"
 #include "server/grpc/acceptor.h"
 #include "server/grpc/convert.h"
+#include "server/model/image_file.h"
 #include "server/protocol/load_json.h"
 #include "server/protocol/names.h"
 #include "server/service.h"
@@ -146,9 +147,13 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
   using Context = grpc::CallbackServerContext;
   using Reactor = grpc::ServerUnaryReactor;
 
-  explicit InferenceService(server::Service& service) : service_(service), pool_(1, 256) {}
+  explicit InferenceService(server::Service& service)
+      : service_(service), pool_(1, 256), images_(1, 256) {}
   // Finishes deferred work.
-  void Stop() { pool_.Stop(); }
+  void Stop() {
+    pool_.Stop();
+    images_.Stop();
+  }
 
   Reactor* ServerLive(Context* context, const inference::ServerLiveRequest*,
                       inference::ServerLiveResponse* response) override {
@@ -200,29 +205,21 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
     try {
       Admit(*context, Door::kInference);
       const auto model = Find(request->model_name(), request->model_version());
-      InferRequest infer = FromMessage(*request, service_.limits);
-      infer.cancelled = reactor->cancelled();
-      LimitWait(*context, &infer);
-      InferRequest wishes;
-      wishes.id = infer.id;
-      wishes.outputs = infer.outputs;
-      // `done` must not own the version, which outlives its accepted requests.
-      const ModelVersion* asked = model.get();
-      model->Infer(std::move(infer), [this, asked, call, response,
-                                      wishes = std::move(wishes)](const InferAnswer& answer) {
-        grpc::Status status;
-        try {
-          if (answer.failure) throw RequestError(*answer.failure);
-          ToMessage(wishes, answer.reply, asked->description().labels, response);
-        } catch (const RequestError& error) {
-          // Cancellations are counted when they happen.
-          if (error.cause() != Cause::kCancelled) service_.Refused(error);
-          status = ToStatus(error);
-        } catch (...) {
-          status = Refusal(std::current_exception());
-        }
-        call->Finish(status);
-      });
+      auto infer = std::make_shared<InferRequest>(FromMessage(*request, service_.limits));
+      infer->cancelled = reactor->cancelled();
+      LimitWait(*context, infer.get());
+      if (!HasImages(*infer)) {
+        Run(*model, std::move(*infer), call, response);
+      } else {
+        images_.Submit([this, model, infer, call, response] {
+          try {
+            DecodeImages(model->description(), service_.limits, infer.get());
+            Run(*model, std::move(*infer), call, response);
+          } catch (...) {
+            call->Finish(Refusal(std::current_exception()));
+          }
+        });
+      }
     } catch (...) {
       call->Finish(Refusal(std::current_exception()));
     }
@@ -347,6 +344,30 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
     return reactor;
   }
 
+  void Run(ModelVersion& model, InferRequest infer, const std::shared_ptr<GrpcCall>& call,
+           inference::ModelInferResponse* response) {
+    InferRequest wishes;
+    wishes.id = infer.id;
+    wishes.outputs = infer.outputs;
+    // `done` must not own the version, which outlives its accepted requests.
+    const ModelVersion* asked = &model;
+    model.Infer(std::move(infer), [this, asked, call, response,
+                                   wishes = std::move(wishes)](const InferAnswer& answer) {
+      grpc::Status status;
+      try {
+        if (answer.failure) throw RequestError(*answer.failure);
+        ToMessage(wishes, answer.reply, asked->description().labels, response);
+      } catch (const RequestError& error) {
+        // Cancellations are counted when they happen.
+        if (error.cause() != Cause::kCancelled) service_.Refused(error);
+        status = ToStatus(error);
+      } catch (...) {
+        status = Refusal(std::current_exception());
+      }
+      call->Finish(status);
+    });
+  }
+
   std::shared_ptr<ModelVersion> Find(const std::string& model, const std::string& version) const {
     if (!IsModelName(model)) Refuse(Cause::kBadRequest, "the name can be none of a model");
     const int64_t number = ParseVersion(version);
@@ -358,6 +379,7 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
 
   server::Service& service_;
   WorkPool pool_;
+  WorkPool images_;  // separate, since loading is slow and must not delay images
 };
 
 class CallbackServer final : public GrpcServer {

@@ -5,9 +5,10 @@
 
 #include "core/strings.h"
 #include "server/http/access_log.h"
-#include "server/http/classify.h"
 #include "server/http/metadata_json.h"
+#include "server/http/multipart.h"
 #include "server/http/routes.h"
+#include "server/model/image_file.h"
 #include "server/protocol/infer_json.h"
 #include "server/protocol/load_json.h"
 
@@ -35,6 +36,13 @@ HttpResponse Health(std::string_view what, bool good) {
   HttpResponse response = Json(StrCat("{\"", what, "\":", good ? "true" : "false", "}"));
   response.status = good ? 200 : 503;
   return response;
+}
+
+std::optional<ImageTask> ImageTaskOf(Route route) {
+  if (route == Route::kClassify) return ImageTask::kClassify;
+  if (route == Route::kDetect) return ImageTask::kDetect;
+  if (route == Route::kSegment) return ImageTask::kSegment;
+  return std::nullopt;
 }
 
 std::optional<size_t> HeaderLength(const HttpHead& head) {
@@ -108,9 +116,9 @@ size_t HttpApi::Admit(const HttpHead& head) {
     service_.Find(match.model, match.version);
     return service_.limits.body_bytes;
   }
-  if (match.row->route == Route::kClassify) {
-    ChooseClassifier(service_.table, ParseClassifyQuery(head.query));
-    return options_.image_bytes;
+  if (const std::optional<ImageTask> task = ImageTaskOf(match.row->route)) {
+    ChooseModel(service_.table, ParseImageQuery(*task, head.query));
+    return service_.limits.image_bytes;
   }
   return kSmallBody;
 }
@@ -151,7 +159,9 @@ void HttpApi::Answer(const HttpRequest& request, const RouteMatch& match,
     case Route::kInfer:
       return Infer(request, match, respond);
     case Route::kClassify:
-      return Classify(request, respond);
+    case Route::kDetect:
+    case Route::kSegment:
+      return AnswerImage(request, *ImageTaskOf(match.row->route), respond);
     case Route::kLoad:
     case Route::kUnload:
       return LoadOrUnload(request, match, respond);
@@ -174,6 +184,8 @@ HttpResponse HttpApi::AnswerNow(const HttpRequest& request, const RouteMatch& ma
       return Health("ready", service_.ready);
     case Route::kServer:
       return Json(ServerMetadataJson(service_.version));
+    case Route::kModels:
+      return Json(ModelsJson(service_.table.AllReady()));
     case Route::kAllStatistics:
       return Json(StatisticsJson(service_.table.AllReady()));
     case Route::kIndex:
@@ -239,45 +251,70 @@ void HttpApi::Infer(const HttpRequest& request, const RouteMatch& match,
 void HttpApi::StartInfer(const HttpRequest& request, const RouteMatch& match,
                          const HttpRespond& respond) {
   const std::shared_ptr<ModelVersion> model = service_.Find(match.model, match.version);
-  InferRequest infer = ParseInferRequest(request.body, HeaderLength(request.head), service_.limits);
-  infer.cancelled = request.cancelled;
+  auto infer = std::make_shared<InferRequest>(
+      ParseInferRequest(request.body, HeaderLength(request.head), service_.limits));
+  infer->cancelled = request.cancelled;
+  if (!HasImages(*infer)) return Run(*model, std::move(*infer), respond);
+  Aside(pool_, respond, [this, model, infer, respond] {
+    DecodeImages(model->description(), service_.limits, infer.get());
+    Run(*model, std::move(*infer), respond);
+  });
+}
+
+void HttpApi::Run(ModelVersion& model, InferRequest infer, const HttpRespond& respond) {
   InferRequest wishes;
   wishes.id = infer.id;
   wishes.outputs = infer.outputs;
   wishes.binary_outputs = infer.binary_outputs;
   // `done` must not own the version, which outlives its accepted requests.
-  const ModelVersion* asked = model.get();
-  model->Infer(std::move(infer),
-               [this, asked, wishes = std::move(wishes), respond](const InferAnswer& answer) {
-                 HttpResponse response;
-                 try {
-                   if (answer.failure) throw RequestError(*answer.failure);
-                   response = InferResponse(wishes, answer.reply, asked->description().labels);
-                 } catch (...) {
-                   response = Explain(ToRequestError(std::current_exception()));
-                 }
-                 respond(std::move(response));
-               });
+  const ModelVersion* asked = &model;
+  model.Infer(std::move(infer),
+              [this, asked, wishes = std::move(wishes), respond](const InferAnswer& answer) {
+                HttpResponse response;
+                try {
+                  if (answer.failure) throw RequestError(*answer.failure);
+                  response = InferResponse(wishes, answer.reply, asked->description().labels);
+                } catch (...) {
+                  response = Explain(ToRequestError(std::current_exception()));
+                }
+                respond(std::move(response));
+              });
 }
 
-void HttpApi::Classify(const HttpRequest& request, const HttpRespond& respond) {
-  Aside(pool_, respond, [this, request, respond] {
-    const ClassifyQuery query = ParseClassifyQuery(request.head.query);
-    const std::shared_ptr<ModelVersion> model = ChooseClassifier(service_.table, query);
-    InferRequest infer = PictureRequest(*model, *request.body, options_.image_pixels);
-    infer.cancelled = request.cancelled;
-    const ModelVersion* asked = model.get();
-    model->Infer(std::move(infer), [this, asked, query, respond](const InferAnswer& answer) {
-      HttpResponse response;
-      try {
-        if (answer.failure) throw RequestError(*answer.failure);
-        response = Json(ClassesJson(answer.reply, asked->description().labels, query.best));
-      } catch (...) {
-        response = Explain(ToRequestError(std::current_exception()));
-      }
-      respond(std::move(response));
-    });
+void HttpApi::AnswerImage(const HttpRequest& request, ImageTask task, const HttpRespond& respond) {
+  Aside(pool_, respond, [this, request, task, respond] {
+    const ImageQuery query = ParseImageQuery(task, request.head.query);
+    const std::shared_ptr<ModelVersion> model = ChooseModel(service_.table, query);
+    const ModelDescription& description = model->description();
+    ImageAnswer image{
+        .query = query,
+        .placed = {},
+        .labels = description.labels,
+        .detector = description.detector,
+        .segmenter = description.segmenter,
+        .wants_png = request.head.Find("accept").find("image/png") != std::string_view::npos};
+    image.CheckConfidence();
+    ImageRequest read = ReadImage(
+        description, FileOfBody(request.head.Find("content-type"), *request.body), service_.limits);
+    read.infer.cancelled = request.cancelled;
+    image.placed = read.placed;
+    model->Infer(std::move(read.infer),
+                 [this, image = std::move(image), respond](const InferAnswer& answer) {
+                   WriteImageAnswer(image, answer, respond);
+                 });
   });
+}
+
+void HttpApi::WriteImageAnswer(const ImageAnswer& image, const InferAnswer& answer,
+                               const HttpRespond& respond) {
+  try {
+    if (answer.failure) throw RequestError(*answer.failure);
+    if (image.query.task != ImageTask::kSegment) return respond(image.Write(answer.reply));
+    // Encoding a label map is slow, and this thread runs the model.
+    Aside(pool_, respond, [image, reply = answer.reply, respond] { respond(image.Write(reply)); });
+  } catch (...) {
+    respond(Explain(ToRequestError(std::current_exception())));
+  }
 }
 
 }  // namespace crema::server

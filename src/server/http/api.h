@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/line_writer.h"
+#include "server/http/image_tasks.h"
 #include "server/http/message.h"
 #include "server/http/routes.h"
 #include "server/service.h"
@@ -17,8 +18,6 @@ enum class AccessLog { kNone, kText, kJson };
 
 struct ApiOptions {
   AccessLog access_log = AccessLog::kNone;
-  size_t image_bytes = size_t{16} << 20;    // encoded picture
-  int64_t image_pixels = int64_t{1} << 26;  // decoded picture
   int work_threads = 2;
 };
 
@@ -48,7 +47,10 @@ class HttpApi final : public HttpHandler {
                     const HttpRespond& respond);
   void Infer(const HttpRequest& request, const RouteMatch& match, const HttpRespond& respond);
   void StartInfer(const HttpRequest& request, const RouteMatch& match, const HttpRespond& respond);
-  void Classify(const HttpRequest& request, const HttpRespond& respond);
+  void Run(ModelVersion& model, InferRequest infer, const HttpRespond& respond);
+  void AnswerImage(const HttpRequest& request, ImageTask task, const HttpRespond& respond);
+  void WriteImageAnswer(const ImageAnswer& image, const InferAnswer& answer,
+                        const HttpRespond& respond);
   // Runs `work` on a thread of `pool`; an exception becomes the answer.
   void Aside(WorkPool& pool, const HttpRespond& respond, std::function<void()> work);
 
@@ -60,7 +62,8 @@ class HttpApi final : public HttpHandler {
 };
 
 // GET /: returns a page for interactive use, without external resources, and with a policy that
-// forbids them. A picture dropped on it is sent to /v1/classify, and the classes are shown as bars.
+// forbids them. It lists the models, sends an image that is dropped on it to the task of the chosen
+// one, and shows the answer.
 HttpResponse PageResponse();
 
 }  // namespace crema::server

@@ -21,6 +21,7 @@
 #include "core/strings.h"
 #include "server/http/body_reader.h"
 #include "server/http/byte_budget.h"
+#include "server/http/cors.h"
 #include "server/http/head_parser.h"
 #include "server/http/http_server.h"
 #include "server/http/idle_list.h"
@@ -45,7 +46,7 @@ struct ConnectionContext {
 
   // Throws RequestError for a head that is refused independent of the handler.
   void Check(const HttpHead& head, bool guest) const {
-    if (options.only_local_pages) RefuseForeignPages(head);
+    if (options.only_local_pages) RefuseForeignPages(head, options.cors_origin);
     if (guest && !AsksForHealth(head.method, head.path)) {
       Refuse(Cause::kUnavailable, "too many connections are open");
     }
@@ -321,8 +322,15 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
       head_ = ParseHead({static_cast<const char*>(data.data()), length});
       buffer_.consume(length);
       context_.Check(*head_, guest_);
+      if (IsPreflight(*head_, context_.options.cors_origin)) return AnswerPreflight();
       AdmitBody(context_.handler.Admit(*head_));
     });
+  }
+
+  // Without tokens, which browsers do not send here. A preflight has no body.
+  void AnswerPreflight() {
+    id_ = MakeRequestId();
+    Write(PreflightResponse(), head_->keep_alive && !head_->content_length && !head_->chunked);
   }
 
   void AdmitBody(size_t most) {
@@ -420,6 +428,8 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     waits_.Leave();
     reader_.reset();
     LeaseAnswer(&response);
+    const std::string& origin = context_.options.cors_origin;
+    if (head_ && !origin.empty()) AllowOrigin(*head_, origin, &response);
     const bool keep = keep_alive && !context_.draining;
     const bool body = !head_ || head_->method != "HEAD";
     HttpLogEntry entry;

@@ -118,16 +118,11 @@ size_t CountOf(const HttpHead& head, std::string_view name) {
 }
 
 void RefuseRepeated(const HttpHead& head) {
-  constexpr std::array<std::string_view, 10> kOnce = {"host",
-                                                      "content-length",
-                                                      "transfer-encoding",
-                                                      "authorization",
-                                                      "content-type",
-                                                      "content-encoding",
-                                                      "expect",
-                                                      "inference-header-content-length",
-                                                      "connection",
-                                                      "x-request-id"};
+  constexpr std::array<std::string_view, 11> kOnce = {
+      "host",          "content-length", "transfer-encoding",
+      "authorization", "content-type",   "content-encoding",
+      "expect",        "origin",         "inference-header-content-length",
+      "connection",    "x-request-id"};
   for (const std::string_view name : kOnce) {
     if (CountOf(head, name) > 1) Bad(StrCat("the header field ", name, " appears twice"));
   }

@@ -30,6 +30,7 @@ struct HttpOptions {
   std::chrono::milliseconds half_closed{1000};
   RequestLimits limits;
   bool only_local_pages = false;  // see RefuseForeignPages
+  std::string cors_origin;        // pages of this origin may use the server; empty: none
 };
 
 // Thread safety: any number of threads.

@@ -34,7 +34,7 @@ bool IsLocalHost(std::string_view host) {
           ntohl(address.s_addr) >> 24 == kLoopback);
 }
 
-void RefuseForeignPages(const HttpHead& head) {
+void RefuseForeignPages(const HttpHead& head, std::string_view allowed_origin) {
   const std::string_view host = head.Find("host");
   if (!(host.empty() && head.minor_version == 0) && !IsLocalHost(host)) {
     Refuse(Cause::kForbidden,
@@ -43,10 +43,11 @@ void RefuseForeignPages(const HttpHead& head) {
   }
   const bool follows_link =
       (head.method == "GET" || head.method == "HEAD") && head.Find("sec-fetch-mode") == "navigate";
-  if (head.Find("sec-fetch-site") == "cross-site" && !follows_link) {
+  const bool is_allowed = !allowed_origin.empty() && head.Find("origin") == allowed_origin;
+  if (head.Find("sec-fetch-site") == "cross-site" && !follows_link && !is_allowed) {
     Refuse(Cause::kForbidden,
            "a page of another site asks, and this server answers this machine only: start it with "
-           "--token_file");
+           "--cors_origin=ORIGIN of the page, or with --token_file");
   }
 }
 

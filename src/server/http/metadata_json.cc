@@ -1,5 +1,7 @@
 #include "server/http/metadata_json.h"
 
+#include <algorithm>
+
 #include "core/json.h"
 #include "core/strings.h"
 #include "server/protocol/datatype.h"
@@ -47,7 +49,39 @@ std::string Duration(int64_t count, int64_t nanoseconds) {
   return StrCat(R"({"count":)", count, R"(,"ns":)", nanoseconds, "}");
 }
 
+std::string ImageJson(const ModelDescription& model) {
+  const std::vector<int64_t>& dims = model.inputs[0].shape;
+  return StrCat(R"({"channels":)", dims[1], R"(,"height":)", dims[2], R"(,"width":)", dims[3],
+                R"(,"colors":")",
+                dims[1] == 1              ? "gray"
+                : model.preprocessing.rgb ? "RGB"
+                                          : "BGR",
+                R"(","fit":")", ToString(model.preprocessing.fit), "\"}");
+}
+
+std::string ModelJson(const ModelVersion& model) {
+  const ModelDescription& description = model.description();
+  std::string json = StrCat(
+      R"({"name":)", JsonString(model.model()), R"(,"version":")", model.version(), R"(","task":)",
+      description.task.empty() ? "null" : JsonString(description.task), R"(,"inputs":)",
+      Tensors(description.inputs), R"(,"outputs":)", Tensors(description.outputs));
+  if (TakesImage(description)) json += StrCat(R"(,"image":)", ImageJson(description));
+  if (description.detector) {
+    json += StrCat(R"(,"confidence":)",
+                   JsonNumber(std::max(kDefaultConfidence, description.detector->least_score())));
+  }
+  if (!description.task_problem.empty()) {
+    json += StrCat(R"(,"problem":)", JsonString(description.task_problem));
+  }
+  return json + "}";
+}
+
 }  // namespace
+
+std::string ModelsJson(std::span<const std::shared_ptr<ModelVersion>> models) {
+  return StrCat(R"({"models":)", Array(models, [](const auto& model) { return ModelJson(*model); }),
+                "}");
+}
 
 std::string ServerMetadataJson(const std::string& version) {
   return StrCat(R"({"name":"crema","version":)", JsonString(version),

@@ -30,7 +30,30 @@ constexpr std::string_view kSchemas = R"json({
 "Classes":{"type":"object","properties":{"model":{"type":"string"},"version":{"type":"string"},
  "predictions":{"type":"array","items":{"type":"object","properties":{
   "index":{"type":"integer"},"score":{"type":"number","nullable":true},
-  "label":{"type":"string"}}}}}}})json";
+  "label":{"type":"string"}}}}}},
+"Boxes":{"type":"object","properties":{"model":{"type":"string"},"version":{"type":"string"},
+ "width":{"type":"integer"},"height":{"type":"integer"},
+ "detections":{"type":"array","items":{"type":"object","properties":{
+  "index":{"type":"integer"},"score":{"type":"number"},"label":{"type":"string"},
+  "box":{"type":"array","items":{"type":"number"},"minItems":4,"maxItems":4,
+   "description":"left, top, right and bottom in pixels of the image"}}}}}},
+"Segments":{"type":"object","properties":{"model":{"type":"string"},"version":{"type":"string"},
+ "width":{"type":"integer"},"height":{"type":"integer"},
+ "classes":{"type":"array","items":{"type":"object","properties":{
+  "index":{"type":"integer"},"share":{"type":"number","description":"of the pixels"},
+  "label":{"type":"string"}}}},
+ "mask":{"type":"string","format":"byte",
+  "description":"PNG of the size of the image, whose pixel values are classes"}}},
+"Models":{"type":"object","properties":{"models":{"type":"array","items":{"type":"object",
+ "properties":{"name":{"type":"string"},"version":{"type":"string"},
+  "task":{"type":"string","nullable":true,"enum":["classify","detect","segment",null]},
+  "inputs":{"type":"array","items":{"$ref":"#/components/schemas/Tensor"}},
+  "outputs":{"type":"array","items":{"$ref":"#/components/schemas/Tensor"}},
+  "image":{"type":"object","properties":{"channels":{"type":"integer"},
+   "height":{"type":"integer"},"width":{"type":"integer"},
+   "colors":{"type":"string","enum":["gray","BGR","RGB"]},
+   "fit":{"type":"string","enum":["stretch","crop","letterbox"]}}},
+  "confidence":{"type":"number"},"problem":{"type":"string"}}}}}}})json";
 
 struct Description {
   std::string_view summary;
@@ -41,7 +64,7 @@ struct Description {
 Description Describe(Route route) {
   switch (route) {
     case Route::kPage:
-      return {"A page on which a picture is dropped", "", "text/html"};
+      return {"A page on which an image is dropped", "", "text/html"};
     case Route::kOpenApi:
       return {"This description", "", "*"};
     case Route::kMetrics:
@@ -70,8 +93,14 @@ Description Describe(Route route) {
       return {"Loads the newest version of a model", "*", "*"};
     case Route::kUnload:
       return {"Unloads a model", "*", "*"};
+    case Route::kModels:
+      return {"The models with their tasks and inputs", "", "Models"};
     case Route::kClassify:
-      return {"Classes of a picture", "picture", "Classes"};
+      return {"Classes of an image", "image", "Classes"};
+    case Route::kDetect:
+      return {"Objects in an image", "image", "Boxes"};
+    case Route::kSegment:
+      return {"The class of each pixel of an image", "image", "Segments"};
   }
   return {};
 }
@@ -83,19 +112,24 @@ std::string Schema(std::string_view name) {
 
 std::string RequestBody(const Description& description) {
   if (description.request.empty()) return {};
-  if (description.request == "picture") {
-    return R"("requestBody":{"required":true,"content":{"image/*":{"schema":{"type":"string","format":"binary"}}}},)";
+  if (description.request == "image") {
+    return R"("requestBody":{"required":true,"content":{"image/*":{"schema":{"type":"string","format":"binary"}},)"
+           R"("multipart/form-data":{"schema":{"type":"object","properties":{"file":{"type":"string","format":"binary"}}}}}},)";
   }
   return StrCat(R"("requestBody":{"content":{"application/json":{"schema":)",
                 Schema(description.request), "}}},");
 }
 
 std::string Responses(const Description& description) {
+  const std::string_view png =
+      description.response == "Segments"
+          ? R"(,"image/png":{"schema":{"type":"string","format":"binary"}})"
+          : "";
   const bool media = description.response.find('/') != std::string_view::npos;
   const std::string good =
       media ? StrCat('"', description.response, R"(":{"schema":{"type":"string"}})")
             : StrCat(R"("application/json":{"schema":)", Schema(description.response), "}");
-  return StrCat(R"("responses":{"200":{"description":"Answer","content":{)", good,
+  return StrCat(R"("responses":{"200":{"description":"Answer","content":{)", good, png,
                 R"(}},"default":{"description":"Refused","content":{"application/json":)",
                 R"({"schema":{"$ref":"#/components/schemas/Error"}}}}})");
 }
@@ -113,9 +147,14 @@ std::string Parameters(const RouteRow& row) {
   if (row.pattern.find("{version}") != std::string_view::npos) {
     add("version", "path", R"({"type":"integer","format":"int64","minimum":1})");
   }
-  if (row.route == Route::kClassify) {
+  if (Describe(row.route).request == "image") {
     add("model", "query", R"({"type":"string"})");
     add("version", "query", R"({"type":"integer","format":"int64"})");
+  }
+  if (row.route == Route::kDetect) {
+    add("confidence", "query", R"({"type":"number","minimum":0,"maximum":1})");
+  }
+  if (row.route == Route::kClassify) {
     add("k", "query", R"({"type":"integer","minimum":1,"maximum":1000,"default":5})");
   }
   return list.empty() ? std::string() : StrCat(R"("parameters":[)", list, "],");

@@ -2,73 +2,42 @@
 
 #include "core/strings.h"
 #include "server/http/api.h"
+#include "server/http/page_script.h"
 #include "server/security/tokens.h"
 
 namespace crema::server {
 namespace {
 
 constexpr std::string_view kStyle = R"css(
-body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:2rem auto;padding:0 1rem;color:#222;background:#fafafa}
-h1{font-size:1.4rem}
-#drop{display:block;border:2px dashed #888;border-radius:8px;padding:2rem 1rem;text-align:center;background:#fff;cursor:pointer}
-#drop.over{border-color:#06c;background:#eef5ff}
-#picture:not([src]){display:none}
-#picture{display:block;max-width:100%;max-height:16rem;margin:1rem auto;image-rendering:auto}
-.row{display:grid;grid-template-columns:9rem 1fr 4.5rem;gap:.6rem;align-items:center;margin:.3rem 0}
+:root{color-scheme:light dark;--text:#222;--page:#fafafa;--card:#fff;--line:#bbb;--bar:#e4e4e4;--fill:#2a7d4f;--bad:#b00;--over:#eef5ff}
+@media(prefers-color-scheme:dark){:root{--text:#ddd;--page:#181818;--card:#222;--line:#555;--bar:#333;--fill:#3fa56c;--bad:#ff7b72;--over:#123}}
+*{box-sizing:border-box}
+body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:1.5rem auto;padding:0 1rem;color:var(--text);background:var(--page)}
+h1{font-size:1.4rem;margin:0 0 .8rem}
+h2{font-size:1.1rem;margin:1.6rem 0 .4rem}
+[hidden]{display:none!important}
+select,input[type=password]{font:inherit;max-width:100%;padding:.2rem .4rem;color:inherit;background:var(--card);border:1px solid var(--line);border-radius:4px}
+#facts{margin:.4rem 0 1rem;font-size:.9rem}
+#drop{display:block;border:2px dashed var(--line);border-radius:8px;padding:1.6rem 1rem;text-align:center;background:var(--card);cursor:pointer}
+#drop.over{border-color:#06c;background:var(--over)}
+#drop:focus-within{outline:2px solid #06c}
+#file{position:absolute;opacity:0;width:1px;height:1px}
+#view{position:relative;width:fit-content;max-width:100%;margin:1rem auto;line-height:0}
+#picture{max-width:100%}
+#picture.pixels{image-rendering:pixelated}
+#over{position:absolute;left:0;top:0;width:100%;height:100%;pointer-events:none}
+.row{display:grid;grid-template-columns:minmax(5rem,11rem) 1fr 4.5rem;gap:.6rem;align-items:center;margin:.3rem 0}
 .name{overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
-.bar{background:#e4e4e4;border-radius:3px;height:1.1rem}
-.fill{background:#2a7d4f;border-radius:3px;height:100%}
-.score{text-align:right;font-variant-numeric:tabular-nums}
-#message{min-height:1.5rem}
-.bad{color:#b00}
-input[type=text],input[type=password]{font:inherit;width:14rem}
-@media(prefers-color-scheme:dark){body{color:#ddd;background:#181818}#drop{background:#222}.bar{background:#333}#drop.over{background:#123}}
+.bar{background:var(--bar);border-radius:3px;height:1.1rem}
+.fill{background:var(--fill);border-radius:3px;height:100%;outline:1px solid var(--line);outline-offset:-1px}
+.score{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
+#message{min-height:1.5rem;text-align:center;font-size:.9rem}
+.bad{color:var(--bad)}
+.head{display:flex;justify-content:space-between;align-items:end;margin-top:.8rem;font-size:.9rem}
+button{font:inherit;font-size:.85rem;padding:.1rem .6rem;color:inherit;background:var(--card);border:1px solid var(--line);border-radius:4px;cursor:pointer}
+pre{margin:.3rem 0;padding:.6rem;overflow-x:auto;background:var(--card);border:1px solid var(--line);border-radius:4px;font-size:.8rem}
+details{margin-top:1.2rem}
 )css";
-
-constexpr std::string_view kScript = R"js(
-const $ = id => document.getElementById(id);
-const drop = $('drop'), message = $('message'), answer = $('answer');
-function say(text, bad) { message.textContent = text; message.className = bad ? 'bad' : ''; }
-function show(result) {
-  answer.replaceChildren();
-  for (const p of result.predictions) {
-    const row = document.createElement('div'), name = document.createElement('div');
-    const bar = document.createElement('div'), fill = document.createElement('div');
-    const score = document.createElement('div');
-    row.className = 'row'; name.className = 'name'; bar.className = 'bar';
-    fill.className = 'fill'; score.className = 'score';
-    name.textContent = p.label === undefined ? 'class ' + p.index : p.label;
-    const part = Math.min(1, Math.max(0, p.score === null ? 0 : p.score));
-    fill.style.width = (100 * part).toFixed(1) + '%';
-    score.textContent = p.score === null ? '?' : p.score.toFixed(4);
-    bar.append(fill); row.append(name, bar, score); answer.append(row);
-  }
-  say(result.model + ', version ' + result.version, false);
-}
-async function send(file) {
-  answer.replaceChildren();
-  if (!file) return;
-  const picture = $('picture');
-  if (picture.src) URL.revokeObjectURL(picture.src);
-  picture.src = URL.createObjectURL(file);
-  say('Asking\u2026', false);
-  const query = new URLSearchParams({ k: '5' }), model = $('model').value.trim();
-  if (model) query.set('model', model);
-  const headers = { 'Content-Type': file.type || 'application/octet-stream' };
-  const token = $('token').value.trim();
-  if (token) headers.Authorization = 'Bearer ' + token;
-  try {
-    const response = await fetch('/v1/classify?' + query, { method: 'POST', body: file, headers });
-    const result = await response.json();
-    if (!response.ok) { say(result.error, true); if (response.status === 401) $('more').open = true; return; }
-    show(result);
-  } catch (error) { say('The server does not answer.', true); }
-}
-$('file').addEventListener('change', e => send(e.target.files[0]));
-for (const type of ['dragenter', 'dragover']) drop.addEventListener(type, e => { e.preventDefault(); drop.classList.add('over'); });
-for (const type of ['dragleave', 'drop']) drop.addEventListener(type, () => drop.classList.remove('over'));
-drop.addEventListener('drop', e => { e.preventDefault(); send(e.dataTransfer.files[0]); });
-)js";
 
 std::string SourceHash(std::string_view text) {
   const Digest digest = Sha256(text);
@@ -82,20 +51,24 @@ std::string PageText() {
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
       "<link rel=\"icon\" href=\"data:,\"><title>Crema</title><style>",
       kStyle,
-      "</style></head><body><h1>What is in the picture?</h1>"
-      "<label id=\"drop\" for=\"file\">Drop a picture here, or click to choose one"
-      "<input id=\"file\" type=\"file\" accept=\"image/*\" hidden></label>"
-      "<img id=\"picture\" alt=\"\"><p id=\"message\" role=\"status\"></p><div id=\"answer\"></div>"
-      "<details id=\"more\"><summary>Options</summary>"
-      "<p><label>Model <input id=\"model\" type=\"text\" autocomplete=\"off\"></label></p>"
-      "<p><label>Token <input id=\"token\" type=\"password\" autocomplete=\"off\"></label></p>"
-      "</details><script>",
-      kScript, "</script></body></html>\n");
+      "</style></head><body><h1>Crema</h1>"
+      "<div id=\"models\" hidden><label>Model <select id=\"model\"></select></label>"
+      "<p id=\"facts\"></p>"
+      "<label id=\"drop\" hidden>Drop an image here, or click to choose one"
+      "<input id=\"file\" type=\"file\" accept=\"image/*\"></label></div>"
+      "<div><div id=\"view\" hidden><img id=\"picture\" alt=\"\"><canvas "
+      "id=\"over\"></canvas></div></div>"
+      "<p id=\"message\" role=\"status\"></p><div id=\"answer\"></div>"
+      "<details id=\"more\"><summary>Token</summary><p><input id=\"token\" type=\"password\" "
+      "autocomplete=\"off\" aria-label=\"Token\"></p></details>"
+      "<h2>From a program</h2><div id=\"programs\"></div>"
+      "<p><a href=\"/openapi.json\">OpenAPI description</a></p><script>",
+      PageScript(), "</script></body></html>\n");
 }
 
 // Allows only this script and this style, in case of injected content.
 std::string Policy() {
-  return StrCat("default-src 'none'; script-src ", SourceHash(kScript), "; style-src ",
+  return StrCat("default-src 'none'; script-src ", SourceHash(PageScript()), "; style-src ",
                 SourceHash(kStyle),
                 "; img-src blob: data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
                 "frame-ancestors 'none'");

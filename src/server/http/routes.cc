@@ -10,7 +10,7 @@ namespace crema::server {
 namespace {
 
 // The first match counts.
-constexpr std::array<RouteRow, 22> kRoutes = {{
+constexpr std::array<RouteRow, 25> kRoutes = {{
     {Route::kPage, "GET", "/", Access::kPublic},
     {Route::kOpenApi, "GET", "/openapi.json", Access::kPublic},
     {Route::kMetrics, "GET", "/metrics", Access::kInference},
@@ -31,7 +31,10 @@ constexpr std::array<RouteRow, 22> kRoutes = {{
     {Route::kIndex, "POST", "/v2/repository/index", Access::kInference},
     {Route::kLoad, "POST", "/v2/repository/models/{model}/load", Access::kAdmin},
     {Route::kUnload, "POST", "/v2/repository/models/{model}/unload", Access::kAdmin},
+    {Route::kModels, "GET", "/v1/models", Access::kInference},
     {Route::kClassify, "POST", "/v1/classify", Access::kInference},
+    {Route::kDetect, "POST", "/v1/detect", Access::kInference},
+    {Route::kSegment, "POST", "/v1/segment", Access::kInference},
     {Route::kServer, "GET", "/v2/", Access::kInference},
 }};
 

@@ -24,7 +24,10 @@ enum class Route {
   kIndex,
   kLoad,
   kUnload,
+  kModels,
   kClassify,
+  kDetect,
+  kSegment,
 };
 
 enum class Access { kPublic, kInference, kAdmin };

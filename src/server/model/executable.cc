@@ -2,7 +2,9 @@
 
 #include <utility>
 
+#include "core/error.h"
 #include "core/strings.h"
+#include "inference/image_task.h"
 
 namespace crema::server {
 namespace {
@@ -25,14 +27,38 @@ void RequireFloats(const std::vector<BlobInfo>& blobs) {
   }
 }
 
+void FindTask(const std::shared_ptr<const Model>& model, ModelDescription* description) {
+  try {
+    if (description->task.empty()) description->task = FindImageTask(ImageModel(model, "images"));
+    if (description->task == "detect") {
+      constexpr double kHighest = 1;
+      description->detector = std::make_shared<const Detector>(model, kHighest);
+    } else if (description->task == "segment") {
+      RefuseCrop(description->preprocessing);
+      description->segmenter = std::make_shared<const Segmenter>(model, "");
+    }
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kInvalidArgument) throw;
+    description->task_problem = error.problems().front().message;
+  }
+}
+
 class ModelExecutable final : public Executable {
  public:
   explicit ModelExecutable(std::shared_ptr<const Model> model) : model_(std::move(model)) {
     const ModelCard& card = model_->card();
-    description_ = {card.task,         model_->inputs(), model_->outputs(),
-                    model_->Batches(), card.labels,      card.preprocessing};
+    description_ = {.task = card.task,
+                    .inputs = model_->inputs(),
+                    .outputs = model_->outputs(),
+                    .batches = model_->Batches(),
+                    .labels = card.labels,
+                    .preprocessing = card.preprocessing,
+                    .detector = nullptr,
+                    .segmenter = nullptr,
+                    .task_problem = {}};
     RequireFloats(description_.inputs);
     RequireFloats(description_.outputs);
+    if (TakesImage(description_)) FindTask(model_, &description_);
   }
   const ModelDescription& description() const override { return description_; }
   std::unique_ptr<Executor> MakeExecutor() const override {
@@ -45,6 +71,12 @@ class ModelExecutable final : public Executable {
 };
 
 }  // namespace
+
+bool TakesImage(const ModelDescription& model) {
+  if (model.inputs.size() != 1 || model.outputs.empty()) return false;
+  const std::vector<int64_t>& dims = model.inputs[0].shape;
+  return dims.size() == 4 && (dims[1] == 1 || dims[1] == 3) && dims[2] > 0 && dims[3] > 0;
+}
 
 std::shared_ptr<const Executable> ToExecutable(std::shared_ptr<const Model> model) {
   return std::make_shared<ModelExecutable>(std::move(model));

@@ -7,19 +7,28 @@
 #include <string_view>
 #include <vector>
 
+#include "inference/detector.h"
 #include "inference/image_input.h"
 #include "inference/model.h"
+#include "inference/segmenter.h"
 
 namespace crema::server {
 
 struct ModelDescription {
+  // "classify", "detect" or "segment", of the file or found from the net; empty: tensors only.
   std::string task;
   std::vector<BlobInfo> inputs;   // all FP32; a dimension of -1 means any size
   std::vector<BlobInfo> outputs;  //
   bool batches = false;           // requests may be batched along the first axis
   std::vector<std::string> labels;
   Preprocessing preprocessing;
+  std::shared_ptr<const Detector> detector;    // of the task "detect"
+  std::shared_ptr<const Segmenter> segmenter;  // of the task "segment"
+  std::string task_problem;                    // why there is none of these; empty: no problem
 };
+
+// Returns true if the only input is an image: N x 1 or 3 x H x W.
+bool TakesImage(const ModelDescription& model);
 
 // Thread safety: one thread at a time.
 class Executor {

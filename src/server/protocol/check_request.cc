@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "core/error.h"
 #include "core/strings.h"
 #include "server/request_error.h"
 
@@ -51,6 +52,7 @@ void OrderInputs(const ModelDescription& model, std::vector<InputTensor>* inputs
              StrCat("input '", blob.name, "' is ", ShapeText({dims.begin(), dims.end()}),
                     ", but the model takes ", ShapeText(blob.shape)));
     }
+    CREMA_CHECK(found->images.empty());  // DecodeImages comes before
     ordered.push_back(std::move(*found));
   }
   *inputs = std::move(ordered);

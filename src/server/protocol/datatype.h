@@ -1,7 +1,11 @@
 // Names of element types in the Open Inference Protocol.
 #pragma once
 
+#include <cstdint>
+#include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/dtype.h"
 
@@ -13,8 +17,21 @@ std::string_view DatatypeOf(DType dtype);
 // Returns true for a type of the protocol: "BOOL", "UINT8" ... "BYTES".
 bool IsDatatype(std::string_view name);
 
-// Throws kBadRequest unless it is FP32, the type of all inputs. Distinguishes types that this input
-// does not support from unknown ones.
-void RequireFp32(std::string_view input, std::string_view datatype);
+// Datatypes of inputs. Numbers become FP32, the type of all inputs in the metadata; BYTES are
+// encoded images.
+enum class InputType { kFp32, kFp16, kUint8, kInt32, kInt64, kBytes };
+
+// Throws kBadRequest for another type, and for a name that is none.
+InputType ParseInputType(std::string_view input, std::string_view datatype);
+// Bytes of an element. Requires: not kBytes.
+int64_t SizeOf(InputType type);
+// Rounds to the nearest FP32: integers beyond 2^24 are inexact. Requires: whole elements,
+// little-endian, not of kBytes.
+std::vector<float> ToFloats(InputType type, std::string_view bytes);
+// Throws kBadRequest if a number of JSON is none of this type.
+void CheckNumbers(std::string_view input, InputType type, std::span<const float> numbers);
+// Splits elements of kBytes, each after its length in four bytes. Throws kBadRequest unless there
+// are `count`.
+std::vector<std::string> SplitBytes(std::string_view input, std::string_view bytes, int64_t count);
 
 }  // namespace crema::server

@@ -21,6 +21,7 @@
 #include "server/protocol/datatype.h"
 #include "server/protocol/json_reader.h"
 #include "server/request_error.h"
+#include "server/security/tokens.h"
 
 namespace crema::server {
 namespace {
@@ -38,6 +39,7 @@ struct ParsedTensor {
   std::optional<std::string> datatype;
   std::optional<std::vector<int64_t>> shape;
   std::optional<std::vector<float>> data;
+  std::vector<std::string> texts;  // elements of data that are strings
   ParsedParameters parameters;
 };
 
@@ -246,10 +248,13 @@ class InferHandler {
     }
   }
 
+  void CountElement() {
+    if (++elements_ <= limits_.elements) return;
+    Refuse(Cause::kTooLarge, StrCat("more than ", limits_.elements, " elements"));
+  }
+
   bool Element(std::string_view number) {
-    if (++elements_ > limits_.elements) {
-      Refuse(Cause::kTooLarge, StrCat("more than ", limits_.elements, " elements"));
-    }
+    CountElement();
     float value = 0;
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
     if (error == std::errc::result_out_of_range) {
@@ -277,6 +282,11 @@ class InferHandler {
     if (Top() == Place::kRoot && key_ == "id") return Set(&result_.id, text);
     if (Top() == Place::kTensor && key_ == "name") return Set(&tensor().name, text);
     if (Top() == Place::kTensor && key_ == "datatype") return Set(&tensor().datatype, text);
+    if (Top() == Place::kData) {
+      CountElement();
+      tensor().texts.emplace_back(text);
+      return true;
+    }
     return Value("a string");
   }
 
@@ -357,17 +367,16 @@ ParsedInfer ParseInferJson(std::string_view json, const RequestLimits& limits) {
   return handler.Take();
 }
 
-constexpr int64_t kBytes = sizeof(float);
-
 // Returns the bytes after the JSON, in order.
 class BinaryPart {
  public:
   explicit BinaryPart(std::string_view bytes) : left_(bytes) {}
 
-  std::string_view Take(const std::string& input, int64_t size, int64_t elements) {
-    if (size != elements * kBytes) {
-      Refuse(Cause::kBadRequest, StrCat("binary_data_size of '", input, "' is ", size,
-                                        ", but its shape takes ", elements * kBytes, " bytes"));
+  std::string_view Take(const std::string& input, InputType type, int64_t size, int64_t elements) {
+    if (type != InputType::kBytes && size != elements * SizeOf(type)) {
+      Refuse(Cause::kBadRequest,
+             StrCat("binary_data_size of '", input, "' is ", size, ", but its shape takes ",
+                    elements * SizeOf(type), " bytes"));
     }
     if (static_cast<uint64_t>(size) > left_.size()) {
       Refuse(Cause::kBadRequest, StrCat("the body ends before the binary data of '", input, "'"));
@@ -386,6 +395,41 @@ class BinaryPart {
   std::string_view left_;
 };
 
+void RequireCount(const InputTensor& input, size_t elements) {
+  if (static_cast<int64_t>(elements) == input.shape.count()) return;
+  Refuse(Cause::kBadRequest,
+         StrCat("input '", input.name, "' has ", elements, " elements, but its shape ",
+                ToString(input.shape), " takes ", input.shape.count()));
+}
+
+// Each element is an image in Base64: JSON has no bytes.
+std::vector<std::string> ImagesOf(const InputTensor& input, const ParsedTensor& parsed) {
+  if (!parsed.data->empty()) {
+    Bad(StrCat("an element of 'data' of '", input.name, "' is a number, but BYTES are strings"));
+  }
+  RequireCount(input, parsed.texts.size());
+  std::vector<std::string> images;
+  for (const std::string& text : parsed.texts) {
+    std::optional<std::string> image = FromBase64(text);
+    if (!image) {
+      Bad(StrCat("an element of 'data' of '", input.name,
+                 "' is not an image in Base64; binary data needs no Base64"));
+    }
+    images.push_back(std::move(*image));
+  }
+  return images;
+}
+
+void TakeBinary(InputType type, std::string_view bytes, InputTensor* input) {
+  if (type == InputType::kFp32) {
+    input->raw = bytes;
+  } else if (type == InputType::kBytes) {
+    input->images = SplitBytes(input->name, bytes, input->shape.count());
+  } else {
+    input->values = ToFloats(type, bytes);
+  }
+}
+
 InputTensor ToInput(ParsedTensor&& parsed, const RequestLimits& limits, BinaryPart* binary) {
   if (!parsed.name) Refuse(Cause::kBadRequest, "an input has no 'name'");
   InputTensor input;
@@ -393,7 +437,7 @@ InputTensor ToInput(ParsedTensor&& parsed, const RequestLimits& limits, BinaryPa
   if (!parsed.datatype) {
     Refuse(Cause::kBadRequest, StrCat("input '", input.name, "' has no 'datatype'"));
   }
-  RequireFp32(input.name, *parsed.datatype);
+  const InputType type = ParseInputType(input.name, *parsed.datatype);
   if (!parsed.shape) Refuse(Cause::kBadRequest, StrCat("input '", input.name, "' has no 'shape'"));
   input.shape = CheckedShape(input.name, *parsed.shape, limits);
   const int64_t count = input.shape.count();
@@ -402,15 +446,20 @@ InputTensor ToInput(ParsedTensor&& parsed, const RequestLimits& limits, BinaryPa
       Refuse(Cause::kBadRequest,
              StrCat("input '", input.name, "' has both 'data' and 'binary_data_size'"));
     }
-    input.raw = binary->Take(input.name, *parsed.parameters.binary_data_size, count);
+    TakeBinary(type, binary->Take(input.name, type, *parsed.parameters.binary_data_size, count),
+               &input);
     return input;
   }
   if (!parsed.data) Refuse(Cause::kBadRequest, StrCat("input '", input.name, "' has no 'data'"));
-  if (static_cast<int64_t>(parsed.data->size()) != count) {
-    Refuse(Cause::kBadRequest,
-           StrCat("input '", input.name, "' has ", parsed.data->size(), " elements, but its shape ",
-                  ToString(input.shape), " takes ", count));
+  if (type == InputType::kBytes) {
+    input.images = ImagesOf(input, parsed);
+    return input;
   }
+  if (!parsed.texts.empty()) {
+    Bad(StrCat("an element of 'data' of '", input.name, "' is a string"));
+  }
+  RequireCount(input, parsed.data->size());
+  CheckNumbers(input.name, type, *parsed.data);
   input.values = std::move(*parsed.data);
   return input;
 }

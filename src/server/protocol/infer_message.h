@@ -13,13 +13,14 @@
 
 namespace crema::server {
 
-// FP32 elements, little-endian: either values (JSON) or unaligned external bytes, valid as long as
-// InferRequest::keep.
+// FP32 elements, little-endian: either values or unaligned external bytes, valid as long as
+// InferRequest::keep; or encoded images (BYTES), which DecodeImages turns into values.
 struct InputTensor {
   std::string name;
   Shape shape;
   std::vector<float> values;
   std::string_view raw;
+  std::vector<std::string> images;  // one for each element of `shape`
 
   std::string_view bytes() const {
     if (values.empty()) return raw;

@@ -63,4 +63,7 @@ class ModelVersion {
   Batcher batcher_;  // last, since its threads use the other members
 };
 
+// Returns a line for the log: "model lenet: version 1 is ready: classify; input data [-1,1,28,28]".
+std::string ReadyLine(const ModelVersion& model);
+
 }  // namespace crema::server

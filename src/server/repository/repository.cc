@@ -242,11 +242,12 @@ void Repository::Try(const std::string& model, int64_t version, const VersionFil
     if (!files.problem.empty()) Fail(ErrorCode::kInvalidArgument, files.problem);
     auto loaded = std::make_shared<ModelVersion>(model, version, load_(model, files),
                                                  options_.batching, metrics);
+    const std::string line = ReadyLine(*loaded);
     table_.Publish(std::move(loaded));
     state = {};
     state.loaded = files.signature;
     metrics->LoadEnded(true);
-    log_.Write(Severity::kInfo, StrCat("model ", model, ": version ", version, " is ready"));
+    log_.Write(Severity::kInfo, line);
   } catch (const std::exception& error) {
     const std::exception_ptr failure = std::current_exception();
     Failed(files, MayPass(failure), &state);

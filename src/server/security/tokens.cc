@@ -48,6 +48,23 @@ std::string Base64(std::string_view bytes) {
   return text;
 }
 
+std::optional<std::string> FromBase64(std::string_view text) {
+  constexpr std::string_view kLetters =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  const size_t padding = text.ends_with("==") ? 2 : text.ends_with("=") ? 1 : 0;
+  const bool whole = text.size() % 4 == 0 && text.size() < size_t{1} << 30;
+  if (!whole ||
+      text.substr(0, text.size() - padding).find_first_not_of(kLetters) != std::string_view::npos) {
+    return std::nullopt;
+  }
+  std::string bytes(text.size() / 4 * 3, '\0');
+  EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
+                  reinterpret_cast<const unsigned char*>(text.data()),
+                  static_cast<int>(text.size()));
+  bytes.resize(bytes.size() - padding);
+  return bytes;
+}
+
 TokenSet TokenSet::FromFile(const std::string& path) {
   RefuseOpenSecret(path);
   TokenSet tokens;

@@ -4,6 +4,7 @@
 #include <array>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,8 @@ using Digest = std::array<unsigned char, 32>;
 
 Digest Sha256(std::string_view bytes);
 std::string Base64(std::string_view bytes);
+// Decodes Base64 with padding; returns nothing for other text.
+std::optional<std::string> FromBase64(std::string_view text);
 
 // Tokens that grant access; an empty set grants it to everybody. Thread safety: const.
 class TokenSet {

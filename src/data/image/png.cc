@@ -1,4 +1,4 @@
-#include "common/png.h"
+#include "data/image/png.h"
 
 #include <zlib.h>
 
@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 
-namespace crema::tools {
+namespace crema {
 namespace {
 
 void AppendNumber(uint32_t value, std::string* out) {
@@ -63,4 +63,4 @@ std::string EncodePng(const Picture& picture) {
   return png;
 }
 
-}  // namespace crema::tools
+}  // namespace crema

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace crema::tools {
+namespace crema {
 
 // Layout H x W x C: 1 channel (gray) or 3 (red, green, blue).
 struct Picture {
@@ -22,4 +22,4 @@ struct Picture {
 // pixels.
 std::string EncodePng(const Picture& picture);
 
-}  // namespace crema::tools
+}  // namespace crema

@@ -1,0 +1,243 @@
+#include "server/http/image_tasks.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "core/json.h"
+#include "core/strings.h"
+#include "data/image/draw_boxes.h"
+#include "data/image/png.h"
+#include "inference/classifier.h"
+#include "server/http/routes.h"
+#include "server/protocol/names.h"
+#include "server/request_error.h"
+#include "server/security/tokens.h"
+
+namespace crema::server {
+namespace {
+
+constexpr int64_t kMostClasses = 1000;
+constexpr std::string_view kNoImage =
+    "cannot decode the request body as an image; send the file itself: curl --data-binary @x.png, "
+    "or -F file=@x.png";
+
+struct TaskRow {
+  ImageTask task;
+  std::string_view name;
+  std::string_view does;
+};
+
+constexpr TaskRow kTasks[] = {{ImageTask::kClassify, "classify", "classifies images"},
+                              {ImageTask::kDetect, "detect", "detects objects"},
+                              {ImageTask::kSegment, "segment", "segments images"}};
+
+const TaskRow& RowOf(ImageTask task) { return *std::ranges::find(kTasks, task, &TaskRow::task); }
+
+bool Does(const ModelDescription& model, ImageTask task) {
+  return TakesImage(model) && model.task == ToString(task) && model.task_problem.empty();
+}
+
+// `name` is for the message.
+template <typename T>
+T ParseNumber(std::string_view text, std::string_view name, T least, T most) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() ||
+      !(value >= least && value <= most)) {
+    Refuse(Cause::kBadRequest, StrCat(name, " is ", least, " to ", most));
+  }
+  return value;
+}
+
+std::string OnlyModelFor(const ModelTable& table, ImageTask task) {
+  std::vector<std::string> names;
+  for (const auto& version : table.AllReady()) {
+    if (!Does(version->description(), task)) continue;
+    if (std::ranges::find(names, version->model()) == names.end())
+      names.push_back(version->model());
+  }
+  const TaskRow& row = RowOf(task);
+  if (names.empty()) {
+    Refuse(Cause::kNotFound,
+           StrCat("no model that ", row.does, " is ready; GET /v1/models lists the models"));
+  }
+  if (names.size() > 1) {
+    constexpr size_t kNamed = 8;
+    names.resize(std::min(names.size(), kNamed));
+    Refuse(Cause::kBadRequest,
+           StrCat("choose one of the models with ?model=NAME: ", Join(names, ", ")));
+  }
+  return names[0];
+}
+
+[[noreturn]] void RefuseTask(const std::string& name, const ModelDescription& model,
+                             ImageTask task) {
+  for (const TaskRow& row : kTasks) {
+    if (!TakesImage(model) || model.task != row.name || row.task == task) continue;
+    Refuse(Cause::kBadRequest,
+           StrCat("model '", name, "' ", row.does, ": use POST /v1/", row.name, "?model=", name));
+  }
+  if (!model.task_problem.empty()) {
+    Refuse(Cause::kBadRequest,
+           StrCat("model '", name, "' cannot answer this: ", model.task_problem));
+  }
+  Refuse(Cause::kBadRequest,
+         StrCat("model '", name, "' takes and gives tensors only: use POST /v2/models/", name,
+                "/infer"));
+}
+
+const std::string& OutputFor(const ModelDescription& model) {
+  if (model.detector) return model.detector->output();
+  if (model.segmenter) return model.segmenter->output();
+  return model.outputs[0].name;
+}
+
+std::string Head(const InferReply& reply) {
+  return StrCat(R"({"model":)", JsonString(reply.model), R"(,"version":")", reply.version, '"');
+}
+
+// The fields of a class without braces.
+std::string ClassJson(int index, std::string_view number, double value,
+                      const std::vector<std::string>& labels) {
+  std::string json = StrCat(R"("index":)", index, ",\"", number, "\":", JsonNumber(value));
+  const auto at = static_cast<size_t>(index);
+  if (at < labels.size()) json += StrCat(R"(,"label":)", JsonString(labels[at]));
+  return json;
+}
+
+template <typename Range, typename Write>
+std::string List(const Range& items, Write&& write) {
+  std::string json = "[";
+  for (const auto& item : items) json += StrCat(json.size() > 1 ? ",{" : "{", write(item), "}");
+  return json + "]";
+}
+
+std::string PredictionsJson(const ImageAnswer& answer, const InferReply& reply) {
+  const auto most = static_cast<size_t>(answer.query.best);
+  return StrCat(Head(reply), R"(,"predictions":)",
+                List(BestFirst(reply.outputs[0].values, most),
+                     [&](const Prediction& p) {
+                       return ClassJson(p.index, "score", p.score, answer.labels);
+                     }),
+                "}");
+}
+
+std::string SizeJson(const ImageAnswer& answer) {
+  return StrCat(R"(,"width":)", answer.placed.width, R"(,"height":)", answer.placed.height);
+}
+
+std::string DetectionsJson(const ImageAnswer& answer, const InferReply& reply) {
+  const double confidence = answer.query.confidence.value_or(
+      std::max(kDefaultConfidence, answer.detector->least_score()));
+  return StrCat(Head(reply), SizeJson(answer), R"(,"detections":)",
+                List(answer.detector->BoxesOf(reply.outputs[0].values, 0, answer.placed.height,
+                                              answer.placed.width, answer.placed.place, confidence),
+                     [&](const FoundBox& f) {
+                       return StrCat(ClassJson(f.label, "score", f.score, answer.labels),
+                                     R"(,"box":[)", JsonNumber(f.box.xmin), ",",
+                                     JsonNumber(f.box.ymin), ",", JsonNumber(f.box.xmax), ",",
+                                     JsonNumber(f.box.ymax), "]");
+                     }),
+                "}");
+}
+
+// Encodes an indexed picture: the pixels are classes, the palette has their colors.
+std::string EncodeLabelMap(const Image& classes) {
+  Picture map{.width = classes.width,
+              .height = classes.height,
+              .channels = 1,
+              .pixels = classes.pixels,
+              .palette = {}};
+  for (int i = 0; i < 256; ++i) map.palette.push_back(ClassColor(i));
+  return EncodePng(map);
+}
+
+HttpResponse Segments(const ImageAnswer& answer, const InferReply& reply) {
+  const OutputTensor& output = reply.outputs[0];
+  const ConstTensorView scores(output.values.data(), output.shape, DType::kF32);
+  const Image classes = answer.segmenter->ClassesOf(scores, 0, answer.placed.place);
+  const std::string map =
+      EncodeLabelMap(ResizeClasses(classes, answer.placed.height, answer.placed.width));
+  HttpResponse response;
+  if (answer.wants_png) {
+    response.content_type = "image/png";
+    response.body = map;
+    return response;
+  }
+  response.body = StrCat(Head(reply), SizeJson(answer), R"(,"classes":)",
+                         List(SharesOf(classes, answer.segmenter->classes()),
+                              [&](const ClassShare& s) {
+                                return ClassJson(s.index, "share", s.share, answer.labels);
+                              }),
+                         R"(,"mask":")", Base64(map), "\"}");
+  return response;
+}
+
+}  // namespace
+
+std::string_view ToString(ImageTask task) { return RowOf(task).name; }
+
+ImageQuery ParseImageQuery(ImageTask task, std::string_view query) {
+  ImageQuery parsed;
+  parsed.task = task;
+  const std::string_view model = QueryValue(query, "model");
+  if (!model.empty() && !IsModelName(model)) {
+    Refuse(Cause::kBadRequest, "the name can be none of a model");
+  }
+  parsed.model = model;
+  const std::string_view version = QueryValue(query, "version");
+  parsed.version = ParseVersion(version);
+  if (!version.empty() && parsed.version == 0) {
+    Refuse(Cause::kBadRequest, "the version is not a number from 1 on");
+  }
+  const std::string_view best = QueryValue(query, "k");
+  if (!best.empty()) parsed.best = ParseNumber<int64_t>(best, "k", 1, kMostClasses);
+  const std::string_view confidence = QueryValue(query, "confidence");
+  if (!confidence.empty()) {
+    parsed.confidence = ParseNumber<double>(confidence, "confidence", 0, 1);
+  }
+  return parsed;
+}
+
+std::shared_ptr<ModelVersion> ChooseModel(const ModelTable& table, const ImageQuery& query) {
+  const std::string name = query.model.empty() ? OnlyModelFor(table, query.task) : query.model;
+  std::shared_ptr<ModelVersion> version = table.Find(name, query.version);
+  if (!Does(version->description(), query.task)) {
+    RefuseTask(name, version->description(), query.task);
+  }
+  return version;
+}
+
+ImageRequest ReadImage(const ModelDescription& model, std::string_view file,
+                       const RequestLimits& limits) {
+  const BlobInfo& blob = model.inputs[0];
+  ImageRequest request;
+  InputTensor input;
+  input.name = blob.name;
+  input.shape = Shape{1, blob.shape[1], blob.shape[2], blob.shape[3]};
+  input.values.resize(static_cast<size_t>(input.shape.count()));
+  request.placed = FillFromFile(model, file, kNoImage, limits, input.values);
+  request.infer.inputs.push_back(std::move(input));
+  request.infer.outputs.push_back({OutputFor(model), false, 0});
+  return request;
+}
+
+void ImageAnswer::CheckConfidence() const {
+  if (!detector || !query.confidence) return;
+  // The threshold of the net is a float.
+  if (static_cast<float>(*query.confidence) >= static_cast<float>(detector->least_score())) return;
+  Refuse(Cause::kBadRequest, StrCat("confidence is ", *query.confidence,
+                                    ", but the model finds no boxes of scores below ",
+                                    static_cast<float>(detector->least_score())));
+}
+
+HttpResponse ImageAnswer::Write(const InferReply& reply) const {
+  if (query.task == ImageTask::kSegment) return Segments(*this, reply);
+  HttpResponse response;
+  response.body = query.task == ImageTask::kDetect ? DetectionsJson(*this, reply)
+                                                   : PredictionsJson(*this, reply);
+  return response;
+}
+
+}  // namespace crema::server

@@ -1,0 +1,64 @@
+// POST /v1/classify, /v1/detect and /v1/segment: an image file becomes an answer.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/http/message.h"
+#include "server/limits.h"
+#include "server/model/image_file.h"
+#include "server/protocol/infer_message.h"
+#include "server/repository/model_table.h"
+
+namespace crema::server {
+
+enum class ImageTask { kClassify, kDetect, kSegment };
+
+// The name in ModelDescription, "classify", and in the path.
+std::string_view ToString(ImageTask task);
+
+struct ImageQuery {
+  ImageTask task = ImageTask::kClassify;
+  std::string model;  // empty: the only one for the task
+  int64_t version = 0;
+  int64_t best = 5;                  // kClassify
+  std::optional<double> confidence;  // kDetect: scores exceed it
+};
+
+// Parses "model=lenet&version=2&k=3". Throws kBadRequest.
+ImageQuery ParseImageQuery(ImageTask task, std::string_view query);
+
+// Throws like ModelTable::Find, and kBadRequest if the choice is ambiguous or the model has another
+// task; the message says which.
+std::shared_ptr<ModelVersion> ChooseModel(const ModelTable& table, const ImageQuery& query);
+
+struct ImageRequest {
+  InferRequest infer;
+  PlacedImage placed;
+};
+
+// Makes a request for the output that the task reads. Requires: TakesImage. Throws like
+// FillFromFile.
+ImageRequest ReadImage(const ModelDescription& model, std::string_view file,
+                       const RequestLimits& limits);
+
+// What an answer needs besides the outputs of the model. Does not refer to the version of the
+// model.
+struct ImageAnswer {
+  ImageQuery query;
+  PlacedImage placed;
+  std::vector<std::string> labels;
+  std::shared_ptr<const Detector> detector;
+  std::shared_ptr<const Segmenter> segmenter;
+  bool wants_png = false;  // kSegment: the label map alone
+
+  // Throws kBadRequest for a confidence below the one that the model was exported with.
+  void CheckConfidence() const;
+  HttpResponse Write(const InferReply& reply) const;
+};
+
+}  // namespace crema::server

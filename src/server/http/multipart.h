@@ -1,0 +1,13 @@
+// Forms with a file: multipart/form-data (RFC 7578).
+#pragma once
+
+#include <string_view>
+
+namespace crema::server {
+
+// Returns the file in the body of a request: the body itself, or the only part of a form if
+// `content_type` is multipart/form-data. The result refers to `body`. Throws kBadRequest for a
+// malformed form, and for one with no file, several parts, or an encoded file.
+std::string_view FileOfBody(std::string_view content_type, std::string_view body);
+
+}  // namespace crema::server

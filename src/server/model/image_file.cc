@@ -1,0 +1,103 @@
+#include "server/model/image_file.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/strings.h"
+#include "data/image/image.h"
+#include "data/image/image_jpeg.h"
+#include "inference/image_input.h"
+#include "server/request_error.h"
+
+namespace crema::server {
+namespace {
+
+// Checks the size in a JPEG header; other formats are limited when decoded.
+void RefuseLarge(std::string_view file, const RequestLimits& limits) {
+  if (file.size() > limits.image_bytes) {
+    Refuse(Cause::kTooLarge, StrCat("an image file may have ", limits.image_bytes, " bytes"));
+  }
+#ifdef CREMA_HAVE_JPEG
+  if (!IsJpeg(file)) return;
+  const Shape shape = JpegFile(file, ColorMode::kGray, "the image").shape();
+  if (shape.count() > limits.image_pixels) {
+    Refuse(Cause::kTooLarge, StrCat("an image may have ", limits.image_pixels, " pixels"));
+  }
+#endif
+}
+
+// Errors of the decoder become those of the request.
+template <typename Work>
+void OrRefuse(std::string_view refusal, Work&& work) {
+  try {
+    work();
+  } catch (const RequestError&) {
+    throw;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kOutOfMemory) throw;
+    // Unsupported by this build, or its module is damaged.
+    if (error.code() == ErrorCode::kUnsupported) {
+      throw RequestError(Cause::kMediaType,
+                         "this server cannot read or scale pictures of this kind", error.what());
+    }
+    Refuse(Cause::kBadRequest, std::string(refusal));
+  }
+}
+
+}  // namespace
+
+PlacedImage FillFromFile(const ModelDescription& model, std::string_view file,
+                         std::string_view refusal, const RequestLimits& limits,
+                         std::span<float> values) {
+  const std::vector<int64_t>& dims = model.inputs[0].shape;
+  const auto height = static_cast<int>(dims[2]);
+  const auto width = static_cast<int>(dims[3]);
+  PlacedImage placed;
+  OrRefuse(refusal, [&] {
+    RefuseLarge(file, limits);
+    Image image;
+    DecodeImage(file, dims[1] == 1 ? ColorMode::kGray : ColorMode::kColor, "the image", &image);
+    placed = {image.height, image.width,
+              PlaceImage(model.preprocessing, image.height, image.width, height, width)};
+    FillImageInput(image, model.preprocessing, height, width, values);
+  });
+  return placed;
+}
+
+bool HasImages(const InferRequest& request) {
+  return std::ranges::any_of(request.inputs,
+                             [](const InputTensor& input) { return !input.images.empty(); });
+}
+
+void DecodeImages(const ModelDescription& model, const RequestLimits& limits,
+                  InferRequest* request) {
+  for (InputTensor& input : request->inputs) {
+    if (input.images.empty()) continue;
+    if (!TakesImage(model) || input.name != model.inputs[0].name) {
+      Refuse(Cause::kBadRequest,
+             StrCat("input '", input.name,
+                    "' takes no encoded images (BYTES); send its elements as FP32"));
+    }
+    if (input.shape.axes() > 2 || input.shape.count() != input.shape[0]) {
+      Refuse(Cause::kBadRequest, StrCat("input '", input.name, "' has images in the shape ",
+                                        ToString(input.shape), "; it is [n] or [n,1]"));
+    }
+    const std::vector<int64_t>& dims = model.inputs[0].shape;
+    const Shape shape{static_cast<int64_t>(input.images.size()), dims[1], dims[2], dims[3]};
+    if (shape.count() > limits.elements) {
+      Refuse(Cause::kTooLarge, StrCat("more than ", limits.elements, " elements in one request"));
+    }
+    const auto sample = static_cast<size_t>(shape.count(1));
+    input.values.resize(static_cast<size_t>(shape.count()));
+    for (size_t i = 0; i < input.images.size(); ++i) {
+      FillFromFile(
+          model, input.images[i],
+          StrCat("element ", i, " of input '", input.name, "' cannot be decoded as an image"),
+          limits, std::span(input.values).subspan(i * sample, sample));
+    }
+    input.shape = shape;
+    input.images.clear();
+  }
+}
+
+}  // namespace crema::server

@@ -1,0 +1,113 @@
+// Inputs of other datatypes than FP32.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "core/half.h"
+#include "core/strings.h"
+#include "server/protocol/datatype.h"
+#include "server/running_server.h"
+#include "server/security/tokens.h"
+
+namespace crema::test {
+namespace {
+
+template <typename T>
+std::string BytesOf(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+// Asks for the answer `y` = 2 x in JSON, with x as binary data or in JSON.
+SocketAnswer Infer(uint16_t port, const std::string& datatype, const std::string& shape,
+                   const std::string& binary, const std::string& json = "") {
+  const std::string data = json.empty()
+                               ? StrCat(R"("parameters":{"binary_data_size":)", binary.size(), "}")
+                               : StrCat(R"("data":)", json);
+  const std::string head = StrCat(R"({"inputs":[{"name":"x","shape":)", shape, R"(,"datatype":")",
+                                  datatype, R"(",)", data, R"(}],"outputs":[{"name":"y"}]})");
+  return Post(port, "/v2/models/m/infer", head + binary,
+              StrCat("Inference-Header-Content-Length: ", head.size(), "\r\n"));
+}
+
+bool Answers(const SocketAnswer& answer, const std::string& data) {
+  return answer.status == 200 &&
+         answer.body.find(StrCat(R"("datatype":"FP32","shape":[1,4],"data":)", data)) !=
+             std::string::npos;
+}
+
+TEST(Datatypes, NumbersBecomeFp32) {
+  const RunningServer running;
+  const auto binary = [&](const std::string& type, const std::string& bytes) {
+    return Infer(running.port(), type, "[1,4]", bytes);
+  };
+  EXPECT_TRUE(Answers(binary("UINT8", BytesOf<uint8_t>({0, 1, 128, 255})), "[0,2,256,510]"));
+  EXPECT_TRUE(Answers(binary("INT32", BytesOf<int32_t>({-1, 0, 1, 1 << 24})), "[-2,0,2,33554432]"));
+  EXPECT_TRUE(Answers(binary("INT64", BytesOf<int64_t>({-1, 0, 1, 1 << 24})), "[-2,0,2,33554432]"));
+  EXPECT_TRUE(Answers(
+      binary("FP16", BytesOf<uint16_t>({FloatToHalf(0.5F), 0, FloatToHalf(-2), FloatToHalf(1024)})),
+      "[1,0,-4,2048]"));
+  for (const char* type : {"UINT8", "INT32", "INT64"}) {
+    const SocketAnswer json = Infer(running.port(), type, "[1,4]", "", "[0,1,128,255]");
+    EXPECT_TRUE(Answers(json, "[0,2,256,510]")) << type << json.body;
+  }
+  const SocketAnswer half = Infer(running.port(), "FP16", "[1,4]", "", "[0,1,2,3]");
+  EXPECT_EQ(half.status, 400);
+  EXPECT_NE(half.body.find("send it as binary data"), std::string::npos) << half.body;
+}
+
+// The limit that docs/serving.md states.
+TEST(Datatypes, IntegersBeyondTheMantissaAreRounded) {
+  const std::vector<int64_t> values = {(1 << 24) + 1, -(1 << 24) - 3, int64_t{1} << 62};
+  EXPECT_EQ(server::ToFloats(server::InputType::kInt64, BytesOf(values)),
+            (std::vector<float>{0x1p24F, -0x1.000004p24F, 0x1p62F}));
+}
+
+std::string Picture(const std::string& pixels) { return "P5\n2 2\n255\n" + pixels; }
+
+std::string Element(const std::string& bytes) {
+  return BytesOf<uint32_t>({static_cast<uint32_t>(bytes.size())}) + bytes;
+}
+
+TEST(Datatypes, EncodedImagesArePreprocessed) {
+#ifndef CREMA_HAVE_OPENCV
+  GTEST_SKIP() << "this build has no OpenCV";
+#endif
+  FakeModelOptions fake;
+  fake.picture = true;
+  const RunningServer running(TestOptions(), fake);
+  const std::string one = Picture("\x01\x02\x03\x04");
+  const std::string two = Picture("\x05\x06\x07\x08");
+  const std::string both = R"("shape":[2,1,2,2],"data":[2,4,6,8,10,12,14,16])";
+  for (const char* shape : {"[2]", "[2,1]"}) {
+    const SocketAnswer binary = Infer(running.port(), "BYTES", shape, Element(one) + Element(two));
+    EXPECT_NE(binary.body.find(both), std::string::npos) << binary.body;
+    const SocketAnswer json =
+        Infer(running.port(), "BYTES", shape, "",
+              StrCat("[\"", server::Base64(one), "\",\"", server::Base64(two), "\"]"));
+    EXPECT_NE(json.body.find(both), std::string::npos) << json.body;
+  }
+  const SocketAnswer bad = Infer(running.port(), "BYTES", "[2]", Element(one) + Element("x"));
+  EXPECT_EQ(bad.status, 400);
+  EXPECT_NE(bad.body.find("element 1 of input 'x' cannot be decoded as an image"),
+            std::string::npos)
+      << bad.body;
+  EXPECT_EQ(Infer(running.port(), "BYTES", "[1,2]", Element(one) + Element(two)).status, 400);
+  const RunningServer tensors;
+  const SocketAnswer none = Infer(tensors.port(), "BYTES", "[1]", Element(one));
+  EXPECT_EQ(none.status, 400);
+  EXPECT_NE(none.body.find("takes no encoded images"), std::string::npos) << none.body;
+}
+
+TEST(Datatypes, Base64IsDecodedStrictly) {
+  for (const std::string& bytes : {std::string(), std::string("a"), std::string("ab"),
+                                   std::string("abc"), std::string("\0\xff\x80", 3)}) {
+    EXPECT_EQ(server::FromBase64(server::Base64(bytes)), bytes);
+  }
+  for (const char* bad :
+       {"a", "ab", "abc", "====", "a===", "ab=c", "abc ", " abc", "ab\nc", "ab_-"}) {
+    EXPECT_EQ(server::FromBase64(bad), std::nullopt) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace crema::test

@@ -1,0 +1,270 @@
+// POST /v1/detect and /v1/segment, and uploads by forms.
+#include "server/http/image_tasks.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <tuple>
+
+#include "core/strings.h"
+#include "data/image/draw_boxes.h"
+#include "data/image/image.h"
+#include "inference/model.h"
+#include "server/http/multipart.h"
+#include "server/running_server.h"
+#include "server/security/tokens.h"
+#include "support/net.h"
+
+namespace crema::test {
+namespace {
+
+// The means of blue, green and red are the scores of the classes 0, 1 and 2 of one prior, the
+// middle of the image.
+constexpr const char* kDetector = R"(
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 8 dim: 8 } } }
+layer { name: "mean" type: "Pooling" bottom: "data" top: "mean" pooling_param { pool: AVE global_pooling: true } }
+layer { name: "scores" type: "Flatten" bottom: "mean" top: "scores" }
+layer { name: "four" type: "Concat" bottom: "scores" bottom: "scores" top: "six" }
+layer { name: "cut" type: "Slice" bottom: "six" top: "a" top: "b" slice_param { slice_point: 4 } }
+layer { name: "boxes" type: "Power" bottom: "a" top: "boxes" power_param { scale: 0 } }
+layer { name: "none" type: "Silence" bottom: "b" }
+layer { name: "priors" type: "PriorBox" bottom: "mean" bottom: "data" top: "priors" prior_box_param { width: 4 height: 4 } }
+layer { name: "found" type: "DetectionOutput" bottom: "boxes" bottom: "scores" bottom: "priors" top: "found"
+        detection_output_param { num_classes: 3 confidence_threshold: 0.25 } }
+)";
+
+// Blue, green and red are the scores of three classes.
+constexpr const char* kSegmenter = R"(
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 4 dim: 4 } } }
+layer { name: "scores" type: "Power" bottom: "data" top: "scores" }
+)";
+
+struct ServedNet {
+  explicit ServedNet(const std::string& net, ModelCard card = {})
+      : server(TestOptions(), NullSink()) {
+    server.ServeModel("m",
+                      server::ToExecutable(Model::Make(ParseNet(net, "net.prototxt"), {}, card, {},
+                                                       TestRegistry(), NullSink())),
+                      {});
+  }
+  SocketAnswer Post(const std::string& path, const std::string& body,
+                    const std::string& fields = "") {
+    return test::Post(server.http_port(), path, body, fields);
+  }
+
+  server::Server server;
+};
+
+ModelCard DetectorCard() {
+  ModelCard card;
+  card.labels = {"nothing", "leaf", "apple"};
+  card.preprocessing.scale = 1.0F / 255;
+  return card;
+}
+
+// A picture of height x width whose left half has one color, and whose right half has another.
+std::string Halves(int height, int width, std::string_view left, std::string_view right) {
+  std::string file = StrCat("P6\n", width, " ", height, "\n255\n");
+  for (int i = 0; i < height * width; ++i) file += i % width < width / 2 ? left : right;
+  return file;
+}
+const std::string kRed = {'\xff', '\0', '\0'};
+const std::string kGreen = {'\0', '\xff', '\0'};
+
+std::string Form(std::string_view file, std::string_view head =
+                                            "Content-Disposition: form-data; name=\"file\"; "
+                                            "filename=\"x.ppm\"\r\nContent-Type: image/x-ppm\r\n") {
+  return StrCat("--frontier\r\n", head, "\r\n", file, "\r\n--frontier--\r\n");
+}
+constexpr const char* kFormType = "Content-Type: multipart/form-data; boundary=frontier\r\n";
+
+bool Contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+class ImageTasks : public testing::Test {
+ protected:
+  void SetUp() override {
+#ifndef CREMA_HAVE_OPENCV
+    GTEST_SKIP() << "this build has no OpenCV";
+#endif
+  }
+};
+
+TEST_F(ImageTasks, BoxesAreInPixelsOfTheSentImage) {
+  ServedNet served(kDetector, DetectorCard());
+  const std::string head = R"({"model":"m","version":"1","width":16,"height":8,"detections":[)";
+  const std::string apple = R"({"index":2,"score":1,"label":"apple","box":[4,2,12,6]})";
+  const std::string red = Halves(8, 16, kRed, kRed);
+  EXPECT_EQ(served.Post("/v1/detect?model=m", red).body, StrCat(head, apple, "]}"));
+  EXPECT_EQ(served.Post("/v1/detect", red).body, StrCat(head, apple, "]}")) << "the only model";
+  const std::string half = Halves(8, 16, kRed, kGreen);
+  EXPECT_EQ(served.Post("/v1/detect", half).body, StrCat(head, "]}"));
+  const std::string low = served.Post("/v1/detect?confidence=0.4", half).body;
+  EXPECT_TRUE(Contains(low, R"("label":"leaf")") && Contains(low, R"("label":"apple")")) << low;
+}
+
+TEST_F(ImageTasks, ConfidencesThatTheModelCannotAnswerAreRefused) {
+  ServedNet served(kDetector, DetectorCard());
+  const std::string red = Halves(8, 16, kRed, kRed);
+  const SocketAnswer low = served.Post("/v1/detect?confidence=0.2", red);
+  EXPECT_EQ(low.status, 400);
+  EXPECT_TRUE(Contains(low.body, "finds no boxes of scores below 0.25")) << low.body;
+  for (const char* bad : {"-0.1", "1.1", "x", "nan", "0.5x"}) {
+    EXPECT_EQ(served.Post(StrCat("/v1/detect?confidence=", bad), red).status, 400) << bad;
+  }
+}
+
+TEST_F(ImageTasks, LabelMapsHaveTheSizeOfTheSentImage) {
+  ModelCard card;
+  card.labels = {"sky", "grass", "roof"};
+  ServedNet served(kSegmenter, card);
+  const std::string picture = Halves(8, 16, kRed, kGreen);
+  const SocketAnswer map = served.Post("/v1/segment?model=m", picture, "Accept: image/png\r\n");
+  EXPECT_EQ(map.fields.at("content-type"), "image/png");
+  Image image;
+  DecodeImage(map.body, ColorMode::kColor, "map", &image);
+  ASSERT_EQ(image.height, 8);
+  ASSERT_EQ(image.width, 16);
+  const std::array<uint8_t, 3> red = ClassColor(2);
+  EXPECT_EQ(image.pixels[2 * 128], red[0]);
+  EXPECT_EQ(image.pixels[128], red[1]);
+  const SocketAnswer answer = served.Post("/v1/segment", picture);
+  EXPECT_EQ(answer.body, StrCat(R"({"model":"m","version":"1","width":16,"height":8,"classes":[)",
+                                R"({"index":1,"share":0.5,"label":"grass"},)",
+                                R"({"index":2,"share":0.5,"label":"roof"}],"mask":")",
+                                server::Base64(map.body), "\"}"));
+}
+
+TEST_F(ImageTasks, AModelOfAnotherTaskNamesItsPath) {
+  ServedNet detector(kDetector, DetectorCard());
+  const SocketAnswer answer = detector.Post("/v1/classify?model=m", "");
+  EXPECT_EQ(answer.status, 400);
+  EXPECT_TRUE(Contains(answer.body, "detects objects: use POST /v1/detect?model=m")) << answer.body;
+  EXPECT_EQ(detector.Post("/v1/segment", "").status, 404);
+  EXPECT_EQ(detector.Post("/v1/detect?model=n", "").status, 404);
+  const RunningServer tensors;
+  const SocketAnswer none = Post(tensors.port(), "/v1/detect?model=m", "");
+  EXPECT_EQ(none.status, 400);
+  EXPECT_TRUE(Contains(none.body, "use POST /v2/models/m/infer")) << none.body;
+}
+
+TEST_F(ImageTasks, ATaskThatDoesNotFitTheNetIsExplained) {
+  ModelCard card = DetectorCard();
+  card.task = "detect";
+  ServedNet served(kSegmenter, card);
+  const SocketAnswer answer = served.Post("/v1/detect?model=m", "");
+  EXPECT_EQ(answer.status, 400);
+  EXPECT_TRUE(Contains(answer.body, "no layer of type DetectionOutput")) << answer.body;
+}
+
+TEST_F(ImageTasks, ModelsAreListedWithWhatTheyTake) {
+  ServedNet served(kDetector, DetectorCard());
+  const std::string models = Get(served.server.http_port(), "/v1/models").body;
+  for (const char* part :
+       {R"("name":"m","version":"1","task":"detect")", R"("shape":[1,3,8,8])",
+        R"("image":{"channels":3,"height":8,"width":8,"colors":"BGR","fit":"stretch"})",
+        R"("confidence":0.6)"}) {
+    EXPECT_TRUE(Contains(models, part)) << part << "\n" << models;
+  }
+  EXPECT_TRUE(Contains(Get(RunningServer().port(), "/v1/models").body, R"("task":null)"));
+}
+
+TEST_F(ImageTasks, FormsAreReadForEachTask) {
+  ServedNet detector(kDetector, DetectorCard());
+  const std::string red = Halves(8, 16, kRed, kRed);
+  EXPECT_EQ(detector.Post("/v1/detect", Form(red), kFormType).body,
+            detector.Post("/v1/detect", red).body);
+  ServedNet segmenter(kSegmenter);
+  EXPECT_EQ(segmenter.Post("/v1/segment", Form(red), kFormType).body,
+            segmenter.Post("/v1/segment", red).body);
+  FakeModelOptions fake;
+  fake.picture = true;
+  const RunningServer classifier(TestOptions(), fake);
+  EXPECT_EQ(Post(classifier.port(), "/v1/classify", Form(red), kFormType).body,
+            Post(classifier.port(), "/v1/classify", red).body);
+  const SocketAnswer bad = detector.Post("/v1/detect", Form("no image"), kFormType);
+  EXPECT_EQ(bad.status, 400);
+  EXPECT_TRUE(Contains(bad.body, "cannot decode the request body as an image")) << bad.body;
+}
+
+TEST(Multipart, OtherBodiesAreTheFile) {
+  EXPECT_EQ(server::FileOfBody("", "abc"), "abc");
+  EXPECT_EQ(server::FileOfBody("image/png", "--x\r\n"), "--x\r\n");
+  EXPECT_EQ(server::FileOfBody("multipart/mixed; boundary=x", "abc"), "abc");
+}
+
+TEST(Multipart, FilesAreTakenAsTheyAre) {
+  const std::string type = "Multipart/Form-Data ; charset=x; boundary=\"frontier\"";
+  EXPECT_EQ(server::FileOfBody(type, Form("abc")), "abc");
+  const std::string odd = std::string("\r\n--frontie\r\n\r\n--\r\n\0--x", 23);
+  EXPECT_EQ(server::FileOfBody(type, Form(odd)), odd);
+  std::string no_last_line = Form("abc");
+  no_last_line.resize(no_last_line.size() - 2);
+  EXPECT_EQ(server::FileOfBody(type, no_last_line), "abc");
+  EXPECT_EQ(server::FileOfBody(
+                type, Form("abc",
+                           "content-disposition:form-data; filename*=UTF-8''%e2; name=f\r\n"
+                           "Content-Transfer-Encoding: binary\r\n")),
+            "abc");
+  EXPECT_EQ(
+      server::FileOfBody(
+          type, Form("abc", "Content-Disposition: form-data; name=\"a\\\";b\"; filename=x\r\n")),
+      "abc");
+}
+
+TEST(Multipart, MalformedFormsAreRefusedWithTheReason) {
+  const std::string type = "multipart/form-data; boundary=frontier";
+  const std::string file = "Content-Disposition: form-data; name=\"f\"; filename=\"x\"\r\n";
+  const std::string field = "Content-Disposition: form-data; name=\"model\"\r\n";
+  const std::string part = StrCat("--frontier\r\n", file, "\r\nabc\r\n");
+  const std::tuple<std::string, std::string, const char*> kBad[] = {
+      {"multipart/form-data", Form("abc"), "no boundary"},
+      {"multipart/form-data; boundary=", Form("abc"), "no valid boundary"},
+      {"multipart/form-data; boundary=a b", Form("abc"), "no valid boundary"},
+      {"multipart/form-data; boundary=" + std::string(71, 'x'), "", "no valid boundary"},
+      {"multipart/form-data; boundary=x; boundary=y", "", "two boundaries"},
+      {"multipart/form-data; boundary=\"x", "", "quotes do not end"},
+      {"multipart/form-data; boundary=other", Form("abc"), "does not begin with the boundary"},
+      {type, "", "does not begin with the boundary"},
+      {type, "preamble\r\n" + Form("abc"), "does not begin with the boundary"},
+      {type, "--frontier--\r\n", "no file"},
+      {type, "--frontierx\r\n" + file + "\r\nabc\r\n--frontierx--\r\n", "text after its first"},
+      {type, Form("abc", ""), "without Content-Disposition"},
+      {type, Form("abc", "Content-Type: image/png\r\n"), "without Content-Disposition"},
+      {type, Form("abc", file + file), "two Content-Dispositions"},
+      {type, Form("abc", "Content-Disposition: attachment; filename=x\r\n"), "not form-data"},
+      {type, Form("abc", "Content-Disposition form-data\r\n"), "without a colon"},
+      {type, Form("abc", "Content-Disposition: form-data; name\r\n"), "without '='"},
+      {type, Form("abc", "Content-Disposition: form-data; name=\"f\"x; filename=y\r\n"),
+       "text between its parameters"},
+      {type, Form("abc", file + "Content-Transfer-Encoding: base64\r\n"), "an encoded file"},
+      {type, Form("m", field), "no file: send the image as -F file=@x.png"},
+      {type, Form("abc", file + std::string(2000, 'x')), "does not end, or is too long"},
+      {type,
+       Form("abc",
+            [&] {
+              std::string many = file;
+              for (int i = 0; i < 17; ++i) many += "A: b\r\n";
+              return many;
+            }()),
+       "too many header fields"},
+      {type, part + part + "--frontier--\r\n", "several parts"},
+      {type, part, "ends before the boundary"},
+      {type, part + "--frontier", "several parts"},
+      {type, part + "--frontier-", "does not end with its boundary"},
+      {type, Form("abc") + "more", "does not end with its boundary"},
+      {type, Form(""), "an empty file"}};
+  for (const auto& [content_type, body, reason] : kBad) {
+    try {
+      server::FileOfBody(content_type, body);
+      ADD_FAILURE() << reason << " is accepted";
+    } catch (const server::RequestError& error) {
+      EXPECT_EQ(error.cause(), server::Cause::kBadRequest);
+      EXPECT_TRUE(Contains(error.message(), reason)) << error.message() << "\n" << reason;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace crema::test
