@@ -134,6 +134,15 @@ TEST_F(NewClassify, TheModelFitsThePictures) {
   EXPECT_EQ(LayerOf(net, "accuracy_top5"), nullptr) << "all classes are among the best five";
 }
 
+TEST_F(NewClassify, NetsOfTheZooTakeOtherSizesAndClasses) {
+  AddClasses("colors", 2, 8, 3);
+  for (const char* model :
+       {"resnet18", "resnet50", "mobilenet_v1", "squeezenet_v1.1", "googlenet"}) {
+    const std::string size = model == std::string("googlenet") ? "--size=224" : "--size=64";
+    Made({"--images=colors", StrCat("--model=", model), size, "--batch=2"});
+  }
+}
+
 TEST_F(NewClassify, WeightsOfOtherClassesFitButForTheLastLayer) {
   AddClasses("train", 3, 8);
   Made({"--images=train", "--epochs=1"});
