@@ -242,7 +242,7 @@ void PrintSummary(const Job& job) {
             << Pictures(job.train) << " to train, " << Pictures(job.test) << " to test.\n"
             << "The net is " << job.model.name << ", its input " << job.width << "x" << job.height
             << (job.gray() ? ", gray" : ", colors") << "; " << job.epochs
-            << " epochs in batches of " << job.batch << ".\n"
+            << (job.epochs == 1 ? " epoch" : " epochs") << " in batches of " << job.batch << ".\n"
             << "Wrote " << job.folder << ". Next (" << job.File("README.md") << " has all):\n"
             << "  " << NextCommands(job).front() << "\n";
 }

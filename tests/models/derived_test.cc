@@ -47,13 +47,16 @@ const std::vector<Model>& Models() {
       {.folder = "lrcn", .shapes = {{"data", {16, 3, 227, 227}}, {"cont", {16, 1}}}},
       {.folder = "mobilenet_v1"},
       {.folder = "mobilenet_v2"},
+      {.folder = "resnet18"},
       {.folder = "resnet50"},
       {.folder = "resnet101"},
       {.folder = "resnet152"},
       {.folder = "siamese", .shapes = {{"data", {1, 1, 28, 28}}}},
       {.folder = "squeezenet"},
       {.folder = "squeezenet_v1.1"},
+      {.folder = "ssd160"},
       {.folder = "ssd300"},
+      {.folder = "unet128", .shapes = {{"data", {1, 3, 64, 64}}}},
       {.folder = "vgg16"},
   };
   return models;

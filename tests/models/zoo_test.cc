@@ -63,6 +63,7 @@ const std::vector<Model>& Models() {
        .shapes = {{"data", {16, 3, 227, 227}}, {"cont", {16}}, {"label", {16}}}},
       {.folder = "mobilenet_v1", .parameters = 4'231'976},
       {.folder = "mobilenet_v2", .parameters = 3'504'872},
+      {.folder = "resnet18", .parameters = 11'689'512},
       {.folder = "resnet50", .parameters = 25'557'032},
       {.folder = "resnet101", .parameters = 44'549'160},
       {.folder = "resnet152", .parameters = 60'192'808},

@@ -1,9 +1,11 @@
 // new, for pictures with one class each.
 #ifdef CREMA_HAVE_OPENCV
 #include <algorithm>
+#include <csignal>
 #include <set>
 
 #include "tools/job_folder.h"
+#include "tools/stopped.h"
 
 namespace crema::test {
 namespace {
@@ -132,6 +134,15 @@ TEST_F(NewClassify, TheModelFitsThePictures) {
   EXPECT_EQ(LayerOf(net, "accuracy_top5"), nullptr) << "all classes are among the best five";
 }
 
+TEST_F(NewClassify, NetsOfTheZooTakeOtherSizesAndClasses) {
+  AddClasses("colors", 2, 8, 3);
+  for (const char* model :
+       {"resnet18", "resnet50", "mobilenet_v1", "squeezenet_v1.1", "googlenet"}) {
+    const std::string size = model == std::string("googlenet") ? "--size=224" : "--size=64";
+    Made({"--images=colors", StrCat("--model=", model), size, "--batch=2"});
+  }
+}
+
 TEST_F(NewClassify, WeightsOfOtherClassesFitButForTheLastLayer) {
   AddClasses("train", 3, 8);
   Made({"--images=train", "--epochs=1"});
@@ -204,6 +215,18 @@ TEST_F(NewClassify, TakesAModelOfOnesOwnAndLeavesNoFolders) {
       RunTool("new", {"--images=train", "--model=nets/none", "-o=a/b/job"}, temp_.path());
   EXPECT_EQ(refused.exit_code, 2) << refused.err;
   EXPECT_FALSE(fs::exists(temp_.File("a")));
+}
+
+TEST_F(NewClassify, AStoppedCommandLeavesNothing) {
+  for (int i = 0; i < 40; ++i) Add(StrCat("train/", i % 2, "/", i, ".png"), Png(SlowImage()));
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const int code = StopInTheMiddle(
+        temp_,
+        {Bin("new"), "--images=" + temp_.File("train"), "--model=lenet", "-o", temp_.File("job")},
+        temp_.File("job"), signal, [&] { return fs::exists(temp_.File("job")); });
+    EXPECT_EQ(code, 128 + signal);
+    EXPECT_FALSE(fs::exists(temp_.File("job")));
+  }
 }
 
 TEST_F(NewClassify, OverwritesNothing) {

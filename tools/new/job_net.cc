@@ -33,6 +33,22 @@ void ScaleBoxes(const Job& job, NetParameter* net) {
   }
 }
 
+// The last pooling of a classifier covers the whole map, which has another size in other inputs.
+void PoolWholeMaps(const Job& job, NetParameter* net) {
+  if (job.height == job.model.height && job.width == job.model.width) return;
+  constexpr uint32_t kWholeMap = 6;  // from this kernel on
+  for (LayerParameter& layer : *net->mutable_layer()) {
+    if (layer.type() != "Pooling") continue;
+    PoolingParameter* pooling = layer.mutable_pooling_param();
+    const bool whole = pooling->pool() == PoolingParameter::AVE && pooling->stride() == 1 &&
+                       pooling->kernel_size() >= kWholeMap;
+    if (!whole) continue;
+    pooling->clear_kernel_size();
+    pooling->clear_stride();
+    pooling->set_global_pooling(true);
+  }
+}
+
 // The default average of BatchNorm spans a thousand steps, which may be all that a job has.
 void ShortenAverages(NetParameter* net) {
   constexpr float kFraction = 0.98F;
@@ -70,6 +86,7 @@ NetParameter MakeJobNet(const Job& job) {
   const std::vector<std::string> heads = SetClasses(job.outputs(), &net);
   if (!job.weights.empty()) RenameUnlikeWeights(heads, job.weights, &net);
   ScaleBoxes(job, &net);
+  PoolWholeMaps(job, &net);
   ShortenAverages(&net);
   if (job.task() == PictureTask::kSegment) WeightClasses(job.train, &net);
   const NetParameter rest = net;
