@@ -198,7 +198,6 @@ const std::set<std::string, std::less<>>& OnSamplesOnly() {
                                                         "MultinomialLogisticLoss",
                                                         "NonMaxSuppression",
                                                         "Normalize",
-                                                        "NormalizeBBox",
                                                         "OneHot",
                                                         "PSROIPooling",
                                                         "Parameter",

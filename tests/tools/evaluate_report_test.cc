@@ -334,5 +334,24 @@ layer { name: 'found' type: 'DetectionOutput' bottom: 'l' bottom: 'c' bottom: 'p
   EXPECT_TRUE(Contains(other.err, "expected boxes 1 x 1 x D x 7 and objects")) << other.err;
 }
 
+// One place for each half of the picture; the left one has an object, which the right box misses.
+TEST_F(EvaluateReport, HeadOfYoloWithoutAJudge) {
+  WriteSet("pred", {6, 1, 2}, {{0, 0, 0, 0, 0, 0, 0, 0, 3, -9, 9, 9}}, {});
+  WriteSet("truth", {1, 1, 8}, {{0, 1, 0, 0, 0, 0.5F, 1, 0}}, {});
+  const std::string net = DataLayer("pred", "top: 'pred'", 1) +
+                          DataLayer("truth", "top: 'truth'", 1) +
+                          "layer { name: 'found' type: 'YoloDetectionOutput' bottom: 'pred' top: "
+                          "'found' yolo_detection_output_param { num_classes: 1 num_box: 1 biases: "
+                          "1 biases: 1 } }";
+  const ProcessResult result = Evaluate(net, {"--report=out", "--label=truth"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Table table = Csv("out/per_class.csv");
+  ASSERT_EQ(table.size(), 2U) << "the background is no class";
+  EXPECT_EQ(table[1][2], "1");
+  EXPECT_EQ(table[1][3], "1");
+  EXPECT_EQ(table[1][4], "1");
+  EXPECT_TRUE(Contains(result.out, "mAP VOC07 1.0000")) << result.out;
+}
+
 }  // namespace
 }  // namespace crema
