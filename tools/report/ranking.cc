@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "common/metric_name.h"
 #include "core/strings.h"
 #include "report/charts.h"
 
