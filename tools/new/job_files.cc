@@ -178,18 +178,21 @@ std::vector<std::string> NextCommands(const Job& job) {
       "mkdir -p " + ForShell(served),
       StrCat("crema deploy export ", ForShell(StrCat("--run=", run, "_run")), " -o ", model),
       StrCat("crema deploy ", NameOf(job.task()), " --model=", model, " ", ForShell(Sample(job))),
-      "crema serve " + ForShell("--repository=" + job.File("service"))};
+      "crema serve " + ForShell("--repository=" + job.File("service")),
+      StrCat("curl --data-binary ", ForShell("@" + Sample(job)), " http://127.0.0.1:8000/v1/",
+             NameOf(job.task()))};
 }
 
 void WriteReadme(const Job& job) {
-  constexpr std::array<const char*, 7> kPurposes = {
+  constexpr std::array<const char*, 8> kPurposes = {
       "train; Ctrl-C stops, the same command with --resume=auto continues",
       "measure the best weights on the test pictures, with a folder of results",
       "curves and results as one page",
       "the folder of a model and its version, as the server wants it",
       "one file with net, weights, class names and preprocessing",
       "try it",
-      "answer requests at http://127.0.0.1:8000, with a page to try it"};
+      "answer requests at http://127.0.0.1:8000, with a page to try it",
+      "ask, from another terminal"};
   const std::vector<std::string> commands = NextCommands(job);
   std::string text = StrCat(
       "# ", NameOf(job), "\n\nA net that ", Purpose(job.task()), " ", job.train.classes.size(),
