@@ -9,7 +9,6 @@ namespace {
 
 constexpr std::string_view kNvidia = "NVCaffe";
 constexpr std::string_view kIntel = "IntelCaffe";
-constexpr std::string_view kRfcn = "R-FCN, IntelCaffe";
 constexpr std::string_view kDeepLab = "DeepLab";
 constexpr std::string_view kFlowNet = "FlowNet";
 constexpr std::string_view kFaces = "face recognition (L-Softmax, SphereFace, CosFace)";
@@ -21,9 +20,6 @@ constexpr std::string_view kOcr = "text recognition (warp-ctc ports)";
 constexpr std::string_view kNoYoloTraining =
     "not supported: training of YOLO heads; for a net in use, leave it out and let "
     "YoloDetectionOutput (YOLOv2) or Yolov3DetectionOutput read the last convolutions";
-constexpr std::string_view kNoMining =
-    "not supported: losses of single regions; SoftmaxWithLoss and SmoothL1Loss train on all "
-    "regions, and MultiBoxLoss has mining_type: HARD_EXAMPLE";
 constexpr std::string_view kPairs =
     "write images and label maps into two data sets in the same order (convert_imageset) and read "
     "them with two Data layers, as in models/fcn8s";
@@ -56,9 +52,6 @@ constexpr ForkLayer kLayers[] = {
     {"TRT", kNvidia,
      "write the layers that the engine was made from; weights of an engine file cannot be read"},
 
-    {"BoxAnnotatorOHEM", kRfcn, kNoMining},
-    {"SmoothL1LossOHEM", kRfcn, kNoMining},
-    {"SoftmaxWithLossOHEM", kRfcn, kNoMining},
     {"BoxData", kIntel, "use AnnotatedData, which reads boxes for detectors"},
     {"EvalDetection", kIntel,
      "leave it out and use `evaluate`, which scores the boxes of a detector"},

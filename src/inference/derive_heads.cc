@@ -58,8 +58,8 @@ struct Replacement {
 Replacement ReplacementOf(const LayerParameter& loss, const Registry& registry) {
   constexpr std::array<std::string_view, 4> kSoftmax = {"SoftmaxWithLoss", "InfogainLoss",
                                                         "FocalLoss", "CTCLoss"};
-  constexpr std::array<std::string_view, 7> kPlain = {
-      "HingeLoss", "MultinomialLogisticLoss", "EuclideanLoss", "SmoothL1Loss",
+  constexpr std::array<std::string_view, 8> kPlain = {
+      "HingeLoss", "MultinomialLogisticLoss", "EuclideanLoss", "SmoothL1Loss", "SmoothL1LossOHEM",
       "L1Loss",    "ContrastiveLoss",         "TripletLoss"};
   const std::string type = TypeOf(loss, registry);
   if (std::ranges::count(kSoftmax, type) > 0) return {.by = SoftmaxFor(type, loss)};

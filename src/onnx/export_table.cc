@@ -9,6 +9,7 @@ namespace crema {
 namespace {
 
 constexpr std::array kLosses = {"CTCLoss",
+                                "BoxAnnotatorOHEM",
                                 "CenterLoss",
                                 "ContrastiveLoss",
                                 "EuclideanLoss",
@@ -20,7 +21,9 @@ constexpr std::array kLosses = {"CTCLoss",
                                 "MultinomialLogisticLoss",
                                 "SigmoidCrossEntropyLoss",
                                 "SmoothL1Loss",
+                                "SmoothL1LossOHEM",
                                 "SoftmaxWithLoss",
+                                "SoftmaxWithLossOHEM",
                                 "TripletLoss",
                                 "WeightedSoftmaxWithLoss"};
 constexpr std::array kData = {"AnnotatedData", "Data",       "HDF5Data",  "HDF5Output",
