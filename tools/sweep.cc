@@ -66,6 +66,8 @@ struct Sweep {
   std::vector<Axis> axes;
   std::vector<Point> points;
   std::vector<Round> rounds;
+  Metric metric;
+  std::string solver_text;               // with the fields of --set
   std::string length_field;              // "max_iter" or "max_epoch", for halving
   std::vector<std::string> settings;     // of --set, for all trials
   std::vector<std::string> train_flags;  // after "--"
