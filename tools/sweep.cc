@@ -188,12 +188,9 @@ SolverParameter CheckTrials(Sweep* sweep) {
 }
 
 Sweep MakeSweep(const std::vector<std::string>& train_flags) {
-  Sweep sweep{.axes = {},
-              .points = {},
-              .rounds = {},
-              .length_field = "",
-              .settings = ValuesOfFlag("set"),
-              .train_flags = train_flags};
+  Sweep sweep;
+  sweep.settings = ValuesOfFlag("set");
+  sweep.train_flags = train_flags;
   for (const std::string& text : ValuesOfFlag("over")) sweep.axes.push_back(ParseAxis(text));
   if (sweep.axes.empty()) {
     Fail(ErrorCode::kInvalidArgument,
