@@ -9,6 +9,7 @@ bin=$1
 out=$2
 shift 2
 
+rm -rf "$out" # pages of commands that this build no longer has
 mkdir -p "$out/man/man1"
 for name in "$@"; do
   "$bin/$name" --help=man >"$out/man/man1/crema-$name.1"

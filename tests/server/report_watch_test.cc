@@ -64,6 +64,15 @@ class ReportWatch : public testing::Test {
   uint16_t port = 0;
 };
 
+TEST_F(ReportWatch, AFolderThatIsNotThereYetHidesNoOther) {
+  WriteRun("run");
+  Start({"report", "--watch", "run", "later", "--port=0"});
+  const SocketAnswer page = Page();
+  EXPECT_EQ(page.status, 200);
+  EXPECT_TRUE(Contains(page.body, "\"iteration\":[0,10,20]"));
+  EXPECT_TRUE(Contains(page.body, "later"));
+}
+
 TEST_F(ReportWatch, ServesTheNewestPage) {
   WriteRun("run");
   Start({"report", "--watch", "run", "--port=0"});

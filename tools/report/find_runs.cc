@@ -121,7 +121,14 @@ void AddState(const fs::path& path, std::string* state) {
 ReportedRuns ReadRuns(const std::vector<std::string>& folders, RunOrder order) {
   ReportedRuns all;
   bool is_folder_of_runs = false;
-  for (const std::string& folder : folders) ReadFolder(folder, &is_folder_of_runs, &all);
+  for (const std::string& folder : folders) {
+    try {
+      ReadFolder(folder, &is_folder_of_runs, &all);
+    } catch (const Error& error) {
+      if (order == RunOrder::kBestFirst) throw;
+      all.notes.emplace_back(error.what());  // it has not begun, or a file is being written
+    }
+  }
   if (is_folder_of_runs && order == RunOrder::kBestFirst) all.order = SortByBest(&all.runs);
   MakeNamesUnique(&all.runs);
   return all;

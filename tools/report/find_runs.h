@@ -29,7 +29,7 @@ enum class RunOrder {
 // Reads runs: the metrics of each, and its evaluation in the folder itself or in its subfolder
 // `evaluation`. A folder that is no run stands for all runs in it and in its subfolders, in the
 // given order. Throws kNotFound for a folder that holds nothing of that; kDataLoss and kIoFailure
-// for a run that was named.
+// for a run that was named. With kByName, these errors become notes.
 ReportedRuns ReadRuns(const std::vector<std::string>& folders, RunOrder order);
 
 // Returns a text that changes when the page of these folders would: of names, sizes and times of
