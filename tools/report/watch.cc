@@ -102,13 +102,8 @@ class PageHandler final : public server::HttpHandler {
   }
 
   std::string Make() const {
-    ReportedRuns runs;
-    try {
-      runs = ReadRuns(options_.folders, RunOrder::kByName);
-    } catch (const Error& error) {
-      runs.notes.emplace_back(error.what());  // nothing is there yet, or a file is being written
-    }
-    return ReportPage(options_.title, runs, PageUse::kLive, UnixTime());
+    return ReportPage(options_.title, ReadRuns(options_.folders, RunOrder::kByName), PageUse::kLive,
+                      UnixTime());
   }
 
   const WatchOptions& options_;
