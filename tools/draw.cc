@@ -79,7 +79,7 @@ DrawnNet ReadDrawnNet() {
   return net;
 }
 
-std::shared_ptr<const Plan> PlanOf(const DrawnNet& net, PlanOptions options) {
+std::shared_ptr<const Plan> PlanOf(const DrawnNet& net, const PlanOptions& options) {
   std::vector<Problem> warnings;
   return MakePlan(net.file.net, net.file.source, net.state, net.registry, options, &warnings);
 }

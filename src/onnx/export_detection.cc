@@ -271,8 +271,9 @@ YoloPlaces PlacesOf(const YoloGrid& grid) {
     const double width = anchor.width / static_cast<double>(grid.width) / 2;
     const double height = anchor.height / static_cast<double>(grid.height) / 2;
     for (int64_t at = 0; at < grid.places(); ++at) {
+      const int64_t line = at / grid.width;
       places.columns.push_back(static_cast<float>(at % grid.width));
-      places.lines.push_back(static_cast<float>(at / grid.width));
+      places.lines.push_back(static_cast<float>(line));
       places.widths.push_back(static_cast<float>(width));
       places.heights.push_back(static_cast<float>(height));
     }

@@ -146,7 +146,8 @@ TEST(CremaFile, KeepsHowImagesAreResized) {
 
 TEST(CremaFile, AnUnknownTaskIsRefused) {
   const test::TempDir folder;
-  const auto model = Model::Make(ParseNet(kSmallNet, "net.prototxt"), {}, {.name = "small"}, {},
+  const ModelCard card{.name = "small", .task = "", .preprocessing = {}, .labels = {}};
+  const auto model = Model::Make(ParseNet(kSmallNet, "net.prototxt"), {}, card, {},
                                  test::TestRegistry(), NullSink());
   ExportModel(model, folder.File("m.crema"));
   folder.Write("bad.crema", WithHeader(folder.Read("m.crema"), [](CremaFileHeader* header) {

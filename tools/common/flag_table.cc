@@ -105,8 +105,8 @@ std::vector<FlagEntry> FlagsOf(std::string_view program) {
   std::ranges::stable_sort(all, {}, [&](const auto& flag) { return RankOf(flag, command); });
   std::vector<FlagEntry> flags;
   for (const google::CommandLineFlagInfo& flag : all) flags.push_back(EntryOf(flag));
-  std::ranges::stable_partition(
-      flags, [](const FlagEntry& flag) { return flag.required || flag.position > 0; });
+  std::stable_partition(flags.begin(), flags.end(),
+                        [](const FlagEntry& flag) { return flag.required || flag.position > 0; });
   std::vector<FlagEntry> by_group;
   for (const std::string& group : FlagGroups()) {
     std::ranges::copy_if(flags, std::back_inserter(by_group),

@@ -13,6 +13,7 @@ namespace crema {
 namespace {
 
 constexpr int kPrecisionBits = 32 - 8 - 2;
+constexpr double kHalf = 0.5;  // added before truncation to 0, which is not rounding
 
 double Triangle(double x) { return std::max(0.0, 1 - std::abs(x)); }
 
@@ -40,8 +41,8 @@ std::vector<Taps> TapsOf(int from, int to, bool cubic) {
   std::vector<double> weights;
   for (int i = 0; i < to; ++i) {
     const double center = (i + 0.5) * scale;
-    const int first = std::max(0, static_cast<int>(center - support + 0.5));
-    const int last = std::min(from, static_cast<int>(center + support + 0.5));
+    const int first = std::max(0, static_cast<int>(center - support + kHalf));
+    const int last = std::min(from, static_cast<int>(center + support + kHalf));
     weights.clear();
     double sum = 0;
     for (int x = first; x < last; ++x) {
@@ -53,7 +54,7 @@ std::vector<Taps> TapsOf(int from, int to, bool cubic) {
     tap.first = first;
     for (const double weight : weights) {
       const double fixed = weight / (sum != 0 ? sum : 1) * (1 << kPrecisionBits);
-      tap.weights.push_back(static_cast<int32_t>(fixed + (fixed < 0 ? -0.5 : 0.5)));
+      tap.weights.push_back(static_cast<int32_t>(fixed + (fixed < 0 ? -kHalf : kHalf)));
     }
   }
   return taps;
