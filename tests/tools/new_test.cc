@@ -52,12 +52,15 @@ TEST_F(NewClassify, CsvGivesNamesOrNumbers) {
     csv += StrCat("p/a/", i, ".png,\"dog, big\"\np/b/", i, ".png,cat\n");
     numbers += StrCat("p/a/", i, ".png,10\np/b/", i, ".png,9\np/c/", i, ".png,2\n");
   }
-  Add("names.csv", csv);
+  Add("names.csv", "\xEF\xBB\xBF" + csv);
   Made({"--images=names.csv"});
   EXPECT_EQ(temp_.Read("job/labels.txt"), "cat\ndog, big\n");
   for (const std::string& line : LinesOf("job/train.txt")) {
     EXPECT_EQ(line.back(), line.starts_with("p/b/") ? '0' : '1') << line;
   }
+  fs::remove_all(temp_.File("job"));
+  Add("marked.csv", "\xEF\xBB\xBFp/a/0.png\n");
+  ExpectRefused({"--images=marked.csv"}, "marked.csv:1:1: 'p/a/0.png' is not `path,class`", 3);
   Add("numbers.csv", numbers);
   Made({"--images=numbers.csv"});
   EXPECT_EQ(temp_.Read("job/labels.txt"), "2\n9\n10\n") << "numbers in their order";
