@@ -76,6 +76,29 @@ TEST_F(NewClassify, AListTakesNamesFromLabelsTxt) {
   EXPECT_EQ(temp_.Read("job/labels.txt"), "left\nright\n");
 }
 
+TEST_F(NewClassify, ALabelWithoutANameIsRefused) {
+  AddClasses("p", 2, 4);
+  std::string list;
+  for (int i = 0; i < 4; ++i) list += StrCat("p/a/", i, ".png 0\np/b/", i, ".png 1\n");
+  Add("labels.txt", "left\nright\n");
+  for (const char* label : {"2", "-1"}) {
+    Add("list.txt", StrCat(list, "p/a/0.png ", label, "\n"));
+    ExpectRefused({"--images=list.txt"},
+                  StrCat("list.txt:9:1: the label ", label, " has no name: labels.txt has 2 names"),
+                  3);
+  }
+}
+
+TEST_F(NewClassify, TwoClassesOfOneNameAreRefused) {
+  AddClasses("p", 2, 4);
+  std::string list;
+  for (int i = 0; i < 4; ++i) list += StrCat("p/a/", i, ".png 0\np/b/", i, ".png 2\n");
+  Add("list.txt", list);
+  Add("labels.txt", "dog\ncat\ncat\n");
+  ExpectRefused({"--images=list.txt"},
+                "--images: two classes of 'list.txt' have the name 'cat', 1 and 2", 3);
+}
+
 TEST_F(NewClassify, TheSplitTakesOfEachClassAndDependsOnTheSeed) {
   AddClasses("train", 3, 10);
   const auto test_of = [&](const std::string& seed) {

@@ -105,10 +105,16 @@ PictureSet ReadListedPictures(const std::string& file) {
   const ImageList list(file, set.root);
   const std::vector<std::string> names = ClassNamesIn(fs::path(file).parent_path().string());
   for (const ImageList::Entry& image : list.entries()) {
-    const auto label = static_cast<size_t>(image.label);
-    const bool named = image.label >= 0 && label < names.size();
-    set.pictures.push_back({.name = image.path.substr(set.root.size()),
-                            .label = named ? names[label] : std::to_string(image.label)});
+    const bool named = image.label >= 0 && static_cast<size_t>(image.label) < names.size();
+    if (!named && !names.empty()) {
+      Fail(ErrorCode::kDataLoss,
+           StrCat("the label ", image.label, " has no name: ", kClassNamesFile, " has ",
+                  names.size(), " names, for 0 to ", names.size() - 1),
+           {.file = file, .line = static_cast<int>(image.line), .column = 1});
+    }
+    set.pictures.push_back(
+        {.name = image.path.substr(set.root.size()),
+         .label = named ? names[static_cast<size_t>(image.label)] : std::to_string(image.label)});
   }
   set.classes = names.empty() ? SortedClasses(set.pictures) : names;
   return set;

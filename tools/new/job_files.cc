@@ -39,9 +39,11 @@ std::string LabelLine(const PictureSet& set, const LabelledPicture& picture) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("the name '", picture.name, "' has a line break: rename the file"));
   }
+  // The label maps have the labels of segment; its list must have one all the same.
+  if (set.task == PictureTask::kSegment) return picture.name + " 0\n";
   const auto found = std::ranges::find(set.classes, picture.label);
-  const auto label = found == set.classes.end() ? 0 : found - set.classes.begin();
-  return StrCat(picture.name, " ", label, "\n");
+  CREMA_CHECK(found != set.classes.end());
+  return StrCat(picture.name, " ", found - set.classes.begin(), "\n");
 }
 
 std::string_view Purpose(PictureTask task) {
