@@ -255,6 +255,21 @@ TEST_F(NewClassify, AStoppedCommandLeavesNothing) {
   }
 }
 
+TEST_F(NewClassify, AStoppedCommandLeavesTheJobsBesideIts) {
+  for (int i = 0; i < 40; ++i) Add(StrCat("train/", i % 2, "/", i, ".png"), Png(SlowImage()));
+  const int code = StopInTheMiddle(temp_,
+                                   {Bin("new"), "--images=" + temp_.File("train"), "--model=lenet",
+                                    "-o", temp_.File("jobs/new/a")},
+                                   temp_.File("jobs"), SIGINT, [&] {
+                                     if (!fs::exists(temp_.File("jobs/new/a"))) return false;
+                                     Add("jobs/b/mine.txt", "mine");
+                                     return true;
+                                   });
+  EXPECT_EQ(code, 128 + SIGINT);
+  EXPECT_FALSE(fs::exists(temp_.File("jobs/new")));
+  EXPECT_EQ(temp_.Read("jobs/b/mine.txt"), "mine");
+}
+
 TEST_F(NewClassify, OverwritesNothing) {
   AddClasses("train", 2, 4);
   Add("job/mine.txt", "mine");

@@ -78,25 +78,31 @@ std::vector<std::pair<std::string, std::string>> FilesOf(PictureTask task) {
 
 }  // namespace
 
-NewFolder::NewFolder(const std::string& path) : made_(path) {
+NewFolder::NewFolder(const std::string& path) : folder_(path) {
+  if (!folder_.has_filename()) folder_ = folder_.parent_path();  // a slash at the end
   std::error_code error;
-  if (fs::exists(path, error)) {
+  if (fs::exists(folder_, error)) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("-o: '", path, "' exists already: remove it, or choose another name"));
   }
-  for (fs::path above = fs::path(path).parent_path(); !above.empty() && !fs::exists(above, error);
+  for (fs::path above = folder_.parent_path(); !above.empty() && !fs::exists(above, error);
        above = above.parent_path()) {
-    made_ = above.string();
+    above_.push_back(above);
   }
-  fs::create_directories(path, error);
+  fs::create_directories(folder_, error);
   if (error) {
     Fail(ErrorCode::kIoFailure, StrCat("cannot make the folder '", path, "': ", error.message()));
   }
 }
 
 NewFolder::~NewFolder() {
-  std::error_code ignored;
-  if (!keep_) fs::remove_all(made_, ignored);
+  if (keep_) return;
+  std::error_code error;
+  fs::remove_all(folder_, error);
+  // Another command may have made a folder in one of these since.
+  for (const fs::path& above : above_) {
+    if (!fs::remove(above, error)) return;
+  }
 }
 
 SolverParameter MakeJobSolver(const Job& job, uint64_t seed) {
