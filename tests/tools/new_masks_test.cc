@@ -26,6 +26,14 @@ class NewSegment : public JobFolder {
       Add(StrCat(folder, "/masks/sub/", i, ".png"), EncodePng(labels));
     }
   }
+  std::vector<float> ClassWeights() const {
+    const NetParameter net = Net();
+    for (const LayerParameter& layer : net.layer()) {
+      if (layer.type() != "SoftmaxWithLoss") continue;
+      return {layer.loss_param().class_weight().begin(), layer.loss_param().class_weight().end()};
+    }
+    return {};
+  }
 };
 
 TEST_F(NewSegment, PicturesAndLabelMapsAreOneRecord) {
@@ -67,13 +75,20 @@ TEST_F(NewSegment, RareClassesCountMore) {
   labels.pixels[5] = 2;  // 15 pixels of class 1, one of class 2, 496 of class 0
   AddPairs("set", 4, labels);
   Made({"--images=set", "--size=32"});
-  const NetParameter net = Net();
-  for (const LayerParameter& layer : net.layer()) {
-    if (layer.type() != "SoftmaxWithLoss") continue;
-    const std::vector<float> weights(layer.loss_param().class_weight().begin(),
-                                     layer.loss_param().class_weight().end());
-    EXPECT_EQ(weights, (std::vector<float>{0.17F, 1, 3.87F})) << "sqrt of 15/496 and of 15";
-  }
+  EXPECT_EQ(ClassWeights(), (std::vector<float>{0.17F, 1, 3.87F})) << "sqrt of 15/496 and of 15";
+  Add("set/labels.txt", "sky\ncat\ndog\ncow\nowl\nfox\nbee\n");
+  Made({"--images=set", "--size=32"});
+  EXPECT_EQ(ClassWeights(), (std::vector<float>{0.17F, 1, 3.87F, 1, 1, 1, 1}))
+      << "classes without pixels change nothing";
+}
+
+TEST_F(NewSegment, PixelsWithoutClassAloneGiveEqualWeights) {
+  Picture labels = Labels(255);
+  std::ranges::fill(labels.pixels, uint8_t{255});
+  AddPairs("set", 4, labels);
+  Add("set/labels.txt", "sky\nground\n");
+  Made({"--images=set", "--size=32"});
+  EXPECT_EQ(ClassWeights(), (std::vector<float>{1, 1}));
 }
 
 TEST_F(NewSegment, DrawnDigitsBecomeASegmenter) {
