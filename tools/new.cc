@@ -124,17 +124,19 @@ void CheckFlags() {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("--", name, " is ", value, ", but must be 0 to 100000"));
   }
+  TaskOfFlag();
+  SizeOfFlag();
   if (!FLAGS_weights.empty()) ReadFileStart(FLAGS_weights, 1);  // reports a missing file
 }
 
-void CheckClasses(const PictureSet& set) {
+void CheckTrainClasses(const PictureSet& set) {
   if (set.classes.size() > 1 || set.task == PictureTask::kDetect) return;
   Fail(ErrorCode::kInvalidArgument,
        StrCat("'", set.root, "' has one class only, '", Join(set.classes, ""),
               "': a net needs at least two to tell apart"));
 }
 
-// Refuses test pictures of classes that are not trained.
+// Refuses test pictures of classes that are not trained, or that have other numbers in label maps.
 void CheckTestClasses(const PictureSet& train, const PictureSet& test) {
   for (const std::string& name : test.classes) {
     if (std::ranges::find(train.classes, name) != train.classes.end()) continue;
@@ -142,6 +144,17 @@ void CheckTestClasses(const PictureSet& train, const PictureSet& test) {
          StrCat("--test: the class '", name, "' is not among those of --images, which are ",
                 Join(train.classes, ", "), DidYouMean(name, train.classes)));
   }
+  if (train.task != PictureTask::kSegment) return;  // others have names for labels
+  if (std::equal(test.classes.begin(), test.classes.end(), train.classes.begin())) return;
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat("--test: the classes are ", Join(test.classes, ", "), ", but those of --images ",
+              Join(train.classes, ", "),
+              ": label maps hold numbers, so the order must be the same"));
+}
+
+void CheckClasses(const Job& job) {
+  CheckTrainClasses(job.train);
+  if (!FLAGS_test.empty()) CheckTestClasses(job.train, job.test);
 }
 
 void Warn(const std::string& text) { ToolLog().Write(Severity::kWarning, text); }
@@ -205,21 +218,19 @@ Job MakeJob() {
   job.weights = FLAGS_weights;
   job.mirror = FLAGS_mirror;
   job.train = ReadPictures(FLAGS_images, "images", TaskOfFlag());
-  CheckClasses(job.train);
-  const std::optional<InputSize> size = SizeOfFlag();
   if (!FLAGS_model.empty()) job.model = ReadZooModel(FLAGS_model, job.train.task);
-  if (!FLAGS_test.empty()) {
-    job.test = ReadPictures(FLAGS_test, "test", job.train.task);
-    CheckTestClasses(job.train, job.test);
-    LookAtPictures(WorkersOfFlags(), SkipsBad(), &job.test);
-  }
+  if (!FLAGS_test.empty()) job.test = ReadPictures(FLAGS_test, "test", job.train.task);
+  const bool segments = job.train.task == PictureTask::kSegment;
+  if (!segments) CheckClasses(job);
+  if (!FLAGS_test.empty()) LookAtPictures(WorkersOfFlags(), SkipsBad(), &job.test);
   job.looks = LookAtPictures(WorkersOfFlags(), SkipsBad(), &job.train);
+  if (segments) CheckClasses(job);  // without names, the label maps say which there are
   if (FLAGS_test.empty()) job.test = TakeTestPictures(FLAGS_split, FLAGS_seed, &job.train);
   WarnAboutClasses(job.train, job.test);
   if (FLAGS_model.empty()) {
     job.model = ReadZooModel(DefaultModel(job.train.task, job.looks), job.train.task);
   }
-  SetSize(size, &job);
+  SetSize(SizeOfFlag(), &job);
   SetLengths(&job);
   return job;
 }

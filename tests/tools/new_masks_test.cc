@@ -69,6 +69,39 @@ TEST_F(NewSegment, NamesComeFromLabelsTxtAndLimitTheLabels) {
                 "set/masks/sub/0.png: has the label 2, but there are 2 classes (0 to 1; 255", 3);
 }
 
+TEST_F(NewSegment, TestPicturesHaveTheNumbersOfTheClasses) {
+  AddPairs("train", 4, Labels(2));
+  AddPairs("test", 2, Labels(1));
+  Add("train/labels.txt", "sky\ncat\ndog\n");
+  Add("test/labels.txt", "sky\ndog\ncat\n");
+  const std::vector<std::string> flags = {"--images=train", "--test=test", "--size=32"};
+  ExpectRefused(flags,
+                "--test: the classes are sky, dog, cat, but those of --images sky, cat, dog");
+  Add("test/labels.txt", "sky\ncat\n");
+  Made(flags);
+  fs::remove(temp_.File("train/labels.txt"));
+  fs::remove(temp_.File("test/labels.txt"));
+  Made(flags);
+  EXPECT_EQ(temp_.Read("job/labels.txt"), "0\n1\n2\n") << "the tests have 0 and 1";
+  fs::remove_all(temp_.File("job"));
+  ExpectRefused({"--images=test", "--test=train"}, "--test: the class '2' is not among those");
+}
+
+TEST_F(NewSegment, DamagedLabelMapsAreListedOrLeftOut) {
+  AddPairs("set", 12, Labels(2));
+  for (int i = 0; i < 6; ++i) Add(StrCat("set/masks/sub/", i, ".png"), "no label map");
+  Add("set/masks/sub/6.png", Png(Pattern(16, 32)));
+  const ProcessResult refused = New({"--images=set"});
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_TRUE(Contains(refused.err, "7 pictures cannot be read:\n  'set/masks/sub/0.png': "))
+      << refused.err;
+  EXPECT_TRUE(Contains(refused.err, "set/masks/sub/4.png")) << refused.err;
+  EXPECT_TRUE(Contains(refused.err, "and 2 more\n")) << refused.err;
+  const std::string out = Made({"--images=set", "--size=32", "--on_bad=skip"});
+  EXPECT_TRUE(Contains(out, "Found 5 pictures of 3 classes")) << out;
+  EXPECT_TRUE(Contains(out, "'set/masks/sub/6.png': is no label map")) << out;
+}
+
 TEST_F(NewSegment, RareClassesCountMore) {
   Picture labels = Labels(0);
   std::fill(labels.pixels.begin() + 16, labels.pixels.end(), uint8_t{0});
@@ -107,7 +140,7 @@ TEST_F(NewSegment, DrawnDigitsBecomeASegmenter) {
 TEST_F(NewSegment, RefusesPairsThatDoNotFit) {
   AddPairs("set", 4, Labels(0));
   Add("set/masks/sub/2.png", Png(Pattern(16, 32)));
-  ExpectRefused({"--images=set"}, "2.png: is no label map: it has 3 channels and no palette", 3);
+  ExpectRefused({"--images=set"}, "2.png': is no label map: it has 3 channels and no palette", 3);
   fs::remove(temp_.File("set/masks/sub/2.png"));
   ExpectRefused({"--images=set"}, "'set/images/sub/2.png' has no label map 'set/masks/sub/2", 3);
   fs::remove(temp_.File("set/images/sub/2.png"));

@@ -25,7 +25,7 @@ struct PictureSet {
   PictureTask task = PictureTask::kClassify;
   std::string layout = {};                // "class folders", for messages
   std::string root = {};                  // before each name; ends with a slash unless it is empty
-  std::vector<std::string> classes = {};  // names by label
+  std::vector<std::string> classes = {};  // names by label; see SetClassesAndShares
   std::vector<double> shares = {};        // segment: of the classes in all pixels
   std::vector<LabelledPicture> pictures = {};  // in a fixed order
 
