@@ -283,6 +283,7 @@ int Run() {
   WriteData(job);
   CheckJob(solver, job);
   WriteReadme(job);
+  EndIfInterrupted();
   folder.Keep();
   PrintSummary(job);
   return 0;

@@ -12,6 +12,7 @@
 #include "boxes/coco.h"
 #include "boxes/image_set.h"
 #include "boxes/yolo.h"
+#include "common/interrupt.h"
 #include "core/error.h"
 #include "core/folder.h"
 #include "core/strings.h"
@@ -45,6 +46,7 @@ std::vector<std::string> ClassesIn(const std::vector<LabelledPicture>& pictures)
 PictureSet ReadVocSet(const std::string& folder, const std::string& name) {
   PictureSet set{.root = WithSlash(folder)};
   for (const VocEntry& entry : ReadImageSet(folder, name)) {
+    EndIfInterrupted();
     LabelledPicture picture{.name = entry.image.substr(set.root.size())};
     picture.boxes = ReadVocAnnotation(entry.annotation);
     set.pictures.push_back(std::move(picture));
@@ -63,6 +65,7 @@ PictureSet ReadVocFolder(const std::string& folder) {
   }
   const std::map<std::string, std::string> by_stem = ImagesByStem(images);
   for (const std::string& file : FilesBelow(annotations, ".xml")) {
+    EndIfInterrupted();
     const std::string stem = WithoutExtension(file);
     const auto image = by_stem.find(stem);
     if (image == by_stem.end()) {
@@ -142,6 +145,7 @@ PictureSet ReadYoloPictures(const std::string& folder, const std::string& names)
   }
   size_t labelled = 0;
   for (const std::string& file : ImagesBelow(set.root)) {
+    EndIfInterrupted();
     const std::string text = labels + WithoutExtension(file) + ".txt";
     LabelledPicture picture{.name = file};
     if (IsFile(text)) {
