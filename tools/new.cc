@@ -49,9 +49,10 @@ DEFINE_string(size, "",
               "that of the model");
 DEFINE_int32(epochs, 0, "[Run] passes over the training pictures; 0: enough for about 1500 steps");
 DEFINE_int32(batch, 0, "[Run] pictures in a step; 0: as the model and the pictures suggest");
-DEFINE_bool(mirror, true,
-            "[Run] mirror training pictures at random, if the model does; --nomirror for text and "
-            "digits");
+DEFINE_bool(
+    mirror, true,
+    "[Run] mirror training pictures at random: classify and detect if the model does, segment "
+    "always; --nomirror for text and digits");
 DEFINE_uint64(seed, 1, "[Run] of the split and of training");
 DEFINE_string(o, "", "[Output FOLDER required] the new folder of the job");
 

@@ -222,6 +222,8 @@ TEST_F(NewClassify, RefusesWhatCannotBecomeAJob) {
   ExpectRefused({"--images=flat"}, "found 1 .doc, 1 .png, expected one of\n  classify: ");
   ExpectRefused({"--images=train", "--task=detect"}, "holds no labelled pictures for detect");
   ExpectRefused({"--images=train", "--task=clasify"}, "(did you mean 'classify'?)");
+  ExpectRefused({"--images=trian", "--task=clasify"}, "(did you mean 'classify'?)");
+  ExpectRefused({"--images=trian", "--size=12y"}, "--size: '12y' is no size like");
   ExpectRefused({"--images=train", "--split=1"}, "--split is 1; use a share above 0 and below 1");
   ExpectRefused({"--images=train", "--split=0.2", "--test=one"}, "contradict each other");
   ExpectRefused({"--images=train", "--model=lennet"}, "there is no model 'lennet' (did you mean");
@@ -241,6 +243,24 @@ TEST_F(NewClassify, TakesAModelOfOnesOwnAndLeavesNoFolders) {
       RunTool("new", {"--images=train", "--model=nets/none", "-o=a/b/job"}, temp_.path());
   EXPECT_EQ(refused.exit_code, 2) << refused.err;
   EXPECT_FALSE(fs::exists(temp_.File("a")));
+  const std::string readme = temp_.Read("job/README.md");
+  EXPECT_TRUE(Contains(readme, "The net is nets/small with pictures of")) << readme;
+  Made({"--images=train", "--model=lenet"});
+  EXPECT_TRUE(temp_.Read("job/train_val.prototxt").starts_with("# The net of models/lenet for"));
+}
+
+TEST_F(NewClassify, AModelMirrorsAlsoWithoutCrops) {
+  AddClasses("train", 2, 4);
+  fs::create_directories(temp_.File("nets"));
+  fs::copy(CREMA_SOURCE_DIR "/models/lenet", temp_.File("nets/small"), fs::copy_options::recursive);
+  NetParameter net = ReadNet(temp_.File("nets/small/train_val.prototxt")).net;
+  net.mutable_layer(0)->mutable_transform_param()->set_mirror(true);
+  temp_.Write("nets/small/train_val.prototxt", PrintText(net));
+  Made({"--images=train", "--model=nets/small"});
+  EXPECT_TRUE(Net().layer(0).transform_param().mirror());
+  EXPECT_FALSE(Net().layer(1).transform_param().mirror()) << "of the tests";
+  Made({"--images=train", "--model=nets/small", "--nomirror"});
+  EXPECT_FALSE(Net().layer(0).transform_param().mirror());
 }
 
 TEST_F(NewClassify, AStoppedCommandLeavesNothing) {

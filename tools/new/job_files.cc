@@ -142,7 +142,7 @@ SolverParameter MakeJobSolver(const Job& job, uint64_t seed) {
 
 void WriteNet(const Job& job, const NetParameter& net) {
   WriteFileAtomically(job.File("train_val.prototxt"),
-                      StrCat("# The net of models/", job.model.name, " for the ",
+                      StrCat("# The net of ", job.model.folder, " for the ",
                              job.train.classes.size(), " classes of ", job.train.root,
                              ".\n# Paths begin at the folder in which `crema new` "
                              "ran.\n",
@@ -205,8 +205,8 @@ void WriteReadme(const Job& job) {
   std::string text = StrCat(
       "# ", NameOf(job), "\n\nA net that ", Purpose(job.task()), " ", job.train.classes.size(),
       " classes: ", job.train.pictures.size(), " pictures to train, ", job.test.pictures.size(),
-      " to test, from ", job.train.layout, " in ", job.train.root, ". The net is models/",
-      job.model.name, " with pictures of ", job.width, "x", job.height,
+      " to test, from ", job.train.layout, " in ", job.train.root, ". The net is ",
+      job.model.folder, " with pictures of ", job.width, "x", job.height,
       job.gray() ? ", gray" : ", colors", job.weights.empty() ? "" : ", from " + job.weights,
       ".\n\nRun these commands in the folder in which `crema new` ran; paths begin there:\n");
   for (size_t i = 0; i < commands.size(); ++i) {
