@@ -35,8 +35,10 @@ DEFINE_string(images, "",
               "[Input PATH required #1] the training pictures: a folder with a folder for each "
               "class, or a .csv of `path,class` lines (docs/new.md has all layouts)");
 DEFINE_string(test, "", "[Input PATH] the test pictures, in the same layout; without it, --split");
-DEFINE_double(split, 0.1,
-              "[Input] the share of --images that is kept for tests, above 0 and below 1");
+DEFINE_double(
+    split, 0.1,
+    "[Input] the share of --images that is kept for tests, above 0 and below 1; classify: of "
+    "each class");
 DEFINE_string(task, "",
               "[Input classify|detect|segment] default: as the layout of the pictures says");
 DEFINE_string(model, "",

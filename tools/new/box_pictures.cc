@@ -134,11 +134,11 @@ PictureSet ReadCocoPictures(const std::string& file) {
 PictureSet ReadYoloPictures(const std::string& folder, const std::string& names) {
   PictureSet set{.layout = "YOLO labels", .classes = ReadYoloNames(names)};
   const std::string root = WithSlash(folder);
-  const bool apart = IsFolder(root + "images") && IsFolder(root + "labels");
-  set.root = apart ? root + "images/" : root;
-  std::string labels = apart ? root + "labels/" : root;
+  const bool separate = IsFolder(root + "images") && IsFolder(root + "labels");
+  set.root = separate ? root + "images/" : root;
+  std::string labels = separate ? root + "labels/" : root;
   const size_t images = root.rfind("/images/");
-  if (!apart && images != std::string::npos) {
+  if (!separate && images != std::string::npos) {
     const std::string beside =
         root.substr(0, images) + "/labels/" + root.substr(images + std::string("/images/").size());
     if (IsFolder(beside)) labels = beside;

@@ -125,10 +125,10 @@ void AddBoxLayouts(const std::string& folder, const std::string& set, const Cont
   if (IsFolder(root + "annotations")) coco = LookInto(root + "annotations").jsons;
   if (coco.size() == 1) add([=] { return ReadCocoPictures(coco.front()); });
   const std::string names = FindYoloNames(folder);
-  const bool apart = IsFolder(root + "images") && IsFolder(root + "labels") &&
-                     !FilesBelow(root + "labels", ".txt").empty();
+  const bool separate = IsFolder(root + "images") && IsFolder(root + "labels") &&
+                        !FilesBelow(root + "labels", ".txt").empty();
   const bool beside = contents.images > 0 && contents.folders.empty();
-  if (!names.empty() && (apart || beside)) add([=] { return ReadYoloPictures(folder, names); });
+  if (!names.empty() && (separate || beside)) add([=] { return ReadYoloPictures(folder, names); });
 }
 
 // The layouts for segment.
