@@ -35,8 +35,10 @@ DEFINE_string(images, "",
               "[Input PATH required #1] the training pictures: a folder with a folder for each "
               "class, or a .csv of `path,class` lines (docs/new.md has all layouts)");
 DEFINE_string(test, "", "[Input PATH] the test pictures, in the same layout; without it, --split");
-DEFINE_double(split, 0.1,
-              "[Input] the share of --images that is kept for tests, above 0 and below 1");
+DEFINE_double(
+    split, 0.1,
+    "[Input] the share of --images that is kept for tests, above 0 and below 1; classify: of "
+    "each class");
 DEFINE_string(task, "",
               "[Input classify|detect|segment] default: as the layout of the pictures says");
 DEFINE_string(model, "",
@@ -49,9 +51,10 @@ DEFINE_string(size, "",
               "that of the model");
 DEFINE_int32(epochs, 0, "[Run] passes over the training pictures; 0: enough for about 1500 steps");
 DEFINE_int32(batch, 0, "[Run] pictures in a step; 0: as the model and the pictures suggest");
-DEFINE_bool(mirror, true,
-            "[Run] mirror training pictures at random, if the model does; --nomirror for text and "
-            "digits");
+DEFINE_bool(
+    mirror, true,
+    "[Run] mirror training pictures at random: classify and detect if the model does, segment "
+    "always; --nomirror for text and digits");
 DEFINE_uint64(seed, 1, "[Run] of the split and of training");
 DEFINE_string(o, "", "[Output FOLDER required] the new folder of the job");
 
@@ -124,17 +127,19 @@ void CheckFlags() {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("--", name, " is ", value, ", but must be 0 to 100000"));
   }
+  TaskOfFlag();
+  SizeOfFlag();
   if (!FLAGS_weights.empty()) ReadFileStart(FLAGS_weights, 1);  // reports a missing file
 }
 
-void CheckClasses(const PictureSet& set) {
+void CheckTrainClasses(const PictureSet& set) {
   if (set.classes.size() > 1 || set.task == PictureTask::kDetect) return;
   Fail(ErrorCode::kInvalidArgument,
        StrCat("'", set.root, "' has one class only, '", Join(set.classes, ""),
               "': a net needs at least two to tell apart"));
 }
 
-// Refuses test pictures of classes that are not trained.
+// Refuses test pictures of classes that are not trained, or that have other numbers in label maps.
 void CheckTestClasses(const PictureSet& train, const PictureSet& test) {
   for (const std::string& name : test.classes) {
     if (std::ranges::find(train.classes, name) != train.classes.end()) continue;
@@ -142,6 +147,17 @@ void CheckTestClasses(const PictureSet& train, const PictureSet& test) {
          StrCat("--test: the class '", name, "' is not among those of --images, which are ",
                 Join(train.classes, ", "), DidYouMean(name, train.classes)));
   }
+  if (train.task != PictureTask::kSegment) return;  // others have names for labels
+  if (std::equal(test.classes.begin(), test.classes.end(), train.classes.begin())) return;
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat("--test: the classes are ", Join(test.classes, ", "), ", but those of --images ",
+              Join(train.classes, ", "),
+              ": label maps hold numbers, so the order must be the same"));
+}
+
+void CheckClasses(const Job& job) {
+  CheckTrainClasses(job.train);
+  if (!FLAGS_test.empty()) CheckTestClasses(job.train, job.test);
 }
 
 void Warn(const std::string& text) { ToolLog().Write(Severity::kWarning, text); }
@@ -205,21 +221,19 @@ Job MakeJob() {
   job.weights = FLAGS_weights;
   job.mirror = FLAGS_mirror;
   job.train = ReadPictures(FLAGS_images, "images", TaskOfFlag());
-  CheckClasses(job.train);
-  const std::optional<InputSize> size = SizeOfFlag();
   if (!FLAGS_model.empty()) job.model = ReadZooModel(FLAGS_model, job.train.task);
-  if (!FLAGS_test.empty()) {
-    job.test = ReadPictures(FLAGS_test, "test", job.train.task);
-    CheckTestClasses(job.train, job.test);
-    LookAtPictures(WorkersOfFlags(), SkipsBad(), &job.test);
-  }
+  if (!FLAGS_test.empty()) job.test = ReadPictures(FLAGS_test, "test", job.train.task);
+  const bool segments = job.train.task == PictureTask::kSegment;
+  if (!segments) CheckClasses(job);
+  if (!FLAGS_test.empty()) LookAtPictures(WorkersOfFlags(), SkipsBad(), &job.test);
   job.looks = LookAtPictures(WorkersOfFlags(), SkipsBad(), &job.train);
+  if (segments) CheckClasses(job);  // without names, the label maps say which there are
   if (FLAGS_test.empty()) job.test = TakeTestPictures(FLAGS_split, FLAGS_seed, &job.train);
   WarnAboutClasses(job.train, job.test);
   if (FLAGS_model.empty()) {
     job.model = ReadZooModel(DefaultModel(job.train.task, job.looks), job.train.task);
   }
-  SetSize(size, &job);
+  SetSize(SizeOfFlag(), &job);
   SetLengths(&job);
   return job;
 }
@@ -272,6 +286,7 @@ int Run() {
   WriteData(job);
   CheckJob(solver, job);
   WriteReadme(job);
+  EndIfInterrupted();
   folder.Keep();
   PrintSummary(job);
   return 0;

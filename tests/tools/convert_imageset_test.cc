@@ -287,7 +287,11 @@ TEST_F(ConvertImageset, Csv) {
   list_ = temp_.Write("list.csv", "a.png,2\nb c.png,four\n");
   const ProcessResult result = Run({}, "other");
   EXPECT_EQ(result.exit_code, 3);
-  EXPECT_TRUE(Contains(result.err, "row 2")) << result.err;
+  EXPECT_TRUE(Contains(result.err, "list.csv:2:1: the label 'four' after ")) << result.err;
+  list_ = temp_.Write("list.csv", "a.png,two\nb c.png,4\n");
+  const ProcessResult first = Run({}, "other");
+  EXPECT_EQ(first.exit_code, 3) << "a misspelt label is no heading";
+  EXPECT_TRUE(Contains(first.err, "list.csv:1:1: the label 'two' after ")) << first.err;
 }
 
 TEST_F(ConvertImageset, RefusesFlagsThatMakeNoSense) {

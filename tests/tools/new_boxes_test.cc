@@ -149,6 +149,17 @@ TEST_F(NewDetect, MistakesInAnnotationsNameTheirPlace) {
   ExpectRefused({"--images=yolo"}, "1.txt:1:1: has 4 numbers; a label is `class x y width", 3);
 }
 
+TEST_F(NewDetect, RefusesTwoClassesOfOneName) {
+  AddYolo("yolo", 2);
+  Add("yolo/data.yaml", "names: [person, car, car, dog]\n");
+  ExpectRefused({"--images=yolo"}, "two classes of 'yolo' have the name 'car', 1 and 2", 3);
+  AddPictures("coco", 2);
+  std::string coco = Coco(2);
+  coco.replace(coco.find("\"cat\""), 5, "\"dog\"");
+  Add("coco/a.json", coco);
+  ExpectRefused({"--images=coco"}, "two classes of 'coco' have the name 'dog', 0 and 1", 3);
+}
+
 TEST_F(NewDetect, RefusesTwoPicturesOfOneName) {
   AddVoc("voc", 3);
   Add("voc/JPEGImages/1.jpg", "x");

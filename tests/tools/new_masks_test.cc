@@ -26,6 +26,14 @@ class NewSegment : public JobFolder {
       Add(StrCat(folder, "/masks/sub/", i, ".png"), EncodePng(labels));
     }
   }
+  std::vector<float> ClassWeights() const {
+    const NetParameter net = Net();
+    for (const LayerParameter& layer : net.layer()) {
+      if (layer.type() != "SoftmaxWithLoss") continue;
+      return {layer.loss_param().class_weight().begin(), layer.loss_param().class_weight().end()};
+    }
+    return {};
+  }
 };
 
 TEST_F(NewSegment, PicturesAndLabelMapsAreOneRecord) {
@@ -61,19 +69,59 @@ TEST_F(NewSegment, NamesComeFromLabelsTxtAndLimitTheLabels) {
                 "set/masks/sub/0.png: has the label 2, but there are 2 classes (0 to 1; 255", 3);
 }
 
+TEST_F(NewSegment, TestPicturesHaveTheNumbersOfTheClasses) {
+  AddPairs("train", 4, Labels(2));
+  AddPairs("test", 2, Labels(1));
+  Add("train/labels.txt", "sky\ncat\ndog\n");
+  Add("test/labels.txt", "sky\ndog\ncat\n");
+  const std::vector<std::string> flags = {"--images=train", "--test=test", "--size=32"};
+  ExpectRefused(flags,
+                "--test: the classes are sky, dog, cat, but those of --images sky, cat, dog");
+  Add("test/labels.txt", "sky\ncat\n");
+  Made(flags);
+  fs::remove(temp_.File("train/labels.txt"));
+  fs::remove(temp_.File("test/labels.txt"));
+  Made(flags);
+  EXPECT_EQ(temp_.Read("job/labels.txt"), "0\n1\n2\n") << "the tests have 0 and 1";
+  fs::remove_all(temp_.File("job"));
+  ExpectRefused({"--images=test", "--test=train"}, "--test: the class '2' is not among those");
+}
+
+TEST_F(NewSegment, DamagedLabelMapsAreListedOrLeftOut) {
+  AddPairs("set", 12, Labels(2));
+  for (int i = 0; i < 6; ++i) Add(StrCat("set/masks/sub/", i, ".png"), "no label map");
+  Add("set/masks/sub/6.png", Png(Pattern(16, 32)));
+  const ProcessResult refused = New({"--images=set"});
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_TRUE(Contains(refused.err, "7 pictures cannot be read:\n  'set/masks/sub/0.png': "))
+      << refused.err;
+  EXPECT_TRUE(Contains(refused.err, "set/masks/sub/4.png")) << refused.err;
+  EXPECT_TRUE(Contains(refused.err, "and 2 more\n")) << refused.err;
+  const std::string out = Made({"--images=set", "--size=32", "--on_bad=skip"});
+  EXPECT_TRUE(Contains(out, "Found 5 pictures of 3 classes")) << out;
+  EXPECT_TRUE(Contains(out, "'set/masks/sub/6.png': is no label map")) << out;
+}
+
 TEST_F(NewSegment, RareClassesCountMore) {
   Picture labels = Labels(0);
   std::fill(labels.pixels.begin() + 16, labels.pixels.end(), uint8_t{0});
   labels.pixels[5] = 2;  // 15 pixels of class 1, one of class 2, 496 of class 0
   AddPairs("set", 4, labels);
   Made({"--images=set", "--size=32"});
-  const NetParameter net = Net();
-  for (const LayerParameter& layer : net.layer()) {
-    if (layer.type() != "SoftmaxWithLoss") continue;
-    const std::vector<float> weights(layer.loss_param().class_weight().begin(),
-                                     layer.loss_param().class_weight().end());
-    EXPECT_EQ(weights, (std::vector<float>{0.17F, 1, 3.87F})) << "sqrt of 15/496 and of 15";
-  }
+  EXPECT_EQ(ClassWeights(), (std::vector<float>{0.17F, 1, 3.87F})) << "sqrt of 15/496 and of 15";
+  Add("set/labels.txt", "sky\ncat\ndog\ncow\nowl\nfox\nbee\n");
+  Made({"--images=set", "--size=32"});
+  EXPECT_EQ(ClassWeights(), (std::vector<float>{0.17F, 1, 3.87F, 1, 1, 1, 1}))
+      << "classes without pixels change nothing";
+}
+
+TEST_F(NewSegment, PixelsWithoutClassAloneGiveEqualWeights) {
+  Picture labels = Labels(255);
+  std::ranges::fill(labels.pixels, uint8_t{255});
+  AddPairs("set", 4, labels);
+  Add("set/labels.txt", "sky\nground\n");
+  Made({"--images=set", "--size=32"});
+  EXPECT_EQ(ClassWeights(), (std::vector<float>{1, 1}));
 }
 
 TEST_F(NewSegment, DrawnDigitsBecomeASegmenter) {
@@ -92,7 +140,7 @@ TEST_F(NewSegment, DrawnDigitsBecomeASegmenter) {
 TEST_F(NewSegment, RefusesPairsThatDoNotFit) {
   AddPairs("set", 4, Labels(0));
   Add("set/masks/sub/2.png", Png(Pattern(16, 32)));
-  ExpectRefused({"--images=set"}, "2.png: is no label map: it has 3 channels and no palette", 3);
+  ExpectRefused({"--images=set"}, "2.png': is no label map: it has 3 channels and no palette", 3);
   fs::remove(temp_.File("set/masks/sub/2.png"));
   ExpectRefused({"--images=set"}, "'set/images/sub/2.png' has no label map 'set/masks/sub/2", 3);
   fs::remove(temp_.File("set/images/sub/2.png"));

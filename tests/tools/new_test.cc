@@ -52,12 +52,15 @@ TEST_F(NewClassify, CsvGivesNamesOrNumbers) {
     csv += StrCat("p/a/", i, ".png,\"dog, big\"\np/b/", i, ".png,cat\n");
     numbers += StrCat("p/a/", i, ".png,10\np/b/", i, ".png,9\np/c/", i, ".png,2\n");
   }
-  Add("names.csv", csv);
+  Add("names.csv", "\xEF\xBB\xBF" + csv);
   Made({"--images=names.csv"});
   EXPECT_EQ(temp_.Read("job/labels.txt"), "cat\ndog, big\n");
   for (const std::string& line : LinesOf("job/train.txt")) {
     EXPECT_EQ(line.back(), line.starts_with("p/b/") ? '0' : '1') << line;
   }
+  fs::remove_all(temp_.File("job"));
+  Add("marked.csv", "\xEF\xBB\xBFp/a/0.png\n");
+  ExpectRefused({"--images=marked.csv"}, "marked.csv:1:1: 'p/a/0.png' is not `path,class`", 3);
   Add("numbers.csv", numbers);
   Made({"--images=numbers.csv"});
   EXPECT_EQ(temp_.Read("job/labels.txt"), "2\n9\n10\n") << "numbers in their order";
@@ -71,6 +74,29 @@ TEST_F(NewClassify, AListTakesNamesFromLabelsTxt) {
   Add("labels.txt", "left\nright\n");
   Made({"--images=list.txt"});
   EXPECT_EQ(temp_.Read("job/labels.txt"), "left\nright\n");
+}
+
+TEST_F(NewClassify, ALabelWithoutANameIsRefused) {
+  AddClasses("p", 2, 4);
+  std::string list;
+  for (int i = 0; i < 4; ++i) list += StrCat("p/a/", i, ".png 0\np/b/", i, ".png 1\n");
+  Add("labels.txt", "left\nright\n");
+  for (const char* label : {"2", "-1"}) {
+    Add("list.txt", StrCat(list, "p/a/0.png ", label, "\n"));
+    ExpectRefused({"--images=list.txt"},
+                  StrCat("list.txt:9:1: the label ", label, " has no name: labels.txt has 2 names"),
+                  3);
+  }
+}
+
+TEST_F(NewClassify, TwoClassesOfOneNameAreRefused) {
+  AddClasses("p", 2, 4);
+  std::string list;
+  for (int i = 0; i < 4; ++i) list += StrCat("p/a/", i, ".png 0\np/b/", i, ".png 2\n");
+  Add("list.txt", list);
+  Add("labels.txt", "dog\ncat\ncat\n");
+  ExpectRefused({"--images=list.txt"},
+                "--images: two classes of 'list.txt' have the name 'cat', 1 and 2", 3);
 }
 
 TEST_F(NewClassify, TheSplitTakesOfEachClassAndDependsOnTheSeed) {
@@ -196,6 +222,8 @@ TEST_F(NewClassify, RefusesWhatCannotBecomeAJob) {
   ExpectRefused({"--images=flat"}, "found 1 .doc, 1 .png, expected one of\n  classify: ");
   ExpectRefused({"--images=train", "--task=detect"}, "holds no labelled pictures for detect");
   ExpectRefused({"--images=train", "--task=clasify"}, "(did you mean 'classify'?)");
+  ExpectRefused({"--images=trian", "--task=clasify"}, "(did you mean 'classify'?)");
+  ExpectRefused({"--images=trian", "--size=12y"}, "--size: '12y' is no size like");
   ExpectRefused({"--images=train", "--split=1"}, "--split is 1; use a share above 0 and below 1");
   ExpectRefused({"--images=train", "--split=0.2", "--test=one"}, "contradict each other");
   ExpectRefused({"--images=train", "--model=lennet"}, "there is no model 'lennet' (did you mean");
@@ -215,6 +243,24 @@ TEST_F(NewClassify, TakesAModelOfOnesOwnAndLeavesNoFolders) {
       RunTool("new", {"--images=train", "--model=nets/none", "-o=a/b/job"}, temp_.path());
   EXPECT_EQ(refused.exit_code, 2) << refused.err;
   EXPECT_FALSE(fs::exists(temp_.File("a")));
+  const std::string readme = temp_.Read("job/README.md");
+  EXPECT_TRUE(Contains(readme, "The net is nets/small with pictures of")) << readme;
+  Made({"--images=train", "--model=lenet"});
+  EXPECT_TRUE(temp_.Read("job/train_val.prototxt").starts_with("# The net of models/lenet for"));
+}
+
+TEST_F(NewClassify, AModelMirrorsAlsoWithoutCrops) {
+  AddClasses("train", 2, 4);
+  fs::create_directories(temp_.File("nets"));
+  fs::copy(CREMA_SOURCE_DIR "/models/lenet", temp_.File("nets/small"), fs::copy_options::recursive);
+  NetParameter net = ReadNet(temp_.File("nets/small/train_val.prototxt")).net;
+  net.mutable_layer(0)->mutable_transform_param()->set_mirror(true);
+  temp_.Write("nets/small/train_val.prototxt", PrintText(net));
+  Made({"--images=train", "--model=nets/small"});
+  EXPECT_TRUE(Net().layer(0).transform_param().mirror());
+  EXPECT_FALSE(Net().layer(1).transform_param().mirror()) << "of the tests";
+  Made({"--images=train", "--model=nets/small", "--nomirror"});
+  EXPECT_FALSE(Net().layer(0).transform_param().mirror());
 }
 
 TEST_F(NewClassify, AStoppedCommandLeavesNothing) {
@@ -227,6 +273,21 @@ TEST_F(NewClassify, AStoppedCommandLeavesNothing) {
     EXPECT_EQ(code, 128 + signal);
     EXPECT_FALSE(fs::exists(temp_.File("job")));
   }
+}
+
+TEST_F(NewClassify, AStoppedCommandLeavesTheJobsBesideIts) {
+  for (int i = 0; i < 40; ++i) Add(StrCat("train/", i % 2, "/", i, ".png"), Png(SlowImage()));
+  const int code = StopInTheMiddle(temp_,
+                                   {Bin("new"), "--images=" + temp_.File("train"), "--model=lenet",
+                                    "-o", temp_.File("jobs/new/a")},
+                                   temp_.File("jobs"), SIGINT, [&] {
+                                     if (!fs::exists(temp_.File("jobs/new/a"))) return false;
+                                     Add("jobs/b/mine.txt", "mine");
+                                     return true;
+                                   });
+  EXPECT_EQ(code, 128 + SIGINT);
+  EXPECT_FALSE(fs::exists(temp_.File("jobs/new")));
+  EXPECT_EQ(temp_.Read("jobs/b/mine.txt"), "mine");
 }
 
 TEST_F(NewClassify, OverwritesNothing) {

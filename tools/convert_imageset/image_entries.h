@@ -16,9 +16,8 @@ struct ImageEntry {
   std::string Describe() const;
 };
 
-// Reads Caffe's list format, `path label` per line, or `path,label` if the file name ends with .csv
-// (a first row without a number is its heading). Prepends `root` to each path, with a slash if it
-// is a folder. Throws kNotFound, kIoFailure, kDataLoss (naming the line).
+// Reads a list as ImageList does, with one whole number for each image. Prepends `root` to each
+// path, with a slash if it is a folder. Throws kNotFound, kIoFailure, kDataLoss (naming the line).
 std::vector<ImageEntry> ReadImageEntries(const std::string& list, const std::string& root);
 
 // Lists the image files below each folder in `root`, as ImageData does. Throws kNotFound, and like

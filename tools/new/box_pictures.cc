@@ -12,6 +12,7 @@
 #include "boxes/coco.h"
 #include "boxes/image_set.h"
 #include "boxes/yolo.h"
+#include "common/interrupt.h"
 #include "core/error.h"
 #include "core/folder.h"
 #include "core/strings.h"
@@ -45,6 +46,7 @@ std::vector<std::string> ClassesIn(const std::vector<LabelledPicture>& pictures)
 PictureSet ReadVocSet(const std::string& folder, const std::string& name) {
   PictureSet set{.root = WithSlash(folder)};
   for (const VocEntry& entry : ReadImageSet(folder, name)) {
+    EndIfInterrupted();
     LabelledPicture picture{.name = entry.image.substr(set.root.size())};
     picture.boxes = ReadVocAnnotation(entry.annotation);
     set.pictures.push_back(std::move(picture));
@@ -63,6 +65,7 @@ PictureSet ReadVocFolder(const std::string& folder) {
   }
   const std::map<std::string, std::string> by_stem = ImagesByStem(images);
   for (const std::string& file : FilesBelow(annotations, ".xml")) {
+    EndIfInterrupted();
     const std::string stem = WithoutExtension(file);
     const auto image = by_stem.find(stem);
     if (image == by_stem.end()) {
@@ -131,17 +134,18 @@ PictureSet ReadCocoPictures(const std::string& file) {
 PictureSet ReadYoloPictures(const std::string& folder, const std::string& names) {
   PictureSet set{.layout = "YOLO labels", .classes = ReadYoloNames(names)};
   const std::string root = WithSlash(folder);
-  const bool apart = IsFolder(root + "images") && IsFolder(root + "labels");
-  set.root = apart ? root + "images/" : root;
-  std::string labels = apart ? root + "labels/" : root;
+  const bool separate = IsFolder(root + "images") && IsFolder(root + "labels");
+  set.root = separate ? root + "images/" : root;
+  std::string labels = separate ? root + "labels/" : root;
   const size_t images = root.rfind("/images/");
-  if (!apart && images != std::string::npos) {
+  if (!separate && images != std::string::npos) {
     const std::string beside =
         root.substr(0, images) + "/labels/" + root.substr(images + std::string("/images/").size());
     if (IsFolder(beside)) labels = beside;
   }
   size_t labelled = 0;
   for (const std::string& file : ImagesBelow(set.root)) {
+    EndIfInterrupted();
     const std::string text = labels + WithoutExtension(file) + ".txt";
     LabelledPicture picture{.name = file};
     if (IsFile(text)) {

@@ -8,22 +8,21 @@
 #include <string_view>
 #include <utility>
 
-#include "common/csv.h"
 #include "core/error.h"
 #include "core/strings.h"
 #include "data/lists/class_names.h"
+#include "data/lists/csv_rows.h"
 #include "data/lists/image_list.h"
-#include "format/data_file.h"
+#include "new/files_below.h"
 
 namespace crema::tools {
 namespace {
 
 namespace fs = std::filesystem;
 
-// The folder of a file, with a slash; empty: the present one.
+// Empty: the present one.
 std::string FolderOf(const std::string& file) {
-  const std::string folder = fs::path(file).parent_path().string();
-  return folder.empty() || folder.ends_with('/') ? folder : folder + "/";
+  return WithSlash(fs::path(file).parent_path().string());
 }
 
 bool NamesASet(const std::string& name) {
@@ -74,9 +73,7 @@ std::vector<std::string> SortedClasses(const std::vector<LabelledPicture>& pictu
 PictureSet ReadClassFolders(const std::string& folder, const std::string& flag) {
   RefuseSets(folder, flag, ClassFoldersIn(folder));
   const ImageList list(folder, "");
-  PictureSet set{.layout = "class folders",
-                 .root = folder.ends_with('/') ? folder : folder + "/",
-                 .classes = list.classes()};
+  PictureSet set{.layout = "class folders", .root = WithSlash(folder), .classes = list.classes()};
   for (const ImageList::Entry& image : list.entries()) {
     set.pictures.push_back({.name = image.path.substr(set.root.size()),
                             .label = set.classes[static_cast<size_t>(image.label)]});
@@ -86,17 +83,17 @@ PictureSet ReadClassFolders(const std::string& folder, const std::string& flag) 
 
 PictureSet ReadCsvPictures(const std::string& file) {
   PictureSet set{.layout = "a CSV list", .root = FolderOf(file)};
-  const std::vector<std::vector<std::string>> rows = ParseCsv(ReadDataFile(file));
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const std::string name(rows[i].empty() ? "" : Trim(rows[i][0]));
-    if (i == 0 && !LooksLikeImage(name)) continue;  // the heading
-    const std::string label(rows[i].size() == 2 ? Trim(rows[i][1]) : "");
-    if (label.empty() || name.empty()) {
+  for (const CsvRow& row : ReadCsvRows(file)) {
+    const std::string& name = row.fields.front();
+    if (row.line == 1 && !LooksLikeImage(name)) continue;  // the heading
+    const bool fits = row.fields.size() == 2 && !name.empty() && !row.fields.back().empty();
+    if (!fits) {
       Fail(ErrorCode::kDataLoss,
-           StrCat("row ", i + 1, " is not `path,class`: it has ", rows[i].size(), " fields"),
-           {.file = file});
+           StrCat("'", Join(row.fields, ","), "' is not `path,class`: it has ", row.fields.size(),
+                  row.fields.size() == 1 ? " field" : " fields"),
+           {.file = file, .line = static_cast<int>(row.line), .column = 1});
     }
-    set.pictures.push_back({.name = name, .label = label});
+    set.pictures.push_back({.name = name, .label = row.fields.back()});
   }
   if (set.pictures.empty()) Fail(ErrorCode::kDataLoss, "lists no images", {.file = file});
   set.classes = SortedClasses(set.pictures);
@@ -108,10 +105,16 @@ PictureSet ReadListedPictures(const std::string& file) {
   const ImageList list(file, set.root);
   const std::vector<std::string> names = ClassNamesIn(fs::path(file).parent_path().string());
   for (const ImageList::Entry& image : list.entries()) {
-    const auto label = static_cast<size_t>(image.label);
-    const bool named = image.label >= 0 && label < names.size();
-    set.pictures.push_back({.name = image.path.substr(set.root.size()),
-                            .label = named ? names[label] : std::to_string(image.label)});
+    const bool named = image.label >= 0 && static_cast<size_t>(image.label) < names.size();
+    if (!named && !names.empty()) {
+      Fail(ErrorCode::kDataLoss,
+           StrCat("the label ", image.label, " has no name: ", kClassNamesFile, " has ",
+                  names.size(), " names, for 0 to ", names.size() - 1),
+           {.file = file, .line = static_cast<int>(image.line), .column = 1});
+    }
+    set.pictures.push_back(
+        {.name = image.path.substr(set.root.size()),
+         .label = named ? names[static_cast<size_t>(image.label)] : std::to_string(image.label)});
   }
   set.classes = names.empty() ? SortedClasses(set.pictures) : names;
   return set;

@@ -16,7 +16,7 @@ PictureSet ReadClassFolders(const std::string& folder, const std::string& flag);
 PictureSet ReadCsvPictures(const std::string& file);
 
 // Reads Caffe's list, `path number` a line. Classes take their names from labels.txt beside it.
-// Throws kNotFound, kDataLoss with the line.
+// Throws kNotFound; kDataLoss with the line, also for a label without name if there are names.
 PictureSet ReadListedPictures(const std::string& file);
 
 }  // namespace crema::tools

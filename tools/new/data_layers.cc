@@ -90,11 +90,11 @@ std::vector<LayerParameter> ClassifyData(const Job& job) {
     LayerParameter layer = ListLayer(job, phase);
     layer.mutable_top()->CopyFrom(DataOfModel(job).top());
     const TransformationParameter& model = DataOfModel(job).transform_param();
+    TransformationParameter* transform = layer.mutable_transform_param();
+    if (phase == TRAIN && model.mirror() && job.mirror) transform->set_mirror(true);
     if (phase == TRAIN && model.crop_size() > 0) {
-      TransformationParameter* transform = layer.mutable_transform_param();
       transform->set_crop_h(static_cast<uint32_t>(job.height));
       transform->set_crop_w(static_cast<uint32_t>(job.width));
-      if (model.mirror() && job.mirror) transform->set_mirror(true);
       layer.mutable_image_data_param()->set_new_height(BeforeCrop(job.height));
       layer.mutable_image_data_param()->set_new_width(BeforeCrop(job.width));
     }
@@ -139,6 +139,7 @@ std::vector<LayerParameter> SegmentData(const Job& job) {
   if (both.transform_param().mean_value_size() > 0) {
     both.mutable_transform_param()->add_mean_value(0);  // of the label
   }
+  // No model can say this: with a layer for pictures and one for labels, it cannot mirror both.
   if (job.mirror) both.mutable_transform_param()->set_mirror(true);
   SetRecords(job.File("train_lmdb"), job.batch, TRAIN, both.mutable_data_param());
 

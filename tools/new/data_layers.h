@@ -14,8 +14,8 @@ namespace crema::tools {
 std::vector<LayerParameter> ClassifyData(const Job& job);
 // They read train_lmdb, test_lmdb and labelmap.prototxt, with the augmentation of the model.
 std::vector<LayerParameter> DetectData(const Job& job);
-// They read train_lmdb, of which pictures and labels are cut apart after random changes; test.txt
-// and test_labels_lmdb.
+// They read train_lmdb, of which a Slice separates pictures and labels after random changes;
+// test.txt and test_labels_lmdb.
 std::vector<LayerParameter> SegmentData(const Job& job);
 
 }  // namespace crema::tools

@@ -21,7 +21,7 @@ struct Job {
   int batch = 0;        // of training
   int test_batch = 0;   //
   int epochs = 0;
-  bool mirror = true;  // training pictures at random, if the model does
+  bool mirror = true;  // training pictures at random, if the model does or the task is segment
 
   PictureTask task() const { return model.task; }
   bool gray() const { return model.channels == 1; }

@@ -39,9 +39,11 @@ std::string LabelLine(const PictureSet& set, const LabelledPicture& picture) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("the name '", picture.name, "' has a line break: rename the file"));
   }
+  // The label maps have the labels of segment; its list must have one all the same.
+  if (set.task == PictureTask::kSegment) return picture.name + " 0\n";
   const auto found = std::ranges::find(set.classes, picture.label);
-  const auto label = found == set.classes.end() ? 0 : found - set.classes.begin();
-  return StrCat(picture.name, " ", label, "\n");
+  CREMA_CHECK(found != set.classes.end());
+  return StrCat(picture.name, " ", found - set.classes.begin(), "\n");
 }
 
 std::string_view Purpose(PictureTask task) {
@@ -76,25 +78,31 @@ std::vector<std::pair<std::string, std::string>> FilesOf(PictureTask task) {
 
 }  // namespace
 
-NewFolder::NewFolder(const std::string& path) : made_(path) {
+NewFolder::NewFolder(const std::string& path) : folder_(path) {
+  if (!folder_.has_filename()) folder_ = folder_.parent_path();  // a slash at the end
   std::error_code error;
-  if (fs::exists(path, error)) {
+  if (fs::exists(folder_, error)) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("-o: '", path, "' exists already: remove it, or choose another name"));
   }
-  for (fs::path above = fs::path(path).parent_path(); !above.empty() && !fs::exists(above, error);
+  for (fs::path above = folder_.parent_path(); !above.empty() && !fs::exists(above, error);
        above = above.parent_path()) {
-    made_ = above.string();
+    above_.push_back(above);
   }
-  fs::create_directories(path, error);
+  fs::create_directories(folder_, error);
   if (error) {
     Fail(ErrorCode::kIoFailure, StrCat("cannot make the folder '", path, "': ", error.message()));
   }
 }
 
 NewFolder::~NewFolder() {
-  std::error_code ignored;
-  if (!keep_) fs::remove_all(made_, ignored);
+  if (keep_) return;
+  std::error_code error;
+  fs::remove_all(folder_, error);
+  // Another command may have made a folder in one of these since.
+  for (const fs::path& above : above_) {
+    if (!fs::remove(above, error)) return;
+  }
 }
 
 SolverParameter MakeJobSolver(const Job& job, uint64_t seed) {
@@ -134,7 +142,7 @@ SolverParameter MakeJobSolver(const Job& job, uint64_t seed) {
 
 void WriteNet(const Job& job, const NetParameter& net) {
   WriteFileAtomically(job.File("train_val.prototxt"),
-                      StrCat("# The net of models/", job.model.name, " for the ",
+                      StrCat("# The net of ", job.model.folder, " for the ",
                              job.train.classes.size(), " classes of ", job.train.root,
                              ".\n# Paths begin at the folder in which `crema new` "
                              "ran.\n",
@@ -197,8 +205,8 @@ void WriteReadme(const Job& job) {
   std::string text = StrCat(
       "# ", NameOf(job), "\n\nA net that ", Purpose(job.task()), " ", job.train.classes.size(),
       " classes: ", job.train.pictures.size(), " pictures to train, ", job.test.pictures.size(),
-      " to test, from ", job.train.layout, " in ", job.train.root, ". The net is models/",
-      job.model.name, " with pictures of ", job.width, "x", job.height,
+      " to test, from ", job.train.layout, " in ", job.train.root, ". The net is ",
+      job.model.folder, " with pictures of ", job.width, "x", job.height,
       job.gray() ? ", gray" : ", colors", job.weights.empty() ? "" : ", from " + job.weights,
       ".\n\nRun these commands in the folder in which `crema new` ran; paths begin there:\n");
   for (size_t i = 0; i < commands.size(); ++i) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -10,8 +11,8 @@
 
 namespace crema::tools {
 
-// A new folder that is removed, with all that is in it and the new folders above it, unless Keep is
-// called.
+// A new folder that is removed, with all that is in it and the new folders above it that have
+// nothing else in them, unless Keep is called.
 class NewFolder {
  public:
   // Throws kInvalidArgument if `path` exists, kIoFailure if it cannot be made.
@@ -23,7 +24,8 @@ class NewFolder {
   void Keep() { keep_ = true; }
 
  private:
-  std::string made_;  // the topmost new folder
+  std::filesystem::path folder_;
+  std::vector<std::filesystem::path> above_ = {};  // new ones, upwards
   bool keep_ = false;
 };
 

@@ -58,17 +58,24 @@ void ShortenAverages(NetParameter* net) {
   }
 }
 
-// Rare classes count more, by the square root of their share of the pixels, or a net that sees
-// mostly background would learn nothing else.
+// The median of those above 0; 0: there is none.
+double MedianShare(std::vector<double> shares) {
+  std::erase(shares, 0);
+  if (shares.empty()) return 0;
+  const auto middle = shares.begin() + static_cast<std::ptrdiff_t>(shares.size() / 2);
+  std::ranges::nth_element(shares, middle);
+  return *middle;
+}
+
+// Rare classes count more, by the inverse square root of their share of the pixels, or a net that
+// sees mostly background would learn nothing else.
 void WeightClasses(const PictureSet& train, NetParameter* net) {
-  std::vector<double> sorted = train.shares;
-  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-  std::ranges::nth_element(sorted, middle);
+  const double median = MedianShare(train.shares);
   for (LayerParameter& layer : *net->mutable_layer()) {
     if (layer.type() != "SoftmaxWithLoss") continue;
     for (const double share : train.shares) {
-      constexpr double kMost = 10;  // also for classes without pixels
-      const double weight = share > 0 ? std::sqrt(*middle / share) : 1;
+      constexpr double kMost = 10;
+      const double weight = share > 0 ? std::sqrt(median / share) : 1;
       layer.mutable_loss_param()->add_class_weight(
           static_cast<float>(std::round(std::clamp(weight, 1 / kMost, kMost) * 100) / 100));
     }

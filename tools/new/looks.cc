@@ -15,6 +15,7 @@
 #include "data/image/image.h"
 #include "data/pipeline/bad_samples.h"
 #include "format/data_file.h"
+#include "new/mask_pictures.h"
 
 namespace crema::tools {
 namespace {
@@ -25,6 +26,7 @@ struct Look {
   int side = 0;
   bool gray = false;
   std::array<double, 3> mean = {};
+  LabelCounts labels = {};
 };
 
 bool IsGray(const Image& image) {
@@ -35,17 +37,25 @@ bool IsGray(const Image& image) {
          std::equal(blue, blue + plane, blue + 2 * plane);
 }
 
-Look LookAt(const std::string& path, size_t index) {
+Look LookAt(const PictureSet& set, size_t index) {
+  const LabelledPicture& picture = set.pictures[index];
+  const std::string path = set.PathOf(picture);
+  const bool has_map = !picture.mask.empty();
   Look look{.index = index};
   Image image;
+  Image map;
   try {
     DecodeImage(ReadDataFile(path), ColorMode::kAsStored, StrCat("'", path, "'"), &image);
+    if (has_map) map = ReadLabelMapImage(picture.mask);
   } catch (const Error& error) {
     if (!IsAboutSample(error)) throw;
-    look.fault = error.problems().front().message;
-    if (!look.fault.starts_with("'")) look.fault = StrCat("'", path, "': ", look.fault);
+    const Problem& problem = error.problems().front();
+    const std::string& file = problem.where.file.empty() ? path : problem.where.file;
+    look.fault = problem.message;
+    if (!look.fault.starts_with("'")) look.fault = StrCat("'", file, "': ", look.fault);
     return look;
   }
+  if (has_map) look.labels = CountLabels(picture, image, map, set.classes);
   look.side = std::max(image.height, image.width);
   look.gray = IsGray(image);
   const size_t plane = image.pixels.size() / static_cast<size_t>(image.channels);
@@ -75,12 +85,13 @@ Looks LookAtPictures(int threads, bool skip_bad, PictureSet* set) {
   std::vector<LabelledPicture> good;
   std::vector<int> sides;
   Looks looks;
+  LabelCounts labels = {};
   size_t next = 0;
   const auto read = [&]() -> std::optional<size_t> {
     EndIfInterrupted();
     return next < set->pictures.size() ? std::optional(next++) : std::nullopt;
   };
-  const auto work = [&](size_t i) { return LookAt(set->PathOf(set->pictures[i]), i); };
+  const auto work = [&](size_t i) { return LookAt(*set, i); };
   const auto write = [&](const Look& look) {
     progress.Add();
     if (!look.fault.empty()) {
@@ -92,6 +103,7 @@ Looks LookAtPictures(int threads, bool skip_bad, PictureSet* set) {
     sides.push_back(look.side);
     looks.gray = looks.gray && look.gray;
     for (size_t c = 0; c < 3; ++c) looks.mean[c] += look.mean[c];
+    for (size_t label = 0; label < labels.size(); ++label) labels[label] += look.labels[label];
   };
   RunInOrder(threads, read, work, write);
   progress.Clear();
@@ -100,6 +112,7 @@ Looks LookAtPictures(int threads, bool skip_bad, PictureSet* set) {
     Fail(ErrorCode::kDataLoss, StrCat("none of the pictures in '", set->root, "' can be read"));
   }
   set->pictures = std::move(good);
+  if (set->task == PictureTask::kSegment) SetClassesAndShares(labels, set);
   std::ranges::nth_element(sides, sides.begin() + static_cast<std::ptrdiff_t>(sides.size() / 2));
   looks.typical_side = sides[sides.size() / 2];
   for (double& mean : looks.mean) mean /= static_cast<double>(set->pictures.size());

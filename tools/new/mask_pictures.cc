@@ -71,43 +71,6 @@ std::vector<std::string> NamesNear(const std::string& images, const std::string&
   return {};
 }
 
-using Counts = std::array<int64_t, 256>;
-
-// Counts the pixels of each label; refuses labels without a name, if there are names.
-Counts CountLabels(const PictureSet& set, const std::vector<std::string>& names) {
-  Counts counts = {};
-  for (const LabelledPicture& picture : set.pictures) {
-    Counts own = {};
-    for (const uint8_t label : ReadLabelMapImage(picture.mask).pixels) ++own[label];
-    for (size_t label = 0; label < kIgnoredLabel; ++label) {
-      if (own[label] > 0 && !names.empty() && label >= names.size()) {
-        Fail(ErrorCode::kDataLoss,
-             StrCat("has the label ", label, ", but there are ", names.size(), " classes (0 to ",
-                    names.size() - 1, "; ", kIgnoredLabel, " is ignored): ", Join(names, ", ")),
-             {.file = picture.mask});
-      }
-      counts[label] += own[label];
-    }
-  }
-  return counts;
-}
-
-// Sets the classes, numbers if there are no names, and their shares of the pixels.
-void SetClassesAndShares(std::vector<std::string> names, PictureSet* set) {
-  const Counts counts = CountLabels(*set, names);
-  const auto last =
-      std::find_if(counts.rbegin() + 1, counts.rend(), [](int64_t n) { return n > 0; });
-  const auto used = static_cast<size_t>(counts.rend() - last);
-  for (size_t label = 0; names.empty() && label < used; ++label) {
-    set->classes.push_back(std::to_string(label));
-  }
-  if (!names.empty()) set->classes = std::move(names);
-  const auto all = std::accumulate(counts.begin(), counts.end() - 1, int64_t{1});
-  for (size_t label = 0; label < set->classes.size(); ++label) {
-    set->shares.push_back(static_cast<double>(counts[label]) / static_cast<double>(all));
-  }
-}
-
 }  // namespace
 
 Image ReadLabelMapImage(const std::string& path) {
@@ -151,8 +114,43 @@ PictureSet ReadMaskPictures(const std::string& images, const std::string& masks)
     Fail(ErrorCode::kDataLoss, StrCat("the label map '", mask_root, maps.begin()->second,
                                       "' has no picture in '", set.root, "'"));
   }
-  SetClassesAndShares(NamesNear(set.root, mask_root), &set);
+  set.classes = NamesNear(set.root, mask_root);
   return set;
+}
+
+LabelCounts CountLabels(const LabelledPicture& picture, const Image& image, const Image& map,
+                        const std::vector<std::string>& names) {
+  if (map.height != image.height || map.width != image.width) {
+    Fail(ErrorCode::kDataLoss,
+         StrCat("is ", map.width, "x", map.height, ", but its picture '", picture.name, "' is ",
+                image.width, "x", image.height),
+         {.file = picture.mask});
+  }
+  LabelCounts counts = {};
+  for (const uint8_t label : map.pixels) ++counts[label];
+  for (size_t label = names.size(); !names.empty() && label < kIgnoredLabel; ++label) {
+    if (counts[label] == 0) continue;
+    Fail(ErrorCode::kDataLoss,
+         StrCat("has the label ", label, ", but there are ", names.size(), " classes (0 to ",
+                names.size() - 1, "; ", kIgnoredLabel, " is ignored): ", Join(names, ", ")),
+         {.file = picture.mask});
+  }
+  return counts;
+}
+
+void SetClassesAndShares(const LabelCounts& counts, PictureSet* set) {
+  const auto last =
+      std::find_if(counts.rbegin() + 1, counts.rend(), [](int64_t n) { return n > 0; });
+  const auto used = static_cast<size_t>(counts.rend() - last);
+  const bool named = !set->classes.empty();
+  for (size_t label = 0; !named && label < used; ++label) {
+    set->classes.push_back(std::to_string(label));
+  }
+  const auto all = std::accumulate(counts.begin(), counts.end() - 1, int64_t{1});
+  set->shares.clear();
+  for (size_t label = 0; label < set->classes.size(); ++label) {
+    set->shares.push_back(static_cast<double>(counts[label]) / static_cast<double>(all));
+  }
 }
 
 }  // namespace crema::tools

@@ -125,10 +125,10 @@ void AddBoxLayouts(const std::string& folder, const std::string& set, const Cont
   if (IsFolder(root + "annotations")) coco = LookInto(root + "annotations").jsons;
   if (coco.size() == 1) add([=] { return ReadCocoPictures(coco.front()); });
   const std::string names = FindYoloNames(folder);
-  const bool apart = IsFolder(root + "images") && IsFolder(root + "labels") &&
-                     !FilesBelow(root + "labels", ".txt").empty();
+  const bool separate = IsFolder(root + "images") && IsFolder(root + "labels") &&
+                        !FilesBelow(root + "labels", ".txt").empty();
   const bool beside = contents.images > 0 && contents.folders.empty();
-  if (!names.empty() && (apart || beside)) add([=] { return ReadYoloPictures(folder, names); });
+  if (!names.empty() && (separate || beside)) add([=] { return ReadYoloPictures(folder, names); });
 }
 
 // The layouts for segment.
@@ -157,6 +157,18 @@ std::vector<Layout> LayoutsOfFolder(const std::string& folder, const std::string
   return {{PictureTask::kClassify, [=] { return ReadClassFolders(folder, flag); }}};
 }
 
+// Labels are found by the names of their classes.
+void RefuseEqualNames(const PictureSet& set, const std::string& path, const std::string& flag) {
+  std::map<std::string, size_t> labels;
+  for (size_t label = 0; label < set.classes.size(); ++label) {
+    const auto [other, added] = labels.emplace(set.classes[label], label);
+    if (added) continue;
+    Fail(ErrorCode::kDataLoss,
+         StrCat("--", flag, ": two classes of '", path, "' have the name '", other->first, "', ",
+                other->second, " and ", label, ": rename one"));
+  }
+}
+
 }  // namespace
 
 const char* NameOf(PictureTask task) {
@@ -179,6 +191,7 @@ PictureSet ReadPictures(const std::string& path, const std::string& flag,
     if (task && layout.task != *task) continue;
     PictureSet set = layout.read();
     set.task = layout.task;
+    RefuseEqualNames(set, path, flag);
     return set;
   }
   Fail(ErrorCode::kInvalidArgument,

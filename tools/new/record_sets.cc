@@ -73,15 +73,6 @@ Image LabelsOf(const Job& job, const LabelledPicture& picture) {
   return Resize(ReadLabelMapImage(picture.mask), job.height, job.width, Interpolation::kNearest);
 }
 
-void CheckSameSize(const Image& image, const LabelledPicture& picture) {
-  const Image labels = ReadLabelMapImage(picture.mask);
-  if (labels.height == image.height && labels.width == image.width) return;
-  Fail(ErrorCode::kDataLoss,
-       StrCat("is ", labels.width, "x", labels.height, ", but its picture '", picture.name, "' is ",
-              image.width, "x", image.height),
-       {.file = picture.mask});
-}
-
 }  // namespace
 
 void WriteLabelMap(const Job& job) {
@@ -121,7 +112,6 @@ void WriteMaskedRecords(const Job& job, const PictureSet& set, const std::string
     const std::string path = set.PathOf(picture);
     Image image;
     DecodeImage(ReadDataFile(path), ColorMode::kColor, StrCat("'", path, "'"), &image);
-    CheckSameSize(image, picture);
     image = Resize(image, job.height, job.width);
     const Image labels = LabelsOf(job, picture);
     image.channels += labels.channels;

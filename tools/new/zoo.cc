@@ -89,10 +89,9 @@ ZooModel ReadZooModel(const std::string& name, PictureTask task) {
   if (!own && !fs::exists(folder / kTrainNet, ignored)) {
     Fail(ErrorCode::kInvalidArgument, StrCat("--model: there is no model '", name, "'", others()));
   }
-  const fs::path path = fs::path(name).lexically_normal();
-  ZooModel model{.name = (path.has_filename() ? path : path.parent_path()).filename().string(),
-                 .folder = folder.string(),
-                 .task = task};
+  fs::path path = own ? fs::path(name).lexically_normal() : fs::path("models") / name;
+  if (!path.has_filename()) path = path.parent_path();  // a slash at the end
+  ZooModel model{.name = path.filename().string(), .folder = path.string(), .task = task};
   model.net = ReadNet((folder / kTrainNet).string()).net;
   if (TaskOf(model.net) != task) {
     Fail(ErrorCode::kInvalidArgument,

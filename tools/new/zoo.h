@@ -11,7 +11,7 @@ namespace crema::tools {
 
 struct ZooModel {
   std::string name = {};
-  std::string folder = {};
+  std::string folder = {};  // "models/lenet", or that of --model, for messages
   PictureTask task = PictureTask::kClassify;
   NetParameter net = {};  // train_val.prototxt
   SolverParameter solver = {};

@@ -43,7 +43,7 @@ ImageList::ImageList(const std::string& source, const std::string& root, size_t 
   const bool csv = ExtensionOf(source) == ".csv";
   if (csv) {
     form_ = labels > 1 ? "path,label,label" : "path,label";
-    ReadCsv(ReadDataFile(source));
+    ReadCsv();
   } else {
     form_ = labels > 1 ? "path label label" : "path label";
     ReadLines(ReadDataFile(source));

@@ -11,6 +11,8 @@
 
 namespace crema {
 
+struct CsvRow;
+
 // Returns the names of the folders in a folder, in byte order, without those that begin with a dot:
 // classes by label. Throws kIoFailure if it cannot be read.
 std::vector<std::string> ClassFoldersIn(const std::string& folder);
@@ -60,12 +62,12 @@ class ImageList {
  private:
   explicit ImageList(std::string source) : source_(std::move(source)) {}
 
-  void ReadLines(const std::string& text);                  // image_list_text.cc
-  void AddLine(std::string_view line, uint32_t number);     //
-  void ReadCsv(const std::string& text);                    // image_list_csv.cc
-  void AddCsvLine(std::string_view line, uint32_t number);  //
-  void ReadFolder();                                        // image_list_folder.cc
-  void AddClass(const std::string& folder, int label);      //
+  void ReadLines(const std::string& text);               // image_list_text.cc
+  void AddLine(std::string_view line, uint32_t number);  //
+  void ReadCsv();                                        // image_list_csv.cc
+  void AddCsvRow(const CsvRow& row);                     //
+  void ReadFolder();                                     // image_list_folder.cc
+  void AddClass(const std::string& folder, int label);   //
   void Add(std::string_view path, std::span<const std::string_view> labels, uint32_t line);
   int WholeNumber(std::string_view text, const Entry& entry) const;
   double Number(std::string_view text, const Entry& entry) const;
