@@ -36,6 +36,12 @@ struct FakeModelOptions {
   bool picture = false;  // the input is N x 1 x 2 x 2 instead of N x 4
 };
 
+inline FakeModelOptions WithPictures() {
+  FakeModelOptions options;
+  options.picture = true;
+  return options;
+}
+
 // x (N x width) -> y = factor * x and sum (N x 1). A sample that begins with 666 fails the run with
 // kInvalidArgument, 667 with kInternal.
 class FakeModel final : public server::Executable {

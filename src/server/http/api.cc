@@ -256,7 +256,7 @@ void HttpApi::StartInfer(const HttpRequest& request, const RouteMatch& match,
   infer->cancelled = request.cancelled;
   if (!HasImages(*infer)) return Run(*model, std::move(*infer), respond);
   Aside(pool_, respond, [this, model, infer, respond] {
-    DecodeImages(model->description(), service_.limits, infer.get());
+    DecodeImages(model->description(), model->batching().max_batch, service_.limits, infer.get());
     Run(*model, std::move(*infer), respond);
   });
 }
