@@ -39,7 +39,7 @@ function headers(extra) {
 }
 
 function chosen() { return models[$('model').selectedIndex]; }
-function isTask(model) { return model && model.task in tasks && model.image && !model.problem; }
+function isTask(model) { return model && Object.hasOwn(tasks, model.task) && model.image && !model.problem; }
 function pathOf(model) {
   const twins = models.filter(m => m.name === model.name).length > 1;
   return '/v1/' + model.task + '?model=' + model.name + (twins ? '&version=' + model.version : '');
@@ -59,6 +59,7 @@ function facts(model) {
   return parts.join(' \u00b7 ') + (model.problem ? '. ' + model.problem : '');
 }
 
+const quoted = JSON.stringify;  // names come from files; Python reads the strings of JSON
 function programs(model) {
   const base = location.origin, secret = locked ? " -H 'Authorization: Bearer TOKEN'" : '';
   const field = locked ? ", {'Authorization': 'Bearer TOKEN'}" : '';
@@ -66,7 +67,7 @@ function programs(model) {
   const tls = location.protocol === 'https:' ? ', ssl=True' : '';
   const input = model.inputs[0], bytes = isTask(model);
   const shape = input.shape.map(n => n < 0 ? 1 : n);
-  const zeros = "{'inputs': [{'name': '" + input.name + "', 'datatype': 'FP32', 'shape': [" +
+  const zeros = "{'inputs': [{'name': " + quoted(input.name) + ", 'datatype': 'FP32', 'shape': [" +
       shape.join(', ') + "],\n    'data': [0.0] * " + shape.reduce((a, b) => a * b, 1) + '}]}';
   const infer = '/v2/models/' + model.name + '/infer';
   const all = {};
@@ -86,10 +87,10 @@ function programs(model) {
       "client = triton.InferenceServerClient('" + location.host + "'" + tls + ')\n' +
       (bytes ? "value = numpy.array([open('image.jpg', 'rb').read()], dtype=object)\n"
              : 'value = numpy.zeros([' + shape.join(', ') + '], dtype=numpy.float32)\n') +
-      "tensor = triton.InferInput('" + input.name + "', value.shape, '" + (bytes ? 'BYTES' : 'FP32') + "')\n" +
+      'tensor = triton.InferInput(' + quoted(input.name) + ", value.shape, '" + (bytes ? 'BYTES' : 'FP32') + "')\n" +
       'tensor.set_data_from_numpy(value)\n' +
       "answer = client.infer('" + model.name + "', [tensor]" + triton + ')\n' +
-      "print(answer.as_numpy('" + model.outputs[0].name + "'))";
+      'print(answer.as_numpy(' + quoted(model.outputs[0].name) + '))';
   return all;
 }
 function showPrograms(model) {
@@ -110,6 +111,8 @@ function choose() {
   $('facts').textContent = facts(model);
   drop.hidden = !isTask(model);
   showPrograms(model);
+  ++turn;  // an answer under way belongs to another model
+  say('');
   clear();
   if (file && isTask(model)) ask();
 }
@@ -204,11 +207,12 @@ function showBoxes(result) {
   };
   return found.length === 1 ? '1 object, ' : found.length + ' objects, ';
 }
-async function showMap(result) {
+async function showMap(result, mine) {
   for (const item of result.classes) row(item, percent(item.share), item.share, color(item.index));
   const map = new Image();
   map.src = 'data:image/png;base64,' + result.mask;
   await map.decode();
+  if (mine !== turn) return '';
   const layer = make('canvas');
   layer.width = result.width;
   layer.height = result.height;
@@ -241,7 +245,7 @@ async function ask() {
       return say(result.error, true);
     }
     const shows = { classify: showClasses, detect: showBoxes, segment: showMap };
-    const text = await shows[model.task](result);
+    const text = await shows[model.task](result, mine);
     if (mine !== turn) return;
     layout();
     say(text + result.model + ', version ' + result.version + ', ' + time + ' ms');
