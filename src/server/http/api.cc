@@ -118,7 +118,7 @@ size_t HttpApi::Admit(const HttpHead& head) {
   }
   if (const std::optional<ImageTask> task = ImageTaskOf(match.row->route)) {
     ChooseModel(service_.table, ParseImageQuery(*task, head.query));
-    return service_.limits.image_bytes;
+    return service_.limits.image_bytes + kMostFormBytes;
   }
   return kSmallBody;
 }
