@@ -6,13 +6,13 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <optional>
 #include <system_error>
 #include <utility>
 
 #include "common/csv.h"
 #include "common/interrupt.h"
 #include "common/json.h"
+#include "common/plugin_flag.h"
 #include "common/program_beside.h"
 #include "common/set_flag.h"
 #include "common/tool.h"
@@ -20,6 +20,8 @@
 #include "core/run_program.h"
 #include "core/strings.h"
 #include "format/file.h"
+#include "format/prototxt.h"
+#include "solvers/run_memory.h"
 #include "solvers/solver_config.h"
 #include "sweep/axis.h"
 #include "sweep/trials.h"
@@ -64,6 +66,8 @@ struct Sweep {
   std::vector<Axis> axes;
   std::vector<Point> points;
   std::vector<Round> rounds;
+  Metric metric;
+  std::string solver_text;               // with the fields of --set
   std::string length_field;              // "max_iter" or "max_epoch", for halving
   std::vector<std::string> settings;     // of --set, for all trials
   std::vector<std::string> train_flags;  // after "--"
@@ -84,7 +88,11 @@ void CheckTrainFlags(const std::vector<std::string>& flags) {
                                                "'; flags are written --name=value, and flags of "
                                                "train follow after --"));
     }
-    const std::string name = flag.substr(flag.find_first_not_of('-'));
+    const size_t begin = flag.find_first_not_of('-');
+    if (begin == std::string::npos) {
+      Fail(ErrorCode::kInvalidArgument, StrCat("unexpected argument '", flag, "'"));
+    }
+    const std::string name = flag.substr(begin);
     for (const char* own : {"solver", "set", "run", "resume", "snapshot"}) {
       if (name != own && !name.starts_with(StrCat(own, "="))) continue;
       Fail(ErrorCode::kInvalidArgument,
@@ -105,6 +113,14 @@ void AddHalving(const SolverParameter& solver, Sweep* sweep) {
   sweep->length_field = epochs ? "max_epoch" : "max_iter";
   const int64_t interval = epochs ? solver.test_interval_epoch() : solver.test_interval();
   const int64_t step = std::max<int64_t>(interval, 1);
+  const int64_t other = epochs ? solver.test_interval() : solver.test_interval_epoch();
+  if (interval == 0 && other > 0) {
+    Fail(ErrorCode::kInvalidArgument,
+         epochs ? "--search=halving needs test_interval_epoch beside max_epoch, so that each round "
+                  "ends with a test"
+                : "--search=halving needs test_interval beside max_iter, so that each round ends "
+                  "with a test");
+  }
   for (const Axis& axis : sweep->axes) {
     if (axis.path != sweep->length_field) continue;
     Fail(ErrorCode::kInvalidArgument, StrCat("--over ", axis.path, ": halving sets this field"));
@@ -132,33 +148,49 @@ void ChoosePoints(Sweep* sweep) {
                 FLAGS_trials));
   }
   sweep->points = DrawPoints(sweep->axes, FLAGS_trials, FLAGS_seed);
+  if (static_cast<int64_t>(sweep->points.size()) < FLAGS_trials) {
+    ToolLog().Write(Severity::kWarning,
+                    StrCat("the values of --over have only ", sweep->points.size(),
+                           " different points: fewer trials than --trials=", FLAGS_trials));
+  }
+}
+
+// Returns the outputs of the first test net; empty without tests.
+std::vector<std::string> TestedOutputs(const RunConfig& config) {
+  std::vector<std::string> outputs;
+  if (config.tests.empty()) return outputs;
+  const Registry registry = LayersOfFlag();
+  std::vector<Problem> warnings;
+  const auto plan = PlanNetOfRun(config.tests[0], registry, {.backward = false}, &warnings);
+  for (const int v : plan->outputs) outputs.push_back(plan->values[static_cast<size_t>(v)].name);
+  return outputs;
 }
 
 // Reads the nets with the fields of each trial, so that a wrong value is an error before the first
-// trial begins.
-SolverParameter CheckTrials(const Sweep& sweep) {
+// trial begins. Sets the metric; returns the solver of the first trial.
+SolverParameter CheckTrials(Sweep* sweep) {
+  std::vector<FieldSetting> own;
+  for (const std::string& text : sweep->settings) own.push_back(ParseFieldSetting(text, "--set"));
+  sweep->solver_text = PrintText(ReadSolver(FLAGS_solver, own).solver);
   SolverParameter first;
-  for (size_t trial = 0; trial < sweep.points.size(); ++trial) {
-    std::vector<FieldSetting> settings;
-    for (const std::string& text : sweep.settings) {
-      settings.push_back(ParseFieldSetting(text, "--set"));
-    }
-    for (const std::string& text : SettingsOfPoint(sweep, trial)) {
+  for (size_t trial = 0; trial < sweep->points.size(); ++trial) {
+    std::vector<FieldSetting> settings = own;
+    for (const std::string& text : SettingsOfPoint(*sweep, trial)) {
       settings.push_back(ParseFieldSetting(text, "--over"));
     }
     const RunConfig config = MakeRunConfig(ReadSolver(FLAGS_solver, settings), settings);
-    if (trial == 0) first = config.solver.solver;
+    if (trial > 0) continue;
+    first = config.solver.solver;
+    sweep->metric = ChooseMetric(TestedOutputs(config), FLAGS_metric);
+    if (FLAGS_mode != "auto") sweep->metric.is_smaller_better = FLAGS_mode == "min";
   }
   return first;
 }
 
 Sweep MakeSweep(const std::vector<std::string>& train_flags) {
-  Sweep sweep{.axes = {},
-              .points = {},
-              .rounds = {},
-              .length_field = "",
-              .settings = ValuesOfFlag("set"),
-              .train_flags = train_flags};
+  Sweep sweep;
+  sweep.settings = ValuesOfFlag("set");
+  sweep.train_flags = train_flags;
   for (const std::string& text : ValuesOfFlag("over")) sweep.axes.push_back(ParseAxis(text));
   if (sweep.axes.empty()) {
     Fail(ErrorCode::kInvalidArgument,
@@ -166,7 +198,7 @@ Sweep MakeSweep(const std::vector<std::string>& train_flags) {
   }
   CheckTrainFlags(train_flags);
   ChoosePoints(&sweep);
-  const SolverParameter solver = CheckTrials(sweep);
+  const SolverParameter solver = CheckTrials(&sweep);
   if (FLAGS_search == "halving") {
     AddHalving(solver, &sweep);
   } else {
@@ -183,9 +215,11 @@ std::string JsonList(const std::vector<std::string>& texts) {
 
 // Describes the sweep; two sweeps with the same text have the same trials.
 std::string DefinitionOf(const Sweep& sweep) {
-  std::string text = StrCat("{\"schema\": 1, \"solver\": ", JsonString(FLAGS_solver),
-                            ", \"search\": ", JsonString(FLAGS_search), ", \"seed\": ", FLAGS_seed,
-                            ",\n\"set\": ", JsonList(sweep.settings), ",\n\"rounds\": [");
+  std::string text = StrCat(
+      "{\"schema\": 1, \"solver\": ", JsonString(FLAGS_solver),
+      ", \"search\": ", JsonString(FLAGS_search), ", \"seed\": ", FLAGS_seed,
+      ",\n\"set\": ", JsonList(sweep.settings), ",\n\"train_flags\": ", JsonList(sweep.train_flags),
+      ",\n\"solver_text\": ", JsonString(sweep.solver_text), ",\n\"rounds\": [");
   for (size_t i = 0; i < sweep.rounds.size(); ++i) {
     text += StrCat(i > 0 ? ", " : "", "{\"trials\": ", sweep.rounds[i].trials,
                    ", \"length\": ", sweep.rounds[i].length, "}");
@@ -213,6 +247,8 @@ std::vector<std::string> TrainCommand(const Sweep& sweep, const std::string& fol
   for (const std::string& setting : settings) command.push_back("--set=" + setting);
   command.push_back("--run=" + folder);
   command.emplace_back("--resume=auto");
+  command.emplace_back("--sighup_effect=stop");  // a terminal that closes ends both
+  for (const std::string& plugin : ValuesOfFlag("plugin")) command.push_back("--plugin=" + plugin);
   command.insert(command.end(), sweep.train_flags.begin(), sweep.train_flags.end());
   return command;
 }
@@ -261,8 +297,6 @@ class SweepRun {
     return all;
   }
 
-  const Metric& metric() const { return *metric_; }
-
  private:
   std::vector<size_t> Survivors(const std::vector<Standing>& standings, size_t count) const {
     std::vector<size_t> trials;
@@ -279,14 +313,15 @@ class SweepRun {
       standings.push_back(RunTrial(trial, length));
       std::printf("trial %zu of %zu: %s: %s\n", trial + 1, sweep_.points.size(),
                   Join(SettingsOfPoint(sweep_, trial), " ").c_str(),
-                  ResultText(standings.back(), *metric_).c_str());
+                  ResultText(standings.back(), sweep_.metric).c_str());
       std::fflush(stdout);
     }
     std::ranges::stable_sort(standings, [&](const Standing& a, const Standing& b) {
       const bool a_counts = a.exit_code == 0 && !std::isnan(a.score.best);
       const bool b_counts = b.exit_code == 0 && !std::isnan(b.score.best);
       if (!a_counts || !b_counts) return a_counts && !b_counts;
-      return metric_->is_smaller_better ? a.score.best < b.score.best : a.score.best > b.score.best;
+      return sweep_.metric.is_smaller_better ? a.score.best < b.score.best
+                                             : a.score.best > b.score.best;
     });
     return standings;
   }
@@ -298,15 +333,10 @@ class SweepRun {
       standing.exit_code = end->exit_code;
     } else {
       standing.exit_code = Train(trial, length, folder);
-      record_.Add({.trial = trial, .length = length, .exit_code = standing.exit_code});
+      const bool is_result = standing.exit_code == 0 || standing.exit_code == kDiverged;
+      if (is_result) record_.Add({trial, length, standing.exit_code});  // others are tried again
     }
-    if (standing.exit_code != 0) {
-      if (!metric_) metric_ = Metric{.name = FLAGS_metric};
-      return standing;
-    }
-    if (!metric_ || metric_->name.empty()) metric_ = MetricOfRun(folder, FLAGS_metric);
-    if (FLAGS_mode != "auto") metric_->is_smaller_better = FLAGS_mode == "min";
-    standing.score = ScoreOfRun(folder, *metric_);
+    if (standing.exit_code == 0) standing.score = ScoreOfRun(folder, sweep_.metric);
     return standing;
   }
 
@@ -325,7 +355,6 @@ class SweepRun {
 
   Sweep sweep_;
   SweepRecord& record_;
-  std::optional<Metric> metric_;
 };
 
 // Writes the results, best first.
@@ -366,7 +395,19 @@ void PrintResults(const Sweep& sweep, const std::vector<Standing>& standings, co
   }
   std::printf("results: %s/results.csv\n", FLAGS_o.c_str());
   std::fflush(stdout);
-  if (report.size() > 3) RunProgram(report);
+  if (report.size() > 3 && RunProgram(report) != 0) {
+    ToolLog().Write(Severity::kWarning, StrCat("'", FLAGS_o, "/report.html' was not written"));
+  }
+}
+
+// 0 if a trial succeeded; else the code of the first failure that is no divergence.
+int ExitCodeOf(const std::vector<Standing>& standings) {
+  int code = kDiverged;
+  for (const Standing& standing : standings) {
+    if (standing.exit_code == 0) return 0;
+    if (code == kDiverged) code = standing.exit_code;
+  }
+  return code;
 }
 
 int Run(const std::vector<std::string>& train_flags) {
@@ -380,10 +421,9 @@ int Run(const std::vector<std::string>& train_flags) {
   return WithoutLeftovers([&] {
     SweepRun run(sweep, &record);
     const std::vector<Standing> standings = run.Run();
-    WriteResults(sweep, standings, run.metric());
-    PrintResults(sweep, standings, run.metric(), record);
-    return std::ranges::any_of(standings, [](const Standing& s) { return s.exit_code == 0; }) ? 0
-                                                                                              : 5;
+    WriteResults(sweep, standings, sweep.metric);
+    PrintResults(sweep, standings, sweep.metric, record);
+    return ExitCodeOf(standings);
   });
 }
 

@@ -61,12 +61,12 @@ std::vector<float> NumbersOf(const nb::object& given, const Shape& sample) {
 // Sets the size of images before a crop: the short side, or (height, width).
 void SetResize(nb::handle given, Preprocessing* set) {
   set->short_side = set->resize_height = set->resize_width = 0;
+  if (nb::isinstance<nb::bool_>(given)) throw nb::cast_error();
   if (nb::isinstance<nb::int_>(given)) {
     set->short_side = nb::cast<int>(given);
   } else {
     std::tie(set->resize_height, set->resize_width) = nb::cast<std::pair<int, int>>(given);
   }
-  set->fit = ImageFit::kCrop;
 }
 
 // Sets one keyword of from_file, from_caffe and from_onnx about images. Throws TypeError for an
@@ -90,7 +90,6 @@ void SetImageKeyword(const std::string& name, nb::handle value, const Shape& sam
     set.invert = nb::cast<bool>(value);
   } else if (name == "fit") {
     set.fit = ParseFit(nb::cast<std::string>(value));
-    if (set.fit != ImageFit::kCrop) set.short_side = set.resize_height = set.resize_width = 0;
   } else if (name == "resize") {
     SetResize(value, &set);
   } else if (name == "interpolation") {
@@ -116,7 +115,13 @@ void SetImages(const nb::kwargs& given, PyModel* model) {
           StrCat("keyword argument '", name, "' has a value of another type").c_str());
     }
   }
-  const Preprocessing& set = model->preprocessing;
+  Preprocessing& set = model->preprocessing;
+  const bool has_fit = given.contains("fit") && !given["fit"].is_none();
+  const bool has_resize = given.contains("resize") && !given["resize"].is_none();
+  if (has_resize && !has_fit) set.fit = ImageFit::kCrop;
+  if (has_fit && !has_resize && set.fit != ImageFit::kCrop) {  // the size is that of the file
+    set.short_side = set.resize_height = set.resize_width = 0;
+  }
   if (!std::isfinite(set.scale)) throw nb::value_error("scale is not a finite number");
   if (!std::ranges::all_of(set.mean, [](float value) { return std::isfinite(value); })) {
     throw nb::value_error("mean has values that are not finite numbers");

@@ -133,6 +133,8 @@ def test_a_crop_is_the_middle(tmp_path):
         ({"fit": "fill"}, "unknown fit 'fill'; use stretch, crop, letterbox"),
         ({"interpolation": "lanczos4"}, "unknown interpolation 'lanczos4'; use linear"),
         ({"fit": "letterbox", "pad": 256}, "the padding is 256"),
+        ({"fit": "letterbox", "resize": 40}, "a size before the crop needs the fit 'crop'"),
+        ({"resize": 40, "fit": "letterbox"}, "a size before the crop needs the fit 'crop'"),
     ],
 )
 def test_values_that_do_not_fit_are_errors(tmp_path, keywords, message):
@@ -145,6 +147,8 @@ def test_keywords_are_checked(tmp_path):
         model_for(tmp_path, 3, 32, 32, means=3)
     with pytest.raises(TypeError, match="'rgb' has a value of another type"):
         model_for(tmp_path, 3, 32, 32, rgb="yes")
+    with pytest.raises(TypeError, match="'resize' has a value of another type"):
+        model_for(tmp_path, 3, 32, 32, resize=True)
 
 
 def test_a_narrow_image_does_not_take_all_memory(tmp_path):

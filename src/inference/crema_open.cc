@@ -1,6 +1,7 @@
 // Model::Open: a model whose weights are in a mapped file.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "core/strings.h"
@@ -98,8 +99,12 @@ Preprocessing PreprocessingOf(const StoredPreprocessing& from, const std::string
                    .resize_height = static_cast<int>(from.resize_height()),
                    .resize_width = static_cast<int>(from.resize_width()),
                    .pad = static_cast<int>(from.pad())};
-  if (from.has_fit()) to.fit = ParseFit(from.fit());
-  if (from.has_interpolation()) to.interpolation = ParseInterpolation(from.interpolation());
+  try {
+    if (from.has_fit()) to.fit = ParseFit(from.fit());
+    if (from.has_interpolation()) to.interpolation = ParseInterpolation(from.interpolation());
+  } catch (const Error& error) {
+    Fail(ErrorCode::kDataLoss, error.problems()[0].message, {.file = path});
+  }
   return to;
 }
 
@@ -107,6 +112,10 @@ ModelCard CardOf(const CremaFileHeader& header, const std::string& path) {
   ModelCard card;
   card.name = header.name();
   card.task = header.task();
+  const std::set<std::string> tasks = {"", "classify", "detect", "segment"};
+  if (!tasks.contains(card.task)) {
+    Fail(ErrorCode::kDataLoss, "has a task that this version does not know", {.file = path});
+  }
   card.labels.assign(header.label().begin(), header.label().end());
   card.preprocessing = PreprocessingOf(header.preprocessing(), path);
   return card;

@@ -1,6 +1,7 @@
 #include "inference/derive_deploy_net.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <set>
 #include <utility>
@@ -327,6 +328,10 @@ class Derivation {
     const Shape& shape = input.shape;
     Preprocessing& pixels = derived_.preprocessing;
     const ResizeParameter& resize = transform.resize_param();
+    if (transform.has_resize_param() && resize.interp_mode_size() == 1) {
+      pixels.interpolation =
+          static_cast<Interpolation>(resize.interp_mode(0) - ResizeParameter::LINEAR);
+    }
     const bool crops = transform.crop_size() > 0 || transform.crop_h() > 0;
     if (crops) {
       const std::optional<Shape> whole = ShapeBeforeCrop(input);
@@ -335,14 +340,20 @@ class Derivation {
         pixels.fit = ImageFit::kCrop;
         pixels.resize_height = static_cast<int>((*whole)[2]);
         pixels.resize_width = static_cast<int>((*whole)[3]);
+        if (Param(input.data).type() != "ImageData") {
+          derived_.notes.push_back(StrCat("images are resized to ", (*whole)[2], "x", (*whole)[3],
+                                          ", the size of the first sample of the data set, and "
+                                          "cropped; --fit and --resize change this"));
+        }
         return;
       }
     } else if (!transform.has_resize_param() || resize.resize_mode() == ResizeParameter::WARP) {
       return;
     } else if (resize.resize_mode() == ResizeParameter::FIT_LARGE_SIZE_AND_PAD &&
-               resize.pad_value_size() <= 1) {
+               resize.pad_mode() == ResizeParameter::CONSTANT && resize.pad_value_size() <= 1) {
+      const float pad = resize.pad_value_size() == 1 ? resize.pad_value(0) : 0;
       pixels.fit = ImageFit::kLetterbox;
-      pixels.pad = resize.pad_value_size() == 1 ? static_cast<int>(resize.pad_value(0)) : 0;
+      pixels.pad = static_cast<int>(std::clamp(std::round(pad), 0.F, 255.F));
       return;
     }
     derived_.notes.push_back(StrCat("training ",
@@ -351,8 +362,8 @@ class Derivation {
                                     shape[3], "; --fit and --resize change this"));
   }
 
-  // Returns the shape of the samples of a data layer before its crop; nothing if they have no
-  // common size, or if the data set does not exist.
+  // Returns the shape of samples before the crop: of the first one of a data set, or that ImageData
+  // resizes to. Nothing if the data set does not exist, or if ImageData does not resize.
   std::optional<Shape> ShapeBeforeCrop(const NewInput& input) const {
     const LayerParameter& layer = Param(input.data);
     const ImageDataParameter& images = layer.image_data_param();
@@ -376,7 +387,8 @@ class Derivation {
       const auto value = std::ranges::find(plan->values, input.blob, &PlannedValue::name);
       if (value == plan->values.end() || value->spec.shape.axes() != 4) return std::nullopt;
       return value->spec.shape.With(0, 1);
-    } catch (const Error&) {  // no data set; or a mean of the size of the crop
+    } catch (const Error& error) {  // no data set; or a mean of the size of the crop
+      if (error.code() == ErrorCode::kOutOfMemory) throw;
       return std::nullopt;
     }
   }

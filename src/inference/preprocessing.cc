@@ -12,6 +12,7 @@
 namespace crema {
 namespace {
 
+constexpr int64_t kMostResizedPixels = int64_t{1} << 26;
 constexpr std::array<const char*, 3> kFits = {"stretch", "crop", "letterbox"};
 constexpr std::array<const char*, 7> kInterpolations = {
     "linear", "area", "nearest", "cubic", "lanczos", "antialias", "antialias_cubic"};
@@ -59,8 +60,7 @@ void SetCropSize(const Preprocessing& p, int64_t image_height, int64_t image_wid
         std::llround(static_cast<double>(image_height * width) / static_cast<double>(image_width));
     columns = width;
   }
-  constexpr int64_t kMostPixels = int64_t{1} << 26;
-  if (rows * columns > kMostPixels) {
+  if (rows * columns > kMostResizedPixels) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("an image of ", image_width, "x", image_height, " would be resized to ", columns,
                 "x", rows, " before the crop: it is too narrow"));
@@ -134,6 +134,10 @@ std::string FindPreprocessingProblem(const Preprocessing& p, const Shape& input)
     return StrCat("images are resized to ", by_size ? StrCat(height, "x", width) : StrCat(height),
                   " before the crop, which must be from ", input[1], "x", input[2], " to ",
                   kMaxResizedSide);
+  }
+  if (int64_t{height} * width > kMostResizedPixels) {
+    return StrCat("images are resized to ", height, "x", width,
+                  " before the crop, which is more than ", kMostResizedPixels, " pixels");
   }
   return "";
 }

@@ -144,6 +144,18 @@ TEST(CremaFile, KeepsHowImagesAreResized) {
   }
 }
 
+TEST(CremaFile, AnUnknownTaskIsRefused) {
+  const test::TempDir folder;
+  const auto model = Model::Make(ParseNet(kSmallNet, "net.prototxt"), {}, {.name = "small"}, {},
+                                 test::TestRegistry(), NullSink());
+  ExportModel(model, folder.File("m.crema"));
+  folder.Write("bad.crema", WithHeader(folder.Read("m.crema"), [](CremaFileHeader* header) {
+                 header->set_task("classify\nready");
+               }));
+  ExpectRefused(RefusalOf([&] { OpenFile(folder.File("bad.crema")); }), ErrorCode::kDataLoss,
+                "has a task that this version does not know");
+}
+
 TEST(CremaFile, PreprocessingThatDoesNotFitIsRefused) {
   const test::TempDir folder;
   ModelCard card{.name = "small", .task = "classify", .preprocessing = {}, .labels = {}};
@@ -160,7 +172,7 @@ TEST(CremaFile, PreprocessingThatDoesNotFitIsRefused) {
   ExpectRefused(refusal([](StoredPreprocessing* p) { p->set_short_side(4000000000U); }),
                 ErrorCode::kDataLoss, "out of range");
   ExpectRefused(refusal([](StoredPreprocessing* p) { p->set_fit("somehow"); }),
-                ErrorCode::kInvalidArgument, "unknown fit 'somehow'");
+                ErrorCode::kDataLoss, "bad.crema: unknown fit 'somehow'");
   ExpectRefused(refusal([](StoredPreprocessing* p) { p->add_deviation(0); }),
                 ErrorCode::kInvalidArgument, "standard deviation");
   ExpectRefused(refusal([](StoredPreprocessing* p) { p->set_range(-1); }),

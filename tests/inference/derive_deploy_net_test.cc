@@ -255,9 +255,17 @@ TEST(DeriveDeployNet, CropsAndLetterboxesOfTrainingAreKept) {
   const Preprocessing boxed = of(R"(type: "AnnotatedData"
   data_param { source: "nowhere" batch_size: 4 } annotated_data_param { }
   transform_param { resize_param { height: 8 width: 8 resize_mode: FIT_LARGE_SIZE_AND_PAD
-    pad_value: 9 } })");
+    pad_value: 9.6 interp_mode: AREA } })");
   EXPECT_EQ(boxed.fit, ImageFit::kLetterbox);
-  EXPECT_EQ(boxed.pad, 9);
+  EXPECT_EQ(boxed.pad, 10);
+  EXPECT_EQ(boxed.interpolation, Interpolation::kArea);
+  // Bars that continue the image cannot be stored.
+  EXPECT_EQ(of(R"(type: "AnnotatedData"
+  data_param { source: "nowhere" batch_size: 4 } annotated_data_param { }
+  transform_param { resize_param { height: 8 width: 8 resize_mode: FIT_LARGE_SIZE_AND_PAD
+    pad_mode: MIRRORED } })")
+                .fit,
+            ImageFit::kStretch);
 }
 
 TEST(DeriveDeployNet, TheFirstSampleGivesTheSizeBeforeTheCrop) {
@@ -279,7 +287,9 @@ TEST(DeriveDeployNet, TheFirstSampleGivesTheSizeBeforeTheCrop) {
   EXPECT_EQ(derived.preprocessing.fit, ImageFit::kCrop);
   EXPECT_EQ(derived.preprocessing.resize_height, 12);
   EXPECT_EQ(derived.preprocessing.resize_width, 10);
-  EXPECT_EQ(Notes(derived), "");
+  EXPECT_EQ(Notes(derived),
+            "images are resized to 12x10, the size of the first sample of the data set, and "
+            "cropped; --fit and --resize change this");
 }
 
 TEST(DeriveDeployNet, MeanFilesAreRead) {

@@ -32,9 +32,9 @@ TEST(Preprocessing, PlacesImages) {
 // torchvision rounds the middle half to even, Caffe and OpenCV down.
 TEST(Preprocessing, RoundsTheCropAsTheLibraryOfItsInterpolation) {
   Preprocessing p{.fit = ImageFit::kCrop, .short_side = 35};
-  ExpectPlace(PlaceImage(p, 35, 39, 32, 32), 35, 39, -1, -3);
+  ExpectPlace(PlaceImage(p, 35, 37, 32, 32), 35, 37, -1, -2);
   p.interpolation = Interpolation::kAntialias;
-  ExpectPlace(PlaceImage(p, 35, 39, 32, 32), 35, 39, -2, -4);
+  ExpectPlace(PlaceImage(p, 35, 37, 32, 32), 35, 37, -2, -2);
 }
 
 TEST(Preprocessing, MapsPositionsBackToTheImage) {
@@ -49,9 +49,23 @@ TEST(Preprocessing, MapsPositionsBackToTheImage) {
   EXPECT_DOUBLE_EQ(ColumnsOfImage(cropped, 32)(1), 0.75);
 }
 
+TEST(Preprocessing, SizesThatNoImageFitsAreRefused) {
+  const Shape input{3, 224, 224};
+  EXPECT_EQ(FindPreprocessingProblem({.fit = ImageFit::kCrop, .short_side = 8192}, input), "");
+  for (const Preprocessing& p :
+       {Preprocessing{.fit = ImageFit::kCrop, .short_side = 10000},
+        Preprocessing{.fit = ImageFit::kCrop, .resize_height = 16384, .resize_width = 16384}}) {
+    EXPECT_NE(FindPreprocessingProblem(p, input).find("is more than 67108864 pixels"),
+              std::string::npos);
+  }
+}
+
 TEST(Preprocessing, AVeryNarrowImageIsRefused) {
   const Preprocessing p{.fit = ImageFit::kCrop, .short_side = 256};
   EXPECT_THROW(PlaceImage(p, 1, 60000, 224, 224), Error);
+  Image tall{.channels = 1, .height = 1 << 20, .width = 1, .pixels = {}};
+  tall.pixels.resize(size_t{1} << 20);
+  EXPECT_THROW(ResizeAntialiased(tall, 224, 224, false), Error);
 }
 
 }  // namespace

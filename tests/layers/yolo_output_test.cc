@@ -151,5 +151,13 @@ TEST(YoloOutput, ScoresThatAreNoNumberAreNoDetections) {
              {0, -1, -1, -1, -1, -1, -1});
 }
 
+TEST(YoloOutput, BoxesThatAreNotFiniteAreNoDetections) {
+  Blob predictions = Waves({1, 16, 1, 1}, 0);
+  predictions.values[0] = std::nan("");  // column of the first anchor
+  predictions.values[10] = 1e4F;         // width of the second
+  ExpectRows(FoundV2("num_classes: 3 confidence_threshold: -1", {predictions}),
+             {0, -1, -1, -1, -1, -1, -1});
+}
+
 }  // namespace
 }  // namespace crema::test

@@ -20,11 +20,12 @@ std::string Chromium() {
   return {};
 }
 
-ProcessResult Browse(const std::string& file, const std::string& action, int width, int height,
+ProcessResult Browse(const std::string& place, const std::string& action, int width, int height,
                      const std::string& folder) {
+  const std::string url = place.find("://") == std::string::npos ? "file://" + place : place;
   return RunProcess({Chromium(), "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
                      "--user-data-dir=" + folder + "/profile", "--virtual-time-budget=5000",
-                     StrCat("--window-size=", width, ",", height), action, "file://" + file},
+                     StrCat("--window-size=", width, ",", height), action, url},
                     folder);
 }
 

@@ -11,10 +11,10 @@ namespace crema::test {
 // none.
 std::string Chromium();
 
-// Opens `file` and runs `action`: "--dump-dom" prints the document to `out` after its scripts have
-// run, "--screenshot=FILE" takes a picture. `folder` is for the files of the browser. Requires:
-// Chromium().
-ProcessResult Browse(const std::string& file, const std::string& action, int width, int height,
+// Opens `place`, a file or a URL, and runs `action`: "--dump-dom" prints the document to `out`
+// after its scripts have run, "--screenshot=FILE" takes a picture. `folder` is for the files of the
+// browser. Requires: Chromium().
+ProcessResult Browse(const std::string& place, const std::string& action, int width, int height,
                      const std::string& folder);
 
 // Returns what a script of the page has set as attribute data-NAME of <body>; empty: nothing.

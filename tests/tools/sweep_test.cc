@@ -158,17 +158,50 @@ TEST_F(SweepTest, MistakesAreErrorsBeforeTheFirstTrial) {
                 "--over max_iter: halving sets this field");
   ExpectRefused({"--over=base_lr=0.1", "--mode=best"}, "use auto, min or max");
   ExpectRefused({"--over=base_lr=0.1", "net.prototxt"}, "unexpected argument 'net.prototxt'");
+  ExpectRefused({"--over=base_lr=0.1", "--metric=acuracy"},
+                "--metric: the tests have no output 'acuracy'; they have loss");
+  ExpectRefused({"--over=base_lr=0.1", "--", "-"}, "unexpected argument '-'");
+  ExpectRefused({"--search=halving", "--trials=4", "--over=base_lr=0.1..0.2", "--set=max_epoch=4"},
+                "--search=halving needs test_interval_epoch beside max_epoch");
   ExpectRefused({"--over=base_lr=0.1", "--", "--run=x"}, "--run cannot follow after --");
 }
 
-TEST_F(SweepTest, AnUnknownMetricListsThoseThatExist) {
+TEST_F(SweepTest, TheDirectionOfTheMetricHoldsIfTheFirstTrialDiverges) {
   const ProcessResult result =
-      SweepOnOneThread({"--over=base_lr=0.1", "--metric=accuracy", "-o=s"});
-  EXPECT_EQ(result.exit_code, 2);
-  EXPECT_NE(result.err.find("--metric: the tests of s/trial_001 have no output 'accuracy'; they "
-                            "have loss"),
-            std::string::npos)
-      << result.err;
+      SweepOnOneThread({"--over=base_lr=1e30,0.1,1e-9", "--metric=loss", "-o=s"});
+  ASSERT_EQ(result.exit_code, 0) << result.out << result.err;
+  const std::vector<std::vector<std::string>> results = Results("s");
+  ASSERT_EQ(results.size(), 4U);
+  EXPECT_EQ(results[1][1], "2");
+  EXPECT_EQ(results[2][1], "3");
+  EXPECT_LT(std::stod(results[1][3]), std::stod(results[2][3]));
+}
+
+TEST_F(SweepTest, FailuresAreTriedAgainAndGiveTheirExitCode) {
+  std::filesystem::rename(temp_.File("train_lmdb"), temp_.File("moved_lmdb"));
+  const std::vector<std::string> flags = {"--over=base_lr=0.1", "-o=s"};
+  const ProcessResult failed = SweepOnOneThread(flags);
+  EXPECT_NE(failed.exit_code, 0);
+  EXPECT_NE(failed.exit_code, 5) << failed.out << failed.err;
+  std::filesystem::rename(temp_.File("moved_lmdb"), temp_.File("train_lmdb"));
+  const ProcessResult again = SweepOnOneThread(flags);
+  EXPECT_EQ(again.exit_code, 0) << again.out << again.err;
+  EXPECT_TRUE(std::filesystem::exists(temp_.File("s/trial_001/model_iter_8.caffemodel")));
+}
+
+TEST_F(SweepTest, OtherFlagsOfTrainAreAnotherSweep) {
+  ASSERT_EQ(SweepOnOneThread({"--over=base_lr=0.1", "-o=s"}).exit_code, 0);
+  const ProcessResult other = Sweep({"--over=base_lr=0.1", "-o=s", "--", "--threads=2"});
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_NE(other.err.find("'s' holds another sweep"), std::string::npos) << other.err;
+}
+
+TEST_F(SweepTest, FewerPointsThanTrialsIsAWarning) {
+  const ProcessResult result =
+      SweepOnOneThread({"--search=random", "--trials=5", "--over=momentum=0,0.9", "-o=s"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.err.find("only 2 different points"), std::string::npos) << result.err;
+  EXPECT_EQ(Results("s").size(), 3U);
 }
 
 }  // namespace

@@ -93,6 +93,9 @@ std::string DrawValue(const Axis& axis, std::mt19937_64* random) {
     std::snprintf(text, sizeof(text), "%.0f", std::min(std::floor(value), axis.high));
   } else {
     std::snprintf(text, sizeof(text), "%.4g", value);
+    const double rounded = std::strtod(text, nullptr);
+    if (rounded < axis.low || rounded > axis.high)
+      std::snprintf(text, sizeof(text), "%.17g", value);
   }
   return text;
 }

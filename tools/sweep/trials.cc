@@ -46,16 +46,6 @@ std::vector<TrialEnd> ReadEnds(const std::string& path) {
   return ends;
 }
 
-std::vector<std::string> TestedOutputs(const RunData& run) {
-  std::vector<std::string> names;
-  for (const MetricSeries& series : run.series) {
-    if (series.kind == Kind::kTest && series.net == 0 && !series.name.empty()) {
-      names.push_back(series.name);
-    }
-  }
-  return names;
-}
-
 const MetricSeries* FindMetric(const RunData& run, const std::string& name) {
   const MetricSeries* series = run.Find(Kind::kTest, name);
   if (series == nullptr && name == kLoss) series = run.Find(Kind::kTrain, "smoothed_loss");
@@ -79,18 +69,17 @@ std::vector<Round> HalvingRounds(int64_t trials, int64_t keep, int64_t longest, 
   return rounds;
 }
 
-Metric MetricOfRun(const std::string& folder, const std::string& name) {
-  const RunData run = ReadRun(folder);
-  const std::vector<std::string> tested = TestedOutputs(run);
+Metric ChooseMetric(const std::vector<std::string>& tested, const std::string& name) {
   std::string chosen = name;
   if (chosen.empty()) {
     const bool has_accuracy = std::ranges::find(tested, "accuracy") != tested.end();
     chosen = has_accuracy ? "accuracy" : tested.empty() ? kLoss : tested.front();
   }
-  if (FindMetric(run, chosen) == nullptr) {
+  const bool is_known = chosen == kLoss || std::ranges::find(tested, chosen) != tested.end();
+  if (!is_known) {
     Fail(ErrorCode::kInvalidArgument,
-         StrCat("--metric: the tests of ", folder, " have no output '", chosen, "'; they have ",
-                tested.empty() ? "none" : Join(tested, ", ")));
+         StrCat("--metric: the tests have no output '", chosen, "'", DidYouMean(chosen, tested),
+                "; they have ", tested.empty() ? "none" : Join(tested, ", ")));
   }
   return {.name = chosen, .is_smaller_better = SmallerIsBetter(chosen)};
 }
@@ -124,6 +113,7 @@ SweepRecord::SweepRecord(std::string folder, const std::string& definition)
                   "); repeat its flags to resume it, or choose another folder with -o"));
     }
     const std::string ends = folder_ + "/trials.csv";
+    Lock();
     if (std::filesystem::exists(ends, ignored)) ends_ = ReadEnds(ends);
     return;
   }
@@ -137,6 +127,13 @@ SweepRecord::SweepRecord(std::string folder, const std::string& definition)
   std::filesystem::create_directories(folder_, error);
   if (error) FailWrite(folder_, error.value(), 0);
   WriteFileAtomically(file, definition);
+  Lock();
+}
+
+void SweepRecord::Lock() {
+  if (lock_.Take(folder_ + "/sweep.json")) return;  // a file that is never written again
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat("another process runs the sweep in '", folder_, "'; wait for its end"));
 }
 
 const TrialEnd* SweepRecord::Find(size_t trial, int64_t length) const {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "report/run_folder.h"
 #include "sweep/axis.h"
 
 namespace crema::tools {
@@ -42,20 +43,21 @@ struct Metric {
   bool is_smaller_better = false;
 };
 
-// Returns the metric of `name`; "" takes "accuracy", else the first tested output, else the loss.
-// Smaller is better for names with "loss" or "err". Throws kInvalidArgument if the run in `folder`
-// does not have it; the message lists those that it has.
-Metric MetricOfRun(const std::string& folder, const std::string& name);
+// Returns the metric of `name`; "" takes "accuracy", else the first of the tested outputs, else the
+// loss. Smaller is better for names with "loss" or "err". Throws kInvalidArgument for an output
+// that the tests do not have; the message lists those that they have.
+Metric ChooseMetric(const std::vector<std::string>& tested, const std::string& name);
 
 // Returns the values up to now. Throws as ReadRun does.
 Score ScoreOfRun(const std::string& folder, const Metric& metric);
 
 // The record of a sweep, so that it can be resumed: `sweep.json` says what is searched, and
-// `trials.csv` has a line for each training that ended. Thread safety: one thread.
+// `trials.csv` has a line for each training that ended. Locks the folder against other processes.
+// Thread safety: one thread.
 class SweepRecord {
  public:
   // Reads the record in `folder`, or begins one. Throws kInvalidArgument if the folder holds
-  // another sweep, or other files.
+  // another sweep or other files, or if another process runs this sweep.
   SweepRecord(std::string folder, const std::string& definition);
 
   const std::vector<TrialEnd>& ends() const { return ends_; }
@@ -67,8 +69,11 @@ class SweepRecord {
   std::string FolderOf(size_t trial) const;
 
  private:
+  void Lock();
+
   std::string folder_;
   std::vector<TrialEnd> ends_;
+  FileLock lock_;
 };
 
 }  // namespace crema::tools

@@ -81,7 +81,8 @@ enum class Interpolation {
 
 // Resizes by the mean of all pixels below each output pixel, weighted by a triangle or a cubic
 // kernel; rows first. Image.resize of Pillow up to 12, bit for bit; Pillow 13 takes columns first
-// for some sizes, so that values differ by rounding. Requires: height and width above 0.
+// for some sizes, so that values differ by rounding. Requires: height and width above 0. Throws
+// kInvalidArgument if height of the image x width has more than 2^26 pixels.
 Image ResizeAntialiased(const Image& image, int height, int width, bool cubic);
 
 // Requires: height and width above 0. Throws kUnsupported without OpenCV, except for kAntialias and

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/strings.h"
 #include "data/image/image.h"
 
 namespace crema {
@@ -97,6 +98,12 @@ Image ResizeHeight(const Image& image, int height, bool cubic) {
 
 Image ResizeAntialiased(const Image& image, int height, int width, bool cubic) {
   CREMA_CHECK(height > 0 && width > 0);
+  constexpr int64_t kMostPixels = int64_t{1} << 26;
+  if (int64_t{image.height} * width > kMostPixels) {  // of the image between the passes
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("an image of ", image.width, "x", image.height, " is too narrow to be resized to ",
+                width, "x", height, " with antialiasing"));
+  }
   const Image narrowed = width == image.width ? image : ResizeWidth(image, width, cubic);
   return height == narrowed.height ? narrowed : ResizeHeight(narrowed, height, cubic);
 }

@@ -88,7 +88,11 @@ CREMA_HOST_DEVICE YoloBox DecodeYolo(YoloVersion version, int64_t classes, const
       std::exp(value(2)) * place.anchor.width / static_cast<double>(place.columns) / 2;
   const double down =
       std::exp(value(3)) * place.anchor.height / static_cast<double>(place.rows) / 2;
-  return {{x - across, y - down, x + across, y + down}, YoloSigmoid(value(4)) * probability, label};
+  // A box that is not finite gets the score NaN, which no threshold accepts.
+  const double nothing = (x + y + across + down) * 0;
+  return {{x - across, y - down, x + across, y + down},
+          YoloSigmoid(value(4)) * probability + nothing,
+          label};
 }
 
 }  // namespace crema

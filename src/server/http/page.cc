@@ -61,7 +61,7 @@ std::string PageText() {
       "<p id=\"message\" role=\"status\"></p><div id=\"answer\"></div>"
       "<details id=\"more\"><summary>Token</summary><p><input id=\"token\" type=\"password\" "
       "autocomplete=\"off\" aria-label=\"Token\"></p></details>"
-      "<h2>From a program</h2><div id=\"programs\"></div>"
+      "<div id=\"use\" hidden><h2>From a program</h2><div id=\"programs\"></div></div>"
       "<p><a href=\"/openapi.json\">OpenAPI description</a></p><script>",
       PageScript(), "</script></body></html>\n");
 }

@@ -65,32 +65,33 @@ function programs(model) {
   const field = locked ? ", {'Authorization': 'Bearer TOKEN'}" : '';
   const triton = locked ? ", headers={'Authorization': 'Bearer TOKEN'}" : '';
   const tls = location.protocol === 'https:' ? ', ssl=True' : '';
-  const input = model.inputs[0], bytes = isTask(model);
-  const shape = input.shape.map(n => n < 0 ? 1 : n);
-  const zeros = "{'inputs': [{'name': " + quoted(input.name) + ", 'datatype': 'FP32', 'shape': [" +
-      shape.join(', ') + "],\n    'data': [0.0] * " + shape.reduce((a, b) => a * b, 1) + '}]}';
-  const infer = '/v2/models/' + model.name + '/infer';
-  const all = {};
-  if (bytes) {
+  const all = {}, infer = '/v2/models/' + model.name + '/infer';
+  const shapeOf = input => input.shape.map(n => n < 0 ? 1 : n);
+  const countOf = input => shapeOf(input).reduce((a, b) => a * b, 1);
+  const opens = 'import numpy, tritonclient.http as triton\n\n' +
+      "client = triton.InferenceServerClient('" + location.host + "'" + tls + ')\n';
+  const asks = "answer = client.infer('" + model.name + "', tensors" + triton + ')\n' +
+      'print(answer.as_numpy(' + quoted(model.outputs[0].name) + '))';
+  const sends = "print(json.load(urllib.request.urlopen(request)))";
+  const title = 'tritonclient (pip install tritonclient[http])';
+  if (isTask(model)) {
     all.curl = 'curl -F file=@image.jpg' + secret + " '" + base + pathOf(model) + "'";
     all.Python = "import json, urllib.request\n\nimage = open('image.jpg', 'rb').read()\n" +
-        "request = urllib.request.Request('" + base + pathOf(model) + "', image" + field + ')\n' +
-        'print(json.load(urllib.request.urlopen(request)))';
-  } else {
-    all.curl = "curl --data-binary @request.json" + secret + " '" + base + infer + "'";
-    all.Python = 'import json, urllib.request\n\nbody = json.dumps(' + zeros + ').encode()\n' +
-        "request = urllib.request.Request('" + base + infer + "', body" + field + ')\n' +
-        'print(json.load(urllib.request.urlopen(request)))';
+        "request = urllib.request.Request('" + base + pathOf(model) + "', image" + field + ')\n' + sends;
+    all[title] = opens + "image = numpy.array([open('image.jpg', 'rb').read()], dtype=object)\n" +
+        'tensors = [triton.InferInput(' + quoted(model.inputs[0].name) + ", image.shape, 'BYTES')]\n" +
+        'tensors[0].set_data_from_numpy(image)\n' + asks;
+    return all;
   }
-  all['tritonclient (pip install tritonclient[http])'] =
-      'import numpy, tritonclient.http as triton\n\n' +
-      "client = triton.InferenceServerClient('" + location.host + "'" + tls + ')\n' +
-      (bytes ? "value = numpy.array([open('image.jpg', 'rb').read()], dtype=object)\n"
-             : 'value = numpy.zeros([' + shape.join(', ') + '], dtype=numpy.float32)\n') +
-      'tensor = triton.InferInput(' + quoted(input.name) + ", value.shape, '" + (bytes ? 'BYTES' : 'FP32') + "')\n" +
-      'tensor.set_data_from_numpy(value)\n' +
-      "answer = client.infer('" + model.name + "', [tensor]" + triton + ')\n' +
-      'print(answer.as_numpy(' + quoted(model.outputs[0].name) + '))';
+  const inputs = model.inputs.map(input => "    {'name': " + quoted(input.name) + ", 'datatype': 'FP32', 'shape': [" +
+      shapeOf(input).join(', ') + "], 'data': [0.0] * " + countOf(input) + '},\n');
+  all.curl = 'curl --data-binary @request.json' + secret + " '" + base + infer + "'";
+  all.Python = "import json, urllib.request\n\nbody = json.dumps({'inputs': [\n" + inputs.join('') +
+      "]}).encode()\nrequest = urllib.request.Request('" + base + infer + "', body" + field + ')\n' + sends;
+  all[title] = opens + 'tensors = []\n' + model.inputs.map(input =>
+      'value = numpy.zeros([' + shapeOf(input).join(', ') + '], dtype=numpy.float32)\n' +
+      'tensors.append(triton.InferInput(' + quoted(input.name) + ", value.shape, 'FP32'))\n" +
+      'tensors[-1].set_data_from_numpy(value)\n').join('') + asks;
   return all;
 }
 function showPrograms(model) {
@@ -129,7 +130,7 @@ async function load() {
   } catch (error) { return say('The server does not answer.', true); }
   $('model').replaceChildren();
   for (const m of models) $('model').append(new Option(m.name + ' \u2013 ' + (isTask(m) ? tasks[m.task] : 'tensors')));
-  $('models').hidden = models.length === 0;
+  $('models').hidden = $('use').hidden = models.length === 0;
   if (models.length === 0) return say('No model is ready.', true);
   const first = models.findIndex(isTask);
   $('model').selectedIndex = Math.max(0, first);
