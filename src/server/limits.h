@@ -14,8 +14,10 @@ struct RequestLimits {
   size_t tensors = 256;                     // inputs, and as many outputs
   size_t axes = 16;                         // per tensor
   int64_t elements = int64_t{1} << 24;      // all tensors of a request
+  int64_t images = 4096;                    // elements of BYTES; the largest --max_batch
   size_t image_bytes = size_t{16} << 20;    // encoded image
   int64_t image_pixels = int64_t{1} << 26;  // decoded image
+  int64_t pixels = int64_t{1} << 28;        // all decoded images of a request
 };
 
 }  // namespace crema::server

@@ -1,5 +1,6 @@
 #include "server/work_pool.h"
 
+#include <limits>
 #include <utility>
 
 #include "server/request_error.h"
@@ -25,10 +26,16 @@ void WorkPool::Stop() {
   threads_.clear();
 }
 
-void WorkPool::Submit(std::function<void()> work) {
+void WorkPool::Submit(std::function<void()> work) { Add(std::move(work), most_waiting_); }
+
+void WorkPool::SubmitAccepted(std::function<void()> work) {
+  Add(std::move(work), std::numeric_limits<size_t>::max());
+}
+
+void WorkPool::Add(std::function<void()> work, size_t most_waiting) {
   const std::lock_guard lock(mutex_);
   if (stopping_) Refuse(Cause::kUnavailable, "the server ends");
-  if (waiting_.size() >= most_waiting_) Refuse(Cause::kQueueFull, "too much waits for work");
+  if (waiting_.size() >= most_waiting) Refuse(Cause::kQueueFull, "too much waits for work");
   waiting_.push_back(std::move(work));
   wake_.notify_one();
 }

@@ -24,8 +24,12 @@ class WorkPool {
   void Stop();
   // An exception of `work` is ignored. Throws kQueueFull, and kUnavailable after Stop().
   void Submit(std::function<void()> work);
+  // The same without kQueueFull, for the rest of work on a request that was accepted: refusing it
+  // would waste what was computed.
+  void SubmitAccepted(std::function<void()> work);
 
  private:
+  void Add(std::function<void()> work, size_t most_waiting);
   void Run();
 
   const size_t most_waiting_;

@@ -5,7 +5,9 @@
 
 #include "core/half.h"
 #include "core/strings.h"
+#include "server/model/image_file.h"
 #include "server/protocol/datatype.h"
+#include "server/request_error.h"
 #include "server/running_server.h"
 #include "server/security/tokens.h"
 
@@ -96,6 +98,79 @@ TEST(Datatypes, EncodedImagesArePreprocessed) {
   const SocketAnswer none = Infer(tensors.port(), "BYTES", "[1]", Element(one));
   EXPECT_EQ(none.status, 400);
   EXPECT_NE(none.body.find("takes no encoded images"), std::string::npos) << none.body;
+}
+
+// Returns a list of `count` empty elements, in JSON.
+std::string EmptyTexts(int count) {
+  std::string json = "[\"\"";
+  for (int i = 1; i < count; ++i) json += ",\"\"";
+  return json + "]";
+}
+
+TEST(Datatypes, ManyTinyElementsAreRefused) {
+  const RunningServer running;
+  const SocketAnswer json = Infer(running.port(), "BYTES", "[4097]", "", EmptyTexts(4097));
+  EXPECT_EQ(json.status, 413) << json.body;
+  EXPECT_NE(json.body.find("more than 4096 elements of BYTES"), std::string::npos) << json.body;
+  const SocketAnswer binary =
+      Infer(running.port(), "BYTES", "[4097]", std::string(size_t{4} * 4097, '\0'));
+  EXPECT_EQ(binary.status, 413) << binary.body;
+  EXPECT_EQ(Infer(running.port(), "BYTES", "[1]", "", EmptyTexts(4097)).status, 413);
+}
+
+TEST(Datatypes, MoreImagesThanTheModelTakesAreNotDecoded) {
+  std::string bad;
+  for (int i = 0; i < 17; ++i) bad += Element("x");
+  FakeModelOptions fake = WithPictures();
+  const RunningServer running(TestOptions(), fake);
+  const SocketAnswer many = Infer(running.port(), "BYTES", "[17]", bad);
+  EXPECT_EQ(many.status, 400);
+  EXPECT_NE(many.body.find("may have 16 samples, this one has 17"), std::string::npos) << many.body;
+  fake.batches = false;
+  const RunningServer single(TestOptions(), fake);
+  const SocketAnswer two = Infer(single.port(), "BYTES", "[2]", Element("x") + Element("x"));
+  EXPECT_EQ(two.status, 400);
+  EXPECT_NE(two.body.find("may have 1 samples, this one has 2"), std::string::npos) << two.body;
+}
+
+TEST(Datatypes, ThePixelsOfAllImagesAreLimited) {
+#ifndef CREMA_HAVE_OPENCV
+  GTEST_SKIP() << "this build has no OpenCV";
+#endif
+  server::ServerOptions options = TestOptions();
+  options.http.limits.pixels = 8;
+  const RunningServer running(options, WithPictures());
+  const std::string one = Element(Picture("abcd"));
+  EXPECT_EQ(Infer(running.port(), "BYTES", "[2]", one + one).status, 200);
+  const SocketAnswer three = Infer(running.port(), "BYTES", "[3]", one + one + one);
+  EXPECT_EQ(three.status, 413);
+  EXPECT_NE(three.body.find("may have 8 pixels together"), std::string::npos) << three.body;
+}
+
+TEST(Datatypes, ElementsOfImagesAreCountedWithoutOverflow) {
+  server::ModelDescription model = FakeModel(WithPictures()).description();
+  model.inputs[0].shape = {-1, 3, 1 << 12, 1 << 12};
+  server::InferRequest request;
+  request.inputs.push_back({"x", Shape{4096}, {}, {}, std::vector<std::string>(4096)});
+  try {
+    server::DecodeImages(model, 4096, {}, &request);
+    ADD_FAILURE() << "more elements than allowed are accepted";
+  } catch (const server::RequestError& error) {
+    EXPECT_EQ(error.cause(), server::Cause::kTooLarge) << error.message();
+  }
+}
+
+TEST(Datatypes, ImagesOfAClientThatIsGoneAreNotDecoded) {
+  const FakeModel model(WithPictures());
+  server::InferRequest request;
+  request.inputs.push_back({"x", Shape{1}, {}, {}, {"no image"}});
+  request.cancelled = std::make_shared<const std::atomic<bool>>(true);
+  try {
+    server::DecodeImages(model.description(), 16, {}, &request);
+    ADD_FAILURE() << "a request that was given up is decoded";
+  } catch (const server::RequestError& error) {
+    EXPECT_EQ(error.cause(), server::Cause::kCancelled) << error.message();
+  }
 }
 
 TEST(Datatypes, Base64IsDecodedStrictly) {

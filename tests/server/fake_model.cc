@@ -75,13 +75,13 @@ class FakeModel::FakeExecutor final : public server::Executor {
 
 FakeModel::FakeModel(FakeModelOptions options) : options_(std::move(options)) {
   const int64_t samples = options_.batches ? -1 : 1;
-  BlobInfo x{"x", DType::kF32, {samples, options_.width}};
+  BlobInfo x{options_.input, DType::kF32, {samples, options_.width}};
   if (options_.picture) x.shape = {samples, 1, 2, 2};
   description_.inputs = {x};
   description_.outputs = {{"y", DType::kF32, x.shape}, {"sum", DType::kF32, {samples, 1}}};
   description_.batches = options_.batches;
   description_.labels = options_.labels;
-  if (options_.picture) description_.task = "classify";
+  if (options_.picture) description_.task = options_.task;
 }
 
 std::unique_ptr<server::Executor> FakeModel::MakeExecutor() const {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "server/model/executable.h"
@@ -34,7 +35,15 @@ struct FakeModelOptions {
   std::shared_ptr<Gate> gate;  // null: none
   std::vector<std::string> labels = {};
   bool picture = false;  // the input is N x 1 x 2 x 2 instead of N x 4
+  std::string input = "x";
+  std::string task = "classify";  // of a picture
 };
+
+inline FakeModelOptions WithPictures() {
+  FakeModelOptions options;
+  options.picture = true;
+  return options;
+}
 
 // x (N x width) -> y = factor * x and sum (N x 1). A sample that begins with 666 fails the run with
 // kInvalidArgument, 667 with kInternal.

@@ -104,7 +104,8 @@ std::string TryMultipart(std::string_view bytes) {
 }
 
 std::string TryInfer(std::string_view bytes) {
-  static const FakeModel model;
+  static const FakeModel tensors;
+  static const FakeModel pictures(WithPictures());
   if (bytes.size() < 2) return "nothing";
   const auto low = static_cast<unsigned char>(bytes[0]);
   const auto high = static_cast<unsigned char>(bytes[1]);
@@ -127,8 +128,9 @@ std::string TryInfer(std::string_view bytes) {
               "an input has not as many bytes as it says");
     }
     Require(elements <= limits.elements, "there are more elements than may be");
-    DecodeImages(model.description(), limits, &request);
-    const int64_t samples = FitRequest(model.description(), 16, &request);
+    const ModelDescription& model = (HasImages(request) ? pictures : tensors).description();
+    DecodeImages(model, 16, limits, &request);
+    const int64_t samples = FitRequest(model, 16, &request);
     Require(samples >= 1 && samples <= 16 && request.inputs.size() == 1,
             "a request fits that does not");
   });
@@ -157,9 +159,10 @@ std::vector<std::string> ServerCorpus(const std::string& target) {
   } else {
     corpus.push_back(WithLength(65535, body));
     corpus.push_back(WithLength(binary.size(), binary + std::string(16, '\0')));
+    const std::string image = std::string("\xf\0\0\0", 4) + "P5\n2 2\n255\nabcd";
     const std::string images = R"({"inputs":[{"name":"x","shape":[2],"datatype":"BYTES",)"
-                               R"("parameters":{"binary_data_size":10}}]})";
-    corpus.push_back(WithLength(images.size(), images + std::string("\1\0\0\0a\1\0\0\0b", 10)));
+                               R"("parameters":{"binary_data_size":38}}]})";
+    corpus.push_back(WithLength(images.size(), images + image + image));
   }
   for (const BadRequest& request : BadRequests()) {
     const size_t end = request.bytes.find("\r\n\r\n");

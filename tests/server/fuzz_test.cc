@@ -28,6 +28,9 @@ TEST(ServerFuzz, GoodRequestsAreAccepted) {
   EXPECT_EQ(TryMultipart(ServerCorpus("multipart")[0]), "");
   EXPECT_EQ(TryInfer(ServerCorpus("infer")[0]), "");
   EXPECT_EQ(TryInfer(ServerCorpus("infer")[1]), "");
+#ifdef CREMA_HAVE_OPENCV
+  EXPECT_EQ(TryInfer(ServerCorpus("infer")[2]), "") << "images";
+#endif
 }
 
 TEST(ServerFuzz, BrokenFormsBreakNothing) {

@@ -165,7 +165,13 @@ TEST_F(Grpc, InfersFromEncodedImages) {
   input->mutable_contents()->add_bytes_contents(picture);
   ASSERT_TRUE(Infer(request).ok());
   EXPECT_EQ(response.raw_output_contents(0), Floats({2, 4, 6, 8}));
-  input->mutable_contents()->set_bytes_contents(0, "no image");
+  for (int i = 0; i < 4096; ++i) input->mutable_contents()->add_bytes_contents("");
+  input->set_shape(0, 4097);
+  EXPECT_NE(Infer(request).error_message().find("more than 4096 elements of BYTES"),
+            std::string::npos);
+  input->mutable_contents()->clear_bytes_contents();
+  input->set_shape(0, 1);
+  input->mutable_contents()->add_bytes_contents("no image");
   EXPECT_EQ(Infer(request).error_code(), StatusCode::INVALID_ARGUMENT);
 }
 

@@ -323,6 +323,9 @@ TEST(Http, DescribesItself) {
     if (row.pattern == "/v2/") continue;
     EXPECT_TRUE(Contains(api.body, StrCat('"', row.pattern, '"'))) << row.pattern;
   }
+  for (const char* datatype : {"FP32", "FP16", "UINT8", "INT32", "INT64", "BYTES"}) {
+    EXPECT_TRUE(Contains(api.body, StrCat('"', datatype, '"'))) << datatype;
+  }
   const SocketAnswer head = [&] {
     SocketClient client(running.port());
     client.Send("HEAD / HTTP/1.1\r\nHost: x\r\n\r\n");

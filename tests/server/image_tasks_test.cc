@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <filesystem>
 #include <tuple>
 
 #include "core/strings.h"
@@ -14,6 +15,7 @@
 #include "server/running_server.h"
 #include "server/security/tokens.h"
 #include "support/net.h"
+#include "support/temp_dir.h"
 
 namespace crema::test {
 namespace {
@@ -39,13 +41,16 @@ layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim:
 layer { name: "scores" type: "Power" bottom: "data" top: "scores" }
 )";
 
+std::shared_ptr<const server::Executable> Loaded(const std::string& net, const ModelCard& card) {
+  return server::ToExecutable(
+      Model::Make(ParseNet(net, "net.prototxt"), {}, card, {}, TestRegistry(), NullSink()));
+}
+
 struct ServedNet {
-  explicit ServedNet(const std::string& net, ModelCard card = {})
-      : server(TestOptions(), NullSink()) {
-    server.ServeModel("m",
-                      server::ToExecutable(Model::Make(ParseNet(net, "net.prototxt"), {}, card, {},
-                                                       TestRegistry(), NullSink())),
-                      {});
+  explicit ServedNet(const std::string& net, const ModelCard& card = {},
+                     const server::ServerOptions& options = TestOptions())
+      : server(options, NullSink()) {
+    server.ServeModel("m", Loaded(net, card), {});
   }
   SocketAnswer Post(const std::string& path, const std::string& body,
                     const std::string& fields = "") {
@@ -136,6 +141,67 @@ TEST_F(ImageTasks, LabelMapsHaveTheSizeOfTheSentImage) {
                                 server::Base64(map.body), "\"}"));
 }
 
+TEST_F(ImageTasks, BoxesInALetterboxAreInPixelsOfTheSentImage) {
+  ModelCard card = DetectorCard();
+  card.preprocessing.fit = ImageFit::kLetterbox;
+  card.preprocessing.pad = 255;  // the mean of red remains 1
+  ServedNet served(kDetector, card);
+  // 16x8 lies in the rows 2 to 5 of the input; the box is its middle, 2 to 6 in both directions.
+  const SocketAnswer answer = served.Post("/v1/detect?confidence=0.9", Halves(8, 16, kRed, kRed));
+  EXPECT_TRUE(Contains(answer.body, R"("label":"apple","box":[4,0,12,8])")) << answer.body;
+}
+
+TEST_F(ImageTasks, LabelMapsLeaveTheBarsOut) {
+  ModelCard card;
+  card.preprocessing.fit = ImageFit::kLetterbox;
+  card.preprocessing.pad = 0;  // all scores are equal: class 0
+  ServedNet served(kSegmenter, card);
+  const SocketAnswer answer = served.Post("/v1/segment", Halves(8, 16, kRed, kRed));
+  EXPECT_TRUE(Contains(answer.body, R"("classes":[{"index":2,"share":1}])")) << answer.body;
+  EXPECT_TRUE(Contains(answer.body, R"("width":16,"height":8)")) << answer.body;
+}
+
+TEST_F(ImageTasks, ASegmenterThatCropsIsRefused) {
+  ModelCard card;
+  card.preprocessing.fit = ImageFit::kCrop;
+  ServedNet served(kSegmenter, card);
+  const SocketAnswer answer = served.Post("/v1/segment?model=m", Halves(8, 16, kRed, kRed));
+  EXPECT_EQ(answer.status, 400);
+  EXPECT_TRUE(Contains(answer.body, "cannot answer this")) << answer.body;
+  EXPECT_TRUE(Contains(answer.body, "crop")) << answer.body;
+}
+
+TEST_F(ImageTasks, AnImageTooNarrowForTheCropIsExplained) {
+  ModelCard card = DetectorCard();
+  card.preprocessing.fit = ImageFit::kCrop;
+  card.preprocessing.short_side = 256;
+  ServedNet served(kDetector, card);
+  const SocketAnswer answer = served.Post("/v1/detect", Halves(1, 4096, kRed, kRed));
+  EXPECT_EQ(answer.status, 400);
+  EXPECT_TRUE(Contains(answer.body, "4096x1 would be resized")) << answer.body;
+  EXPECT_TRUE(Contains(answer.body, "too narrow")) << answer.body;
+}
+
+TEST_F(ImageTasks, OneOfSeveralModelsHasToBeChosen) {
+  const TempDir folder;
+  for (const char* model : {"a", "b"}) {
+    std::filesystem::create_directories(folder.File(StrCat(model, "/1")));
+    folder.Write(StrCat(model, "/1/model.crema"), "file");
+  }
+  server::Server server(TestOptions(), NullSink());
+  server::RepositoryOptions repository;
+  repository.path = folder.path();
+  repository.poll = repository.settle = std::chrono::milliseconds(0);
+  server.ServeRepository(repository, [](const std::string&, const server::VersionFiles&) {
+    return Loaded(kDetector, DetectorCard());
+  });
+  const std::string red = Halves(8, 16, kRed, kRed);
+  const SocketAnswer both = Post(server.http_port(), "/v1/detect", red);
+  EXPECT_EQ(both.status, 400);
+  EXPECT_TRUE(Contains(both.body, "choose one of the models with ?model=NAME: a, b")) << both.body;
+  EXPECT_EQ(Post(server.http_port(), "/v1/detect?model=b", red).status, 200);
+}
+
 TEST_F(ImageTasks, AModelOfAnotherTaskNamesItsPath) {
   ServedNet detector(kDetector, DetectorCard());
   const SocketAnswer answer = detector.Post("/v1/classify?model=m", "");
@@ -186,6 +252,40 @@ TEST_F(ImageTasks, FormsAreReadForEachTask) {
   const SocketAnswer bad = detector.Post("/v1/detect", Form("no image"), kFormType);
   EXPECT_EQ(bad.status, 400);
   EXPECT_TRUE(Contains(bad.body, "cannot decode the request body as an image")) << bad.body;
+}
+
+TEST_F(ImageTasks, TheHeadOfAFormDoesNotCountForTheSizeOfTheImage) {
+  const std::string red = Halves(8, 16, kRed, kRed);
+  server::ServerOptions options = TestOptions();
+  options.http.limits.image_bytes = red.size();
+  ServedNet detector(kDetector, DetectorCard(), options);
+  EXPECT_EQ(detector.Post("/v1/detect", Form(red), kFormType).status, 200);
+  EXPECT_EQ(detector.Post("/v1/detect", Form(red + "x"), kFormType).status, 413);
+  EXPECT_EQ(detector.Post("/v1/detect", red + "x").status, 413);
+}
+
+TEST(ReadyLine, ShowsTextsOfAFileWithoutControlCharacters) {
+  class Hostile final : public server::Executable {
+   public:
+    Hostile() : description_(model_.description()) {
+      description_.task = "\x1b[2J";
+      description_.task_problem = "a\nb";
+      description_.inputs[0].name = "x\r";
+    }
+    const server::ModelDescription& description() const override { return description_; }
+    std::unique_ptr<server::Executor> MakeExecutor() const override {
+      return model_.MakeExecutor();
+    }
+
+   private:
+    FakeModel model_;
+    server::ModelDescription description_;
+  };
+  server::ServerMetrics metrics;
+  const server::ModelVersion version("m", 1, std::make_shared<const Hostile>(), {},
+                                     metrics.ForModel("m"));
+  EXPECT_EQ(server::ReadyLine(version),
+            "model m: version 1 is ready: \\x1b[2J (a\\x0ab); input x\\x0d [-1,4]");
 }
 
 TEST(Multipart, OtherBodiesAreTheFile) {
@@ -251,7 +351,8 @@ TEST(Multipart, MalformedFormsAreRefusedWithTheReason) {
        "too many header fields"},
       {type, part + part + "--frontier--\r\n", "several parts"},
       {type, part, "ends before the boundary"},
-      {type, part + "--frontier", "several parts"},
+      {type, part + "--frontier", "ends within the boundary after the file"},
+      {type, part + "--frontier\r\n", "several parts"},
       {type, part + "--frontier-", "does not end with its boundary"},
       {type, Form("abc") + "more", "does not end with its boundary"},
       {type, Form(""), "an empty file"}};

@@ -172,6 +172,20 @@ TEST(Limits, AWorkPoolOutlivesWhatItsWorkThrows) {
   EXPECT_EQ(done.get_future().wait_for(60s), std::future_status::ready);
 }
 
+TEST(Limits, AFullWorkPoolStillFinishesAcceptedRequests) {
+  Gate gate;
+  gate.Close();
+  std::promise<void> finished;
+  WorkPool pool(1, 1);
+  pool.Submit([&] { gate.Pass(); });
+  gate.AwaitWaiting(1);
+  pool.Submit([] {});
+  EXPECT_THROW(pool.Submit([] {}), RequestError);
+  EXPECT_NO_THROW(pool.SubmitAccepted([&] { finished.set_value(); }));
+  gate.Open();
+  EXPECT_EQ(finished.get_future().wait_for(60s), std::future_status::ready);
+}
+
 TEST(Limits, LoadingKeepsNoPicturesWaiting) {
   const TempDir folder;
   constexpr const char* kAdmin = "an-admin-token-of-some-length";

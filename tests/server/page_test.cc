@@ -35,7 +35,7 @@ TEST_F(Page, ShowsWhatAModelOfImagesTakes) {
   for (const std::string& part : {std::string("<option>m \u2013 classifies images</option>"),
                                   std::string("input 2 \u00d7 2, gray"),
                                   StrCat("curl -F file=@image.jpg '", at, "/v1/classify?model=m'"),
-                                  std::string("triton.InferInput('x', image.shape, 'BYTES')")}) {
+                                  std::string("triton.InferInput(\"x\", image.shape, 'BYTES')")}) {
     EXPECT_NE(page.find(part), std::string::npos) << part << "\n" << page;
   }
 }
@@ -45,9 +45,28 @@ TEST_F(Page, ShowsWhatAModelOfTensorsTakes) {
   const std::string page = Open(running);
   for (const char* part :
        {"<option>m \u2013 tensors</option>", "input x [-1, 4]",
-        "{'name': 'x', 'datatype': 'FP32', 'shape': [1, 4], 'data': [0.0] * 4},"}) {
+        "{'name': \"x\", 'datatype': 'FP32', 'shape': [1, 4], 'data': [0.0] * 4},"}) {
     EXPECT_NE(page.find(part), std::string::npos) << part << "\n" << page;
   }
+}
+
+TEST_F(Page, QuotesNamesInItsPrograms) {
+  FakeModelOptions fake;
+  fake.input = "x'}]});evil(\"\n";
+  const RunningServer running(TestOptions(), fake);
+  const std::string page = Open(running);
+  for (const char* part : {R"({'name': "x'}]});evil(\"\n", 'datatype')",
+                           R"(triton.InferInput("x'}]});evil(\"\n", value.shape)"}) {
+    EXPECT_NE(page.find(part), std::string::npos) << part << "\n" << page;
+  }
+}
+
+TEST_F(Page, ShowsAnUnknownTaskAsTensors) {
+  FakeModelOptions fake;
+  fake.picture = true;
+  fake.task = "toString";
+  const std::string page = Open(RunningServer(TestOptions(), fake));
+  EXPECT_NE(page.find("<option>m \u2013 tensors</option>"), std::string::npos) << page;
 }
 
 TEST_F(Page, AsksForAToken) {

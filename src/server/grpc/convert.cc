@@ -137,6 +137,7 @@ InputTensor Input(const inference::ModelInferRequest::InferInputTensor& message,
   const InputType type = ParseInputType(input.name, message.datatype());
   input.shape = CheckedShape(
       input.name, {message.shape().data(), static_cast<size_t>(message.shape_size())}, limits);
+  if (type == InputType::kBytes) CheckImageCount(input.shape.count(), limits);
   RefuseParameters(message.parameters());
   if (raw == nullptr) {
     TakeContents(type, message.contents(), &input);

@@ -213,7 +213,8 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
       } else {
         images_.Submit([this, model, infer, call, response] {
           try {
-            DecodeImages(model->description(), service_.limits, infer.get());
+            DecodeImages(model->description(), model->batching().max_batch, service_.limits,
+                         infer.get());
             Run(*model, std::move(*infer), call, response);
           } catch (...) {
             call->Finish(Refusal(std::current_exception()));
@@ -283,10 +284,10 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
  private:
   enum class Door { kOpen, kInference, kAdmin };
 
-  // Counts the refusal and returns its status.
+  // Counts the refusal and returns its status. Cancellations are counted when they happen.
   grpc::Status Refusal(const std::exception_ptr& failure) {
     const RequestError error = ToRequestError(failure);
-    service_.Refused(error);
+    if (error.cause() != Cause::kCancelled) service_.Refused(error);
     return ToStatus(error);
   }
 
@@ -357,10 +358,6 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
       try {
         if (answer.failure) throw RequestError(*answer.failure);
         ToMessage(wishes, answer.reply, asked->description().labels, response);
-      } catch (const RequestError& error) {
-        // Cancellations are counted when they happen.
-        if (error.cause() != Cause::kCancelled) service_.Refused(error);
-        status = ToStatus(error);
       } catch (...) {
         status = Refusal(std::current_exception());
       }

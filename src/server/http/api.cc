@@ -118,7 +118,7 @@ size_t HttpApi::Admit(const HttpHead& head) {
   }
   if (const std::optional<ImageTask> task = ImageTaskOf(match.row->route)) {
     ChooseModel(service_.table, ParseImageQuery(*task, head.query));
-    return service_.limits.image_bytes;
+    return service_.limits.image_bytes + kMostFormBytes;
   }
   return kSmallBody;
 }
@@ -216,14 +216,18 @@ HttpResponse HttpApi::AnswerModel(const RouteMatch& match) {
   }
 }
 
-void HttpApi::Aside(WorkPool& pool, const HttpRespond& respond, std::function<void()> work) {
-  pool.Submit([this, respond, work = std::move(work)] {
+std::function<void()> HttpApi::Guarded(const HttpRespond& respond, std::function<void()> work) {
+  return [this, respond, work = std::move(work)] {
     try {
       work();
     } catch (...) {
       respond(Explain(ToRequestError(std::current_exception())));
     }
-  });
+  };
+}
+
+void HttpApi::Aside(WorkPool& pool, const HttpRespond& respond, std::function<void()> work) {
+  pool.Submit(Guarded(respond, std::move(work)));
 }
 
 void HttpApi::LoadOrUnload(const HttpRequest& request, const RouteMatch& match,
@@ -256,7 +260,7 @@ void HttpApi::StartInfer(const HttpRequest& request, const RouteMatch& match,
   infer->cancelled = request.cancelled;
   if (!HasImages(*infer)) return Run(*model, std::move(*infer), respond);
   Aside(pool_, respond, [this, model, infer, respond] {
-    DecodeImages(model->description(), service_.limits, infer.get());
+    DecodeImages(model->description(), model->batching().max_batch, service_.limits, infer.get());
     Run(*model, std::move(*infer), respond);
   });
 }
@@ -310,8 +314,11 @@ void HttpApi::WriteImageAnswer(const ImageAnswer& image, const InferAnswer& answ
   try {
     if (answer.failure) throw RequestError(*answer.failure);
     if (image.query.task != ImageTask::kSegment) return respond(image.Write(answer.reply));
-    // Encoding a label map is slow, and this thread runs the model.
-    Aside(pool_, respond, [image, reply = answer.reply, respond] { respond(image.Write(reply)); });
+    // Encoding a label map is slow, and this thread runs the model. The classes are smaller than
+    // the scores.
+    auto segments = std::make_shared<const Segments>(image.SegmentsOf(answer.reply));
+    pool_.SubmitAccepted(
+        Guarded(respond, [image, segments, respond] { respond(image.Write(*segments)); }));
   } catch (...) {
     respond(Explain(ToRequestError(std::current_exception())));
   }

@@ -51,7 +51,9 @@ class HttpApi final : public HttpHandler {
   void AnswerImage(const HttpRequest& request, ImageTask task, const HttpRespond& respond);
   void WriteImageAnswer(const ImageAnswer& image, const InferAnswer& answer,
                         const HttpRespond& respond);
-  // Runs `work` on a thread of `pool`; an exception becomes the answer.
+  // Returns `work` whose exception becomes the answer.
+  std::function<void()> Guarded(const HttpRespond& respond, std::function<void()> work);
+  // Runs guarded work on a thread of `pool`.
   void Aside(WorkPool& pool, const HttpRespond& respond, std::function<void()> work);
 
   Service& service_;

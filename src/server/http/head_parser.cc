@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "server/http/field_text.h"
 
 namespace crema::server {
 namespace {
@@ -22,20 +23,6 @@ bool IsTokenChar(char c) {
 
 bool IsToken(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, IsTokenChar);
-}
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lower;
-}
-
-std::string_view TrimSpaces(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
 }
 
 // Name and port; user information is not allowed.

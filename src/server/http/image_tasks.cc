@@ -93,8 +93,8 @@ const std::string& OutputFor(const ModelDescription& model) {
   return model.outputs[0].name;
 }
 
-std::string Head(const InferReply& reply) {
-  return StrCat(R"({"model":)", JsonString(reply.model), R"(,"version":")", reply.version, '"');
+std::string Head(const std::string& model, int64_t version) {
+  return StrCat(R"({"model":)", JsonString(model), R"(,"version":")", version, '"');
 }
 
 // The fields of a class without braces.
@@ -115,7 +115,7 @@ std::string List(const Range& items, Write&& write) {
 
 std::string PredictionsJson(const ImageAnswer& answer, const InferReply& reply) {
   const auto most = static_cast<size_t>(answer.query.best);
-  return StrCat(Head(reply), R"(,"predictions":)",
+  return StrCat(Head(reply.model, reply.version), R"(,"predictions":)",
                 List(BestFirst(reply.outputs[0].values, most),
                      [&](const Prediction& p) {
                        return ClassJson(p.index, "score", p.score, answer.labels);
@@ -130,7 +130,7 @@ std::string SizeJson(const ImageAnswer& answer) {
 std::string DetectionsJson(const ImageAnswer& answer, const InferReply& reply) {
   const double confidence = answer.query.confidence.value_or(
       std::max(kDefaultConfidence, answer.detector->least_score()));
-  return StrCat(Head(reply), SizeJson(answer), R"(,"detections":)",
+  return StrCat(Head(reply.model, reply.version), SizeJson(answer), R"(,"detections":)",
                 List(answer.detector->BoxesOf(reply.outputs[0].values, 0, answer.placed.height,
                                               answer.placed.width, answer.placed.place, confidence),
                      [&](const FoundBox& f) {
@@ -151,27 +151,6 @@ std::string EncodeLabelMap(const Image& classes) {
               .palette = {}};
   for (int i = 0; i < 256; ++i) map.palette.push_back(ClassColor(i));
   return EncodePng(map);
-}
-
-HttpResponse Segments(const ImageAnswer& answer, const InferReply& reply) {
-  const OutputTensor& output = reply.outputs[0];
-  const ConstTensorView scores(output.values.data(), output.shape, DType::kF32);
-  const Image classes = answer.segmenter->ClassesOf(scores, 0, answer.placed.place);
-  const std::string map =
-      EncodeLabelMap(ResizeClasses(classes, answer.placed.height, answer.placed.width));
-  HttpResponse response;
-  if (answer.wants_png) {
-    response.content_type = "image/png";
-    response.body = map;
-    return response;
-  }
-  response.body = StrCat(Head(reply), SizeJson(answer), R"(,"classes":)",
-                         List(SharesOf(classes, answer.segmenter->classes()),
-                              [&](const ClassShare& s) {
-                                return ClassJson(s.index, "share", s.share, answer.labels);
-                              }),
-                         R"(,"mask":")", Base64(map), "\"}");
-  return response;
 }
 
 }  // namespace
@@ -233,10 +212,32 @@ void ImageAnswer::CheckConfidence() const {
 }
 
 HttpResponse ImageAnswer::Write(const InferReply& reply) const {
-  if (query.task == ImageTask::kSegment) return Segments(*this, reply);
   HttpResponse response;
   response.body = query.task == ImageTask::kDetect ? DetectionsJson(*this, reply)
                                                    : PredictionsJson(*this, reply);
+  return response;
+}
+
+Segments ImageAnswer::SegmentsOf(const InferReply& reply) const {
+  const OutputTensor& output = reply.outputs[0];
+  const ConstTensorView scores(output.values.data(), output.shape, DType::kF32);
+  return {reply.model, reply.version, segmenter->ClassesOf(scores, 0, placed.place)};
+}
+
+HttpResponse ImageAnswer::Write(const Segments& segments) const {
+  const std::string map =
+      EncodeLabelMap(ResizeClasses(segments.classes, placed.height, placed.width));
+  HttpResponse response;
+  if (wants_png) {
+    response.content_type = "image/png";
+    response.body = map;
+    return response;
+  }
+  response.body = StrCat(
+      Head(segments.model, segments.version), SizeJson(*this), R"(,"classes":)",
+      List(SharesOf(segments.classes, segmenter->classes()),
+           [&](const ClassShare& s) { return ClassJson(s.index, "share", s.share, labels); }),
+      R"(,"mask":")", Base64(map), "\"}");
   return response;
 }
 

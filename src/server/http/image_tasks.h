@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/image/image.h"
 #include "server/http/message.h"
 #include "server/limits.h"
 #include "server/model/image_file.h"
@@ -46,8 +47,14 @@ struct ImageRequest {
 ImageRequest ReadImage(const ModelDescription& model, std::string_view file,
                        const RequestLimits& limits);
 
-// What an answer needs besides the outputs of the model. Does not refer to the version of the
-// model.
+// The answer of a segmenter before it is encoded.
+struct Segments {
+  std::string model;
+  int64_t version = 0;
+  Image classes;  // in the size of the scores
+};
+
+// Makes the answer from the outputs of a model. Does not refer to the version of the model.
 struct ImageAnswer {
   ImageQuery query;
   PlacedImage placed;
@@ -58,7 +65,9 @@ struct ImageAnswer {
 
   // Throws kBadRequest for a confidence below the one that the model was exported with.
   void CheckConfidence() const;
-  HttpResponse Write(const InferReply& reply) const;
+  HttpResponse Write(const InferReply& reply) const;   // requires: not kSegment
+  Segments SegmentsOf(const InferReply& reply) const;  // requires: kSegment
+  HttpResponse Write(const Segments& segments) const;
 };
 
 }  // namespace crema::server

@@ -5,14 +5,10 @@
 #include <algorithm>
 #include <string>
 
+#include "server/http/field_text.h"
+
 namespace crema::server {
 namespace {
-
-bool EqualsIgnoringCase(std::string_view text, std::string_view lower) {
-  return std::ranges::equal(text, lower, [](char a, char b) {
-    return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
-  });
-}
 
 bool IsPort(std::string_view text) {
   return text.empty() ||

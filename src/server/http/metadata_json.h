@@ -12,7 +12,7 @@ std::string ServerMetadataJson(const std::string& version);
 std::string ModelMetadataJson(const ModelVersion& model, std::span<const int64_t> versions);
 // In the form that Triton's clients expect.
 std::string ModelConfigJson(const ModelVersion& model);
-// What each model does and takes, for people and the page.
+// Tasks and inputs of models, for people and the page.
 std::string ModelsJson(std::span<const std::shared_ptr<ModelVersion>> models);
 std::string StatisticsJson(std::span<const std::shared_ptr<ModelVersion>> models);
 std::string IndexJson(std::span<const VersionStatus> rows, bool ready_only);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "server/http/field_text.h"
 #include "server/request_error.h"
 
 namespace crema::server {
@@ -15,18 +16,6 @@ constexpr std::string_view kLineEnd = "\r\n";
 
 [[noreturn]] void Bad(std::string_view what) {
   Refuse(Cause::kBadRequest, StrCat("the multipart/form-data body ", what));
-}
-
-char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-bool EqualsIgnoringCase(std::string_view text, std::string_view lower) {
-  return std::ranges::equal(text, lower, [](char a, char b) { return Lower(a) == b; });
-}
-
-std::string_view TrimSpaces(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
 }
 
 // Parameters of a header field: `; name=value; name="quoted"`. Takes one from the front.
@@ -165,6 +154,7 @@ std::string_view FileOfBody(std::string_view content_type, std::string_view body
   if (length == std::string_view::npos) Bad("ends before the boundary after the file");
   const std::string_view file = body.substr(0, length);
   body.remove_prefix(length + kLineEnd.size() + delimiter.size());
+  if (body.empty()) Bad("ends within the boundary after the file");
   if (TrimSpaces(body.substr(0, std::min(body.find(kLineEnd), body.size()))).empty()) {
     Bad("has several parts; send one image, and parameters in the query, ?model=NAME");
   }

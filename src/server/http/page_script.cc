@@ -39,7 +39,7 @@ function headers(extra) {
 }
 
 function chosen() { return models[$('model').selectedIndex]; }
-function isTask(model) { return model && model.task in tasks && model.image && !model.problem; }
+function isTask(model) { return model && Object.hasOwn(tasks, model.task) && model.image && !model.problem; }
 function pathOf(model) {
   const twins = models.filter(m => m.name === model.name).length > 1;
   return '/v1/' + model.task + '?model=' + model.name + (twins ? '&version=' + model.version : '');
@@ -59,6 +59,7 @@ function facts(model) {
   return parts.join(' \u00b7 ') + (model.problem ? '. ' + model.problem : '');
 }
 
+const quoted = JSON.stringify;  // names come from files; Python reads the strings of JSON
 function programs(model) {
   const base = location.origin, secret = locked ? " -H 'Authorization: Bearer TOKEN'" : '';
   const field = locked ? ", {'Authorization': 'Bearer TOKEN'}" : '';
@@ -70,7 +71,7 @@ function programs(model) {
   const opens = 'import numpy, tritonclient.http as triton\n\n' +
       "client = triton.InferenceServerClient('" + location.host + "'" + tls + ')\n';
   const asks = "answer = client.infer('" + model.name + "', tensors" + triton + ')\n' +
-      "print(answer.as_numpy('" + model.outputs[0].name + "'))";
+      'print(answer.as_numpy(' + quoted(model.outputs[0].name) + '))';
   const sends = "print(json.load(urllib.request.urlopen(request)))";
   const title = 'tritonclient (pip install tritonclient[http])';
   if (isTask(model)) {
@@ -78,18 +79,18 @@ function programs(model) {
     all.Python = "import json, urllib.request\n\nimage = open('image.jpg', 'rb').read()\n" +
         "request = urllib.request.Request('" + base + pathOf(model) + "', image" + field + ')\n' + sends;
     all[title] = opens + "image = numpy.array([open('image.jpg', 'rb').read()], dtype=object)\n" +
-        "tensors = [triton.InferInput('" + model.inputs[0].name + "', image.shape, 'BYTES')]\n" +
+        'tensors = [triton.InferInput(' + quoted(model.inputs[0].name) + ", image.shape, 'BYTES')]\n" +
         'tensors[0].set_data_from_numpy(image)\n' + asks;
     return all;
   }
-  const inputs = model.inputs.map(input => "    {'name': '" + input.name + "', 'datatype': 'FP32', 'shape': [" +
+  const inputs = model.inputs.map(input => "    {'name': " + quoted(input.name) + ", 'datatype': 'FP32', 'shape': [" +
       shapeOf(input).join(', ') + "], 'data': [0.0] * " + countOf(input) + '},\n');
   all.curl = 'curl --data-binary @request.json' + secret + " '" + base + infer + "'";
   all.Python = "import json, urllib.request\n\nbody = json.dumps({'inputs': [\n" + inputs.join('') +
       "]}).encode()\nrequest = urllib.request.Request('" + base + infer + "', body" + field + ')\n' + sends;
   all[title] = opens + 'tensors = []\n' + model.inputs.map(input =>
       'value = numpy.zeros([' + shapeOf(input).join(', ') + '], dtype=numpy.float32)\n' +
-      "tensors.append(triton.InferInput('" + input.name + "', value.shape, 'FP32'))\n" +
+      'tensors.append(triton.InferInput(' + quoted(input.name) + ", value.shape, 'FP32'))\n" +
       'tensors[-1].set_data_from_numpy(value)\n').join('') + asks;
   return all;
 }
@@ -111,6 +112,8 @@ function choose() {
   $('facts').textContent = facts(model);
   drop.hidden = !isTask(model);
   showPrograms(model);
+  ++turn;  // an answer under way belongs to another model
+  say('');
   clear();
   if (file && isTask(model)) ask();
 }
@@ -205,11 +208,12 @@ function showBoxes(result) {
   };
   return found.length === 1 ? '1 object, ' : found.length + ' objects, ';
 }
-async function showMap(result) {
+async function showMap(result, mine) {
   for (const item of result.classes) row(item, percent(item.share), item.share, color(item.index));
   const map = new Image();
   map.src = 'data:image/png;base64,' + result.mask;
   await map.decode();
+  if (mine !== turn) return '';
   const layer = make('canvas');
   layer.width = result.width;
   layer.height = result.height;
@@ -242,7 +246,7 @@ async function ask() {
       return say(result.error, true);
     }
     const shows = { classify: showClasses, detect: showBoxes, segment: showMap };
-    const text = await shows[model.task](result);
+    const text = await shows[model.task](result, mine);
     if (mine !== turn) return;
     layout();
     say(text + result.model + ', version ' + result.version + ', ' + time + ' ms');

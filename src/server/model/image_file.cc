@@ -44,6 +44,43 @@ void OrRefuse(std::string_view refusal, Work&& work) {
   }
 }
 
+// The decoder read the image, so that a failure needs another message than that of OrRefuse.
+ImagePlacement PlaceOrRefuse(const Preprocessing& preprocessing, const Image& image, int height,
+                             int width) {
+  try {
+    return PlaceImage(preprocessing, image.height, image.width, height, width);
+  } catch (const Error& error) {
+    Refuse(Cause::kBadRequest, error.problems().front().message);
+  }
+}
+
+// Returns the shape of the decoded images. Refuses what FitRequest would, because decoding is slow.
+Shape ShapeOfImages(const ModelDescription& model, int64_t max_batch, const RequestLimits& limits,
+                    const InputTensor& input) {
+  if (!TakesImage(model) || input.name != model.inputs[0].name) {
+    Refuse(Cause::kBadRequest,
+           StrCat("input '", input.name,
+                  "' takes no encoded images (BYTES); send its elements as FP32"));
+  }
+  if (input.shape.axes() > 2 || input.shape.count() != input.shape[0]) {
+    Refuse(Cause::kBadRequest, StrCat("input '", input.name, "' has images in the shape ",
+                                      ToString(input.shape), "; it is [n] or [n,1]"));
+  }
+  const std::vector<int64_t>& dims = model.inputs[0].shape;
+  const auto images = static_cast<int64_t>(input.images.size());
+  const int64_t most = dims[0] > 0 ? dims[0] : max_batch;
+  if (images > most) {
+    Refuse(Cause::kBadRequest,
+           StrCat("a request may have ", most, " samples, this one has ", images));
+  }
+  const Shape sample{1, dims[1], dims[2], dims[3]};
+  // Divides instead of multiplying, to avoid overflow.
+  if (images > limits.elements / sample.count()) {
+    Refuse(Cause::kTooLarge, StrCat("more than ", limits.elements, " elements in one request"));
+  }
+  return {images, dims[1], dims[2], dims[3]};
+}
+
 }  // namespace
 
 PlacedImage FillFromFile(const ModelDescription& model, std::string_view file,
@@ -57,8 +94,7 @@ PlacedImage FillFromFile(const ModelDescription& model, std::string_view file,
     RefuseLarge(file, limits);
     Image image;
     DecodeImage(file, dims[1] == 1 ? ColorMode::kGray : ColorMode::kColor, "the image", &image);
-    placed = {image.height, image.width,
-              PlaceImage(model.preprocessing, image.height, image.width, height, width)};
+    placed = {image.height, image.width, PlaceOrRefuse(model.preprocessing, image, height, width)};
     FillImageInput(image, model.preprocessing, height, width, values);
   });
   return placed;
@@ -69,31 +105,27 @@ bool HasImages(const InferRequest& request) {
                              [](const InputTensor& input) { return !input.images.empty(); });
 }
 
-void DecodeImages(const ModelDescription& model, const RequestLimits& limits,
+void DecodeImages(const ModelDescription& model, int64_t max_batch, const RequestLimits& limits,
                   InferRequest* request) {
+  int64_t pixels = 0;
   for (InputTensor& input : request->inputs) {
     if (input.images.empty()) continue;
-    if (!TakesImage(model) || input.name != model.inputs[0].name) {
-      Refuse(Cause::kBadRequest,
-             StrCat("input '", input.name,
-                    "' takes no encoded images (BYTES); send its elements as FP32"));
-    }
-    if (input.shape.axes() > 2 || input.shape.count() != input.shape[0]) {
-      Refuse(Cause::kBadRequest, StrCat("input '", input.name, "' has images in the shape ",
-                                        ToString(input.shape), "; it is [n] or [n,1]"));
-    }
-    const std::vector<int64_t>& dims = model.inputs[0].shape;
-    const Shape shape{static_cast<int64_t>(input.images.size()), dims[1], dims[2], dims[3]};
-    if (shape.count() > limits.elements) {
-      Refuse(Cause::kTooLarge, StrCat("more than ", limits.elements, " elements in one request"));
-    }
+    const Shape shape = ShapeOfImages(model, max_batch, limits, input);
     const auto sample = static_cast<size_t>(shape.count(1));
     input.values.resize(static_cast<size_t>(shape.count()));
     for (size_t i = 0; i < input.images.size(); ++i) {
-      FillFromFile(
+      if (request->cancelled && *request->cancelled) {
+        Refuse(Cause::kCancelled, "the client gave the request up");
+      }
+      const PlacedImage placed = FillFromFile(
           model, input.images[i],
           StrCat("element ", i, " of input '", input.name, "' cannot be decoded as an image"),
           limits, std::span(input.values).subspan(i * sample, sample));
+      pixels += int64_t{placed.height} * placed.width;
+      if (pixels > limits.pixels) {
+        Refuse(Cause::kTooLarge,
+               StrCat("the images of a request may have ", limits.pixels, " pixels together"));
+      }
     }
     input.shape = shape;
     input.images.clear();

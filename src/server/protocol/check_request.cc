@@ -110,6 +110,11 @@ Shape CheckedShape(const std::string& input, std::span<const int64_t> dims,
   return Shape(dims);
 }
 
+void CheckImageCount(int64_t images, const RequestLimits& limits) {
+  if (images <= limits.images) return;
+  Refuse(Cause::kTooLarge, StrCat("more than ", limits.images, " elements of BYTES"));
+}
+
 void ElementBudget::Take(int64_t elements) {
   if (elements > limits_.elements - taken_) {
     Refuse(Cause::kTooLarge, StrCat("more than ", limits_.elements, " elements in one request"));

@@ -22,6 +22,9 @@ int64_t FitRequest(const ModelDescription& model, int64_t max_batch, InferReques
 Shape CheckedShape(const std::string& input, std::span<const int64_t> dims,
                    const RequestLimits& limits);
 
+// Limits elements of BYTES, because short ones take many times their bytes. Throws kTooLarge.
+void CheckImageCount(int64_t images, const RequestLimits& limits);
+
 // Element budget of all tensors of a request.
 class ElementBudget {
  public:

@@ -283,7 +283,7 @@ class InferHandler {
     if (Top() == Place::kTensor && key_ == "name") return Set(&tensor().name, text);
     if (Top() == Place::kTensor && key_ == "datatype") return Set(&tensor().datatype, text);
     if (Top() == Place::kData) {
-      CountElement();
+      CheckImageCount(++images_, limits_);
       tensor().texts.emplace_back(text);
       return true;
     }
@@ -345,6 +345,7 @@ class InferHandler {
   std::vector<ParsedTensor>* tensors_ = nullptr;
   ParsedParameters* parameters_ = nullptr;
   int64_t elements_ = 0;
+  int64_t images_ = 0;
   bool seen_root_ = false;
 };
 
@@ -441,6 +442,7 @@ InputTensor ToInput(ParsedTensor&& parsed, const RequestLimits& limits, BinaryPa
   if (!parsed.shape) Refuse(Cause::kBadRequest, StrCat("input '", input.name, "' has no 'shape'"));
   input.shape = CheckedShape(input.name, *parsed.shape, limits);
   const int64_t count = input.shape.count();
+  if (type == InputType::kBytes) CheckImageCount(count, limits);
   if (parsed.parameters.binary_data_size) {
     if (parsed.data) {
       Refuse(Cause::kBadRequest,

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "core/printable.h"
 #include "core/strings.h"
 #include "server/protocol/check_request.h"
 #include "server/request_error.h"
@@ -68,17 +69,20 @@ void ModelVersion::Count(const InferOutcome& outcome, double total_seconds) {
 }
 
 std::string ReadyLine(const ModelVersion& model) {
+  constexpr size_t kMostText = 128;  // of a text from the file
   const ModelDescription& description = model.description();
-  std::string line = StrCat("model ", model.model(), ": version ", model.version(),
-                            " is ready: ", description.task.empty() ? "tensors" : description.task);
+  std::string line = StrCat(
+      "model ", model.model(), ": version ", model.version(),
+      " is ready: ", description.task.empty() ? "tensors" : Printable(description.task, kMostText));
   const bool fails = !description.task.empty() && !description.task_problem.empty();
-  if (fails) line += StrCat(" (", description.task_problem, ")");
+  if (fails) line += StrCat(" (", Printable(description.task_problem), ")");
   line += description.inputs.size() == 1 ? "; input " : "; inputs ";
   for (size_t i = 0; i < description.inputs.size(); ++i) {
     const BlobInfo& input = description.inputs[i];
     std::vector<std::string> dims;
     for (const int64_t dim : input.shape) dims.push_back(std::to_string(dim));
-    line += StrCat(i == 0 ? "" : ", ", input.name, " [", Join(dims, ","), "]");
+    line +=
+        StrCat(i == 0 ? "" : ", ", Printable(input.name, kMostText), " [", Join(dims, ","), "]");
   }
   if (TakesImage(description) && description.inputs[0].shape[1] == 3) {
     line += description.preprocessing.rgb ? ", RGB" : ", BGR";
