@@ -95,7 +95,7 @@ struct GpuSoftmaxRegions {
 
   static size_t Scratch(const OpDesc& query) { return LossScratch(query); }
 
- private:
+  // nvcc takes no device lambda in a private function.
   template <typename T>
   static GpuDivisor DivisorFor(const CudaQueue& queue, const Layer& layer,
                                const SoftmaxRegions<T>& regions, double* parts, float* result) {
