@@ -86,7 +86,8 @@ std::vector<std::string> FlagEntry::Choices() const {
   for (const std::string& word : Split(placeholder, '|')) {
     const bool is_placeholder =
         std::ranges::all_of(word, [](char c) { return c >= 'A' && c <= 'Z'; });
-    if (!is_placeholder) words.push_back(word);
+    if (is_placeholder) return {};
+    words.push_back(word);
   }
   return words;
 }

@@ -30,7 +30,7 @@ struct FlagEntry {
   bool IsOf(std::string_view action) const;
   // Returns "--name=FILE", "--json" or "--[no]measure".
   std::string Form() const;
-  // Returns the words that the value is one of; empty if the placeholder names none.
+  // Returns the words that the value is one of; empty if it may be something else, as a file.
   std::vector<std::string> Choices() const;
 };
 
