@@ -192,10 +192,6 @@ Sweep MakeSweep(const std::vector<std::string>& train_flags) {
   sweep.settings = ValuesOfFlag("set");
   sweep.train_flags = train_flags;
   for (const std::string& text : ValuesOfFlag("over")) sweep.axes.push_back(ParseAxis(text));
-  if (sweep.axes.empty()) {
-    Fail(ErrorCode::kInvalidArgument,
-         "nothing to vary: give --over FIELD=V1,V2 at least once, such as --over base_lr=0.1,0.01");
-  }
   CheckTrainFlags(train_flags);
   ChoosePoints(&sweep);
   const SolverParameter solver = CheckTrials(&sweep);

@@ -139,7 +139,7 @@ TEST_F(SweepTest, TheSameSeedDrawsTheSamePoints) {
 }
 
 TEST_F(SweepTest, MistakesAreErrorsBeforeTheFirstTrial) {
-  ExpectRefused({}, "nothing to vary: give --over FIELD=V1,V2");
+  ExpectRefused({}, "--over is required");
   ExpectRefused({"--over=base_lr"}, "--over base_lr: is not FIELD=VALUE");
   ExpectRefused({"--over=base_lr=0.1,"}, "--over base_lr: a value is empty");
   ExpectRefused({"--over=base_lr=0.1,0.1"}, "--over base_lr: the value 0.1 occurs twice");
@@ -161,9 +161,10 @@ TEST_F(SweepTest, MistakesAreErrorsBeforeTheFirstTrial) {
   ExpectRefused({"--over=base_lr=0.1", "--metric=acuracy"},
                 "--metric: the tests have no output 'acuracy'; they have loss");
   ExpectRefused({"--over=base_lr=0.1", "--", "-"}, "unexpected argument '-'");
-  ExpectRefused({"--search=halving", "--trials=4", "--over=base_lr=0.1..0.2", "--set=max_epoch=4"},
-                "--search=halving needs test_interval_epoch beside max_epoch");
   ExpectRefused({"--over=base_lr=0.1", "--", "--run=x"}, "--run cannot follow after --");
+  Edit("solver.prototxt", "max_iter: 8", "max_epoch: 4");
+  ExpectRefused({"--search=halving", "--trials=4", "--over=base_lr=0.1..0.2"},
+                "--search=halving needs test_interval_epoch beside max_epoch");
 }
 
 TEST_F(SweepTest, TheDirectionOfTheMetricHoldsIfTheFirstTrialDiverges) {
