@@ -83,7 +83,7 @@ run(text ${prefix}/bin/crema summary --model=${net} --plugin=${WORK_DIR}/interfa
 # The front command, through a link as a user might make one.
 file(CREATE_LINK ${prefix}/bin/crema ${WORK_DIR}/crema SYMBOLIC)
 run(text ${WORK_DIR}/crema help)
-expect("${text}" "train .*evaluate .*deploy .*replay ")
+expect("${text}" "train .*evaluate .*replay .*deploy ")
 run(text ${WORK_DIR}/crema train --help)
 expect("${text}" "--solver|-solver")
 # Modules are found from where the commands lie.
