@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # All checks of the sources that are not tests. Usage: scripts/lint.sh [--quick]
-# --quick leaves out what compiles: headers alone, clang-tidy. A check is a script in scripts/lint/
+# --quick leaves out what compiles: headers alone, clang-tidy, GPU code. A check is a script in scripts/lint/
 # that prints file:line: message and fails; every one is run, and the failed ones named at the end.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 quick=(format builtin_layers banned_calls checked_calls include_direction header_rules file_length
   mutable_statics type_names included_files doc_code)
-slow=(headers_alone clang_tidy)
+slow=(headers_alone clang_tidy gpu_code)
 checks=("${quick[@]}")
 [ "${1:-}" = --quick ] || checks+=("${slow[@]}")
 

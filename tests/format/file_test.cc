@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <cerrno>
+#include <filesystem>
 
 #include "core/machine_limits.h"
 #include "format/error_text.h"
@@ -166,11 +168,16 @@ TEST(ReadFile, DoesNotLeadToAnotherPartOrAnotherIteration) {
   EXPECT_NE(DidYouMeanPath(temp.File("iter_20.caffemodel")), "");
 }
 
-TEST(AtomicFile, FoldersAndDevicesAreNotReplaced) {
+TEST(AtomicFile, FoldersAndPipesAreNotReplaced) {
   const TempDir folder;
-  EXPECT_TRUE(Contains(ErrorOf([&] { WriteFileAtomically("/dev/null", "x"); }), "not a file"));
   EXPECT_TRUE(Contains(ErrorOf([&] { WriteFileAtomically(folder.path(), "x"); }), "not a file"));
   EXPECT_EQ(folder.FileCount(), 0u);
+  // A pipe, not /dev/null: should it be replaced, nobody else misses it.
+  const std::string pipe = folder.File("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_TRUE(Contains(ErrorOf([&] { WriteFileAtomically(pipe, "x"); }), "not a file"));
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  EXPECT_EQ(folder.FileCount(), 1u);
 }
 
 TEST(AtomicFile, FullDiskSaysHowMuchIsNeeded) {
