@@ -46,12 +46,18 @@ install(PROGRAMS ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/crema DESTINATION ${CMAKE_INS
 if(CREMA_COMMANDS)
   install(TARGETS ${CREMA_COMMANDS} RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/crema)
   # The commands describe themselves.
-  list(JOIN CREMA_COMMANDS " " _commands)
-  install(CODE "
-    execute_process(
-      COMMAND sh \"${PROJECT_SOURCE_DIR}/scripts/manuals.sh\" \"${CMAKE_RUNTIME_OUTPUT_DIRECTORY}\"
-              \"${PROJECT_BINARY_DIR}/manuals\" ${_commands}
-      COMMAND_ERROR_IS_FATAL ANY)")
+  set(_manuals ${PROJECT_SOURCE_DIR}/scripts/manuals.sh)
+  file(GLOB _completion CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/scripts/completion/*)
+  add_custom_command(
+    OUTPUT ${PROJECT_BINARY_DIR}/manuals.stamp
+    COMMAND sh ${_manuals} ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${PROJECT_BINARY_DIR}/manuals
+            ${CREMA_COMMANDS}
+    COMMAND ${CMAKE_COMMAND} -E touch ${PROJECT_BINARY_DIR}/manuals.stamp
+    DEPENDS ${CREMA_COMMANDS} ${_manuals} ${_completion}
+            ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/crema
+    COMMENT "Writing manuals and completions of shells" VERBATIM)
+  # With all that is built: installation may run as another user, and writes nothing here.
+  add_custom_target(manuals ALL DEPENDS ${PROJECT_BINARY_DIR}/manuals.stamp)
   install(DIRECTORY ${PROJECT_BINARY_DIR}/manuals/ DESTINATION ${CMAKE_INSTALL_DATADIR})
 endif()
 

@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <array>
 
+#include "common/flag_table.h"
 #include "common/tool.h"
 #include "core/error.h"
 #include "core/strings.h"
 #include "deploy/actions.h"
+#include "deploy/options.h"
 
 namespace crema::tools {
 namespace {
@@ -61,6 +63,18 @@ constexpr std::array<Action, 7> kActions = {{{"bench", Bench},
                                              {"segment", Segment},
                                              {"verify", Verify}}};
 
+// A flag of another action would have no effect.
+void RefuseFlagsOfOthers(const std::string& action) {
+  for (const FlagEntry& flag : FlagsOf("deploy")) {
+    if (flag.IsOf(action) || !IsGiven(flag.name.c_str())) continue;
+    const bool wants_masks = action == "segment" && flag.name == "npy";
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("deploy ", action, " does not take ", flag.name.size() == 1 ? "-" : "--", flag.name,
+                ": it is a flag of deploy ", Join(flag.actions, ", "),
+                wants_masks ? "; segment has --masks" : ""));
+  }
+}
+
 int Run(std::vector<std::string> arguments) {
   std::vector<std::string> known;
   for (const Action& action : kActions) known.emplace_back(action.name);
@@ -71,7 +85,10 @@ int Run(std::vector<std::string> arguments) {
   const std::string wanted = arguments[0];
   arguments.erase(arguments.begin());
   const auto* action = std::ranges::find(kActions, wanted, &Action::name);
-  if (action != kActions.end()) return action->run(arguments);
+  if (action != kActions.end()) {
+    RefuseFlagsOfOthers(wanted);
+    return action->run(arguments);
+  }
   Fail(ErrorCode::kInvalidArgument,
        StrCat("unknown action '", wanted, "'", DidYouMean(wanted, known),
               "; this version has: ", Join(known, " ")));

@@ -206,8 +206,8 @@ int Run() {
   const WeightsFiles weights = WeightsOfFlags(
       {solver_param.weights().begin(), solver_param.weights().end()}, MissingLayers::kKeep);
 
-  const LivePage live_page(RunFolderOfFlag(solver_param.snapshot_prefix(),
-                                           Resumes() ? RunStart::kContinued : RunStart::kFresh));
+  const RunStart start = Resumes() ? RunStart::kContinued : RunStart::kFresh;
+  const LivePage live_page(RunFolderOfFlag(solver_param.snapshot_prefix(), start));
   TrainObservers observers(solver_param);
   const std::vector<ComputeDevice> devices = DevicesOfRun(solver_param, early);
   WarningCounter counter(observers.log());
@@ -224,13 +224,12 @@ int Run() {
   const Resumed made = MakeSolver(config, registry, options, weights);
   Solver& solver = *made.solver;
   if (FLAGS_strict) {
-    const std::string zeros = ZeroWeightsWarning(solver.plan(), solver.weights());
-    if (!zeros.empty() && solver.iteration() == 0) counter.Write(Severity::kWarning, zeros);
+    solver.CheckStart();
     RefuseWarnings(early.count() + counter.count());
   }
   if (parallel) parallel->MakeOthers(solver, config, registry, options, made.state);
-  observers.Record(solver, Resumes() ? RunStart::kContinued : RunStart::kFresh,
-                   solver.session().context().threads());
+  const bool recorded = observers.Record(solver, start, solver.session().context().threads());
+  if (FLAGS_strict && !recorded) RefuseWarnings(1);
   observers.TakeTerminal();
   CatchSignals();
   if (parallel) {

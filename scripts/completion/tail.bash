@@ -21,7 +21,10 @@ _crema() {
   if [[ $flag == -* ]]; then
     local values=${_crema_values["$command $flag"]-}
     if [[ $values ]]; then
-      mapfile -t COMPREPLY < <(compgen -W "$values" -- "$current")
+      local -a words
+      mapfile -t words < <(compgen -W "$values" -- "$current")
+      if [[ ${_crema_files_too["$command $flag"]-} ]]; then _crema_files "$current"; fi
+      COMPREPLY=("${words[@]}" "${COMPREPLY[@]}")
     else
       _crema_files "$current"
     fi

@@ -96,6 +96,9 @@ class Solver {
   // Resumes from a snapshot. After an error the solver must not be used.
   void Restore(const std::string& state_path);
 
+  // Checks what Solve checks before the first iteration, so that errors and warnings come earlier;
+  // the next Solve leaves it out. Removes files that killed runs left. Throws like Solve.
+  void CheckStart();
   // Trains to max_iter (or max_epoch), with tests and snapshots, and the closing test. A snapshot
   // on the way that cannot be written is logged as an error and training continues; the last one
   // throws kIoFailure. Throws kDiverged if the loss is no longer finite; snapshots written before
@@ -215,6 +218,7 @@ class Solver {
   Epochs epochs_;
   bool epochs_counted_ = false;
   std::optional<LearningRate> rate_;  // once max_iter is known
+  bool start_checked_ = false;
   LossWindow losses_;
   PassMark mark_;                // before the last forward pass
   IterationStart start_;         // of an iteration with several passes

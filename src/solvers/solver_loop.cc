@@ -42,11 +42,10 @@ TestReport Solver::Test(size_t net) {
   return report;
 }
 
-void Solver::SolveAll() {
+void Solver::CheckStart() {
   // Not in the constructor: scripts step through nets that learn nothing.
   std::vector<Problem> problems = CheckTraining(param_, *train_plan_);
   if (!problems.empty()) throw Error(std::move(problems));
-  if (!param_.time_limit().empty()) deadline_ = Deadline(ParseTimeLimit(param_.time_limit()));
   for (const auto& test : tests_) test->RefuseSourceWithoutEnd();
   snapshots_.Prepare(*train_plan_, updater_->rule().histories, epochs_, iteration_,
                      updater_->restored());
@@ -54,6 +53,12 @@ void Solver::SolveAll() {
     const std::string zeros = ZeroWeightsWarning(*train_plan_, weights());
     if (!zeros.empty()) options_.log->Write(Severity::kWarning, zeros);
   }
+  start_checked_ = true;
+}
+
+void Solver::SolveAll() {
+  if (!std::exchange(start_checked_, false)) CheckStart();
+  if (!param_.time_limit().empty()) deadline_ = Deadline(ParseTimeLimit(param_.time_limit()));
   options_.observer->OnStart(train_plan_->name, iteration_);
   const Ending ending = RunTo(param_.max_iter());
   if (param_.snapshot_after_train() || ending == Ending::kRequest) LastSnapshot();

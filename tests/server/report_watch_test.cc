@@ -129,22 +129,25 @@ TEST_F(ReportWatch, APortInUseIsAnError) {
 // What happens on the page between two answers of the server, which are given as text.
 constexpr const char* kVisit = R"JS(
 const told = () => document.body.dataset;
+const when = (is, act) => is() ? act() : setTimeout(() => when(is, act), 20);
 let asked = 0;
 window.fetch = async () => ({status: 200, headers: {get: () => '"tag"'},
                              text: async () => asked++ ? NEXT : FIRST});
-setTimeout(() => {
+// The page shows an answer before the next timer.
+when(() => asked === 1, () => {
   document.querySelector('[data-zoom=in]').click();
   document.querySelector('[data-run="1"]').click();
   document.querySelector('#details details').open = true;
-}, 1000);
-setTimeout(() => {
+  when(() => asked === 2, tell);
+});
+function tell() {
   told().zoomed = !document.querySelector('[data-zoom=all]').disabled;
   told().hidden = document.querySelector('[data-run="1"]').getAttribute('aria-pressed') === 'false';
   told().curves = document.querySelectorAll('.chart .plot .curve').length;
   told().open = document.querySelector('#details details').open;
   told().table = document.querySelector('#results').textContent;
   told().live = document.getElementById('live').textContent;
-}, 4000);
+}
 )JS";
 
 TEST_F(ReportWatch, UpdatesKeepZoomAndSelection) {

@@ -127,6 +127,10 @@ TEST_F(Deploy, MistakesAreExplained) {
   expect({"--output=prop", "dark.pgm"}, "(did you mean 'prob'?)");
   temp_.Write("labels.txt", "one\ntwo\nthree\n");
   expect({"--labels=labels.txt", "dark.pgm"}, "has 3 labels");
+  expect({"--opset=13", "dark.pgm"},
+         "deploy classify does not take --opset: it is a flag of deploy export");
+  expect({"--nolayers", "dark.pgm"},
+         "deploy classify does not take --layers: it is a flag of deploy verify");
   EXPECT_EQ(RunProcess({Bin("deploy"), "clasify"}).exit_code, 2);
   EXPECT_NE(RunProcess({Bin("deploy"), "clasify"}).err.find("did you mean 'classify'"),
             std::string::npos);

@@ -169,17 +169,25 @@ TEST_F(Manuals, BashCompletesCommandsFlagsActionsAndValues) {
   temp_->Write("solver.prototxt", "");
   EXPECT_EQ(Complete("crema train --solver = sol", 5), "solver.prototxt");
   EXPECT_EQ(Complete("crema train sol", 3), "solver.prototxt");
+  EXPECT_EQ(Complete("crema train --resume = a", 5), "auto");
+  EXPECT_EQ(Complete("crema train --resume = sol", 5), "solver.prototxt");
+  EXPECT_EQ(Complete("crema train --log_format = sol", 5), "");
 }
 
 TEST_F(Manuals, FishCompletesFlagsActionsAndValues) {
   if (RunProcess({"/usr/bin/env", "fish", "--version"}).exit_code != 0) {
     GTEST_SKIP() << "fish is not installed";
   }
+  temp_->Write("solver.prototxt", "");
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"crema train --solv", "--solver"},
       {"crema deploy cl", "classify"},
       {"crema deploy classify --to", "--top"},
-      {"crema train --log_format=j", "--log_format=json"}};
+      {"crema train --log_format=j", "--log_format=json"},
+      {"crema train --log_format=sol", ""},
+      {"crema train --resume=a", "--resume=auto"},
+      {"crema train --resume=sol", "--resume=solver.prototxt"},
+      {"crema devices --nom", "--nomeasure"}};
   for (const auto& [words, completed] : cases) {
     const ProcessResult result = RunProcess(
         {"/usr/bin/env", "fish", "-c",
@@ -191,7 +199,11 @@ TEST_F(Manuals, FishCompletesFlagsActionsAndValues) {
 
 TEST_F(Manuals, ZshReadsItsCompletion) {
   const std::string file = temp_->File("zsh/site-functions/_crema");
-  EXPECT_TRUE(Contains(ReadFile(file), "'--solver=[the solver, a prototxt]:value:_files'"));
+  const std::string text = ReadFile(file);
+  EXPECT_TRUE(Contains(text, "'--solver=[the solver, a prototxt]:value:_files'"));
+  EXPECT_TRUE(
+      Contains(text, "{_alternative \"values\\:value\\:(auto)\" \"files\\:file\\:_files\"}'"));
+  EXPECT_TRUE(Contains(text, "'--nomeasure["));
   if (RunProcess({"/usr/bin/env", "zsh", "--version"}).exit_code != 0) {
     GTEST_SKIP() << "zsh is not installed";
   }

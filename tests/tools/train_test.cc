@@ -399,6 +399,24 @@ TEST_F(Train, StrictRefusesWarnings) {
   EXPECT_EQ(RunTrain().exit_code, 0);
 }
 
+TEST_F(Train, StrictRefusesWarningsOfTheStart) {
+  const auto expect = [&](const std::string& warning) {
+    const ProcessResult strict = RunTrain({"--strict"});
+    EXPECT_EQ(strict.exit_code, 2) << strict.err;
+    EXPECT_NE(strict.err.find(warning), std::string::npos) << strict.err;
+    EXPECT_EQ(strict.err.find(warning), strict.err.rfind(warning)) << "twice: " << strict.err;
+    EXPECT_NE(strict.err.find("error: --strict: 1 warning above\n"), std::string::npos)
+        << strict.err;
+    EXPECT_EQ(strict.err.find("Iteration 0"), std::string::npos) << strict.err;
+  };
+  Write(Path("snap_run"), "a file where the run's folder would be");
+  expect("this run is not recorded: snap_run");
+  fs::remove(Path("snap_run"));
+  ASSERT_EQ(RunTrain({"--strict"}).exit_code, 0);
+  expect("there are snapshots of another run");
+  EXPECT_FALSE(fs::exists(Path("snap_run_2")));
+}
+
 TEST_F(Train, StrictAcceptsARunWithoutWarnings) { EXPECT_EQ(RunTrain({"--strict"}).exit_code, 0); }
 
 }  // namespace

@@ -69,6 +69,11 @@ int RankOf(const google::CommandLineFlagInfo& flag, const std::string& command) 
   return is_own ? 0 : -1;
 }
 
+// Returns true for STATE, false for auto and FP32.
+bool IsPlaceholder(const std::string& word) {
+  return std::ranges::all_of(word, [](char c) { return c >= 'A' && c <= 'Z'; });
+}
+
 }  // namespace
 
 bool FlagEntry::IsOf(std::string_view action) const {
@@ -81,15 +86,14 @@ std::string FlagEntry::Form() const {
 }
 
 std::vector<std::string> FlagEntry::Choices() const {
-  std::vector<std::string> words;
-  if (placeholder.find('|') == std::string::npos) return words;
-  for (const std::string& word : Split(placeholder, '|')) {
-    const bool is_placeholder =
-        std::ranges::all_of(word, [](char c) { return c >= 'A' && c <= 'Z'; });
-    if (is_placeholder) return {};
-    words.push_back(word);
-  }
+  if (placeholder.find('|') == std::string::npos) return {};
+  std::vector<std::string> words = Split(placeholder, '|');
+  std::erase_if(words, IsPlaceholder);
   return words;
+}
+
+bool FlagEntry::TakesOthers() const {
+  return std::ranges::any_of(Split(placeholder, '|'), IsPlaceholder);
 }
 
 std::vector<std::string> FlagGroups() {

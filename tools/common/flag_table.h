@@ -32,6 +32,8 @@ struct FlagEntry {
   std::string Form() const;
   // Returns the words that the value is one of; empty if it may be something else, as a file.
   std::vector<std::string> Choices() const;
+  // Returns true if the value may also be none of Choices: auto|STATE.
+  bool TakesOthers() const;
 };
 
 // Returns the groups of flags, in the order in which help shows them. Builds without CUDA have no

@@ -56,6 +56,11 @@ std::string Quoted(std::string_view text, std::string_view quote) {
 
 constexpr std::string_view kShellQuote = "'\\''";
 
+// Returns the name of the flag that says no; empty: there is none.
+std::string Negated(const FlagEntry& flag) {
+  return flag.IsBool() && flag.default_value == "true" ? "no" + flag.name : "";
+}
+
 // Returns the flags of an action as words, "--solver= --json ".
 std::string WordsOf(const std::vector<FlagEntry>& flags, std::string_view action) {
   std::string words;
@@ -63,12 +68,21 @@ std::string WordsOf(const std::vector<FlagEntry>& flags, std::string_view action
     if (!flag.IsOf(action)) continue;
     const std::string dashes = flag.name.size() == 1 ? "-" : "--";
     words += StrCat(words.empty() ? "" : " ", dashes, flag.name, flag.IsBool() ? "" : "=");
-    if (flag.IsBool() && flag.default_value == "true") words += " --no" + flag.name;
+    if (!Negated(flag).empty()) words += " --" + Negated(flag);
   }
   return words;
 }
 
-// Returns a specification of zsh's _arguments: '--solver=[text]:FILE:_files'.
+// Returns what zsh completes a value with. Colons would end it.
+std::string ZshValues(const FlagEntry& flag) {
+  const std::vector<std::string> choices = flag.Choices();
+  if (choices.empty()) return "_files";
+  const std::string words = StrCat("(", Join(choices, " "), ")");
+  if (!flag.TakesOthers()) return words;
+  return StrCat("{_alternative \"values\\:value\\:", words, "\" \"files\\:file\\:_files\"}");
+}
+
+// Returns specifications of zsh's _arguments: '--solver=[text]:value:_files'.
 std::string ZshSpec(const FlagEntry& flag) {
   std::string text;
   for (const char c : flag.text) {
@@ -77,12 +91,11 @@ std::string ZshSpec(const FlagEntry& flag) {
   }
   const std::string dashes = flag.name.size() == 1 ? "-" : "--";
   std::string spec = StrCat(dashes, flag.name);
-  if (flag.IsBool()) return StrCat("'", spec, "[", Quoted(text, kShellQuote), "]'");
-  const std::vector<std::string> choices = flag.Choices();
-  const std::string values =
-      choices.empty() ? std::string("_files") : StrCat("(", Join(choices, " "), ")");
+  const std::string help = StrCat("[", Quoted(text, kShellQuote), "]'");
+  if (!Negated(flag).empty()) return StrCat("'", spec, help, " '--", Negated(flag), help);
+  if (flag.IsBool()) return StrCat("'", spec, help);
   return StrCat("'", spec, flag.name.size() == 1 ? "" : "=", "[", Quoted(text, kShellQuote),
-                "]:value:", values, "'");
+                "]:value:", ZshValues(flag), "'");
 }
 
 std::string ZshArguments(const std::vector<FlagEntry>& flags, std::string_view action) {
@@ -133,6 +146,7 @@ std::string BashOf(const CommandText& command, const std::vector<FlagEntry>& fla
     const std::vector<std::string> choices = flag.Choices();
     if (choices.empty()) continue;
     out += StrCat("_crema_values['", name, " --", flag.name, "']='", Join(choices, " "), "'\n");
+    if (flag.TakesOthers()) out += StrCat("_crema_files_too['", name, " --", flag.name, "']=1\n");
   }
   return out;
 }
@@ -151,6 +165,14 @@ std::string ZshOf(const CommandText& command, const std::vector<FlagEntry>& flag
   return out + "  esac\n}\n";
 }
 
+// Returns what fish completes a value with; -x leaves out files.
+std::string FishValues(const FlagEntry& flag) {
+  if (flag.IsBool()) return "";
+  const std::vector<std::string> choices = flag.Choices();
+  if (choices.empty()) return " -r";
+  return StrCat(flag.TakesOthers() ? " -r -a '" : " -x -a '", Join(choices, " "), "'");
+}
+
 std::string FishOf(const CommandText& command, const std::vector<FlagEntry>& flags) {
   const std::string quote = "\\'";
   const std::string begin = "complete -c crema -n ";
@@ -165,14 +187,11 @@ std::string FishOf(const CommandText& command, const std::vector<FlagEntry>& fla
     if (!flag.actions.empty()) {
       condition += StrCat("; and __fish_seen_subcommand_from ", Join(flag.actions, " "));
     }
-    out += StrCat(begin, "'", condition, "' ", flag.name.size() == 1 ? "-s " : "-l ", flag.name,
-                  flag.IsBool()            ? ""
-                  : flag.Choices().empty() ? " -r"
-                                           : " -x",
-                  " -d '", Quoted(flag.text, quote), "'");
-    const std::vector<std::string> choices = flag.Choices();
-    if (!choices.empty()) out += StrCat(" -a '", Join(choices, " "), "'");
-    out += '\n';
+    const std::string flag_begin = StrCat(begin, "'", condition, "' ");
+    const std::string help = StrCat(" -d '", Quoted(flag.text, quote), "'");
+    out += StrCat(flag_begin, flag.name.size() == 1 ? "-s " : "-l ", flag.name, FishValues(flag),
+                  help, "\n");
+    if (!Negated(flag).empty()) out += StrCat(flag_begin, "-l ", Negated(flag), help, "\n");
   }
   return out;
 }

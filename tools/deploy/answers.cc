@@ -158,9 +158,6 @@ class AnswerWriter {
  public:
   AnswerWriter(const AnswerPlan& plan, const DrawingPaths& paths) : plan_(plan), paths_(paths) {
     if (FLAGS_npy.empty()) return;
-    if (plan.columns == 0) {
-      Fail(ErrorCode::kInvalidArgument, "--npy is for classify and detect; segment has --masks");
-    }
     rows_ = NewFeatureWriter(FLAGS_npy, "rows");
   }
 

@@ -15,12 +15,13 @@
 
 DEFINE_string(
     input, "",
-    "[Input NAME=FILE @run @bench @verify] NAME=FILE with an array for an input, .npy, .npz or "
+    "[Input NAME=FILE @run @bench @verify @export] NAME=FILE with an array for an input, .npy, "
+    ".npz or "
     ".h5, or FILE alone if "
     "it has arrays with the names of the inputs, or if there is one input; may be repeated");
-DEFINE_bool(
-    cast, false,
-    "[Input @run @bench @verify] convert arrays of other element types to those of the inputs");
+DEFINE_bool(cast, false,
+            "[Input @run @bench @verify @export] convert arrays of other element types to those of "
+            "the inputs");
 
 DECLARE_string(recording);
 DECLARE_bool(record);

@@ -16,8 +16,7 @@
 #include "onnx/import.h"
 
 DEFINE_string(tail, "",
-              "[Input FILE @detect @bench @export @verify @run] prototxt with layers to append to "
-              "--model, such as PriorBox and "
+              "[Input FILE] prototxt with layers to append to --model, such as PriorBox and "
               "DetectionOutput for a net that ends in raw boxes and scores");
 DEFINE_string(shape, "",
               "[Input NAME=SIZES] shapes of the inputs that an .onnx file or the data set of a "

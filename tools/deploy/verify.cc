@@ -30,8 +30,9 @@ DEFINE_string(against_weights, "",
 DEFINE_string(against_precision, "",
               "[Input FP32|BF16 @verify] its precision, FP32 or BF16, if it is a prototxt");
 DEFINE_double(atol, 1e-5, "[Run @verify] allowed absolute difference");
-DEFINE_double(rtol, 1e-4,
-              "[Run @verify] allowed difference, relative to the largest value of the output");
+DEFINE_double(
+    rtol, 1e-4,
+    "[Run @verify @export] allowed difference, relative to the largest value of the output");
 DEFINE_double(
     agreement, 0.99,
     "[Run @verify] with --against: smallest share of images with the same best class, or of boxes "

@@ -8,7 +8,7 @@
 namespace crema::tools {
 namespace {
 
-// Returns the text between two marks that follow `from`; moves `from` behind it. Empty: none.
+// Returns the text between two marks that follow `from`; moves `from` after it. Empty: none.
 std::string Between(const std::string& text, std::string_view begin, std::string_view end,
                     size_t* from) {
   const size_t first = text.find(begin, *from);

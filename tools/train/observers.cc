@@ -73,13 +73,13 @@ TrainObservers::TrainObservers(const SolverParameter& solver) : log_(&ToolLog())
   observers_.Add(next_steps_);
 }
 
-void TrainObservers::Record(Solver& solver, RunStart start, int threads) {
+bool TrainObservers::Record(Solver& solver, RunStart start, int threads) {
   if (FLAGS_histograms < 0 || FLAGS_metrics_interval < 0) {
     Fail(ErrorCode::kInvalidArgument, "--histograms and --metrics_interval are 0 or more");
   }
   const SolverParameter& param = solver.config().solver.solver;
   const std::string folder = RunFolderOfFlag(param.snapshot_prefix(), start);
-  if (folder.empty()) return;
+  if (folder.empty()) return true;
   constexpr int64_t kWithoutDisplay = 100;
   const int64_t unset = param.display() > 0 ? 0 : kWithoutDisplay;
   const RecorderOptions options{
@@ -97,10 +97,11 @@ void TrainObservers::Record(Solver& solver, RunStart start, int threads) {
     log_->Write(Severity::kWarning, StrCat("this run is not recorded: ", error.what(),
                                            "; --run=DIR names another "
                                            "folder"));
-    return;
+    return false;
   }
   observers_.Add(recorder_->observer());
   log_->Write(Severity::kInfo, "metrics and TensorBoard events are in " + options.folder);
+  return true;
 }
 
 void TrainObservers::PrintNextSteps(const RunConfig& config) const {

@@ -32,9 +32,9 @@ class TrainObservers {
   LogSink& log() { return *log_; }
 
   // Opens the run's folder (--run). Call it after weights are loaded and the state is restored.
-  // `start` says if the run is resumed. Throws like RunFolder if --run names the folder; only warns
-  // if the default one cannot be created. `solver` must outlive this.
-  void Record(Solver& solver, RunStart start, int threads);
+  // `start` says if the run is resumed. Throws like RunFolder if --run names the folder; returns
+  // false, with a warning, if the default one cannot be created. `solver` must outlive this.
+  bool Record(Solver& solver, RunStart start, int threads);
 
   // Prints the results, and the commands that continue from them, to stdout; nothing with --quiet.
   void PrintNextSteps(const RunConfig& config) const;
