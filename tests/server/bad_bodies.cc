@@ -90,9 +90,8 @@ void AddData(BadRequestTable* table) {
 }
 
 void AddInputs(BadRequestTable* table) {
-  for (const char* type :
-       {"FP64", "FP16", "BF16", "INT8", "INT16", "UINT16", "UINT32", "UINT64", "BOOL", "BYTES",
-        "fp32", "FP32 ", "float", "", "FP33", "string", "TYPE_FP32"}) {
+  for (const char* type : {"FP16", "BF16", "BOOL", "BYTES", "fp32", "FP32 ", "float", "", "FP33",
+                           "string", "TYPE_FP32"}) {
     table->Input(StrCat("datatype ", type),
                  StrCat(R"("name":"x","shape":[1,4],"datatype":")", type, R"(","data":[1,2,3,4])"));
   }
@@ -101,6 +100,12 @@ void AddInputs(BadRequestTable* table) {
            {"UINT8", "[1,2,3,-1]"},
            {"UINT8", "[1,2,3,1.5]"},
            {"INT32", "[1,2,3,4e9]"},
+           {"INT8", "[1,2,3,128]"},
+           {"UINT16", "[1,2,3,65536]"},
+           {"UINT64", "[1,2,3,-1]"},
+           {"BOOL", "[0,1,1,2]"},
+           {"FP32", "[1,2,3,true]"},
+           {"UINT8", "[1,2,3,false]"},
            {"INT64", "[1,2,3,1e20]"},
            {"INT32", R"([1,2,3,"4"])"},
            {"BYTES", R"(["QUJD","QUJD","QUJD"])"},

@@ -45,16 +45,31 @@ TEST(Datatypes, NumbersBecomeFp32) {
   EXPECT_TRUE(Answers(binary("UINT8", BytesOf<uint8_t>({0, 1, 128, 255})), "[0,2,256,510]"));
   EXPECT_TRUE(Answers(binary("INT32", BytesOf<int32_t>({-1, 0, 1, 1 << 24})), "[-2,0,2,33554432]"));
   EXPECT_TRUE(Answers(binary("INT64", BytesOf<int64_t>({-1, 0, 1, 1 << 24})), "[-2,0,2,33554432]"));
+  EXPECT_TRUE(Answers(binary("INT8", BytesOf<int8_t>({-128, -1, 0, 127})), "[-256,-2,0,254]"));
+  EXPECT_TRUE(Answers(binary("INT16", BytesOf<int16_t>({-32768, 0, 1, 2})), "[-65536,0,2,4]"));
+  EXPECT_TRUE(Answers(binary("UINT16", BytesOf<uint16_t>({65535, 0, 1, 2})), "[131070,0,2,4]"));
+  EXPECT_TRUE(
+      Answers(binary("UINT32", BytesOf<uint32_t>({1U << 31, 0, 1, 2})), "[4294967296,0,2,4]"));
+  EXPECT_TRUE(
+      Answers(binary("UINT64", BytesOf<uint64_t>({1U << 24, 0, 1, 2})), "[33554432,0,2,4]"));
+  EXPECT_TRUE(Answers(binary("FP64", BytesOf<double>({0.5, -0.25, 1, 2})), "[1,-0.5,2,4]"));
+  EXPECT_TRUE(
+      Answers(binary("BF16", BytesOf<uint16_t>({0x3F80, 0xC000, 0, 0x3F00})), "[2,-4,0,1]"));
+  EXPECT_TRUE(Answers(binary("BOOL", BytesOf<uint8_t>({0, 1, 1, 0})), "[0,2,2,0]"));
   EXPECT_TRUE(Answers(
       binary("FP16", BytesOf<uint16_t>({FloatToHalf(0.5F), 0, FloatToHalf(-2), FloatToHalf(1024)})),
       "[1,0,-4,2048]"));
-  for (const char* type : {"UINT8", "INT32", "INT64"}) {
+  EXPECT_TRUE(Answers(Infer(running.port(), "BOOL", "[1,4]", "", "[false,true,1,0]"), "[0,2,2,0]"));
+  for (const char* type :
+       {"UINT8", "UINT16", "UINT32", "UINT64", "INT16", "INT32", "INT64", "FP64"}) {
     const SocketAnswer json = Infer(running.port(), type, "[1,4]", "", "[0,1,128,255]");
     EXPECT_TRUE(Answers(json, "[0,2,256,510]")) << type << json.body;
   }
-  const SocketAnswer half = Infer(running.port(), "FP16", "[1,4]", "", "[0,1,2,3]");
-  EXPECT_EQ(half.status, 400);
-  EXPECT_NE(half.body.find("send it as binary data"), std::string::npos) << half.body;
+  for (const char* type : {"FP16", "BF16"}) {
+    const SocketAnswer half = Infer(running.port(), type, "[1,4]", "", "[0,1,2,3]");
+    EXPECT_EQ(half.status, 400);
+    EXPECT_NE(half.body.find("send it as binary data"), std::string::npos) << half.body;
+  }
 }
 
 // The limit that docs/serving.md states.

@@ -137,10 +137,13 @@ TEST_F(Grpc, InfersFromOtherDatatypes) {
     contents->add_uint_contents(static_cast<uint32_t>(value));
     contents->add_int_contents(value);
     contents->add_int64_contents(value);
+    contents->add_uint64_contents(static_cast<uint64_t>(value));
+    contents->add_fp64_contents(value);
   }
-  infer("UINT8");
-  infer("INT32");
-  infer("INT64");
+  for (const char* type :
+       {"UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64", "FP64"}) {
+    infer(type);
+  }
 }
 
 TEST_F(Grpc, InfersFromEncodedImages) {

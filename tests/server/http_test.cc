@@ -323,7 +323,8 @@ TEST(Http, DescribesItself) {
     if (row.pattern == "/v2/") continue;
     EXPECT_TRUE(Contains(api.body, StrCat('"', row.pattern, '"'))) << row.pattern;
   }
-  for (const char* datatype : {"FP32", "FP16", "UINT8", "INT32", "INT64", "BYTES"}) {
+  for (const char* datatype :
+       {"BOOL", "UINT8", "UINT64", "INT8", "FP16", "BF16", "FP64", "BYTES"}) {
     EXPECT_TRUE(Contains(api.body, StrCat('"', datatype, '"'))) << datatype;
   }
   const SocketAnswer head = [&] {

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import caffe
+import crema
 
 
 def picture(height, width, channels, seed=0):
@@ -96,6 +97,29 @@ def test_the_transformer_undoes_itself():
         net_input[0], (image[:, :, 2] * 255 - 104) * 0.5, rtol=1e-5, atol=1e-3
     )
     np.testing.assert_allclose(transformer.deprocess("data", net_input), image, atol=1e-5)
+
+
+@pytest.mark.parametrize("size", [(6, 5), (24, 32), (227, 227)])
+def test_the_transformer_gives_what_a_model_of_crema_computes(tmp_path, size):
+    pixels = np.random.RandomState(1).randint(0, 256, (*size, 3)).astype(np.uint8)
+    mean = np.array([104.00699, 116.66877, 122.67892], np.float32)
+    transformer = caffe.io.Transformer({"data": (1, 3, *size)})
+    transformer.set_transpose("data", (2, 0, 1))
+    transformer.set_channel_swap("data", (2, 1, 0))
+    transformer.set_raw_scale("data", 255)
+    transformer.set_mean("data", mean)
+    transformer.set_input_scale("data", 0.017)
+    net = tmp_path / "net.prototxt"
+    net.write_text(
+        f"""layer {{ name: "data" type: "Input" top: "data"
+              input_param {{ shape {{ dim: 1 dim: 3 dim: {size[0]} dim: {size[1]} }} }} }}
+            layer {{ name: "relu" type: "ReLU" bottom: "data" top: "relu" }}"""
+    )
+    model = crema.Model.from_caffe(net, [], mean=mean, scale=0.017)
+    image = pixels.astype(np.float32) / np.float32(255)  # as caffe.io.load_image reads it
+    np.testing.assert_array_equal(
+        transformer.preprocess("data", image), model.preprocess(pixels)[0]
+    )
 
 
 def test_none_is_no_step_of_the_transformer():

@@ -116,14 +116,25 @@ void TakeContents(InputType type, const inference::InferTensorContents& contents
       return;
     }
     case InputType::kFp16:
+    case InputType::kBf16:
       Refuse(Cause::kBadRequest,
-             StrCat("input '", input->name, "' is FP16, which needs raw_input_contents"));
+             StrCat("input '", input->name, "' has 16 bits, which needs raw_input_contents"));
+    case InputType::kBool:
+      return TakeNumbers(contents.bool_contents(), type, input);
     case InputType::kUint8:
+    case InputType::kUint16:
+    case InputType::kUint32:
       return TakeNumbers(contents.uint_contents(), type, input);
+    case InputType::kUint64:
+      return TakeNumbers(contents.uint64_contents(), type, input);
+    case InputType::kInt8:
+    case InputType::kInt16:
     case InputType::kInt32:
       return TakeNumbers(contents.int_contents(), type, input);
     case InputType::kInt64:
       return TakeNumbers(contents.int64_contents(), type, input);
+    case InputType::kFp64:
+      return TakeNumbers(contents.fp64_contents(), type, input);
     case InputType::kBytes:
       RequireSize(input->name, input->shape, contents.bytes_contents_size());
       input->images = {contents.bytes_contents().begin(), contents.bytes_contents().end()};

@@ -11,8 +11,8 @@ namespace {
 constexpr std::string_view kSchemas = R"json({
 "Error":{"type":"object","required":["error"],"properties":{"error":{"type":"string"}}},
 "Tensor":{"type":"object","required":["name","datatype","shape"],"properties":{
- "name":{"type":"string"},"datatype":{"type":"string","enum":["FP32","FP16","UINT8",
-  "INT32","INT64","BYTES"]},
+ "name":{"type":"string"},"datatype":{"type":"string","enum":["BOOL","UINT8","UINT16",
+  "UINT32","UINT64","INT8","INT16","INT32","INT64","FP16","BF16","FP32","FP64","BYTES"]},
  "shape":{"type":"array","items":{"type":"integer","format":"int64"}},
  "parameters":{"type":"object"},
  "data":{"type":"array","items":{},"description":"flat or nested, row-major"}}},

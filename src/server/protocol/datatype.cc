@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "core/bfloat16.h"
 #include "core/half.h"
 #include "core/strings.h"
 #include "server/request_error.h"
@@ -21,41 +22,47 @@ std::string_view DatatypeOf(DType dtype) {
   return found == std::end(kTypes) ? std::string_view() : found->second;
 }
 
-bool IsDatatype(std::string_view name) {
-  constexpr std::array<std::string_view, 14> kNames = {
-      "BOOL",  "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16",
-      "INT32", "INT64", "FP16",   "FP32",   "FP64",   "BF16", "BYTES"};
-  return std::ranges::find(kNames, name) != kNames.end();
+namespace {
+
+struct TypeRow {
+  std::string_view name;
+  InputType type;
+  int64_t size;  // bytes of an element
+  float least = 0;
+  float most = 0;  // of an integer; 0 for other types
+};
+
+constexpr TypeRow kInputTypes[] = {{"BOOL", InputType::kBool, 1, 0, 1},
+                                   {"UINT8", InputType::kUint8, 1, 0, 255},
+                                   {"UINT16", InputType::kUint16, 2, 0, 65535},
+                                   {"UINT32", InputType::kUint32, 4, 0, 0x1p32F},
+                                   {"UINT64", InputType::kUint64, 8, 0, 0x1p64F},
+                                   {"INT8", InputType::kInt8, 1, -128, 127},
+                                   {"INT16", InputType::kInt16, 2, -32768, 32767},
+                                   {"INT32", InputType::kInt32, 4, -0x1p31F, 0x1p31F},
+                                   {"INT64", InputType::kInt64, 8, -0x1p63F, 0x1p63F},
+                                   {"FP16", InputType::kFp16, 2},
+                                   {"BF16", InputType::kBf16, 2},
+                                   {"FP32", InputType::kFp32, 4},
+                                   {"FP64", InputType::kFp64, 8},
+                                   {"BYTES", InputType::kBytes, 0}};
+
+const TypeRow& RowOf(InputType type) {
+  return *std::ranges::find(kInputTypes, type, &TypeRow::type);
 }
+
+}  // namespace
 
 InputType ParseInputType(std::string_view input, std::string_view datatype) {
-  constexpr std::pair<std::string_view, InputType> kTypes[] = {
-      {"FP32", InputType::kFp32},   {"FP16", InputType::kFp16},   {"UINT8", InputType::kUint8},
-      {"INT32", InputType::kInt32}, {"INT64", InputType::kInt64}, {"BYTES", InputType::kBytes}};
-  for (const auto& [name, type] : kTypes) {
-    if (name == datatype) return type;
-  }
-  constexpr std::string_view kTaken =
-      "it is FP32, FP16, UINT8, INT32 or INT64, or BYTES with encoded images";
-  if (IsDatatype(datatype)) {
-    Refuse(Cause::kBadRequest,
-           StrCat("input '", input, "' cannot be given as ", datatype, "; ", kTaken));
-  }
-  Refuse(Cause::kBadRequest, StrCat("the datatype of input '", input, "' is none; ", kTaken));
+  const auto* const row = std::ranges::find(kInputTypes, datatype, &TypeRow::name);
+  if (row != std::end(kInputTypes)) return row->type;
+  Refuse(Cause::kBadRequest,
+         StrCat("the datatype of input '", input,
+                "' is none; it is BOOL, UINT8 to UINT64, INT8 to INT64, FP16, BF16, FP32 or FP64, "
+                "or BYTES with encoded images"));
 }
 
-int64_t SizeOf(InputType type) {
-  switch (type) {
-    case InputType::kUint8:
-      return 1;
-    case InputType::kFp16:
-      return 2;
-    case InputType::kInt64:
-      return 8;
-    default:
-      return 4;
-  }
-}
+int64_t SizeOf(InputType type) { return RowOf(type).size; }
 
 namespace {
 
@@ -75,31 +82,44 @@ std::vector<float> Converted(std::string_view bytes, Convert&& convert) {
 std::vector<float> ToFloats(InputType type, std::string_view bytes) {
   const auto number = [](auto element) { return static_cast<float>(element); };
   switch (type) {
-    case InputType::kFp16:
-      return Converted<uint16_t>(bytes, HalfToFloat);
+    case InputType::kBool:
+      return Converted<uint8_t>(bytes, [](uint8_t element) { return element == 0 ? 0.0F : 1.0F; });
     case InputType::kUint8:
       return Converted<uint8_t>(bytes, number);
+    case InputType::kUint16:
+      return Converted<uint16_t>(bytes, number);
+    case InputType::kUint32:
+      return Converted<uint32_t>(bytes, number);
+    case InputType::kUint64:
+      return Converted<uint64_t>(bytes, number);
+    case InputType::kInt8:
+      return Converted<int8_t>(bytes, number);
+    case InputType::kInt16:
+      return Converted<int16_t>(bytes, number);
     case InputType::kInt32:
       return Converted<int32_t>(bytes, number);
     case InputType::kInt64:
       return Converted<int64_t>(bytes, number);
+    case InputType::kFp16:
+      return Converted<uint16_t>(bytes, HalfToFloat);
+    case InputType::kBf16:
+      return Converted<BFloat16>(bytes, number);
+    case InputType::kFp64:
+      return Converted<double>(bytes, number);
     default:
       return Converted<float>(bytes, number);
   }
 }
 
 void CheckNumbers(std::string_view input, InputType type, std::span<const float> numbers) {
-  if (type == InputType::kFp32) return;
-  if (type == InputType::kFp16) {
-    Refuse(Cause::kBadRequest,
-           StrCat("input '", input, "' is FP16, which JSON cannot say: send it as binary data"));
+  const TypeRow& row = RowOf(type);
+  if (type == InputType::kFp16 || type == InputType::kBf16) {
+    Refuse(Cause::kBadRequest, StrCat("input '", input, "' is ", row.name,
+                                      ", which JSON cannot say: send it as binary data"));
   }
-  const float least = type == InputType::kUint8   ? 0.0F
-                      : type == InputType::kInt32 ? -0x1p31F
-                                                  : -0x1p63F;
-  const float most = type == InputType::kUint8 ? 255.0F : -least;
+  if (row.most == 0) return;
   for (const float value : numbers) {
-    if (value >= least && value <= most && value == std::trunc(value)) continue;
+    if (value >= row.least && value <= row.most && value == std::trunc(value)) continue;
     Refuse(Cause::kBadRequest,
            StrCat("an element of 'data' of '", input, "' is ", value,
                   ", which is not in the range of its datatype, or not an integer"));

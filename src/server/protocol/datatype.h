@@ -14,14 +14,26 @@ namespace crema::server {
 // Returns for example "FP32"; empty if the protocol has no such type.
 std::string_view DatatypeOf(DType dtype);
 
-// Returns true for a type of the protocol: "BOOL", "UINT8" ... "BYTES".
-bool IsDatatype(std::string_view name);
+// Datatypes of inputs: those of the protocol and BF16. Numbers become FP32, the type of all inputs
+// in the metadata; BYTES are encoded images.
+enum class InputType {
+  kBool,
+  kUint8,
+  kUint16,
+  kUint32,
+  kUint64,
+  kInt8,
+  kInt16,
+  kInt32,
+  kInt64,
+  kFp16,
+  kBf16,
+  kFp32,
+  kFp64,
+  kBytes
+};
 
-// Datatypes of inputs. Numbers become FP32, the type of all inputs in the metadata; BYTES are
-// encoded images.
-enum class InputType { kFp32, kFp16, kUint8, kInt32, kInt64, kBytes };
-
-// Throws kBadRequest for another type, and for a name that is none.
+// Throws kBadRequest for a name that is none.
 InputType ParseInputType(std::string_view input, std::string_view datatype);
 // Bytes of an element. Requires: not kBytes.
 int64_t SizeOf(InputType type);

@@ -40,6 +40,7 @@ struct ParsedTensor {
   std::optional<std::vector<int64_t>> shape;
   std::optional<std::vector<float>> data;
   std::vector<std::string> texts;  // elements of data that are strings
+  bool has_truth_values = false;   // in data, as 0 and 1
   ParsedParameters parameters;
 };
 
@@ -67,7 +68,9 @@ class InferHandler {
   bool Null() { return Value("null"); }
   bool Bool(bool value) {
     if (Top() == Place::kParameters) return BoolParameter(value);
-    return Value("a truth value");
+    if (Top() != Place::kData) return Value("a truth value");
+    tensor().has_truth_values = true;
+    return Element(value ? "1" : "0");
   }
   // Takes numbers as text: the parser's own conversion is inexact, and undefined for some zeros.
   bool RawNumber(const char* text, rapidjson::SizeType length, bool) {
@@ -459,6 +462,9 @@ InputTensor ToInput(ParsedTensor&& parsed, const RequestLimits& limits, BinaryPa
   }
   if (!parsed.texts.empty()) {
     Bad(StrCat("an element of 'data' of '", input.name, "' is a string"));
+  }
+  if (parsed.has_truth_values && type != InputType::kBool) {
+    Bad(StrCat("an element of 'data' of '", input.name, "' is a truth value"));
   }
   RequireCount(input, parsed.data->size());
   CheckNumbers(input.name, type, *parsed.data);
