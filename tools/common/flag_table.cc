@@ -3,7 +3,6 @@
 #include <gflags/gflags.h>
 
 #include <algorithm>
-#include <set>
 
 #include "core/strings.h"
 #include "runtime/gpu.h"
@@ -118,12 +117,6 @@ std::vector<FlagEntry> FlagsOf(std::string_view program) {
                          [&](const FlagEntry& flag) { return flag.group == group; });
   }
   return by_group;
-}
-
-std::vector<std::string> ActionsOf(const std::vector<FlagEntry>& flags) {
-  std::set<std::string> actions;
-  for (const FlagEntry& flag : flags) actions.insert(flag.actions.begin(), flag.actions.end());
-  return {actions.begin(), actions.end()};
 }
 
 }  // namespace crema::tools

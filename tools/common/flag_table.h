@@ -45,7 +45,4 @@ std::vector<std::string> FlagGroups();
 // first.
 std::vector<FlagEntry> FlagsOf(std::string_view program);
 
-// Returns the actions that the flags name, sorted.
-std::vector<std::string> ActionsOf(const std::vector<FlagEntry>& flags);
-
 }  // namespace crema::tools

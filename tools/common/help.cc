@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 
 #include "core/strings.h"
 
@@ -81,6 +82,19 @@ std::string CommandText::Summary() const {
       text.substr(0, stop == std::string::npos ? text.find_last_not_of('.') + 1 : stop);
   first[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(first[0])));
   return first;
+}
+
+std::vector<std::string> CommandText::Actions() const {
+  constexpr const char* kLetters = "abcdefghijklmnopqrstuvwxyz_";
+  const std::string start = StrCat("crema ", name, " ");
+  std::set<std::string> actions;
+  for (const std::string& line : synopsis) {
+    if (!line.starts_with(start)) continue;
+    const std::string word = Split(line.substr(start.size()), ' ').front();
+    const bool is_action = word.find_first_not_of(kLetters) == std::string::npos;
+    if (is_action && !word.empty()) actions.insert(word);
+  }
+  return {actions.begin(), actions.end()};
 }
 
 CommandText ParseCommandText(std::string_view program, std::string_view usage) {

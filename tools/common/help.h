@@ -20,6 +20,9 @@ struct CommandText {
 
   // Returns the first sentence of the first paragraph, without the stop.
   std::string Summary() const;
+  // Returns the words after the name in the synopsis, as in "crema deploy classify", sorted. Words
+  // in capitals are arguments.
+  std::vector<std::string> Actions() const;
 };
 
 // `program` is argv[0].

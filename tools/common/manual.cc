@@ -133,7 +133,7 @@ std::string ManualOf(const CommandText& command, const std::vector<FlagEntry>& f
 
 std::string BashOf(const CommandText& command, const std::vector<FlagEntry>& flags) {
   const std::string& name = command.name;
-  const std::vector<std::string> actions = ActionsOf(flags);
+  const std::vector<std::string> actions = command.Actions();
   std::string out = StrCat("_crema_commands+=' ", name, "'\n_crema_flags['", name, "']='",
                            WordsOf(flags, ""), "'\n");
   if (!actions.empty()) {
@@ -152,7 +152,7 @@ std::string BashOf(const CommandText& command, const std::vector<FlagEntry>& fla
 }
 
 std::string ZshOf(const CommandText& command, const std::vector<FlagEntry>& flags) {
-  const std::vector<std::string> actions = ActionsOf(flags);
+  const std::vector<std::string> actions = command.Actions();
   std::string out =
       StrCat("_crema_commands+=('", command.name, ":", Quoted(command.Summary(), kShellQuote),
              "')\n_crema_", command.name, "() {\n");
@@ -179,7 +179,7 @@ std::string FishOf(const CommandText& command, const std::vector<FlagEntry>& fla
   std::string out = StrCat(begin, "__fish_use_subcommand -f -a ", command.name, " -d '",
                            Quoted(command.Summary(), quote), "'\n");
   const std::string of_command = StrCat("__fish_seen_subcommand_from ", command.name);
-  for (const std::string& action : ActionsOf(flags)) {
+  for (const std::string& action : command.Actions()) {
     out += StrCat(begin, "'", of_command, "' -a ", action, "\n");
   }
   for (const FlagEntry& flag : flags) {

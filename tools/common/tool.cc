@@ -31,13 +31,13 @@ namespace {
 // Prints the help of the command, or of the action among its arguments.
 void PrintHelp(int argc, char** argv, const char* usage) {
   const std::vector<FlagEntry> flags = FlagsOf(argv[0]);
-  const std::vector<std::string> actions = ActionsOf(flags);
+  const CommandText command = ParseCommandText(argv[0], usage);
+  const std::vector<std::string> actions = command.Actions();
   const auto* const action = std::find_first_of(argv + 1, argv + argc, actions.begin(),
                                                 actions.end(), std::equal_to<std::string_view>());
-  std::fputs(HelpOf(ParseCommandText(argv[0], usage), flags, action == argv + argc ? "" : *action,
-                    ColumnsOfStdout())
-                 .c_str(),
-             stdout);
+  std::fputs(
+      HelpOf(command, flags, action == argv + argc ? "" : *action, ColumnsOfStdout()).c_str(),
+      stdout);
 }
 
 // One line per problem, for programs that read the log.
