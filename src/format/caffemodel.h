@@ -27,8 +27,9 @@ BlobProto ReadBlobProtoFile(const std::string& path);
 // Writes binary with our checksum, atomically. Throws kIoFailure, or kUnsupported above 2 GiB.
 void WriteCaffemodel(const NetParameter& net, const std::string& path);
 
-// Writes HDF5 in Caffe's layout, including gradients if the blobs have them. Throws
-// kInvalidArgument for layer names that HDF5 cannot hold (with '/', or duplicate).
+// Writes HDF5 in Caffe's layout, including gradients if the blobs have them. Leaves out what
+// another layer owns: by the names of parameters, or because the blob has neither shape nor values.
+// Throws kInvalidArgument for layer names that HDF5 cannot hold (with '/', or duplicate).
 void WriteCaffemodelHdf5(const NetParameter& net, const std::string& path);
 
 // Returns the CRC-32 of a whole file, for SolverState.weights_crc32.

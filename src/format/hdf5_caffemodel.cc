@@ -12,7 +12,8 @@ namespace crema {
 namespace {
 
 void CheckLayerNames(const NetParameter& net, const std::string& path) {
-  constexpr const char* kRemedy = "; rename the layer, or use snapshot_format: BINARYPROTO";
+  constexpr const char* kRemedy =
+      "; rename the layer, or write a caffemodel (snapshot_format: BINARYPROTO)";
   std::set<std::string> seen;
   for (const LayerParameter& layer : net.layer()) {
     std::string problem;
@@ -47,7 +48,8 @@ void WriteLayer(const LayerParameter& layer, bool with_diff, std::set<std::strin
   for (int i = 0; i < layer.blobs_size(); ++i) {
     const BlobProto& blob = layer.blobs(i);
     const std::string dataset = StrCat(layer.name(), "/", i);
-    if (!IsSharedCopy(layer, i, owned)) writer->WriteData("/data/" + dataset, blob);
+    const bool is_absent = !blob.has_shape() && DataCount(blob) == 0;
+    if (!IsSharedCopy(layer, i, owned) && !is_absent) writer->WriteData("/data/" + dataset, blob);
     if (with_diff && DiffCount(blob) > 0) writer->WriteDiff("/diff/" + dataset, blob);
   }
 }

@@ -71,7 +71,7 @@ void WriteUnsealed(const Message& message, const std::string& path) {
   if (size + 2 * kSealBytes > kMaxFileBytes) {
     Fail(ErrorCode::kUnsupported,
          StrCat("cannot be written: it would have ", size, " bytes, and such files end at 2 GiB; ",
-                "set snapshot_format: HDF5"),
+                "write HDF5, .h5 (snapshot_format: HDF5)"),
          {.file = path});
   }
   std::string body;

@@ -232,6 +232,8 @@ TEST(CaffemodelHdf5, SharedValuesAreWrittenByTheirOwnerOnly) {
   EXPECT_EQ(read.layer(0).blobs(0).data_size(), 2);
   EXPECT_FALSE(read.layer(1).blobs(0).has_shape());
   EXPECT_EQ(read.layer(1).blobs(1).data_size(), 3);
+  WriteCaffemodelHdf5(read, folder.File("again"));
+  EXPECT_EQ(ReadCaffemodel(folder.File("again")).SerializeAsString(), read.SerializeAsString());
 }
 
 TEST(CaffemodelHdf5, NamesThatHdf5CannotHoldAreRefused) {
@@ -241,7 +243,7 @@ TEST(CaffemodelHdf5, NamesThatHdf5CannotHoldAreRefused) {
   const auto problems = ProblemsOf([&] { WriteCaffemodelHdf5(net, folder.File("a")); });
   ASSERT_EQ(problems.size(), 1u);
   EXPECT_EQ(problems[0].code, ErrorCode::kInvalidArgument);
-  EXPECT_TRUE(Contains(problems[0].message, "use snapshot_format: BINARYPROTO"));
+  EXPECT_TRUE(Contains(problems[0].message, "write a caffemodel (snapshot_format: BINARYPROTO)"));
   net.mutable_layer(0)->set_name("conv2");
   EXPECT_TRUE(Contains(ErrorOf([&] { WriteCaffemodelHdf5(net, folder.File("a")); }), "two layers"));
   EXPECT_EQ(folder.FileCount(), 0u);
