@@ -49,6 +49,7 @@ deploy              classify, detect, segment, run, bench, verify, export
 serve               answer requests over HTTP and gRPC
 group Convert
 import              ONNX models and weights of PyTorch
+weights             list, rename, copy, average, fold, convert, compare
 upgrade             old nets, solvers and weights in the present format
 LIST
 }

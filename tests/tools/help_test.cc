@@ -85,6 +85,9 @@ TEST(Help, OfAnActionHasItsFlagsOnly) {
   for (const char* other : {"--opset", "--masks", "--against", "deploy bench", "deploy export -"}) {
     EXPECT_FALSE(Contains(classify, other)) << other;
   }
+  const std::string list = HelpOf({"weights", "list"});
+  EXPECT_TRUE(Contains(list, "usage: crema weights list FILE\n\n")) << "an action without flags";
+  EXPECT_FALSE(Contains(list, "--model") || Contains(list, "--atol")) << list;
 }
 
 TEST(Help, WrapsAtTheWidthOfTheTerminal) {
@@ -164,6 +167,7 @@ TEST_F(Manuals, BashCompletesCommandsFlagsActionsAndValues) {
   EXPECT_EQ(Complete("crema deploy classify --top", 4), "--top=");
   EXPECT_EQ(Complete("crema deploy classify --ops", 4), "");
   EXPECT_EQ(Complete("crema deploy export --ops", 4), "--opset=");
+  EXPECT_EQ(Complete("crema weights li", 3), "list");
   EXPECT_EQ(Complete("crema train --log_format = j", 5), "json");
   EXPECT_EQ(Complete("crema train --log_format =", 4), "text json");
   temp_->Write("solver.prototxt", "");

@@ -2,14 +2,13 @@
 
 #include <gflags/gflags.h>
 
+#include <array>
 #include <cstdio>
-#include <filesystem>
-#include <system_error>
 
 #include "common/net_flags.h"
-#include "common/output_file.h"
 #include "common/plugin_flag.h"
 #include "common/tool.h"
+#include "common/weights_file.h"
 #include "core/error.h"
 #include "core/strings.h"
 #include "format/caffemodel.h"
@@ -53,20 +52,7 @@ void CheckFlags(const std::string& output) {
     return;
   }
   RequireFlag(output, "o");
-  for (const char* extension : {".pth", ".pt", ".npz", ".npy", ".onnx", ".prototxt"}) {
-    if (!output.ends_with(extension)) continue;
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat("-o: '", output, "': a caffemodel is written, HDF5 with .h5, or a state dict with ",
-                ".safetensors; files of the kind ", extension, " are not"));
-  }
-  std::error_code error;
-  for (const std::string& read : {FLAGS_weights, FLAGS_onto, FLAGS_map, FLAGS_constants}) {
-    if (!std::filesystem::equivalent(read, output, error)) continue;
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat("-o would replace ", output, ", which is read; write somewhere else"));
-  }
-  RemoveAbandoned(output);
-  CheckOutputFile(output);
+  CheckWeightsOutput(output, std::array{FLAGS_weights, FLAGS_onto, FLAGS_map, FLAGS_constants});
 }
 
 std::shared_ptr<const Plan> PlanOfFlags(const Registry& registry) {
@@ -131,7 +117,7 @@ int ImportWeights(const std::string& output) {
   if (IsSafetensors(output)) {
     WriteTorchEntries(*plan, *weights, output);
   } else {
-    WriteCaffemodel(weights->Export(*plan), output);
+    WriteWeights(weights->Export(*plan), output, NumberType::kF32);
   }
   std::printf("wrote %s\n", output.c_str());
   return 0;
