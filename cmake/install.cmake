@@ -7,6 +7,7 @@
 #                            lib/pkgconfig/crema_deploy.pc: to run models, with nothing else needed
 #   include/crema/plugin.h   to write plugins
 #   libexec/crema/           the commands; bin/crema is their front
+#   lib/crema/caffe-tools/   Caffe's programs by their names, and build/, the same as in Caffe's build
 #   share/crema/             proto/crema.proto, proto/crema_file.proto, models/
 #   share/man/man1/          a page for each command, with the commands
 #   share/bash-completion/completions/, share/zsh/site-functions/, share/fish/vendor_completions.d/
@@ -60,6 +61,26 @@ if(CREMA_COMMANDS)
   add_custom_target(manuals ALL DEPENDS ${PROJECT_BINARY_DIR}/manuals.stamp)
   install(DIRECTORY ${PROJECT_BINARY_DIR}/manuals/ DESTINATION ${CMAKE_INSTALL_DATADIR})
 endif()
+
+# Caffe's programs: one script, and links to it by their names, each with and without .bin. build/ has
+# them in the places where Caffe's own scripts expect them.
+set(_caffe ${PROJECT_BINARY_DIR}/caffe-tools)
+file(RELATIVE_PATH CREMA_COMMANDS_FROM_CAFFE ${CMAKE_INSTALL_FULL_LIBDIR}/crema/caffe-tools
+     ${CMAKE_INSTALL_FULL_LIBEXECDIR}/crema)
+configure_file(${PROJECT_SOURCE_DIR}/tools/caffe.sh ${_caffe}/caffe @ONLY)
+file(CREATE_LINK caffe ${_caffe}/caffe.bin SYMBOLIC)
+foreach(_name convert_imageset compute_image_mean extract_features upgrade_net_proto_text
+        upgrade_net_proto_binary upgrade_solver_proto_text convert_mnist_data convert_cifar_data
+        convert_mnist_siamese_data train_net finetune_net test_net net_speed_benchmark device_query)
+  file(CREATE_LINK caffe ${_caffe}/${_name} SYMBOLIC)
+  file(CREATE_LINK caffe ${_caffe}/${_name}.bin SYMBOLIC)
+endforeach()
+file(MAKE_DIRECTORY ${_caffe}/build/examples)
+file(CREATE_LINK .. ${_caffe}/build/tools SYMBOLIC)
+foreach(_name mnist cifar10 siamese)
+  file(CREATE_LINK ../.. ${_caffe}/build/examples/${_name} SYMBOLIC)
+endforeach()
+install(DIRECTORY ${_caffe} DESTINATION ${CMAKE_INSTALL_LIBDIR}/crema USE_SOURCE_PERMISSIONS)
 
 # The unit of systemd names the prefix, which is known when it is installed.
 set(_docs ${CMAKE_INSTALL_DATADIR}/doc/crema)

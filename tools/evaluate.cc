@@ -16,6 +16,7 @@
 #include "common/weights_flags.h"
 #include "core/error.h"
 #include "core/strings.h"
+#include "evaluate/caffe_lines.h"
 #include "evaluate/evaluation_report.h"
 #include "solvers/detection_precision.h"
 
@@ -112,6 +113,13 @@ void RefuseDeployNet(const NetFile& file) {
        {.file = FLAGS_model});
 }
 
+// Returns the exit code.
+int Finish(const Evaluation& result) {
+  if (std::isfinite(result.loss)) return 0;
+  WriteToStderr("error: the loss is not finite: these weights come from a run that diverged\n");
+  return ExitCode(ErrorCode::kDiverged);
+}
+
 int Run() {
   if (FLAGS_iterations < 0) {
     Fail(ErrorCode::kInvalidArgument, StrCat("--iterations is ", FLAGS_iterations));
@@ -134,19 +142,23 @@ int Run() {
   if (report) options.keep_blobs = true;
   const ApRule rule = RuleOfFlag();
   std::optional<DetectionPrecision> detection;
+  CaffeLines caffe_lines(ToolLog(), FLAGS_iterations);
   options.on_batch = [&](const Session& session, int64_t samples) {
+    if (IsAsCaffe()) caffe_lines.OnBatch(session);
     if (report) report->OnBatch(session, samples);
     if (!detection) detection.emplace(session.plan(), rule);
     detection->Add(session);
   };
   const Evaluation result = Evaluate(net, weights, registry, options);
+  if (IsAsCaffe()) {
+    caffe_lines.OnEnd(result);
+    return Finish(result);
+  }
   std::printf("%ld samples in %ld batches\n", result.samples, result.batches);
   std::printf("Loss: %g\n", result.loss);
   PrintOutputs(result, detection);
   if (report) std::printf("%s", report->Write(result).c_str());
-  if (std::isfinite(result.loss)) return 0;
-  WriteToStderr("error: the loss is not finite: these weights come from a run that diverged\n");
-  return ExitCode(ErrorCode::kDiverged);
+  return Finish(result);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "common/gpu_flag.h"
 #include "common/net_flags.h"
 #include "common/plugin_flag.h"
 #include "common/tool.h"
@@ -29,7 +30,8 @@ namespace {
 constexpr const char* kUsage =
     "crema extract_features --model=NET --weights=FILE --blobs=A,B --outputs=a.npy,b.h5 "
     "[flags]\n"
-    "crema extract_features WEIGHTS NET BLOB[,BLOB] LMDB[,LMDB] NUM_BATCHES [lmdb] [CPU]\n"
+    "crema extract_features WEIGHTS NET BLOB[,BLOB] DB[,DB] NUM_BATCHES [lmdb|leveldb] [CPU|GPU] "
+    "[ID]\n"
     "\n"
     "Writes the values of blobs for each sample of a data set. Runs the TEST phase of the net\n"
     "over its data set; each sample is a row. The second form is Caffe's.\n"
@@ -44,7 +46,7 @@ struct Job {
   std::vector<std::unique_ptr<FeatureWriter>> writers;
 };
 
-// Converts Caffe's positional arguments to flags.
+// Converts Caffe's positional arguments to flags. As in Caffe, any word but GPU means the CPU.
 void TakeCaffeArguments(const std::vector<std::string>& arguments) {
   if (arguments.empty()) return;
   if (arguments.size() < 5) {
@@ -57,16 +59,25 @@ void TakeCaffeArguments(const std::vector<std::string>& arguments) {
   if (google::SetCommandLineOption("iterations", arguments[4].c_str()).empty()) {
     Fail(ErrorCode::kInvalidArgument, StrCat("'", arguments[4], "' is not a number of batches"));
   }
-  if (arguments.size() > 5 && arguments[5] != "lmdb") {
-    Fail(ErrorCode::kUnsupported,
-         StrCat("'", arguments[5], "' data sets cannot be written; lmdb, .npy and .h5 can"));
+  if (FLAGS_iterations < 1) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("NUM_BATCHES is ", arguments[4], ", expected 1 or more"));
   }
-  if (arguments.size() > 6 && arguments[6] != "CPU") {
-    Fail(ErrorCode::kUnsupported, "it runs on the CPU only so far");
+  if (arguments.size() > 5 && arguments[5] != "lmdb" && arguments[5] != "leveldb") {
+    Fail(ErrorCode::kUnsupported,
+         StrCat("'", arguments[5],
+                "' data sets cannot be written; lmdb, leveldb, .npy and .h5 can"));
+  }
+  if (arguments.size() > 6 && arguments[6] == "GPU") {
+    google::SetCommandLineOption("gpu", arguments.size() > 7 ? arguments[7].c_str() : "0");
   }
 }
 
-Job Prepare() {
+bool WritesLevelDb(const std::vector<std::string>& arguments) {
+  return arguments.size() > 5 && arguments[5] == "leveldb";
+}
+
+Job Prepare(bool leveldb) {
   Job job{.blobs = Split(FLAGS_blobs, ','), .writers = {}};
   const std::vector<std::string> outputs = Split(FLAGS_outputs, ',');
   if (outputs.size() != job.blobs.size()) {
@@ -74,22 +85,23 @@ Job Prepare() {
                                              outputs.size(), "; each blob needs its own file"));
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
-    job.writers.push_back(NewFeatureWriter(outputs[i], job.blobs[i]));
+    job.writers.push_back(leveldb ? NewRecordFeatureWriter(outputs[i], DataParameter::LEVELDB)
+                                  : NewFeatureWriter(outputs[i], job.blobs[i]));
   }
   return job;
 }
 
 void WriteBatch(const Session& session, Job* job) {
   for (size_t i = 0; i < job->blobs.size(); ++i) {
-    const ConstTensorView data = session.Data(job->blobs[i]);
-    if (data.empty()) {
+    const HostView data(session, session.Data(job->blobs[i]));
+    if (data->empty()) {
       std::vector<std::string> names;
       for (const PlannedValue& value : session.plan().values) names.push_back(value.name);
       Fail(ErrorCode::kNotFound,
            StrCat("the net has no blob '", job->blobs[i], "'", DidYouMean(job->blobs[i], names)));
     }
-    const Shape& shape = data.shape();
-    const ConstTensorView rows(data.raw(), shape.axes() > 0 ? shape : Shape{1}, data.dtype());
+    const Shape& shape = data->shape();
+    const ConstTensorView rows(data->raw(), shape.axes() > 0 ? shape : Shape{1}, data->dtype());
     job->writers[i]->Append(rows);
   }
 }
@@ -105,7 +117,7 @@ int Run(const std::vector<std::string>& arguments) {
   }
   const NetFile net = ReadNet(FLAGS_model);
   const WeightsFiles weights = WeightsOfFlags({FLAGS_weights}, MissingLayers::kError);
-  Job job = Prepare();
+  Job job = Prepare(WritesLevelDb(arguments));
   const Evaluation result = Evaluate(
       net, weights, LayersOfFlag(),
       {.iterations = FLAGS_iterations,
@@ -114,7 +126,8 @@ int Run(const std::vector<std::string>& arguments) {
        .stages = FLAGS_stage.empty() ? std::vector<std::string>() : Split(FLAGS_stage, ','),
        .log = &ToolLog(),
        .on_batch = [&](const Session& session, int64_t) { WriteBatch(session, &job); },
-       .keep_blobs = true});
+       .keep_blobs = true,
+       .device = DeviceOfFlag()});
   for (const std::unique_ptr<FeatureWriter>& writer : job.writers) writer->Close();
   std::printf("%ld samples\n", result.samples);
   return 0;

@@ -183,6 +183,11 @@ Roofline Larger(const Roofline& a, const Roofline& b) {
   return {.gflops = std::max(a.gflops, b.gflops), .gbs = std::max(a.gbs, b.gbs)};
 }
 
+void LogFirstLoss(Session* session) {
+  ToolLog().Write(Severity::kInfo, "Performing Forward");
+  ToolLog().Write(Severity::kInfo, StrCat("Initial loss: ", session->Forward()));
+}
+
 int Run() {
   CheckFlags();
   const ComputeDevice device = DeviceOfFlag();
@@ -208,6 +213,7 @@ int Run() {
   Session session(plan, weights, device.Context(threads, 1));
   if (!train) session.FixWeights();
   FillInputs(file.net, *plan, &session);
+  if (IsAsCaffe()) LogFirstLoss(&session);
   const ProfileOptions options{
       .iterations = FLAGS_iterations, .warmup = FLAGS_warmup, .heap_use = HeapCounter()};
   const Profile profile = ProfileSession(&session, options);
@@ -219,7 +225,9 @@ int Run() {
                              .peak = Larger(before, after),
                              .no_backward = no_backward};
   if (!FLAGS_trace.empty()) WriteFileAtomically(FLAGS_trace, ChromeTrace(report));
-  if (FLAGS_json) {
+  if (IsAsCaffe()) {
+    LogCaffeLines(report, ToolLog());
+  } else if (FLAGS_json) {
     PrintJson(report);
   } else {
     PrintTable(report, order);

@@ -237,6 +237,7 @@ int Run() {
   } else {
     solver.Solve();
   }
+  if (IsAsCaffe()) return 0;  // parsers of Caffe's logs would take the rest for results
   PrintLastLine(StrCat("trained to iteration ", solver.iteration()));
   observers.PrintNextSteps(solver.config());
   return 0;

@@ -98,6 +98,17 @@ if(NOT status EQUAL 2)
   message(FATAL_ERROR "an unknown command ended with ${status}, expected 2")
 endif()
 
+# Caffe's programs find the commands, also from the place of Caffe's build.
+file(CREATE_LINK ${prefix}/${LIBDIR}/crema/caffe-tools/build ${WORK_DIR}/build SYMBOLIC)
+execute_process(COMMAND ${WORK_DIR}/build/tools/caffe.bin train --solver=none
+                RESULT_VARIABLE status ERROR_VARIABLE text)
+expect("${text}" "none: there is no such file")
+if(NOT status EQUAL 134)
+  message(FATAL_ERROR "a missing solver ended caffe with ${status}, expected 134")
+endif()
+run(text ${WORK_DIR}/build/examples/mnist/convert_mnist_data.bin --version)
+expect("${text}" "^convert_mnist_data version 1.0.0")
+
 # The unit starts the command of this prefix.
 if(EXISTS ${prefix}/libexec/crema/serve)
   set(unit ${prefix}/lib/systemd/system/crema-serve.service)

@@ -61,6 +61,7 @@ FlagEntry EntryOf(const google::CommandLineFlagInfo& flag) {
 // last. -1: help does not show the flag.
 int RankOf(const google::CommandLineFlagInfo& flag, const std::string& command) {
   const std::string_view file = flag.filename;
+  if (flag.description.empty()) return -1;
   if (flag.name == "log_dir" || file.ends_with("tools/common/log.cc")) return 2;
   if (file.find("tools/common/") != std::string_view::npos) return 1;
   const bool is_own = file.ends_with(StrCat("/", command, ".cc")) ||

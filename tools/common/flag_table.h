@@ -40,9 +40,9 @@ struct FlagEntry {
 // Device.
 std::vector<std::string> FlagGroups();
 
-// Returns the flags of this program that help shows: those declared in its own files and in the
-// parts of tools/common that it uses, and --log_dir; by group, the required and positional ones
-// first.
+// Returns the flags of this program that help shows: those with a description that are declared in
+// its own files and in the parts of tools/common that it uses, and --log_dir; by group, the
+// required and positional ones first.
 std::vector<FlagEntry> FlagsOf(std::string_view program);
 
 }  // namespace crema::tools

@@ -25,6 +25,8 @@
 #include "core/strings.h"
 #include "report/build_info.h"
 
+DEFINE_bool(as_caffe, false, "");  // for tools/caffe.sh: help shows no flag without a description
+
 namespace crema::tools {
 namespace {
 
@@ -171,6 +173,12 @@ int RunReported(int argc, char** argv, const char* usage,
   }
 }
 
+// Caffe ends by SIGABRT whatever the error is; a shell sees 134.
+int AsCaffe(int code) {
+  const bool is_error = code > 0 && code <= ExitCode(ErrorCode::kDiverged);
+  return IsAsCaffe() && is_error ? 128 + SIGABRT : code;
+}
+
 // Writes an error and ends the process. Allocates nothing.
 [[noreturn]] void EndForMemory(std::string_view text) {
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
@@ -215,6 +223,8 @@ void RequireStack() {
 
 }  // namespace
 
+bool IsAsCaffe() { return FLAGS_as_caffe; }
+
 int CheckedThreads(int threads) {
   constexpr int kMost = 1024;
   if (threads < 0 || threads > kMost) {
@@ -253,7 +263,7 @@ int RunTool(int argc, char** argv, const char* usage,
   std::signal(SIGPIPE, SIG_IGN);
   const int code = WithStdoutWritten(RunReported(argc, argv, usage, body));
   FlushLog();
-  return code;
+  return AsCaffe(code);
 }
 
 }  // namespace crema::tools

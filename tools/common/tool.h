@@ -24,6 +24,10 @@ void PrintLastLine(const std::string& line);
 // Throws kInvalidArgument unless the flag `name` was given.
 void RequireFlag(const std::string& value, const char* name);
 
+// Returns true if a program of Caffe's name runs this command (tools/caffe.sh): errors then have
+// Caffe's exit code, and evaluate and profile print Caffe's lines.
+bool IsAsCaffe();
+
 // Returns the value of --threads, with 0 replaced by the number of processors. Throws
 // kInvalidArgument outside 0..1024.
 int CheckedThreads(int threads);

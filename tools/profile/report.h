@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/log.h"
 #include "runtime/profiler.h"
 #include "runtime/roofline.h"
 
@@ -29,6 +30,9 @@ enum class LayerOrder { kTime, kNet };
 
 // Prints the table, for a terminal of 100 columns.
 void PrintTable(const ProfileReport& report, LayerOrder order);
+// Logs the lines of `caffe time`, a forward and a backward one for each layer in the order of the
+// net. A layer that another one computes took no time.
+void LogCaffeLines(const ProfileReport& report, LogSink& log);
 // Prints one JSON object, layers in the order of the net.
 void PrintJson(const ProfileReport& report);
 // Formats the timed passes in Chrome's trace event format: an event per layer pass, nested in one

@@ -9,14 +9,15 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "crema.pb.h"
-#include "data/records/lmdb.h"
+#include "data/records/record_db.h"
 
 namespace crema {
 namespace {
 
-class LmdbFeatures : public FeatureWriter {
+class RecordFeatures : public FeatureWriter {
  public:
-  explicit LmdbFeatures(const std::string& path) : path_(path), writer_(path) {}
+  RecordFeatures(const std::string& path, DataParameter::DB backend)
+      : path_(path), writer_(CreateRecords(path, backend)) {}
 
   void Append(const ConstTensorView& rows) override {
     const Shape& shape = rows.shape();
@@ -38,16 +39,16 @@ class LmdbFeatures : public FeatureWriter {
         datum.mutable_float_data()->Assign(row.begin(), row.end());
         char key[16];
         std::snprintf(key, sizeof(key), "%010ld", static_cast<long>(count_++));
-        writer_.Put(key, datum.SerializeAsString());
+        writer_->Put(key, datum.SerializeAsString());
       }
     });
   }
 
-  void Close() override { writer_.Close(); }
+  void Close() override { writer_->Close(); }
 
  private:
   std::string path_;
-  LmdbWriter writer_;
+  std::unique_ptr<RecordWriter> writer_;
   Shape first_;
   int64_t count_ = 0;
 };
@@ -64,8 +65,9 @@ void CheckSameRows(const Shape& first, const Shape& shape, const std::string& pa
               " first and then ", ToString(shape)));
 }
 
-std::unique_ptr<FeatureWriter> NewLmdbFeatureWriter(const std::string& path) {
-  return std::make_unique<LmdbFeatures>(path);
+std::unique_ptr<FeatureWriter> NewRecordFeatureWriter(const std::string& path,
+                                                      DataParameter::DB backend) {
+  return std::make_unique<RecordFeatures>(path, backend);
 }
 
 #ifndef CREMA_HAVE_HDF5
@@ -83,7 +85,7 @@ std::unique_ptr<FeatureWriter> NewFeatureWriter(const std::string& path, const s
          StrCat("features are written as .npy, .h5, or an LMDB (no extension, or .lmdb); '", path,
                 "' is none of them"));
   }
-  return NewLmdbFeatureWriter(path);
+  return NewRecordFeatureWriter(path, DataParameter::LMDB);
 }
 
 }  // namespace crema

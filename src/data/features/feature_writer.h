@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/tensor.h"
+#include "crema.pb.h"
 
 namespace crema {
 
@@ -28,7 +29,9 @@ std::unique_ptr<FeatureWriter> NewFeatureWriter(const std::string& path, const s
 std::unique_ptr<FeatureWriter> NewNpyWriter(const std::string& path);
 std::unique_ptr<FeatureWriter> NewHdf5FeatureWriter(const std::string& path,
                                                     const std::string& name);
-std::unique_ptr<FeatureWriter> NewLmdbFeatureWriter(const std::string& path);
+// LMDB or LevelDB, as described above. Throws what CreateRecords throws.
+std::unique_ptr<FeatureWriter> NewRecordFeatureWriter(const std::string& path,
+                                                      DataParameter::DB backend);
 
 // For implementations: throws kInvalidArgument unless `shape` equals `first` in all but the first
 // axis.
