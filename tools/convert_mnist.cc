@@ -1,5 +1,6 @@
 // convert_mnist: converts the IDX files of MNIST, compressed or not, to a data set for the Data
 // layer.
+#include <gflags/gflags.h>
 #include <zlib.h>
 
 #include <array>
@@ -17,9 +18,16 @@
 #include "common/interrupt.h"
 #include "common/tool.h"
 #include "core/error.h"
+#include "core/rng.h"
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "format/data_file.h"
+
+DEFINE_bool(
+    pairs, false,
+    "[Output] random pairs of images, for siamese nets: two channels, label 1 if both are of "
+    "one class");
+DEFINE_uint64(seed, 1, "[Run] of --pairs: another seed, other pairs");
 
 namespace crema::tools {
 namespace {
@@ -30,13 +38,16 @@ constexpr const char* kUsage =
     "Writes MNIST's files to a new data set. IMAGES and LABELS are IDX files, gzipped or not;\n"
     "OUTPUT gets one Datum each, in the order of the files, under keys of eight digits.\n"
     "\n"
+    "--pairs writes as many random pairs, as Caffe's convert_mnist_siamese_data does.\n"
     "Ctrl-C leaves a data set that --resume continues, unless it is tar.\n"
     "\n"
     "Examples:\n"
     "crema convert_mnist train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz "
     "mnist_train_lmdb\n"
     "crema convert_mnist --backend=tar t10k-images-idx3-ubyte.gz t10k-labels-idx1-ubyte.gz "
-    "mnist_test.tar";
+    "mnist_test.tar\n"
+    "crema convert_mnist --pairs train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz "
+    "pairs_lmdb";
 
 constexpr uint32_t kImagesMagic = 2051;
 constexpr uint32_t kLabelsMagic = 2049;
@@ -116,32 +127,76 @@ struct Size {
   uint32_t width = 0;
 };
 
-// Returns false if interrupted by Ctrl-C.
-bool WriteAll(IdxFile* images, IdxFile* labels, const Size& size, Conversion* conversion) {
-  const uint64_t begin = NumberAfter(conversion->last_key());
-  conversion->StartFrom(begin);
-  Datum datum;
-  datum.set_channels(1);
-  datum.set_height(static_cast<int>(size.height));
-  datum.set_width(static_cast<int>(size.width));
-  std::string pixels(size_t{size.height} * size.width, '\0');
-  std::string value;
-  std::array<char, 16> key{};
-  for (uint32_t i = 0; i < size.count; ++i) {
-    if (Interrupted()) return false;
-    uint8_t label = 0;
-    images->Read(pixels.data(), pixels.size());
-    labels->Read(&label, 1);
-    if (i < begin) continue;
-    datum.set_data(pixels);
-    datum.set_label(label);
-    datum.SerializeToString(&value);
-    std::snprintf(key.data(), key.size(), "%08u", i);
-    conversion->Put(key.data(), value);
+struct Digit {
+  std::string pixels;
+  uint8_t label = 0;
+};
+
+// Writes images in the order of the files, or pairs of them.
+class Writer {
+ public:
+  Writer(const Size& size, Conversion* conversion) : size_(size), conversion_(*conversion) {
+    datum_.set_channels(FLAGS_pairs ? 2 : 1);
+    datum_.set_height(static_cast<int>(size.height));
+    datum_.set_width(static_cast<int>(size.width));
+    begin_ = NumberAfter(conversion->last_key());
+    conversion->StartFrom(begin_);
   }
-  images->ExpectEnd();
-  labels->ExpectEnd();
-  return true;
+
+  // Returns false if interrupted by Ctrl-C.
+  bool Run(IdxFile* images, IdxFile* labels) {
+    std::vector<Digit> all;  // of pairs, whose images may be anywhere
+    Digit digit{.pixels = std::string(size_t{size_.height} * size_.width, '\0')};
+    for (uint32_t i = 0; i < size_.count; ++i) {
+      if (Interrupted()) return false;
+      images->Read(digit.pixels.data(), digit.pixels.size());
+      labels->Read(&digit.label, 1);
+      if (FLAGS_pairs) {
+        all.push_back(digit);
+      } else {
+        Put(i, digit.pixels, digit.label);
+      }
+    }
+    images->ExpectEnd();
+    labels->ExpectEnd();
+    return !FLAGS_pairs || PutPairs(all);
+  }
+
+ private:
+  // As in Caffe, both images of a pair are drawn from all.
+  bool PutPairs(const std::vector<Digit>& all) {
+    const RandomStream random(FLAGS_seed, HashName("convert_mnist pairs"));
+    for (uint32_t i = 0; i < size_.count; ++i) {
+      if (Interrupted()) return false;
+      const Digit& first = all[random.Below(uint64_t{2} * i, all.size())];
+      const Digit& second = all[random.Below(uint64_t{2} * i + 1, all.size())];
+      Put(i, first.pixels + second.pixels, first.label == second.label ? 1 : 0);
+    }
+    return true;
+  }
+
+  void Put(uint32_t index, const std::string& pixels, int label) {
+    if (index < begin_) return;
+    datum_.set_data(pixels);
+    datum_.set_label(label);
+    datum_.SerializeToString(&value_);
+    std::array<char, 16> key{};
+    std::snprintf(key.data(), key.size(), "%08u", index);
+    conversion_.Put(key.data(), value_);
+  }
+
+  const Size size_;
+  Conversion& conversion_;
+  Datum datum_;
+  std::string value_;
+  uint64_t begin_ = 0;
+};
+
+// Describes everything that determines the records.
+std::string Origin(const std::string& images, const std::string& labels) {
+  const std::string pairs = FLAGS_pairs ? StrCat("pairs of seed: ", FLAGS_seed, "\n") : "";
+  return StrCat("images: ", images, "\nlabels: ", labels, "\nbackend: ", FLAGS_backend, "\n",
+                pairs);
 }
 
 int Convert(const std::string& images_path, const std::string& labels_path,
@@ -162,21 +217,22 @@ int Convert(const std::string& images_path, const std::string& labels_path,
                                       " images of ", height, "x", width));
   }
 
+  const std::string unit = FLAGS_pairs ? "pairs" : "images";
   Conversion conversion({.path = output,
                          .backend = BackendOfFlag(),
                          .resume = ResumeOfFlag(),
-                         .origin = StrCat("images: ", images_path, "\nlabels: ", labels_path,
-                                          "\nbackend: ", FLAGS_backend, "\n"),
+                         .origin = Origin(images_path, labels_path),
+                         .unit = unit,
                          .total = count});
   if (conversion.complete()) {
     std::cout << output << " is complete already\n";
     return 0;
   }
   const Size size{.count = count, .height = height, .width = width};
-  const bool all = WriteAll(&images, &labels, size, &conversion);
+  const bool all = Writer(size, &conversion).Run(&images, &labels);
   const int code = conversion.Finish(all);
-  std::cout << "Wrote " << conversion.written() << " images of " << height << "x" << width << " to "
-            << output << "\n";
+  std::cout << "Wrote " << conversion.written() << " " << unit << " of " << height << "x" << width
+            << " to " << output << "\n";
   return code;
 }
 
@@ -184,6 +240,9 @@ int Run(const std::vector<std::string>& arguments) {
   if (arguments.size() != 3) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("expected IMAGES LABELS OUTPUT, got ", arguments.size(), " arguments; see --help"));
+  }
+  if (!FLAGS_pairs && FLAGS_seed != 1) {
+    Fail(ErrorCode::kInvalidArgument, "--seed chooses pairs: give --pairs, too");
   }
   return Convert(arguments[0], arguments[1], arguments[2]);
 }

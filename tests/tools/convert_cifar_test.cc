@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <zlib.h>
 
 #include <filesystem>
 #include <string>
@@ -106,90 +105,6 @@ TEST(ConvertCifar, RefusesOtherFiles) {
   const ProcessResult pipe = RunTool("convert_cifar", {temp.path(), temp.File("out")});
   EXPECT_EQ(pipe.exit_code, 3);
   EXPECT_TRUE(Contains(pipe.err, "data_batch_1.bin: is a pipe or a device")) << pipe.err;
-}
-
-std::string BigEndian(uint32_t value) {
-  std::string bytes;
-  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 0xFF);
-  return bytes;
-}
-
-std::string Images(uint32_t count) {
-  std::string bytes = BigEndian(2051) + BigEndian(count) + BigEndian(2) + BigEndian(3);
-  for (uint32_t i = 0; i < 6 * count; ++i) bytes += static_cast<char>(i);
-  return bytes;
-}
-
-std::string Labels(uint32_t count) {
-  std::string bytes = BigEndian(2049) + BigEndian(count);
-  for (uint32_t i = 0; i < count; ++i) bytes += static_cast<char>(i % 10);
-  return bytes;
-}
-
-void WriteGzip(const std::string& path, const std::string& bytes) {
-  gzFile_s* file = gzopen(path.c_str(), "wb");
-  gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size()));
-  gzclose(file);
-}
-
-TEST(ConvertMnist, WritesTheImagesInOrder) {
-  const TempDir temp;
-  WriteGzip(temp.File("images.gz"), Images(25));
-  temp.Write("labels", Labels(25));
-  const ProcessResult result = RunTool("convert_mnist", {"--backend=lmdb", temp.File("images.gz"),
-                                                         temp.File("labels"), temp.File("db")});
-  ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_EQ(result.out, StrCat("Wrote 25 images of 2x3 to ", temp.File("db"), "\n"));
-  const Records records = ReadAll(temp.File("db"));
-  EXPECT_EQ(records[24].first, "00000024");
-  const Datum datum = ParseDatum(records[24].second);
-  EXPECT_EQ(datum.channels(), 1);
-  EXPECT_EQ(datum.height(), 2);
-  EXPECT_EQ(datum.width(), 3);
-  EXPECT_EQ(datum.label(), 4);
-  EXPECT_EQ(datum.data(), Images(25).substr(16 + 24 * 6));
-}
-
-TEST(ConvertMnist, DamagedFilesLeaveNothing) {
-  const TempDir temp;
-  temp.Write("images", Images(25).substr(0, 100));
-  temp.Write("labels", Labels(25));
-  const ProcessResult result =
-      RunTool("convert_mnist", {temp.File("images"), temp.File("labels"), temp.File("db")});
-  EXPECT_EQ(result.exit_code, 3);
-  EXPECT_TRUE(Contains(result.err, "cut short")) << result.err;
-  EXPECT_EQ(temp.FileCount(), 2U);
-}
-
-TEST(ConvertMnist, PipesAreNotWaitedFor) {
-  const TempDir temp;
-  ASSERT_EQ(mkfifo(temp.File("images").c_str(), 0600), 0);
-  temp.Write("labels", Labels(25));
-  const ProcessResult result =
-      RunProcess({"/usr/bin/timeout", "20", Bin("convert_mnist"), temp.File("images"),
-                  temp.File("labels"), temp.File("db")});
-  EXPECT_EQ(result.exit_code, 3);
-  EXPECT_TRUE(Contains(result.err, "images: is a pipe or a device")) << result.err;
-}
-
-TEST(ConvertMnist, ResumesAfterTheLastKey) {
-  const TempDir temp;
-  temp.Write("images", Images(25));
-  temp.Write("labels", Labels(25));
-  const std::vector<std::string> command = {"--resume", temp.File("images"), temp.File("labels"),
-                                            temp.File("db")};
-  ASSERT_EQ(RunTool("convert_mnist", command).exit_code, 0);
-  const Records whole = ReadAll(temp.File("db"));
-  fs::remove_all(temp.File("db"));
-  std::vector<Datum> first;
-  for (size_t i = 0; i < 7; ++i) first.push_back(ParseDatum(whole[i].second));
-  WriteSet(temp.File("db"), first);
-  temp.Write("db.unfinished", StrCat("images: ", temp.File("images"),
-                                     "\nlabels: ", temp.File("labels"), "\nbackend: lmdb\n"));
-  const ProcessResult result = RunTool("convert_mnist", command);
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_TRUE(Contains(result.out, "Wrote 18 images")) << result.out;
-  EXPECT_EQ(ReadAll(temp.File("db")), whole);
 }
 
 }  // namespace
