@@ -5,6 +5,7 @@
 
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "format/foreign_names.h"
 #include "format/fork_layers.h"
 #include "graph/graph.h"
 
@@ -113,7 +114,8 @@ class Builder {
       Report("type", of_fork);
     } else if (type == nullptr) {
       const std::vector<std::string> names = registry_.Names();
-      std::string hint = DidYouMean(param.type(), names);
+      std::string hint = ForeignLayerHint(param.type());
+      if (hint.empty()) hint = DidYouMean(param.type(), names);
       if (net_.plugin_size() > 0) {
         const std::vector<std::string> plugins(net_.plugin().begin(), net_.plugin().end());
         hint =

@@ -23,6 +23,11 @@ TEST(BuildGraph, UnknownLayerTypeNamesTheNearest) {
       "'InnerProduct'?)");
 }
 
+TEST(BuildGraph, LayerTypeOfAnotherToolNamesTheOneHere) {
+  EXPECT_EQ(PlanError(Net("layer { name: \"a\" type: \"Linear\" bottom: \"data\" top: \"a\" }")),
+            "net.prototxt:3:19: layer \"a\": unknown layer type 'Linear'; write InnerProduct");
+}
+
 TEST(BuildGraph, UnknownBottomNamesTheNearestBlob) {
   EXPECT_EQ(PlanError(Net("layer { name: \"a\" type: \"ReLU\" bottom: \"dat\" top: \"a\" }")),
             "net.prototxt:3:32: layer \"a\": no layer before this one produces bottom 'dat' (did "
