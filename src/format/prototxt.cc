@@ -116,8 +116,11 @@ void RefuseMixedForms(const std::string& text, const std::string& file, size_t p
        {.file = file, .line = first, .column = 1});
 }
 
-std::string NetNamedBy(const SolverParameter& solver) {
+// `file` is the file of the solver.
+std::string NetNamedBy(const SolverParameter& solver, const std::string& file) {
   const std::string& net = solver.has_net() ? solver.net() : solver.train_net();
+  if (net == file)
+    return " Its field 'net' names this file itself: name the file of the net there.";
   return net.empty() ? "" : StrCat(" It names the net '", net, "': give that.");
 }
 
@@ -152,7 +155,7 @@ NetFile ParseNet(const std::string& text, const std::string& file_name) {
     SolverParameter solver;
     if (!HasLayersOrInputs(file.net) && ProblemsAs(text, &solver) < problems.size()) {
       Fail(ErrorCode::kInvalidArgument,
-           "is a solver file, not a net: it belongs to --solver." + NetNamedBy(solver),
+           "is a solver file, not a net: it belongs to --solver." + NetNamedBy(solver, file_name),
            In(file_name));
     }
     RefuseForeignText(text, file_name, "a net");

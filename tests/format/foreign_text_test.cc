@@ -61,5 +61,10 @@ TEST(ForeignText, ALayerInASolverBelongsInTheNet) {
                        "f:2:1: unknown field 'layer' (it belongs in the net)"));
 }
 
+TEST(ForeignText, ASolverThatNamesItselfAsItsNetIsTold) {
+  EXPECT_TRUE(Contains(ErrorOf([] { ParseNet("net: \"f\" base_lr: 1", "f"); }),
+                       "Its field 'net' names this file itself"));
+}
+
 }  // namespace
 }  // namespace crema
