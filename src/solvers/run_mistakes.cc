@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <ranges>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -191,11 +191,9 @@ void WarnAboutSolver(const RunConfig& config, Warnings* warnings) {
     add("snapshot_prefix", "snapshot_prefix is empty: nothing is saved; remove it for the default");
   }
   for (size_t i = 1; i < config.tests.size(); ++i) {
-    const auto before = std::views::iota(size_t{0}, i);
-    if (!std::ranges::any_of(before,
-                             [&](size_t b) { return IsSame(config.tests[b], config.tests[i]); })) {
-      continue;
-    }
+    const auto before = std::span(config.tests).first(i);
+    const auto same = [&](const NetOfRun& other) { return IsSame(other, config.tests[i]); };
+    if (std::ranges::none_of(before, same)) continue;
     add(StrCat("test_iter[", i, "]"),
         StrCat("test net #", i, " is the same net as one before it: one test_iter is enough"));
   }

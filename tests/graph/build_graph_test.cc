@@ -57,6 +57,18 @@ TEST(BuildGraph, BlobProducedTwiceNamesBothLayers) {
             "give this top another name");
 }
 
+TEST(BuildGraph, APhaseInALayerIsNoRule) {
+  const std::string error = PlanError(
+      "layer { name: \"data\" type: \"Input\" top: \"x\" input_param { shape { dim: 2 } } phase: "
+      "TRAIN }\n"
+      "layer { name: \"data\" type: \"Input\" top: \"x\" input_param { shape { dim: 2 } } phase: "
+      "TEST }");
+  EXPECT_NE(
+      error.find("'phase' in a layer does not choose when it runs: write include { phase: TEST }"),
+      std::string::npos)
+      << error;
+}
+
 TEST(BuildGraph, WrongNumberOfBottomsAndTops) {
   const std::string error = PlanError(
       Net("layer { name: \"a\" type: \"ReLU\" bottom: \"data\" bottom: \"data\" top: \"x\" }\n"
