@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "format/foreign_names.h"
 #include "format/text_lexer.h"
 #include "format/text_parser.h"
 #include "format/upgrade.h"
@@ -179,6 +180,8 @@ class Setter {
       if (block.message_type()->FindFieldByName(name) == nullptr) continue;
       return StrCat(": fields of a layer are written as layer[NAME].", block.name(), ".", name);
     }
+    const std::string foreign = ForeignFieldHint(name, root);
+    if (!foreign.empty()) return foreign;
     std::vector<std::string> names = FieldNames(root);
     if (&root == SolverParameter::descriptor()) {
       for (std::string& of_net : FieldNames(*NetParameter::descriptor())) {

@@ -56,7 +56,21 @@ fs::path FolderOf(const std::string& path) {
   return folder.empty() ? fs::path(".") : folder;
 }
 
+// Explains a path in a form that is not read; empty for others.
+std::string WrongFormOf(std::string_view path) {
+  if (path.empty()) return "; the path is empty";
+  if (path[0] == '~') return "; '~' is not expanded here: write the whole path";
+  if (path[0] == '$') return "; variables are not expanded here: write the whole path";
+  if (path.starts_with("http://") || path.starts_with("https://")) {
+    return "; it is an address: download the file first";
+  }
+  if (path.find('\\') != std::string_view::npos) return "; write '/' in a path, not '\\'";
+  return "";
+}
+
 [[noreturn]] void FailMissing(const std::string& path) {
+  const std::string form = WrongFormOf(path);
+  if (!form.empty()) Fail(ErrorCode::kNotFound, "there is no such file" + form, In(path));
   const fs::path folder = FolderOf(path);
   std::error_code error;
   if (!fs::is_directory(folder, error)) {
@@ -214,6 +228,8 @@ Temporary ParseTemporary(std::string_view name) {
 }  // namespace
 
 std::string DidYouMeanPath(const std::string& path) {
+  const std::string form = WrongFormOf(path);
+  if (!form.empty()) return form;
   const fs::path given(path);
   const fs::path whole = given.has_filename() ? given : given.parent_path();  // "set/" is "set"
   constexpr size_t kEnough = 10000;
@@ -311,7 +327,14 @@ void FailWrite(const std::string& path, int error, uint64_t needed_bytes) {
   } else if (error == ENOENT || error == ENOTDIR) {
     std::error_code ignored;
     const fs::path folder = FolderOf(path);
-    reason = fs::is_directory(folder, ignored)
+    fs::path existing = folder;
+    while (existing.has_parent_path() && existing != existing.parent_path() &&
+           !fs::exists(existing, ignored)) {
+      existing = existing.parent_path();
+    }
+    const bool below_file = fs::is_regular_file(existing, ignored);
+    reason = below_file ? StrCat("'", existing.string(), "' is a file, not a folder")
+             : fs::is_directory(folder, ignored)
                  ? StrCat("the folder '", folder.string(), "' takes no files")
                  : StrCat("the folder '", folder.string(), "' does not exist; create it first");
   }

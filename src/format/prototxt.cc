@@ -12,6 +12,7 @@
 #include "crema.pb.h"
 #include "format/field_setting.h"
 #include "format/file.h"
+#include "format/foreign_text.h"
 #include "format/sniff.h"
 #include "format/text_parser.h"
 #include "format/unread_fields.h"
@@ -67,6 +68,8 @@ bool HasLayersOrInputs(const NetParameter& net) {
   return net.layer_size() + net.layers_size() + net.input_size() > 0;
 }
 
+bool NamesNet(const SolverParameter& solver) { return solver.has_net() || solver.has_train_net(); }
+
 bool IsEmptyMessage(const Message& message) { return message.ByteSizeLong() == 0; }
 
 // Completes snapshot_prefix like Caffe's UpgradeSnapshotPrefixProperty.
@@ -81,8 +84,43 @@ void CompleteSnapshotPrefix(const std::string& path, SolverParameter* solver) {
   }
 }
 
-std::string NetNamedBy(const SolverParameter& solver) {
+// Throws one error for a text that is no prototxt at all, in place of those of its lines.
+void RefuseForeignText(const std::string& text, const std::string& file,
+                       std::string_view expected) {
+  const ForeignText foreign = FindForeignText(text, expected);
+  if (foreign.message.empty()) return;
+  Fail(ErrorCode::kInvalidArgument, foreign.message,
+       {.file = file, .line = foreign.line, .column = foreign.line > 0 ? 1 : 0});
+}
+
+// Throws one error for blocks `layers` with the content of `layer`.
+void RefuseMixedForms(const std::string& text, const std::string& file, size_t problems) {
+  constexpr std::string_view kOld = "layers";
+  std::string renamed;
+  int first = 0;  // line of the first one
+  int line = 0;
+  for (std::string_view rest = text; !rest.empty();) {
+    ++line;
+    const size_t end = std::min(rest.find('\n'), rest.size() - 1) + 1;
+    const std::string_view here = Trim(rest.substr(0, end));
+    const std::string_view after = Trim(here.substr(std::min(kOld.size(), here.size())));
+    const bool is_old = here.starts_with(kOld) && (after.starts_with('{') || after == ":");
+    if (is_old && first == 0) first = line;
+    renamed += is_old ? StrCat("layer ", after, "\n") : std::string(rest.substr(0, end));
+    rest.remove_prefix(end);
+  }
+  NetParameter net;
+  if (first == 0 || ProblemsAs(renamed, &net) >= problems) return;
+  Fail(ErrorCode::kInvalidArgument,
+       "'layers' is Caffe's old form, but the fields in it are those of the new one: write 'layer'",
+       {.file = file, .line = first, .column = 1});
+}
+
+// `file` is the file of the solver.
+std::string NetNamedBy(const SolverParameter& solver, const std::string& file) {
   const std::string& net = solver.has_net() ? solver.net() : solver.train_net();
+  if (net == file)
+    return " Its field 'net' names this file itself: name the file of the net there.";
   return net.empty() ? "" : StrCat(" It names the net '", net, "': give that.");
 }
 
@@ -117,9 +155,11 @@ NetFile ParseNet(const std::string& text, const std::string& file_name) {
     SolverParameter solver;
     if (!HasLayersOrInputs(file.net) && ProblemsAs(text, &solver) < problems.size()) {
       Fail(ErrorCode::kInvalidArgument,
-           "is a solver file, not a net: it belongs to --solver." + NetNamedBy(solver),
+           "is a solver file, not a net: it belongs to --solver." + NetNamedBy(solver, file_name),
            In(file_name));
     }
+    RefuseForeignText(text, file_name, "a net");
+    RefuseMixedForms(text, file_name, problems.size());
     ThrowAll(std::move(problems));
   }
   if (IsEmptyMessage(file.net)) {
@@ -149,12 +189,15 @@ SolverFile ParseSolver(const std::string& text, const std::string& file_name) {
     NetParameter net;
     std::vector<Problem> ignored;
     ParseText(text, file_name, &net, nullptr, &ignored);
-    if (HasLayersOrInputs(net)) {
+    // A solver with a layer in it names its net or its rate.
+    const bool is_solver = NamesNet(file.solver) || file.solver.has_base_lr();
+    if (HasLayersOrInputs(net) && !is_solver) {
       Fail(ErrorCode::kInvalidArgument,
            "is a net, not a solver: write a solver file with net: \"" + file_name +
                "\" and the schedule, and give that",
            In(file_name));
     }
+    RefuseForeignText(text, file_name, "a solver");
     ThrowAll(std::move(problems));
   }
   if (IsEmptyMessage(file.solver)) {
@@ -187,7 +230,7 @@ std::string DescribeWrongText(const std::string& text, std::string_view expected
     return StrCat("is a net as text (a prototxt), not ", expected,
                   ": give it with --model where a command has that flag, and the binary file here");
   }
-  if (solver.has_net() || solver.has_train_net() || solver.has_base_lr()) {
+  if (NamesNet(solver) || solver.has_base_lr()) {
     return StrCat("is a solver as text (a prototxt), not ", expected,
                   ": give it with --solver, and the binary file here");
   }

@@ -59,7 +59,10 @@ Content Sniff(std::string_view bytes) {
   std::string start(Trim(head).substr(0, 64));
   std::transform(start.begin(), start.end(), start.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  if (StartsWithAny(start, {"<!doctype", "<html", "<head", "<?xml", "<!--"})) return Content::kHtml;
+  if (StartsWithAny(start, {"<!doctype", "<html", "<head", "<!--"})) return Content::kHtml;
+  if (start.starts_with("<?xml")) {
+    return head.find("<html") == std::string_view::npos ? Content::kXml : Content::kHtml;
+  }
   if (start.starts_with("version https://git-lfs")) return Content::kLfsPointer;
   return Content::kText;
 }
@@ -73,6 +76,8 @@ std::string DescribeWrongContent(Content content, std::string_view expected) {
     case Content::kHtml:
       return StrCat("is an HTML page, not ", expected,
                     ": a download probably saved the page about the file; download the raw file");
+    case Content::kXml:
+      return StrCat("is XML, not ", expected, ": give another file");
     case Content::kLfsPointer:
       return StrCat("is a Git LFS pointer, not ", expected,
                     ": fetch the real file with 'git lfs pull'");

@@ -11,7 +11,8 @@ enum class Content {
   kEmpty,  // or only white space
   kText,
   kUtf16,
-  kHtml,        // also XML
+  kHtml,
+  kXml,
   kLfsPointer,  // Git's placeholder for a large file that was not fetched
   kHdf5,
   kImage,       // JPEG, PNG, GIF, TIFF, WebP

@@ -19,6 +19,12 @@ std::string FirstCharacter(std::string_view text) {
   return std::string(text.substr(0, size));
 }
 
+// Returns true for the minus sign and the dashes of Unicode.
+bool IsOtherMinus(std::string_view character) {
+  return character == "\u2212" || character == "\u2012" || character == "\u2013" ||
+         character == "\u2014";
+}
+
 // Describes a character that is not allowed outside of strings and comments.
 std::string DescribeStray(const std::string& character) {
   if (character == "\u00A0" || character == "\u3000" || character == "\u200B" ||
@@ -29,6 +35,7 @@ std::string DescribeStray(const std::string& character) {
       character == "\u2019") {
     return "typographic quote " + character + "; write the plain quote \" instead";
   }
+  if (IsOtherMinus(character)) return "'" + character + "' is no minus sign; write -";
   const bool printable = static_cast<unsigned char>(character[0]) >= 0x20;
   if (!printable) return "invalid control character; remove it";
   return "unexpected character '" + character + "'; only strings and comments may hold it";
@@ -61,6 +68,9 @@ std::string DescribeBrokenNumber(std::string_view word) {
   const std::string digits(word.substr(0, letter));
   const std::string_view rest = word.substr(letter);
   if (rest[0] == '.') return text;
+  std::string without(word);
+  std::erase(without, '_');
+  if (rest[0] == '_' && IsAllDigits(without)) return text + "; write " + without;
   if (rest == "k" || rest == "K") return text + "; write " + digits + "000";
   if (rest == "m" || rest == "M") return text + "; write " + digits + "000000";
   if ((rest[0] == 'x' || rest[0] == 'X') && IsAllDigits(rest.substr(1))) {
@@ -176,7 +186,9 @@ void TextLexer::AddError(int line, int column, const std::string& message) {
   const Position position = Convert(line, column);
   const std::string_view rest = text_.substr(std::min(cursor_.offset, text_.size()));
   if (cursor_.offset < comment_end_) return;
-  error_line_ = position.line;
+  // "1e−3": the character after this one is reported.
+  if (message.starts_with("\"e\" must be") && IsOtherMinus(FirstCharacter(rest))) return;
+  const bool is_first_of_line = std::exchange(error_line_, position.line) != position.line;
   if (message.starts_with("Interpreting non ascii")) {
     if (!rest.empty() && !IsContinuationByte(rest[0])) {
       report_(position, DescribeStray(FirstCharacter(rest)));
@@ -186,6 +198,10 @@ void TextLexer::AddError(int line, int column, const std::string& message) {
   } else if (message.starts_with("String literals cannot cross") ||
              message.starts_with("Multiline strings") || message.starts_with("Unexpected end of")) {
     report_(position, "a string is not closed: a quote is missing before here");
+  } else if (message.find("escape sequence") != std::string::npos ||
+             message.starts_with("Expected hex digits")) {
+    if (!is_first_of_line) return;
+    report_(position, "'\\' begins an escape sequence: in a path, write '/' (or '\\\\')");
   } else if (message.starts_with("Need space between number")) {
     report_(position, DescribeBrokenNumber(WordAround(text_, cursor_.offset)));
   } else {

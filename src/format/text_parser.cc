@@ -1,6 +1,7 @@
 #include "format/text_parser.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <utility>
 
@@ -141,6 +142,12 @@ void TextParser::ReadField() {
   if (name.Is("[")) {
     Report(name.begin, "extension fields in brackets are not known here; remove this one");
     lexer_.SkipTokenOrBlock();
+    SkipValue();
+    return;
+  }
+  if (name.type == Tokenizer::TYPE_STRING && lexer_.next().Is(":")) {
+    Report(name.begin, StrCat("names of fields have no quotes, got ", Quoted(name)));
+    lexer_.Advance();
     SkipValue();
     return;
   }
@@ -290,6 +297,10 @@ void TextParser::CheckAfterNumber(const Field& field, const Token& value) {
     lexer_.Advance();
     return;
   }
+  if (after.Is("*") || after.Is("^")) {
+    RefuseExpression(value);
+    return;
+  }
   if (!is_number(next) || !(after.Is(",") || after.Is("/"))) return;
   const std::string written = StrCat(value.text, after.text, next.text);
   if (after.Is("/")) {
@@ -310,6 +321,23 @@ void TextParser::CheckAfterNumber(const Field& field, const Token& value) {
     lexer_.Advance();
     lexer_.Advance();
   }
+}
+
+// Reports and consumes what follows the first number of "10*3" and "10^-3".
+void TextParser::RefuseExpression(const Token& value) {
+  const Token sign = lexer_.current();
+  lexer_.Advance();
+  const bool negative = lexer_.TryConsume("-");
+  const Token second = lexer_.current();
+  const double a = Tokenizer::ParseFloat(value.text);
+  double b = 0;
+  if (second.type == Tokenizer::TYPE_INTEGER || second.type == Tokenizer::TYPE_FLOAT) {
+    b = Tokenizer::ParseFloat(second.text) * (negative ? -1 : 1);
+    lexer_.Advance();
+  }
+  Report(value.begin,
+         StrCat("a value is one number, got ", value.text, sign.text, negative ? "-" : "",
+                second.text, "; write ", sign.Is("*") ? a * b : std::pow(a, b)));
 }
 
 void TextParser::ReadList(const Field& field, Message* target, const Token& name) {

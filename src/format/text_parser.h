@@ -47,6 +47,7 @@ class TextParser {
   void ReadBlock(const Field& field, Message* target, const Token& name, Position at);
   bool TryConsumeEquals(bool is_block, const Token& name);
   void CheckAfterNumber(const Field& field, const Token& value);
+  void RefuseExpression(const Token& value);
   void SkipUnknownField(const Token& name);
   void SkipValue();
   bool LooksLikeForgottenBrace(const Token& name) const;

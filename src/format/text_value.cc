@@ -9,6 +9,7 @@
 
 #include "core/strings.h"
 #include "format/text_lexer.h"
+#include "format/upgrade.h"
 
 namespace crema {
 namespace {
@@ -35,12 +36,80 @@ std::string Written(const Literal& literal) {
   return StrCat(literal.negative ? "-" : "", text);
 }
 
+std::string ToLower(std::string_view text) {
+  std::string lower;
+  for (const char c : text) lower += static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
+  return lower;
+}
+
 bool ValueIsMissing(const TextLexer& lexer) {
   const Token& token = lexer.current();
   if (token.IsEnd() || token.Closes() || token.Is(",") || token.Is(";")) return true;
   if (!token.IsName()) return false;
   const Token& next = lexer.next();
   return next.Is(":") || (next.Is("{") && next.begin.line == token.begin.line);
+}
+
+bool IsNameOfField(const TextLexer& lexer) {
+  return lexer.current().IsName() && (lexer.next().Is(":") || lexer.next().Is("{"));
+}
+
+// Skips the rest of a value that ends with its line, and returns it without spaces.
+std::string TakeRestOfLine(TextLexer& lexer) {
+  std::string text;
+  const int line = lexer.current().begin.line;
+  while (lexer.current().begin.line == line && !lexer.current().IsEnd() &&
+         !lexer.current().Is("}") && (text.empty() || !IsNameOfField(lexer))) {
+    text += lexer.current().text;
+    lexer.Advance();
+  }
+  return text;
+}
+
+// Skips "(5, 5)" and returns "5, 5".
+std::string TakeTuple(TextLexer& lexer) {
+  std::string text;
+  const int line = lexer.current().begin.line;
+  lexer.Advance();
+  while (!lexer.current().Is(")") && lexer.current().begin.line == line) {
+    text += lexer.current().text + (lexer.current().Is(",") ? " " : "");
+    lexer.Advance();
+  }
+  lexer.TryConsume(")");
+  return text;
+}
+
+// Reports and skips values of other languages: (5, 5), ${NAME}, a path without quotes. Returns
+// false if there is none.
+bool RefuseForeignValue(TextLexer& lexer, const FieldDescriptor& field,
+                        const TextReporter& report) {
+  const Token value = lexer.current();
+  const Token& next = lexer.next();
+  const bool is_string = field.cpp_type() == FieldDescriptor::CPPTYPE_STRING;
+  if (value.Is("(")) {
+    const std::string values = TakeTuple(lexer);
+    report(value.begin, field.is_repeated()
+                            ? StrCat("several values are a list in brackets: write ", field.name(),
+                                     ": [", values, "]")
+                            : StrCat("'", field.name(), "' expects ", ExpectedValue(field),
+                                     ", got (", values, ")"));
+    return true;
+  }
+  if (value.Is("$")) {
+    const std::string written = TakeRestOfLine(lexer);
+    if (lexer.current().Is("}")) lexer.Advance();  // of ${NAME}
+    report(value.begin,
+           StrCat("variables such as ", written, written.find('{') == 1 ? "}" : "",
+                  " are not replaced: write the value, or give --set ", field.name(), "=VALUE"));
+    return true;
+  }
+  const bool begins_path = value.Is("/") || value.Is(".") || value.Is("~");
+  const bool continues = (next.Is("/") || next.Is(".") || next.Is("-")) &&
+                         next.begin.line == value.begin.line && value.IsName();
+  if (!is_string || !(begins_path || continues)) return false;
+  report(value.begin, StrCat("'", field.name(), "' expects a string in quotes; write \"",
+                             TakeRestOfLine(lexer), "\""));
+  return true;
 }
 
 // Reads a literal; reports a problem and returns nothing if there is none.
@@ -51,6 +120,7 @@ std::optional<Literal> ReadLiteral(TextLexer& lexer, const FieldDescriptor& fiel
   const auto expected = [&] {
     return StrCat("'", field.name(), "' expects ", ExpectedValue(field), ", got ");
   };
+  if (RefuseForeignValue(lexer, field, report)) return std::nullopt;
   if (ValueIsMissing(lexer)) {
     report(literal.begin, expected() + "nothing before " + Quoted(lexer.current()));
     return std::nullopt;
@@ -118,8 +188,7 @@ std::optional<double> ParseReal(const Literal& literal) {
   } else if (literal.type == Tokenizer::TYPE_FLOAT) {
     value = Tokenizer::ParseFloat(literal.text);
   } else if (literal.type == Tokenizer::TYPE_IDENTIFIER) {
-    std::string lower;
-    for (char c : literal.text) lower += static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
+    const std::string lower = ToLower(literal.text);
     if (lower == "nan") {
       value = std::numeric_limits<double>::quiet_NaN();
     } else if (lower == "inf" || lower == "infinity") {
@@ -163,19 +232,85 @@ std::vector<std::string> EnumNames(const FieldDescriptor& field) {
   return names;
 }
 
+// Returns the value that a whole number stands for that is written as "20", 20.0 or 3e1; empty for
+// anything else.
+std::string MeantInteger(const Literal& literal, const FieldDescriptor& field) {
+  double value = 0;
+  const char* const end = literal.text.data() + literal.text.size();
+  const auto [stop, error] = std::from_chars(literal.text.data(), end, value);
+  constexpr double kMost = 1e15;
+  if (stop != end || error != std::errc() || value != std::floor(value) || value > kMost) return "";
+  Literal meant = literal;
+  meant.type = Tokenizer::TYPE_INTEGER;
+  meant.text = std::to_string(static_cast<int64_t>(value));
+  if (!ParseInteger(meant, field.cpp_type())) return "";
+  return Written(meant);
+}
+
+// Returns the value that was meant by one of another form, as it is to be written; empty if
+// unknown.
+std::string MeantValue(const Literal& literal, const FieldDescriptor& field) {
+  const std::string lower = ToLower(literal.text);
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_STRING: {
+      const std::string type = field.name() == "type" ? TypeNamedByV1(literal.text) : "";
+      return StrCat("\"", type.empty() ? Written(literal) : type, "\"");
+    }
+    case FieldDescriptor::CPPTYPE_ENUM:
+      if (field.enum_type()->FindValueByName(literal.text) == nullptr) return "";
+      return literal.text + ", without quotes";
+    case FieldDescriptor::CPPTYPE_BOOL:
+      if (lower == "true" || lower == "yes" || lower == "on") return "true";
+      return lower == "false" || lower == "no" || lower == "off" ? "false" : "";
+    case FieldDescriptor::CPPTYPE_FLOAT:
+    case FieldDescriptor::CPPTYPE_DOUBLE: {
+      double value = 0;
+      const char* const end = literal.text.data() + literal.text.size();
+      const auto [stop, error] = std::from_chars(literal.text.data(), end, value);
+      return stop == end && error == std::errc() && !literal.text.empty() ? literal.text : "";
+    }
+    default:
+      return MeantInteger(literal, field);
+  }
+}
+
+// Names of other tools for values of an enum. A sentence begins with ';'.
+constexpr struct {
+  std::string_view field;
+  std::string_view value;
+  std::string_view hint;
+} kForeignValues[] = {
+    {"pool", "AVERAGE", " (did you mean 'AVE'?)"},
+    {"pool", "AVG", " (did you mean 'AVE'?)"},
+    {"pool", "MEAN", " (did you mean 'AVE'?)"},
+    {"operation", "ADD", " (did you mean 'SUM'?)"},
+    {"operation", "MUL", " (did you mean 'PROD'?)"},
+    {"normalization", "MEAN", "; VALID is the mean over the labels that count"},
+    {"solver_mode", "CUDA", " (did you mean 'GPU'?)"},
+    {"phase", "VAL", " (did you mean 'TEST'?)"},
+};
+
+std::string HintOfEnum(const Literal& literal, const FieldDescriptor& field) {
+  for (const auto& row : kForeignValues) {
+    if (row.field == field.name() && ToLower(row.value) == ToLower(literal.text)) {
+      return std::string(row.hint);
+    }
+  }
+  return DidYouMean(literal.text, EnumNames(field));
+}
+
 // Explains why the literal was rejected, and the remedy.
 std::string Refusal(const Literal& literal, const FieldDescriptor& field) {
+  const std::string meant = MeantValue(literal, field);
+  const std::string remedy = meant.empty() ? "" : "; write " + meant;
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
-    const std::vector<std::string> names = EnumNames(field);
     return StrCat("'", field.name(), "' has no value ", Written(literal),
-                  DidYouMean(literal.text, names), "; allowed: ", Join(names, ", "));
-  }
-  std::string hint;
-  if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
-    hint = StrCat("; write \"", Written(literal), "\"");
+                  remedy.empty() ? StrCat(HintOfEnum(literal, field),
+                                          "; allowed: ", Join(EnumNames(field), ", "))
+                                 : remedy);
   }
   return StrCat("'", field.name(), "' expects ", ExpectedValue(field), ", got ", Written(literal),
-                hint);
+                remedy);
 }
 
 template <typename T>

@@ -1,6 +1,7 @@
 // Upgrades old nets: one function per pass, in the order of UpgradeNet.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "core/error.h"
@@ -20,6 +21,8 @@ void UpgradeV0(NetParameter* net, SourceMap* source, std::vector<Problem>* warni
 void UpgradeDataTransforms(NetParameter* net, SourceMap* source);
 // Upgrades the second format (`layers {}`) to the present one (`layer {}`).
 void UpgradeV1(NetParameter* net, SourceMap* source);
+// Returns the type "Convolution" for the second format's CONVOLUTION; empty for other names.
+std::string TypeNamedByV1(const std::string& name);
 // Replaces `input`, `input_shape`, `input_dim` by a first layer "input" of type Input.
 void UpgradeInputs(NetParameter* net, SourceMap* source, std::vector<Problem>* warnings);
 // Sets the multipliers of BatchNorm's three running statistics to 0: they are not trained.

@@ -157,6 +157,11 @@ void MoveTransform(const std::string& path, const char* block, DataParam* from,
 
 }  // namespace
 
+std::string TypeNamedByV1(const std::string& name) {
+  V1LayerParameter::LayerType type = V1LayerParameter::NONE;
+  return V1LayerParameter::LayerType_Parse(name, &type) ? NewType(type) : "";
+}
+
 void UpgradeDataTransforms(NetParameter* net, SourceMap* source) {
   for (int i = 0; i < net->layers_size(); ++i) {
     V1LayerParameter* layer = net->mutable_layers(i);

@@ -1,10 +1,12 @@
 // Builds a Graph from a NetParameter: phase rules, layer types, names.
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "format/foreign_names.h"
 #include "format/fork_layers.h"
 #include "graph/graph.h"
 
@@ -113,7 +115,8 @@ class Builder {
       Report("type", of_fork);
     } else if (type == nullptr) {
       const std::vector<std::string> names = registry_.Names();
-      std::string hint = DidYouMean(param.type(), names);
+      std::string hint = ForeignLayerHint(param.type());
+      if (hint.empty()) hint = DidYouMean(param.type(), names);
       if (net_.plugin_size() > 0) {
         const std::vector<std::string> plugins(net_.plugin().begin(), net_.plugin().end());
         hint =
@@ -229,13 +232,21 @@ class Builder {
 
   std::shared_ptr<const Layer> MakeLayer(const LayerParameter& param, const LayerType& type) {
     if (param.loss_weight_size() != 0 && param.loss_weight_size() != param.top_size()) {
-      Report("loss_weight", StrCat("has ", param.loss_weight_size(), " entries for ",
+      Report("loss_weight", StrCat("loss_weight has ", param.loss_weight_size(), " entries for ",
                                    param.top_size(), " tops; give none or one each"));
       return nullptr;
     }
+    for (int w = 0; w < param.loss_weight_size(); ++w) {
+      if (std::isfinite(param.loss_weight(w))) continue;
+      Report(StrCat("loss_weight[", w, "]"),
+             StrCat("loss_weight is ", std::isnan(param.loss_weight(w)) ? "nan" : "infinite",
+                    ", not a finite number"));
+      return nullptr;
+    }
     if (param.propagate_down_size() != 0 && param.propagate_down_size() != param.bottom_size()) {
-      Report("propagate_down", StrCat("has ", param.propagate_down_size(), " entries for ",
-                                      param.bottom_size(), " bottoms; give none or one each"));
+      Report("propagate_down",
+             StrCat("propagate_down has ", param.propagate_down_size(), " entries for ",
+                    param.bottom_size(), " bottoms; give none or one each"));
       return nullptr;
     }
     try {

@@ -43,6 +43,16 @@ std::string DescribeInputs(const Graph& graph, const Node& node,
   return text;
 }
 
+// Asks whether the bottoms of a layer of scores and labels are in the wrong order.
+std::string SwappedHint(const Node& node, const std::vector<BlobSpec>& inputs) {
+  const std::string& type = node.layer->param().type();
+  if ((type != "SoftmaxWithLoss" && type != "Accuracy") || inputs.size() < 2) return "";
+  const Shape& first = inputs[0].shape;
+  const Shape& second = inputs[1].shape;
+  if (first.count() >= second.count()) return "";
+  return StrCat("; ", type, " takes scores, then labels: are its bottoms swapped?");
+}
+
 // Returns the problem of an input with the wrong element type, and the layer to insert.
 std::optional<Problem> FindWrongType(const Graph& graph, const Node& node,
                                      const std::vector<BlobSpec>& inputs, DType net) {
@@ -101,6 +111,7 @@ std::vector<Problem> InferNode(const Graph& graph, const Node& node,
       Where where = graph.Locate(node, problem.where.field);
       std::string message = problem.message;
       if (!inputs.empty()) message += "; " + DescribeInputs(graph, node, inputs);
+      message += SwappedHint(node, inputs);
       problems.push_back({problem.code, std::move(where), std::move(message)});
     }
   }

@@ -97,6 +97,10 @@ class Assigner {
     // Checks before the values spread to layers that share the blob.
     RequireFinite(n, i, "lr_mult", spec.lr_mult());
     RequireFinite(n, i, "decay_mult", spec.decay_mult());
+    if (std::isfinite(spec.lr_mult()) && spec.lr_mult() < 0) {
+      Report(n, StrCat("param[", i, "].lr_mult"),
+             StrCat("lr_mult is ", spec.lr_mult(), "; use 0 or more"));
+    }
     const ParameterInfo& blob = infos_[n].parameters[i];
     ParameterSlot slot{
         .layer = static_cast<int>(n),

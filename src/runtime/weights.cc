@@ -311,6 +311,12 @@ class WeightsMatcher {
   LoadReport report_;
 };
 
+bool IsZero(const ConstTensorView& view) {
+  return DispatchFloat(view.dtype(), [&]<typename T>(T) {
+    return std::ranges::all_of(view.span<T>(), [](T value) { return value == T(0); });
+  });
+}
+
 }  // namespace
 
 std::shared_ptr<Weights> Weights::MakeToLoad(const Plan& plan, uint64_t seed,
@@ -493,15 +499,26 @@ std::string ZeroWeightsWarning(const Plan& plan, const Weights& weights) {
       continue;
     }
     const ConstTensorView view = weights.blob(s);
-    const bool is_zero = DispatchFloat(view.dtype(), [&]<typename T>(T) {
-      return std::ranges::all_of(view.span<T>(), [](T value) { return value == T(0); });
-    });
-    if (is_zero && view.count() > 0) layers.push_back(KeyOf(plan, slot));
+    if (IsZero(view) && view.count() > 0) layers.push_back(KeyOf(plan, slot));
   }
   if (layers.size() < 2) return "";
   for (std::string& name : layers) name = name.substr(0, name.find('\n'));
   return StrCat("the weights of these layers are all 0, so none of them can learn: ",
                 Join(layers, ", "), "; give each a weight_filler { type: \"xavier\" }, or weights");
+}
+
+std::string EmptyStatisticsWarning(const Plan& plan, const Weights& weights) {
+  std::vector<std::string> layers;
+  for (size_t s = 0; s < plan.parameters.size(); ++s) {
+    const ParameterSlot& slot = plan.parameters[s];
+    const LayerParameter& layer = plan.layers[static_cast<size_t>(slot.layer)].layer->param();
+    if (!slot.statistic || slot.index != 0 || !layer.batch_norm_param().use_global_stats())
+      continue;
+    if (IsZero(weights.blob(s))) layers.push_back(layer.name());
+  }
+  if (layers.empty()) return "";
+  return StrCat("use_global_stats: true, but the stored statistics of these layers are all 0: ",
+                Join(layers, ", "), "; give --weights that have them, or remove use_global_stats");
 }
 
 }  // namespace crema

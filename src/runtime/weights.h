@@ -119,4 +119,8 @@ LoadReport LoadFiles(const WeightsFiles& files, const Plan& plan, Weights* weigh
 // empty text.
 std::string ZeroWeightsWarning(const Plan& plan, const Weights& weights);
 
+// Returns a warning that names the BatchNorm layers that normalize by stored statistics
+// (use_global_stats) that are all 0; empty if there are none.
+std::string EmptyStatisticsWarning(const Plan& plan, const Weights& weights);
+
 }  // namespace crema

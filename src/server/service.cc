@@ -6,6 +6,15 @@
 #include "server/request_error.h"
 
 namespace crema::server {
+namespace {
+
+[[noreturn]] void RefuseToken(std::string_view authorization) {
+  Refuse(Cause::kUnauthorized, authorization.starts_with("Bearer ")
+                                   ? "this token is not valid here"
+                                   : "a token is needed: Authorization: Bearer TOKEN");
+}
+
+}  // namespace
 
 void Service::SetReady(bool models_are) {
   const std::lock_guard lock(ready_mutex_);
@@ -41,7 +50,7 @@ void Service::Refused(const RequestError& error) {
 void Service::RequireInference(std::string_view authorization) const {
   if (inference_tokens.Allows(authorization)) return;
   if (!admin_tokens.empty() && admin_tokens.Allows(authorization)) return;
-  Refuse(Cause::kUnauthorized, "a token is needed: Authorization: Bearer TOKEN");
+  RefuseToken(authorization);
 }
 
 void Service::RequireAdmin(std::string_view authorization) const {

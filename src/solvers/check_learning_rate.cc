@@ -242,6 +242,20 @@ std::vector<Problem> WarnAboutLearningRate(const SolverParameter& param) {
                                ": the rate never reaches base_lr"));
     }
   }
+  const int first_drop = param.lr_policy() == "step" ? param.stepsize()
+                         : param.lr_policy() == "multistep" && param.stepvalue_size() > 0
+                             ? param.stepvalue(0)
+                             : 0;
+  if (has_end && first_drop >= param.max_iter()) {
+    const std::string field = param.lr_policy() == "step" ? "stepsize" : "stepvalue[0]";
+    report.Add(field, StrCat(field, " ", first_drop, " is not below max_iter ", param.max_iter(),
+                             ": the rate never drops"));
+  }
+  constexpr float kLargest = 10;  // LARS scales the rate by small numbers
+  if (param.base_lr() >= kLargest && param.type() != "LARS") {
+    report.Add("base_lr", StrCat("base_lr ", param.base_lr(),
+                                 " is very large: training will probably diverge"));
+  }
   if (param.lr_policy() == "one_cycle" && param.warmup_iter() > 0) {
     report.Add(
         "warmup_iter",

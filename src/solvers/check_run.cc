@@ -23,6 +23,7 @@
 #include "solvers/freeze.h"
 #include "solvers/learning_rate.h"
 #include "solvers/run_memory.h"
+#include "solvers/run_mistakes.h"
 #include "solvers/run_rules.h"
 #include "solvers/snapshot.h"
 #include "solvers/snapshot_set.h"
@@ -296,6 +297,7 @@ class RunChecker {
     }
     CheckRules(*config, nets);
     if (nets.empty()) return;
+    WarnAboutTests(*config, nets);
     const bool fits = CheckMemory(nets);
     if (nets.front().role == "train") train_plan_ = nets.front().plan;
     if (fits) RunNets(*config, nets);
@@ -327,6 +329,16 @@ class RunChecker {
     Collect(
         [&] { train->plan = HoldFrozenLayers(solver, train->plan, registry_, train->net).plan; });
     Add(CheckTraining(solver_.solver, *train->plan), &report_.problems);
+    Add(WarnAboutFrozenNet(solver_, *train->plan), &report_.warnings);
+  }
+
+  void WarnAboutTests(const RunConfig& config, const std::vector<PlannedNet>& nets) {
+    if (nets.front().role != "train") return;
+    for (size_t i = 1; i < nets.size(); ++i) {
+      const auto index = static_cast<size_t>(nets[i].net - config.tests.data());
+      Add(WarnAboutUntrainedLayers(*nets.front().plan, *nets[i].net, *nets[i].plan, index),
+          &report_.warnings);
+    }
   }
 
   void CheckRules(const RunConfig& config, const std::vector<PlannedNet>& nets) {
@@ -382,8 +394,10 @@ class RunChecker {
     WarningsToReport log(&report_);
     if (first.role == "train") {
       Collect([&] { LoadFiles(options_.weights, *first.plan, weights.get(), &log); });
-      const std::string zeros = ZeroWeightsWarning(*first.plan, *weights);
-      if (!zeros.empty()) log.Write(Severity::kWarning, zeros);
+      for (const std::string& text : {ZeroWeightsWarning(*first.plan, *weights),
+                                      EmptyStatisticsWarning(*first.plan, *weights)}) {
+        if (!text.empty()) log.Write(Severity::kWarning, text);
+      }
     }
     SetUncountedStatistics(*first.plan, weights.get());
     for (size_t i = 0; i < nets.size(); ++i) {

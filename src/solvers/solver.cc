@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <random>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "format/stock_caffe.h"
 #include "runtime/weights.h"
 #include "solvers/run_memory.h"
+#include "solvers/run_mistakes.h"
 #include "solvers/run_rules.h"
 #include "solvers/snapshot.h"
 
@@ -60,20 +62,6 @@ void RefuseUndetermined(const RunConfig& config, const SolverOptions& options) {
                         "video_type: VIDEO and a file"});
   }
   if (!problems.empty()) throw Error(std::move(problems));
-}
-
-void WarnOfNetWithoutParameters(const Plan& train, const Plan& test, size_t net, LogSink* log) {
-  const auto has_layer = [&](const std::string& name) {
-    return std::ranges::any_of(train.layers, [&](const PlannedLayer& layer) {
-      return layer.name() == name && !layer.parameters.empty();
-    });
-  };
-  for (const PlannedLayer& layer : test.layers) {
-    if (layer.parameters.empty() || has_layer(layer.name())) continue;
-    log->Write(Severity::kWarning,
-               StrCat("test net #", net, ": layer \"", layer.name(),
-                      "\" is not in the training net; it stays at its fillers"));
-  }
 }
 
 void Copy(const Session& session, const TensorView& to, const ConstTensorView& from) {
@@ -156,6 +144,7 @@ void Solver::PlanTrainNet(const PlanOptions& options) {
   if (!frozen_.empty()) {
     options_.log->Write(Severity::kInfo, "frozen layers: " + Join(frozen_, " "));
   }
+  std::ranges::move(WarnAboutFrozenNet(config_.solver, *train_plan_), std::back_inserter(warnings));
   Warn(warnings, options_.log);
 }
 
@@ -177,7 +166,8 @@ void Solver::PlanTestNets(const PlanOptions& options) {
     Warn(WarnAboutRandomTests(config_.tests[i]), options_.log);
     // If both nets are in one file, it was warned about before.
     if (!param_.has_net() && !param_.has_net_param()) Warn(warnings, options_.log);
-    WarnOfNetWithoutParameters(*train_plan_, tests_.back()->plan(), i, options_.log);
+    Warn(WarnAboutUntrainedLayers(*train_plan_, config_.tests[i], tests_.back()->plan(), i),
+         options_.log);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <iterator>
 #include <optional>
 #include <set>
@@ -16,6 +17,7 @@
 #include "solvers/freeze.h"
 #include "solvers/learning_rate.h"
 #include "solvers/loss_scale.h"
+#include "solvers/run_mistakes.h"
 #include "solvers/time_limit.h"
 #include "solvers/update_rule.h"
 
@@ -51,6 +53,7 @@ class Resolver {
     ReadTestNets();
     std::ranges::copy(settings_.Problems(), std::back_inserter(problems_));
     if (!problems_.empty()) throw Error(std::move(problems_));
+    std::ranges::move(WarnAboutRun(config_), std::back_inserter(config_.solver.warnings));
     return std::move(config_);
   }
 
@@ -208,6 +211,18 @@ class Resolver {
         Merge(TRAIN, train.file.net, param_.has_train_state() ? &param_.train_state() : nullptr);
   }
 
+  // Returns a hint if the file that is missing lies in the folder of the solver.
+  std::string BesideSolver(const std::string& path) const {
+    namespace fs = std::filesystem;
+    const fs::path beside = fs::path(config_.solver.source.file).parent_path() / path;
+    std::error_code error;
+    if (path.empty() || beside == fs::path(path) || !fs::is_regular_file(beside, error)) return "";
+    return StrCat(
+        "; there is one beside the solver, but paths start in the folder where the command "
+        "runs: write \"",
+        beside.string(), "\"");
+  }
+
   NetFile Read(const std::string& field, const std::string& path, std::optional<Phase> only) {
     try {
       NetFile file = ReadNet(path);
@@ -216,7 +231,7 @@ class Resolver {
     } catch (const Error& error) {
       for (Problem problem : error.problems()) {
         if (problem.code == ErrorCode::kNotFound && problem.where.line == 0) {
-          problem.message = StrCat(field, " \"", path, "\": ", problem.message);
+          problem.message = StrCat(field, " \"", path, "\": ", problem.message, BesideSolver(path));
           problem.where = config_.solver.source.Locate(field);
         }
         problems_.push_back(std::move(problem));

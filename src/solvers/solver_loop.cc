@@ -50,8 +50,10 @@ void Solver::CheckStart() {
   snapshots_.Prepare(*train_plan_, updater_->rule().histories, epochs_, iteration_,
                      updater_->restored());
   if (iteration_ == 0) {
-    const std::string zeros = ZeroWeightsWarning(*train_plan_, weights());
-    if (!zeros.empty()) options_.log->Write(Severity::kWarning, zeros);
+    for (const std::string& text : {ZeroWeightsWarning(*train_plan_, weights()),
+                                    EmptyStatisticsWarning(*train_plan_, weights())}) {
+      if (!text.empty()) options_.log->Write(Severity::kWarning, text);
+    }
   }
   start_checked_ = true;
 }

@@ -154,6 +154,11 @@ TEST(OpenRecords, ErrorsSayWhatLiesThere) {
               [&] { OpenRecords(temp.File("none")); });
   ExpectError(ErrorCode::kDataLoss, "an ordinary file and no tar archive",
               [&] { OpenRecords(temp.Write("file", "text")); });
+  fs::create_directory(temp.File("x"));
+  temp.Write("x/data.mdb", "text");
+  ExpectError(ErrorCode::kDataLoss,
+              "is a file in an LMDB: name its folder, '" + temp.File("x") + "'",
+              [&] { OpenRecords((fs::path(temp.File("x")) / "data.mdb").string()); });
   fs::create_directory(temp.File("train_lmdb"));
   ExpectError(ErrorCode::kDataLoss, "neither data.mdb (LMDB) nor CURRENT (LevelDB) nor .tar",
               [&] { OpenRecords(temp.File("train_lmdb")); });

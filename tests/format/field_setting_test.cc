@@ -155,6 +155,8 @@ TEST(FieldSetting, NamesMistakesInSettingsOfTheSolver) {
       {"batch_size=3",
        "unknown field 'batch_size': fields of a layer are written as "
        "layer[NAME].data_param.batch_size"},
+      {"lr=0.1", "unknown field 'lr' (did you mean 'base_lr'?)"},
+      {"epochs=3", "unknown field 'epochs' (did you mean 'max_epoch'?)"},
       {"layr[x].type=a", "unknown field 'layr' (did you mean 'layer'?)"},
   };
   for (const Mistake& mistake : mistakes) {

@@ -133,6 +133,28 @@ TEST(AtomicFile, MissingFolderIsNamed) {
                        "the folder '" + folder.File("no") + "' does not exist; create it first"));
 }
 
+TEST(AtomicFile, AFileInPlaceOfTheFolderIsCalledAFile) {
+  const TempDir folder;
+  const std::string file = folder.Write("f", "x");
+  for (const std::string& path : {file + "/d", file + "/e/d"}) {
+    EXPECT_TRUE(Contains(ErrorOf([&] { WriteFileAtomically(path, "x"); }),
+                         "'" + file + "' is a file, not a folder"));
+  }
+}
+
+TEST(ReadFile, APathInAFormThatIsNotReadIsExplained) {
+  constexpr std::pair<const char*, const char*> kPaths[] = {
+      {"", "there is no such file; the path is empty"},
+      {"~/net.pt", "there is no such file; '~' is not expanded here: write the whole path"},
+      {"$HOME/net.pt", "; variables are not expanded here"},
+      {"https://example.com/net.pt", "; it is an address: download the file first"},
+      {"C:\\Users\\net.pt", "; write '/' in a path, not '\\'"},
+  };
+  for (const auto& [path, message] : kPaths) {
+    EXPECT_TRUE(Contains(ErrorOf([&, path = path] { ReadFile(path); }), message)) << path;
+  }
+}
+
 TEST(AtomicFile, AFolderThatTakesNoFilesIsNotCalledMissing) {
   try {
     WriteFileAtomically("/proc/x", "abc");

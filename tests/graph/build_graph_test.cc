@@ -23,6 +23,11 @@ TEST(BuildGraph, UnknownLayerTypeNamesTheNearest) {
       "'InnerProduct'?)");
 }
 
+TEST(BuildGraph, LayerTypeOfAnotherToolNamesTheOneHere) {
+  EXPECT_EQ(PlanError(Net("layer { name: \"a\" type: \"Linear\" bottom: \"data\" top: \"a\" }")),
+            "net.prototxt:3:19: layer \"a\": unknown layer type 'Linear'; write InnerProduct");
+}
+
 TEST(BuildGraph, UnknownBottomNamesTheNearestBlob) {
   EXPECT_EQ(PlanError(Net("layer { name: \"a\" type: \"ReLU\" bottom: \"dat\" top: \"a\" }")),
             "net.prototxt:3:32: layer \"a\": no layer before this one produces bottom 'dat' (did "
@@ -50,6 +55,18 @@ TEST(BuildGraph, BlobProducedTwiceNamesBothLayers) {
                           "layer { name: \"b\" type: \"TanH\" bottom: \"data\" top: \"x\" }")),
             "net.prototxt:4:47: layer \"b\": blob 'x' is already produced by layer \"a\" (line 3); "
             "give this top another name");
+}
+
+TEST(BuildGraph, APhaseInALayerIsNoRule) {
+  const std::string error = PlanError(
+      "layer { name: \"data\" type: \"Input\" top: \"x\" input_param { shape { dim: 2 } } phase: "
+      "TRAIN }\n"
+      "layer { name: \"data\" type: \"Input\" top: \"x\" input_param { shape { dim: 2 } } phase: "
+      "TEST }");
+  EXPECT_NE(
+      error.find("'phase' in a layer does not choose when it runs: write include { phase: TEST }"),
+      std::string::npos)
+      << error;
 }
 
 TEST(BuildGraph, WrongNumberOfBottomsAndTops) {

@@ -22,8 +22,13 @@ TEST(ParameterSlots, MultipliersThatAreNotFiniteAreRefusedWithTheirLine) {
             std::string::npos);
 }
 
+TEST(ParameterSlots, RatesBelowZeroAreRefused) {
+  EXPECT_EQ(ErrorOf("param { lr_mult: -1 }"),
+            "net.prototxt:3:9: layer \"ip\": lr_mult is -1; use 0 or more");
+}
+
 TEST(ParameterSlots, OtherMultipliersAreKept) {
-  EXPECT_EQ(ErrorOf("param { lr_mult: -1 decay_mult: 0 }"), "");
+  EXPECT_EQ(ErrorOf("param { lr_mult: 0 decay_mult: -1 }"), "");
 }
 
 TEST(ParameterSlots, FillersThatCannotFillAreRefusedWithTheirLine) {

@@ -72,6 +72,12 @@ TEST(BadRequests, WrongTokensGet401) {
     EXPECT_EQ(answer.status, 401) << value;
     EXPECT_EQ(answer.fields.at("www-authenticate"), "Bearer");
   }
+  const auto body = [&](const std::string& fields) {
+    return Get(running.port(), "/v2/models/m", fields).body;
+  };
+  EXPECT_NE(body("Authorization: Bearer 0123456789abcdeX\r\n").find("this token is not valid"),
+            std::string::npos);
+  EXPECT_NE(body("").find("a token is needed"), std::string::npos);
   EXPECT_EQ(
       Get(running.port(), "/v2/models/m", "Authorization: bearer 0123456789abcdef\r\n").status,
       200);

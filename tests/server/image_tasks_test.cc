@@ -254,6 +254,40 @@ TEST_F(ImageTasks, FormsAreReadForEachTask) {
   EXPECT_TRUE(Contains(bad.body, "cannot decode the request body as an image")) << bad.body;
 }
 
+TEST_F(ImageTasks, WrongRequestsSayWhatToDo) {
+  ServedNet served(kDetector, DetectorCard());
+  const std::string red = Halves(8, 16, kRed, kRed);
+  EXPECT_EQ(served.Post("/v1/detect?model=m&version=1&confidence=0.5", red).status, 200);
+  const std::tuple<const char*, std::string, int, const char*> kWrong[] = {
+      {"/v1/detect?top=3", red, 400,
+       "unknown parameter 'top'; detect takes model, version, confidence"},
+      {"/v1/detect?k=3", red, 400, "unknown parameter 'k'"},
+      {"/v1/segment?confidence=1", red, 400, "segment takes model, version"},
+      {"/v1/detect?model=m&model=x", red, 400, "parameter 'model' is given twice"},
+      {"/v1/detect?model", red, 400, "parameter 'model' has no value: model=VALUE"},
+      {"/v1/detect?confidence=high", red, 400, "confidence is 'high'; use 0 to 1"},
+      {"/v1/detect?model=mm", red, 404,
+       "there is no model 'mm' (did you mean 'm'?); GET /v1/models lists the models"},
+      {"/v1/detect", "", 400, "the body is empty; send the file itself"},
+      {"/v1/detect", " {\"image\": 1}", 400, "the body is JSON, not an image; send"},
+      {"/v1/detect", "https://example.com/x.png", 400, "the body is an address"},
+      {"/v1/detect", "iVBORw0KGgoAAAANSUhEUgAA", 400, "the body is Base64 text"},
+      {"/v1/predict", red, 404, "; GET /openapi.json lists the paths"},
+      {"/v2/models/m/infer", "{\"instances\": [1]}", 400, "the body has the form"},
+      {"/v2/models/m/infer",
+       "{\"inputs\": [{\"name\": \"data\", \"shape\": [1], \"datatype\": \"float32\", \"data\": "
+       "[1]}]}",
+       400, "the datatype of input 'data' is 'float32'; write FP32"},
+  };
+  for (const auto& [path, body, status, message] : kWrong) {
+    const SocketAnswer answer = served.Post(path, body);
+    EXPECT_EQ(answer.status, status) << path << answer.body;
+    std::string text = answer.body;
+    std::erase(text, '\\');
+    EXPECT_TRUE(Contains(text, message)) << path << " " << answer.body;
+  }
+}
+
 TEST_F(ImageTasks, TheHeadOfAFormDoesNotCountForTheSizeOfTheImage) {
   const std::string red = Halves(8, 16, kRed, kRed);
   server::ServerOptions options = TestOptions();

@@ -98,6 +98,17 @@ TEST_F(RunFields, ProblemsAreNamedWithTheirLine) {
               "early_stop.patience is 0; use 1 or more");
 }
 
+TEST_F(RunFields, ADrawnSeedCanBeGivenBack) {
+  std::string text = Text("max_iter: 2");
+  const std::string given = "random_seed: 5";
+  text.erase(text.find(given), given.size());
+  const auto drawn = MakeSolver(text, OptionsFor(&recorder_));
+  EXPECT_LT(drawn->seed(), uint64_t{1} << 53);
+  const auto repeated =
+      MakeSolver(StrCat(text, " random_seed: ", drawn->seed()), OptionsFor(&recorder_));
+  EXPECT_EQ(ValuesOf(repeated->weights()), ValuesOf(drawn->weights()));
+}
+
 TEST_F(RunFields, TimeLimits) {
   for (const auto& [text, seconds] : std::vector<std::pair<std::string, int>>{
            {"90s", 90}, {"45m", 2700}, {"2h30m", 9000}, {"1d", 86400}, {"1d1s", 86401}}) {

@@ -118,7 +118,8 @@ TEST_F(Check, WeightsAreMatched) {
   Edit("net.prototxt", "num_output: 4", "num_output: 3");
   ExpectChecked(2,
                 {"layer \"ip1\": blob 0 (weight) is 16x36 in the file, but 12x36 in the net",
-                 "layer \"ip2\"", "label 3 at sample '00000003'"},
+                 "give the layer another name or --on_mismatch=skip", "layer \"ip2\"",
+                 "label 3 at sample '00000003'"},
                 {"--weights=snap_iter_8.caffemodel"});
   ExpectChecked(2, {"missing.caffemodel"}, {"--weights=missing.caffemodel"});
   temp_.Write("broken.caffemodel", temp_.Read("snap_iter_8.caffemodel").substr(0, 1000));
@@ -179,6 +180,28 @@ TEST_F(Check, WarningsOfTheFieldsAreTold) {
   Edit("solver.prototxt", "max_iter: 8", "max_iter: 8 warmup_iter: 9");
   ExpectChecked(0, {"warning: solver.prototxt:3:13: warmup_iter 9 is more than max_iter 8",
                     "0 problems, 1 warning"});
+}
+
+TEST_F(Check, NetsWithoutFillersAreToldByCheckAndTrain) {
+  const std::string filler = " weight_filler { type: \"xavier\" }";
+  Edit("net.prototxt", filler, "");
+  Edit("net.prototxt", filler, "");
+  const std::string warning =
+      "the weights of these layers are all 0, so none of them can learn: ip1, ip2; give each a "
+      "weight_filler";
+  ExpectChecked(0, {warning, "0 problems, 1 warning"});
+  const ProcessResult train = Run("train", {"--solver=solver.prototxt", "--run=none"});
+  EXPECT_EQ(train.exit_code, 0);
+  EXPECT_NE(train.err.find(warning), std::string::npos) << train.err;
+}
+
+TEST_F(Check, MistakesThatRunAreToldByCheckAndTrain) {
+  Edit("net.prototxt", "{ scale: 0.00390625 }", "{ scale: 0.5 }");
+  const std::string warning =
+      "net.prototxt:6:21: layer \"data\": TEST scales by 0.00390625, but TRAIN by 0.5";
+  ExpectChecked(0, {warning, "0 problems, 1 warning"});
+  const ProcessResult train = Run("train", {"--solver=solver.prototxt", "--run=none"});
+  EXPECT_NE(train.err.find(warning), std::string::npos) << train.err;
 }
 
 TEST_F(Check, RulesThatNeverActAreTold) {

@@ -63,6 +63,10 @@ TEST_F(Set, AFieldGivenAsAFlagIsExplained) {
   ExpectRefused("train", {"--base_lr=0.1"},
                 "error: unknown flag --base_lr: it is a field of the solver; write --set "
                 "base_lr=0.1\n");
+  ExpectRefused("train", {"--lr=0.1"},
+                "unknown flag --lr: 'base_lr' is a field of the solver; write --set base_lr=0.1\n");
+  ExpectRefused("train", {"--epochs=10"}, "; write --set max_epoch=10\n");
+  ExpectRefused("train", {"--iterations", "10"}, "; write --set max_iter=10\n");
   ExpectRefused("check", {"--max_iter", "5"},
                 "unknown flag --max_iter: it is a field of the solver; write --set max_iter=5\n");
   ExpectRefused("plot_lr", {"--gamma"}, "; write --set gamma=VALUE\n");

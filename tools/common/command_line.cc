@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "format/foreign_names.h"
 
 namespace crema::tools {
 namespace {
@@ -28,11 +29,13 @@ std::string SetHint(const std::string& name, const std::string& value) {
   google::CommandLineFlagInfo info;
   if (!google::GetCommandLineFlagInfo("set", &info)) return "";
   const bool has_solver = google::GetCommandLineFlagInfo("solver", &info);
-  const bool of_solver =
-      has_solver && SolverParameter::descriptor()->FindFieldByName(name) != nullptr;
-  if (!of_solver && NetParameter::descriptor()->FindFieldByName(name) == nullptr) return "";
-  return StrCat(": it is a field of the ", of_solver ? "solver" : "net", "; write --set ", name,
-                "=", value);
+  const google::protobuf::Descriptor& solver = *SolverParameter::descriptor();
+  const std::string foreign = has_solver ? FieldOfForeignName(name, solver) : "";
+  const std::string& field = foreign.empty() ? name : foreign;
+  const bool of_solver = has_solver && solver.FindFieldByName(field) != nullptr;
+  if (!of_solver && NetParameter::descriptor()->FindFieldByName(field) == nullptr) return "";
+  return StrCat(": ", foreign.empty() ? "it" : StrCat("'", field, "'"), " is a field of the ",
+                of_solver ? "solver" : "net", "; write --set ", field, "=", value);
 }
 
 // Returns "--resume=auto|STATE".

@@ -124,6 +124,11 @@ std::unique_ptr<RecordReader> OpenRecords(const std::string& path) {
   }
   RefuseHdf5(path);
   if (!S_ISDIR(status.st_mode)) {
+    const std::filesystem::path file(path);
+    if (file.filename() == "data.mdb") {
+      Fail(ErrorCode::kDataLoss, StrCat("'", path, "' is a file in an LMDB: name its folder, '",
+                                        file.parent_path().string(), "'"));
+    }
     Fail(ErrorCode::kDataLoss,
          StrCat("'", path,
                 "' is an ordinary file and no tar archive; data sets are LMDB or "

@@ -1,5 +1,6 @@
 // Validates transform_param and reads its mean image.
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 #include <vector>
 
@@ -83,6 +84,10 @@ void ValidateTransform(const TransformationParameter& param, const std::string& 
   if (param.force_color() && param.force_gray()) {
     FailTransform(ErrorCode::kInvalidArgument, layer, "force_gray",
                   "force_color and force_gray exclude each other: remove one");
+  }
+  if (!std::isfinite(param.scale())) {
+    FailTransform(ErrorCode::kInvalidArgument, layer, "scale",
+                  "scale is not a finite number of 32 bits");
   }
   ValidateCrop(param, layer);
   std::vector<const google::protobuf::FieldDescriptor*> fields;

@@ -18,8 +18,8 @@ namespace crema::server {
 namespace {
 
 constexpr int64_t kMostClasses = 1000;
-constexpr std::string_view kNoImage =
-    "cannot decode the request body as an image; send the file itself: curl --data-binary @x.png, "
+constexpr std::string_view kSendFile =
+    "; send the file itself: curl --data-binary @x.png, "
     "or -F file=@x.png";
 
 struct TaskRow {
@@ -45,9 +45,48 @@ T ParseNumber(std::string_view text, std::string_view name, T least, T most) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() ||
       !(value >= least && value <= most)) {
-    Refuse(Cause::kBadRequest, StrCat(name, " is ", least, " to ", most));
+    Refuse(Cause::kBadRequest,
+           StrCat(name, " is '", text.substr(0, 40), "'; use ", least, " to ", most));
   }
   return value;
+}
+
+// Refuses parameters that do not exist, have no value or are given twice.
+void CheckNames(ImageTask task, std::string_view query) {
+  std::vector<std::string> known{"model", "version"};
+  if (task == ImageTask::kClassify) known.emplace_back("k");
+  if (task == ImageTask::kDetect) known.emplace_back("confidence");
+  std::vector<std::string> given;
+  if (query.empty()) return;
+  for (const std::string& pair : Split(query, '&')) {
+    const std::string name = pair.substr(0, pair.find('='));
+    if (std::ranges::find(known, name) == known.end()) {
+      Refuse(Cause::kBadRequest, StrCat("unknown parameter '", name.substr(0, 40), "'; ",
+                                        RowOf(task).name, " takes ", Join(known, ", ")));
+    }
+    if (name.size() == pair.size()) {
+      Refuse(Cause::kBadRequest, StrCat("parameter '", name, "' has no value: ", name, "=VALUE"));
+    }
+    if (std::ranges::find(given, name) != given.end()) {
+      Refuse(Cause::kBadRequest, StrCat("parameter '", name, "' is given twice"));
+    }
+    given.push_back(name);
+  }
+}
+
+// Describes a body that cannot be an image; empty for others.
+std::string_view OtherThanImage(std::string_view body) {
+  const std::string_view text = Trim(body.substr(0, 64));
+  if (body.empty()) return "the body is empty";
+  if (text.starts_with('{') || text.starts_with('[')) return "the body is JSON, not an image";
+  if (text.starts_with("http://") || text.starts_with("https://")) {
+    return "the body is an address; images are not fetched";
+  }
+  // PNG, JPEG and GIF begin so in Base64.
+  for (const std::string_view start : {"data:image", "iVBORw0", "/9j/", "R0lGOD"}) {
+    if (text.starts_with(start)) return "the body is Base64 text, not an image";
+  }
+  return "";
 }
 
 std::string OnlyModelFor(const ModelTable& table, ImageTask task) {
@@ -158,6 +197,7 @@ std::string EncodeLabelMap(const Image& classes) {
 std::string_view ToString(ImageTask task) { return RowOf(task).name; }
 
 ImageQuery ParseImageQuery(ImageTask task, std::string_view query) {
+  CheckNames(task, query);
   ImageQuery parsed;
   parsed.task = task;
   const std::string_view model = QueryValue(query, "model");
@@ -196,7 +236,10 @@ ImageRequest ReadImage(const ModelDescription& model, std::string_view file,
   input.name = blob.name;
   input.shape = Shape{1, blob.shape[1], blob.shape[2], blob.shape[3]};
   input.values.resize(static_cast<size_t>(input.shape.count()));
-  request.placed = FillFromFile(model, file, kNoImage, limits, input.values);
+  const std::string_view other = OtherThanImage(file);
+  if (!other.empty()) Refuse(Cause::kBadRequest, StrCat(other, kSendFile));
+  const std::string refusal = StrCat("cannot decode the request body as an image", kSendFile);
+  request.placed = FillFromFile(model, file, refusal, limits, input.values);
   request.infer.inputs.push_back(std::move(input));
   request.infer.outputs.push_back({OutputFor(model), false, 0});
   return request;

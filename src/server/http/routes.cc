@@ -98,7 +98,7 @@ RouteMatch FindRoute(std::string_view method, std::string_view path) {
     throw RequestError(Cause::kMethodNotAllowed, StrCat("this path takes ", allowed, " only"), "",
                        allowed);
   }
-  Refuse(Cause::kNotFound, "there is nothing under this path");
+  Refuse(Cause::kNotFound, "there is nothing under this path; GET /openapi.json lists the paths");
 }
 
 bool AsksForHealth(std::string_view method, std::string_view path) {

@@ -51,11 +51,28 @@ const TypeRow& RowOf(InputType type) {
   return *std::ranges::find(kInputTypes, type, &TypeRow::type);
 }
 
+// Returns the name that NumPy's "float32" or "int8" has here; empty for other words.
+std::string NameOfNumPyType(std::string_view word) {
+  std::string name;
+  for (const char c : word.substr(0, 16)) {
+    name += static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c);
+  }
+  if (name == "FLOAT") name = "FP32";
+  if (name == "DOUBLE") name = "FP64";
+  if (name.starts_with("FLOAT")) name = StrCat("FP", name.substr(5));
+  return std::ranges::find(kInputTypes, name, &TypeRow::name) == std::end(kInputTypes) ? "" : name;
+}
+
 }  // namespace
 
 InputType ParseInputType(std::string_view input, std::string_view datatype) {
   const auto* const row = std::ranges::find(kInputTypes, datatype, &TypeRow::name);
   if (row != std::end(kInputTypes)) return row->type;
+  const std::string meant = NameOfNumPyType(datatype);
+  if (!meant.empty()) {
+    Refuse(Cause::kBadRequest, StrCat("the datatype of input '", input, "' is '",
+                                      datatype.substr(0, 16), "'; write ", meant));
+  }
   Refuse(Cause::kBadRequest,
          StrCat("the datatype of input '", input,
                 "' is none; it is BOOL, UINT8 to UINT64, INT8 to INT64, FP16, BF16, FP32 or FP64, "

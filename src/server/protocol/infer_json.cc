@@ -578,7 +578,11 @@ InferRequest ParseInferRequest(std::shared_ptr<const std::string> body,
   }
   const size_t json_length = header_length.value_or(bytes.size());
   ParsedInfer parsed = ParseInferJson(bytes.substr(0, json_length), limits);
-  if (!parsed.inputs || parsed.inputs->empty()) Refuse(Cause::kBadRequest, "there are no 'inputs'");
+  if (!parsed.inputs || parsed.inputs->empty()) {
+    Refuse(Cause::kBadRequest,
+           "there are no 'inputs'; the body has the form {\"inputs\": [{\"name\": ..., \"shape\": "
+           "[...], \"datatype\": \"FP32\", \"data\": [...]}]}");
+  }
 
   InferRequest request;
   request.id = std::move(parsed.id).value_or("");

@@ -9,6 +9,17 @@
 #include "server/request_error.h"
 
 namespace crema::server {
+namespace {
+
+template <typename Models>
+[[noreturn]] void RefuseUnknown(const Models& models, std::string_view model) {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : models) names.push_back(name);
+  Refuse(Cause::kNotFound, StrCat("there is no model '", model, "'", DidYouMean(model, names),
+                                  "; GET /v1/models lists the models"));
+}
+
+}  // namespace
 
 std::string_view ToString(VersionState state) {
   if (state == VersionState::kLoading) return "LOADING";
@@ -20,7 +31,7 @@ ModelTable::~ModelTable() = default;
 std::shared_ptr<ModelVersion> ModelTable::Find(std::string_view model, int64_t version) const {
   const std::shared_lock lock(mutex_);
   const auto entry = models_.find(model);
-  if (entry == models_.end()) Refuse(Cause::kNotFound, StrCat("there is no model '", model, "'"));
+  if (entry == models_.end()) RefuseUnknown(models_, model);
   const auto& versions = entry->second.versions;
   if (version == 0) {
     for (auto newest = versions.rbegin(); newest != versions.rend(); ++newest) {
@@ -42,7 +53,7 @@ std::shared_ptr<ModelVersion> ModelTable::Find(std::string_view model, int64_t v
 std::vector<VersionStatus> ModelTable::Status(std::string_view model) const {
   const std::shared_lock lock(mutex_);
   if (!model.empty() && !models_.contains(model)) {
-    Refuse(Cause::kNotFound, StrCat("there is no model '", model, "'"));
+    RefuseUnknown(models_, model);
   }
   std::vector<VersionStatus> rows;
   for (const auto& [name, entry] : models_) {
