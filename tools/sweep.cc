@@ -52,8 +52,9 @@ namespace {
 constexpr const char* kUsage =
     "crema sweep --solver=FILE --over FIELD=VALUES [flags] [-- FLAGS OF TRAIN]\n"
     "\n"
-    "Trains once for each combination of values of some fields, one after the other, and ranks\n"
-    "the results. Ctrl-C stops; the same command resumes. Flags after -- go to train.\n"
+    "Trains once for each combination of values of some fields, and ranks the results. Trials\n"
+    "run one at a time, as each uses all processors. Ctrl-C stops; the same command resumes.\n"
+    "Flags after -- go to train.\n"
     "\n"
     "Examples:\n"
     "crema sweep --solver=s.prototxt --over base_lr=0.1,0.01 --over weight_decay=0,5e-4\n"
