@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/batch_flag.h"
 #include "common/json.h"
 #include "common/log.h"
 #include "common/net_flags.h"
@@ -15,8 +16,10 @@
 #include "common/tool.h"
 #include "common/weights_flags.h"
 #include "core/error.h"
+#include "core/machine_limits.h"
 #include "core/strings.h"
 #include "solvers/check_run.h"
+#include "solvers/solver.h"
 
 DEFINE_string(solver, "", "[Input FILE required #1] the solver, a prototxt");
 DEFINE_string(weights, "",
@@ -46,13 +49,26 @@ constexpr const char* kUsage =
 
 CheckReport Check() {
   try {
-    const std::vector<FieldSetting> settings = SettingsOfFlags();
-    SolverFile solver = ReadSolver(FLAGS_solver, settings);
-    SetTrainState(FLAGS_level, FLAGS_stage, &solver.solver);
+    const auto read_solver = [](std::span<const FieldSetting> with) {
+      SolverFile file = ReadSolver(FLAGS_solver, with);
+      SetTrainState(FLAGS_level, FLAGS_stage, &file.solver);
+      return file;
+    };
+    Registry registry = LayersOfFlag();
+    const auto read_run = [&](std::span<const FieldSetting> with) {
+      RunConfig config = MakeRunConfig(read_solver(with), with);
+      LoadPlugins(&config, &registry);
+      return config;
+    };
+    std::vector<FieldSetting> settings = SettingsOf(CommandWithBatchSetting());
+    SolverOptions options;
+    options.threads = CheckedThreads(FLAGS_threads);
+    ChooseAutoBatch(read_run, registry, PlanOptionsOf(options), AvailableMemory(), ToolLog(),
+                    &settings);
+    const SolverFile solver = read_solver(settings);
     std::vector<std::string> weights(solver.solver.weights().begin(),
                                      solver.solver.weights().end());
     if (!FLAGS_weights.empty()) weights = {FLAGS_weights};
-    const Registry registry = LayersOfFlag();
     return CheckRun(solver, registry,
                     {.threads = CheckedThreads(FLAGS_threads),
                      .samples = FLAGS_samples,

@@ -9,11 +9,13 @@
 #include <system_error>
 #include <utility>
 
+#include "common/batch_flag.h"
 #include "common/csv.h"
 #include "common/interrupt.h"
 #include "common/json.h"
 #include "common/plugin_flag.h"
 #include "common/program_beside.h"
+#include "common/run_settings.h"
 #include "common/set_flag.h"
 #include "common/tool.h"
 #include "core/error.h"
@@ -50,8 +52,9 @@ namespace {
 constexpr const char* kUsage =
     "crema sweep --solver=FILE --over FIELD=VALUES [flags] [-- FLAGS OF TRAIN]\n"
     "\n"
-    "Trains once for each combination of values of some fields, one after the other, and ranks\n"
-    "the results. Ctrl-C stops; the same command resumes. Flags after -- go to train.\n"
+    "Trains once for each combination of values of some fields, and ranks the results. Trials\n"
+    "run one at a time, as each uses all processors. Ctrl-C stops; the same command resumes.\n"
+    "Flags after -- go to train.\n"
     "\n"
     "Examples:\n"
     "crema sweep --solver=s.prototxt --over base_lr=0.1,0.01 --over weight_decay=0,5e-4\n"
@@ -93,10 +96,10 @@ void CheckTrainFlags(const std::vector<std::string>& flags) {
       Fail(ErrorCode::kInvalidArgument, StrCat("unexpected argument '", flag, "'"));
     }
     const std::string name = flag.substr(begin);
-    for (const char* own : {"solver", "set", "run", "resume", "snapshot"}) {
+    for (const char* own : {"solver", "set", "run", "resume", "snapshot", "batch"}) {
       if (name != own && !name.starts_with(StrCat(own, "="))) continue;
       Fail(ErrorCode::kInvalidArgument,
-           StrCat("--", own, " cannot follow after --: sweep sets it for each trial"));
+           StrCat("--", own, " cannot follow after --: sweep gives it to each trial"));
     }
   }
 }
@@ -178,6 +181,7 @@ SolverParameter CheckTrials(Sweep* sweep) {
     for (const std::string& text : SettingsOfPoint(*sweep, trial)) {
       settings.push_back(ParseFieldSetting(text, "--over"));
     }
+    DropAutoBatch(&settings);  // the first trial chooses
     const RunConfig config = MakeRunConfig(ReadSolver(FLAGS_solver, settings), settings);
     if (trial > 0) continue;
     first = config.solver.solver;
@@ -189,7 +193,7 @@ SolverParameter CheckTrials(Sweep* sweep) {
 
 Sweep MakeSweep(const std::vector<std::string>& train_flags) {
   Sweep sweep;
-  sweep.settings = ValuesOfFlag("set");
+  sweep.settings = ValuesOfFlag(CommandWithBatchSetting(), "set");
   sweep.train_flags = train_flags;
   for (const std::string& text : ValuesOfFlag("over")) sweep.axes.push_back(ParseAxis(text));
   CheckTrainFlags(train_flags);
@@ -269,7 +273,13 @@ std::string ResultText(const Standing& standing, const Metric& metric) {
 // Runs the trials of a sweep. Thread safety: one thread.
 class SweepRun {
  public:
-  SweepRun(Sweep sweep, SweepRecord* record) : sweep_(std::move(sweep)), record_(*record) {}
+  SweepRun(Sweep sweep, SweepRecord* record) : sweep_(std::move(sweep)), record_(*record) {
+    std::vector<FieldSetting> settings;
+    for (const std::string& text : sweep_.settings) {
+      settings.push_back(ParseFieldSetting(text, "--set"));
+    }
+    asks_for_batch_ = AsksForBatch(settings);
+  }
 
   // Returns the trials, best first.
   std::vector<Standing> Run() {
@@ -336,10 +346,24 @@ class SweepRun {
     return standing;
   }
 
+  // Lets all trials have the batch that the first one has chosen for AUTO.
+  void KeepBatch() {
+    if (!asks_for_batch_) return;
+    for (size_t trial = 0; trial < sweep_.points.size(); ++trial) {
+      std::vector<FieldSetting> kept = SettingsOfRun(record_.FolderOf(trial), {});
+      std::erase_if(kept, [](const FieldSetting& one) { return one.path != kBatchPath; });
+      if (kept.empty()) continue;
+      sweep_.settings = CommandWithChosenBatch(sweep_.settings, kept);
+      asks_for_batch_ = false;
+      return;
+    }
+  }
+
   int Train(size_t trial, int64_t length, const std::string& folder) {
     std::error_code error;
     std::filesystem::create_directories(folder, error);
     if (error) FailWrite(folder, error.value(), 0);
+    KeepBatch();
     const int exit_code = RunProgram(TrainCommand(sweep_, folder, trial, length));
     EndIfInterrupted();  // a stopped training is not a result
     if (exit_code != 0 && exit_code != kDiverged) {
@@ -351,6 +375,7 @@ class SweepRun {
 
   Sweep sweep_;
   SweepRecord& record_;
+  bool asks_for_batch_ = false;
 };
 
 // Writes the results, best first.

@@ -8,12 +8,14 @@
 #include <utility>
 #include <vector>
 
+#include "common/batch_flag.h"
 #include "common/gpu_flag.h"
 #include "common/log.h"
 #include "common/net_flags.h"
 #include "common/plan_flags.h"
 #include "common/plugin_flag.h"
 #include "common/precision_flag.h"
+#include "common/run_settings.h"
 #include "common/set_flag.h"
 #include "common/tool.h"
 #include "common/warning_counter.h"
@@ -28,7 +30,6 @@
 #include "solvers/solver.h"
 #include "train/live_page.h"
 #include "train/observers.h"
-#include "train/run_settings.h"
 #include "train/signals.h"
 
 DEFINE_string(solver, "", "[Input FILE required #1] the solver, a prototxt");
@@ -57,7 +58,7 @@ constexpr const char* kUsage =
     "\n"
     "Examples:\n"
     "crema train models/lenet/solver.prototxt\n"
-    "crema train solver.prototxt --set base_lr=0.01 --set max_iter=2000\n"
+    "crema train solver.prototxt --batch=auto --set base_lr=0.01 --set max_iter=2000\n"
     "crema train solver.prototxt --weights=imagenet.caffemodel --on_mismatch=skip\n"
     "crema train solver.prototxt --resume=auto";
 
@@ -106,17 +107,21 @@ void CheckResumeFlags() {
 
 bool Resumes() { return !FLAGS_resume.empty() || !FLAGS_snapshot.empty(); }
 
-// Returns the settings of --set; before them, those that a resumed run keeps from its earlier
-// starts. There, one without a value, --set base_lr=, drops a kept one: the file counts again.
-std::vector<FieldSetting> SettingsOfFlagsAndRun(LogSink& log) {
-  std::vector<FieldSetting> own = SettingsOfFlags();
+// Returns the settings of the command; before them, those that a resumed run keeps from its earlier
+// starts. There, one without a value, --set base_lr=, drops a kept one: the file counts again. A
+// kept batch counts before AUTO.
+std::vector<FieldSetting> SettingsOfCommandAndRun(const std::vector<std::string>& command,
+                                                  LogSink& log) {
+  std::vector<FieldSetting> own = SettingsOf(command);
   if (!Resumes()) return own;
   std::vector<FieldSetting> given = own;
   std::erase_if(given, [](const FieldSetting& setting) { return setting.value.empty(); });
+  if (AsksForBatch(own)) DropAutoBatch(&own);
   const std::string prefix = ReadSolver(FLAGS_solver, given).solver.snapshot_prefix();
   const std::string folder = RunFolderOfFlag(prefix, RunStart::kContinued);
   std::vector<FieldSetting> settings = SettingsOfRun(folder, own);
   for (const FieldSetting& kept : settings) {
+    if (kept.path == kBatchPath) DropAutoBatch(&given);
     log.Write(Severity::kInfo,
               StrCat("resumes with ", kept.origin, "; --set ", kept.path, "= drops it"));
   }
@@ -192,16 +197,50 @@ void RefuseWarnings(int64_t count) {
        StrCat("--strict: ", count, count == 1 ? " warning" : " warnings", " above"));
 }
 
+struct RunOfFlags {
+  RunConfig config;
+  std::vector<ComputeDevice> devices;
+  SolverOptions options;             // without log, observer and signals
+  std::vector<std::string> command;  // with the number of AUTO
+};
+
+RunOfFlags ReadRunOfFlags(Registry* registry, LogSink& log) {
+  RunOfFlags run;
+  run.command = CommandWithBatchSetting();
+  std::vector<FieldSetting> settings = SettingsOfCommandAndRun(run.command, log);
+  const auto read = [&](std::span<const FieldSetting> with) {
+    RunConfig config = MakeRunConfig(ReadSolverWithFlags(with), with);
+    LoadPlugins(&config, registry);
+    SetPrecisionOfFlag(&config.train.file.net);
+    for (NetOfRun& test : config.tests) SetPrecisionOfFlag(&test.file.net);
+    return config;
+  };
+  const bool asks = AsksForBatch(settings);
+  std::vector<FieldSetting> known = settings;
+  DropAutoBatch(&known);
+  run.config = read(known);
+  run.devices = DevicesOfRun(run.config.solver.solver, log);
+  run.options.threads = CheckedThreads(FLAGS_threads);
+  run.options.deterministic = FLAGS_deterministic;
+  run.options.device = run.devices.front();
+  run.options.plan = PlanOptionsOfFlags();
+  if (asks) {
+    PlanOptions plan = PlanOptionsOf(run.options);
+    plan.world = static_cast<int>(run.devices.size());
+    ChooseAutoBatch(read, *registry, plan, FreeMemoryOf(run.devices), log, &settings);
+    run.config = read(settings);
+  }
+  run.command = CommandWithChosenBatch(std::move(run.command), settings);
+  return run;
+}
+
 int Run() {
   CheckResumeFlags();
   LogSink& log = ToolLog();
   Registry registry = LayersOfFlag();
   WarningCounter early(log);
-  const std::vector<FieldSetting> settings = SettingsOfFlagsAndRun(early);
-  RunConfig config = MakeRunConfig(ReadSolverWithFlags(settings), settings);
-  LoadPlugins(&config, &registry);
-  SetPrecisionOfFlag(&config.train.file.net);
-  for (NetOfRun& test : config.tests) SetPrecisionOfFlag(&test.file.net);
+  const RunOfFlags run = ReadRunOfFlags(&registry, early);
+  const RunConfig& config = run.config;
   const SolverParameter solver_param = config.solver.solver;
   const WeightsFiles weights = WeightsOfFlags(
       {solver_param.weights().begin(), solver_param.weights().end()}, MissingLayers::kKeep);
@@ -209,17 +248,12 @@ int Run() {
   const RunStart start = Resumes() ? RunStart::kContinued : RunStart::kFresh;
   const LivePage live_page(RunFolderOfFlag(solver_param.snapshot_prefix(), start));
   TrainObservers observers(solver_param);
-  const std::vector<ComputeDevice> devices = DevicesOfRun(solver_param, early);
   WarningCounter counter(observers.log());
-  SolverOptions options{.threads = CheckedThreads(FLAGS_threads),
-                        .deterministic = FLAGS_deterministic,
-                        .log = &counter,
-                        .observer = &observers.observer(),
-                        .poll = WatchSignals(),
-                        .seed = {},
-                        .device = devices.front(),
-                        .plan = PlanOptionsOfFlags()};
-  const std::unique_ptr<ParallelRun> parallel = MakeParallelRun(devices);
+  SolverOptions options = run.options;
+  options.log = &counter;
+  options.observer = &observers.observer();
+  options.poll = WatchSignals();
+  const std::unique_ptr<ParallelRun> parallel = MakeParallelRun(run.devices);
   if (parallel) options = parallel->OptionsOfFirst(std::move(options));
   const Resumed made = MakeSolver(config, registry, options, weights);
   Solver& solver = *made.solver;
@@ -228,7 +262,7 @@ int Run() {
     RefuseWarnings(early.count() + counter.count());
   }
   if (parallel) parallel->MakeOthers(solver, config, registry, options, made.state);
-  const bool recorded = observers.Record(solver, start, solver.session().context().threads());
+  const bool recorded = observers.Record(solver, start, run.command);
   if (FLAGS_strict && !recorded) RefuseWarnings(1);
   observers.TakeTerminal();
   CatchSignals();
@@ -239,7 +273,7 @@ int Run() {
   }
   if (IsAsCaffe()) return 0;  // parsers of Caffe's logs would take the rest for results
   PrintLastLine(StrCat("trained to iteration ", solver.iteration()));
-  observers.PrintNextSteps(solver.config());
+  observers.PrintNextSteps(solver.config(), run.command);
   return 0;
 }
 

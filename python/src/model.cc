@@ -145,6 +145,11 @@ ModelPtr Made(const nb::kwargs& images, Make&& make) {
 }
 
 ModelPtr FromFile(const fs::path& path, int threads, const nb::kwargs& images) {
+  if (path.extension() == ".onnx") {
+    Fail(ErrorCode::kInvalidArgument,
+         "is an ONNX model, not a file of deploy export: open it with Model.from_onnx",
+         {.file = path.string()});
+  }
   return Made(images,
               [&] { return Model::Open(path.string(), OptionsOf(threads), Layers(), Log()); });
 }

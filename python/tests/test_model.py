@@ -84,6 +84,13 @@ def test_files_that_are_no_models_are_errors(tmp_path):
         crema.Model.from_file(str(path), threads=5000)
 
 
+def test_an_onnx_model_names_the_function_for_it(tmp_path):
+    path = tmp_path / "x.onnx"
+    path.write_bytes(b"\x08\x07")
+    with pytest.raises(crema.Error, match=r"x\.onnx: is an ONNX model.*Model\.from_onnx"):
+        crema.Model.from_file(path)
+
+
 def test_classifying_needs_an_image_model(model):
     with pytest.raises(crema.Error, match="classification needs an input"):
         model.classify(b"no image")

@@ -69,10 +69,14 @@ std::string FirstName(std::string_view path) {
 }
 
 bool IsOfSolver(const FieldSetting& setting) {
-  if (setting.path.starts_with(kNetPrefix)) return false;
+  if (setting.path.starts_with(kNetPrefix) || setting.path == kBatchPath) return false;
   const std::string name = FirstName(setting.path);
   return SolverParameter::descriptor()->FindFieldByName(name) != nullptr ||
          NetParameter::descriptor()->FindFieldByName(name) == nullptr;
+}
+
+unsigned PhaseBits(std::optional<Phase> only) {
+  return only ? 1U << *only : (1U << TRAIN | 1U << TEST);
 }
 
 // Returns the phases of a layer as bits, of those in `possible`. Levels and stages do not count.
@@ -115,6 +119,30 @@ class Setter {
       }
       targets = std::move(next);
     }
+  }
+
+  // Sets the batch of the data layers that run in one of `phases`, as bits; as Set.
+  void SetBatch(unsigned phases, NetParameter* net) {
+    if (setting_.value == "AUTO") {
+      Refuse("AUTO is for train, sweep and check, which know the memory of a run; give a number");
+    }
+    bool found = false;
+    for (int i = 0; i < net->layer_size(); ++i) {
+      LayerParameter& layer = *net->mutable_layer(i);
+      if ((PhasesOf(layer, phases_) & phases) == 0) continue;
+      std::vector<const FieldDescriptor*> blocks;
+      layer.GetReflection()->ListFields(layer, &blocks);
+      for (const FieldDescriptor* block : blocks) {
+        if (block->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE || block->is_repeated()) continue;
+        const FieldDescriptor* batch = block->message_type()->FindFieldByName(kBatchPath);
+        if (batch == nullptr) continue;
+        Store(*batch, {.name = kBatchPath, .element = {}},
+              {layer.GetReflection()->MutableMessage(&layer, block),
+               StrCat("layer[", i, "].", block->name())});
+        found = true;
+      }
+    }
+    if (!found) Refuse("no data layer of this net has a batch_size", ErrorCode::kNotFound);
   }
 
   // Remarks on what was set.
@@ -421,7 +449,8 @@ void SetSolverFields(std::span<const FieldSetting> settings, SolverFile* file) {
   UpgradeSolver(&file->solver, &file->source);
 }
 
-NetSettings::NetSettings(std::span<const FieldSetting> settings) {
+NetSettings::NetSettings(std::span<const FieldSetting> settings, std::optional<Phase> batch_phase)
+    : batch_phase_(batch_phase) {
   for (const FieldSetting& setting : settings) {
     Entry& entry = entries_.emplace_back(Entry{.setting = setting, .problem = {}});
     if (setting.path.starts_with(kNetPrefix)) entry.setting.path.erase(0, kNetPrefix.size());
@@ -429,11 +458,15 @@ NetSettings::NetSettings(std::span<const FieldSetting> settings) {
 }
 
 void NetSettings::Apply(std::optional<Phase> only, NetFile* file) {
-  const unsigned phases = only ? 1U << *only : (1U << TRAIN | 1U << TEST);
+  const unsigned phases = PhaseBits(only);
   for (Entry& entry : entries_) {
     Setter setter(entry.setting, &file->source, phases);
     try {
-      setter.Set(&file->net);
+      if (entry.setting.path == kBatchPath) {
+        setter.SetBatch(PhaseBits(batch_phase_), &file->net);
+      } else {
+        setter.Set(&file->net);
+      }
       entry.is_set = true;
     } catch (const Error& error) {
       const Problem& problem = error.problems().front();

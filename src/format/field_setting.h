@@ -17,7 +17,8 @@ namespace crema {
 // element of a repeated field is chosen by its index or its `name`; layers also by name and phase
 // ("layer[data:TRAIN]"). Without index the value replaces the whole list, and may be one:
 // "[10, 20]". A path that begins with a field of the solver belongs to the solver; any other, or
-// one that begins with "net.", to the nets.
+// one that begins with "net.", to the nets. The path "batch_size" stands for that of data layers,
+// see NetSettings.
 struct FieldSetting {
   std::string path;
   std::string value;   // in text format; strings may be without quotes
@@ -35,10 +36,14 @@ std::vector<FieldSetting> SettingsOfNets(std::span<const FieldSetting> settings)
 // all problems: unknown fields and elements, and values that a file could not have either.
 void SetSolverFields(std::span<const FieldSetting> settings, SolverFile* file);
 
+inline constexpr const char* kBatchPath = "batch_size";
+
 // Sets fields in the nets of a run. A layer need not be in all of them. Thread safety: one thread.
 class NetSettings {
  public:
-  explicit NetSettings(std::span<const FieldSetting> settings);
+  // "batch_size" stands for that of the data layers that run in `batch_phase`, or in any.
+  explicit NetSettings(std::span<const FieldSetting> settings,
+                       std::optional<Phase> batch_phase = std::nullopt);
 
   // Sets the fields that this net has, and upgrades it again. `only` is the phase of a net that
   // runs in one. Adds a warning if a name stands for several layers.
@@ -54,6 +59,7 @@ class NetSettings {
     std::optional<Problem> problem;  // from the last net that failed
   };
   std::vector<Entry> entries_;
+  const std::optional<Phase> batch_phase_;
 };
 
 }  // namespace crema

@@ -40,7 +40,7 @@ LayerParameter SoftmaxFor(const std::string& type, const LayerParameter& loss) {
   LayerParameter softmax;
   softmax.set_type("Softmax");
   int axis = 1;
-  if (type == "SoftmaxWithLoss") axis = loss.softmax_param().axis();
+  if (type.starts_with("SoftmaxWithLoss")) axis = loss.softmax_param().axis();
   if (type == "InfogainLoss") axis = loss.infogain_loss_param().axis();
   if (type == "FocalLoss") axis = loss.focal_loss_param().axis();
   if (type == "CTCLoss") axis = 2;
@@ -56,8 +56,8 @@ struct Replacement {
 };
 
 Replacement ReplacementOf(const LayerParameter& loss, const Registry& registry) {
-  constexpr std::array<std::string_view, 4> kSoftmax = {"SoftmaxWithLoss", "InfogainLoss",
-                                                        "FocalLoss", "CTCLoss"};
+  constexpr std::array<std::string_view, 5> kSoftmax = {"SoftmaxWithLoss", "SoftmaxWithLossOHEM",
+                                                        "InfogainLoss", "FocalLoss", "CTCLoss"};
   constexpr std::array<std::string_view, 8> kPlain = {
       "HingeLoss", "MultinomialLogisticLoss", "EuclideanLoss", "SmoothL1Loss", "SmoothL1LossOHEM",
       "L1Loss",    "ContrastiveLoss",         "TripletLoss"};

@@ -26,8 +26,9 @@ constexpr std::array kLosses = {"CTCLoss",
                                 "SoftmaxWithLossOHEM",
                                 "TripletLoss",
                                 "WeightedSoftmaxWithLoss"};
-constexpr std::array kData = {"AnnotatedData", "Data",       "HDF5Data",  "HDF5Output",
-                              "ImageData",     "MemoryData", "VideoData", "WindowData"};
+constexpr std::array kData = {"AnnotatedData",    "Data",      "HDF5Data",   "HDF5Output",
+                              "HDF5SequenceData", "ImageData", "MemoryData", "VideoData",
+                              "WindowData"};
 constexpr std::array kMetrics = {"Accuracy", "DetectionEvaluate"};
 
 void Refuse(const std::string& why, const auto& types, EmitterTable* table) {

@@ -15,6 +15,7 @@
 #include "runtime/epoch_runner.h"
 #include "runtime/memory_fit.h"
 #include "solvers/freeze.h"
+#include "solvers/snapshot_set.h"
 #include "solvers/update_rule.h"
 
 namespace crema {
@@ -27,6 +28,26 @@ std::shared_ptr<const Plan> PlanWith(const NetOfRun& net, const Registry& regist
   if (batch > 0) ReplaceSources({.given = {}, .batch = batch}, registry, &changed.file.net);
   options.implementation_timer = nullptr;
   return PlanNetOfRun(changed, registry, options, &reported_before);
+}
+
+// Returns the plans of the test nets on the device of the training net.
+std::vector<std::shared_ptr<const Plan>> PlanTests(const RunConfig& config,
+                                                   const Registry& registry, const Plan& train) {
+  PlanOptions options = train.options;
+  options.backward = false;
+  std::vector<std::shared_ptr<const Plan>> plans;
+  for (const NetOfRun& test : config.tests) plans.push_back(PlanWith(test, registry, options, 0));
+  return plans;
+}
+
+// Returns the bytes on a GPU besides those of the training net.
+int64_t OtherGpuBytes(const RunConfig& config, const Registry& registry, const Plan& train) {
+  const SolverParameter& solver = config.solver.solver;
+  const int64_t copies =
+      FindUpdateRule(solver.type())->histories + (solver.ema_decay() > 0 ? 1 : 0);
+  int64_t bytes = copies * WeightBytes(train);
+  for (const auto& test : PlanTests(config, registry, train)) bytes += SessionBytes(*test);
+  return bytes;
 }
 
 }  // namespace
@@ -49,6 +70,19 @@ int64_t TestingBytes(const Plan& plan) {
   return summary.peak_bytes - summary.weight_bytes;
 }
 
+int64_t RunBytes(const RunConfig& config, const Registry& registry, const Plan& train) {
+  if (train.options.device.type != DeviceType::kCpu) {
+    return SessionBytes(train) + OtherGpuBytes(config, registry, train);
+  }
+  const SolverParameter& solver = config.solver.solver;
+  int64_t bytes = TrainingBytes(solver, train);
+  for (const auto& test : PlanTests(config, registry, train)) bytes += TestingBytes(*test);
+  const int histories = FindUpdateRule(solver.type())->histories;
+  // The messages, and the bytes of the model's file.
+  return bytes + WeightBytes(train) +
+         static_cast<int64_t>(SnapshotBytes(train, histories, solver.ema_decay() > 0));
+}
+
 std::optional<Problem> FindMemoryProblem(int64_t needed, int64_t available) {
   if (available == 0 || needed <= available) return std::nullopt;
   return Problem{ErrorCode::kOutOfMemory,
@@ -64,17 +98,9 @@ void RequireMemory(int64_t needed) {
 
 Error ExplainRunShortage(const Error& cause, const RunConfig& config, const Registry& registry,
                          const Plan& train, int64_t free) {
-  const SolverParameter& solver = config.solver.solver;
-  int64_t others = FindUpdateRule(solver.type())->histories * WeightBytes(train);
-  if (solver.ema_decay() > 0) others += WeightBytes(train);
-  PlanOptions tested = train.options;
-  tested.backward = false;
-  for (const NetOfRun& test : config.tests) {
-    others += SessionBytes(*PlanWith(test, registry, tested, 0));
-  }
   return ExplainShortage(cause, {.plan = train,
                                  .what = "training",
-                                 .others = others,
+                                 .others = OtherGpuBytes(config, registry, train),
                                  .of_others = "histories, averages and test nets",
                                  .free = free,
                                  .batch = FirstBatch(train),

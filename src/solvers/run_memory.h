@@ -20,6 +20,11 @@ namespace crema {
 int64_t TrainingBytes(const SolverParameter& solver, const Plan& plan);
 int64_t TestingBytes(const Plan& plan);
 
+// Returns the bytes that a run with this plan of its training net allocates on its device: that net
+// with histories and averages, the test nets, which are planned here, and on the CPU a snapshot
+// while it is written.
+int64_t RunBytes(const RunConfig& config, const Registry& registry, const Plan& train);
+
 // Returns kOutOfMemory and its remedy if `needed` bytes are more than `available`; nothing if
 // `available` is 0 (unknown).
 std::optional<Problem> FindMemoryProblem(int64_t needed, int64_t available);

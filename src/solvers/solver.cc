@@ -75,6 +75,17 @@ void Copy(const Session& session, const TensorView& to, const ConstTensorView& f
 
 }  // namespace
 
+PlanOptions PlanOptionsOf(const SolverOptions& options) {
+  PlanOptions plan = options.plan;
+  const int threads = options.threads > 0 ? options.threads : AvailableProcessors();
+  plan.threads = options.deterministic ? kDeterministicPieces : threads;
+  plan.deterministic = options.deterministic;
+  plan.device = options.device.device;
+  plan.rank = options.rank;
+  plan.world = options.ranks == nullptr ? 1 : options.ranks->size();
+  return plan;
+}
+
 Solver::Solver(RunConfig config, const Registry& registry, SolverOptions options)
     : config_(std::move(config)),
       options_(Completed(std::move(options))),
@@ -113,18 +124,12 @@ void Solver::Allocate() {
 }
 
 void Solver::PlanNets() {
-  const int threads = options_.deterministic ? kDeterministicPieces : options_.threads;
-  PlanOptions plan_options = options_.plan;
-  plan_options.threads = threads;
-  plan_options.deterministic = options_.deterministic;
-  plan_options.device = options_.device.device;
-  plan_options.rank = options_.rank;
-  plan_options.world = ranks_.count();
+  const PlanOptions plan_options = PlanOptionsOf(options_);
   PlanTrainNet(plan_options);
   if (!options_.device.is_gpu()) RequireMemory(TrainingBytes(param_, *train_plan_));
   weights_ = Weights::Make(*train_plan_, seed_);
-  train_ =
-      std::make_unique<Session>(train_plan_, weights_, options_.device.Context(threads, seed_));
+  train_ = std::make_unique<Session>(train_plan_, weights_,
+                                     options_.device.Context(plan_options.threads, seed_));
   train_->set_step(ranks_.StepOf(0));
   updater_.emplace(param_, train_plan_, train_.get(), weights_.get(),
                    Updater::Options{.seed = seed_,

@@ -65,6 +65,9 @@ struct SolverOptions {
 
 inline constexpr int kDeterministicPieces = 16;
 
+// Returns the options with which a run plans its training net.
+PlanOptions PlanOptionsOf(const SolverOptions& options);
+
 // Positions of data readers, number of the pass, and running statistics, which forward passes
 // change; the weights change at the end of an iteration only. Thread safety: one thread.
 class IterationStart {

@@ -38,7 +38,7 @@ bool HasTestPhase(const NetParameter& net) {
 class Resolver {
  public:
   Resolver(SolverFile solver, std::span<const FieldSetting> settings)
-      : param_(solver.solver), settings_(SettingsOfNets(settings)) {
+      : param_(solver.solver), settings_(SettingsOfNets(settings), TRAIN) {
     config_.solver = std::move(solver);
   }
 

@@ -10,6 +10,7 @@
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "data/expect_error.h"
+#include "data/hdf5_files.h"
 #include "data/layer_runner.h"
 #include "data/pipeline/shuffle.h"
 #include "support/temp_dir.h"
@@ -21,36 +22,15 @@ void RegisterHDF5Data(Registry&);
 namespace {
 
 using test::TempDir;
+using testing::Dataset;
 using testing::ExpectError;
 using testing::LayerRunner;
+using testing::WriteHdf5;
 
 Registry Hdf5Registry() {
   Registry registry;
   RegisterHDF5Data(registry);
   return registry;
-}
-
-struct Dataset {
-  std::string name;
-  std::vector<hsize_t> dims;
-  std::vector<double> values;
-  hid_t type = H5T_IEEE_F32LE;
-};
-
-void WriteHdf5(const std::string& path, const std::vector<Dataset>& datasets) {
-  const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-  for (const Dataset& set : datasets) {
-    const hid_t space =
-        H5Screate_simple(static_cast<int>(set.dims.size()), set.dims.data(), nullptr);
-    const hid_t id =
-        H5Dcreate2(file, set.name.c_str(), set.type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-    if (!set.values.empty()) {
-      H5Dwrite(id, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, set.values.data());
-    }
-    H5Dclose(id);
-    H5Sclose(space);
-  }
-  H5Fclose(file);
 }
 
 // Rows first, first + 1, …: `data` holds (10n, 10n + 1), `label` (an integer) n.

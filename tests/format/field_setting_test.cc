@@ -152,9 +152,9 @@ TEST(FieldSetting, NamesMistakesInSettingsOfTheSolver) {
       {"test_iter[0]=3", "'test_iter' has no elements: set all of it, test_iter=[A, B]"},
       {"stepvalue[x]=3", "'x' is not an index of 'stepvalue'"},
       {"stepvalue[0]=[3, 4]", "holds more than one value: give --set for each field"},
-      {"batch_size=3",
-       "unknown field 'batch_size': fields of a layer are written as "
-       "layer[NAME].data_param.batch_size"},
+      {"rand_skip=3",
+       "unknown field 'rand_skip': fields of a layer are written as "
+       "layer[NAME].data_param.rand_skip"},
       {"lr=0.1", "unknown field 'lr' (did you mean 'base_lr'?)"},
       {"epochs=3", "unknown field 'epochs' (did you mean 'max_epoch'?)"},
       {"layr[x].type=a", "unknown field 'layr' (did you mean 'layer'?)"},
@@ -253,6 +253,31 @@ TEST(FieldSetting, SeparatesSettingsOfNets) {
   std::string of_nets;
   for (const FieldSetting& setting : SettingsOfNets(settings)) of_nets += setting.path + " ";
   EXPECT_EQ(of_nets, "layer[a].type net.debug_info name ");
+}
+
+TEST(FieldSetting, BatchSizeStandsForThatOfDataLayers) {
+  const char* const kTwo =
+      "layer { name: 'a' type: 'Data' include { phase: TRAIN } data_param { batch_size: 1 } } "
+      "layer { name: 'a' type: 'Data' include { phase: TEST } data_param { batch_size: 2 } } "
+      "layer { name: 'b' type: 'HDF5Data' hdf5_data_param { batch_size: 3 } }";
+  const auto batches = [&](std::optional<Phase> only, std::optional<Phase> batch_phase) {
+    NetFile file = ParseNet(kTwo, "n.prototxt");
+    NetSettings settings(std::vector{ParseFieldSetting("batch_size=9", "--set")}, batch_phase);
+    settings.Apply(only, &file);
+    EXPECT_TRUE(settings.Problems().empty());
+    EXPECT_EQ(file.source.Locate("layer[2].hdf5_data_param.batch_size").file, "--set batch_size=9");
+    return StrCat(file.net.layer(0).data_param().batch_size(), " ",
+                  file.net.layer(1).data_param().batch_size(), " ",
+                  file.net.layer(2).hdf5_data_param().batch_size());
+  };
+  EXPECT_EQ(batches(std::nullopt, std::nullopt), "9 9 9");
+  EXPECT_EQ(batches(std::nullopt, TRAIN), "9 2 9");
+  EXPECT_EQ(batches(TRAIN, TRAIN), "9 2 9");
+  NetSettings nothing(std::vector{ParseFieldSetting("batch_size=9", "--set")});
+  NetFile file = ParseNet("layer { name: 'a' type: 'ReLU' }", "n.prototxt");
+  nothing.Apply(std::nullopt, &file);
+  ASSERT_EQ(nothing.Problems().size(), 1U);
+  EXPECT_EQ(nothing.Problems()[0].message, "no data layer of this net has a batch_size");
 }
 
 TEST(FieldSetting, TheOldNameOfATypeReplacesTheNewOne) {

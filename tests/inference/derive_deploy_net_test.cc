@@ -79,6 +79,15 @@ layer { name: "acc" type: "Accuracy" bottom: "ip" bottom: "label" top: "acc"
   EXPECT_NE(Notes(derived).find("training crops images"), std::string::npos) << Notes(derived);
 }
 
+TEST(DeriveDeployNet, SoftmaxReplacesALossOfHardExamples) {
+  const DerivedNet derived = Derive(Text(R"(
+layer { name: "loss" type: "SoftmaxWithLossOHEM" bottom: "ip" bottom: "label" top: "loss" top: "p"
+  top: "costs" softmax_param { axis: -1 } })"));
+  EXPECT_EQ(Layers(derived),
+            "Input data -> data; InnerProduct ip data -> ip; Softmax prob ip -> prob");
+  EXPECT_EQ(derived.net.net.layer(2).softmax_param().axis(), -1);
+}
+
 TEST(DeriveDeployNet, KeepsTheAxisOfTheClassesAndDropoutBeforeIt) {
   const DerivedNet derived = Derive(Text(R"(
 layer { name: "drop" type: "Dropout" bottom: "ip" top: "ip" }

@@ -26,9 +26,9 @@ namespace crema::test {
 namespace {
 
 // Layers that need files to run, or a program that feeds them; their own tests do so.
-constexpr std::array<std::string_view, 9> kNeedFiles = {"AnnotatedData", "Data",      "HDF5Data",
-                                                        "HDF5Output",    "ImageData", "MemoryData",
-                                                        "Python",        "VideoData", "WindowData"};
+constexpr std::array<std::string_view, 10> kNeedFiles = {
+    "AnnotatedData", "Data",       "HDF5Data", "HDF5Output", "HDF5SequenceData",
+    "ImageData",     "MemoryData", "Python",   "VideoData",  "WindowData"};
 
 const Registry& Layers() { return LayersWithGpuImplementations(); }
 

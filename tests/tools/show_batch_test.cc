@@ -67,6 +67,21 @@ TEST_F(ShowBatch, DrawsTheImagesWithMeanAndScaleUndone) {
   EXPECT_EQ(Pixel(sheet, 180, 90), (std::vector<int>{200, 100, 0}));
 }
 
+// A picture and its label map, as `new` writes them.
+TEST_F(ShowBatch, OfFourChannelsTheFirstThreeAreDrawn) {
+  Datum datum;
+  datum.set_channels(4);
+  datum.set_height(120);
+  datum.set_width(120);
+  for (const char value : {'\x0A', '\x14', '\x1E', '\x01'}) {
+    datum.mutable_data()->append(120 * 120, value);
+  }
+  WriteSet(temp_.File("masks"), std::vector<Datum>{datum});
+  const ProcessResult result = Run({"--model=" + Net("", "masks"), "--count=1"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(Pixel(Sheet(), 60, 90), (std::vector<int>{10, 20, 30}));
+}
+
 TEST_F(ShowBatch, CountBatchesAndNames) {
   const std::string labels = temp_.Write("labels.txt", "cat\ndog\n");
   const ProcessResult result =

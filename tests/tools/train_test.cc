@@ -155,6 +155,34 @@ TEST_F(Train, LearnsAndWritesWhatCaffeWrites) {
             "next: report snap_run\n");
 }
 
+// The rate of the second half breaks what the first has learned.
+TEST_F(Train, SuggestsTheWeightsOfTheBestTest) {
+  const std::vector<std::string> flags = {"--set=lr_policy=multistep", "--set=gamma=1000",
+                                          "--set=stepvalue=[40]", "--set=test_interval=20",
+                                          "--set=clip_gradients=1"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), flags.begin(), flags.end());
+    fs::remove_all(Path("snap_run"));
+    const ProcessResult result = RunTrain(more);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out;
+  };
+  const auto contains = [](const std::string& text, const std::string& part) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  };
+  const std::string kept = with({});
+  contains(kept, "best test: accuracy = ");
+  contains(kept, "weights: snap_iter_60.caffemodel\n");
+  contains(kept, "--model=snap_run/net.prototxt --weights=snap_iter_40.caffemodel\n");
+  // The file of the run before is not that of this one.
+  const std::string lost = with({"--set=snapshot=0"});
+  contains(lost, "(iteration 40); its weights were not kept: snapshot_best { } keeps them\n");
+  contains(lost, "--weights=snap_iter_60.caffemodel\n");
+  const std::string best = with({"--set=snapshot=0", "--set=snapshot_best={}"});
+  contains(best, "best: test#0:accuracy = ");
+  contains(best, "--weights=snap_best.caffemodel\n");
+}
+
 TEST_F(Train, ARunThatItsOwnRuleEndedIsComplete) {
   const ProcessResult result =
       RunTrain({"--set=base_lr=0", "--set=early_stop={metric: 'loss' patience: 1}"});

@@ -19,8 +19,11 @@ bool IsImages(const Plan& plan, const PlannedLayer& layer) {
   const BlobSpec& spec = plan.values[static_cast<size_t>(layer.outputs[0])].spec;
   if (spec.shape.axes() != 4 || spec.shape.count() == 0) return false;
   const int64_t channels = spec.shape[spec.dtype == DType::kU8 ? 3 : 1];
-  return channels == 1 || channels == 3;
+  return channels == 1 || channels == 3 || channels == 4;
 }
+
+// Returns the channels that are drawn: a fourth one is a label map, not a transparency.
+size_t ShownOf(size_t channels) { return channels == 1 ? 1 : 3; }
 
 uint8_t Byte(float value) {
   return std::isfinite(value) ? static_cast<uint8_t>(std::clamp(value + 0.5F, 0.0F, 255.0F)) : 0;
@@ -73,14 +76,17 @@ SamplePicture::SamplePicture(const Plan& plan, int data_layer) {
 }
 
 Picture SamplePicture::Bytes(const ConstTensorView& blob, int64_t index) {
+  const auto channels = static_cast<size_t>(blob.shape()[3]);
+  const size_t shown = ShownOf(channels);
   const auto count = static_cast<size_t>(blob.shape().count(1));
   const auto own = blob.span<uint8_t>().subspan(static_cast<size_t>(index) * count, count);
   Picture picture{.width = static_cast<int>(blob.shape()[2]),
                   .height = static_cast<int>(blob.shape()[1]),
-                  .channels = static_cast<int>(blob.shape()[3]),
-                  .pixels = {own.begin(), own.end()}};
-  if (picture.channels == 1) return picture;
-  for (size_t i = 0; i < count; i += 3) std::swap(picture.pixels[i], picture.pixels[i + 2]);
+                  .channels = static_cast<int>(shown),
+                  .pixels = {}};
+  for (size_t i = 0; i < count; i += channels) {
+    for (size_t c = shown; c-- > 0;) picture.pixels.push_back(own[i + c]);  // BGR to RGB
+  }
   return picture;
 }
 
@@ -89,19 +95,20 @@ Picture SamplePicture::Pixels(const Session& session, int64_t index) const {
   const ConstTensorView& blob = *view;
   if (blob.dtype() == DType::kU8) return Bytes(blob, index);
   const auto count = static_cast<size_t>(blob.shape().count(1));
+  const size_t shown = ShownOf(means_.size());
+  const size_t plane = count / means_.size();
   const std::span<const float> own =
-      blob.span<float>().subspan(static_cast<size_t>(index) * count, count);
+      blob.span<float>().subspan(static_cast<size_t>(index) * count, shown * plane);
   Picture picture{.width = static_cast<int>(blob.shape()[3]),
                   .height = static_cast<int>(blob.shape()[2]),
-                  .channels = static_cast<int>(blob.shape()[1]),
-                  .pixels = std::vector<uint8_t>(count)};
+                  .channels = static_cast<int>(shown),
+                  .pixels = std::vector<uint8_t>(own.size())};
   std::vector<float> pixels(own.begin(), own.end());
-  const size_t plane = count / means_.size();
-  for (size_t i = 0; i < count; ++i) pixels[i] = pixels[i] / scale_ + means_[i / plane];
+  for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = pixels[i] / scale_ + means_[i / plane];
   StretchIfNeeded(pixels);
-  for (size_t i = 0; i < count; ++i) {
-    const size_t channel = means_.size() - 1 - i / plane;  // BGR to RGB
-    picture.pixels[i % plane * means_.size() + channel] = Byte(pixels[i]);
+  for (size_t i = 0; i < pixels.size(); ++i) {
+    const size_t channel = shown - 1 - i / plane;  // BGR to RGB
+    picture.pixels[i % plane * shown + channel] = Byte(pixels[i]);
   }
   return picture;
 }

@@ -23,7 +23,8 @@ BatchTiles::BatchTiles(const Plan& plan, std::vector<std::string> class_names)
     : picture_(plan, -1), class_names_(std::move(class_names)) {
   if (!picture_.exists()) {
     Fail(ErrorCode::kInvalidArgument,
-         "this net has no data layer that gives images of one or three channels in this phase");
+         "this net has no data layer that gives images of one, three or four channels in this "
+         "phase");
   }
   const PlannedLayer& layer = plan.layers[static_cast<size_t>(picture_.layer())];
   value_ = layer.outputs[0];

@@ -14,7 +14,7 @@ namespace crema::tools {
 class BatchTiles {
  public:
   // `class_names` by label; may be empty. Throws kInvalidArgument if no data layer of the plan
-  // outputs images of one or three channels.
+  // outputs images of one, three or four channels.
   BatchTiles(const Plan& plan, std::vector<std::string> class_names);
 
   const std::string& blob() const { return picture_.blob(); }

@@ -73,7 +73,8 @@ TrainObservers::TrainObservers(const SolverParameter& solver) : log_(&ToolLog())
   observers_.Add(next_steps_);
 }
 
-bool TrainObservers::Record(Solver& solver, RunStart start, int threads) {
+bool TrainObservers::Record(Solver& solver, RunStart start,
+                            const std::vector<std::string>& command) {
   if (FLAGS_histograms < 0 || FLAGS_metrics_interval < 0) {
     Fail(ErrorCode::kInvalidArgument, "--histograms and --metrics_interval are 0 or more");
   }
@@ -85,8 +86,8 @@ bool TrainObservers::Record(Solver& solver, RunStart start, int threads) {
   const RecorderOptions options{
       .folder = folder,
       .start = start,
-      .command = google::GetArgvs(),
-      .threads = threads,
+      .command = command,
+      .threads = solver.session().context().threads(),
       .interval = FLAGS_metrics_interval > 0 ? FLAGS_metrics_interval : unset,
       .histogram_interval = FLAGS_histograms};
   try {
@@ -104,10 +105,11 @@ bool TrainObservers::Record(Solver& solver, RunStart start, int threads) {
   return true;
 }
 
-void TrainObservers::PrintNextSteps(const RunConfig& config) const {
+void TrainObservers::PrintNextSteps(const RunConfig& config,
+                                    const std::vector<std::string>& command) const {
   if (IsQuiet() || IsJsonLog()) return;
   const std::string folder = recorder_ == nullptr ? "" : recorder_->folder().path();
-  for (const std::string& line : next_steps_.Lines(config, folder, google::GetArgvs())) {
+  for (const std::string& line : next_steps_.Lines(config, folder, command)) {
     PrintLastLine(line);
   }
 }

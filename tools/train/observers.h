@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "common/live_line.h"
 #include "core/log.h"
@@ -32,12 +33,13 @@ class TrainObservers {
   LogSink& log() { return *log_; }
 
   // Opens the run's folder (--run). Call it after weights are loaded and the state is restored.
-  // `start` says if the run is resumed. Throws like RunFolder if --run names the folder; returns
-  // false, with a warning, if the default one cannot be created. `solver` must outlive this.
-  bool Record(Solver& solver, RunStart start, int threads);
+  // `start` says if the run is resumed; `command` is recorded. Throws like RunFolder if --run names
+  // the folder; returns false, with a warning, if the default one cannot be created. `solver` must
+  // outlive this.
+  bool Record(Solver& solver, RunStart start, const std::vector<std::string>& command);
 
   // Prints the results, and the commands that continue from them, to stdout; nothing with --quiet.
-  void PrintNextSteps(const RunConfig& config) const;
+  void PrintNextSteps(const RunConfig& config, const std::vector<std::string>& command) const;
 
   // From here on, the terminal shows the live line.
   void TakeTerminal();

@@ -1,6 +1,7 @@
 #include "data/hdf5/hdf5_rows.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <iterator>
@@ -11,6 +12,7 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
+#include "data/pipeline/length_order.h"
 #include "data/pipeline/shuffle.h"
 #include "format/data_file.h"
 
@@ -98,7 +100,7 @@ Hdf5RowReader::Hdf5RowReader(Hdf5Set set, Options options)
 uint64_t Hdf5RowReader::Read(uint64_t number, std::span<std::byte* const> places) {
   CREMA_CHECK(places.size() == row_bytes_.size());
   if (number < begin_ || number >= end_) Locate(number);
-  const uint64_t row = options_.shuffle ? row_order_(number - begin_) : number - begin_;
+  const uint64_t row = RowOf(number - begin_);
   if (InBlock(row)) {
     for (size_t i = 0; i < places.size(); ++i) {
       const std::byte* from = block_[i].data() + (row - block_begin_) * row_bytes_[i];
@@ -108,6 +110,12 @@ uint64_t Hdf5RowReader::Read(uint64_t number, std::span<std::byte* const> places
     ReadDirectly(row, places);
   }
   return set_.files()[open_file_].first + row;
+}
+
+// Returns the row at a place in the order of the open file.
+uint64_t Hdf5RowReader::RowOf(uint64_t place) const {
+  if (!by_length_.empty()) return by_length_[place];
+  return options_.shuffle ? row_order_(place) : place;
 }
 
 void Hdf5RowReader::ReadDirectly(uint64_t row, std::span<std::byte* const> places) const {
@@ -161,13 +169,47 @@ void Hdf5RowReader::Locate(uint64_t number) {
   const uint32_t file = file_order_[slot];
   end_ = 0;  // serves nothing if opening fails
   Open(file);
-  const uint64_t rows = set_.files()[file].rows;
-  if (options_.shuffle) {
-    const uint64_t stream = MixBits(options_.layer_id, MixBits(HashName("row order"), file));
-    row_order_ = LargePermutation(rows, RandomStream(options_.seed, stream, epoch));
-  }
   begin_ = begin;
-  end_ = begin + rows;
+  OrderRows(file, epoch);
+  end_ = begin + set_.files()[file].rows;
+}
+
+// Orders the rows of the open file, which begins at begin_.
+void Hdf5RowReader::OrderRows(uint32_t file, uint64_t epoch) {
+  const auto random = [&](const char* name) {
+    const uint64_t stream = MixBits(options_.layer_id, MixBits(HashName(name), file));
+    return RandomStream(options_.seed, stream, epoch);
+  };
+  if (options_.length) {
+    const std::vector<uint32_t> lengths = LengthsOf(set_.files()[file]);
+    by_length_ = options_.shuffle ? ShuffleByLength(lengths, begin_, options_.group,
+                                                    random("row order"), random("group order"))
+                                  : OrderByLength(lengths);
+  } else if (options_.shuffle) {
+    row_order_ = LargePermutation(set_.files()[file].rows, random("row order"));
+  }
+}
+
+// Returns the lengths of all rows of the open file.
+std::vector<uint32_t> Hdf5RowReader::LengthsOf(const Hdf5Set::File& file) const {
+  if (file.rows > UINT32_MAX) {
+    Fail(
+        ErrorCode::kUnsupported,
+        StrCat("'", file.path, "' has too many rows to be ordered by length: write several files"));
+  }
+  std::vector<double> numbers(file.rows);
+  datasets_[*options_.length].ReadRows(0, file.rows, DType::kF64, numbers.data());
+  std::vector<uint32_t> lengths;
+  for (const double number : numbers) {
+    const bool fits = number >= 1 && number <= static_cast<double>(options_.steps);
+    if (!fits || number != std::floor(number)) {
+      Fail(ErrorCode::kDataLoss, StrCat("'", file.path, "' row ", lengths.size(), ": '",
+                                        set_.datasets()[*options_.length], "' is ", number,
+                                        ", but a row has 1 to ", options_.steps, " steps"));
+    }
+    lengths.push_back(static_cast<uint32_t>(number));
+  }
+  return lengths;
 }
 
 void Hdf5RowReader::Open(uint32_t index) {
@@ -187,7 +229,8 @@ void Hdf5RowReader::Open(uint32_t index) {
   }
   const uint64_t row = std::max<uint64_t>(all_row_bytes_, 1);
   const bool whole = expected.rows <= options_.whole_bytes / row;
-  const uint64_t block = options_.shuffle ? 1 : std::max<uint64_t>(1, options_.block_bytes / row);
+  const bool in_order = !options_.shuffle && !options_.length;
+  const uint64_t block = !in_order ? 1 : std::max<uint64_t>(1, options_.block_bytes / row);
   block_rows_ = whole ? expected.rows : block;
   open_file_ = index;
 }

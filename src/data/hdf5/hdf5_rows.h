@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -51,9 +52,10 @@ class Hdf5Set {
 };
 
 // Reads rows by number in bounded memory: small files whole, larger ones by blocks of rows or, with
-// `shuffle`, by single rows. Number n is row n % rows() of epoch n / rows(). With `shuffle`, the
-// order of files and of their rows depends on (seed, layer, epoch) only. Thread safety: one thread
-// at a time.
+// `shuffle` or `length`, by single rows. Number n is row n % rows() of epoch n / rows(). With
+// `shuffle`, the order of files and of their rows depends on (seed, layer, epoch) only. With
+// `length`, rows of a file are ordered by their lengths, and shuffled in groups of similar length.
+// Thread safety: one thread at a time.
 class Hdf5RowReader {
  public:
   struct Options {
@@ -61,6 +63,9 @@ class Hdf5RowReader {
     bool shuffle = false;
     uint64_t seed = 1;
     uint64_t layer_id = 0;
+    std::optional<size_t> length = {};  // dataset with one number for each row, at most `steps`
+    uint64_t steps = 0;
+    uint64_t group = 1;  // with shuffle: rows that should have similar lengths
     uint64_t whole_bytes = uint64_t{64} << 20;  // largest file that is kept whole
     uint64_t block_bytes = uint64_t{8} << 20;   // of a larger file; at least one row
   };
@@ -76,6 +81,9 @@ class Hdf5RowReader {
   void OrderFiles(uint64_t epoch);
   void Open(uint32_t file);
   bool InBlock(uint64_t row);
+  void OrderRows(uint32_t file, uint64_t epoch);
+  uint64_t RowOf(uint64_t place) const;
+  std::vector<uint32_t> LengthsOf(const Hdf5Set::File& file) const;
   void ReadDirectly(uint64_t row, std::span<std::byte* const> places) const;
 
   const Hdf5Set set_;
@@ -85,7 +93,8 @@ class Hdf5RowReader {
   uint64_t begin_ = 0;
   uint64_t end_ = 0;                  // 0: no file
   std::vector<uint32_t> file_order_;  // for epoch_
-  LargePermutation row_order_;        // of the open file, with shuffle
+  LargePermutation row_order_;        // of the open file, with shuffle and without length
+  std::vector<uint32_t> by_length_;   // the same with length
   std::vector<size_t> row_bytes_;     // by dataset
   uint64_t all_row_bytes_ = 0;
 

@@ -1,4 +1,4 @@
-#include "train/run_settings.h"
+#include "common/run_settings.h"
 
 #include <google/protobuf/struct.pb.h>
 #include <google/protobuf/util/json_util.h>
