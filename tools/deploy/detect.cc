@@ -1,3 +1,4 @@
+#include <array>
 #include <cstdio>
 #include <memory>
 
@@ -15,6 +16,22 @@
 
 namespace crema::tools {
 namespace {
+
+std::vector<std::array<double, 2>> PointsOf(const FoundBox& found) {
+  std::vector<std::array<double, 2>> points;
+  for (const KeyPoint& point : found.keypoints) points.push_back({point.x, point.y});
+  return points;
+}
+
+// Empty without key points.
+std::string PointsJson(const FoundBox& found) {
+  std::string text;
+  for (const KeyPoint& point : found.keypoints) {
+    text += StrCat(text.empty() ? ", \"keypoints\": [" : ", ", "[", JsonNumber(point.x), ", ",
+                   JsonNumber(point.y), "]");
+  }
+  return text.empty() ? text : text + "]";
+}
 
 class DetectWorker final : public PictureWorker {
  public:
@@ -35,7 +52,8 @@ class DetectWorker final : public PictureWorker {
     std::vector<CaptionedBox> boxes;
     std::vector<std::vector<float>> rows;
     for (const FoundBox& f : found) {
-      boxes.push_back({f.box, StrCat(LabelOf(names_, f.label), " ", Fixed(f.score, 2)), f.label});
+      boxes.push_back(
+          {f.box, StrCat(LabelOf(names_, f.label), " ", Fixed(f.score, 2)), f.label, PointsOf(f)});
       rows.push_back({static_cast<float>(picture.number), static_cast<float>(f.label),
                       static_cast<float>(f.score), static_cast<float>(f.box.xmin),
                       static_cast<float>(f.box.ymin), static_cast<float>(f.box.xmax),
@@ -65,7 +83,7 @@ class DetectWorker final : public PictureWorker {
       text += StrCat(i == 0 ? "" : ", ", "{\"label\": ", JsonString(LabelOf(names_, f.label)),
                      ", \"index\": ", f.label, ", \"score\": ", JsonNumber(f.score), ", \"box\": [",
                      JsonNumber(f.box.xmin), ", ", JsonNumber(f.box.ymin), ", ",
-                     JsonNumber(f.box.xmax), ", ", JsonNumber(f.box.ymax), "]}");
+                     JsonNumber(f.box.xmax), ", ", JsonNumber(f.box.ymax), "]", PointsJson(f), "}");
     }
     return text + "]}";
   }
@@ -78,9 +96,11 @@ std::shared_ptr<const Model> OpenDetector(const ModelNames& names, const Registr
   if (IsModelFile(names.model)) return OpenModel(names, registry, ModelOptionsOfFlags());
   ModelCard card;
   NetFile net = NetOfFlags(names, registry, &card);
-  DecoderChanges changes = DecoderOfFlags();
-  changes.confidence = FLAGS_confidence;
-  ConfigureDecoder(changes, &net);
+  if (HasDecoder(net.net)) {
+    DecoderChanges changes = DecoderOfFlags();
+    changes.confidence = FLAGS_confidence;
+    ConfigureDecoder(changes, &net);
+  }
   return MakeModel(net, names, card, registry, ModelOptionsOfFlags());
 }
 
@@ -93,8 +113,8 @@ int Detect(const std::vector<std::string>& arguments) {
   const Registry registry = LayersOfFlag();
   const Detector detector(OpenDetector(names, registry), FLAGS_confidence);
   const Preprocessing preprocessing = PreprocessingOfFlags(detector.image_model());
-  const std::vector<std::string> labels = LabelsOfFlags(
-      detector.image_model().model(), detector.classes(), " classes, background included");
+  const std::vector<std::string> labels =
+      LabelsOfFlags(detector.image_model().model(), detector.classes(), detector.classes_note());
   return AnswerPictures(
       arguments,
       {.mode = detector.image_model().color_mode(),
