@@ -1,18 +1,26 @@
 #include <array>
 #include <cstdio>
+#include <functional>
 #include <memory>
+#include <utility>
 
 #include "common/json.h"
 #include "common/plugin_flag.h"
+#include "common/preprocessing_flags.h"
 #include "common/tool.h"
 #include "core/strings.h"
 #include "data/image/draw_boxes.h"
 #include "deploy/actions.h"
 #include "deploy/answers.h"
+#include "deploy/cascade.h"
 #include "deploy/detect_options.h"
 #include "deploy/drawings.h"
 #include "deploy/options.h"
 #include "inference/detector.h"
+
+DEFINE_string(cascade, "",
+              "[Input FILE @detect] in place of --model: a file that names the nets of a cascade, "
+              "such as MTCNN, with their thresholds (docs/deploy.md)");
 
 namespace crema::tools {
 namespace {
@@ -33,15 +41,17 @@ std::string PointsJson(const FoundBox& found) {
   return text.empty() ? text : text + "]";
 }
 
+// Returns the boxes of each image.
+using Find = std::function<std::vector<std::vector<FoundBox>>(std::span<const Image>)>;
+
 class DetectWorker final : public PictureWorker {
  public:
-  DetectWorker(const Detector& detector, const Preprocessing& preprocessing,
-               const std::vector<std::string>& names)
-      : worker_(detector, preprocessing), names_(names) {}
+  DetectWorker(Find find, const std::vector<std::string>& names)
+      : find_(std::move(find)), names_(names) {}
 
   std::vector<Answer> Run(std::span<const Image> images,
                           std::span<const InputPicture> pictures) override {
-    const std::vector<std::vector<FoundBox>> found = worker_.Detect(images);
+    const std::vector<std::vector<FoundBox>> found = find_(images);
     std::vector<Answer> answers;
     for (size_t i = 0; i < images.size(); ++i) answers.push_back(AnswerOf(pictures[i], found[i]));
     return answers;
@@ -88,7 +98,7 @@ class DetectWorker final : public PictureWorker {
     return text + "]}";
   }
 
-  Detector::Worker worker_;
+  Find find_;
   const std::vector<std::string>& names_;
 };
 
@@ -104,9 +114,52 @@ std::shared_ptr<const Model> OpenDetector(const ModelNames& names, const Registr
   return MakeModel(net, names, card, registry, ModelOptionsOfFlags());
 }
 
+Find FindByModel(const Detector& detector, const Preprocessing& preprocessing) {
+  const auto worker = std::make_shared<Detector::Worker>(detector, preprocessing);
+  return [worker](std::span<const Image> images) { return worker->Detect(images); };
+}
+
+Find FindByCascade(const Cascade& cascade) {
+  const auto runner = std::make_shared<CascadeRunner>(cascade);
+  return [runner](std::span<const Image> images) {
+    std::vector<std::vector<FoundBox>> all;
+    for (const Image& image : images) {
+      all.push_back(runner->Detect(image));
+      if (!IsGiven("confidence")) continue;
+      std::erase_if(all.back(), [](const FoundBox& f) { return !(f.score > FLAGS_confidence); });
+    }
+    return all;
+  };
+}
+
+int DetectByCascade(const std::vector<std::string>& arguments) {
+  std::vector<std::string> others = PreprocessingFlags();
+  for (const char* flag :
+       {"model", "run", "solver", "weights", "shape", "precision", "tail", "head", "nms"}) {
+    others.emplace_back(flag);
+  }
+  for (const std::string& flag : others) {
+    if (!IsGiven(flag.c_str())) continue;
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--", flag, " has no effect with --cascade, whose file has the nets"));
+  }
+  CheckDetectFlags();
+  CheckPictureFlags(arguments);
+  const Registry registry = LayersOfFlag();
+  const Cascade cascade(FLAGS_cascade, registry, ModelOptionsOfFlags());
+  const std::vector<std::string> labels =
+      FLAGS_labels.empty() ? std::vector<std::string>() : LabelsOfFile();
+  return AnswerPictures(
+      arguments,
+      {.make_worker =
+           [&] { return std::make_unique<DetectWorker>(FindByCascade(cascade), labels); },
+       .columns = 7});
+}
+
 }  // namespace
 
 int Detect(const std::vector<std::string>& arguments) {
+  if (!FLAGS_cascade.empty()) return DetectByCascade(arguments);
   const ModelNames names = ModelOfFlags();
   CheckDetectFlags();
   CheckPictureFlags(arguments);
@@ -115,12 +168,13 @@ int Detect(const std::vector<std::string>& arguments) {
   const Preprocessing preprocessing = PreprocessingOfFlags(detector.image_model());
   const std::vector<std::string> labels =
       LabelsOfFlags(detector.image_model().model(), detector.classes(), detector.classes_note());
-  return AnswerPictures(
-      arguments,
-      {.mode = detector.image_model().color_mode(),
-       .make_worker =
-           [&] { return std::make_unique<DetectWorker>(detector, preprocessing, labels); },
-       .columns = 7});
+  return AnswerPictures(arguments, {.mode = detector.image_model().color_mode(),
+                                    .make_worker =
+                                        [&] {
+                                          return std::make_unique<DetectWorker>(
+                                              FindByModel(detector, preprocessing), labels);
+                                        },
+                                    .columns = 7});
 }
 
 }  // namespace crema::tools

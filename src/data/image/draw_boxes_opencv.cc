@@ -54,7 +54,7 @@ void DrawFrame(const CaptionedBox& box, cv::Mat* picture) {
   for (const auto& [x, y] : box.points) {
     const cv::Point at(Pixel(x), Pixel(y));
     if (!cv::Rect(0, 0, picture->cols, picture->rows).contains(at)) continue;
-    cv::circle(*picture, at, 2 * thickness, ColorOf(box), cv::FILLED);
+    cv::circle(*picture, at, 2 * thickness + 1, ColorOf(box), cv::FILLED);
   }
 }
 
