@@ -63,6 +63,15 @@ typedef struct crema_prediction {
   const char* label; /* "" if the model has none; owned by the model */
 } crema_prediction;
 
+typedef struct crema_detection {
+  int index; /* index of the class */
+  float score;
+  const char* label; /* "" if the model has none; owned by the model */
+  float box[4];      /* left, top, right, bottom in pixels of the image, clipped to it */
+  size_t keypoint_count;
+  const float* keypoints; /* x and y of each; owned by the runner until its next call */
+} crema_detection;
+
 typedef struct crema_model crema_model;
 typedef struct crema_runner crema_runner;
 
@@ -103,6 +112,12 @@ CREMA_C_API crema_status crema_runner_output(crema_runner* runner, const char* n
 CREMA_C_API crema_status crema_runner_classify(crema_runner* runner, const void* image,
                                                size_t bytes, crema_prediction* predictions,
                                                size_t most, size_t* count, crema_error* error);
+
+/* For models that detect: does the same, and returns the boxes with scores above `confidence`, best
+ * first: the first `most` of them. `count` becomes the number of all. */
+CREMA_C_API crema_status crema_runner_detect(crema_runner* runner, const void* image, size_t bytes,
+                                             double confidence, crema_detection* detections,
+                                             size_t most, size_t* count, crema_error* error);
 
 #ifdef __cplusplus
 }

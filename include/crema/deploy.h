@@ -80,6 +80,22 @@ struct Prediction {
   std::string label;  // empty if the model has none
 };
 
+struct KeyPoint {
+  float x = 0;  // in pixels of the image
+  float y = 0;
+};
+
+struct Detection {
+  int index = 0;  // index of the class
+  float score = 0;
+  std::string label;  // empty if the model has none
+  float left = 0;     // in pixels of the image, clipped to it
+  float top = 0;
+  float right = 0;
+  float bottom = 0;
+  std::vector<KeyPoint> keypoints;  // of models that have them
+};
+
 struct Options {
   int threads = 1;  // per runner; up to 1024
   int gpu = -1;     // GPU number; -1: the CPU
@@ -135,6 +151,10 @@ class CREMA_API Runner {
   // For models with one image input and one output: decodes an image file (JPEG, PNG, ...),
   // preprocesses it as the model specifies, runs, and returns the `most` best classes, best first.
   std::vector<Prediction> Classify(const void* image, size_t bytes, size_t most = 5);
+
+  // For models that detect: does the same, and returns the boxes with scores above `confidence`,
+  // best first.
+  std::vector<Detection> Detect(const void* image, size_t bytes, double confidence = 0.6);
 
  private:
   struct Impl;

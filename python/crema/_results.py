@@ -18,12 +18,14 @@ class Prediction(NamedTuple):
 
 
 class Detection(NamedTuple):
-    """An object in an image, from Model.detect. `box`: xmin, ymin, xmax, ymax in its pixels."""
+    """An object in an image, from Model.detect. `box`: xmin, ymin, xmax, ymax in its pixels.
+    `keypoints`: x and y of each, if the model has them."""
 
     class_id: int
     score: float
     label: str
     box: tuple[float, float, float, float]
+    keypoints: tuple[tuple[float, float], ...] = ()
 
 
 class ClassShare(NamedTuple):

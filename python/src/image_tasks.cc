@@ -92,7 +92,7 @@ void WithWorker(const PyModel& model, Ready& ready, const GivenImage& given, Use
   const ImageModel& images = ready.task.image_model();
   CheckPreprocessing(model.preprocessing, images);
   const auto classes = static_cast<size_t>(ready.task.classes());
-  if (!model.labels.empty() && model.labels.size() != classes) {
+  if (!model.labels.empty() && classes != 0 && model.labels.size() != classes) {
     Fail(ErrorCode::kInvalidArgument, StrCat("the model has ", model.labels.size(),
                                              " labels, but its net has ", classes, " classes"));
   }
@@ -154,9 +154,12 @@ nb::list Detect(const ModelPtr& model, const nb::object& image, double confidenc
   }
   const nb::object make = Result("Detection");
   nb::list detections;
-  for (const auto& [index, score, box] : boxes) {
+  for (const auto& [index, score, box, points] : boxes) {
+    nb::list keypoints;
+    for (const auto& [x, y] : points) keypoints.append(nb::make_tuple(x, y));
     detections.append(make(index, score, LabelOf(model->labels, index),
-                           nb::make_tuple(box.xmin, box.ymin, box.xmax, box.ymax)));
+                           nb::make_tuple(box.xmin, box.ymin, box.xmax, box.ymax),
+                           nb::tuple(keypoints)));
   }
   return detections;
 }
@@ -204,7 +207,8 @@ void BindImageTasks(nb::class_<PyModel>& model) {
           nb::sig("def detect(self, image: object, confidence: float = 0.6) -> "
                   "list[crema._results.Detection]"),
           "Returns the objects in an image (as for classify) with scores above `confidence`, best\n"
-          "first. Needs a model that ends in DetectionOutput.")
+          "first. Needs a model that ends in a layer that makes detections, or in a head whose\n"
+          "raw outputs `crema deploy detect` knows.")
       .def("segment", &Segment, nb::arg("image"), nb::arg("output") = "",
            nb::sig("def segment(self, image: object, output: str = '') -> "
                    "crema._results.Segmentation"),

@@ -161,7 +161,8 @@ void CheckShare(const char* name, const std::optional<double>& value) {
 
 ModelPtr FromCaffe(const fs::path& net, const Paths& weights, int threads,
                    std::optional<double> confidence, std::optional<double> nms,
-                   const std::optional<fs::path>& tail, const nb::kwargs& images) {
+                   const std::optional<fs::path>& tail, const std::string& head,
+                   const nb::kwargs& images) {
   WeightsFiles files;
   files.paths = NamesOf(weights);
   CheckShare("confidence", confidence);
@@ -169,15 +170,22 @@ ModelPtr FromCaffe(const fs::path& net, const Paths& weights, int threads,
   return Made(images, [&] {
     NetFile file = ReadNet(net.string());
     if (tail) file = WithTail(std::move(file), ReadNet(tail->string()));
-    if (confidence || nms) ConfigureDecoder({.confidence = confidence, .nms = nms}, &file);
+    const bool raw = !confidence && !HasDecoder(file.net);
+    if (!raw && (confidence || nms)) {
+      ConfigureDecoder({.confidence = confidence, .nms = nms}, &file);
+    }
     ModelCard card;
     card.name = file.net.name();
+    card.head = head;
+    if (raw) card.head_overlap = nms;
     return Model::Make(file, files, card, OptionsOf(threads), Layers(), Log());
   });
 }
 
 ModelPtr FromOnnx(const fs::path& path, const std::map<std::string, std::vector<int64_t>>& shapes,
-                  int threads, const nb::kwargs& images) {
+                  int threads, std::optional<double> nms, const std::string& head,
+                  const nb::kwargs& images) {
+  CheckShare("nms", nms);
   ImportOptions options;
   for (const auto& [name, dims] : shapes) {
     try {
@@ -194,6 +202,8 @@ ModelPtr FromOnnx(const fs::path& path, const std::map<std::string, std::vector<
     file.net = std::move(imported.net);
     ModelCard card = std::move(imported.card);
     card.name = file.net.name();
+    if (!head.empty()) card.head = head;
+    if (nms) card.head_overlap = nms;
     return Model::Make(file, {}, card, OptionsOf(threads), Layers(), Log());
   });
 }
@@ -318,12 +328,15 @@ constexpr const char* kFromFile =
 constexpr const char* kFromCaffe =
     "Opens a deploy net (.prototxt) with its weights, one file or several.\n\n"
     "Keywords as for from_file. For detection, `confidence` and `nms` replace the thresholds of\n"
-    "the net, and `tail` is a .prototxt with layers to append. Raises crema.Error.";
+    "the net, and `tail` is a .prototxt with layers to append. `head` names how raw outputs "
+    "become\n"
+    "boxes if their shapes do not show it, as --head of `crema deploy detect`. Raises crema.Error.";
 
 constexpr const char* kFromOnnx =
     "Opens an ONNX model.\n\n"
     "`shapes` gives the sizes of inputs that the file leaves open: {\"data\": (1, 3, 224, 224)}.\n"
-    "If layers depend on a size, `run` refuses arrays of another one.\n"
+    "If layers depend on a size, `run` refuses arrays of another one. `nms` and `head` are as for\n"
+    "from_caffe, for detectors that end in raw outputs.\n"
     "Other keywords as for from_file. Raises crema.Error, which lists all nodes that cannot be\n"
     "imported.";
 
@@ -346,19 +359,22 @@ void BindModel(nb::module_& module) {
                   kFromFile)
       .def_static("from_caffe", &FromCaffe, nb::arg("net"), nb::arg("weights"), nb::kw_only(),
                   nb::arg("threads") = 0, nb::arg("confidence") = nb::none(),
-                  nb::arg("nms") = nb::none(), nb::arg("tail") = nb::none(), nb::arg("images"),
+                  nb::arg("nms") = nb::none(), nb::arg("tail") = nb::none(), nb::arg("head") = "",
+                  nb::arg("images"),
                   nb::sig("def from_caffe(net: str | os.PathLike[str], weights: str | "
                           "os.PathLike[str] | collections.abc.Sequence[str | os.PathLike[str]], "
                           "*, threads: int = 0, " CREMA_IMAGE_KEYWORDS
                           ", confidence: float | None = None, nms: float | None = None, "
-                          "tail: str | os.PathLike[str] | None = None) -> Model"),
+                          "tail: str | os.PathLike[str] | None = None, head: str = '') -> Model"),
                   kFromCaffe)
       .def_static("from_onnx", &FromOnnx, nb::arg("path"),
                   nb::arg("shapes") = std::map<std::string, std::vector<int64_t>>(), nb::kw_only(),
-                  nb::arg("threads") = 0, nb::arg("images"),
+                  nb::arg("threads") = 0, nb::arg("nms") = nb::none(), nb::arg("head") = "",
+                  nb::arg("images"),
                   nb::sig("def from_onnx(path: str | os.PathLike[str], shapes: "
                           "collections.abc.Mapping[str, collections.abc.Sequence[int]] = {}, *, "
-                          "threads: int = 0, " CREMA_IMAGE_KEYWORDS ") -> Model"),
+                          "threads: int = 0, " CREMA_IMAGE_KEYWORDS
+                          ", nms: float | None = None, head: str = '') -> Model"),
                   kFromOnnx)
       .def_prop_ro("name", [](const ModelPtr& self) { return self->model->card().name; })
       .def_prop_ro(

@@ -45,6 +45,16 @@ TAIL = """
     layer { name: "found" type: "DetectionOutput" bottom: "boxes" bottom: "scores"
       bottom: "priors" top: "found" detection_output_param { num_classes: 2 } }
 """
+# 300 rows of corners, score, class and one point.
+ROWS = """
+    name: "rows"
+    layer { name: "data" type: "Input" top: "data"
+      input_param { shape { dim: 1 dim: 1 dim: 4 dim: 4 } } }
+    layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+      inner_product_param { num_output: 2700 } }
+    layer { name: "rows" type: "Reshape" bottom: "ip" top: "rows"
+      reshape_param { shape { dim: 0 dim: 300 dim: 9 } } }
+"""
 RED, GREEN, BLUE, BLACK = (240, 0, 0), (0, 240, 0), (0, 0, 240), (0, 0, 0)
 
 
@@ -166,6 +176,19 @@ def test_gray_models_take_colours_and_gray(halves):
     gray = np.zeros((4, 4), np.uint8)
     gray[:, :2] = 255
     assert model.detect(gray) == model.detect(np.stack([gray] * 3, axis=2))
+
+
+def test_decodes_heads(tmp_path):
+    row = [0, 1, 2, 3, 0.75, 1, 1, 2, 0.5]
+    bias = np.zeros(2700)
+    bias[:9] = row
+    files = write(tmp_path, ROWS, {"ip": [np.zeros((2700, 16)), bias]})
+    model = crema.Model.from_caffe(*files, nms=0.5)
+    (found,) = model.detect(np.zeros((8, 8), np.uint8))
+    assert (found.class_id, found.score, found.box) == (1, 0.75, (0, 2, 4, 6))
+    assert found.keypoints == ((2, 4),)
+    with pytest.raises(crema.Error, match="the head yolox has outputs"):
+        crema.Model.from_caffe(*files, head="yolox").detect(np.zeros((8, 8), np.uint8))
 
 
 def test_detects(halves):

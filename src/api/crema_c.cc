@@ -9,6 +9,7 @@
 #include "crema/crema.h"
 #include "crema/deploy.h"
 
+using crema::deploy::Detection;
 using crema::deploy::Error;
 using crema::deploy::Prediction;
 using crema::deploy::Tensor;
@@ -22,7 +23,8 @@ struct crema_model {
 struct crema_runner {
   crema::deploy::Model model;
   crema::deploy::Runner runner;
-  std::vector<Tensor> outputs;  // those requested since the last run
+  std::vector<Tensor> outputs;                     // those requested since the last run
+  std::vector<std::vector<float>> keypoints = {};  // of the last detections
 };
 
 namespace {
@@ -213,5 +215,34 @@ crema_status crema_runner_classify(crema_runner* runner, const void* image, size
       predictions[(*count)++] = {best.index, best.score,
                                  index < labels.size() ? labels[index].c_str() : ""};
     }
+  });
+}
+
+crema_status crema_runner_detect(crema_runner* runner, const void* image, size_t bytes,
+                                 double confidence, crema_detection* detections, size_t most,
+                                 size_t* count, crema_error* error) {
+  return Guarded(error, [&] {
+    Require(runner != nullptr, "runner");
+    Require(image != nullptr, "image");
+    Require(detections != nullptr || most == 0, "detections");
+    Require(count != nullptr, "count");
+    *count = 0;
+    runner->outputs.clear();
+    runner->keypoints.clear();
+    const std::vector<std::string>& labels = runner->model.labels();
+    const std::vector<Detection> found = runner->runner.Detect(image, bytes, confidence);
+    for (size_t i = 0; i < found.size() && i < most; ++i) {
+      const Detection& f = found[i];
+      std::vector<float>& points = runner->keypoints.emplace_back();
+      for (const auto& [x, y] : f.keypoints) points.insert(points.end(), {x, y});
+      const auto index = static_cast<size_t>(f.index);
+      detections[i] = {f.index,
+                       f.score,
+                       index < labels.size() ? labels[index].c_str() : "",
+                       {f.left, f.top, f.right, f.bottom},
+                       f.keypoints.size(),
+                       points.data()};
+    }
+    *count = found.size();
   });
 }

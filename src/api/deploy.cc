@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "graph/plugin.h"
 #include "inference/classifier.h"
+#include "inference/detector.h"
 #include "inference/image_input.h"
 #include "inference/model.h"
 #include "runtime/gpu.h"
@@ -86,6 +87,22 @@ ConstTensorView ViewOf(const Tensor& tensor) {
           tensor.type == Type::kUInt8 ? DType::kU8 : DType::kF32};
 }
 
+Detection DetectionOf(const FoundBox& found, const std::vector<std::string>& labels) {
+  const auto index = static_cast<size_t>(found.label);
+  Detection detection{found.label,
+                      static_cast<float>(found.score),
+                      index < labels.size() ? labels[index] : "",
+                      static_cast<float>(found.box.xmin),
+                      static_cast<float>(found.box.ymin),
+                      static_cast<float>(found.box.xmax),
+                      static_cast<float>(found.box.ymax),
+                      {}};
+  for (const crema::KeyPoint& point : found.keypoints) {
+    detection.keypoints.push_back({static_cast<float>(point.x), static_cast<float>(point.y)});
+  }
+  return detection;
+}
+
 }  // namespace
 
 const char* Version() noexcept { return CREMA_VERSION; }
@@ -139,6 +156,8 @@ struct Runner::Impl {
 
   std::shared_ptr<const Model::Impl> model;
   ModelRunner runner;
+
+  std::unique_ptr<const Detector> detector;  // made by the first Detect
 
   crema::Tensor ReadImage(const void* image, size_t bytes) const;
   std::vector<Prediction> Best(size_t most) const;
@@ -203,6 +222,40 @@ std::vector<Prediction> Runner::Classify(const void* image, size_t bytes, size_t
     const NamedTensor named{impl_->model->inputs[0].name, input.view()};
     impl_->runner.Run({&named, 1});
     return impl_->Best(most);
+  });
+}
+
+std::vector<Detection> Runner::Detect(const void* image, size_t bytes, double confidence) {
+  return Translated([&] {
+    if (!(confidence >= 0 && confidence <= 1)) {
+      throw Error(Code::kInvalidArgument,
+                  "confidence is " + std::to_string(confidence) + ", expected 0 to 1");
+    }
+    if (!impl_->detector || confidence < impl_->detector->least_score()) {  // refuses too low a one
+      impl_->detector = std::make_unique<const Detector>(impl_->model->model, confidence);
+    }
+    const Detector& detector = *impl_->detector;
+    const ModelCard& card = impl_->model->model->card();
+    Image decoded;
+    DecodeImage(std::string_view(static_cast<const char*>(image), bytes),
+                detector.image_model().color_mode(), "the image", &decoded);
+    const int height = detector.image_model().height(), width = detector.image_model().width();
+    crema::Tensor input(detector.image_model().BatchShape(1), DType::kF32);
+    FillImageInput(decoded, card.preprocessing, height, width, input.view().span<float>());
+    const NamedTensor named{detector.image_model().input(), std::as_const(input).view()};
+    impl_->runner.Run({&named, 1});
+    std::vector<std::span<const float>> values;
+    for (const std::string& output : detector.outputs()) {
+      values.push_back(impl_->runner.Output(output).span<float>());
+    }
+    std::vector<Detection> detections;
+    for (const FoundBox& found : detector.BoxesOf(
+             values, 0, decoded.height, decoded.width,
+             PlaceImage(card.preprocessing, decoded.height, decoded.width, height, width),
+             confidence)) {
+      detections.push_back(DetectionOf(found, card.labels));
+    }
+    return detections;
   });
 }
 

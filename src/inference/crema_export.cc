@@ -20,6 +20,8 @@ void StoreCard(const ModelCard& card, CremaFileHeader* header) {
   header->set_name(card.name);
   header->set_task(card.task);
   for (const std::string& label : card.labels) header->add_label(label);
+  if (!card.head.empty()) header->set_head(card.head);
+  if (card.head_overlap) header->set_head_overlap(*card.head_overlap);
   const Preprocessing& from = card.preprocessing;
   StoredPreprocessing* to = header->mutable_preprocessing();
   to->set_invert(from.invert);

@@ -118,6 +118,8 @@ ModelCard CardOf(const CremaFileHeader& header, const std::string& path) {
   }
   card.labels.assign(header.label().begin(), header.label().end());
   card.preprocessing = PreprocessingOf(header.preprocessing(), path);
+  card.head = header.head();
+  if (header.has_head_overlap()) card.head_overlap = header.head_overlap();
   return card;
 }
 

@@ -1,6 +1,8 @@
 #include "inference/detector.h"
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "core/error.h"
@@ -13,9 +15,7 @@ namespace {
 
 constexpr const char* kNoDecoder =
     "no layer of type DetectionOutput, YoloDetectionOutput or Yolov3DetectionOutput gives an "
-    "output "
-    "of this net; if it ends in raw boxes and scores, give the layers that decode them with --tail "
-    "(see models/ultra_light_face)";
+    "output of this net";
 
 LayerParameter* FindDecoder(NetParameter* net, const std::string& file) {
   LayerParameter* decoder = nullptr;
@@ -37,7 +37,70 @@ LayerParameter* FindDecoder(NetParameter* net, const std::string& file) {
 
 double Within(double value, double end) { return std::clamp(value, 0.0, 1.0) * end; }
 
+// Layers that move values, and leave them as they are.
+bool Moves(const std::string& type) {
+  constexpr std::string_view kTypes[] = {"Concat", "Flatten", "Permute", "Reshape", "Slice"};
+  return std::ranges::find(kTypes, type) != std::end(kTypes);
+}
+
+// Returns true if values of `blob` are those of a convolution, only moved.
+bool IsRaw(const NetParameter& net, const std::string& blob, int before) {
+  for (int i = before; i-- > 0;) {
+    const LayerParameter& layer = net.layer(i);
+    if (std::ranges::find(layer.top(), blob) == layer.top().end()) continue;
+    if (layer.type() == "Convolution") return true;
+    return Moves(layer.type()) && std::ranges::any_of(layer.bottom(), [&](const std::string& from) {
+             return IsRaw(net, from, i);
+           });
+  }
+  return false;
+}
+
+std::vector<HeadOutput> HeadOutputsOf(const ImageModel& model) {
+  const std::shared_ptr<const Plan> plan = model.PlanForBatch(1);
+  std::vector<HeadOutput> outputs;
+  for (const BlobInfo& blob : model.model().outputs()) {
+    const Shape shape = model.OutputShape(blob.name, 1);
+    const bool by_image = shape.axes() > 1 && shape[0] == 1 && blob.dtype == DType::kF32;
+    outputs.push_back({blob.name, by_image ? Shape(shape.dims().subspan(1)) : Shape(),
+                       IsRaw(plan->written, blob.name, plan->written.layer_size())});
+  }
+  return outputs;
+}
+
+[[noreturn]] void FailWithoutHead(const ImageModel& model) {
+  const std::vector<std::string> candidates =
+      DetectionHead::Candidates(HeadOutputsOf(model), model.height(), model.width());
+  if (!candidates.empty()) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat(kNoDecoder, ", but the shapes of its outputs are those of the heads ",
+                Join(candidates, ", "), "; choose one with --head (in Python: `head`)"));
+  }
+  Fail(
+      ErrorCode::kInvalidArgument,
+      StrCat(kNoDecoder, ", and the shapes of its outputs are those of no head that --head names (",
+             Join(DetectionHead::Names(), ", "),
+             "). If it ends in raw boxes and scores, give the layers that decode them with "
+             "--tail"));
+}
+
 }  // namespace
+
+std::optional<DetectionHead> FindDetectionHead(const ImageModel& model) {
+  const bool decodes = HasDecoder(model.PlanForBatch(1)->written);
+  const std::string& name = model.model().card().head;
+  if (decodes && name.empty()) return std::nullopt;
+  if (decodes) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("the head ", name, " decodes raw outputs, but a layer of this net does so"));
+  }
+  return DetectionHead::Find(name, HeadOutputsOf(model), model.height(), model.width());
+}
+
+bool HasDecoder(const NetParameter& net) {
+  return std::ranges::any_of(
+      net.layer(), [](const LayerParameter& layer) { return MakesDetections(layer.type()); });
+}
 
 void ConfigureDecoder(const DecoderChanges& changes, NetFile* net) {
   LayerParameter* decoder = FindDecoder(&net->net, net->source.Locate("").file);
@@ -56,37 +119,71 @@ NetFile WithTail(NetFile net, const NetFile& tail) {
 }
 
 Detector::Detector(std::shared_ptr<const Model> model, double confidence)
-    : model_(std::move(model), "detection"), confidence_(confidence) {
+    : model_(std::move(model), "detection"),
+      confidence_(confidence),
+      head_(FindDetectionHead(model_)) {
+  if (!head_) {
+    ReadDecoder();
+    return;
+  }
+  outputs_ = head_->outputs();
+  classes_ = head_->classes();
+}
+
+void Detector::ReadDecoder() {
   NetParameter written = model_.PlanForBatch(1)->written;
+  if (!HasDecoder(written)) FailWithoutHead(model_);
   const LayerParameter* decoder = FindDecoder(&written, "");
-  output_ = decoder->top(0);
+  outputs_ = {decoder->top(0)};
   const DetectionFacts facts = DetectionFactsOf(*decoder);
   classes_ = facts.classes;
   const bool is_output = std::ranges::any_of(
-      model_.model().outputs(), [&](const BlobInfo& blob) { return blob.name == output_; });
+      model_.model().outputs(), [&](const BlobInfo& blob) { return blob.name == outputs_[0]; });
   if (!is_output) Fail(ErrorCode::kInvalidArgument, kNoDecoder);
   least_score_ = facts.least.value_or(0);
-  if (facts.least && static_cast<float>(confidence) < *facts.least) {
+  if (facts.least && static_cast<float>(confidence_) < *facts.least) {
     Fail(ErrorCode::kInvalidArgument,
-         StrCat("boxes of scores down to ", confidence,
+         StrCat("boxes of scores down to ", confidence_,
                 " are wanted, but the model was exported to find none below ", *facts.least,
                 "; export it with that --confidence"));
   }
 }
 
-std::vector<FoundBox> Detector::BoxesOf(std::span<const float> rows, size_t index, int height,
-                                        int width, const ImagePlacement& place,
-                                        double confidence) const {
+const char* Detector::classes_note() const {
+  return head_ && !head_->background() ? " classes" : " classes, background included";
+}
+
+std::vector<FoundBox> Detector::BoxesOf(std::span<const std::span<const float>> values,
+                                        size_t index, int height, int width,
+                                        const ImagePlacement& place, double confidence) const {
   const AxisMap x = ColumnsOfImage(place, model_.width());
   const AxisMap y = RowsOfImage(place, model_.height());
   const auto least = static_cast<float>(confidence);
   std::vector<FoundBox> found;
+  const auto add = [&](int label, double score, const Box& box) {
+    found.push_back({label,
+                     score,
+                     {Within(x(box.xmin), width), Within(y(box.ymin), height),
+                      Within(x(box.xmax), width), Within(y(box.ymax), height)}});
+  };
+  if (head_) {
+    const double across = model_.width(), down = model_.height();
+    for (HeadObject& object :
+         head_->Decode(values, index, double{least}, model_.model().card().head_overlap)) {
+      add(object.label, object.score, Scale(object.box, 1 / across, 1 / down));
+      for (KeyPoint& point : object.keypoints) {
+        point = {x(point.x / across) * width, y(point.y / down) * height};
+      }
+      found.back().keypoints = std::move(object.keypoints);
+    }
+    return found;
+  }
+  const std::span<const float> rows = values[0];
   for (size_t r = 0; r + 7 <= rows.size(); r += 7) {
     const float* row = rows.data() + r;
     if (row[0] != static_cast<float>(index) || row[1] < 0 || !(row[2] > least)) continue;
-    const PixelBox box{Within(x(double{row[3]}), width), Within(y(double{row[4]}), height),
-                       Within(x(double{row[5]}), width), Within(y(double{row[6]}), height)};
-    found.push_back({static_cast<int>(row[1]), double{row[2]}, box});
+    add(static_cast<int>(row[1]), double{row[2]},
+        {double{row[3]}, double{row[4]}, double{row[5]}, double{row[6]}});
   }
   std::ranges::stable_sort(found, std::ranges::greater{}, &FoundBox::score);
   return found;
@@ -96,11 +193,18 @@ Detector::Worker::Worker(const Detector& detector, const Preprocessing& preproce
     : detector_(detector), runner_(detector.model_, preprocessing) {}
 
 std::vector<std::vector<FoundBox>> Detector::Worker::Detect(std::span<const Image> images) {
-  runner_.Run(images);
-  const std::span<const float> rows = runner_.Output(detector_.output_).span<float>();
+  if (detector_.head_) {
+    runner_.RunBySample(images);
+  } else {
+    runner_.Run(images);
+  }
+  std::vector<std::span<const float>> values;
+  for (const std::string& output : detector_.outputs_) {
+    values.push_back(runner_.Output(output).span<float>());
+  }
   std::vector<std::vector<FoundBox>> found;
   for (size_t i = 0; i < images.size(); ++i) {
-    found.push_back(detector_.BoxesOf(rows, i, images[i].height, images[i].width,
+    found.push_back(detector_.BoxesOf(values, i, images[i].height, images[i].width,
                                       runner_.Place(images[i]), detector_.confidence_));
   }
   return found;

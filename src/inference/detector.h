@@ -9,6 +9,7 @@
 
 #include "data/image/draw_boxes.h"
 #include "format/prototxt.h"
+#include "inference/detection_heads.h"
 #include "inference/image_model.h"
 
 namespace crema {
@@ -19,30 +20,41 @@ inline constexpr double kDefaultConfidence = 0.6;
 struct FoundBox {
   int label = 0;
   double score = 0;
-  PixelBox box;  // in pixels, clipped to the picture
+  PixelBox box;                          // in pixels, clipped to the picture
+  std::vector<KeyPoint> keypoints = {};  // in pixels, beyond the picture too
 };
 
-// A model that ends in DetectionOutput or a head of YOLO (graph/detections.h). Thread safety:
-// const; each thread makes its own worker.
+// Returns the raw outputs that boxes are decoded from: those of card().head, or found from the net.
+// Nothing: the net makes detections itself, or the outputs are not certainly those of a head.
+// Throws kInvalidArgument if they do not suit card().head.
+std::optional<DetectionHead> FindDetectionHead(const ImageModel& model);
+
+// A model that ends in a layer that makes detections (graph/detections.h) or in a DetectionHead.
+// Thread safety: const; each thread makes its own worker.
 class Detector {
  public:
-  // Requires: a model for ImageModel with one such layer, whose output is an output of the net.
+  // Requires: a model for ImageModel with one such layer, whose output is an output of the net, or
+  // with such a head.
   // Returns boxes with scores above `confidence`. Throws kInvalidArgument if the model does not
   // fit, for example if its own threshold is higher.
   Detector(std::shared_ptr<const Model> model, double confidence);
 
   const ImageModel& image_model() const { return model_; }
+  // Labels are below this; 0: unknown.
   int classes() const { return classes_; }
-  // The output of the net that has the boxes.
-  const std::string& output() const { return output_; }
+  // For messages after classes().
+  const char* classes_note() const;
+  // The outputs of the net that have the boxes.
+  const std::vector<std::string>& outputs() const { return outputs_; }
   // The net finds no boxes of lower scores.
   double least_score() const { return least_score_; }
 
   // Returns the boxes of one image of height x width with scores above `confidence`, best first.
-  // `rows` is the value of output(), `index` the image in its batch, `place` its place in the
+  // `values` are those of outputs(), `index` the image in its batch, `place` its place in the
   // input.
-  std::vector<FoundBox> BoxesOf(std::span<const float> rows, size_t index, int height, int width,
-                                const ImagePlacement& place, double confidence) const;
+  std::vector<FoundBox> BoxesOf(std::span<const std::span<const float>> values, size_t index,
+                                int height, int width, const ImagePlacement& place,
+                                double confidence) const;
 
   class Worker {
    public:
@@ -56,9 +68,12 @@ class Detector {
   };
 
  private:
+  void ReadDecoder();
+
   ImageModel model_;
   double confidence_;
-  std::string output_;
+  std::optional<DetectionHead> head_;  // nothing: a layer makes the boxes
+  std::vector<std::string> outputs_;
   int classes_ = 0;
   double least_score_ = 0;
 };
@@ -72,6 +87,9 @@ struct DecoderChanges {
 // Applies the changes and prevents the layer from writing files. Throws kInvalidArgument unless the
 // net has exactly one such layer.
 void ConfigureDecoder(const DecoderChanges& changes, NetFile* net);
+
+// Returns true if a layer makes detections.
+bool HasDecoder(const NetParameter& net);
 
 // Appends the layers of `tail` to `net`: a decoder for a net that ends in raw boxes and scores.
 NetFile WithTail(NetFile net, const NetFile& tail);

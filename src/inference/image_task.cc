@@ -3,15 +3,14 @@
 #include <vector>
 
 #include "crema.pb.h"
-#include "graph/detections.h"
+#include "inference/detector.h"
 
 namespace crema {
 
 std::string FindImageTask(const ImageModel& model) {
   const std::vector<BlobInfo>& outputs = model.model().outputs();
-  for (const LayerParameter& layer : model.PlanForBatch(1)->written.layer()) {
-    if (MakesDetections(layer.type())) return "detect";
-  }
+  if (HasDecoder(model.PlanForBatch(1)->written)) return "detect";
+  if (FindDetectionHead(model)) return "detect";
   if (outputs.size() != 1) return "";
   const Shape scores = model.OutputShape(outputs[0].name, 1);
   if (scores.axes() < 2 || scores[0] != 1 || scores[1] < 2) return "";

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,6 +35,9 @@ struct ModelCard {
   std::string task;  // "classify", "detect", "segment"; empty: tensors only
   Preprocessing preprocessing;
   std::vector<std::string> labels;  // by class; may be empty
+  // Of detectors that end in raw outputs (inference/detection_heads.h).
+  std::string head = {};                    // empty: found from the net
+  std::optional<double> head_overlap = {};  // NMS; empty: as the head has it
 };
 
 struct ModelOptions {

@@ -49,6 +49,8 @@ std::string ExportPreprocessing(OnnxGraphWriter* graph, const std::string& input
 
 void AddMetadata(const ModelCard& card, bool inside, onnx::ModelProto* model) {
   if (!card.task.empty()) Put("task", card.task, model);
+  if (!card.head.empty()) Put("head", card.head, model);
+  if (card.head_overlap) Put("head_overlap", StrCat(*card.head_overlap), model);
   if (!card.labels.empty()) {
     std::vector<std::string> quoted;
     for (const std::string& label : card.labels) quoted.push_back(JsonString(label));

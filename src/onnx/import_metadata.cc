@@ -101,6 +101,12 @@ std::optional<Preprocessing> PreprocessingOf(const std::string& json) {
   return p;
 }
 
+std::optional<double> OverlapOf(const std::string& text) {
+  const auto number = Parse<Value>(text);
+  const bool fits = number && number->number_value() >= 0 && number->number_value() <= 1;
+  return fits ? std::optional(number->number_value()) : std::nullopt;
+}
+
 }  // namespace
 
 ModelCard ReadMetadata(const onnx::ModelProto& model, std::vector<std::string>* notes) {
@@ -118,6 +124,8 @@ ModelCard ReadMetadata(const onnx::ModelProto& model, std::vector<std::string>* 
     const std::string& text = entry.value();
     const bool task = text == "classify" || text == "detect" || text == "segment";
     if (entry.key() == "task" && task) card.task = text;
+    if (entry.key() == "head") card.head = text;
+    if (entry.key() == "head_overlap") take("head_overlap", OverlapOf(text), &card.head_overlap);
     if (entry.key() == "labels") take("labels", LabelsOf(text), &card.labels);
     if (entry.key() == "preprocessing") {
       take("preprocessing", PreprocessingOf(text), &card.preprocessing);

@@ -55,6 +55,38 @@ TEST_F(CApi, RunsAModel) {
 }
 
 #ifdef CREMA_HAVE_OPENCV
+TEST_F(CApi, DetectsInImages) {
+  crema_model* detector = nullptr;
+  ASSERT_EQ(crema_model_open(this->detector().c_str(), nullptr, &detector, &error_), CREMA_OK)
+      << error_.message;
+  crema_runner* runner = nullptr;
+  ASSERT_EQ(crema_runner_new(detector, &runner, &error_), CREMA_OK);
+  const std::string image = BytesOf(picture());
+  crema_detection found[2];
+  size_t count = 0;
+  ASSERT_EQ(crema_runner_detect(runner, image.data(), image.size(), 0.6, found, 2, &count, &error_),
+            CREMA_OK)
+      << error_.message;
+  EXPECT_EQ(count, 300U);
+  EXPECT_EQ(found[1].index, 3);
+  EXPECT_EQ(found[1].score, 3);
+  EXPECT_STREQ(found[1].label, "dog");
+  EXPECT_FLOAT_EQ(found[1].box[0], 1.75F);  // of 7 x 5 pixels; the input has 12 x 12
+  EXPECT_FLOAT_EQ(found[1].box[3], 1.25F);
+  ASSERT_EQ(found[1].keypoint_count, 1U);
+  EXPECT_FLOAT_EQ(found[1].keypoints[0], 1.75F);
+  EXPECT_FLOAT_EQ(found[1].keypoints[1], 1.25F);
+  EXPECT_EQ(crema_runner_detect(runner, image.data(), image.size(), 2, found, 2, &count, &error_),
+            CREMA_INVALID_ARGUMENT);
+  EXPECT_EQ(
+      crema_runner_detect(runner_, image.data(), image.size(), 0.6, found, 2, &count, &error_),
+      CREMA_INVALID_ARGUMENT)
+      << "a model that classifies";
+  EXPECT_NE(std::strstr(error_.message, "DetectionOutput"), nullptr) << error_.message;
+  crema_runner_free(runner);
+  crema_model_free(detector);
+}
+
 TEST_F(CApi, ClassifiesImages) {
   const std::string image = BytesOf(picture());
   crema_prediction best[2];

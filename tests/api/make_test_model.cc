@@ -1,4 +1,5 @@
-// Writes a small model with three classes, and a picture for it: make_test_model MODEL PICTURE
+// Writes a small model with three classes, one that detects, and a picture for them:
+// make_test_model MODEL DETECTOR PICTURE
 #include <cstdio>
 #include <fstream>
 
@@ -20,6 +21,22 @@ layer { name: "ip" type: "InnerProduct" bottom: "pool" top: "ip"
 layer { name: "prob" type: "Softmax" bottom: "ip" top: "prob" }
 )";
 
+// 300 rows of corners, score, class and a point: all numbers are 3.
+const char* const kDetector = R"(
+name: "threes"
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 12 dim: 12 } } }
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+  inner_product_param { num_output: 2700 bias_filler { type: "constant" value: 3 } } }
+layer { name: "rows" type: "Reshape" bottom: "ip" top: "rows"
+  reshape_param { shape { dim: 0 dim: 300 dim: 9 } } }
+)";
+
+void Export(const char* net, const crema::ModelCard& card, const char* path) {
+  crema::ExportModel(crema::Model::Make(crema::ParseNet(net, "net.prototxt"), {}, card, {},
+                                        crema::test::TestRegistry(), crema::NullSink()),
+                     path);
+}
+
 }  // namespace
 
 int main(int, char** argv) {
@@ -27,10 +44,14 @@ int main(int, char** argv) {
                               .task = "classify",
                               .preprocessing = {.scale = 1.0F / 255, .mean = {}},
                               .labels = {"ant", "bee"}};
-  crema::ExportModel(crema::Model::Make(crema::ParseNet(kNet, "net.prototxt"), {}, card, {},
-                                        crema::test::TestRegistry(), crema::NullSink()),
-                     argv[1]);
-  std::ofstream picture(argv[2], std::ios::binary);
+  Export(kNet, card, argv[1]);
+  Export(kDetector,
+         {.name = "threes",
+          .task = "detect",
+          .preprocessing = {},
+          .labels = {"ant", "bee", "cat", "dog"}},
+         argv[2]);
+  std::ofstream picture(argv[3], std::ios::binary);
   picture << "P6\n7 5\n255\n";
   for (int i = 0; i < 7 * 5 * 3; ++i) picture << static_cast<char>(i * 2);
   return picture.good() ? 0 : 1;

@@ -146,7 +146,7 @@ TEST(ExportedModels, Slim320ComputesTheSameBytes) {
 
 TEST(ExportedModels, Slim320WithItsDecoderComputesTheSameBytes) {
   NetFile net = ReadNet((kSlim320 / "slim-320.prototxt").string());
-  const NetFile tail = ReadNet((kModels / "ultra_light_face" / "tail.prototxt").string());
+  const NetFile tail = ReadNet((kSlim320 / "tail.prototxt").string());
   for (const LayerParameter& layer : tail.net.layer()) *net.net.add_layer() = layer;
   ExportAndCompare(net, {.paths = {(kSlim320 / "slim-320.caffemodel").string()}});
 }

@@ -109,6 +109,33 @@ TEST_F(ImageTasks, BoxesAreInPixelsOfTheSentImage) {
   EXPECT_TRUE(Contains(low, R"("label":"leaf")") && Contains(low, R"("label":"apple")")) << low;
 }
 
+TEST_F(ImageTasks, RawOutputsOfAHeadAreDecoded) {
+  const auto begin = [](int side) {
+    return StrCat(
+        "layer { name: 'data' type: 'Input' top: 'data' input_param { shape { dim: 1 dim: 3 dim: ",
+        side, " dim: ", side, " } } }\n");
+  };
+  const auto constant = [](const char* name, int rows, int columns, const char* value) {
+    return StrCat("layer { name: '", name, "_all' type: 'InnerProduct' bottom: 'data' top: '", name,
+                  "_all' inner_product_param { num_output: ", rows * columns,
+                  " bias_filler { type: 'constant' value: ", value, " } } }\n", "layer { name: '",
+                  name, "' type: 'Reshape' bottom: '", name, "_all' top: '", name,
+                  "' reshape_param { shape { dim: 0 dim: ", rows, " dim: ", columns, " } } }\n");
+  };
+  const std::string picture = Halves(8, 16, kRed, kRed);
+  ServedNet points(StrCat(begin(8), constant("rows", 300, 9, "2")));
+  const SocketAnswer found = points.Post("/v1/detect", picture);
+  EXPECT_TRUE(
+      Contains(found.body, R"([{"index":2,"score":2,"box":[4,2,4,2],"keypoints":[[4,2]]},{)"))
+      << found.body.substr(0, 300);
+  // Two outputs for the 104 priors of the Ultra-Light detector.
+  ServedNet faces(
+      StrCat(begin(40), constant("scores", 104, 2, "0.75"), constant("boxes", 104, 4, "0.5")));
+  const SocketAnswer face = faces.Post("/v1/detect?confidence=0.7", picture);
+  EXPECT_TRUE(Contains(face.body, R"([{"index":1,"score":0.75,"box":[8,4,8,4]},{)"))
+      << face.body.substr(0, 300);
+}
+
 TEST_F(ImageTasks, ConfidencesThatTheModelCannotAnswerAreRefused) {
   ServedNet served(kDetector, DetectorCard());
   const std::string red = Halves(8, 16, kRed, kRed);

@@ -102,6 +102,6 @@ if wanted slim-320; then
   slim=tests/models/slim-320
   picture=$PWD/$slim/faces.jpg
   check slim-320 "$slim/slim-320.prototxt" "$slim/slim-320.caffemodel" \
-    --tail="$PWD/models/ultra_light_face/tail.prototxt"
+    --tail="$PWD/tests/models/slim-320/tail.prototxt"
 fi
 exit $failed

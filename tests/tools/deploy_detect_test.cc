@@ -171,6 +171,76 @@ TEST_F(DeployDetect, ATailDecodesRawBoxes) {
   EXPECT_NE(raw.err.find("--tail"), std::string::npos) << raw.err;
 }
 
+// 300 rows of corners, score, class and one point, as those of YOLO26; the score of the first one
+// grows with the brightness of the picture.
+class DeployHead : public DeployDetect {
+ protected:
+  void SetUp() override {
+    DeployDetect::SetUp();
+    if (IsSkipped()) return;
+    const std::string net = R"(name: "rows"
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 2 dim: 1 dim: 4 dim: 4 } } }
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" inner_product_param { num_output: 2700 } }
+layer { name: "rows" type: "Reshape" bottom: "ip" top: "rows" reshape_param { shape { dim: 0 dim: 300 dim: 9 } } }
+)";
+    temp_.Write("rows.prototxt", net);
+    const auto plan = test::PlanText(net, TEST);
+    const auto weights = Weights::Make(*plan, 1);
+    std::ranges::fill(weights->blob(0).span<float>(), 0.0F);
+    std::ranges::fill(weights->blob(0).span<float>().subspan(size_t{4} * 16, 16), 1.0F / 8);
+    std::ranges::fill(weights->blob(1).span<float>(), 0.0F);
+    const float row[] = {0, 1, 2, 3, 0, 1, 1, 2, 0.5F};
+    std::ranges::copy(row, weights->blob(1).span<float>().begin());
+    WriteCaffemodel(weights->Export(*plan), temp_.File("m.caffemodel"));
+  }
+};
+
+TEST_F(DeployHead, BoxesAndPointsAreInPixelsOfThePicture) {
+  std::string pixels;
+  for (int i = 0; i < 8 * 4; ++i) pixels += static_cast<char>(i % 8 < 4 ? 255 : 0);
+  temp_.Write("wide.pgm", "P5\n8 4\n255\n" + pixels);
+  const ProcessResult text = Detect({"--model=rows.prototxt", "left.pgm", "dark.pgm"});
+  EXPECT_EQ(text.out, "left.pgm: 1 box\n  1 1.0000 0.0 2.0 4.0 6.0\ndark.pgm: 0 boxes\n")
+      << text.err;
+  EXPECT_EQ(Detect({"--model=rows.prototxt", "--batch=2", "left.pgm", "dark.pgm"}).out, text.out);
+  // The input has one row of bars above the picture, and one below.
+  const ProcessResult wide = Detect(
+      {"--model=rows.prototxt", "--fit=letterbox", "--json", "--draw=drawn.png", "wide.pgm"});
+  EXPECT_NE(wide.out.find("\"box\": [0, 0, 4, 4], \"keypoints\": [[2, 2]]}]}"), std::string::npos)
+      << wide.out << wide.err;
+  EXPECT_TRUE(fs::exists(temp_.File("drawn.png")));
+}
+
+TEST_F(DeployHead, AnExportedModelKeepsItsHead) {
+  const ProcessResult exported =
+      RunProcess({Bin("deploy"), "export", "--model=rows.prototxt", "--weights=m.caffemodel",
+                  "--scale=0.00392156862745", "--head=yolov10", "--nms=0.4", "--output=m.crema"},
+                 temp_.path());
+  EXPECT_NE(exported.out.find("to detect"), std::string::npos) << exported.out << exported.err;
+  const ProcessResult found = RunProcess(
+      {Bin("deploy"), "detect", "--model=m.crema", "--confidence=0.9", "left.pgm"}, temp_.path());
+  EXPECT_EQ(found.out, "left.pgm: 1 box\n  1 1.0000 0.0 2.0 4.0 6.0\n") << found.err;
+  const ProcessResult other = RunProcess(
+      {Bin("deploy"), "detect", "--model=m.crema", "--head=yolox", "left.pgm"}, temp_.path());
+  EXPECT_NE(other.err.find("--head belongs to a net"), std::string::npos) << other.err;
+}
+
+TEST_F(DeployHead, HeadsThatDoNotSuitTheNetAreExplained) {
+  const auto expect = [&](const std::string& flag, const std::string& text) {
+    const ProcessResult result = Detect({"--model=rows.prototxt", flag, "left.pgm"});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_NE(result.err.find(text), std::string::npos) << text << "\n" << result.err;
+  };
+  expect("--head=retinaface", "the head retinaface has outputs N x boxes x 4, 2 and 10");
+  expect("--head=retinaface", "this net has 'rows' Nx300x9");
+  expect("--head=yolov9", "'yolov9' is no head of a detector");
+  const ProcessResult low =
+      RunProcess({Bin("deploy"), "export", "--model=rows.prototxt", "--weights=m.caffemodel",
+                  "--confidence=0.2", "--output=m.crema"},
+                 temp_.path());
+  EXPECT_NE(low.err.find("give it to deploy detect"), std::string::npos) << low.err;
+}
+
 TEST_F(DeployDetect, JsonConfidenceAndDrawing) {
   const ProcessResult result =
       Detect({"--model=whole.prototxt", "--json", "--confidence=0", "--draw=out.png", "left.pgm"});
@@ -196,6 +266,7 @@ TEST_F(DeployDetect, MistakesAreExplained) {
   expect({model, "--confidence=2", "left.pgm"}, "--confidence is 2", 2);
   expect({model, "--nms=-1", "left.pgm"}, "--nms is -1", 2);
   expect({model, "--mean=1,2", "left.pgm"}, "--mean has 2 numbers for 1 channels", 2);
+  expect({model, "--head=yolov8", "left.pgm"}, "a layer of this net does so", 2);
   expect({model, "--draw=out.xyz", "left.pgm"}, "no picture format", 3);
   temp_.Write("labels.txt", "one\n");
   expect({model, "--labels=labels.txt", "left.pgm"}, "background included", 2);

@@ -1,30 +1,57 @@
+#include <array>
 #include <cstdio>
+#include <functional>
 #include <memory>
+#include <utility>
 
 #include "common/json.h"
 #include "common/plugin_flag.h"
+#include "common/preprocessing_flags.h"
 #include "common/tool.h"
 #include "core/strings.h"
 #include "data/image/draw_boxes.h"
 #include "deploy/actions.h"
 #include "deploy/answers.h"
+#include "deploy/cascade.h"
 #include "deploy/detect_options.h"
 #include "deploy/drawings.h"
 #include "deploy/options.h"
 #include "inference/detector.h"
 
+DEFINE_string(cascade, "",
+              "[Input FILE @detect] in place of --model: a file that names the nets of a cascade, "
+              "such as MTCNN, with their thresholds (docs/deploy.md)");
+
 namespace crema::tools {
 namespace {
 
+std::vector<std::array<double, 2>> PointsOf(const FoundBox& found) {
+  std::vector<std::array<double, 2>> points;
+  for (const KeyPoint& point : found.keypoints) points.push_back({point.x, point.y});
+  return points;
+}
+
+// Empty without key points.
+std::string PointsJson(const FoundBox& found) {
+  std::string text;
+  for (const KeyPoint& point : found.keypoints) {
+    text += StrCat(text.empty() ? ", \"keypoints\": [" : ", ", "[", JsonNumber(point.x), ", ",
+                   JsonNumber(point.y), "]");
+  }
+  return text.empty() ? text : text + "]";
+}
+
+// Returns the boxes of each image.
+using Find = std::function<std::vector<std::vector<FoundBox>>(std::span<const Image>)>;
+
 class DetectWorker final : public PictureWorker {
  public:
-  DetectWorker(const Detector& detector, const Preprocessing& preprocessing,
-               const std::vector<std::string>& names)
-      : worker_(detector, preprocessing), names_(names) {}
+  DetectWorker(Find find, const std::vector<std::string>& names)
+      : find_(std::move(find)), names_(names) {}
 
   std::vector<Answer> Run(std::span<const Image> images,
                           std::span<const InputPicture> pictures) override {
-    const std::vector<std::vector<FoundBox>> found = worker_.Detect(images);
+    const std::vector<std::vector<FoundBox>> found = find_(images);
     std::vector<Answer> answers;
     for (size_t i = 0; i < images.size(); ++i) answers.push_back(AnswerOf(pictures[i], found[i]));
     return answers;
@@ -35,7 +62,8 @@ class DetectWorker final : public PictureWorker {
     std::vector<CaptionedBox> boxes;
     std::vector<std::vector<float>> rows;
     for (const FoundBox& f : found) {
-      boxes.push_back({f.box, StrCat(LabelOf(names_, f.label), " ", Fixed(f.score, 2)), f.label});
+      boxes.push_back(
+          {f.box, StrCat(LabelOf(names_, f.label), " ", Fixed(f.score, 2)), f.label, PointsOf(f)});
       rows.push_back({static_cast<float>(picture.number), static_cast<float>(f.label),
                       static_cast<float>(f.score), static_cast<float>(f.box.xmin),
                       static_cast<float>(f.box.ymin), static_cast<float>(f.box.xmax),
@@ -65,12 +93,12 @@ class DetectWorker final : public PictureWorker {
       text += StrCat(i == 0 ? "" : ", ", "{\"label\": ", JsonString(LabelOf(names_, f.label)),
                      ", \"index\": ", f.label, ", \"score\": ", JsonNumber(f.score), ", \"box\": [",
                      JsonNumber(f.box.xmin), ", ", JsonNumber(f.box.ymin), ", ",
-                     JsonNumber(f.box.xmax), ", ", JsonNumber(f.box.ymax), "]}");
+                     JsonNumber(f.box.xmax), ", ", JsonNumber(f.box.ymax), "]", PointsJson(f), "}");
     }
     return text + "]}";
   }
 
-  Detector::Worker worker_;
+  Find find_;
   const std::vector<std::string>& names_;
 };
 
@@ -78,29 +106,75 @@ std::shared_ptr<const Model> OpenDetector(const ModelNames& names, const Registr
   if (IsModelFile(names.model)) return OpenModel(names, registry, ModelOptionsOfFlags());
   ModelCard card;
   NetFile net = NetOfFlags(names, registry, &card);
-  DecoderChanges changes = DecoderOfFlags();
-  changes.confidence = FLAGS_confidence;
-  ConfigureDecoder(changes, &net);
+  if (HasDecoder(net.net)) {
+    DecoderChanges changes = DecoderOfFlags();
+    changes.confidence = FLAGS_confidence;
+    ConfigureDecoder(changes, &net);
+  }
   return MakeModel(net, names, card, registry, ModelOptionsOfFlags());
+}
+
+Find FindByModel(const Detector& detector, const Preprocessing& preprocessing) {
+  const auto worker = std::make_shared<Detector::Worker>(detector, preprocessing);
+  return [worker](std::span<const Image> images) { return worker->Detect(images); };
+}
+
+Find FindByCascade(const Cascade& cascade) {
+  const auto runner = std::make_shared<CascadeRunner>(cascade);
+  return [runner](std::span<const Image> images) {
+    std::vector<std::vector<FoundBox>> all;
+    for (const Image& image : images) {
+      all.push_back(runner->Detect(image));
+      if (!IsGiven("confidence")) continue;
+      std::erase_if(all.back(), [](const FoundBox& f) { return !(f.score > FLAGS_confidence); });
+    }
+    return all;
+  };
+}
+
+int DetectByCascade(const std::vector<std::string>& arguments) {
+  std::vector<std::string> others = PreprocessingFlags();
+  for (const char* flag :
+       {"model", "run", "solver", "weights", "shape", "precision", "tail", "head", "nms"}) {
+    others.emplace_back(flag);
+  }
+  for (const std::string& flag : others) {
+    if (!IsGiven(flag.c_str())) continue;
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--", flag, " has no effect with --cascade, whose file has the nets"));
+  }
+  CheckDetectFlags();
+  CheckPictureFlags(arguments);
+  const Registry registry = LayersOfFlag();
+  const Cascade cascade(FLAGS_cascade, registry, ModelOptionsOfFlags());
+  const std::vector<std::string> labels =
+      FLAGS_labels.empty() ? std::vector<std::string>() : LabelsOfFile();
+  return AnswerPictures(
+      arguments,
+      {.make_worker =
+           [&] { return std::make_unique<DetectWorker>(FindByCascade(cascade), labels); },
+       .columns = 7});
 }
 
 }  // namespace
 
 int Detect(const std::vector<std::string>& arguments) {
+  if (!FLAGS_cascade.empty()) return DetectByCascade(arguments);
   const ModelNames names = ModelOfFlags();
   CheckDetectFlags();
   CheckPictureFlags(arguments);
   const Registry registry = LayersOfFlag();
   const Detector detector(OpenDetector(names, registry), FLAGS_confidence);
   const Preprocessing preprocessing = PreprocessingOfFlags(detector.image_model());
-  const std::vector<std::string> labels = LabelsOfFlags(
-      detector.image_model().model(), detector.classes(), " classes, background included");
-  return AnswerPictures(
-      arguments,
-      {.mode = detector.image_model().color_mode(),
-       .make_worker =
-           [&] { return std::make_unique<DetectWorker>(detector, preprocessing, labels); },
-       .columns = 7});
+  const std::vector<std::string> labels =
+      LabelsOfFlags(detector.image_model().model(), detector.classes(), detector.classes_note());
+  return AnswerPictures(arguments, {.mode = detector.image_model().color_mode(),
+                                    .make_worker =
+                                        [&] {
+                                          return std::make_unique<DetectWorker>(
+                                              FindByModel(detector, preprocessing), labels);
+                                        },
+                                    .columns = 7});
 }
 
 }  // namespace crema::tools

@@ -23,7 +23,6 @@
 #include "deploy/protected_files.h"
 #include "format/file.h"
 #include "format/prototxt.h"
-#include "graph/detections.h"
 #include "inference/classifier.h"
 #include "inference/crema_export.h"
 #include "inference/detector.h"
@@ -82,12 +81,14 @@ void CheckFlags(bool onnx) {
 // The net in the form it is used in.
 NetFile NetToExport(const ModelNames& names, const Registry& registry, ModelCard* card) {
   NetFile net = NetOfFlags(names, registry, card);
-  const bool decodes = std::ranges::any_of(
-      net.net.layer(), [](const LayerParameter& layer) { return MakesDetections(layer.type()); });
-  if (decodes || IsGiven("confidence") || IsGiven("nms")) {
+  if (HasDecoder(net.net)) {
     DecoderChanges changes = DecoderOfFlags();
     if (IsGiven("confidence")) changes.confidence = FLAGS_confidence;
     ConfigureDecoder(changes, &net);
+  } else if (IsGiven("confidence")) {
+    Fail(ErrorCode::kInvalidArgument,
+         "no layer of this net makes detections, whose threshold --confidence would set; give it "
+         "to deploy detect");
   }
   return net;
 }
@@ -117,8 +118,8 @@ std::vector<std::string> LabelsFor(const std::string& task,
   const bool one = model->outputs().size() == 1;
   if (task == "detect") {
     const double all = IsGiven("confidence") ? FLAGS_confidence : 1;
-    const int classes = Detector(model, all).classes();
-    return LabelsOfFlags(*model, classes, " classes, background included");
+    const Detector detector(model, all);
+    return LabelsOfFlags(*model, detector.classes(), detector.classes_note());
   }
   if (task == "classify" && one) {
     return LabelsOfFlags(*model, Classifier(model, "").classes(), " classes");
@@ -134,6 +135,10 @@ ModelCard CardOf(const std::shared_ptr<const Model>& model) {
   card.name = FLAGS_name;
   if (const std::optional<ImageModel> images = AsImageModel(model)) {
     card.task = TaskOf(*images);
+    if (card.task == "detect") {
+      if (const auto head = FindDetectionHead(*images)) card.head = head->name();
+      card.head_overlap = model->card().head_overlap;
+    }
     card.preprocessing = PreprocessingOfFlags(*images);
   }
   card.labels = LabelsFor(card.task, model);

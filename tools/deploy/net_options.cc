@@ -18,6 +18,10 @@
 DEFINE_string(tail, "",
               "[Input FILE] prototxt with layers to append to --model, such as PriorBox and "
               "DetectionOutput for a net that ends in raw boxes and scores");
+DEFINE_string(head, "",
+              "[Input NAME @detect @export] how the raw outputs of --model become boxes: yolov5, "
+              "yolov8, yolox, retinaface, centernet, ... (docs/deploy.md); not given: found from "
+              "the shapes of the outputs");
 DEFINE_string(shape, "",
               "[Input NAME=SIZES] shapes of the inputs that an .onnx file or the data set of a "
               "training does not "
@@ -27,8 +31,7 @@ DEFINE_double(confidence, crema::kDefaultConfidence,
               "[Run @detect @export @verify] scores must exceed it");
 DEFINE_double(nms, 0.3,
               "[Run @detect @export @verify] overlap above which the box with the lower score is "
-              "removed; not given: the "
-              "net decides");
+              "removed; not given: as the net or its head has it");
 
 DECLARE_string(gpu);
 
@@ -41,7 +44,7 @@ void CheckDetectFlags() {
     Fail(ErrorCode::kInvalidArgument, StrCat("--", flag, " is ", value, ", expected 0 to 1"));
   }
   if (!IsModelFile(FLAGS_model)) return;
-  for (const char* flag : {"tail", "nms"}) {
+  for (const char* flag : {"tail", "nms", "head"}) {
     if (!IsGiven(flag)) continue;
     Fail(ErrorCode::kInvalidArgument,
          StrCat("--", flag, " belongs to a net; give it to deploy export"));
@@ -74,6 +77,8 @@ NetFile NetOfFlags(const ModelNames& names, const Registry& registry, ModelCard*
     net.net.set_precision(ParsePrecision("--precision", names.precision));
   }
   if (!FLAGS_tail.empty()) net = WithTail(std::move(net), ReadNet(FLAGS_tail));
+  if (!FLAGS_head.empty()) card->head = FLAGS_head;
+  if (IsGiven("nms") && !HasDecoder(net.net)) card->head_overlap = FLAGS_nms;
   return net;
 }
 

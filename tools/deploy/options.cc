@@ -121,7 +121,7 @@ std::vector<std::string> LabelsOfFile() {
 std::vector<std::string> LabelsOfFlags(const Model& model, int classes, const std::string& what) {
   const bool given = !FLAGS_labels.empty();
   std::vector<std::string> labels = given ? LabelsOfFile() : model.card().labels;
-  const bool fit = labels.empty() || static_cast<int>(labels.size()) == classes;
+  const bool fit = labels.empty() || classes == 0 || static_cast<int>(labels.size()) == classes;
   if (!fit && !given && !IsModelFile(FLAGS_model) && !IsOnnxFile(FLAGS_model)) {
     ToolLog().Write(Severity::kWarning,
                     StrCat("the data set names ", labels.size(), " classes, but the net has ",

@@ -72,7 +72,7 @@ Preprocessing PreprocessingOfFlags(const ImageModel& model);
 // is set.
 std::vector<std::string> LabelsOfFile();
 // Returns the labels of --labels, else those of the model; may be empty. Throws kInvalidArgument
-// unless their number equals `classes` (`what` follows the number in messages).
+// unless their number equals `classes` (`what` follows the number in messages; 0: any number).
 std::vector<std::string> LabelsOfFlags(const Model& model, int classes, const std::string& what);
 
 // Returns the label of a class, or its number.

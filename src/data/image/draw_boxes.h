@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "data/image/image.h"
 
@@ -20,7 +21,8 @@ struct PixelBox {
 struct CaptionedBox {
   PixelBox box;
   std::string caption;
-  int color = 0;  // index into a cycle of colors
+  int color = 0;                                   // index into a cycle of colors
+  std::vector<std::array<double, 2>> points = {};  // x and y of dots
 };
 
 // A line with a bar; `share` is its share of the width.

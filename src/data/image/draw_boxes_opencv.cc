@@ -46,10 +46,16 @@ void DrawCaption(const CaptionedBox& box, cv::Mat* picture) {
               cv::Scalar(0, 0, 0), 1, cv::LINE_AA);
 }
 
+// And its dots.
 void DrawFrame(const CaptionedBox& box, cv::Mat* picture) {
   const int thickness = std::max(1, std::min(picture->rows, picture->cols) / 400);
   cv::rectangle(*picture, cv::Point(Pixel(box.box.xmin), Pixel(box.box.ymin)),
                 cv::Point(Pixel(box.box.xmax), Pixel(box.box.ymax)), ColorOf(box), thickness);
+  for (const auto& [x, y] : box.points) {
+    const cv::Point at(Pixel(x), Pixel(y));
+    if (!cv::Rect(0, 0, picture->cols, picture->rows).contains(at)) continue;
+    cv::circle(*picture, at, 2 * thickness + 1, ColorOf(box), cv::FILLED);
+  }
 }
 
 }  // namespace

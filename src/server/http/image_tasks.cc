@@ -126,10 +126,9 @@ std::string OnlyModelFor(const ModelTable& table, ImageTask task) {
                 "/infer"));
 }
 
-const std::string& OutputFor(const ModelDescription& model) {
-  if (model.detector) return model.detector->output();
-  if (model.segmenter) return model.segmenter->output();
-  return model.outputs[0].name;
+std::vector<std::string> OutputsFor(const ModelDescription& model) {
+  if (model.detector) return model.detector->outputs();
+  return {model.segmenter ? model.segmenter->output() : model.outputs[0].name};
 }
 
 std::string Head(const std::string& model, int64_t version) {
@@ -166,17 +165,29 @@ std::string SizeJson(const ImageAnswer& answer) {
   return StrCat(R"(,"width":)", answer.placed.width, R"(,"height":)", answer.placed.height);
 }
 
+// The field of key points; empty if there are none.
+std::string PointsJson(const std::vector<KeyPoint>& points) {
+  std::string json;
+  for (const KeyPoint& point : points) {
+    json += StrCat(json.empty() ? R"(,"keypoints":[)" : ",", "[", JsonNumber(point.x), ",",
+                   JsonNumber(point.y), "]");
+  }
+  return json.empty() ? json : json + "]";
+}
+
 std::string DetectionsJson(const ImageAnswer& answer, const InferReply& reply) {
   const double confidence = answer.query.confidence.value_or(
       std::max(kDefaultConfidence, answer.detector->least_score()));
+  std::vector<std::span<const float>> values;
+  for (const OutputTensor& output : reply.outputs) values.emplace_back(output.values);
   return StrCat(Head(reply.model, reply.version), SizeJson(answer), R"(,"detections":)",
-                List(answer.detector->BoxesOf(reply.outputs[0].values, 0, answer.placed.height,
-                                              answer.placed.width, answer.placed.place, confidence),
+                List(answer.detector->BoxesOf(values, 0, answer.placed.height, answer.placed.width,
+                                              answer.placed.place, confidence),
                      [&](const FoundBox& f) {
                        return StrCat(ClassJson(f.label, "score", f.score, answer.labels),
                                      R"(,"box":[)", JsonNumber(f.box.xmin), ",",
                                      JsonNumber(f.box.ymin), ",", JsonNumber(f.box.xmax), ",",
-                                     JsonNumber(f.box.ymax), "]");
+                                     JsonNumber(f.box.ymax), "]", PointsJson(f.keypoints));
                      }),
                 "}");
 }
@@ -241,7 +252,9 @@ ImageRequest ReadImage(const ModelDescription& model, std::string_view file,
   const std::string refusal = StrCat("cannot decode the request body as an image", kSendFile);
   request.placed = FillFromFile(model, file, refusal, limits, input.values);
   request.infer.inputs.push_back(std::move(input));
-  request.infer.outputs.push_back({OutputFor(model), false, 0});
+  for (const std::string& output : OutputsFor(model)) {
+    request.infer.outputs.push_back({output, false, 0});
+  }
   return request;
 }
 

@@ -37,7 +37,9 @@ constexpr std::string_view kSchemas = R"json({
  "detections":{"type":"array","items":{"type":"object","properties":{
   "index":{"type":"integer"},"score":{"type":"number"},"label":{"type":"string"},
   "box":{"type":"array","items":{"type":"number"},"minItems":4,"maxItems":4,
-   "description":"left, top, right and bottom in pixels of the image"}}}}}},
+   "description":"left, top, right and bottom in pixels of the image"},
+  "keypoints":{"type":"array","description":"of models that have them: x and y in pixels",
+   "items":{"type":"array","items":{"type":"number"},"minItems":2,"maxItems":2}}}}}}},
 "Segments":{"type":"object","properties":{"model":{"type":"string"},"version":{"type":"string"},
  "width":{"type":"integer"},"height":{"type":"integer"},
  "classes":{"type":"array","items":{"type":"object","properties":{

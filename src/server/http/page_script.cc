@@ -190,6 +190,12 @@ function showBoxes(result) {
       const [x0, y0, x1, y1] = boxes[i];
       c.strokeStyle = hue(found[i].index);
       c.strokeRect(x0, y0, x1 - x0, y1 - y0);
+      c.fillStyle = c.strokeStyle;
+      for (const [x, y] of found[i].keypoints || []) {
+        c.beginPath();
+        c.arc(x * sx, y * sy, 2.5 * scale, 0, 2 * Math.PI);
+        c.fill();
+      }
     }
     const taken = [];
     for (let i = 0; i < found.length; ++i) {  // no text hides a better one or another box

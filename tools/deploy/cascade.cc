@@ -1,0 +1,424 @@
+// The steps and their rounding are those of MTCNN (Zhang et al., 2016) as FaceNet wrote them in
+// Python; programs that train and use such cascades copy them. Boxes count pixels from 1, and
+// include the last one.
+#include "deploy/cascade.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "cascade.pb.h"
+#include "common/log.h"
+#include "core/error.h"
+#include "core/strings.h"
+#include "deploy/options.h"
+#include "format/file.h"
+#include "inference/image_input.h"
+#include "math/box_suppression.h"
+#include "onnx/import.h"
+
+namespace crema::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Candidate = CascadeCandidate;
+
+// Where the values of an input or output lie.
+bool HasChannelsLast(const std::vector<int64_t>& shape) {
+  return shape.size() == 4 && shape[3] == 3 && shape[1] != 3;
+}
+
+// `sides`: the two spatial axes of the input of an .onnx file that leaves them open.
+std::shared_ptr<const Model> OpenStage(const CascadeStage& stage, const fs::path& folder,
+                                       std::pair<int64_t, int64_t> sides, const Registry& registry,
+                                       const ModelOptions& options) {
+  const std::string net = (folder / stage.net()).string();
+  if (!IsOnnxFile(net)) {
+    const WeightsFiles weights{.paths = {(folder / stage.weights()).string()}};
+    return Model::Make(ReadNet(net), weights, {}, options, registry, ToolLog());
+  }
+  const auto [a, b] = sides;
+  NetFile read;
+  for (const Shape& shape : {Shape{1, a, b, 3}, Shape{1, 3, a, b}}) {
+    ImportOptions import;
+    import.arrays[""] = shape;  // ignored if it does not fit
+    read.net = ImportOnnx(net, import).net;
+    const auto& dims = read.net.layer(0).input_param().shape(0).dim();
+    if (std::ranges::equal(dims, shape.dims())) break;
+  }
+  return Model::Make(read, {}, {}, options, registry, ToolLog());
+}
+
+[[noreturn]] void FailStage(const std::string& path, int stage, const std::string& what) {
+  Fail(ErrorCode::kInvalidArgument, StrCat("stage ", stage + 1, ": ", what), {.file = path});
+}
+
+void CheckFile(const CascadeFile& file, const std::string& path) {
+  const auto require = [&](bool holds, const char* what) {
+    if (!holds) Fail(ErrorCode::kInvalidArgument, what, {.file = path});
+  };
+  require(file.stage_size() >= 2, "needs two stages or more");
+  require(file.min_size() >= 1, "min_size must be 1 or more");
+  require(file.factor() > 0 && file.factor() < 1, "factor must be above 0 and below 1");
+  require(file.window() > 0 && file.stride() > 0, "window and stride must be 1 or more");
+  for (int s = 0; s < file.stage_size(); ++s) {
+    if (file.stage(s).net().empty()) FailStage(path, s, "net is missing");
+    if (!file.stage(s).has_threshold()) FailStage(path, s, "threshold is missing");
+    if (!IsOnnxFile(file.stage(s).net()) && file.stage(s).weights().empty()) {
+      FailStage(path, s, "weights are missing");
+    }
+  }
+}
+
+void CheckModel(const Model& model, int stage, const std::string& path) {
+  const bool one = model.inputs().size() == 1 && model.inputs()[0].shape.size() == 4 &&
+                   model.inputs()[0].dtype == DType::kF32;
+  const bool colored =
+      one && (HasChannelsLast(model.inputs()[0].shape) || model.inputs()[0].shape[1] == 3);
+  if (!colored)
+    FailStage(path, stage, "the net must have one input, N x 3 x H x W or N x H x W x 3");
+}
+
+// Returns the indices of the kept boxes, best first.
+std::vector<int64_t> Keep(const std::vector<Candidate>& all, double overlap, bool by_smaller) {
+  std::vector<Box> boxes;
+  std::vector<double> scores;
+  for (const Candidate& c : all) {
+    boxes.push_back(c.box);
+    scores.push_back(c.score);
+  }
+  const std::vector<int64_t> order = BestFirst(scores, -1, -1);
+  constexpr auto kPixels = BoxUnits::kPixels;
+  if (!by_smaller) return Suppress(boxes, order, {.threshold = overlap, .units = kPixels});
+  std::vector<int64_t> kept;
+  for (const int64_t i : order) {
+    const Box& box = boxes[static_cast<size_t>(i)];
+    const bool stays = std::ranges::all_of(kept, [&](int64_t k) {
+      const Box& better = boxes[static_cast<size_t>(k)];
+      return Intersection(box, better, kPixels) <=
+             overlap * std::min(Area(box, kPixels), Area(better, kPixels));
+    });
+    if (stays) kept.push_back(i);
+  }
+  return kept;
+}
+
+void KeepOnly(const std::vector<int64_t>& kept, std::vector<Candidate>* all) {
+  std::vector<Candidate> left;
+  for (const int64_t i : kept) left.push_back(std::move((*all)[static_cast<size_t>(i)]));
+  *all = std::move(left);
+}
+
+// `extra`: 1 if the last pixel counts.
+void ShiftEdges(double extra, Candidate* c) {
+  const double width = c->box.width() + extra, height = c->box.height() + extra;
+  const BoxOffsets& s = c->shifts;
+  c->box = {c->box.xmin + s[0] * width, c->box.ymin + s[1] * height, c->box.xmax + s[2] * width,
+            c->box.ymax + s[3] * height};
+}
+
+// The square around the middle, with the longer side.
+void MakeSquare(Box* box) {
+  const double width = box->width(), height = box->height(), side = std::max(width, height);
+  const double left = box->xmin + width / 2 - side / 2, top = box->ymin + height / 2 - side / 2;
+  *box = {left, top, left + side, top + side};
+}
+
+Box Truncated(const Box& box) {
+  return {std::trunc(box.xmin), std::trunc(box.ymin), std::trunc(box.xmax), std::trunc(box.ymax)};
+}
+
+// Returns the part of the picture inside of a box of whole numbers; black where there is none.
+// Nothing for a box without pixels or of more than four pictures.
+std::optional<Image> Cut(const Image& picture, const Box& box) {
+  const double height = box.height() + 1, width = box.width() + 1;
+  const double most = 4.0 * picture.height * picture.width + 1e6;
+  if (!(height >= 1 && width >= 1 && height * width <= most)) return std::nullopt;
+  Image part{picture.channels, static_cast<int>(height), static_cast<int>(width), {}};
+  part.pixels.resize(static_cast<size_t>(part.channels) * static_cast<size_t>(part.height) *
+                     static_cast<size_t>(part.width));
+  const auto top = static_cast<int64_t>(box.ymin) - 1, left = static_cast<int64_t>(box.xmin) - 1;
+  const int64_t begin = std::max<int64_t>(0, left);
+  const int64_t end = std::min<int64_t>(picture.width, left + part.width);
+  for (int64_t c = 0; c < part.channels; ++c) {
+    for (int64_t y = 0; y < part.height && begin < end; ++y) {
+      if (top + y < 0 || top + y >= picture.height) continue;
+      const auto from = picture.pixels.begin() + (c * picture.height + top + y) * picture.width;
+      std::copy(from + begin, from + end,
+                part.pixels.begin() + (c * part.height + y) * part.width + begin - left);
+    }
+  }
+  return part;
+}
+
+double Within(double value, double end) { return std::clamp(value, 0.0, end); }
+
+}  // namespace
+
+Cascade::Cascade(const std::string& path, const Registry& registry, const ModelOptions& options)
+    : folder_(fs::path(path).parent_path().string()), registry_(registry), options_(options) {
+  auto file = std::make_unique<CascadeFile>();
+  std::vector<Problem> problems;
+  ParseText(ReadFile(path), path, file.get(), nullptr, &problems);
+  if (!problems.empty()) throw Error(std::move(problems));
+  CheckFile(*file, path);
+  file_ = std::move(file);
+  const int64_t window = file_->window();
+  for (int s = 0; s < file_->stage_size(); ++s) {
+    models_.push_back(OpenStage(file_->stage(s), folder_, {window, window}, registry_, options_));
+    CheckModel(*models_.back(), s, path);
+  }
+  const CascadeRunner checked(*this);  // finds the outputs
+}
+
+Cascade::~Cascade() = default;
+
+std::shared_ptr<const Model> Cascade::FirstFor(int64_t a, int64_t b) const {
+  if (!IsOnnxFile(file_->stage(0).net())) return models_[0];  // it takes any size
+  return OpenStage(file_->stage(0), folder_, {a, b}, registry_, options_);
+}
+
+// A net of a stage with its inputs and outputs in the layout of the file.
+class CascadeRunner::Stage {
+ private:
+  struct Output {
+    int64_t channels;
+    std::string name = {};
+    std::span<const float> values = {};  // of the last Run
+  };
+
+ public:
+  Stage(const Cascade& cascade, size_t index)
+      : cascade_(cascade),
+        index_(index),
+        model_(cascade.models()[index]),
+        last_(HasChannelsLast(Input().shape)),
+        transposed_(cascade.file().transposed()) {
+    const CascadeFile& file = cascade.file();
+    pixels_ = {.scale = file.scale(),
+               .mean = {file.mean(), file.mean(), file.mean()},
+               .rgb = file.rgb(),
+               .interpolation = ParseInterpolation(file.interpolation())};
+    for (const BlobInfo& output : model_->outputs()) {
+      const int64_t channels = output.shape.size() < 2 ? 0
+                               : last_                 ? output.shape.back()
+                                                       : output.shape[1];
+      for (Output* one : {&scores_, &shifts_, &points_}) {
+        if (one->channels == channels) one->name = output.name;
+      }
+    }
+    if (scores_.name.empty() || shifts_.name.empty()) {
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("stage ", index_ + 1,
+                  " of the cascade: the net needs an output of 2 channels, the scores, and one of "
+                  "4, the boxes"));
+    }
+  }
+
+  // Height and width of the input.
+  std::pair<int, int> Size() const {
+    const size_t first = last_ ? 1 : 2;
+    const auto a = static_cast<int>(Input().shape[first]);
+    const auto b = static_cast<int>(Input().shape[first + 1]);
+    return transposed_ ? std::pair(b, a) : std::pair(a, b);
+  }
+
+  void Run(std::span<const Image> images, int height, int width) {
+    const int64_t a = transposed_ ? width : height, b = transposed_ ? height : width;
+    const auto n = static_cast<int64_t>(images.size());
+    Tensor input(last_ ? Shape{n, a, b, 3} : Shape{n, 3, a, b}, DType::kF32);
+    const auto count = static_cast<size_t>(3 * a * b);
+    std::vector<float> planes(count);
+    for (size_t i = 0; i < images.size(); ++i) {
+      FillImageInput(images[i], pixels_, height, width, planes);
+      Arrange(planes, a, b, input.view().span<float>().subspan(i * count, count));
+    }
+    const NamedTensor named{Input().name, std::as_const(input).view()};
+    ModelRunner& runner = RunnerFor(a, b);
+    runner.Run({&named, 1});
+    for (Output* one : {&scores_, &shifts_, &points_}) {
+      if (!one->name.empty()) one->values = runner.Output(one->name).span<float>();
+    }
+    const Shape shape = runner.Output(scores_.name).shape();
+    const size_t first = last_ ? 1 : 2;
+    rows_ = shape.axes() < 4 ? 1 : shape[transposed_ ? first + 1 : first];
+    columns_ = shape.axes() < 4 ? 1 : shape[transposed_ ? first : first + 1];
+  }
+
+  // Of the outputs of the last Run.
+  int64_t rows() const { return rows_; }
+  int64_t columns() const { return columns_; }
+
+  // Returns the score at a place of an image.
+  double Score(int64_t image, int64_t row, int64_t column) const {
+    return Value(scores_, image, row, column, 1);
+  }
+  BoxOffsets Shifts(int64_t image, int64_t row, int64_t column) const {
+    BoxOffsets shifts{};
+    for (size_t k = 0; k < 4; ++k) {
+      shifts[k] = Value(shifts_, image, row, column, static_cast<int64_t>(k));
+    }
+    return shifts;
+  }
+  // Returns the key points of an image, in sizes of its box; empty without such an output.
+  std::vector<KeyPoint> PointsOf(int64_t image) const {
+    std::vector<KeyPoint> points;
+    for (int64_t k = 0; k < 5 && !points_.name.empty(); ++k) {
+      points.push_back({Value(points_, image, 0, 0, k), Value(points_, image, 0, 0, 5 + k)});
+    }
+    return points;
+  }
+
+ private:
+  const BlobInfo& Input() const { return model_->inputs()[0]; }
+
+  ModelRunner& RunnerFor(int64_t a, int64_t b) {
+    constexpr size_t kMostSizes = 64;  // of the first net; several pictures of one size need few
+    if (runners_.size() >= kMostSizes) runners_.clear();
+    std::unique_ptr<ModelRunner>& runner = runners_[{a, b}];
+    if (runner == nullptr) {
+      runner = std::make_unique<ModelRunner>(index_ == 0 ? cascade_.FirstFor(a, b) : model_);
+    }
+    return *runner;
+  }
+
+  // Writes planes of height x width to an input of 3 x a x b or a x b x 3.
+  void Arrange(const std::vector<float>& planes, int64_t a, int64_t b, std::span<float> to) const {
+    size_t from = 0;
+    const int64_t rows = transposed_ ? b : a, columns = transposed_ ? a : b;
+    for (int64_t c = 0; c < 3; ++c) {
+      for (int64_t y = 0; y < rows; ++y) {
+        for (int64_t x = 0; x < columns; ++x) {
+          const int64_t place = transposed_ ? x * b + y : y * b + x;
+          to[static_cast<size_t>(last_ ? place * 3 + c : c * a * b + place)] = planes[from++];
+        }
+      }
+    }
+  }
+
+  double Value(const Output& output, int64_t image, int64_t row, int64_t column,
+               int64_t channel) const {
+    const int64_t place = transposed_ ? column * rows_ + row : row * columns_ + column;
+    const int64_t places = rows_ * columns_;
+    const int64_t at = last_ ? (image * places + place) * output.channels + channel
+                             : (image * output.channels + channel) * places + place;
+    return double{output.values[static_cast<size_t>(at)]};
+  }
+
+  const Cascade& cascade_;
+  size_t index_;
+  std::shared_ptr<const Model> model_;
+  std::map<std::pair<int64_t, int64_t>, std::unique_ptr<ModelRunner>> runners_;  // by size
+  bool last_;  // channels are the last axis
+  bool transposed_;
+  Preprocessing pixels_;
+  Output scores_{2}, shifts_{4}, points_{10};
+  int64_t rows_ = 1;
+  int64_t columns_ = 1;
+};
+
+CascadeRunner::CascadeRunner(const Cascade& cascade) : cascade_(cascade) {
+  for (size_t s = 0; s < cascade.models().size(); ++s) {
+    stages_.push_back(std::make_unique<Stage>(cascade, s));
+  }
+}
+
+CascadeRunner::~CascadeRunner() = default;
+
+// The boxes of the first net, in all sizes of the picture.
+std::vector<Candidate> CascadeRunner::FirstBoxes(const Image& picture) {
+  const CascadeFile& file = cascade_.file();
+  const CascadeStage& stage = file.stage(0);
+  const double window = file.window(), stride = file.stride();
+  double scale = window / file.min_size();
+  std::vector<Candidate> all;
+  for (; std::min(picture.height, picture.width) * scale >= window; scale *= file.factor()) {
+    stages_[0]->Run({&picture, 1}, static_cast<int>(std::ceil(picture.height * scale)),
+                    static_cast<int>(std::ceil(picture.width * scale)));
+    std::vector<Candidate> found;
+    for (int64_t column = 0; column < stages_[0]->columns(); ++column) {
+      for (int64_t row = 0; row < stages_[0]->rows(); ++row) {
+        const double score = stages_[0]->Score(0, row, column);
+        if (!(score > stage.threshold())) continue;
+        const double x = stride * static_cast<double>(column);
+        const double y = stride * static_cast<double>(row);
+        const Box box{(x + 1) / scale, (y + 1) / scale, (x + window) / scale, (y + window) / scale};
+        found.push_back({Truncated(box), score, stages_[0]->Shifts(0, row, column)});
+      }
+    }
+    KeepOnly(Keep(found, file.size_nms(), false), &found);
+    std::ranges::move(found, std::back_inserter(all));
+  }
+  KeepOnly(Keep(all, stage.nms(), stage.nms_by() == CascadeStage::SMALLER), &all);
+  for (Candidate& c : all) {
+    ShiftEdges(0, &c);
+    MakeSquare(&c.box);
+  }
+  return all;
+}
+
+// Returns those of the boxes that stage `s` accepts, with its scores, shifts and key points.
+std::vector<Candidate> CascadeRunner::Accepted(size_t s, const Image& picture,
+                                               const std::vector<Candidate>& boxes) {
+  constexpr size_t kBatch = 16;  // plans for this and for one image are enough
+  Stage& stage = *stages_[s];
+  const auto [height, width] = stage.Size();
+  std::vector<Box> places;
+  std::vector<Image> parts;
+  for (const Candidate& c : boxes) {
+    const Box box = Truncated(c.box);
+    std::optional<Image> part = Cut(picture, box);
+    if (!part) continue;
+    places.push_back(box);
+    parts.push_back(std::move(*part));
+  }
+  std::vector<Candidate> accepted;
+  for (size_t begin = 0, count = 0; begin < parts.size(); begin += count) {
+    const bool whole = cascade_.models()[s]->Batches() && parts.size() - begin >= kBatch;
+    count = whole ? kBatch : 1;
+    stage.Run(std::span(parts).subspan(begin, count), height, width);
+    for (size_t i = 0; i < count; ++i) {
+      const auto image = static_cast<int64_t>(i);
+      const double score = stage.Score(image, 0, 0);
+      if (!(score > cascade_.file().stage(static_cast<int>(s)).threshold())) continue;
+      Candidate c{places[begin + i], score, stage.Shifts(image, 0, 0)};
+      for (const KeyPoint& point : stage.PointsOf(image)) {
+        c.keypoints.push_back({c.box.xmin + point.x * (c.box.width() + 1) - 1,
+                               c.box.ymin + point.y * (c.box.height() + 1) - 1});
+      }
+      accepted.push_back(std::move(c));
+    }
+  }
+  return accepted;
+}
+
+std::vector<FoundBox> CascadeRunner::Detect(const Image& picture) {
+  std::vector<Candidate> found = FirstBoxes(picture);
+  for (size_t s = 1; s < stages_.size(); ++s) {
+    found = Accepted(s, picture, found);
+    const CascadeStage& stage = cascade_.file().stage(static_cast<int>(s));
+    const bool is_last = s + 1 == stages_.size();
+    if (is_last) std::ranges::for_each(found, [](Candidate& c) { ShiftEdges(1, &c); });
+    KeepOnly(Keep(found, stage.nms(), stage.nms_by() == CascadeStage::SMALLER), &found);
+    for (size_t i = 0; !is_last && i < found.size(); ++i) {
+      ShiftEdges(1, &found[i]);
+      MakeSquare(&found[i].box);
+    }
+  }
+  std::vector<FoundBox> boxes;
+  for (Candidate& c : found) {
+    boxes.push_back({1,
+                     c.score,
+                     {Within(c.box.xmin, picture.width), Within(c.box.ymin, picture.height),
+                      Within(c.box.xmax, picture.width), Within(c.box.ymax, picture.height)},
+                     std::move(c.keypoints)});
+  }
+  return boxes;
+}
+
+}  // namespace crema::tools
