@@ -42,9 +42,6 @@ constexpr std::string_view kResize =
 constexpr std::string_view kQuantize =
     "use the layer without 'Ristretto' in its type; `deploy export --precision=int8` makes 8-bit "
     "models";
-constexpr std::string_view kNoOffsets =
-    "not supported: sampling at learned offsets; GridSample reads a blob at given points";
-
 constexpr ForkLayer kLayers[] = {
     {"DetectNetTransformation", kNvidia,
      "not supported: training of DetectNet; AnnotatedData and MultiBoxLoss train detectors (see "
@@ -85,7 +82,6 @@ constexpr ForkLayer kLayers[] = {
     {"PSROIAlign", "Light-Head R-CNN",
      "not supported: position-sensitive regions with interpolation; PSROIPooling takes the same "
      "bottoms and rounds to pixels, and ROIAlign interpolates without positions"},
-    {"DeformableConvolution", kDeformable, kNoOffsets},
     {"DeformablePSROIPooling", kDeformable,
      "use PSROIPooling if the layer has no_trans: true; not supported: learned offsets"},
     {"BoxOutput", "MS-CNN",

@@ -174,6 +174,7 @@ const std::set<std::string, std::less<>>& OnSamplesOnly() {
                                                         "CosineSimilarity",
                                                         "Crop",
                                                         "CumSum",
+                                                        "DeformableConvolution",
                                                         "DetectionEvaluate",
                                                         "DetectionOutput",
                                                         "Einsum",
