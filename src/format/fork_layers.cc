@@ -12,7 +12,6 @@ constexpr std::string_view kIntel = "IntelCaffe";
 constexpr std::string_view kDeepLab = "DeepLab";
 constexpr std::string_view kFlowNet = "FlowNet";
 constexpr std::string_view kFaces = "face recognition (L-Softmax, SphereFace, CosFace)";
-constexpr std::string_view kDeformable = "deformable convolution";
 constexpr std::string_view kRistretto = "Ristretto";
 constexpr std::string_view kSurgery = "dynamic network surgery";
 constexpr std::string_view kOcr = "text recognition (warp-ctc ports)";
@@ -79,11 +78,6 @@ constexpr ForkLayer kLayers[] = {
     {"MatRead", kDeepLab, kNoMat},
     {"MatWrite", kDeepLab, kNoMat},
 
-    {"PSROIAlign", "Light-Head R-CNN",
-     "not supported: position-sensitive regions with interpolation; PSROIPooling takes the same "
-     "bottoms and rounds to pixels, and ROIAlign interpolates without positions"},
-    {"DeformablePSROIPooling", kDeformable,
-     "use PSROIPooling if the layer has no_trans: true; not supported: learned offsets"},
     {"BoxOutput", "MS-CNN",
      "not supported: its decoding; NonMaxSuppression chooses boxes, and Proposal and "
      "DetectionOutput decode those of Faster R-CNN and SSD"},
