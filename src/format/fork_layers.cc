@@ -174,8 +174,6 @@ constexpr ForkLayer kLayers[] = {
     {"GRN", "OpenVINO", "divide by the norm over the channels (here with bias 1e-6)",
      "layer { name: 'y' type: 'Normalize' bottom: 'x' top: 'y' param { lr_mult: 0 } norm_param { "
      "across_spatial: false eps: 1e-6 } }"},
-    {"SpatialTransformer", "ports of spatial transformers",
-     "not supported: grids from affine matrices; GridSample reads a blob at given points"},
     {"Padding", "several forks", "use Pad { pad_param { axis pad_before pad_after mode value } }"},
     {"PadChannel", "ports of residual nets", "append channels of 0 (here 8)",
      "layer { name: 'y' type: 'Pad' bottom: 'x' top: 'y' pad_param { axis: 1 pad_before: 0 "

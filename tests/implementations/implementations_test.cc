@@ -227,6 +227,7 @@ const std::set<std::string, std::less<>>& OnSamplesOnly() {
                                                         "SmoothL1LossOHEM",
                                                         "SoftmaxWithLoss",
                                                         "SoftmaxWithLossOHEM",
+                                                        "SpatialTransformer",
                                                         "StridedSlice",
                                                         "Threshold",
                                                         "Tile",

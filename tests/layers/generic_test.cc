@@ -173,8 +173,8 @@ const std::map<std::string, std::set<std::string, std::less<>>>& TypesInF32() {
       {"change the type, or compute nothing", {"Cast", "Parameter", "Reorder", "Silence"}},
       {"have statistics that are not ParameterInfo::statistic when they are frozen", {"BN"}},
       {"were never measured in 16 bits",
-       {"DeformableConvolution", "GridSample", "Im2col", "Interp", "Resize", "SPP", "Tile",
-        "UnPooling", "Upsample"}},
+       {"DeformableConvolution", "GridSample", "Im2col", "Interp", "Resize", "SPP",
+        "SpatialTransformer", "Tile", "UnPooling", "Upsample"}},
   };
   return types;
 }
