@@ -127,10 +127,8 @@ constexpr ForkLayer kLayers[] = {
      "use LSTM { recurrent_param { num_output } } twice and add their outputs; weights of the port "
      "have another order and must be trained again"},
 
-    {"Correlation", kFlowNet,
-     "not supported: correlation of two feature maps over displacements; no layers compute it"},
     {"Correlation1D", "DispNet",
-     "not supported: correlation of two feature maps over displacements; no layers compute it"},
+     "not supported: displacements along one axis; Correlation compares over both"},
     {"FlowWarp", kFlowNet,
      "use GridSample, whose grid holds positions from -1 to 1 where the flow holds distances in "
      "pixels"},

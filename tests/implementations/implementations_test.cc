@@ -171,6 +171,7 @@ const std::set<std::string, std::less<>>& OnSamplesOnly() {
                                                         "CenterLoss",
                                                         "ContrastiveLoss",
                                                         "Convolution3D",
+                                                        "Correlation",
                                                         "CosineSimilarity",
                                                         "Crop",
                                                         "CumSum",
