@@ -11,7 +11,6 @@ constexpr std::string_view kNvidia = "NVCaffe";
 constexpr std::string_view kIntel = "IntelCaffe";
 constexpr std::string_view kDeepLab = "DeepLab";
 constexpr std::string_view kFlowNet = "FlowNet";
-constexpr std::string_view kFaces = "face recognition (L-Softmax, SphereFace, CosFace)";
 constexpr std::string_view kRistretto = "Ristretto";
 constexpr std::string_view kSurgery = "dynamic network surgery";
 constexpr std::string_view kOcr = "text recognition (warp-ctc ports)";
@@ -87,16 +86,6 @@ constexpr ForkLayer kLayers[] = {
     {"PriorBoxClustered", "OpenVINO",
      "use PriorBox { prior_box_param { width height step_w step_h offset variance clip } }"},
 
-    {"LargeMarginInnerProduct", kFaces,
-     "not supported: training with angular margins; for a net in use, leave it out: features are "
-     "taken from its bottom"},
-    {"MarginInnerProduct", kFaces,
-     "not supported: training with angular margins; for a net in use, leave it out: features are "
-     "taken from its bottom"},
-    {"LabelSpecificAdd", kFaces, "add the bias (here -0.35) at the label while training",
-     "layer { name: 'hot' type: 'OneHot' bottom: 'label' top: 'hot' one_hot_param { depth: 6 } } "
-     "layer { name: 'y' type: 'Eltwise' bottom: 'x' bottom: 'hot' top: 'y' eltwise_param { coeff: "
-     "1 coeff: -0.35 } }"},
     {"CoupledClusterLoss", "vehicle re-identification",
      "not supported: distances to the centre of a cluster; TripletLoss and CenterLoss train "
      "similar features"},

@@ -106,7 +106,6 @@ TEST(ForkLayers, NameMessagesThatExist) {
 // The layers that are given as a replacement can be written as they are.
 TEST(ForkLayers, ReplacementsAreNets) {
   const std::map<std::string_view, std::string> expected = {{"SpatialDropout", "4x6"},
-                                                            {"LabelSpecificAdd", "4x6"},
                                                             {"ContinuationIndicator", "20x4"},
                                                             {"Reverse", "4x6"},
                                                             {"ChannelNorm", "4x1"},

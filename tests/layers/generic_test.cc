@@ -163,7 +163,8 @@ constexpr std::array<std::string_view, 5> kInF32 = {"detection", "input", "loss"
 // Types of other categories, and why they do.
 const std::map<std::string, std::set<std::string, std::less<>>>& TypesInF32() {
   static const std::map<std::string, std::set<std::string, std::less<>>> types = {
-      {"grow fast, or are steep", {"Exp", "Log", "Power", "Unary"}},
+      {"grow fast, or are steep",
+       {"Exp", "LargeMarginInnerProduct", "Log", "MarginInnerProduct", "Power", "Unary"}},
       {"sum up over many",
        {"CosineSimilarity", "CumSum", "Einsum", "LogSoftmax", "MVN", "Normalize", "NormalizeBBox",
         "Reduction", "Softmax"}},
