@@ -32,14 +32,12 @@ constexpr std::string_view kFlowFiles =
 constexpr std::string_view kFlowAugmentation =
     "not supported: one change drawn for several blobs; change the pictures before they are "
     "stored, or use transform_param { augment_param } of a Data layer";
-constexpr std::string_view kNoDecoding =
-    "end the net in Softmax or ArgMax { axis: 2 }; merge repeated classes and drop blanks in the "
-    "program that reads the output";
 constexpr std::string_view kResize =
     "use Resize { resize_param { height width interpolation } } or Interp { interp_param }";
 constexpr std::string_view kQuantize =
     "use the layer without 'Ristretto' in its type; `deploy export --precision=int8` makes 8-bit "
     "models";
+
 constexpr ForkLayer kLayers[] = {
     {"DetectNetTransformation", kNvidia,
      "not supported: training of DetectNet; AnnotatedData and MultiBoxLoss train detectors (see "
@@ -99,16 +97,10 @@ constexpr ForkLayer kLayers[] = {
     {"WarpCTCLoss", kOcr,
      "use CTCLoss with bottoms logits (T x N x C), labels (N x L) and, if needed, lengths; "
      "ctc_loss_param { blank_label } names the blank"},
-    {"ContinuationIndicator", kOcr, "make the indicators (here 20 steps of 4 sequences)",
-     "layer { name: 'cont' type: 'DummyData' top: 'first' top: 'rest' dummy_data_param { shape { "
-     "dim: 1 dim: 4 } shape { dim: 19 dim: 4 } data_filler { type: 'constant' value: 0 } "
-     "data_filler { type: 'constant' value: 1 } } } layer { name: 'y' type: 'Concat' bottom: "
-     "'first' bottom: 'rest' top: 'y' concat_param { axis: 0 } }"},
-    {"CTCDecoder", kOcr, kNoDecoding},
-    {"CTCGreedyDecoder", kOcr, kNoDecoding},
-    {"Reverse", kOcr, "read the axis backwards",
-     "layer { name: 'y' type: 'StridedSlice' bottom: 'x' top: 'y' strided_slice_param { axes: 0 "
-     "start: -1 end: -1000000 step: -1 } }"},
+    {"CTCDecoder", kOcr,
+     "use CTCGreedyDecoder { ctc_decoder_param { blank_index ctc_merge_repeated } }; not "
+     "supported: "
+     "search for the best sequence over several paths"},
     {"Lstm", "LSTM ports before Caffe's own",
      "use LSTM { recurrent_param { num_output } }, which takes T x N x I and indicators T x N; "
      "weights of the port have another order and must be trained again"},
