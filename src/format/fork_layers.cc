@@ -11,8 +11,6 @@ constexpr std::string_view kNvidia = "NVCaffe";
 constexpr std::string_view kIntel = "IntelCaffe";
 constexpr std::string_view kDeepLab = "DeepLab";
 constexpr std::string_view kFlowNet = "FlowNet";
-constexpr std::string_view kFaces = "face recognition (L-Softmax, SphereFace, CosFace)";
-constexpr std::string_view kDeformable = "deformable convolution";
 constexpr std::string_view kRistretto = "Ristretto";
 constexpr std::string_view kSurgery = "dynamic network surgery";
 constexpr std::string_view kOcr = "text recognition (warp-ctc ports)";
@@ -34,16 +32,11 @@ constexpr std::string_view kFlowFiles =
 constexpr std::string_view kFlowAugmentation =
     "not supported: one change drawn for several blobs; change the pictures before they are "
     "stored, or use transform_param { augment_param } of a Data layer";
-constexpr std::string_view kNoDecoding =
-    "end the net in Softmax or ArgMax { axis: 2 }; merge repeated classes and drop blanks in the "
-    "program that reads the output";
 constexpr std::string_view kResize =
     "use Resize { resize_param { height width interpolation } } or Interp { interp_param }";
 constexpr std::string_view kQuantize =
     "use the layer without 'Ristretto' in its type; `deploy export --precision=int8` makes 8-bit "
     "models";
-constexpr std::string_view kNoOffsets =
-    "not supported: sampling at learned offsets; GridSample reads a blob at given points";
 
 constexpr ForkLayer kLayers[] = {
     {"DetectNetTransformation", kNvidia,
@@ -82,12 +75,6 @@ constexpr ForkLayer kLayers[] = {
     {"MatRead", kDeepLab, kNoMat},
     {"MatWrite", kDeepLab, kNoMat},
 
-    {"PSROIAlign", "Light-Head R-CNN",
-     "not supported: position-sensitive regions with interpolation; PSROIPooling takes the same "
-     "bottoms and rounds to pixels, and ROIAlign interpolates without positions"},
-    {"DeformableConvolution", kDeformable, kNoOffsets},
-    {"DeformablePSROIPooling", kDeformable,
-     "use PSROIPooling if the layer has no_trans: true; not supported: learned offsets"},
     {"BoxOutput", "MS-CNN",
      "not supported: its decoding; NonMaxSuppression chooses boxes, and Proposal and "
      "DetectionOutput decode those of Faster R-CNN and SSD"},
@@ -97,16 +84,6 @@ constexpr ForkLayer kLayers[] = {
     {"PriorBoxClustered", "OpenVINO",
      "use PriorBox { prior_box_param { width height step_w step_h offset variance clip } }"},
 
-    {"LargeMarginInnerProduct", kFaces,
-     "not supported: training with angular margins; for a net in use, leave it out: features are "
-     "taken from its bottom"},
-    {"MarginInnerProduct", kFaces,
-     "not supported: training with angular margins; for a net in use, leave it out: features are "
-     "taken from its bottom"},
-    {"LabelSpecificAdd", kFaces, "add the bias (here -0.35) at the label while training",
-     "layer { name: 'hot' type: 'OneHot' bottom: 'label' top: 'hot' one_hot_param { depth: 6 } } "
-     "layer { name: 'y' type: 'Eltwise' bottom: 'x' bottom: 'hot' top: 'y' eltwise_param { coeff: "
-     "1 coeff: -0.35 } }"},
     {"CoupledClusterLoss", "vehicle re-identification",
      "not supported: distances to the centre of a cluster; TripletLoss and CenterLoss train "
      "similar features"},
@@ -120,16 +97,10 @@ constexpr ForkLayer kLayers[] = {
     {"WarpCTCLoss", kOcr,
      "use CTCLoss with bottoms logits (T x N x C), labels (N x L) and, if needed, lengths; "
      "ctc_loss_param { blank_label } names the blank"},
-    {"ContinuationIndicator", kOcr, "make the indicators (here 20 steps of 4 sequences)",
-     "layer { name: 'cont' type: 'DummyData' top: 'first' top: 'rest' dummy_data_param { shape { "
-     "dim: 1 dim: 4 } shape { dim: 19 dim: 4 } data_filler { type: 'constant' value: 0 } "
-     "data_filler { type: 'constant' value: 1 } } } layer { name: 'y' type: 'Concat' bottom: "
-     "'first' bottom: 'rest' top: 'y' concat_param { axis: 0 } }"},
-    {"CTCDecoder", kOcr, kNoDecoding},
-    {"CTCGreedyDecoder", kOcr, kNoDecoding},
-    {"Reverse", kOcr, "read the axis backwards",
-     "layer { name: 'y' type: 'StridedSlice' bottom: 'x' top: 'y' strided_slice_param { axes: 0 "
-     "start: -1 end: -1000000 step: -1 } }"},
+    {"CTCDecoder", kOcr,
+     "use CTCGreedyDecoder { ctc_decoder_param { blank_index ctc_merge_repeated } }; not "
+     "supported: "
+     "search for the best sequence over several paths"},
     {"Lstm", "LSTM ports before Caffe's own",
      "use LSTM { recurrent_param { num_output } }, which takes T x N x I and indicators T x N; "
      "weights of the port have another order and must be trained again"},
@@ -137,10 +108,8 @@ constexpr ForkLayer kLayers[] = {
      "use LSTM { recurrent_param { num_output } } twice and add their outputs; weights of the port "
      "have another order and must be trained again"},
 
-    {"Correlation", kFlowNet,
-     "not supported: correlation of two feature maps over displacements; no layers compute it"},
     {"Correlation1D", "DispNet",
-     "not supported: correlation of two feature maps over displacements; no layers compute it"},
+     "not supported: displacements along one axis; Correlation compares over both"},
     {"FlowWarp", kFlowNet,
      "use GridSample, whose grid holds positions from -1 to 1 where the flow holds distances in "
      "pixels"},
@@ -184,8 +153,6 @@ constexpr ForkLayer kLayers[] = {
     {"GRN", "OpenVINO", "divide by the norm over the channels (here with bias 1e-6)",
      "layer { name: 'y' type: 'Normalize' bottom: 'x' top: 'y' param { lr_mult: 0 } norm_param { "
      "across_spatial: false eps: 1e-6 } }"},
-    {"SpatialTransformer", "ports of spatial transformers",
-     "not supported: grids from affine matrices; GridSample reads a blob at given points"},
     {"Padding", "several forks", "use Pad { pad_param { axis pad_before pad_after mode value } }"},
     {"PadChannel", "ports of residual nets", "append channels of 0 (here 8)",
      "layer { name: 'y' type: 'Pad' bottom: 'x' top: 'y' pad_param { axis: 1 pad_before: 0 "

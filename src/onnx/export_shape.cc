@@ -1,5 +1,8 @@
 // Layers that move elements, and those that make blobs.
 #include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <vector>
 
 #include "crema.pb.h"
 #include "layers/shape/pad.h"
@@ -171,6 +174,20 @@ void Expand(LayerExport& e) {
   e.out = {e.Add("Expand", {e.in[0], e.graph.Ints(sizes)})};
 }
 
+void Reverse(LayerExport& e) {
+  constexpr int64_t kBeforeFirst = std::numeric_limits<int32_t>::min();
+  const int axis = e.shape().CanonicalAxis(e.param.reverse_param().axis());
+  e.out = {e.Add("Slice", {e.in[0], e.graph.Ints({-1}), e.graph.Ints({kBeforeFirst}),
+                           e.graph.Ints({axis}), e.graph.Ints({-1})})};
+}
+
+void ContinuationIndicator(LayerExport& e) {
+  std::vector<float> first(static_cast<size_t>(e.out_shape()[0]), 1);
+  first[0] = 0;
+  const std::string column = e.graph.Floats({e.out_shape()[0], 1}, first);
+  e.out = {e.Add("Expand", {column, e.graph.Ints(DimsOf(e.out_shape()))})};
+}
+
 // Filled anew in each pass; only constants are the same each time.
 void DummyData(LayerExport& e) {
   const DummyDataParameter& p = e.param.dummy_data_param();
@@ -217,6 +234,7 @@ std::string ExportPad(LayerExport* e, const std::string& x, int axes, int first,
 void AddShapeEmitters(EmitterTable* table) {
   table->insert({
       {"Concat", Concat},
+      {"ContinuationIndicator", ContinuationIndicator},
       {"Crop", Crop},
       {"DummyData", DummyData},
       {"Expand", Expand},
@@ -228,6 +246,7 @@ void AddShapeEmitters(EmitterTable* table) {
       {"Reorder", Identity},
       {"Reorg", Reorg},
       {"Reshape", Reshape},
+      {"Reverse", Reverse},
       {"ShuffleChannel", ShuffleChannel},
       {"Silence", Silence},
       {"Slice", Slice},

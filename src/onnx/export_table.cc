@@ -16,7 +16,10 @@ constexpr std::array kLosses = {"CTCLoss",
                                 "FocalLoss",
                                 "HingeLoss",
                                 "InfogainLoss",
+                                "LabelSpecificAdd",
+                                "LargeMarginInnerProduct",
                                 "L1Loss",
+                                "MarginInnerProduct",
                                 "MultiBoxLoss",
                                 "MultinomialLogisticLoss",
                                 "SigmoidCrossEntropyLoss",
@@ -29,6 +32,9 @@ constexpr std::array kLosses = {"CTCLoss",
 constexpr std::array kData = {"AnnotatedData",    "Data",      "HDF5Data",   "HDF5Output",
                               "HDF5SequenceData", "ImageData", "MemoryData", "VideoData",
                               "WindowData"};
+constexpr std::array kNotWritten = {
+    "CTCGreedyDecoder",       "Correlation", "DeformableConvolution",
+    "DeformablePSROIPooling", "PSROIAlign",  "SpatialTransformer"};
 constexpr std::array kMetrics = {"Accuracy", "DetectionEvaluate"};
 
 void Refuse(const std::string& why, const auto& types, EmitterTable* table) {
@@ -56,6 +62,7 @@ EmitterTable MakeTable() {
   Refuse("it reads or writes files; give the deploy net, which begins with an Input layer", kData,
          &table);
   Refuse("it compares with labels; give the deploy net", kMetrics, &table);
+  Refuse("it has no operators of ONNX here", kNotWritten, &table);
   Refuse("it runs Python code, which is not part of the net", std::array{"Python"}, &table);
   return table;
 }

@@ -105,17 +105,10 @@ TEST(ForkLayers, NameMessagesThatExist) {
 
 // The layers that are given as a replacement can be written as they are.
 TEST(ForkLayers, ReplacementsAreNets) {
-  const std::map<std::string_view, std::string> expected = {{"SpatialDropout", "4x6"},
-                                                            {"LabelSpecificAdd", "4x6"},
-                                                            {"ContinuationIndicator", "20x4"},
-                                                            {"Reverse", "4x6"},
-                                                            {"ChannelNorm", "4x1"},
-                                                            {"CReLU", "4x12"},
-                                                            {"Maxout", "4x3"},
-                                                            {"GRN", "4x6"},
-                                                            {"PadChannel", "4x14x3x3"},
-                                                            {"RingPad", "4x6x3x5"},
-                                                            {"BatchReduction", "2x6"}};
+  const std::map<std::string_view, std::string> expected = {
+      {"SpatialDropout", "4x6"}, {"ChannelNorm", "4x1"},   {"CReLU", "4x12"},
+      {"Maxout", "4x3"},         {"GRN", "4x6"},           {"PadChannel", "4x14x3x3"},
+      {"RingPad", "4x6x3x5"},    {"BatchReduction", "2x6"}};
   size_t tried = 0;
   for (const ForkLayer& layer : ForkLayers()) {
     if (layer.layers.empty()) continue;
@@ -136,17 +129,17 @@ TEST(ForkLayers, ReplacementsAreNets) {
 }
 
 TEST(ForkLayers, AFieldOfTheForkGivesTheSameAnswer) {
-  const std::string plain = ErrorOfType("Correlation");
+  const std::string plain = ErrorOfType("LpqLoss");
   const std::string answer = plain.substr(plain.find("layer type"));
-  EXPECT_EQ(PlanError("layer { name: 'c' type: 'Correlation' bottom: 'a' top: 'c'\n"
-                      "  correlation_param { pad: 20 kernel_size: 1 } stride_thing: 2 }"),
+  EXPECT_EQ(PlanError("layer { name: 'c' type: 'LpqLoss' bottom: 'a' top: 'c'\n"
+                      "  lpq_loss_param { p: 20 q: 1 } other_thing: 2 }"),
             "net.prototxt:2:3: layer \"c\": " + answer);
   // The type may come after the field, and other layers keep their own errors.
   const std::string two = PlanError(
-      "layer { correlation_param { pad: 20 } name: 'c' type: 'Correlation' bottom: 'a' top: 'c' }\n"
-      "layer { name: 'd' type: 'ReLU' correlation_param { pad: 20 } }");
+      "layer { lpq_loss_param { p: 20 } name: 'c' type: 'LpqLoss' bottom: 'a' top: 'c' }\n"
+      "layer { name: 'd' type: 'ReLU' lpq_loss_param { p: 20 } }");
   EXPECT_NE(two.find("net.prototxt:1:9: layer \"c\": " + answer), std::string::npos) << two;
-  EXPECT_NE(two.find("net.prototxt:2:32: layer \"d\": unknown field 'correlation_param'"),
+  EXPECT_NE(two.find("net.prototxt:2:32: layer \"d\": unknown field 'lpq_loss_param'"),
             std::string::npos)
       << two;
 }

@@ -163,7 +163,8 @@ constexpr std::array<std::string_view, 5> kInF32 = {"detection", "input", "loss"
 // Types of other categories, and why they do.
 const std::map<std::string, std::set<std::string, std::less<>>>& TypesInF32() {
   static const std::map<std::string, std::set<std::string, std::less<>>> types = {
-      {"grow fast, or are steep", {"Exp", "Log", "Power", "Unary"}},
+      {"grow fast, or are steep",
+       {"Exp", "LargeMarginInnerProduct", "Log", "MarginInnerProduct", "Power", "Unary"}},
       {"sum up over many",
        {"CosineSimilarity", "CumSum", "Einsum", "LogSoftmax", "MVN", "Normalize", "NormalizeBBox",
         "Reduction", "Softmax"}},
@@ -173,7 +174,8 @@ const std::map<std::string, std::set<std::string, std::less<>>>& TypesInF32() {
       {"change the type, or compute nothing", {"Cast", "Parameter", "Reorder", "Silence"}},
       {"have statistics that are not ParameterInfo::statistic when they are frozen", {"BN"}},
       {"were never measured in 16 bits",
-       {"GridSample", "Im2col", "Interp", "Resize", "SPP", "Tile", "UnPooling", "Upsample"}},
+       {"DeformableConvolution", "GridSample", "Im2col", "Interp", "Resize", "SPP",
+        "SpatialTransformer", "Tile", "UnPooling", "Upsample"}},
   };
   return types;
 }

@@ -13,7 +13,12 @@ namespace {
 
 using Sizes = ConvWindow::Sizes;
 constexpr double kMostElements = 2147483647;  // of one blob
-constexpr std::string_view kPath = "convolution_param.";
+
+// Returns the path of a field, for messages. DeformableConvolution has a message of its own.
+std::string Path(const Layer& layer, std::string_view field) {
+  const bool deformable = layer.param().type() == "DeformableConvolution";
+  return StrCat(deformable ? "deformable_convolution_param." : "convolution_param.", field);
+}
 
 using RepeatedUint = google::protobuf::RepeatedField<uint32_t>;
 
@@ -34,12 +39,12 @@ Sizes ReadPerAxis(const Layer& layer, const PerAxis& p, int axes) {
   Sizes result{};
   if (p.has_h || p.has_w) {
     if (axes != 2) {
-      FailField(layer, StrCat(kPath, p.stem, p.has_h ? "_h" : "_w"),
+      FailField(layer, Path(layer, StrCat(p.stem, p.has_h ? "_h" : "_w")),
                 StrCat(p.stem, "_h and ", p.stem, "_w are for two spatial axes, but the input has ",
                        axes, "; use ", p.field));
     }
     if (!p.values.empty()) {
-      FailField(layer, StrCat(kPath, p.field),
+      FailField(layer, Path(layer, p.field),
                 StrCat("give ", p.field, " or ", p.stem, "_h and ", p.stem, "_w, not both"));
     }
     result[0] = p.h;
@@ -49,7 +54,7 @@ Sizes ReadPerAxis(const Layer& layer, const PerAxis& p, int axes) {
   const int count = p.values.size();
   const bool fits = count == 1 || count == axes || (count == 0 && p.missing >= 0);
   if (!fits) {
-    FailField(layer, StrCat(kPath, p.field),
+    FailField(layer, Path(layer, p.field),
               StrCat(p.field, count == 0 ? " is missing" : StrCat(" has ", count, " values"),
                      "; give one value, or one for each of the ", axes, " spatial axes"));
   }
@@ -64,7 +69,7 @@ void RequirePositive(const Layer& layer, const Sizes& values, int axes, const Pe
     if (values[static_cast<size_t>(i)] > 0) continue;
     const bool other_form = p.has_h != p.has_w;
     const std::string missing = StrCat(p.stem, p.has_h ? "_w" : "_h");
-    FailField(layer, StrCat(kPath, other_form ? missing : p.field),
+    FailField(layer, Path(layer, other_form ? missing : p.field),
               other_form ? StrCat(missing, " is missing: ", p.stem, "_h and ", p.stem,
                                   "_w must both be given, and above 0")
                          : StrCat(p.field, " must be above 0"));
@@ -106,8 +111,7 @@ ConvWindow ReadWindow(const Layer& layer, int axes) {
   if (p.has_hole()) holes.Add(p.hole());
   const bool has_hole = p.has_hole() || p.has_hole_h() || p.has_hole_w();
   if (has_hole && !p.dilation().empty()) {
-    FailField(layer, "convolution_param.hole",
-              "hole is another word for dilation; give one of them");
+    FailField(layer, Path(layer, "hole"), "hole is another word for dilation; give one of them");
   }
   const PerAxis dilation{"dilation", "dilation", p.dilation(), false, false, 1, 1, 1};
   const PerAxis hole{"hole",         "hole",     holes,      p.has_hole_h(),
@@ -124,7 +128,7 @@ ConvWindow ReadWindow(const Layer& layer, int axes) {
   double elements = 1;
   for (int i = 0; i < axes; ++i) elements *= static_cast<double>(w.kernel[static_cast<size_t>(i)]);
   if (elements > kMostElements) {
-    FailField(layer, "convolution_param.kernel_size",
+    FailField(layer, Path(layer, "kernel_size"),
               StrCat("a kernel of ", elements, " elements is larger than any blob may be"));
   }
   return w;
@@ -140,12 +144,12 @@ bool IsDepthwise(const Layer& layer) {
 int64_t DepthwiseGroups(const Layer& layer, const Shape& input, int64_t channels) {
   const ConvolutionParameter& p = layer.param().convolution_param();
   if (p.group() != 1 && p.group() != channels) {
-    FailField(layer, "convolution_param.group",
+    FailField(layer, Path(layer, "group"),
               StrCat("the input of shape ", ToString(input), " has ", channels, " channels, and ",
                      layer.param().type(), " has one group for each; remove group ", p.group()));
   }
   if (channels > 0 && p.num_output() % channels != 0) {
-    FailField(layer, "convolution_param.num_output",
+    FailField(layer, Path(layer, "num_output"),
               StrCat("num_output ", p.num_output(), " is not a multiple of the ", channels,
                      " channels of the input of shape ", ToString(input)));
   }
@@ -155,7 +159,7 @@ int64_t DepthwiseGroups(const Layer& layer, const Shape& input, int64_t channels
 void RequireGroups(const Layer& layer, const Shape& input, int axis, int64_t groups) {
   const int64_t channels = input[axis];
   if (channels != 0 && channels % groups == 0) return;
-  FailField(layer, "convolution_param.group",
+  FailField(layer, Path(layer, "group"),
             StrCat("the input of shape ", ToString(input), " has ", channels, " channels on axis ",
                    axis, ", which is not a positive multiple of group ", groups));
 }
@@ -165,17 +169,16 @@ void RequireGroups(const Layer& layer, const Shape& input, int axis, int64_t gro
 void ValidateConvParam(const Layer& layer) {
   const ConvolutionParameter& p = layer.param().convolution_param();
   if (!p.has_num_output() || p.num_output() == 0) {
-    FailField(layer, "convolution_param.num_output",
+    FailField(layer, Path(layer, "num_output"),
               "num_output is missing or 0; it is the number of output channels");
   }
-  if (p.group() == 0) FailField(layer, "convolution_param.group", "group must be above 0");
+  if (p.group() == 0) FailField(layer, Path(layer, "group"), "group must be above 0");
   if (p.num_output() % p.group() != 0) {
-    FailField(layer, "convolution_param.group",
+    FailField(layer, Path(layer, "group"),
               StrCat("num_output ", p.num_output(), " is not a multiple of group ", p.group()));
   }
   if (!(p.negative_slope() >= 0)) {
-    FailField(layer, "convolution_param.negative_slope",
-              "negative_slope of the ReLU must be 0 or more");
+    FailField(layer, Path(layer, "negative_slope"), "negative_slope of the ReLU must be 0 or more");
   }
   if (!(layer.param().fused_relu_param().negative_slope() >= 0)) {
     FailField(layer, "fused_relu_param.negative_slope",
@@ -195,7 +198,7 @@ ConvWindow MakeConvWindow(const Layer& layer, const Shape& input, int channel_ax
 ConvGeometry MakeConvGeometry(const Layer& layer, const Shape& input) {
   const ConvolutionParameter& p = layer.param().convolution_param();
   ConvGeometry g;
-  g.channel_axis = LayerAxis(layer, input, p.axis(), "convolution_param.axis");
+  g.channel_axis = LayerAxis(layer, input, p.axis(), Path(layer, "axis"));
   g.batch = input.count(0, g.channel_axis);
   g.in_channels = input[g.channel_axis];
   g.out_channels = p.num_output();
@@ -208,7 +211,7 @@ ConvGeometry MakeConvGeometry(const Layer& layer, const Shape& input) {
 ConvGeometry MakeDeconvGeometry(const Layer& layer, const Shape& input) {
   const ConvolutionParameter& p = layer.param().convolution_param();
   ConvGeometry g;
-  g.channel_axis = LayerAxis(layer, input, p.axis(), "convolution_param.axis");
+  g.channel_axis = LayerAxis(layer, input, p.axis(), Path(layer, "axis"));
   g.batch = input.count(0, g.channel_axis);
   g.in_channels = p.num_output();
   g.out_channels = input[g.channel_axis];

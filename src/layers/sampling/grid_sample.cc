@@ -11,14 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "core/parallel_for.h"
 #include "core/strings.h"
 #include "graph/registry.h"
+#include "layers/sampling/grid_points.h"
 
 namespace crema {
 namespace {
-
-constexpr int64_t kGrain = 1 << 12;  // minimum multiplications per thread
 
 class GridSample final : public Layer {
  public:
@@ -43,12 +41,8 @@ class GridSample final : public Layer {
     const ConstTensorView &x = args.inputs[0], &grid = args.inputs[1];
     const GridSampling s(*this, x.shape(), grid.shape());
     DispatchFloat(x.dtype(), [&]<typename T>(T) {
-      ParallelFor(args.context.threads(), s.samples * s.out, Grain(s),
-                  [&](int64_t begin, int64_t end, int) {
-                    for (int64_t at = begin; at < end; ++at) {
-                      SamplePoint(s, at, grid.data<T>(), x.data<T>(), args.outputs[0].data<T>());
-                    }
-                  });
+      SamplePoints(args.context.threads(), GridPoints<T>{s, grid.data<T>()}, x.data<T>(),
+                   args.outputs[0].data<T>());
     });
   }
 
@@ -57,33 +51,25 @@ class GridSample final : public Layer {
     const ConstTensorView &dy = args.output_grads[0], &grid = args.inputs[1];
     const GridSampling s(*this, args.inputs[0].shape(), grid.shape());
     DispatchFloat(dy.dtype(), [&]<typename T>(T) {
-      const T *points = grid.data<T>(), *from = dy.data<T>();
-      if (!dx.empty()) {
-        ParallelFor(args.context.threads(), s.samples * s.channels,
-                    std::max<int64_t>(1, kGrain / std::max<int64_t>(1, s.out)),
-                    [&](int64_t begin, int64_t end, int) {
-                      SpreadPlanes(s, begin, end, points, from, dx.data<T>());
-                    });
-      }
+      const GridPoints<T> points{s, grid.data<T>()};
+      const int threads = args.context.threads();
+      if (!dx.empty()) SpreadToPlanes(threads, points, dy.data<T>(), dx.data<T>());
       if (dgrid.empty()) return;
-      const bool moves = Mode() == GridSampleParameter::NEAREST;
-      if (moves) std::fill_n(dgrid.data<T>(), dgrid.count(), T(0));
-      ParallelFor(args.context.threads(), moves ? 0 : s.samples * s.out, Grain(s),
-                  [&](int64_t begin, int64_t end, int) {
-                    for (int64_t at = begin; at < end; ++at) {
-                      SlopeOfPoint(s, at, points, args.inputs[0].data<T>(), from, dgrid.data<T>());
-                    }
-                  });
+      if (Mode() == GridSampleParameter::NEAREST) {
+        std::fill_n(dgrid.data<T>(), dgrid.count(), T(0));
+        return;
+      }
+      SlopesOfPoints(threads, points, args.inputs[0].data<T>(), dy.data<T>(),
+                     [&](int64_t at, const double* slopes) {
+                       T* to = dgrid.data<T>() + at * s.axes;
+                       for (int a = 0; a < s.axes; ++a) to[a] = static_cast<T>(slopes[a]);
+                     });
     });
   }
 
  private:
   GridSampleParameter::Interpolation Mode() const {
     return param().grid_sample_param().interpolation();
-  }
-
-  static int64_t Grain(const GridSampling& s) {
-    return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, s.channels * s.MostTaps()));
   }
 
   void CheckShapes(const Shape& x, const Shape& grid) const {
@@ -104,55 +90,6 @@ class GridSample final : public Layer {
     if (x.count(2) == 0) {
       FailInputs(*this, StrCat("x of shape ", ToString(x), " has no elements to sample"));
     }
-  }
-
-  // Computes point `at` of all samples, in all channels.
-  template <typename T>
-  static void SamplePoint(const GridSampling& s, int64_t at, const T* grid, const T* x, T* y) {
-    const GridTaps taps = s.TapsAt(grid + at * s.axes);
-    const int64_t n = at / s.out;
-    for (int64_t c = n * s.channels; c < (n + 1) * s.channels; ++c) {
-      double sum = 0;
-      for (int k = 0; k < taps.count; ++k) sum += taps.weight[k] * x[c * s.in + taps.offset[k]];
-      y[c * s.out + at % s.out] = static_cast<T>(sum);
-    }
-  }
-
-  // Writes the gradients of planes [begin, end) of x.
-  template <typename T>
-  static void SpreadPlanes(const GridSampling& s, int64_t begin, int64_t end, const T* grid,
-                           const T* dy, T* dx) {
-    std::fill(dx + begin * s.in, dx + end * s.in, T(0));
-    while (begin < end) {
-      const int64_t n = begin / s.channels, last = std::min(end, (n + 1) * s.channels);
-      for (int64_t o = 0; o < s.out; ++o) {
-        const GridTaps taps = s.TapsAt(grid + (n * s.out + o) * s.axes);
-        for (int64_t c = begin; c < last; ++c) {
-          const double gradient = dy[c * s.out + o];
-          for (int k = 0; k < taps.count; ++k) {
-            dx[c * s.in + taps.offset[k]] += static_cast<T>(taps.weight[k] * gradient);
-          }
-        }
-      }
-      begin = last;
-    }
-  }
-
-  // Writes the gradient of point `at` of the grid.
-  template <typename T>
-  static void SlopeOfPoint(const GridSampling& s, int64_t at, const T* grid, const T* x,
-                           const T* dy, T* dgrid) {
-    const GridTaps taps = s.TapsAt(grid + at * s.axes);
-    double sums[GridTaps::kAxes] = {};
-    const int64_t n = at / s.out;
-    for (int64_t c = n * s.channels; c < (n + 1) * s.channels; ++c) {
-      const double gradient = dy[c * s.out + at % s.out];
-      for (int k = 0; k < taps.count; ++k) {
-        const double part = gradient * x[c * s.in + taps.offset[k]];
-        for (int a = 0; a < s.axes; ++a) sums[a] += part * taps.slope[k][a];
-      }
-    }
-    for (int a = 0; a < s.axes; ++a) dgrid[at * s.axes + a] = static_cast<T>(sums[a]);
   }
 };
 

@@ -7,6 +7,7 @@
 #include "core/host_device.h"
 #include "crema.pb.h"
 #include "graph/layer.h"
+#include "layers/as_double.h"
 #include "layers/sampling/resample_taps.h"
 
 namespace crema {
@@ -57,12 +58,29 @@ struct GridSampling {
     for (int a = 0; a < axes; ++a) size[a] = x[a + 2];
   }
 
+  // Linear interpolation of planes of two axes, with zeros outside.
+  GridSampling(int64_t of_samples, int64_t of_channels, int64_t height, int64_t width,
+               int64_t points)
+      : interpolation(GridSampleParameter::LINEAR),
+        padding(GridSampleParameter::ZEROS),
+        align_corners(false),
+        axes(2),
+        samples(of_samples),
+        channels(of_channels),
+        in(height * width),
+        out(points),
+        taps(2),
+        size{height, width, 0} {}
+
   // Returns the number of taps of a point.
   CREMA_HOST_DEVICE int MostTaps() const {
     int product = 1;
     for (int a = 0; a < axes; ++a) product *= taps;
     return product;
   }
+
+  // Returns the number of taps of all points.
+  int64_t TapCount() const { return samples * out * MostTaps(); }
 
   // Returns the place of a number of the grid on an axis.
   CREMA_HOST_DEVICE GridPlace Place(int a, double number) const {
@@ -74,8 +92,14 @@ struct GridSampling {
     if (!(at.place < least || at.place > most)) return at;
     if (padding == GridSampleParameter::REFLECTION) return Reflected(at, least, most);
     if (padding == GridSampleParameter::BORDER) return {at.place < least ? 0 : n - 1, 0};
-    if (at.place >= -3 && at.place <= n + 2) return at;
-    return {at.place < 0 ? -3 : n + 2, 0};  // no tap is inside
+    return Near(a, at);
+  }
+
+  // Returns a place far outside as one that is near, where no tap is inside either.
+  CREMA_HOST_DEVICE GridPlace Near(int a, GridPlace at) const {
+    const auto n = static_cast<double>(size[a]);
+    if (!(at.place < -3 || at.place > n + 2)) return at;
+    return {at.place < 0 ? -3 : n + 2, 0};
   }
 
   // Returns the element of an axis at any position; -1 for zero.
@@ -111,11 +135,18 @@ struct GridSampling {
   // Returns the taps of a point, whose numbers are those of the last axis of x first.
   template <typename T>
   CREMA_HOST_DEVICE GridTaps TapsAt(const T* point) const {
+    GridPlace places[GridTaps::kAxes] = {};
+    for (int a = 0; a < axes; ++a) places[a] = Place(a, AsDouble(point[axes - 1 - a]));
+    return TapsOf(places);
+  }
+
+  // Returns the taps of a place on each axis, which is NaN, or near the plane (see Near).
+  CREMA_HOST_DEVICE GridTaps TapsOf(const GridPlace (&places)[GridTaps::kAxes]) const {
     GridTaps all;
     double weights[GridTaps::kAxes][4], slopes[GridTaps::kAxes][4];
     int64_t elements[GridTaps::kAxes][4];
     for (int a = 0; a < axes; ++a) {
-      const GridPlace at = Place(a, static_cast<double>(Number(point[axes - 1 - a])));
+      const GridPlace at = places[a];
       const double base = at.place == at.place ? std::floor(at.place) : 0;
       for (int t = 0; t < taps; ++t) {
         Weigh(t, at.place - base, &weights[a][t], &slopes[a][t]);
@@ -137,12 +168,6 @@ struct GridSampling {
   int64_t size[GridTaps::kAxes]{};
 
  private:
-  CREMA_HOST_DEVICE static double Number(double value) { return value; }
-  template <typename T>
-  CREMA_HOST_DEVICE static float Number(T value) {
-    return static_cast<float>(value);
-  }
-
   // Adds the tap that is number `tap` of all combinations, unless it is zero.
   CREMA_HOST_DEVICE void Add(int tap, const int64_t (&elements)[GridTaps::kAxes][4],
                              const double (&weights)[GridTaps::kAxes][4],
@@ -167,6 +192,16 @@ struct GridSampling {
     all->weight[k] = weight;
     ++all->count;
   }
+};
+
+// The points of a grid of T, at which functions of grid_points.h and grid_points.cuh sample. Other
+// layers have points of their own, with the same members.
+template <typename T>
+struct GridPoints {
+  CREMA_HOST_DEVICE GridTaps TapsAt(int64_t at) const { return s.TapsAt(grid + at * s.axes); }
+
+  GridSampling s;
+  const T* grid;
 };
 
 }  // namespace crema

@@ -200,8 +200,9 @@ void RegisterMovesCuda(Registry& registry) {
       "Concat", InChannelsLast(MakeImplementation<ChannelsLastMover>(), IsForChannels<ConcatAxis>));
   registry.AddImplementation(
       "Slice", InChannelsLast(MakeImplementation<ChannelsLastMover>(), IsForChannels<SliceAxis>));
-  for (const char* type : {"Concat", "Crop", "Expand", "Permute", "Reorg", "ShuffleChannel",
-                           "Silence", "Slice", "StridedSlice", "Tile", "Transpose"}) {
+  for (const char* type :
+       {"Concat", "Crop", "Expand", "Permute", "Reorg", "Reverse", "ShuffleChannel", "Silence",
+        "Slice", "StridedSlice", "Tile", "Transpose"}) {
     registry.AddImplementation(type, MakeImplementation<GpuMover>());
   }
 }
