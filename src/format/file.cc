@@ -36,14 +36,14 @@ namespace fs = std::filesystem;
 Where In(const std::string& path) { return {.file = path}; }
 
 // Closes a file descriptor at the end of a scope.
-class Descriptor {
+class OwnedDescriptor {
  public:
-  explicit Descriptor(int value) : value_(value) {}
-  ~Descriptor() {
+  explicit OwnedDescriptor(int value) : value_(value) {}
+  ~OwnedDescriptor() {
     if (value_ >= 0) ::close(value_);
   }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
+  OwnedDescriptor(const OwnedDescriptor&) = delete;
+  OwnedDescriptor& operator=(const OwnedDescriptor&) = delete;
   int get() const { return value_; }
   int Release() { return std::exchange(value_, -1); }
 
@@ -125,7 +125,7 @@ size_t ReadSome(int file, const std::string& path, char* out, size_t most) {
 
 // Makes the new name survive a crash. Ignores errors: some file systems do not support it.
 void SyncFolder(const std::string& path) {
-  const Descriptor folder(::open(FolderOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const OwnedDescriptor folder(::open(FolderOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.get() >= 0) ::fsync(folder.get());
 }
 
@@ -251,7 +251,7 @@ std::string DidYouMeanPath(const std::string& path) {
 }
 
 std::string ReadFile(const std::string& path) {
-  const Descriptor file(OpenForReading(path, true));
+  const OwnedDescriptor file(OpenForReading(path, true));
   RefuseDevices(file.get(), path, true);
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) FailRead(path, errno);
@@ -272,7 +272,7 @@ std::string ReadFile(const std::string& path) {
 }
 
 std::string ReadFileStart(const std::string& path, size_t most_bytes) {
-  const Descriptor file(OpenForReading(path, false));
+  const OwnedDescriptor file(OpenForReading(path, false));
   RefuseDevices(file.get(), path, false);
   std::string bytes(most_bytes, '\0');
   bytes.resize(ReadSome(file.get(), path, bytes.data(), bytes.size()));
@@ -291,7 +291,7 @@ void AnnounceReading(const std::string& path) {
 }
 
 RandomFile::RandomFile(const std::string& path) : path_(path) {
-  Descriptor file(OpenForReading(path, false));
+  OwnedDescriptor file(OpenForReading(path, false));
   RefuseDevices(file.get(), path, false);
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) FailRead(path, errno);

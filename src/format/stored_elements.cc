@@ -19,7 +19,7 @@ struct TypeFacts {
   size_t size;
 };
 
-constexpr std::array<TypeFacts, 13> kTypes = {{{"F64", 8},
+constexpr std::array<TypeFacts, 13> kElementTypes = {{{"F64", 8},
                                                {"F32", 4},
                                                {"F16", 2},
                                                {"BF16", 2},
@@ -67,13 +67,13 @@ void CopyNumbers(const StridedElements& from, std::string_view bytes, float* to)
 
 }  // namespace
 
-size_t SizeOf(ElementType type) { return kTypes[static_cast<size_t>(type)].size; }
+size_t SizeOf(ElementType type) { return kElementTypes[static_cast<size_t>(type)].size; }
 
-std::string_view ToString(ElementType type) { return kTypes[static_cast<size_t>(type)].name; }
+std::string_view ToString(ElementType type) { return kElementTypes[static_cast<size_t>(type)].name; }
 
 std::optional<ElementType> ElementTypeOf(std::string_view safetensors_name) {
-  for (size_t i = 0; i < kTypes.size(); ++i) {
-    if (kTypes[i].name == safetensors_name) return static_cast<ElementType>(i);
+  for (size_t i = 0; i < kElementTypes.size(); ++i) {
+    if (kElementTypes[i].name == safetensors_name) return static_cast<ElementType>(i);
   }
   return std::nullopt;
 }

@@ -13,11 +13,11 @@ namespace {
 
 using google::protobuf::FieldDescriptor;
 
-struct TypeName {
+struct V1Type {
   V1LayerParameter::LayerType old_type;
   const char* type;
 };
-constexpr TypeName kTypes[] = {
+constexpr V1Type kV1Types[] = {
     {V1LayerParameter::NONE, ""},
     {V1LayerParameter::ABSVAL, "AbsVal"},
     {V1LayerParameter::ACCURACY, "Accuracy"},
@@ -61,9 +61,9 @@ constexpr TypeName kTypes[] = {
 };
 
 std::string NewType(V1LayerParameter::LayerType old_type) {
-  const auto* entry = std::find_if(std::begin(kTypes), std::end(kTypes),
-                                   [&](const TypeName& type) { return type.old_type == old_type; });
-  CREMA_CHECK(entry != std::end(kTypes));
+  const auto* entry = std::find_if(std::begin(kV1Types), std::end(kV1Types),
+                                   [&](const V1Type& type) { return type.old_type == old_type; });
+  CREMA_CHECK(entry != std::end(kV1Types));
   return entry->type;
 }
 

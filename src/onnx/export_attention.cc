@@ -46,7 +46,7 @@ std::string Masked(LayerExport& e, const AttentionSize& size, const std::string&
 }
 
 // A query that sees no key has weights of 0.
-std::string Weights(LayerExport& e, const std::string& scores) {
+std::string AttentionWeights(LayerExport& e, const std::string& scores) {
   const std::string weights = e.Add("Softmax", {scores}, {{"axis", -1}});
   if (AttentionMask(e.in.size()) < 0) return weights;
   const std::string best = OnnxReduce(&e.graph, "ReduceMax", scores, {4}, true);
@@ -76,7 +76,7 @@ void Attention(LayerExport& e) {
   k = e.Transpose(Heads(e, k, size, size.keys, 1, size.size), {0, 1, 2, 4, 3});
   v = Heads(e, v, size, size.keys, 1, size.value_size);
   const std::string scores = Masked(e, size, e.Affine(e.Add("MatMul", {q, k}), scale, 0));
-  const std::string y = e.Add("MatMul", {Weights(e, scores), v});
+  const std::string y = e.Add("MatMul", {AttentionWeights(e, scores), v});
   const Shape split{size.items, size.queries, size.kv_heads, size.group(), size.value_size};
   e.out = {e.Reshape(e.Transpose(y, {0, 3, 1, 2, 4}), split, e.out_shape(), e.open[0])};
 }

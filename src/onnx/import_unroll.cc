@@ -14,7 +14,7 @@ using Nodes = std::vector<OnnxNode>;
 
 // Opset of the nodes that are made here.
 constexpr int64_t kMadeOpset = 13;
-constexpr int64_t kMostSteps = 1024;
+constexpr int64_t kMostUnrolled = 1024;
 // Limits of all loops of a model together.
 constexpr int64_t kMostUnrolledNodes = int64_t{1} << 17;
 constexpr int64_t kMostUnrolledBytes = int64_t{1} << 30;
@@ -182,7 +182,7 @@ std::optional<Nodes> UnrollScan(const OnnxNode& node, ImportState* state) {
   const int64_t first_axis = axis_of(0);
   if (first_axis < 0 || first_axis >= import.ShapeOf(states).axes()) Refuse("has a wrong axis");
   const int64_t steps = import.ShapeOf(states)[static_cast<int>(first_axis)];
-  if (steps < 1 || steps > kMostSteps) Refuse(StrCat("has ", steps, " steps"));
+  if (steps < 1 || steps > kMostUnrolled) Refuse(StrCat("has ", steps, " steps"));
   CheckUnrolled(node, body, steps, state->graph);
   Maker maker(PrefixOf(node), state->graph);
   std::vector<std::string> current(node.proto.input().begin(),
@@ -240,8 +240,8 @@ std::optional<Nodes> UnrollLoop(const OnnxNode& node, ImportState* state) {
   const onnx::GraphProto& body = GraphOf(node, "body");
   if (!import.Has(0)) Refuse("has no number of steps");
   const std::vector<int64_t> trip = import.Ints(0, "number of steps");
-  if (trip.size() != 1 || trip[0] < 1 || trip[0] > kMostSteps) {
-    Refuse(StrCat("has not 1 to ", kMostSteps, " steps"));
+  if (trip.size() != 1 || trip[0] < 1 || trip[0] > kMostUnrolled) {
+    Refuse(StrCat("has not 1 to ", kMostUnrolled, " steps"));
   }
   const bool begins = !import.Has(1) || import.Ints(1, "condition") == std::vector<int64_t>{1};
   if (!begins || !AlwaysGoesOn(body)) Refuse("ends by a condition that is not constant");
@@ -280,7 +280,7 @@ std::optional<Nodes> SplitToSequence(const OnnxNode& node, OnnxSequences* sequen
   const int64_t axis = given < 0 ? given + axes : given;
   if (axis < 0 || axis >= axes) Refuse("has a wrong axis");
   const int64_t size = import.ShapeOf(0)[static_cast<int>(axis)];
-  std::vector<int64_t> sizes(static_cast<size_t>(std::min(size, kMostSteps + 1)), 1);
+  std::vector<int64_t> sizes(static_cast<size_t>(std::min(size, kMostUnrolled + 1)), 1);
   if (import.Has(1)) {
     sizes = import.Ints(1, "split");
     if (import.ShapeOf(1).axes() == 0) {  // parts of one size
@@ -290,8 +290,8 @@ std::optional<Nodes> SplitToSequence(const OnnxNode& node, OnnxSequences* sequen
       for (int64_t at = 0; at < size; at += part) sizes.push_back(std::min(part, size - at));
     }
   }
-  if (sizes.empty() || static_cast<int64_t>(sizes.size()) > kMostSteps) {
-    Refuse(StrCat("has not 1 to ", kMostSteps, " parts"));
+  if (sizes.empty() || static_cast<int64_t>(sizes.size()) > kMostUnrolled) {
+    Refuse(StrCat("has not 1 to ", kMostUnrolled, " parts"));
   }
   Maker maker(PrefixOf(node), state->graph);
   const auto count = static_cast<int64_t>(sizes.size());

@@ -9,7 +9,7 @@
 namespace crema {
 namespace {
 
-size_t Index(int i) { return static_cast<size_t>(i); }
+size_t IndexOf(int i) { return static_cast<size_t>(i); }
 
 // Returns true if input and output are the same bytes.
 bool KeepsBytes(const PlannedLayer& layer) {
@@ -22,10 +22,10 @@ class Sets {
  public:
   explicit Sets(size_t count) : parent_(count) { std::iota(parent_.begin(), parent_.end(), 0); }
   int Of(int v) {
-    while (parent_[Index(v)] != v) v = parent_[Index(v)] = parent_[Index(parent_[Index(v)])];
+    while (parent_[IndexOf(v)] != v) v = parent_[Index(v)] = parent_[Index(parent_[Index(v)])];
     return v;
   }
-  void Join(int a, int b) { parent_[Index(Of(a))] = Of(b); }
+  void Join(int a, int b) { parent_[IndexOf(Of(a))] = Of(b); }
 
  private:
   std::vector<int> parent_;
@@ -100,12 +100,12 @@ class RangeFinder {
     std::vector<Int8Range> of_set(magnitudes_.size()), ranges(magnitudes_.size());
     std::vector<bool> has_negative(magnitudes_.size(), false);
     for (size_t v = 0; v < magnitudes_.size(); ++v) {
-      const size_t set = Index(sets->Of(static_cast<int>(v)));
+      const size_t set = IndexOf(sets->Of(static_cast<int>(v)));
       if (magnitudes_[v] > of_set[set].max()) of_set[set].set_max(magnitudes_[v]);
       has_negative[set] = has_negative[set] || HistogramOf(v).lowest() < 0;
     }
     for (size_t v = 0; v < ranges.size(); ++v) {
-      const size_t set = Index(sets->Of(static_cast<int>(v)));
+      const size_t set = IndexOf(sets->Of(static_cast<int>(v)));
       if (of_set[set].max() <= 0) continue;
       ranges[v] = of_set[set];
       if (!has_negative[set]) ranges[v].set_non_negative(true);
@@ -128,15 +128,15 @@ NetHistograms::NetHistograms(const Plan& plan)
   std::iota(histogram_of_.begin(), histogram_of_.end(), 0);
   for (const PlannedLayer& layer : plan.layers) {
     if (layer.inputs.empty() || !(layer.info.view || layer.info.share)) continue;
-    for (int v : layer.outputs) histogram_of_[Index(v)] = histogram_of_[Index(layer.inputs[0])];
+    for (int v : layer.outputs) histogram_of_[IndexOf(v)] = histogram_of_[Index(layer.inputs[0])];
   }
   for (const PlannedLayer& layer : plan.layers) {
     if (!layer.type->traits.computes_on_bytes) continue;
     for (const auto* values : {&layer.inputs, &layer.outputs}) {
       for (int v : *values) {
-        const BlobSpec& spec = plan.values[Index(v)].spec;
+        const BlobSpec& spec = plan.values[IndexOf(v)].spec;
         if (spec.dtype == DType::kF32 && spec.shape.axes() >= 2) {
-          wanted_[Index(histogram_of_[Index(v)])] = true;
+          wanted_[IndexOf(histogram_of_[Index(v)])] = true;
         }
       }
     }
@@ -148,7 +148,7 @@ void NetHistograms::AfterForward(size_t layer, const ForwardArgs& args) {
   for (size_t o = 0; o < args.outputs.size(); ++o) {
     const int v = planned.outputs[o];
     const TensorView& y = args.outputs[o];
-    if (!wanted_[Index(v)] || y.empty() || y.dtype() != DType::kF32) continue;
+    if (!wanted_[IndexOf(v)] || y.empty() || y.dtype() != DType::kF32) continue;
     // A layer with dynamic outputs fills only a part of the planned memory.
     const int64_t count = o < args.output_shapes.size() ? args.output_shapes[o].count() : y.count();
     ValueHistogram& histogram = histograms_[v];
@@ -156,13 +156,13 @@ void NetHistograms::AfterForward(size_t layer, const ForwardArgs& args) {
     if (histogram.not_finite() == 0) continue;
     Fail(ErrorCode::kInvalidArgument,
          "calibration found values that are not finite (NaN or infinite): such a net has no ranges",
-         {.layer = planned.name(), .blob = plan_.values[Index(v)].name});
+         {.layer = planned.name(), .blob = plan_.values[IndexOf(v)].name});
   }
 }
 
 const ValueHistogram& NetHistograms::Of(int value) const {
   static const ValueHistogram none;
-  const auto found = histograms_.find(histogram_of_[Index(value)]);
+  const auto found = histograms_.find(histogram_of_[IndexOf(value)]);
   return found == histograms_.end() ? none : found->second;
 }
 
@@ -175,7 +175,7 @@ void NetHistograms::CheckInputs() const {
       Fail(ErrorCode::kInvalidArgument,
            StrCat("this input is ", histogram.lowest(),
                   " everywhere in the calibration list: ranges need data as the net will see"),
-           {.layer = layer.name(), .blob = plan_.values[Index(v)].name});
+           {.layer = layer.name(), .blob = plan_.values[IndexOf(v)].name});
     }
   }
 }
@@ -194,14 +194,14 @@ void WriteRanges(const Plan& plan, const std::vector<Int8Range>& ranges, NetPara
     if (text.name() != layer.name() || text.type() != layer.layer->param().type()) continue;
     ++written;
     const auto any = [&](const std::vector<int>& values) {
-      return std::ranges::any_of(values, [&](int v) { return ranges[Index(v)].has_max(); });
+      return std::ranges::any_of(values, [&](int v) { return ranges[IndexOf(v)].has_max(); });
     };
     text.clear_int8();
     if (any(layer.outputs)) {
-      for (int v : layer.outputs) *text.mutable_int8()->add_top() = ranges[Index(v)];
+      for (int v : layer.outputs) *text.mutable_int8()->add_top() = ranges[IndexOf(v)];
     }
     if (layer.type->traits.computes_on_bytes && any(layer.inputs)) {
-      for (int v : layer.inputs) *text.mutable_int8()->add_bottom() = ranges[Index(v)];
+      for (int v : layer.inputs) *text.mutable_int8()->add_bottom() = ranges[IndexOf(v)];
     }
   }
   CREMA_CHECK(written == net->layer_size());

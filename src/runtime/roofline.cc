@@ -13,15 +13,15 @@ namespace {
 // Returns the best rate of the runs that fit the time, in `work` per second.
 template <typename Body>
 double BestRate(double work, Body&& body) {
-  using Clock = std::chrono::steady_clock;
+  using SteadyClock = std::chrono::steady_clock;
   const std::chrono::duration<double> budget(0.25);
   body();  // fetches pages and caches
   double best = 0;
-  const auto begin = Clock::now();
+  const auto begin = SteadyClock::now();
   auto start = begin;
   do {
     body();
-    const auto end = Clock::now();
+    const auto end = SteadyClock::now();
     const double seconds = std::chrono::duration<double>(end - start).count();
     if (seconds > 0) best = std::max(best, work / seconds);
     start = end;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kNothing = 1e-3;  // a factor this close to 1 changes no pixel
 
-double AsDouble(float value) { return static_cast<double>(value); }
+double ToDouble(float value) { return static_cast<double>(value); }
 
 // Computes value * factor + delta, rounded and clamped to 0..255.
 void Linear(cv::Mat* image, double factor, double delta) {
@@ -25,16 +25,16 @@ void Linear(cv::Mat* image, double factor, double delta) {
 }
 
 void Brightness(const DistortionParameter& param, Draws& draws, cv::Mat* image) {
-  const bool on = draws.Chance(AsDouble(param.brightness_prob()));
+  const bool on = draws.Chance(ToDouble(param.brightness_prob()));
   const double delta =
-      draws.Uniform(-AsDouble(param.brightness_delta()), AsDouble(param.brightness_delta()));
+      draws.Uniform(-ToDouble(param.brightness_delta()), ToDouble(param.brightness_delta()));
   if (on && delta != 0) Linear(image, 1, delta);
 }
 
 void Contrast(const DistortionParameter& param, Draws& draws, cv::Mat* image) {
-  const bool on = draws.Chance(AsDouble(param.contrast_prob()));
+  const bool on = draws.Chance(ToDouble(param.contrast_prob()));
   const double factor =
-      draws.Uniform(AsDouble(param.contrast_lower()), AsDouble(param.contrast_upper()));
+      draws.Uniform(ToDouble(param.contrast_lower()), ToDouble(param.contrast_upper()));
   if (on && std::abs(factor - 1) > kNothing) Linear(image, factor, 0);
 }
 
@@ -50,22 +50,22 @@ void ChangeHsv(cv::Mat* image, int channel, double factor, double delta) {
 }
 
 void Saturation(const DistortionParameter& param, Draws& draws, cv::Mat* image) {
-  const bool on = draws.Chance(AsDouble(param.saturation_prob()));
+  const bool on = draws.Chance(ToDouble(param.saturation_prob()));
   const double factor =
-      draws.Uniform(AsDouble(param.saturation_lower()), AsDouble(param.saturation_upper()));
+      draws.Uniform(ToDouble(param.saturation_lower()), ToDouble(param.saturation_upper()));
   if (on && image->channels() == 3 && std::abs(factor - 1) > kNothing) {
     ChangeHsv(image, 1, factor, 0);
   }
 }
 
 void Hue(const DistortionParameter& param, Draws& draws, cv::Mat* image) {
-  const bool on = draws.Chance(AsDouble(param.hue_prob()));
-  const double delta = draws.Uniform(-AsDouble(param.hue_delta()), AsDouble(param.hue_delta()));
+  const bool on = draws.Chance(ToDouble(param.hue_prob()));
+  const double delta = draws.Uniform(-ToDouble(param.hue_delta()), ToDouble(param.hue_delta()));
   if (on && image->channels() == 3 && delta != 0) ChangeHsv(image, 0, 1, delta);
 }
 
 void ShuffleChannels(const DistortionParameter& param, Draws& draws, cv::Mat* image) {
-  if (!draws.Chance(AsDouble(param.random_order_prob())) || image->channels() != 3) return;
+  if (!draws.Chance(ToDouble(param.random_order_prob())) || image->channels() != 3) return;
   std::array<int, 3> order{0, 1, 2};
   for (uint32_t left = 3; left > 1; --left) std::swap(order[left - 1], order[draws.Below(left)]);
   cv::Mat shuffled(image->size(), image->type());

@@ -45,7 +45,7 @@ struct Warped {
   int before = 0;
 };
 
-Warped Warp(const Side& side, int free_pixels, int size) {
+Warped WarpOf(const Side& side, int free_pixels, int size) {
   const double scale = static_cast<double>(size) / side.Whole();
   Warped warped{.length = static_cast<int>(std::lround(side.Length() * scale)),
                 .before = static_cast<int>(std::lround(free_pixels * scale))};
@@ -178,8 +178,8 @@ WindowPlacement PlaceWindow(const WindowBox& window, int image_height, int image
   if (options.square) half_height = half_width = std::max(half_height, half_width);
   const Side y = Enlarge(centre_y, half_height * context, image_height);
   const Side x = Enlarge(centre_x, half_width * context, image_width);
-  const Warped rows = Warp(y, y.before, options.size);
-  const Warped columns = Warp(x, mirror ? x.after : x.before, options.size);
+  const Warped rows = WarpOf(y, y.before, options.size);
+  const Warped columns = WarpOf(x, mirror ? x.after : x.before, options.size);
   return {.part = {.x1 = x.begin, .y1 = y.begin, .x2 = x.end, .y2 = y.end},
           .height = rows.length,
           .width = columns.length,

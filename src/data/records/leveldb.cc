@@ -23,9 +23,9 @@
 namespace crema {
 namespace {
 
-constexpr size_t kCommitRecords = 1000;
-constexpr size_t kCommitBytes = size_t{64} << 20;
-constexpr size_t kBlockBytes = size_t{64} << 10;  // as in Caffe
+constexpr size_t kBatchRecords = 1000;
+constexpr size_t kBatchBytes = size_t{64} << 20;
+constexpr size_t kTableBlockBytes = size_t{64} << 10;  // as in Caffe
 
 std::string_view View(const leveldb::Slice& slice) { return {slice.data(), slice.size()}; }
 leveldb::Slice Slice(std::string_view text) { return {text.data(), text.size()}; }
@@ -239,8 +239,8 @@ class LevelDbWriter final : public RecordWriter {
     leveldb::Options options;
     options.create_if_missing = true;
     options.error_if_exists = true;
-    options.block_size = kBlockBytes;
-    options.write_buffer_size = kCommitBytes;
+    options.block_size = kTableBlockBytes;
+    options.write_buffer_size = kBatchBytes;
     try {
       db_ = Open(path, options);
     } catch (...) {
@@ -252,8 +252,8 @@ class LevelDbWriter final : public RecordWriter {
   LevelDbWriter(const std::string& path, std::string* last_key) : path_(path), appends_(true) {
     ExamineDataSet(path);
     leveldb::Options options;
-    options.block_size = kBlockBytes;
-    options.write_buffer_size = kCommitBytes;
+    options.block_size = kTableBlockBytes;
+    options.write_buffer_size = kBatchBytes;
     options.paranoid_checks = true;
     db_ = Open(path, options);
     const std::unique_ptr<leveldb::Iterator> last(db_->NewIterator({}));
@@ -281,7 +281,7 @@ class LevelDbWriter final : public RecordWriter {
            StrCat("the key '", key, "' is put twice into '", path_, "'"));
     }
     batch_.Put(Slice(key), Slice(value));
-    if (pending_keys_.size() >= kCommitRecords || batch_.ApproximateSize() >= kCommitBytes) {
+    if (pending_keys_.size() >= kBatchRecords || batch_.ApproximateSize() >= kBatchBytes) {
       Commit(false);
     }
   }

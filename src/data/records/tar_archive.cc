@@ -27,7 +27,7 @@ constexpr Field kSize{124, 12};
 constexpr Field kTime{136, 12};
 constexpr Field kChecksum{148, 8};
 constexpr size_t kType = 156;
-constexpr Field kMagic{257, 6};
+constexpr Field kMagicField{257, 6};
 constexpr Field kPrefix{345, 155};
 constexpr uint64_t kLongestName = uint64_t{1} << 20;  // a longer name means damage
 
@@ -168,7 +168,7 @@ class TarWalker {
     if (!extended_.name.empty()) return extended_.name;
     std::string name(Text(header, kName));
     // GNU tar uses the bytes of the prefix for other fields.
-    const bool posix = Raw(header, kMagic) == std::string_view("ustar\0", 6);
+    const bool posix = Raw(header, kMagicField) == std::string_view("ustar\0", 6);
     const std::string_view prefix = posix ? Text(header, kPrefix) : std::string_view();
     return prefix.empty() ? name : StrCat(prefix, "/", name);
   }
@@ -241,7 +241,7 @@ std::string PlainHeader(std::string_view name, char type, uint64_t size) {
   PutOctal(&header, kSize, size);
   PutOctal(&header, kTime, 0);
   header[kType] = type;
-  PutText(&header, {kMagic.offset, 8}, "ustar  ");  // GNU format, since its long names may follow
+  PutText(&header, {kMagicField.offset, 8}, "ustar  ");  // GNU format, since its long names may follow
   char digits[16];
   std::snprintf(digits, sizeof digits, "%06llo", static_cast<unsigned long long>(Checksum(header)));
   PutText(&header, kChecksum, std::string_view(digits, 6));

@@ -57,9 +57,9 @@ bool WorksPlaceByPlace(const Node& node, const LayerInfo& info) {
          info.reach >= Reach::kPlace && info.shared_inputs.empty();
 }
 
-class Mover {
+class StrideMover {
  public:
-  Mover(Graph* graph, const Registry& registry, const std::vector<LayerInfo>& infos)
+  StrideMover(Graph* graph, const Registry& registry, const std::vector<LayerInfo>& infos)
       : graph_(*graph),
         registry_(registry),
         infos_(infos),
@@ -250,7 +250,7 @@ void MoveStrides(Graph* graph, const Registry& registry, const InferOptions& opt
       std::ranges::any_of(graph->nodes, [](const Node& node) { return PlacesApart(node) > 1; });
   if (!strided) return;
   const std::vector<LayerInfo> infos = InferShapes(*graph, options);
-  Mover(graph, registry, infos).Run();
+  StrideMover(graph, registry, infos).Run();
 }
 
 }  // namespace crema

@@ -15,12 +15,12 @@ constexpr size_t kFirstStep = size_t{64} << 10;
   Refuse(Cause::kTooLarge, StrCat("the body is longer than ", most, " bytes"));
 }
 
-[[noreturn]] void Bad(const char* message) { Refuse(Cause::kBadRequest, message); }
+[[noreturn]] void BadBody(const char* message) { Refuse(Cause::kBadRequest, message); }
 
 uint64_t SizeOf(std::string_view line) {
   for (const char c : line) {
     const auto byte = static_cast<unsigned char>(c);
-    if ((byte < 0x20 && c != '\t') || byte == 0x7f) Bad("a control character beside a chunk");
+    if ((byte < 0x20 && c != '\t') || byte == 0x7f) BadBody("a control character beside a chunk");
   }
   const std::string_view digits = line.substr(0, line.find(';'));
   uint64_t size = 0;
@@ -28,7 +28,7 @@ uint64_t SizeOf(std::string_view line) {
   const auto [end, error] = std::from_chars(digits.data(), last, size, 16);
   // from_chars accepts a sign.
   if (digits.empty() || digits[0] == '-' || error != std::errc() || end != last) {
-    Bad("the size of a chunk is not a number");
+    BadBody("the size of a chunk is not a number");
   }
   return size;
 }
@@ -84,7 +84,7 @@ void BodyReader::Refit(size_t needed) {
 ChunkDecoder::Step ChunkDecoder::TakeSize(std::string_view bytes) {
   const size_t end = bytes.substr(0, kMostLine + 2).find("\r\n");
   if (end == std::string_view::npos) {
-    if (bytes.size() >= kMostLine + 2) Bad("the line of a chunk's size is too long");
+    if (bytes.size() >= kMostLine + 2) BadBody("the line of a chunk's size is too long");
     return {};
   }
   left_ = SizeOf(bytes.substr(0, end));
@@ -94,7 +94,7 @@ ChunkDecoder::Step ChunkDecoder::TakeSize(std::string_view bytes) {
 
 ChunkDecoder::Step ChunkDecoder::TakeLineEnd(std::string_view bytes, State next) {
   if (!std::string_view("\r\n").starts_with(bytes.substr(0, 2))) {
-    Bad(next == State::kDone ? "fields after the body are not read"
+    BadBody(next == State::kDone ? "fields after the body are not read"
                              : "a chunk does not end where it says");
   }
   if (bytes.size() < 2) return {};

@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kMostFields = 64;
 constexpr size_t kMostTarget = 2048;
 
-[[noreturn]] void Bad(std::string message) { Refuse(Cause::kBadRequest, std::move(message)); }
+[[noreturn]] void BadHead(std::string message) { Refuse(Cause::kBadRequest, std::move(message)); }
 
 bool IsTokenChar(char c) {
   if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')) return true;
@@ -34,11 +34,11 @@ bool IsAuthority(std::string_view text) {
 // Removes a line from the front, without its end.
 std::string_view TakeLine(std::string_view* bytes) {
   const size_t end = bytes->find("\r\n");
-  if (end == std::string_view::npos) Bad("the head does not end");
+  if (end == std::string_view::npos) BadHead("the head does not end");
   const std::string_view line = bytes->substr(0, end);
   for (const char c : line) {
     const auto byte = static_cast<unsigned char>(c);
-    if ((byte < 0x20 && c != '\t') || byte == 0x7f) Bad("a control character in the head");
+    if ((byte < 0x20 && c != '\t') || byte == 0x7f) BadHead("a control character in the head");
   }
   bytes->remove_prefix(end + 2);
   return line;
@@ -50,22 +50,22 @@ std::string_view WithoutAuthority(std::string_view target) {
   const std::string scheme = Lower(target.substr(0, target.find(':')));
   if (target.starts_with('/') || (scheme != "http" && scheme != "https")) return target;
   target.remove_prefix(scheme.size());
-  if (!target.starts_with("://")) Bad("the target is none");
+  if (!target.starts_with("://")) BadHead("the target is none");
   target.remove_prefix(3);
   const size_t end = std::min(target.find_first_of("/?"), target.size());
-  if (!IsAuthority(target.substr(0, end)) || end == 0) Bad("the target names no machine");
+  if (!IsAuthority(target.substr(0, end)) || end == 0) BadHead("the target names no machine");
   target.remove_prefix(end);
   return target.empty() ? "/" : target;
 }
 
 void ParseTarget(std::string_view target, HttpHead* head) {
-  if (target.size() > kMostTarget) Bad("the target is too long");
+  if (target.size() > kMostTarget) BadHead("the target is too long");
   target = WithoutAuthority(target);
-  if (!target.starts_with('/')) Bad("the target does not begin with '/'");
+  if (!target.starts_with('/')) BadHead("the target does not begin with '/'");
   for (const char c : target) {
     if (c <= 0x20 || c >= 0x7f ||
         std::string_view("\"<>\\^`{|}#").find(c) != std::string_view::npos) {
-      Bad("a character in the target that must be encoded");
+      BadHead("a character in the target that must be encoded");
     }
   }
   const size_t question = target.find('?');
@@ -76,14 +76,14 @@ void ParseTarget(std::string_view target, HttpHead* head) {
 void ParseRequestLine(std::string_view line, HttpHead* head) {
   const size_t first = line.find(' ');
   const size_t last = line.rfind(' ');
-  if (first == std::string_view::npos || first == last) Bad("the request line has not three parts");
+  if (first == std::string_view::npos || first == last) BadHead("the request line has not three parts");
   head->method = line.substr(0, first);
-  if (!IsToken(head->method)) Bad("the method is not a token");
+  if (!IsToken(head->method)) BadHead("the method is not a token");
   const std::string_view version = line.substr(last + 1);
   if (version == "HTTP/1.0") {
     head->minor_version = 0;
   } else if (version != "HTTP/1.1") {
-    Bad("the version is neither HTTP/1.1 nor HTTP/1.0");
+    BadHead("the version is neither HTTP/1.1 nor HTTP/1.0");
   }
   ParseTarget(line.substr(first + 1, last - first - 1), head);
 }
@@ -93,9 +93,9 @@ void ParseField(std::string_view line, HttpHead* head) {
     Refuse(Cause::kHeaderTooLarge, StrCat("more than ", kMostFields, " header fields"));
   }
   const size_t colon = line.find(':');
-  if (colon == std::string_view::npos) Bad("a header field without a colon");
+  if (colon == std::string_view::npos) BadHead("a header field without a colon");
   const std::string_view name = line.substr(0, colon);
-  if (!IsToken(name)) Bad("the name of a header field is not a token");
+  if (!IsToken(name)) BadHead("the name of a header field is not a token");
   head->fields.emplace_back(Lower(name), std::string(TrimSpaces(line.substr(colon + 1))));
 }
 
@@ -111,17 +111,17 @@ void RefuseRepeated(const HttpHead& head) {
       "expect",        "origin",         "inference-header-content-length",
       "connection",    "x-request-id"};
   for (const std::string_view name : kOnce) {
-    if (CountOf(head, name) > 1) Bad(StrCat("the header field ", name, " appears twice"));
+    if (CountOf(head, name) > 1) BadHead(StrCat("the header field ", name, " appears twice"));
   }
 }
 
 void CheckHost(const HttpHead& head) {
   const std::string_view host = head.Find("host");
   if (CountOf(head, "host") == 0) {
-    if (head.minor_version > 0) Bad("there is no Host");
+    if (head.minor_version > 0) BadHead("there is no Host");
     return;
   }
-  if (!IsAuthority(host)) Bad("Host is not a host name");
+  if (!IsAuthority(host)) BadHead("Host is not a host name");
 }
 
 void ParseFraming(HttpHead* head) {
@@ -132,15 +132,15 @@ void ParseFraming(HttpHead* head) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
     if (text.empty() || error != std::errc() || end != text.data() + text.size() ||
         !(text[0] >= '0' && text[0] <= '9')) {
-      Bad("Content-Length is not a number");
+      BadHead("Content-Length is not a number");
     }
     head->content_length = length;
   }
   if (CountOf(*head, "transfer-encoding") == 0) return;
-  if (head->minor_version == 0) Bad("Transfer-Encoding in HTTP/1.0");
-  if (has_length) Bad("both Transfer-Encoding and Content-Length");
+  if (head->minor_version == 0) BadHead("Transfer-Encoding in HTTP/1.0");
+  if (has_length) BadHead("both Transfer-Encoding and Content-Length");
   if (Lower(head->Find("transfer-encoding")) != "chunked") {
-    Bad("a Transfer-Encoding other than chunked");
+    BadHead("a Transfer-Encoding other than chunked");
   }
   head->chunked = true;
 }
@@ -171,7 +171,7 @@ HttpHead ParseHead(std::string_view bytes) {
     if (line.empty()) break;
     ParseField(line, &head);
   }
-  if (!bytes.empty()) Bad("the head does not end where it should");
+  if (!bytes.empty()) BadHead("the head does not end where it should");
   RefuseRepeated(head);
   CheckHost(head);
   ParseFraming(&head);
