@@ -62,8 +62,8 @@ if(CREMA_PCH STREQUAL "AUTO")
     set(CREMA_HAVE_PCH OFF)
   endif()
 endif()
-# Several sources are compiled as one, in which g++ takes anonymous namespaces for those of a header.
-set(CMAKE_UNITY_BUILD ${CREMA_UNITY})
+# src/ and tools/ compile several sources as one, in which g++ takes the anonymous namespaces of these
+# for those of headers.
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
 if(CREMA_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(crema_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)

@@ -8,7 +8,7 @@ generated_headers() {
 }
 prepare_lint_build() {
   cmake -S . -B "$lint_build" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCREMA_BUILD_TESTS=OFF \
-    -DCREMA_OPENMP=OFF -DCREMA_CUDA=OFF -DCREMA_CCACHE=OFF -DCREMA_PCH=OFF >"$lint_build.log" 2>&1 &&
+    -DCREMA_OPENMP=OFF -DCREMA_CUDA=OFF -DCREMA_CCACHE=OFF -DCREMA_PCH=OFF -DCREMA_UNITY=OFF >"$lint_build.log" 2>&1 &&
     cmake --build "$lint_build" --target $(generated_headers) >>"$lint_build.log" 2>&1 || {
     cat "$lint_build.log"
     return 1
