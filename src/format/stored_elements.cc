@@ -20,18 +20,18 @@ struct TypeFacts {
 };
 
 constexpr std::array<TypeFacts, 13> kElementTypes = {{{"F64", 8},
-                                               {"F32", 4},
-                                               {"F16", 2},
-                                               {"BF16", 2},
-                                               {"I64", 8},
-                                               {"I32", 4},
-                                               {"I16", 2},
-                                               {"I8", 1},
-                                               {"U64", 8},
-                                               {"U32", 4},
-                                               {"U16", 2},
-                                               {"U8", 1},
-                                               {"BOOL", 1}}};  // by ElementType
+                                                      {"F32", 4},
+                                                      {"F16", 2},
+                                                      {"BF16", 2},
+                                                      {"I64", 8},
+                                                      {"I32", 4},
+                                                      {"I16", 2},
+                                                      {"I8", 1},
+                                                      {"U64", 8},
+                                                      {"U32", 4},
+                                                      {"U16", 2},
+                                                      {"U8", 1},
+                                                      {"BOOL", 1}}};  // by ElementType
 
 // Calls `body(place)` for each element in row-major order.
 template <typename Body>
@@ -69,7 +69,9 @@ void CopyNumbers(const StridedElements& from, std::string_view bytes, float* to)
 
 size_t SizeOf(ElementType type) { return kElementTypes[static_cast<size_t>(type)].size; }
 
-std::string_view ToString(ElementType type) { return kElementTypes[static_cast<size_t>(type)].name; }
+std::string_view ToString(ElementType type) {
+  return kElementTypes[static_cast<size_t>(type)].name;
+}
 
 std::optional<ElementType> ElementTypeOf(std::string_view safetensors_name) {
   for (size_t i = 0; i < kElementTypes.size(); ++i) {

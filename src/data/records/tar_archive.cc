@@ -241,7 +241,8 @@ std::string PlainHeader(std::string_view name, char type, uint64_t size) {
   PutOctal(&header, kSize, size);
   PutOctal(&header, kTime, 0);
   header[kType] = type;
-  PutText(&header, {kMagicField.offset, 8}, "ustar  ");  // GNU format, since its long names may follow
+  PutText(&header, {kMagicField.offset, 8},
+          "ustar  ");  // GNU format, since its long names may follow
   char digits[16];
   std::snprintf(digits, sizeof digits, "%06llo", static_cast<unsigned long long>(Checksum(header)));
   PutText(&header, kChecksum, std::string_view(digits, 6));

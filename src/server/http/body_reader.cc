@@ -95,7 +95,7 @@ ChunkDecoder::Step ChunkDecoder::TakeSize(std::string_view bytes) {
 ChunkDecoder::Step ChunkDecoder::TakeLineEnd(std::string_view bytes, State next) {
   if (!std::string_view("\r\n").starts_with(bytes.substr(0, 2))) {
     BadBody(next == State::kDone ? "fields after the body are not read"
-                             : "a chunk does not end where it says");
+                                 : "a chunk does not end where it says");
   }
   if (bytes.size() < 2) return {};
   state_ = next;

@@ -76,7 +76,8 @@ void ParseTarget(std::string_view target, HttpHead* head) {
 void ParseRequestLine(std::string_view line, HttpHead* head) {
   const size_t first = line.find(' ');
   const size_t last = line.rfind(' ');
-  if (first == std::string_view::npos || first == last) BadHead("the request line has not three parts");
+  if (first == std::string_view::npos || first == last)
+    BadHead("the request line has not three parts");
   head->method = line.substr(0, first);
   if (!IsToken(head->method)) BadHead("the method is not a token");
   const std::string_view version = line.substr(last + 1);

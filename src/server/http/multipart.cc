@@ -131,7 +131,8 @@ void TakePartHead(std::string_view* bytes) {
   }
   if (!is_file) BadForm("has a part without Content-Disposition");
   if (!*is_file) {
-    BadForm("has a part that is no file: send the image as -F file=@x.png, and parameters in the "
+    BadForm(
+        "has a part that is no file: send the image as -F file=@x.png, and parameters in the "
         "query, "
         "?model=NAME");
   }
