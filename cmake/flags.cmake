@@ -62,9 +62,3 @@ if(CREMA_PCH STREQUAL "AUTO")
     set(CREMA_HAVE_PCH OFF)
   endif()
 endif()
-# src/ and tools/ compile several sources as one, in which g++ takes the anonymous namespaces of these
-# for those of headers.
-set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
-if(CREMA_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  target_compile_options(crema_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
-endif()

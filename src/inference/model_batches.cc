@@ -18,7 +18,7 @@ Tensor CopyOf(const ConstTensorView& view) {
 }
 
 // Returns samples [begin, end) of a dense array.
-ConstTensorView Part(const ConstTensorView& view, int64_t begin, int64_t end) {
+ConstTensorView RangeOf(const ConstTensorView& view, int64_t begin, int64_t end) {
   const size_t row = static_cast<size_t>(view.shape().count(1)) * SizeOf(view.dtype());
   const auto* bytes = static_cast<const char*>(view.raw());
   return {bytes + static_cast<size_t>(begin) * row, view.shape().With(0, end - begin),
@@ -88,7 +88,7 @@ std::vector<NamedOutput> RunOnArrays(const Model& model, ModelRunner* runner,
     const int64_t end = std::min(begin + batch, samples);
     std::vector<NamedTensor> parts;
     for (const NamedTensor& input : inputs) {
-      parts.push_back({input.name, Part(input.value, begin, end)});
+      parts.push_back({input.name, RangeOf(input.value, begin, end)});
     }
     runner->Run(parts);
     Append(*runner, samples, begin, &outputs);

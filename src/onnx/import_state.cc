@@ -24,7 +24,7 @@ OnnxBlob Heads(NodeImport& node, const OnnxBlob& x, int64_t heads, const char* w
   return PermuteBlob(node, apart, {0, 2, 1, 3});
 }
 
-OnnxBlob Product(NodeImport& node, const OnnxBlob& a, const OnnxBlob& b, float scale = 1) {
+OnnxBlob ScaledProduct(NodeImport& node, const OnnxBlob& a, const OnnxBlob& b, float scale = 1) {
   return node.Add("MatMul", {a, b}, [&](LayerParameter* layer) {
     if (scale != 1) layer->mutable_matmul_param()->set_scale(scale);
   });
@@ -101,15 +101,15 @@ void ConvertLinearAttention(NodeImport& node) {
     }
     OnnxBlob value = CutBlob(node, parts.v, 2, t, 1);
     if (parts.beta) {
-      const OnnxBlob known = Product(node, CutBlob(node, parts.k, 2, t, 1), state);
+      const OnnxBlob known = ScaledProduct(node, CutBlob(node, parts.k, 2, t, 1), state);
       value = BinaryBlob(node, B::MUL, BinaryBlob(node, B::SUB, value, known),
                          CutBlob(node, *parts.beta, 2, t, 1));
     }
-    state = BinaryBlob(node, B::ADD, state, Product(node, ColumnOf(node, parts.k, t), value));
+    state = BinaryBlob(node, B::ADD, state, ScaledProduct(node, ColumnOf(node, parts.k, t), value));
     // The heads of queries that share a state are rows of one product.
     const OnnxBlob query = ReshapeBlob(node, CutBlob(node, parts.q, 2, t, 1),
                                        {batch, parts.kv_heads, group, parts.q.shape[3]});
-    outputs.push_back(ReshapeBlob(node, Product(node, query, state, parts.scale),
+    outputs.push_back(ReshapeBlob(node, ScaledProduct(node, query, state, parts.scale),
                                   {batch, 1, parts.heads * value_size}));
   }
   if (outputs.empty()) node.Refuse("has no steps");

@@ -221,7 +221,7 @@ Tensor ToTorch(const TorchParameter& parameter, const ConstTensorView& slot, flo
 }
 
 // BN's 1 x C x 1 x 1 is C in PyTorch.
-Shape WithoutOnes(const Shape& shape) {
+Shape ShapeWithoutOnes(const Shape& shape) {
   std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
   std::erase(dims, 1);
   return dims.empty() ? Shape{1} : Shape(dims);
@@ -234,7 +234,7 @@ void AddEntries(const Plan& plan, const Weights& weights, const TorchModule& mod
     if (parameter.order == TorchOrder::kFactor) continue;
     const std::string& type =
         plan.layers[static_cast<size_t>(module.layers[0])].layer->param().type();
-    if (type == "BN" || type == "PReLU") parameter.shape = WithoutOnes(parameter.shape);
+    if (type == "BN" || type == "PReLU") parameter.shape = ShapeWithoutOnes(parameter.shape);
     const auto full = [&](const std::string& entry) {
       return entry.empty() ? name : StrCat(name, ".", entry);
     };
