@@ -38,7 +38,7 @@ constexpr std::string_view kQuantize =
     "use the layer without 'Ristretto' in its type; `deploy export --precision=int8` makes 8-bit "
     "models";
 
-constexpr ForkLayer kLayers[] = {
+constexpr ForkLayer kForkLayers[] = {
     {"DetectNetTransformation", kNvidia,
      "not supported: training of DetectNet; AnnotatedData and MultiBoxLoss train detectors (see "
      "models/ssd300)"},
@@ -183,11 +183,11 @@ constexpr ForkLayer kLayers[] = {
 
 }  // namespace
 
-std::span<const ForkLayer> ForkLayers() { return kLayers; }
+std::span<const ForkLayer> ForkLayers() { return kForkLayers; }
 
 std::string ForkLayerMessage(std::string_view type) {
-  const auto* const found = std::ranges::find(kLayers, type, &ForkLayer::type);
-  if (found == std::end(kLayers)) return "";
+  const auto* const found = std::ranges::find(kForkLayers, type, &ForkLayer::type);
+  if (found == std::end(kForkLayers)) return "";
   return StrCat("layer type '", type, "' comes from ", found->fork,
                 " and is not in Crema: ", found->instead,
                 found->layers.empty() ? "" : StrCat("; from blob x to y: ", found->layers));

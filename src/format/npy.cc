@@ -27,9 +27,9 @@ struct Header {
 };
 
 // Parses the header: a Python dictionary with three known keys.
-class HeaderReader {
+class NpyHeaderReader {
  public:
-  HeaderReader(std::string_view text, const std::string& name) : text_(text), name_(name) {}
+  NpyHeaderReader(std::string_view text, const std::string& name) : text_(text), name_(name) {}
 
   Header Read() {
     Expect('{');
@@ -227,7 +227,7 @@ std::pair<Header, size_t> HeaderOf(std::string_view bytes, uint64_t size, const 
   const size_t begin = version == 1 ? 10 : 12;
   const size_t length = LittleEndian(bytes.substr(8, begin - 8));
   if (length > kMostHeader || length > bytes.size() - begin) damaged("its header is cut off");
-  const Header header = HeaderReader(bytes.substr(begin, length), name).Read();
+  const Header header = NpyHeaderReader(bytes.substr(begin, length), name).Read();
   const uint64_t values = size - begin - length;
   const size_t wanted = static_cast<size_t>(header.shape.count()) * SizeOf(header.dtype);
   if (values != wanted) {
