@@ -69,10 +69,15 @@ std::string UnknownFieldHint(std::string_view name, const Descriptor& type,
   const std::string near = VeryNear(word, names);
   if (!near.empty()) return StrCat(" (did you mean '", near, "'?)");
   std::vector<std::string> blocks = BlocksWith(word, type);
-  constexpr size_t kMost = 4;
+  constexpr size_t kMost = 8;  // of more blocks, none is likely
+  constexpr size_t kNamed = 3;
   // A field of another block beside this one: 'pool' in 'convolution_param'.
   if (blocks.empty() && !outer.empty()) blocks = BlocksWith(word, *outer.back());
   if (!blocks.empty() && blocks.size() <= kMost) {
+    if (blocks.size() > kNamed + 1) {
+      blocks.resize(kNamed);
+      blocks.emplace_back("another block");
+    }
     return " (it belongs in " + Join(blocks, " or ") + ")";
   }
   return DidYouMean(name, names);

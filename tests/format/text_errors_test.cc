@@ -68,7 +68,7 @@ TEST(TextErrors, ThreeInOneFileAreAllReported) {
 TEST(TextErrors, UnknownFieldSaysWhereItBelongs) {
   EXPECT_EQ(ProblemIn("layer { name: \"c\" kernel_size: 3 }"),
             "net.prototxt:1:19: layer \"c\": unknown field 'kernel_size' (it belongs in "
-            "'convolution_param' or 'pooling_param' or 'unpooling_param')");
+            "'convolution_param' or 'pooling_param' or 'unpooling_param' or another block)");
   EXPECT_TRUE(Contains(ProblemIn(InConvolution("bottom: \"x\"")), "it belongs outside"));
 }
 

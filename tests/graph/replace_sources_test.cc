@@ -21,6 +21,7 @@ const std::map<std::string, std::string>& Types() {
       {"AnnotatedData", records},
       {"Data", records},
       {"HDF5Data", "hdf5_data_param { source: 'no/such' batch_size: 5 }"},
+      {"HDF5SequenceData", "hdf5_data_param { source: 'no/such' batch_size: 5 }"},
       {"ImageData",
        "image_data_param { source: 'no/such' batch_size: 5 new_height: 8 new_width: 8 }"},
       {"VideoData", records},
@@ -35,7 +36,7 @@ LayerParameter Replaced(const std::string& type, const std::string& fields,
                "net.prototxt")
           .net;
   SourceShapes shapes;
-  if (type == "HDF5Data") shapes.given = {{"x", {5, 3, 8, 8}}};  // its text does not say
+  if (type.starts_with("HDF5")) shapes.given = {{"x", {5, 3, 8, 8}}};  // its text does not say
   ReplaceSources(shapes, registry, &net);
   return net.layer(0);
 }
