@@ -111,6 +111,7 @@ void WarnAboutFillers(const NetOfRun& net, int i, Warnings* warnings) {
   ForEachMessage(layer, "", [&](const Message& message, const std::string& path) {
     const auto* filler = dynamic_cast<const FillerParameter*>(&message);
     if (filler == nullptr || filler->type() != "gaussian" || filler->has_std()) return;
+    if (path.starts_with("dummy_data_param")) return;  // values of a source, not weights
     warnings->Add(net, i, path, "std is 1, Caffe's default, which is large; std: 0.01 is usual");
   });
 }

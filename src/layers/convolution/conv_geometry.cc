@@ -14,10 +14,18 @@ namespace {
 using Sizes = ConvWindow::Sizes;
 constexpr double kMostElements = 2147483647;  // of one blob
 
-// Returns the path of a field, for messages. DeformableConvolution has a message of its own.
+// DeformableConvolution has a message of its own.
+bool IsDeformable(const Layer& layer) { return layer.param().type() == "DeformableConvolution"; }
+
+// Returns the path of a field, for messages.
 std::string Path(const Layer& layer, std::string_view field) {
-  const bool deformable = layer.param().type() == "DeformableConvolution";
-  return StrCat(deformable ? "deformable_convolution_param." : "convolution_param.", field);
+  return StrCat(IsDeformable(layer) ? "deformable_convolution_param." : "convolution_param.",
+                field);
+}
+
+// Allocates nothing: it is called for each batch.
+std::string_view AxisPath(const Layer& layer) {
+  return IsDeformable(layer) ? "deformable_convolution_param.axis" : "convolution_param.axis";
 }
 
 using RepeatedUint = google::protobuf::RepeatedField<uint32_t>;
@@ -198,7 +206,7 @@ ConvWindow MakeConvWindow(const Layer& layer, const Shape& input, int channel_ax
 ConvGeometry MakeConvGeometry(const Layer& layer, const Shape& input) {
   const ConvolutionParameter& p = layer.param().convolution_param();
   ConvGeometry g;
-  g.channel_axis = LayerAxis(layer, input, p.axis(), Path(layer, "axis"));
+  g.channel_axis = LayerAxis(layer, input, p.axis(), AxisPath(layer));
   g.batch = input.count(0, g.channel_axis);
   g.in_channels = input[g.channel_axis];
   g.out_channels = p.num_output();
@@ -211,7 +219,7 @@ ConvGeometry MakeConvGeometry(const Layer& layer, const Shape& input) {
 ConvGeometry MakeDeconvGeometry(const Layer& layer, const Shape& input) {
   const ConvolutionParameter& p = layer.param().convolution_param();
   ConvGeometry g;
-  g.channel_axis = LayerAxis(layer, input, p.axis(), Path(layer, "axis"));
+  g.channel_axis = LayerAxis(layer, input, p.axis(), AxisPath(layer));
   g.batch = input.count(0, g.channel_axis);
   g.in_channels = p.num_output();
   g.out_channels = input[g.channel_axis];
