@@ -198,8 +198,7 @@ class Pool:
                 process.join(1)
             if process.is_alive():
                 process.kill()
-            process.join()
-            process.close()
+            process.join()  # not closed: at the end of Python, multiprocessing may be joining it too
         self.processes, self.pipes, self.memory = [], [], None
         if self.source.pool is self:
             self.source.pool = None

@@ -63,8 +63,9 @@ bool NameDataSet(const Messages& messages) {
   });
 }
 
-// "ImageData" -> "image_data_param"
+// "ImageData" -> "image_data_param"; sequences share the message of HDF5Data.
 std::string MessageOfType(const std::string& type) {
+  if (type == "HDF5SequenceData") return "hdf5_data_param";
   std::string name;
   bool was_upper = true;
   for (const char c : type) {
