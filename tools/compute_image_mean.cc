@@ -113,7 +113,10 @@ int Run(const std::vector<std::string>& arguments) {
     Fail(ErrorCode::kInvalidArgument,
          "--channels_only makes no mean image, so there is nothing to write to OUTPUT_FILE");
   }
-  if (arguments.size() == 2) CheckOutputFile(arguments[1]);
+  if (arguments.size() == 2) {
+    ProtectedFiles({}).RefuseToReplace("OUTPUT_FILE", arguments[1], ".binaryproto");
+    CheckOutputFile(arguments[1]);
+  }
   const ImageSums sums = SumAll(arguments[0]);
   Print(sums);
   if (arguments.size() == 2) {

@@ -26,7 +26,7 @@
 
 DEFINE_bool(check_size, false, "[Run] refuse images of another size than the first");
 DEFINE_string(classes, "",
-              "[Output FILE] write the names of class folders to this file, a line each");
+              "[Output FILE.txt] write the names of class folders to this file, a line each");
 
 namespace crema::tools {
 namespace {

@@ -36,7 +36,8 @@ DEFINE_string(labelmap, "",
               "[Input FILE] LabelMap with the labels of the classes; empty: those of VOC");
 DEFINE_bool(find_classes, false,
             "[Run] number the classes of the annotations from 1, in the order of their names");
-DEFINE_string(write_labelmap, "", "[Output FILE] write the LabelMap that was used to this file");
+DEFINE_string(write_labelmap, "",
+              "[Output FILE.prototxt] write the LabelMap that was used to this file");
 DEFINE_bool(check_size, false,
             "[Run] refuse images whose size differs from their annotation; without it, only warn");
 

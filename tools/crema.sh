@@ -98,11 +98,17 @@ fi
 
 case ${1:-help} in
   help | --help | -h)
-    if [ $# -gt 1 ] && [ -x "$commands/$(renamed "$2")" ]; then
-      exec "$commands/$(renamed "$2")" --help
+    if [ $# -gt 1 ]; then
+      shift
+      first=$(renamed "$1")
+      case $first in
+        */* | .* | crema) ;;
+        *) if [ -x "$commands/$first" ]; then exec "$commands/$first" --help; fi ;;
+      esac
+    else
+      usage
+      exit 0
     fi
-    usage
-    exit 0
     ;;
   --version | version)
     echo "crema @PROJECT_VERSION@"

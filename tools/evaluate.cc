@@ -2,7 +2,9 @@
 #include "runtime/evaluate.h"
 
 #include <gflags/gflags.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <optional>
@@ -11,6 +13,7 @@
 #include "common/plan_flags.h"
 #include "common/plugin_flag.h"
 #include "common/precision_flag.h"
+#include "common/progress_line.h"
 #include "common/set_flag.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
@@ -84,10 +87,16 @@ ApRule RuleOfFlag() {
        StrCat("--ap_version: '", FLAGS_ap_version, "' is not ", kApRules));
 }
 
+// On a terminal, leaves out what only parsers of Caffe's lines need.
 void PrintOutputs(const Evaluation& result, const std::optional<DetectionPrecision>& detection) {
+  const bool is_terminal = isatty(STDOUT_FILENO) != 0;
+  const bool is_one_loss = std::ranges::count_if(result.outputs, [](const EvaluatedOutput& output) {
+                             return output.loss_weight != 0;
+                           }) == 1;
+  if (!is_terminal || !is_one_loss) std::printf("Loss: %g\n", result.loss);
   for (const EvaluatedOutput& output : result.outputs) {
     std::printf("%s = %g", output.blob.c_str(), output.mean);
-    if (output.loss_weight != 0) {
+    if (output.loss_weight != 0 && !(is_terminal && output.loss_weight == 1)) {
       std::printf(" (* %g = %g loss)", output.loss_weight, output.loss_weight * output.mean);
     }
     std::printf("\n");
@@ -143,19 +152,21 @@ int Run() {
   const ApRule rule = RuleOfFlag();
   std::optional<DetectionPrecision> detection;
   CaffeLines caffe_lines(ToolLog(), FLAGS_iterations);
+  ProgressLine progress({.unit = "samples"});
   options.on_batch = [&](const Session& session, int64_t samples) {
+    progress.Add(static_cast<uint64_t>(samples));
     if (IsAsCaffe()) caffe_lines.OnBatch(session);
     if (report) report->OnBatch(session, samples);
     if (!detection) detection.emplace(session.plan(), rule);
     detection->Add(session);
   };
   const Evaluation result = Evaluate(net, weights, registry, options);
+  progress.Clear();
   if (IsAsCaffe()) {
     caffe_lines.OnEnd(result);
     return Finish(result);
   }
   std::printf("%ld samples in %ld batches\n", result.samples, result.batches);
-  std::printf("Loss: %g\n", result.loss);
   PrintOutputs(result, detection);
   if (report) std::printf("%s", report->Write(result).c_str());
   return Finish(result);

@@ -4,8 +4,10 @@
 #include <cstdio>
 #include <memory>
 
+#include "common/flag_table.h"
 #include "common/gpu_flag.h"
 #include "common/net_flags.h"
+#include "common/output_file.h"
 #include "common/plugin_flag.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
@@ -50,7 +52,9 @@ struct Job {
 void TakeCaffeArguments(const std::vector<std::string>& arguments) {
   if (arguments.empty()) return;
   if (arguments.size() < 5) {
-    Fail(ErrorCode::kInvalidArgument, StrCat("unexpected '", arguments[0], "'; see --help"));
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("expected WEIGHTS NET BLOBS OUTPUTS NUM_BATCHES, got ", arguments.size(),
+                arguments.size() == 1 ? " argument" : " arguments", "; see --help"));
   }
   FLAGS_weights = arguments[0];
   FLAGS_model = arguments[1];
@@ -68,6 +72,7 @@ void TakeCaffeArguments(const std::vector<std::string>& arguments) {
          StrCat("'", arguments[5],
                 "' data sets cannot be written; lmdb, leveldb, .npy and .h5 can"));
   }
+  CheckOutputFlags(FlagsOf("extract_features"), {});
   if (arguments.size() > 6 && arguments[6] == "GPU") {
     google::SetCommandLineOption("gpu", arguments.size() > 7 ? arguments[7].c_str() : "0");
   }

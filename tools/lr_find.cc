@@ -27,8 +27,8 @@ DEFINE_string(weights, "",
 DEFINE_double(start_lr, 1e-7, "[Run] first rate");
 DEFINE_double(end_lr, 10, "[Run] last rate");
 DEFINE_int64(iterations, 100, "[Run] iterations from the first rate to the last");
-DEFINE_string(csv, "", "[Output FILE] losses by rate, as a file");
-DEFINE_string(png, "", "[Output FILE] losses by rate, as a picture");
+DEFINE_string(csv, "", "[Output FILE.csv] losses by rate, as a file");
+DEFINE_string(png, "", "[Output FILE.png] losses by rate, as a picture");
 DEFINE_int32(threads, 0, "[Run N] threads; 0: one for each processor");
 
 namespace crema::tools {

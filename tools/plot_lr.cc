@@ -18,8 +18,9 @@
 
 DEFINE_string(solver, "", "[Input FILE required #1] the solver, a prototxt");
 DEFINE_int64(iterations, 0, "[Run] iterations to show; 0: max_iter of the solver");
-DEFINE_string(csv, "", "[Output FILE] the table as a file; without it and --png it goes to stdout");
-DEFINE_string(png, "", "[Output FILE] the schedule as a picture");
+DEFINE_string(csv, "",
+              "[Output FILE.csv] the table as a file; without it and --png it goes to stdout");
+DEFINE_string(png, "", "[Output FILE.png] the schedule as a picture");
 DEFINE_string(scale, "auto",
               "[Output auto|linear|log] rates of the picture: linear, log, or auto: log if the "
               "policy multiplies the rate");

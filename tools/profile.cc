@@ -48,7 +48,7 @@ DEFINE_int32(threads, 0, "[Run N] threads; 0: one for each processor");
 DEFINE_string(sort, "time", "[Output time|net] order of the table: time or net");
 DEFINE_string(
     trace, "",
-    "[Output FILE] file for the timed passes as Chrome's trace events (Perfetto reads it)");
+    "[Output FILE.json] file for the timed passes as Chrome's trace events (Perfetto reads it)");
 DEFINE_bool(json, false, "[Output] print one JSON object");
 DEFINE_double(peak_gflops, 0, "[Expert] peak of the machine, 1e9 operations a second; 0: measured");
 DEFINE_double(peak_gbs, 0, "[Expert] peak of the memory, 1e9 bytes a second; 0: measured");

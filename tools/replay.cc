@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "common/gpu_flag.h"
+#include "common/output_file.h"
 #include "common/plan_flags.h"
 #include "common/plugin_flag.h"
 #include "common/tool.h"
@@ -71,6 +72,10 @@ int Compare(const ReplayNet& net, const Registry& registry) {
 int Run() {
   if (!(FLAGS_rtol >= 0 && FLAGS_atol >= 0)) {
     Fail(ErrorCode::kInvalidArgument, "--rtol and --atol must be 0 or more");
+  }
+  if (FLAGS_record) {
+    ProtectedFiles({FLAGS_model, FLAGS_weights, FLAGS_inputs})
+        .RefuseToReplace("golden", FLAGS_golden, ".binaryproto");
   }
   const Registry registry = LayersOfFlag();
   const NetFile file = ReadNet(FLAGS_model);

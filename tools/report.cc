@@ -12,7 +12,7 @@
 #include "report/page.h"
 #include "report/watch.h"
 
-DEFINE_string(o, "report.html", "[Output FILE] the page");
+DEFINE_string(o, "report.html", "[Output FILE.html] the page");
 DEFINE_string(title, "", "[Output] heading of the page; without it, the names of the runs");
 DEFINE_bool(watch, false,
             "[Run] write no file, but serve the page to browsers of this machine; it follows runs "

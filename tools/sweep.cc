@@ -29,9 +29,10 @@
 #include "sweep/trials.h"
 
 DEFINE_string(solver, "", "[Input FILE required] the solver, a prototxt");
-DEFINE_string(over, "",
-              "[Input FIELD=VALUES required] a field to vary, with a list V1,V2,... or a range "
-              "LOW..HIGH[:log]; may be given several times");
+DEFINE_string(
+    over, "",
+    "[Input FIELD=VALUES required repeated] a field to vary, with a list V1,V2,... or a range "
+    "LOW..HIGH[:log]; may be given several times");
 DEFINE_string(search, "grid",
               "[Run grid|random|halving] all combinations; drawn points; or drawn points of which "
               "the better ones train longer");
@@ -191,11 +192,25 @@ SolverParameter CheckTrials(Sweep* sweep) {
   return first;
 }
 
+void AddAxis(Axis axis, Sweep* sweep) {
+  const std::string flag = StrCat("--over ", axis.path);
+  if (axis.path == "snapshot_prefix") {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat(flag, ": sweep sets this field itself, to the folder of each trial"));
+  }
+  if (std::ranges::find(sweep->axes, axis.path, &Axis::path) != sweep->axes.end()) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat(flag, " is given twice; write all its values in one: --over ", axis.path,
+                "=V1,V2,V3"));
+  }
+  sweep->axes.push_back(std::move(axis));
+}
+
 Sweep MakeSweep(const std::vector<std::string>& train_flags) {
   Sweep sweep;
   sweep.settings = ValuesOfFlag(CommandWithBatchSetting(), "set");
   sweep.train_flags = train_flags;
-  for (const std::string& text : ValuesOfFlag("over")) sweep.axes.push_back(ParseAxis(text));
+  for (const std::string& text : ValuesOfFlag("over")) AddAxis(ParseAxis(text), &sweep);
   CheckTrainFlags(train_flags);
   ChoosePoints(&sweep);
   const SolverParameter solver = CheckTrials(&sweep);

@@ -1,6 +1,7 @@
 // train: trains a net from a solver file.
 #include <gflags/gflags.h>
 
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -17,6 +18,7 @@
 #include "common/precision_flag.h"
 #include "common/run_settings.h"
 #include "common/set_flag.h"
+#include "common/terminal_line.h"
 #include "common/tool.h"
 #include "common/warning_counter.h"
 #include "common/weights_flags.h"
@@ -266,13 +268,16 @@ int Run() {
   if (FLAGS_strict && !recorded) RefuseWarnings(1);
   observers.TakeTerminal();
   CatchSignals();
+  const auto start_of_work = std::chrono::steady_clock::now();
   if (parallel) {
     parallel->Run(&solver, [](Solver& of_rank) { of_rank.Solve(); });
   } else {
     solver.Solve();
   }
   if (IsAsCaffe()) return 0;  // parsers of Caffe's logs would take the rest for results
-  PrintLastLine(StrCat("trained to iteration ", solver.iteration()));
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start_of_work;
+  PrintLastLine(
+      StrCat("trained to iteration ", solver.iteration(), " in ", DurationText(took.count())));
   observers.PrintNextSteps(solver.config(), run.command);
   return 0;
 }

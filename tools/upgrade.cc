@@ -79,7 +79,9 @@ int Run(const std::vector<std::string>& arguments) {
   if (to_stdout) {
     std::fwrite(file.text.data(), 1, file.text.size(), stdout);
   } else if (!FLAGS_in_place || file.changed) {
-    WriteUpgraded(file, FLAGS_in_place ? in : FLAGS_o);
+    const std::string& out = FLAGS_in_place ? in : FLAGS_o;
+    WriteUpgraded(file, out);
+    std::printf("%s: written in the current format\n", out.c_str());
   }
   return 0;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/net_flags.h"
+#include "common/output_file.h"
 #include "common/tool.h"
 #include "common/weights_file.h"
 #include "core/error.h"
@@ -26,7 +27,8 @@ DEFINE_string(
 DEFINE_string(type, "f32",
               "[Output f32|f16 @average @convert @copy @fold @rename] type of the written numbers");
 DEFINE_string(model, "", "[Input FILE @fold] the net of the weights, a prototxt");
-DEFINE_string(net_output, "", "[Output FILE @fold] file for the net without the folded layers");
+DEFINE_string(net_output, "",
+              "[Output FILE.prototxt @fold] file for the net without the folded layers");
 DEFINE_double(atol, 0, "[Run @diff] absolute difference that is no difference");
 DEFINE_double(rtol, 0, "[Run @diff] the same, as a share of the larger of both numbers");
 
@@ -113,7 +115,7 @@ int RunFold(const Words& words) {
   RequireFlag(FLAGS_model, "model");
   RequireFlag(FLAGS_net_output, "net_output");
   CheckOutput({words[0], FLAGS_model});
-  CheckNetOutput(FLAGS_net_output, std::array{words[0], FLAGS_model, FLAGS_o});
+  CheckOutputFile(FLAGS_net_output);
   const FoldedNet folded = FoldBatchNorms(ReadNet(FLAGS_model), ReadWeights(words[0]));
   std::fputs(folded.report.c_str(), stdout);
   WriteFileAtomically(FLAGS_net_output, PrintText(folded.net));

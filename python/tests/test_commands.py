@@ -106,7 +106,7 @@ def test_train_loads_python_and_ends_it_well(run_folder):
     done = command("train", "--solver=solver.prototxt", cwd=folder)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert "trained to iteration 50" in lines
+    assert any(line.startswith("trained to iteration 50 in ") for line in lines)
     assert "setup of the loss, phase 0" in lines and "setup of the loss, phase 1" in lines
     assert lines[-1] == "end of the loss"
         # Training has found what the layers compute: y = sum of x.

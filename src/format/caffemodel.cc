@@ -1,6 +1,7 @@
 #include "format/caffemodel.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -138,6 +139,21 @@ BlobProto ReadBlobProtoFile(const std::string& path) {
     FailFile(path, "is damaged: " + error.problems().front().message);
   }
   return blob;
+}
+
+void CheckHdf5LayerNames(const NetParameter& net, const std::string& path) {
+  constexpr const char* kRemedy =
+      "; rename the layer, or write a caffemodel (snapshot_format: BINARYPROTO)";
+  std::set<std::string> seen;
+  for (const LayerParameter& layer : net.layer()) {
+    std::string problem;
+    if (layer.name().empty() || layer.name() == ".") problem = "a layer without a name";
+    if (layer.name().find('/') != std::string::npos) problem = "a layer name with '/'";
+    if (!seen.insert(layer.name()).second) problem = "two layers of one name";
+    if (problem.empty()) continue;
+    Fail(ErrorCode::kInvalidArgument, "HDF5 cannot hold " + problem + kRemedy,
+         {.file = path, .layer = layer.name()});
+  }
 }
 
 void WriteCaffemodel(const NetParameter& net, const std::string& path) { WriteSealed(net, path); }

@@ -29,8 +29,12 @@ void WriteCaffemodel(const NetParameter& net, const std::string& path);
 
 // Writes HDF5 in Caffe's layout, including gradients if the blobs have them. Leaves out what
 // another layer owns: by the names of parameters, or because the blob has neither shape nor values.
-// Throws kInvalidArgument for layer names that HDF5 cannot hold (with '/', or duplicate).
+// Throws like CheckHdf5LayerNames.
 void WriteCaffemodelHdf5(const NetParameter& net, const std::string& path);
+
+// Throws kInvalidArgument for layer names that HDF5 cannot hold: with '/', empty, or duplicate.
+// Caffe cannot write or read such layers in HDF5, either. `path` is the file; empty: not known yet.
+void CheckHdf5LayerNames(const NetParameter& net, const std::string& path);
 
 // Returns the CRC-32 of a whole file, for SolverState.weights_crc32.
 uint32_t FileCrc32(const std::string& path);

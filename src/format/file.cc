@@ -1,11 +1,13 @@
 #include "format/file.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -97,19 +99,27 @@ std::string WrongFormOf(std::string_view path) {
   Fail(ErrorCode::kIoFailure, StrCat("cannot be read: ", std::strerror(error)), In(path));
 }
 
-// Opening a pipe blocks until there is a writer, unless `wait` is false.
-int OpenForReading(const std::string& path, bool wait) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | (wait ? 0 : O_NONBLOCK));
+// Does not wait for the writer of a pipe.
+int OpenForReading(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0 && (errno == ENOENT || errno == ENOTDIR)) FailMissing(path);
   if (file < 0) FailRead(path, errno);
   return file;
 }
 
-// A pipe can be read only once and in order; a device may be endless.
-void RefuseDevices(int file, const std::string& path, bool pipe_will_do) {
+// A pipe can be read only once and in order, and one with a name may never get a writer; a device
+// may be endless. `stream_will_do`: accepts the pipe of a running program, as of `<(command)` in a
+// shell.
+void RefuseDevices(int file, const std::string& path, bool stream_will_do) {
   struct stat status {};
   if (::fstat(file, &status) != 0 || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)) return;
-  if (S_ISFIFO(status.st_mode) && pipe_will_do) return;
+  struct statfs system {};
+  const bool is_stream =
+      S_ISFIFO(status.st_mode) && ::fstatfs(file, &system) == 0 && system.f_type == PIPEFS_MAGIC;
+  if (is_stream && stream_will_do) {
+    ::fcntl(file, F_SETFL, 0);  // reading waits
+    return;
+  }
   Fail(ErrorCode::kInvalidArgument, "is a pipe or a device; give a file", In(path));
 }
 
@@ -251,7 +261,7 @@ std::string DidYouMeanPath(const std::string& path) {
 }
 
 std::string ReadFile(const std::string& path) {
-  const OwnedDescriptor file(OpenForReading(path, true));
+  const OwnedDescriptor file(OpenForReading(path));
   RefuseDevices(file.get(), path, true);
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) FailRead(path, errno);
@@ -272,7 +282,7 @@ std::string ReadFile(const std::string& path) {
 }
 
 std::string ReadFileStart(const std::string& path, size_t most_bytes) {
-  const OwnedDescriptor file(OpenForReading(path, false));
+  const OwnedDescriptor file(OpenForReading(path));
   RefuseDevices(file.get(), path, false);
   std::string bytes(most_bytes, '\0');
   bytes.resize(ReadSome(file.get(), path, bytes.data(), bytes.size()));
@@ -291,7 +301,7 @@ void AnnounceReading(const std::string& path) {
 }
 
 RandomFile::RandomFile(const std::string& path) : path_(path) {
-  OwnedDescriptor file(OpenForReading(path, false));
+  OwnedDescriptor file(OpenForReading(path));
   RefuseDevices(file.get(), path, false);
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) FailRead(path, errno);

@@ -16,7 +16,7 @@ inline constexpr uint64_t kMaxFileBytes = (uint64_t{1} << 31) - 1;
 std::string DidYouMeanPath(const std::string& path);
 
 // Reads the whole file. Throws kNotFound (suggesting a similar file), kInvalidArgument for a
-// folder, kIoFailure, or kDataLoss above kMaxFileBytes.
+// folder, a device and a pipe with a name, kIoFailure, or kDataLoss above kMaxFileBytes.
 std::string ReadFile(const std::string& path);
 
 // Reads the first bytes of a file of any size, to detect its format. Throws like ReadFile.

@@ -11,21 +11,6 @@
 namespace crema {
 namespace {
 
-void CheckLayerNames(const NetParameter& net, const std::string& path) {
-  constexpr const char* kRemedy =
-      "; rename the layer, or write a caffemodel (snapshot_format: BINARYPROTO)";
-  std::set<std::string> seen;
-  for (const LayerParameter& layer : net.layer()) {
-    std::string problem;
-    if (layer.name().empty() || layer.name() == ".") problem = "a layer without a name";
-    if (layer.name().find('/') != std::string::npos) problem = "a layer name with '/'";
-    if (!seen.insert(layer.name()).second) problem = "two layers of one name";
-    if (problem.empty()) continue;
-    Fail(ErrorCode::kInvalidArgument, "HDF5 cannot hold " + problem + kRemedy,
-         {.file = path, .layer = layer.name()});
-  }
-}
-
 // Returns true if an earlier layer owns the values of parameter `i` (see ParamSpec.name).
 bool IsSharedCopy(const LayerParameter& layer, int i, std::set<std::string>* owned) {
   if (i >= layer.param_size() || layer.param(i).name().empty()) return false;
@@ -112,7 +97,7 @@ NetParameter ReadHdf5Caffemodel(const std::string& path) {
 }
 
 void WriteCaffemodelHdf5(const NetParameter& net, const std::string& path) {
-  CheckLayerNames(net, path);
+  CheckHdf5LayerNames(net, path);
   const bool with_diff = HasGradients(net);
   WriteHdf5Atomically(path, net.ByteSizeLong(), [&](Hdf5Writer& writer) {
     writer.MakeGroup("/data");

@@ -77,7 +77,7 @@ void CompleteSnapshotPrefix(const std::string& path, SolverParameter* solver) {
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::path stem = fs::path(path).replace_extension();
-  if (!solver->has_snapshot_prefix()) {
+  if (solver->snapshot_prefix().empty()) {
     solver->set_snapshot_prefix(stem.string());
   } else if (fs::is_directory(solver->snapshot_prefix(), error)) {
     solver->set_snapshot_prefix(solver->snapshot_prefix() + "/" + stem.filename().string());

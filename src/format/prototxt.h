@@ -36,8 +36,8 @@ NetFile ReadNet(const std::string& path, std::span<const FieldSetting> settings)
 NetFile ParseNet(const std::string& text, const std::string& file_name);
 
 // Reads a solver and upgrades its solver_type to type. Does not upgrade nets inside of it.
-// ReadSolver also completes snapshot_prefix: if unset, the file's path without extension; if a
-// folder, the file's name without extension in it.
+// ReadSolver also completes snapshot_prefix: if unset or empty, the file's path without extension;
+// if a folder, the file's name without extension in it.
 SolverFile ReadSolver(const std::string& path);
 // Also sets fields of the solver; those of its nets are for MakeRunConfig. Throws like
 // SetSolverFields, too.

@@ -38,6 +38,8 @@ void OutputMeans::AddTo(Output* output, const ConstTensorView& blob, int64_t sam
   const auto count = static_cast<size_t>(blob.count());
   // The first batch determines the number of elements; a plan has only their maximum.
   const size_t rows = output->per_sample ? static_cast<size_t>(samples) : 1;
+  output->large = count / rows > static_cast<size_t>(kMostReportedElements);
+  if (output->large) return;
   if (output->weight == 0) output->sums.assign(count / rows, 0);
   const bool whole = !output->per_sample || blob.shape()[0] == samples;
   output->changes = output->changes || !whole || count != output->sums.size() * rows;
@@ -55,7 +57,7 @@ void OutputMeans::AddTo(Output* output, const ConstTensorView& blob, int64_t sam
 std::vector<EvaluatedOutput> OutputMeans::Means() const {
   std::vector<EvaluatedOutput> means;
   for (const Output& output : outputs_) {
-    if (output.changes) continue;
+    if (output.changes || output.large) continue;
     for (size_t i = 0; i < output.sums.size(); ++i) {
       means.push_back({output.blob, static_cast<int64_t>(i), output.sums[i] / output.weight,
                        output.loss_weight});

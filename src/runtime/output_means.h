@@ -21,8 +21,12 @@ struct EvaluatedOutput {
 // verdicts on boxes, in any number, which are evaluated over all batches.
 bool HoldsVerdicts(const Plan& plan, int output);
 
-// One sum for each element of each output. A blob whose size changes from batch to batch is
-// omitted, by name. Thread safety: one thread.
+// Outputs with more elements, for a batch or a sample, are maps and no results: they are not
+// reported value by value.
+inline constexpr int64_t kMostReportedElements = 1000;
+
+// One sum for each element of each output. Omits a blob whose size changes from batch to batch, by
+// name, and one of more than kMostReportedElements. Thread safety: one thread.
 class OutputMeans {
  public:
   // Returns true if the first axis of a blob is the batch and is averaged over too.
@@ -41,7 +45,8 @@ class OutputMeans {
     double loss_weight = 0;
     bool per_sample = false;
     bool changes = false;  // its size changes
-    double weight = 0;     // so far
+    bool large = false;
+    double weight = 0;  // so far
     std::vector<double> sums;
   };
   static void AddTo(Output* output, const ConstTensorView& blob, int64_t samples);

@@ -285,11 +285,13 @@ class WeightsMatcher {
   }
 
   void ReportMissing(const PlannedLayer& layer) {
-    const std::vector<std::string> names(unused_.begin(), unused_.end());
-    std::string hint = DidYouMean(layer.name(), names);
-    if (hint.empty() && !report_.renames.empty() && report_.renames.back().layer == layer.name()) {
-      hint = StrCat("; rename it to '", report_.renames.back().layer_of_file, "'?",
-                    report_.renames.back().fits ? "" : " (its shapes differ)");
+    std::string hint;
+    const bool has_rename =
+        !report_.renames.empty() && report_.renames.back().layer == layer.name();
+    if (has_rename && report_.renames.back().fits) {
+      const std::string& name = report_.renames.back().layer_of_file;
+      hint = DidYouMean(layer.name(), std::span(&name, 1));
+      if (hint.empty()) hint = StrCat("; rename it to '", name, "'?");
     }
     Report(layer, "the file has no blobs for this layer" + hint);
   }

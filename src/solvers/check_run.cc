@@ -448,6 +448,7 @@ class RunChecker {
     report_.snapshot_prefix = param_.snapshot_prefix();
     report_.snapshots = need.count;
     report_.snapshot_bytes = static_cast<int64_t>(need.once);
+    Collect([&] { CheckSnapshotNames(param_, *train_plan_); });
     if (!Collect([&] { ProbeSnapshotFolder(param_.snapshot_prefix()); })) return;
     const uint64_t free = FreeBytes(param_.snapshot_prefix());
     if (free > uint64_t{INT64_MAX}) return;  // unknown

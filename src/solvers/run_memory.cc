@@ -14,6 +14,7 @@
 #include "plan/summary.h"
 #include "runtime/epoch_runner.h"
 #include "runtime/memory_fit.h"
+#include "runtime/output_means.h"
 #include "solvers/freeze.h"
 #include "solvers/snapshot_set.h"
 #include "solvers/update_rule.h"
@@ -109,12 +110,41 @@ Error ExplainRunShortage(const Error& cause, const RunConfig& config, const Regi
                                  }});
 }
 
+namespace {
+
+// An output of many values is mostly a layer that was forgotten, or that should end in Silence.
+void WarnAboutLargeOutputs(const NetOfRun& net, const Plan& plan, std::vector<Problem>* warnings) {
+  for (const int output : plan.outputs) {
+    const PlannedValue& value = plan.values[static_cast<size_t>(output)];
+    const int64_t count = value.spec.shape.count();
+    if (count <= kMostReportedElements || HoldsVerdicts(plan, output)) continue;
+    Where where = net.file.source.Locate("");
+    for (int i = 0; i < net.file.net.layer_size(); ++i) {
+      const LayerParameter& layer = net.file.net.layer(i);
+      if (std::ranges::find(layer.top(), value.name) == layer.top().end()) continue;
+      if (!IsIncluded(layer, net.state)) continue;
+      where = net.file.source.Locate(StrCat("layer[", i, "].top"));
+      where.layer = layer.name();
+    }
+    warnings->push_back(
+        {ErrorCode::kInvalidArgument, std::move(where),
+         StrCat("top '", value.name, "' (", ToString(value.spec.shape),
+                ") is read by no layer, so it is an output; its ", count,
+                " values are not logged: remove the layer, or end it in a Silence layer")});
+  }
+}
+
+}  // namespace
+
 std::shared_ptr<const Plan> PlanNetOfRun(const NetOfRun& net, const Registry& registry,
                                          const PlanOptions& options,
                                          std::vector<Problem>* warnings) {
   const NetFile& file = net.file;
   warnings->insert(warnings->end(), file.warnings.begin(), file.warnings.end());
-  return MakePlan(file.net, file.source, net.state, registry, options, warnings);
+  std::shared_ptr<const Plan> plan =
+      MakePlan(file.net, file.source, net.state, registry, options, warnings);
+  WarnAboutLargeOutputs(net, *plan, warnings);
+  return plan;
 }
 
 TrainPlan HoldFrozenLayers(const SolverFile& solver, std::shared_ptr<const Plan> plan,

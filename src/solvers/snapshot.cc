@@ -192,6 +192,10 @@ void ProbeSnapshotFolder(const std::string& prefix) {
   std::filesystem::remove(probe, ignored);
 }
 
+void CheckSnapshotNames(const SolverParameter& param, const Plan& plan) {
+  if (IsHdf5(param)) CheckHdf5LayerNames(plan.written, "");
+}
+
 void WriteModel(const SolverParameter& param, const Plan& plan, const Weights& weights,
                 const std::string& path) {
   const NetParameter model = weights.Export(plan);

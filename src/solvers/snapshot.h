@@ -33,6 +33,9 @@ void ProbeSnapshotFolder(const std::string& prefix);
 // Makes the folder of the prefix. Throws like ProbeSnapshotFolder.
 void MakeSnapshotFolder(const std::string& prefix);
 
+// Throws kInvalidArgument if the solver's snapshot_format cannot hold the names of the layers.
+void CheckSnapshotNames(const SolverParameter& param, const Plan& plan);
+
 // Writes weights alone, atomically, in the format of the solver's snapshots.
 void WriteModel(const SolverParameter& param, const Plan& plan, const Weights& weights,
                 const std::string& path);

@@ -69,6 +69,7 @@ void SnapshotKeeper::Prepare(const Plan& plan, int histories, const Epochs& epoc
                                                 prefix, "' that killed runs left"));
   }
   Check([&] {
+    CheckSnapshotNames(param_, plan);
     const double epoch = epochs.known() ? static_cast<double>(epochs.IterationsOf(1)) : 0;
     CheckSnapshotSpace(SnapshotNeedOf(param_, plan, histories, iteration, epoch), FreeBytes(prefix),
                        prefix, *options_.log);

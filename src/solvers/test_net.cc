@@ -6,6 +6,7 @@
 #include "core/blob_types.h"
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "runtime/output_means.h"
 #include "runtime/session.h"
 #include "solvers/run_memory.h"
 
@@ -22,6 +23,7 @@ std::vector<OutputValue> OutputsOf(const Session& session) {
   for (int v : session.plan().outputs) {
     const PlannedValue& value = session.plan().values[static_cast<size_t>(v)];
     const HostView data(session, session.DataOf(v));
+    if (data->count() > kMostReportedElements) continue;
     DispatchBlob(data->dtype(), [&]<typename T>(T) {
       for (const T element : data->span<T>()) {
         values.push_back({value.name, static_cast<float>(element), value.loss_weight});

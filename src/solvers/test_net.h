@@ -20,7 +20,8 @@
 
 namespace crema {
 
-// Returns every element of every output of a net, in the order of their names.
+// Returns every element of every output of a net, in the order of their names, except for outputs
+// of more than kMostReportedElements.
 std::vector<OutputValue> OutputsOf(const Session& session);
 
 // Throws kInvalidArgument if test net `index`, which must use every sample once, reads an endless

@@ -4,11 +4,15 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <filesystem>
+#include <thread>
 
 #include "core/machine_limits.h"
+#include "core/strings.h"
 #include "format/error_text.h"
 #include "support/temp_dir.h"
 
@@ -188,6 +192,24 @@ TEST(ReadFile, DoesNotLeadToAnotherPartOrAnotherIteration) {
   EXPECT_EQ(DidYouMeanPath(temp.File("x8")), "");
   EXPECT_NE(DidYouMeanPath(temp.File("set_tst_lmdb")), "");
   EXPECT_NE(DidYouMeanPath(temp.File("iter_20.caffemodel")), "");
+}
+
+// Opening a pipe without a writer would wait for ever.
+TEST(ReadFile, RefusesPipesWithANameAndReadsThoseOfAShell) {
+  const TempDir folder;
+  const std::string pipe = folder.File("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_TRUE(Contains(ErrorOf([&] { ReadFile(pipe); }), "is a pipe or a device; give a file"));
+
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  std::thread writer([&] {
+    EXPECT_EQ(::write(ends[1], "text", 4), 4);
+    ::close(ends[1]);
+  });
+  EXPECT_EQ(ReadFile(StrCat("/proc/self/fd/", ends[0])), "text");
+  writer.join();
+  ::close(ends[0]);
 }
 
 TEST(AtomicFile, FoldersAndPipesAreNotReplaced) {

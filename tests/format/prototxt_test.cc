@@ -101,6 +101,8 @@ TEST(SolverFile, SnapshotPrefixComesFromTheFileOrTheFolder) {
   const TempDir folder;
   const std::string plain = folder.Write("lenet_solver.prototxt", "base_lr: 1");
   EXPECT_EQ(ReadSolver(plain).solver.snapshot_prefix(), folder.File("lenet_solver"));
+  const std::string empty = folder.Write("c.prototxt", "snapshot_prefix: \"\"");
+  EXPECT_EQ(ReadSolver(empty).solver.snapshot_prefix(), folder.File("c"));
   const std::string in_folder =
       folder.Write("a.prototxt", "snapshot_prefix: \"" + folder.path() + "\"");
   EXPECT_EQ(ReadSolver(in_folder).solver.snapshot_prefix(), folder.path() + "/a");

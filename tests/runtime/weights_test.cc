@@ -69,6 +69,9 @@ TEST(Weights, MissingLayerIsAnErrorOrKeptAsAsked) {
   EXPECT_NE(error.find("the file has no blobs for this layer (did you mean 'ip_one'?)"),
             std::string::npos)
       << error;
+  const std::string other =
+      LoadError(Net(4, "ip_0ne"), ModelOf(Net(5, "ip_one"), 1), MissingLayers::kError);
+  EXPECT_EQ(other.find("ip_one"), std::string::npos) << "its shapes differ: " << other;
   const auto plan = PlanText(Net(4, "ip_0ne"));
   const LoadReport report = Weights::Make(*plan, 1)->Load(*plan, model, "m", MissingLayers::kKeep);
   EXPECT_EQ(report.at_fillers, std::vector<std::string>{"ip_0ne"});

@@ -46,6 +46,7 @@ struct BusyServer {
 TEST(Http, AnswersHealthAndMetadata) {
   const RunningServer running;
   EXPECT_EQ(Get(running.port(), "/v2/health/live").status, 200);
+  EXPECT_EQ(Get(running.port(), "/healthz").status, 200);
   EXPECT_EQ(Get(running.port(), "/v2/health/ready").status, 200);
   EXPECT_TRUE(Contains(Get(running.port(), "/v2").body, R"("name":"crema")"));
   const SocketAnswer model = Get(running.port(), "/v2/models/m");

@@ -46,6 +46,34 @@ class CheckAndTrain : public test::RunFolder {
 constexpr const char* kEnd = "max_iter: 8";
 constexpr const char* kTests = "test_iter: 2 test_interval: 4";
 
+#ifdef CREMA_HAVE_HDF5
+TEST_F(CheckAndTrain, LayerNamesThatHdf5CannotHold) {
+  Edit("net.prototxt", "name: \"ip2\"", "name: \"head/ip2\"");
+  Edit("solver.prototxt", "BINARYPROTO", "HDF5");
+  ExpectBothRefuse("layer \"head/ip2\": HDF5 cannot hold a layer name with '/'", 2);
+  EXPECT_FALSE(std::filesystem::exists(temp_.File("snap_iter_4.caffemodel.h5")));
+}
+#endif
+
+TEST_F(CheckAndTrain, AnOutputOfManyValuesIsWarnedAboutAndNotLogged) {
+  Edit("net.prototxt", "layer { name: \"ip2\"",
+       "layer { name: \"side\" type: \"InnerProduct\" bottom: \"ip1\" top: \"side\"\n"
+       "  inner_product_param { num_output: 200 weight_filler { type: \"xavier\" } } }\n"
+       "layer { name: \"ip2\"");
+  Edit("solver.prototxt", "test_iter: 2", "test_iter: 2 display: 1");
+  for (const char* command : {"check", "train"}) {
+    const ProcessResult result = Run(command, {"--solver=solver.prototxt"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const std::string all = result.out + result.err;
+    EXPECT_NE(
+        all.find("layer \"side\": top 'side' (8x200) is read by no layer, so it is an output; "
+                 "its 1600 values are not logged"),
+        std::string::npos)
+        << all;
+    EXPECT_EQ(all.find("side = "), std::string::npos) << all;
+  }
+}
+
 TEST_F(CheckAndTrain, BothAcceptAGoodRun) {
   Edit("solver.prototxt", kEnd,
        "max_epoch: 2 snapshot_epoch: 1 freeze: \"ip1\" early_stop { metric: \"loss\" } "

@@ -141,10 +141,10 @@ TEST(ComputeImageMean, TheOutputIsLookedAtFirst) {
   const ProcessResult folder = RunTool("compute_image_mean", {temp.File("db"), temp.path()});
   EXPECT_EQ(folder.exit_code, 3);
   EXPECT_TRUE(Contains(folder.err, "it is a folder or a device")) << folder.err;
-  temp.Write("mean", "of before");
+  temp.Write("mean", "\x08of before");
   EXPECT_TRUE(Contains(RunTool("compute_image_mean", {temp.File("db"), temp.File("mean")}).err,
                        "00000000"));
-  EXPECT_EQ(temp.Read("mean"), "of before");
+  EXPECT_EQ(temp.Read("mean"), "\x08of before");
   EXPECT_EQ(temp.FileCount(), 2U);
 }
 

@@ -68,6 +68,24 @@ class DeployPictures : public ::testing::Test {
   test::TempDir temp_;
 };
 
+TEST_F(DeployPictures, BoxesOfLargePicturesAreThickAndLowOnesHaveNoCaption) {
+  const auto drawn_rows = [](int side, double height) {
+    Image picture{.channels = 3, .height = side, .width = side, .pixels = {}};
+    picture.pixels.assign(size_t{3} * side * side, 0);
+    const std::array<CaptionedBox, 1> boxes = {
+        {{.box = {100, 200, 300, 200 + height}, .caption = "face", .color = 0}}};
+    DrawBoxes(boxes, &picture);
+    std::vector<int> rows;
+    for (int y = 0; y < side; ++y) {
+      if (picture.pixels[static_cast<size_t>(y) * side + 105] != 0) rows.push_back(y);
+    }
+    return rows;
+  };
+  EXPECT_EQ(drawn_rows(500, 10), (std::vector<int>{200, 210}));
+  EXPECT_GE(drawn_rows(700, 10).size(), 4u);
+  EXPECT_LT(drawn_rows(500, 100).front(), 200) << "the caption";
+}
+
 TEST_F(DeployPictures, ALetterboxHasNoClass) {
   temp_.Write("square.ppm", Stripes(8, 4, "rg"));  // 8x8, in the middle of 8x12
   const ProcessResult found =

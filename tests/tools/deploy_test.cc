@@ -122,6 +122,10 @@ TEST_F(Deploy, MistakesAreExplained) {
     EXPECT_NE(result.err.find(text), std::string::npos) << text << "\n" << result.err;
   };
   expect({}, "no images");
+  std::filesystem::create_directory(temp_.File("none"));
+  expect({"none"}, "none: holds no image and no video (folders in it are not searched)");
+  temp_.Write("bytes", std::string("\x89PNG\0", 5));
+  expect({"--list=bytes"}, "bytes: is a binary file, not a text with a name on each line");
   expect({"--mean=1,2,3", "dark.pgm"}, "--mean has 3 numbers for 1 channels");
   expect({"--mean=nothing", "dark.pgm"}, "neither a file nor numbers");
   expect({"--output=prop", "dark.pgm"}, "(did you mean 'prob'?)");

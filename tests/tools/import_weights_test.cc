@@ -114,9 +114,9 @@ TEST_F(ImportWeights, NothingIsWrittenOnFailure) {
   ExpectRefusal({"-o", "deploy.prototxt"}, "files of the kind .prototxt are not");
   temp_.Write("m.pth", test::OldTorchFile(Tensors()).substr(0, 700));
   ExpectRefusal({"-o", "w.caffemodel"}, "m.pth", 3);
-  temp_.Write("w.caffemodel", "old");
+  temp_.Write("w.caffemodel", "\x01old");
   ExpectRefusal({"-o", "w.caffemodel"}, "m.pth", 3);
-  EXPECT_EQ(temp_.Read("w.caffemodel"), "old");
+  EXPECT_EQ(temp_.Read("w.caffemodel"), "\x01old");
 }
 
 TEST_F(ImportWeights, APickleThatRunsSomethingIsRefused) {

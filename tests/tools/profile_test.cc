@@ -315,10 +315,15 @@ TEST_F(ProfileTool, CremaNamesTheCommandThatIsMeant) {
       {"profil", "crema: unknown command 'profil' (did you mean 'profile'?)"},
       {"classify", "crema: unknown command 'classify' (did you mean 'deploy classify'?)"}};
   for (const auto& [word, message] : cases) {
-    const ProcessResult result =
-        test::RunProcess({"/bin/sh", temp_.File("crema"), word}, temp_.path());
-    EXPECT_EQ(result.exit_code, 2);
-    EXPECT_EQ(result.err, message + "; crema --help lists all\n");
+    for (const std::vector<std::string>& before :
+         std::vector<std::vector<std::string>>{{}, {"help"}}) {
+      std::vector<std::string> command = {"/bin/sh", temp_.File("crema")};
+      command.insert(command.end(), before.begin(), before.end());
+      command.push_back(word);
+      const ProcessResult result = test::RunProcess(command, temp_.path());
+      EXPECT_EQ(result.exit_code, 2);
+      EXPECT_EQ(result.err, message + "; crema --help lists all\n");
+    }
   }
 }
 
@@ -342,7 +347,7 @@ TEST_F(ProfileTool, RefusesBadFlagsAndFiles) {
       {"--peak_gflops=nan", "rates above 0"},
       {"--threads=-1", "--threads is -1"},
       {"--shape=other:1", "no data layer makes it"},
-      {"--model=nett.prototxt", "nett.prototxt"},
+      {"--model=nett.prototxt", "--model is given twice"},
       {"--weights=none.caffemodel", "none.caffemodel"},
       {"--iteration=3", "did you mean 'iterations'"},
   };
@@ -354,6 +359,9 @@ TEST_F(ProfileTool, RefusesBadFlagsAndFiles) {
   }
   EXPECT_EQ(Run({"surplus"}).exit_code, 2);
   EXPECT_EQ(test::RunProcess({Bin("profile")}, temp_.path()).exit_code, 2);
+  const ProcessResult missing = test::RunProcess({Bin("profile"), "nett.prototxt"}, temp_.path());
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_TRUE(Contains(missing.err, "nett.prototxt: there is no such file")) << missing.err;
 }
 
 TEST_F(ProfileTool, ATraceThatCannotBeWrittenIsAnErrorOfData) {

@@ -103,8 +103,8 @@ TEST_F(Seeing, OnTerminalsOfAnyWidthTheLiveLineNeverWraps) {
     ExpectLiveLineNeverWrapped(terminal);
     const std::string shown = terminal.screen().text();
     EXPECT_NE(shown.find("training toy\n"), std::string::npos) << shown;
-    EXPECT_NE(shown.find("done\ntrained to iteration 40\nlast test: loss = "), std::string::npos)
-        << shown;
+    EXPECT_NE(shown.find("done\ntrained to iteration 40 in "), std::string::npos) << shown;
+    EXPECT_NE(shown.find("\nlast test: loss = "), std::string::npos) << shown;
     EXPECT_NE(terminal.bytes().find("\riter 40/40"), std::string::npos) << terminal.bytes();
     EXPECT_EQ(terminal.bytes().find("Train net output"), std::string::npos) << "Caffe's lines";
   }
@@ -193,11 +193,29 @@ TEST_F(Seeing, WarningsStandAboveTheLiveLine) {
       << terminal.screen().text();
 }
 
+TEST_F(Seeing, EvaluateShowsALineAnOutputOnATerminalAndCaffesLinesElsewhere) {
+  ASSERT_EQ(Train().exit_code, 0);
+  const std::vector<std::string> command = {test::Bin("evaluate"), "net.prototxt",
+                                            "snap_iter_40.caffemodel", "--iterations=2"};
+  Terminal terminal(80);
+  terminal.Start(command, temp_.path());
+  EXPECT_EQ(terminal.Wait(), 0) << terminal.bytes();
+  const std::string shown = terminal.screen().text();
+  EXPECT_NE(shown.find("\nloss = "), std::string::npos) << shown;
+  EXPECT_EQ(shown.find("Loss: "), std::string::npos) << shown;
+  EXPECT_EQ(shown.find("(* 1"), std::string::npos) << shown;
+  const ProcessResult elsewhere = RunProcess(command, temp_.path());
+  EXPECT_NE(elsewhere.out.find("\nLoss: "), std::string::npos) << elsewhere.out;
+  EXPECT_NE(elsewhere.out.find(" (* 1 = "), std::string::npos) << elsewhere.out;
+}
+
 TEST_F(Seeing, QuietOnATerminalShowsNothing) {
   Terminal terminal(80);
   terminal.Start(Command("solver.prototxt", {"-q"}), temp_.path());
   EXPECT_EQ(terminal.Wait(), 0) << terminal.bytes();
-  EXPECT_EQ(terminal.screen().text(), "trained to iteration 40\n\n");
+  const std::string shown = terminal.screen().text();
+  EXPECT_TRUE(shown.starts_with("trained to iteration 40 in ")) << shown;
+  EXPECT_EQ(std::ranges::count(shown, '\n'), 2) << shown;
 }
 
 TEST_F(Seeing, PipedOutputIsCaffesLogWithoutControlCharacters) {

@@ -143,6 +143,9 @@ TEST_F(SweepTest, MistakesAreErrorsBeforeTheFirstTrial) {
   ExpectRefused({"--over=base_lr"}, "--over base_lr: is not FIELD=VALUE");
   ExpectRefused({"--over=base_lr=0.1,"}, "--over base_lr: a value is empty");
   ExpectRefused({"--over=base_lr=0.1,0.1"}, "--over base_lr: the value 0.1 occurs twice");
+  ExpectRefused({"--over=base_lr=0.1", "--over=base_lr=0.2"},
+                "--over base_lr is given twice; write all its values in one");
+  ExpectRefused({"--over=snapshot_prefix=a,b"}, "sweep sets this field itself");
   ExpectRefused({"--over=base_lr=0.1,abc"},
                 "--over base_lr=abc: 'base_lr' expects a number, got abc");
   ExpectRefused({"--over=layer[ip9].type=ReLU"}, "there is no layer 'ip9'");

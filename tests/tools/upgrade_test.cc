@@ -40,7 +40,7 @@ TEST_F(Upgrade, TextGoesToStdoutToAFileOrInPlace) {
   EXPECT_EQ(printed.exit_code, 0) << printed.err;
   EXPECT_NE(printed.out.find("  type: \"Input\"\n"), std::string::npos) << printed.out;
   EXPECT_NE(printed.err.find("1 comment is lost"), std::string::npos) << printed.err;
-  EXPECT_EQ(Run({"old", "-o", "new"}).exit_code, 0);
+  EXPECT_EQ(Run({"old", "-o", "new"}).out, "new: written in the current format\n");
   EXPECT_EQ(temp_.Read("new"), printed.out);
   EXPECT_EQ(temp_.Read("old"), kOldNet);
   EXPECT_EQ(Run({"--in_place", "old"}).exit_code, 0);

@@ -4,6 +4,7 @@
 #include <google/protobuf/descriptor.h>
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 
 #include "common/flag_table.h"
@@ -38,6 +39,13 @@ std::string SetHint(const std::string& name, const std::string& value) {
                 of_solver ? "solver" : "net", "; write --set ", field, "=", value);
 }
 
+// gflags keeps the last value only. That is an override for a number, and a mistake for a file.
+void RefuseSecond(const std::string& name, bool repeated, std::set<std::string>* given) {
+  if (given->insert(name).second || repeated) return;
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat(name.size() == 1 ? "-" : "--", name, " is given twice; give it once"));
+}
+
 // Returns "--resume=auto|STATE".
 std::string PlaceOfValue(const std::string& name, const char* program) {
   const std::vector<FlagEntry> flags = FlagsOf(program);
@@ -52,6 +60,11 @@ void RefuseWrongFlags(int argc, char** argv) {
   google::GetAllFlags(&flags);
   std::vector<std::string> names;
   for (const auto& flag : flags) names.push_back(flag.name);
+  std::set<std::string> repeated;
+  for (const FlagEntry& flag : FlagsOf(argv[0])) {
+    if (flag.repeated) repeated.insert(flag.name);
+  }
+  std::set<std::string> given;
   for (int i = 1; i < argc; ++i) {
     std::string_view word = argv[i];
     if (word == "--") return;
@@ -77,6 +90,7 @@ void RefuseWrongFlags(int argc, char** argv) {
            StrCat("unknown flag --", name,
                   hint.empty() ? DidYouMean(name, names) + "; --help lists the flags" : hint));
     }
+    if (info.type == "string") RefuseSecond(info.name, repeated.contains(info.name), &given);
     const bool takes_next = equals == std::string_view::npos && info.type != "bool";
     if (takes_next && (i + 1 >= argc || std::string_view(argv[i + 1]).starts_with("--"))) {
       Fail(ErrorCode::kInvalidArgument,

@@ -9,8 +9,8 @@ namespace crema::tools {
 // Expands -q and -v, which gflags would take for flags of these names (glog has a --v of its own).
 void LengthenFlags(int argc, char** argv);
 
-// Throws kInvalidArgument for unknown flags (gflags would exit with code 1), with a suggestion, and
-// for missing or wrong values.
+// Throws kInvalidArgument for unknown flags (gflags would exit with code 1), with a suggestion, for
+// missing or wrong values, and for a text that is given twice but holds one value.
 void RefuseWrongFlags(int argc, char** argv);
 
 // Sets the flags that positional arguments stand for (flag_table.h), in their order, leaving out

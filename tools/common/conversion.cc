@@ -62,7 +62,7 @@ void Conversion::Open() {
   if (there && !unfinished) {
     if (options_.resume) return;  // the data set is complete
     Fail(ErrorCode::kInvalidArgument,
-         StrCat("'", options_.path, "' exists already: remove it or choose another path"));
+         StrCat("'", options_.path, "' exists already; choose another path"));
   }
   if (there) {
     RecordAppender appender =

@@ -31,6 +31,8 @@ void ReadTag(std::string_view tag, FlagEntry* entry) {
       entry->group = word;
     } else if (word == "required") {
       entry->required = true;
+    } else if (word == "repeated") {
+      entry->repeated = true;
     } else if (word.starts_with('#')) {
       entry->position = std::stoi(word.substr(1));
     } else if (word.starts_with('@')) {

@@ -11,6 +11,7 @@ namespace crema::tools {
 // brackets: "[Input FILE required #1] the solver". Its words:
 //   Input, Output, Run, Device or Expert   the group (first; without a tag: Run)
 //   required                               the command refuses to run without a value
+//   repeated                               may be given several times
 //   #1, #2, ...                            the positional argument that may stand for the flag
 //   @classify, ...                         the actions of the command that read the flag
 //   any other                              the placeholder of the value: FILE, N, lmdb|leveldb
@@ -20,6 +21,7 @@ struct FlagEntry {
   std::string group;
   std::string placeholder;  // empty for flags that are true or false
   bool required = false;
+  bool repeated = false;
   int position = 0;                  // 0: none
   std::vector<std::string> actions;  // empty: all of the command
   std::string text;

@@ -7,11 +7,12 @@
 #include "core/strings.h"
 
 // gflags keeps the last value only; SettingsOfFlags reads the command line.
-DEFINE_string(set, "",
-              "[Run FIELD=VALUE] FIELD=VALUE: a field of the solver or the net, instead of the "
-              "value in the file; may "
-              "be given several times. Examples: base_lr=0.1, "
-              "layer[conv1].convolution_param.num_output=64 (docs/training.md)");
+DEFINE_string(
+    set, "",
+    "[Run FIELD=VALUE repeated] FIELD=VALUE: a field of the solver or the net, instead of the "
+    "value in the file; may "
+    "be given several times. Examples: base_lr=0.1, "
+    "layer[conv1].convolution_param.num_output=64 (docs/training.md)");
 
 namespace crema::tools {
 

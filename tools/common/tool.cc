@@ -19,6 +19,7 @@
 #include "common/help.h"
 #include "common/interrupt.h"
 #include "common/manual.h"
+#include "common/output_file.h"
 #include "core/error.h"
 #include "core/exec_context.h"
 #include "core/line_writer.h"
@@ -161,7 +162,9 @@ int RunReported(int argc, char** argv, const char* usage,
     RefuseWrongFlags(argc, argv);
     google::ParseCommandLineFlags(&argc, &argv, true);
     StartLog(argv[0]);
-    return RunAndMeasure(TakePositional(argv[0], {argv + 1, argv + argc}), body);
+    const std::vector<std::string> arguments = TakePositional(argv[0], {argv + 1, argv + argc});
+    CheckOutputFlags(FlagsOf(argv[0]), arguments);
+    return RunAndMeasure(arguments, body);
   } catch (const Error& error) {
     return Report(error);
   } catch (const std::bad_alloc&) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <set>
@@ -262,12 +261,7 @@ void CheckWeightsOutput(const std::string& output, std::span<const std::string> 
          StrCat("-o: '", output, "': a caffemodel is written, HDF5 with .h5, or with .safetensors ",
                 "named tensors; files of the kind ", extension, " are not"));
   }
-  std::error_code error;
-  for (const std::string& read : inputs) {
-    if (!std::filesystem::equivalent(read, output, error)) continue;
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat("-o would replace ", output, ", which is read; write somewhere else"));
-  }
+  ProtectedFiles({inputs.begin(), inputs.end()}).RefuseToReplace("o", output);
   RemoveAbandoned(output);
   CheckOutputFile(output);
 }

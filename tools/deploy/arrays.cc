@@ -15,7 +15,8 @@
 
 DEFINE_string(
     input, "",
-    "[Input NAME=FILE @run @bench @verify @export] NAME=FILE with an array for an input, .npy, "
+    "[Input NAME=FILE repeated @run @bench @verify @export] NAME=FILE with an array for an input, "
+    ".npy, "
     ".npz or "
     ".h5, or FILE alone if "
     "it has arrays with the names of the inputs, or if there is one input; may be repeated");

@@ -9,9 +9,9 @@
 #include <string_view>
 
 #include "common/log.h"
+#include "common/output_file.h"
 #include "core/strings.h"
 #include "data/image/draw_boxes.h"
-#include "deploy/protected_files.h"
 #include "format/file.h"
 
 DEFINE_string(draw, "",
@@ -43,7 +43,7 @@ bool NamesPicture(const std::string& path) {
 
 DrawingPaths::DrawingPaths(const std::vector<PictureSource>& sources) {
   if (FLAGS_draw.empty()) return;
-  const ProtectedFiles inputs(sources);
+  const ProtectedFiles inputs(FilesOf(sources));
   std::error_code error;
   if (sources.size() == 1 && !fs::is_directory(FLAGS_draw, error) &&
       fs::path(FLAGS_draw).has_extension()) {

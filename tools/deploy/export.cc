@@ -20,7 +20,6 @@
 #include "deploy/detect_options.h"
 #include "deploy/export_onnx.h"
 #include "deploy/options.h"
-#include "deploy/protected_files.h"
 #include "format/file.h"
 #include "format/prototxt.h"
 #include "inference/classifier.h"
@@ -33,10 +32,11 @@
 
 DEFINE_string(o, "", "[Output FILE @export] the same as --output");
 DEFINE_string(name, "", "[Output @export] name of the model; default: that of the net");
-DEFINE_string(write_net, "",
-              "[Output FILE @export] also write the deploy net, a prototxt; -: print it. Without "
-              "--output, only "
-              "this");
+DEFINE_string(
+    write_net, "",
+    "[Output FILE.prototxt @export] also write the deploy net, a prototxt; -: print it. Without "
+    "--output, only "
+    "this");
 DEFINE_string(task, "",
               "[Output classify|detect|segment|none @export] classify, detect, segment or none; "
               "default: found from the net");
@@ -58,7 +58,7 @@ std::string OutputPath() {
                 "in .onnx"));
   }
   std::vector<std::string> read = Split(FLAGS_weights, ',');
-  read.push_back(FLAGS_model);
+  read.insert(read.end(), {FLAGS_model, FLAGS_labels, FLAGS_solver});
   ProtectedFiles(read).RefuseToReplace("output", path);
   CheckOutputFile(path);
   return path;
@@ -181,7 +181,7 @@ void WriteNet(const NetFile& net, const ModelNames& names, const Preprocessing& 
     std::printf("%s", text.c_str());
     return;
   }
-  ProtectedFiles({names.model, FLAGS_solver}).RefuseToReplace("write_net", FLAGS_write_net);
+  ProtectedFiles({names.model}).RefuseToReplace("write_net", FLAGS_write_net);
   WriteFileAtomically(FLAGS_write_net, text);
 }
 

@@ -58,6 +58,10 @@ std::vector<std::string> InFolder(const std::string& folder) {
     if (EndsIn(path, kImageEnds) || EndsIn(path, kVideoEnds)) inside.push_back(path.string());
   }
   if (error) Fail(ErrorCode::kIoFailure, StrCat(folder, ": ", error.message()));
+  if (inside.empty()) {
+    Fail(ErrorCode::kInvalidArgument,
+         "holds no image and no video (folders in it are not searched)", {.file = folder});
+  }
   std::ranges::sort(inside);
   return inside;
 }
@@ -99,6 +103,14 @@ std::vector<PictureSource> PictureSources(const std::vector<std::string>& argume
          "no images: name files or folders, or give --list or --camera");
   }
   return sources;
+}
+
+std::vector<std::string> FilesOf(const std::vector<PictureSource>& sources) {
+  std::vector<std::string> files;
+  for (const PictureSource& source : sources) {
+    if (source.kind != Kind::kCamera && source.name != "-") files.push_back(source.name);
+  }
+  return files;
 }
 
 std::string InputPicture::Title() const {

@@ -24,6 +24,9 @@ struct PictureSource {
 // Throws kInvalidArgument if there are none.
 std::vector<PictureSource> PictureSources(const std::vector<std::string>& arguments);
 
+// Returns the paths of images and videos.
+std::vector<std::string> FilesOf(const std::vector<PictureSource>& sources);
+
 struct InputPicture {
   size_t source = 0;                    // index of the source
   std::string name;                     // name of the source

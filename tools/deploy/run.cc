@@ -5,13 +5,13 @@
 #include <span>
 
 #include "common/json.h"
+#include "common/output_file.h"
 #include "common/plugin_flag.h"
 #include "common/tool.h"
 #include "core/strings.h"
 #include "deploy/actions.h"
 #include "deploy/arrays.h"
 #include "deploy/options.h"
-#include "deploy/protected_files.h"
 #include "format/tensor_files.h"
 #include "inference/model_batches.h"
 

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "common/json.h"
+#include "common/output_file.h"
 #include "common/plugin_flag.h"
 #include "common/tool.h"
 #include "core/strings.h"
@@ -12,7 +13,6 @@
 #include "deploy/answers.h"
 #include "deploy/drawings.h"
 #include "deploy/options.h"
-#include "deploy/protected_files.h"
 #include "format/file.h"
 #include "inference/segmenter.h"
 
@@ -59,7 +59,7 @@ std::vector<std::string> MaskPaths(const std::vector<PictureSource>& sources) {
   if (error || !fs::is_directory(FLAGS_masks)) {
     Fail(ErrorCode::kInvalidArgument, StrCat("--masks: ", FLAGS_masks, " must be a folder"));
   }
-  const ProtectedFiles inputs(sources);
+  const ProtectedFiles inputs(FilesOf(sources));
   std::set<std::string> taken;
   for (const PictureSource& source : sources) {
     const std::string stem = source.name == "-" ? "stdin" : fs::path(source.name).stem().string();

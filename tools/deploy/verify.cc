@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/json.h"
+#include "common/output_file.h"
 #include "common/plugin_flag.h"
 #include "common/tool.h"
 #include "core/strings.h"
@@ -14,7 +15,6 @@
 #include "deploy/detect_options.h"
 #include "deploy/options.h"
 #include "deploy/pictures.h"
-#include "deploy/protected_files.h"
 #include "deploy/verify_parts.h"
 #include "format/tensor_files.h"
 

@@ -65,7 +65,13 @@ class Outputs {
       Fail(ErrorCode::kInvalidArgument,
            "-o takes a folder here, not the standard output: two files are written");
     }
+    const std::string extension = folder_.extension().string();
     std::error_code error;
+    if (extension == ".prototxt" || extension == ".caffemodel") {
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("-o takes a folder here, for deploy.prototxt and weights.caffemodel; ", folder,
+                  " has the name of a file"));
+    }
     if (fs::exists(folder_, error) && !fs::is_directory(folder_, error)) {
       Fail(ErrorCode::kInvalidArgument, "is a file; -o takes a folder, for two files",
            {.file = folder});

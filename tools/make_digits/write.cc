@@ -27,8 +27,7 @@ constexpr int kQuality = 95;  // of JPEG files
 void MakeFolders(const std::string& folder, const std::vector<std::string>& names) {
   std::error_code error;
   if (std::filesystem::exists(folder, error)) {
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat("'", folder, "' exists already: remove it or choose another path"));
+    Fail(ErrorCode::kInvalidArgument, StrCat("'", folder, "' exists already; choose another path"));
   }
   for (const std::string& name : names) {
     std::filesystem::create_directories(StrCat(folder, "/", name), error);

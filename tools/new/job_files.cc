@@ -83,7 +83,7 @@ NewFolder::NewFolder(const std::string& path) : folder_(path) {
   std::error_code error;
   if (fs::exists(folder_, error)) {
     Fail(ErrorCode::kInvalidArgument,
-         StrCat("-o: '", path, "' exists already: remove it, or choose another name"));
+         StrCat("-o: '", path, "' exists already; choose another name"));
   }
   for (fs::path above = folder_.parent_path(); !above.empty() && !fs::exists(above, error);
        above = above.parent_path()) {

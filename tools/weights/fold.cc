@@ -1,14 +1,12 @@
 #include "weights/fold.h"
 
 #include <cmath>
-#include <filesystem>
 #include <map>
 #include <set>
 #include <system_error>
 #include <utility>
 #include <vector>
 
-#include "common/output_file.h"
 #include "core/error.h"
 #include "core/strings.h"
 #include "graph/graph.h"
@@ -272,17 +270,6 @@ class Folder {
 
 FoldedNet FoldBatchNorms(const NetFile& file, const StoredWeights& weights) {
   return Folder(file, weights).Run();
-}
-
-void CheckNetOutput(const std::string& output, std::span<const std::string> others) {
-  std::error_code error;
-  for (const std::string& other : others) {
-    if (output != other && !std::filesystem::equivalent(other, output, error)) continue;
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat("--net_output: '", output,
-                "' is another file of this command; choose another name"));
-  }
-  CheckOutputFile(output);
 }
 
 }  // namespace crema::tools

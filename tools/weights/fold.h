@@ -1,7 +1,6 @@
 // weights fold: BatchNorm, and a Scale after it, become part of the layer before them.
 #pragma once
 
-#include <span>
 #include <string>
 
 #include "common/weights_file.h"
@@ -22,9 +21,5 @@ struct FoldedNet {
 // (with the reasons), if layers of the net have no blobs in the file, or other shapes than
 // expected.
 FoldedNet FoldBatchNorms(const NetFile& file, const StoredWeights& weights);
-
-// Throws kInvalidArgument if the file for the net is one of `others`, kIoFailure if it cannot be
-// written.
-void CheckNetOutput(const std::string& output, std::span<const std::string> others);
 
 }  // namespace crema::tools

@@ -46,9 +46,11 @@ void DrawCaption(const CaptionedBox& box, cv::Mat* picture) {
               cv::Scalar(0, 0, 0), 1, cv::LINE_AA);
 }
 
-// And its dots.
+// And its dots. A thin line is lost when a large picture is shown small.
 void DrawFrame(const CaptionedBox& box, cv::Mat* picture) {
-  const int thickness = std::max(1, std::min(picture->rows, picture->cols) / 400);
+  constexpr int kLarge = 600;
+  const int thickness = std::max(std::max(picture->rows, picture->cols) > kLarge ? 2 : 1,
+                                 std::min(picture->rows, picture->cols) / 400);
   cv::rectangle(*picture, cv::Point(Pixel(box.box.xmin), Pixel(box.box.ymin)),
                 cv::Point(Pixel(box.box.xmax), Pixel(box.box.ymax)), ColorOf(box), thickness);
   for (const auto& [x, y] : box.points) {
@@ -62,7 +64,10 @@ void DrawFrame(const CaptionedBox& box, cv::Mat* picture) {
 
 void DrawBoxes(std::span<const CaptionedBox> boxes, Image* picture) {
   cv::Mat merged = MergePlanes(*picture);
-  for (const CaptionedBox& box : boxes) DrawCaption(box, &merged);
+  constexpr double kLowestWithCaption = 20;  // captions of small boxes hide each other
+  for (const CaptionedBox& box : boxes) {
+    if (box.box.ymax - box.box.ymin >= kLowestWithCaption) DrawCaption(box, &merged);
+  }
   for (const CaptionedBox& box : boxes) DrawFrame(box, &merged);
   SplitPlanes(merged, picture);
 }

@@ -22,8 +22,7 @@ struct stat ExamineDataSet(const std::string& path) {
 void MakeDataSetFolder(const std::string& path) {
   if (mkdir(path.c_str(), 0755) == 0) return;
   if (errno == EEXIST) {
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat("'", path, "' exists already: remove it or choose another path"));
+    Fail(ErrorCode::kInvalidArgument, StrCat("'", path, "' exists already; choose another path"));
   }
   Fail(ErrorCode::kIoFailure,
        StrCat("cannot make the folder '", path, "' for the data set: ", std::strerror(errno)));

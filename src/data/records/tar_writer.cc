@@ -69,8 +69,7 @@ class TarWriter final : public RecordWriter {
     }
     std::error_code ignored;
     if (std::filesystem::exists(path, ignored)) {
-      Fail(ErrorCode::kInvalidArgument,
-           StrCat("'", path, "' exists already: remove it or choose another path"));
+      Fail(ErrorCode::kInvalidArgument, StrCat("'", path, "' exists already; choose another path"));
     }
   }
 

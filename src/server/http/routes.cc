@@ -10,11 +10,12 @@ namespace crema::server {
 namespace {
 
 // The first match counts.
-constexpr std::array<RouteRow, 25> kRoutes = {{
+constexpr std::array<RouteRow, 26> kRoutes = {{
     {Route::kPage, "GET", "/", Access::kPublic},
     {Route::kOpenApi, "GET", "/openapi.json", Access::kPublic},
     {Route::kMetrics, "GET", "/metrics", Access::kInference},
     {Route::kLive, "GET", "/v2/health/live", Access::kPublic},
+    {Route::kLive, "GET", "/healthz", Access::kPublic},  // Kubernetes' usual name
     {Route::kReady, "GET", "/v2/health/ready", Access::kPublic},
     {Route::kServer, "GET", "/v2", Access::kInference},
     {Route::kAllStatistics, "GET", "/v2/models/stats", Access::kInference},
