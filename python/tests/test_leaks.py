@@ -164,5 +164,8 @@ def test_memory_stays(case, write_model):
             case((net, [weights]))
         return resident()
 
-    before = memory_after(400)  # as many as may wait for the garbage collector
-    assert memory_after(400) - before < 400 * 1024  # less than 1 KiB each
+    # A leak adds memory in each round; an allocator that takes a further block does so now and then.
+    rounds = [memory_after(400) for _ in range(2)]  # as many as may wait for the garbage collector
+    while rounds[-1] - rounds[-2] >= 400 * 1024 and len(rounds) < 6:  # 1 KiB for each object
+        rounds.append(memory_after(400))
+    assert rounds[-1] - rounds[-2] < 400 * 1024, rounds
