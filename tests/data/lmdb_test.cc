@@ -172,7 +172,7 @@ TEST(Lmdb, SetThatIsReplacedIsReadOnAsItWas) {
 TEST(LmdbWriter, RefusesAnExistingPathAndLeavesItAlone) {
   TempDir temp;
   WriteSet(temp.File("set"), 3);
-  ExpectError(ErrorCode::kInvalidArgument, "remove it or choose another",
+  ExpectError(ErrorCode::kInvalidArgument, "exists already; choose another",
               [&] { LmdbWriter(temp.File("set")); });
   EXPECT_EQ(LmdbReader(temp.File("set")).count(), 3u);
   ExpectError(ErrorCode::kIoFailure, "cannot make the folder",

@@ -102,7 +102,7 @@ TEST_P(EachBackend, LastingRecordsStayAsLongAsTheReader) {
 
 TEST_P(EachBackend, AnExistingPathIsRefusedAndLeftAlone) {
   const std::string path = Write(3);
-  ExpectError(ErrorCode::kInvalidArgument, "remove it or choose another",
+  ExpectError(ErrorCode::kInvalidArgument, "exists already; choose another",
               [&] { CreateRecords(path, GetParam()); });
   EXPECT_EQ(OpenRecords(path)->count(), 3U);
   ExpectError(ErrorCode::kIoFailure, "cannot make the folder",
