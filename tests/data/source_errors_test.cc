@@ -31,6 +31,7 @@
 #include "support/temp_dir.h"
 #ifdef CREMA_HAVE_HDF5
 #include "crema.pb.h"
+#include "data/another_process.h"
 #include "data/hdf5/hdf5_file.h"
 #include "data/hdf5/hdf5_rows.h"
 #endif
@@ -42,6 +43,7 @@ namespace fs = std::filesystem;
 using test::TempDir;
 using test::TestRegistry;
 using testing::ExpectError;
+using testing::InAnotherProcess;
 using testing::LayerRunner;
 
 std::string ImageLayer(const TempDir& temp, const std::vector<std::string>& paths) {
@@ -53,20 +55,6 @@ std::string ImageLayer(const TempDir& temp, const std::vector<std::string>& path
 
 std::string WriteImage(const TempDir& temp, const std::string& name) {
   return temp.Write(name, testing::Encode(testing::Flat(3, 3, 7)));
-}
-
-// Runs `body` in its own process, with a time limit; returns its exit code, or -1 if a signal ended
-// it.
-template <typename Body>
-int InAnotherProcess(Body&& body) {
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(20);
-    _exit(body());
-  }
-  int status = -1;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 // Returns 0 if `body` throws this code with this text; else another number.
