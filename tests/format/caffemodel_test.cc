@@ -5,10 +5,10 @@
 #include "core/tensor.h"
 #include "crema.pb.h"
 #include "format/blob_proto.h"
-#include "format/error_text.h"
 #include "format/file.h"
 #include "format/seal.h"
 #include "format/solver_state.h"
+#include "support/error_text.h"
 #include "support/temp_dir.h"
 
 namespace crema {

@@ -7,8 +7,8 @@
 
 #include "core/strings.h"
 #include "crema.pb.h"
-#include "format/error_text.h"
 #include "format/prototxt.h"
+#include "support/error_text.h"
 
 namespace crema {
 namespace {

@@ -7,15 +7,15 @@
 
 #include "core/strings.h"
 #include "crema.pb.h"
-#include "format/error_text.h"
 #include "format/prototxt.h"
+#include "support/error_text.h"
 
 namespace crema {
 namespace {
 
 using test::Contains;
 
-struct Mistake {
+struct NameMistake {
   const char* text;
   const char* message;
 };
@@ -32,7 +32,7 @@ void ExpectOneProblem(const std::string& text, const std::string& message) {
 }
 
 TEST(ForeignNames, FieldsOfSolvers) {
-  const Mistake kMistakes[] = {
+  const NameMistake kMistakes[] = {
       {"learning_rate: 0.1", "unknown field 'learning_rate' (did you mean 'base_lr'?)"},
       {"lr: 0.1", "did you mean 'base_lr'?"},
       {"epochs: 10", "did you mean 'max_epoch'?"},
@@ -45,13 +45,13 @@ TEST(ForeignNames, FieldsOfSolvers) {
       {"memory_budget: 512", "(it belongs in the net)"},
       {"layer { name: \"a\" }", "(it belongs in the net)"},
   };
-  for (const Mistake& mistake : kMistakes) {
+  for (const NameMistake& mistake : kMistakes) {
     ExpectOneProblem<SolverParameter>(mistake.text, mistake.message);
   }
 }
 
 TEST(ForeignNames, FieldsOfLayers) {
-  const Mistake kMistakes[] = {
+  const NameMistake kMistakes[] = {
       {"dropout_param { ratio: 0.5 }", "unknown field 'ratio' (did you mean 'dropout_ratio'?)"},
       {"dropout_param { p: 0.5 }", "did you mean 'dropout_ratio'?"},
       {"convolution_param { padding: 2 }", "did you mean 'pad'?"},
@@ -68,7 +68,7 @@ TEST(ForeignNames, FieldsOfLayers) {
       {"transform_param { mean: 128 }", "write mean_value: 128, or mean_file"},
       {"param { lr: 2 }", "did you mean 'lr_mult'?"},
   };
-  for (const Mistake& mistake : kMistakes) {
+  for (const NameMistake& mistake : kMistakes) {
     ExpectOneProblem<NetParameter>(StrCat("layer { name: \"c\" ", mistake.text, " }"),
                                    mistake.message);
   }
@@ -76,7 +76,7 @@ TEST(ForeignNames, FieldsOfLayers) {
 }
 
 TEST(ForeignNames, ValuesOfSolvers) {
-  const Mistake kMistakes[] = {
+  const NameMistake kMistakes[] = {
       {"solver_mode: \"GPU\"", "has no value the string \"GPU\"; write GPU, without quotes"},
       {"debug_info: yes", "expects true or false, got yes; write true"},
       {"debug_info: No", "got No; write false"},
@@ -99,13 +99,13 @@ TEST(ForeignNames, ValuesOfSolvers) {
       {"\"max_iter\": 30", "names of fields have no quotes"},
       {"net: \"C:\\Users\\me\"", "in a path, write '/'"},
   };
-  for (const Mistake& mistake : kMistakes) {
+  for (const NameMistake& mistake : kMistakes) {
     ExpectOneProblem<SolverParameter>(mistake.text, mistake.message);
   }
 }
 
 TEST(ForeignNames, ValuesOfLayers) {
-  const Mistake kMistakes[] = {
+  const NameMistake kMistakes[] = {
       {"data_param { backend: \"LMDB\" }", "write LMDB, without quotes"},
       {"pooling_param { pool: \"MAX\" }", "write MAX, without quotes"},
       {"pooling_param { pool: AVERAGE }", "did you mean 'AVE'?"},
@@ -120,7 +120,7 @@ TEST(ForeignNames, ValuesOfLayers) {
       {"type: Pooling top: \"a\"", "write \"Pooling\""},
       {"include { phase: VAL }", "did you mean 'TEST'?"},
   };
-  for (const Mistake& mistake : kMistakes) {
+  for (const NameMistake& mistake : kMistakes) {
     ExpectOneProblem<NetParameter>(StrCat("layer { name: \"c\" ", mistake.text, " }"),
                                    mistake.message);
   }

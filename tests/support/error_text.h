@@ -1,7 +1,8 @@
-// Error messages of actions.
+// Error messages of actions, and parts of texts.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/error.h"
@@ -29,8 +30,8 @@ std::string ErrorOf(Action&& action) {
   return "no error";
 }
 
-inline bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
+inline bool Contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
 }
 
 }  // namespace crema::test
