@@ -11,7 +11,7 @@
 namespace crema::test {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+using test::kNan;
 
 // Two positions and two classes a batch item; with equal scores each position costs ln 2.
 LayerCall Spatial(const std::string& loss_param) {
