@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kNet[] =
+constexpr char kMistakesNet[] =
     "layer { name: 'data' type: 'DummyData' top: 'x' top: 't' dummy_data_param { "
     "shape { dim: 6 dim: 4 } shape { dim: 6 } } } "
     "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' inner_product_param { "
@@ -51,7 +51,7 @@ std::string Replaced(std::string text, const std::string& from, const std::strin
   return text.replace(at, from.size(), to);
 }
 
-TEST(RunMistakes, ARightRunHasNone) { EXPECT_EQ(Checked(kNet, kSchedule), ""); }
+TEST(RunMistakes, ARightRunHasNone) { EXPECT_EQ(Checked(kMistakesNet, kSchedule), ""); }
 
 TEST(RunMistakes, OfTheNet) {
   const struct {
@@ -79,11 +79,11 @@ TEST(RunMistakes, OfTheNet) {
        "the stored statistics of these layers are all 0: bn;"},
   };
   for (const auto& mistake : kMistakes) {
-    const std::string lines = Checked(Replaced(kNet, mistake.from, mistake.to), kSchedule);
+    const std::string lines = Checked(Replaced(kMistakesNet, mistake.from, mistake.to), kSchedule);
     EXPECT_NE(lines.find(mistake.message), std::string::npos) << lines;
   }
   const std::string with_softmax = Replaced(
-      Replaced(kNet, "layer { name: 'loss'",
+      Replaced(kMistakesNet, "layer { name: 'loss'",
                "layer { name: 'p' type: 'Softmax' bottom: 'y' top: 'p' } layer { name: 'loss'"),
       "bottom: 'y' bottom: 't'", "bottom: 'p' bottom: 't'");
   ExpectOnly(Checked(with_softmax, kSchedule),
@@ -110,7 +110,8 @@ TEST(RunMistakes, OfTheSolver) {
        "test net #1 is the same net as one before it"},
   };
   for (const auto& mistake : kMistakes) {
-    ExpectOnly(Checked(kNet, Replaced(kSchedule, mistake.from, mistake.to)), mistake.message);
+    ExpectOnly(Checked(kMistakesNet, Replaced(kSchedule, mistake.from, mistake.to)),
+               mistake.message);
   }
 }
 
@@ -144,7 +145,7 @@ TEST(RunMistakes, OfTheDataOfTests) {
 
 TEST(RunMistakes, ALayerThatOnlyTestHasIsNotTrained) {
   const std::string net = Replaced(
-      kNet, "layer { name: 'loss'",
+      kMistakesNet, "layer { name: 'loss'",
       "layer { name: 'ip2' type: 'InnerProduct' bottom: 'x' top: 'z' include { phase: TEST } "
       "inner_product_param { num_output: 3 weight_filler { type: 'xavier' } } } "
       "layer { name: 'loss'");
@@ -154,7 +155,7 @@ TEST(RunMistakes, ALayerThatOnlyTestHasIsNotTrained) {
 
 TEST(RunMistakes, ANetBesideTheSolverIsNamedWithItsFolder) {
   const test::TempDir folder;
-  folder.Write("net.pt", kNet);
+  folder.Write("net.pt", kMistakesNet);
   const std::string solver = folder.Write("s.pt", StrCat("net: 'net.pt' ", kSchedule));
   try {
     MakeRunConfig(ReadSolver(solver));
