@@ -188,10 +188,9 @@ TEST(Limits, AFullWorkPoolStillFinishesAcceptedRequests) {
 
 TEST(Limits, LoadingKeepsNoPicturesWaiting) {
   const TempDir folder;
-  constexpr const char* kAdmin = "an-admin-token-of-some-length";
   ServerOptions options = TestOptions();
   options.api.work_threads = 1;
-  options.admin_tokens = TokenSet::FromFile(WriteSecret(folder, "a", kAdmin));
+  options.admin_tokens = TokenSet::FromFile(WriteSecret(folder, "a", kAdminToken));
   for (const char* model : {"a", "b", "c"}) {
     std::filesystem::create_directories(folder.File(StrCat("models/", model, "/1")));
     folder.Write(StrCat("models/", model, "/1/model.crema"), "file");
@@ -207,7 +206,7 @@ TEST(Limits, LoadingKeepsNoPicturesWaiting) {
     fake.picture = true;
     return std::make_shared<const FakeModel>(fake);
   });
-  const std::string token = StrCat("Authorization: Bearer ", kAdmin, "\r\n");
+  const std::string token = StrCat("Authorization: Bearer ", kAdminToken, "\r\n");
   ASSERT_EQ(Post(server.http_port(), "/v2/repository/models/b/unload", "", token).status, 200);
   gate.Close();
   SocketClient load(server.http_port());

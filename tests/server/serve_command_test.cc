@@ -24,7 +24,7 @@ namespace crema::test {
 namespace {
 
 // No parameters, hence no weights.
-constexpr const char* kNet = R"(
+constexpr const char* kServedNet = R"(
 name: "pool"
 layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 8 dim: 8 } } }
 layer { name: "pool" type: "Pooling" bottom: "data" top: "pool"
@@ -33,7 +33,7 @@ layer { name: "prob" type: "Softmax" bottom: "pool" top: "prob" }
 )";
 
 TEST_F(ServeCommand, AnswersAndEndsWithZeroOnSigterm) {
-  Start({StrCat("--model=", folder.Write("pool.prototxt", kNet))});
+  Start({StrCat("--model=", folder.Write("pool.prototxt", kServedNet))});
   const SocketAnswer model = Get(port, "/v2/models/pool");
   EXPECT_EQ(model.status, 200);
   EXPECT_NE(model.body.find(R"("shape":[-1,3,8,8])"), std::string::npos) << model.body;
@@ -48,7 +48,7 @@ TEST_F(ServeCommand, AnswersAndEndsWithZeroOnSigterm) {
 
 TEST_F(ServeCommand, IsEndedWhileItLoads) {
   std::filesystem::create_directories(folder.File("models/pool/1"));
-  folder.Write("models/pool/1/model.prototxt", kNet);
+  folder.Write("models/pool/1/model.prototxt", kServedNet);
   const uint16_t free = RunningServer().port();
   // Waits for files that have just been written.
   std::vector<std::string> flags{Bin("serve"), StrCat("--repository=", folder.File("models")),
@@ -73,7 +73,7 @@ TEST_F(ServeCommand, IsEndedWhileItLoads) {
 }
 
 TEST_F(ServeCommand, ExitTimeoutBoundsTheEnd) {
-  Start({StrCat("--model=", folder.Write("pool.prototxt", kNet)), "--exit_timeout=1"});
+  Start({StrCat("--model=", folder.Write("pool.prototxt", kServedNet)), "--exit_timeout=1"});
   SocketClient slow(port);
   slow.Send(
       "POST /v2/models/pool/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{");
@@ -88,7 +88,7 @@ TEST_F(ServeCommand, ExitTimeoutBoundsTheEnd) {
 
 TEST_F(ServeCommand, ServesARepository) {
   std::filesystem::create_directories(folder.File("models/pool/3"));
-  folder.Write("models/pool/3/model.prototxt", kNet);
+  folder.Write("models/pool/3/model.prototxt", kServedNet);
   folder.Write("models/pool/3/model.caffemodel", "no caffemodel");
   Start({StrCat("--repository=", folder.File("models")), "--settle_seconds=0"});
   const SocketAnswer index = Post(port, "/v2/repository/index", "");
@@ -102,7 +102,8 @@ TEST_F(ServeCommand, ServesARepository) {
 // As Triton's repositories have them; the export of the same net by the library.
 TEST_F(ServeCommand, ServesOnnxFiles) {
   static const Registry registry = BuiltinRegistry();
-  const auto model = Model::Make(ParseNet(kNet, "net.prototxt"), {}, {}, {}, registry, NullSink());
+  const auto model =
+      Model::Make(ParseNet(kServedNet, "net.prototxt"), {}, {}, {}, registry, NullSink());
   std::filesystem::create_directories(folder.File("models/pool/1"));
   const std::string file = folder.File("models/pool/1/model.onnx");
   WriteOnnx(ToOnnx(*model, {}), file, false, [](const std::string&) {});
@@ -149,7 +150,7 @@ TEST_F(ServeCommand, AFileThatIsWrittenOverDoesNoHarm) {
   card.name = "pool";
   static const Registry registry = BuiltinRegistry();
   const auto model =
-      Model::Make(ParseNet(kNet, "net.prototxt"), {}, card, {}, registry, NullSink());
+      Model::Make(ParseNet(kServedNet, "net.prototxt"), {}, card, {}, registry, NullSink());
   std::filesystem::create_directories(folder.File("models/pool/1"));
   const std::string file = folder.File("models/pool/1/model.crema");
   ExportModel(model, file);
@@ -188,7 +189,7 @@ TEST_F(ServeCommand, SaysWhereItCannotReadPicturesOfAKind) {
   const char* given = std::getenv("LD_LIBRARY_PATH");
   const std::string before = given == nullptr ? "" : given;
   ::setenv("LD_LIBRARY_PATH", StrCat(folder.path(), ":", before).c_str(), 1);
-  Start({StrCat("--model=", folder.Write("pool.prototxt", kNet))});
+  Start({StrCat("--model=", folder.Write("pool.prototxt", kServedNet))});
   given == nullptr ? ::unsetenv("LD_LIBRARY_PATH") : ::setenv("LD_LIBRARY_PATH", before.c_str(), 1);
   const SocketAnswer answer = Post(port, "/v1/classify", "P5\n2 2\n255\nabcd");
   EXPECT_EQ(answer.status, 415);
@@ -216,7 +217,7 @@ TEST_F(ServeCommand, SaysWhereModelsAreExpectedThatItDoesNotFind) {
 }
 
 TEST_F(ServeCommand, RefusesFlagsThatMakeNoSense) {
-  const std::string net = folder.Write("pool.prototxt", kNet);
+  const std::string net = folder.Write("pool.prototxt", kServedNet);
   for (const std::vector<std::string>& flags : std::vector<std::vector<std::string>>{
            {},
            {"--model=" + net, "--repository=" + folder.path()},
@@ -249,7 +250,7 @@ TEST_F(ServeCommand, AnUnmodifiedTritonClientIsServed) {
   const char* named = std::getenv("CREMA_TRITON_PYTHON");
   const std::string python = named == nullptr ? "/usr/bin/python3" : named;
   if (!std::filesystem::exists(python)) GTEST_SKIP() << "there is no " << python;
-  Start({StrCat("--model=", folder.Write("pool.prototxt", kNet))});
+  Start({StrCat("--model=", folder.Write("pool.prototxt", kServedNet))});
   if (grpc_port < 0) GTEST_SKIP() << "this build has no gRPC";
   const ProcessResult result =
       RunProcess({python, std::string(CREMA_SOURCE_DIR) + "/tests/server/triton_client.py",
