@@ -8,6 +8,7 @@
 
 #include "core/strings.h"
 #include "format/file.h"
+#include "support/error_text.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 #include "support/terminal.h"
@@ -17,12 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::Bin;
+using test::Contains;
 using test::ProcessResult;
 using test::RunProcess;
-
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 // Returns the commands of this build: each file in tools/ that was built.
 std::vector<std::string> Commands() {

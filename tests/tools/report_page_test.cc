@@ -11,6 +11,7 @@
 #include "core/strings.h"
 #include "data/image/png.h"
 #include "support/browser.h"
+#include "support/error_text.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 
@@ -19,16 +20,13 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::Bin;
+using test::Contains;
 using test::ProcessResult;
 using test::TempDir;
 
 constexpr const char* kHeader =
     "kind,iteration,epoch,time,loss,smoothed_loss,lr,samples_per_second,wait_share,net,blob,"
     "element,value\n";
-
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 std::string Replaced(std::string text, const std::string& what, const std::string& by) {
   for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size()) {

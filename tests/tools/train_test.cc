@@ -63,7 +63,7 @@ void WriteQuarters(const std::string& path, int count, int shift = 0) {
   writer.Close();
 }
 
-constexpr const char* kNet = R"(
+constexpr const char* kTrainedNet = R"(
 name: "quarters"
 layer { name: "data" type: "Data" top: "data" top: "label" include { phase: TRAIN }
   transform_param { scale: 0.00390625 }
@@ -96,7 +96,7 @@ class Train : public ::testing::Test {
   void SetUp() override {
     WriteQuarters(Path("train_lmdb"), 52);
     WriteQuarters(Path("test_lmdb"), 24);
-    Write(Path("net.prototxt"), kNet);
+    Write(Path("net.prototxt"), kTrainedNet);
     Write(Path("solver.prototxt"), kSolver);
   }
 
