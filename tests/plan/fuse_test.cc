@@ -91,10 +91,10 @@ std::vector<std::vector<float>> NumbersOf(const std::shared_ptr<const Plan>& pla
   test::FillInput(&session, "x", 1);
   session.Forward();
   std::vector<std::vector<float>> numbers = {
-      test::Values(session, session.DataOf(plan->outputs[0]))};
+      test::HostValues(session, session.DataOf(plan->outputs[0]))};
   if (!plan->options.backward) return numbers;
   test::AppendGradients(&session, &numbers);
-  numbers.push_back(test::Values(session, session.Gradient("x")));
+  numbers.push_back(test::HostValues(session, session.Gradient("x")));
   return numbers;
 }
 
