@@ -279,7 +279,7 @@ TEST(SessionReshapeErrors, AnOutputThatWouldGrowNamesTheLimit) {
             std::string::npos)
       << error;
   session.Reshape("x", Shape{1, 1, 2, 32});
-  EXPECT_EQ(ErrorOf([&] { session.Forward(); }), "no error");
+  EXPECT_EQ(ErrorOf([&] { session.Forward(); }), "");
 }
 
 }  // namespace

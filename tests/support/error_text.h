@@ -19,7 +19,7 @@ std::vector<Problem> ProblemsOf(Action&& action) {
   return {};
 }
 
-// The message of the error, or "no error".
+// The message of the error; empty if there is none.
 template <typename Action>
 std::string ErrorOf(Action&& action) {
   try {
@@ -27,7 +27,7 @@ std::string ErrorOf(Action&& action) {
   } catch (const Error& error) {
     return error.what();
   }
-  return "no error";
+  return "";
 }
 
 inline bool Contains(std::string_view text, std::string_view part) {
