@@ -39,7 +39,7 @@ cv::Mat ColourImage() {
   return image;
 }
 
-TEST(EncodedRecord, ChannelsComeOneAfterTheOtherInBlueGreenRed) {
+TEST(EncodedDatum, ChannelsComeOneAfterTheOtherInBlueGreenRed) {
   DatumReader reader("set");
   const PixelView view = reader.Read("k", EncodedRecord(Encode(ColourImage(), ".png")));
   ASSERT_EQ(view.shape(), (Shape{3, 2, 3}));
@@ -53,7 +53,7 @@ TEST(EncodedRecord, ChannelsComeOneAfterTheOtherInBlueGreenRed) {
   EXPECT_EQ(reader.label(), 3);
 }
 
-TEST(EncodedRecord, GrayStaysGrayUnlessColourIsForced) {
+TEST(EncodedDatum, GrayStaysGrayUnlessColourIsForced) {
   const cv::Mat gray(2, 3, CV_8UC1, cv::Scalar(77));
   const std::string value = EncodedRecord(Encode(gray, ".png"));
   EXPECT_EQ(DatumReader("set").Read("k", value).channels, 1);
@@ -63,7 +63,7 @@ TEST(EncodedRecord, GrayStaysGrayUnlessColourIsForced) {
   EXPECT_EQ(view.bytes[17], 77);
 }
 
-TEST(EncodedRecord, ColourBecomesGrayWhenForced) {
+TEST(EncodedDatum, ColourBecomesGrayWhenForced) {
   DatumReader reader("set", ColorMode::kGray);
   const PixelView view = reader.Read("k", EncodedRecord(Encode(ColourImage(), ".png")));
   ASSERT_EQ(view.shape(), (Shape{1, 2, 3}));
@@ -71,14 +71,14 @@ TEST(EncodedRecord, ColourBecomesGrayWhenForced) {
   EXPECT_NEAR(view.bytes[0], 0.587 * 100 + 0.299 * 200, 1);
 }
 
-TEST(EncodedRecord, SixteenBitsAreRefused) {
+TEST(EncodedDatum, SixteenBitsAreRefused) {
   const cv::Mat deep(2, 3, CV_16UC1, cv::Scalar(1000));
   DatumReader reader("set");
   ExpectError(ErrorCode::kDataLoss, "more than 8 bits",
               [&] { reader.Read("k", EncodedRecord(Encode(deep, ".png"))); });
 }
 
-TEST(EncodedRecord, TruncatedFilesNameTheKey) {
+TEST(EncodedDatum, TruncatedFilesNameTheKey) {
   cv::Mat noise(64, 64, CV_8UC3);
   cv::randu(noise, 0, 255);
   DatumReader reader("set");
@@ -93,7 +93,7 @@ TEST(EncodedRecord, TruncatedFilesNameTheKey) {
   }
 }
 
-TEST(EncodedRecord, WhatIsNoImageIsDataLoss) {
+TEST(EncodedDatum, WhatIsNoImageIsDataLoss) {
   DatumReader reader("set");
   ExpectError(ErrorCode::kDataLoss, "cannot be decoded",
               [&] { reader.Read("k", EncodedRecord("<html>")); });

@@ -81,7 +81,7 @@ class Boxes final : public Records {
   }
 };
 
-class ImageFiles final : public Source {
+class Files final : public Source {
  public:
   std::string Layer(const std::vector<Fault>& samples) override {
     std::string lines;
@@ -117,7 +117,7 @@ class Frames final : public Source {
 template <typename T>
 class FirstSample : public ::testing::Test {};
 
-using Sources = ::testing::Types<Records, Boxes, ImageFiles, Frames>;
+using Sources = ::testing::Types<Records, Boxes, Files, Frames>;
 TYPED_TEST_SUITE(FirstSample, Sources);
 
 std::vector<Fault> Bad(size_t bad, size_t good, Fault fault = Fault::kDamaged) {

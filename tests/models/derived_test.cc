@@ -161,7 +161,7 @@ TEST_P(Derived, ComputesWhatTheDeployNetWrittenByHandDoes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(DerivedModels, Derived, testing::ValuesIn(DerivedModels()),
+INSTANTIATE_TEST_SUITE_P(Models, Derived, testing::ValuesIn(DerivedModels()),
                          [](const auto& param) {
                            std::string name = param.param.folder;
                            std::ranges::replace(name, '.', '_');

@@ -196,7 +196,7 @@ TEST_P(Zoo, ActivationsTakeLittleMoreThanTheLargestLiveSet) {
   expect(*PlanOf(GetParam(), "train_val.prototxt", TRAIN));
 }
 
-INSTANTIATE_TEST_SUITE_P(ZooModels, Zoo, testing::ValuesIn(ZooModels()), [](const auto& param) {
+INSTANTIATE_TEST_SUITE_P(Models, Zoo, testing::ValuesIn(ZooModels()), [](const auto& param) {
   std::string name = param.param.folder;
   std::ranges::replace(name, '.', '_');
   return name;
