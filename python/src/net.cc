@@ -157,25 +157,12 @@ void Call(const std::vector<nb::object>& callbacks, size_t layer) {
   for (const nb::object& callback : now) WaitIfExiting([&] { callback(layer); });
 }
 
-// Plans the net again if that is due, and its Python layers that read data are ready.
-void Prepare(Net* net) {
-  const ReuseObjects reuse(net->objects.get(), true);
-  net->net->TakeShapes();
-  if (net->objects->layers.empty()) return;
-  bool grows = false;
-  {
-    const GilHeld gil;
-    grows = PrepareSources(net->net->plan());
-  }
-  if (grows) net->net->Replan();
-}
-
 double Forward(const NetPtr& net, size_t first, size_t last) {
   const Guard::Run run(*net->guard);
   const GilReleased released;
-  Prepare(net.get());
   const ReuseObjects reuse(net->objects.get(), true);  // layers that did not fit are planned again
-  const RunningNet running(net->net->memory());
+  net->net->TakeShapes();
+  const RunningNet running([&] { return net->net->memory(); });
   if (net->callbacks.before_forward.empty() && net->callbacks.after_forward.empty()) {
     return net->net->Forward(first, last);
   }
@@ -194,7 +181,7 @@ void Backward(const NetPtr& net, size_t first, size_t last) {
   const GilReleased released;
   const ReuseObjects reuse(net->objects.get(), true);
   net->net->TakeShapes();
-  const RunningNet running(net->net->memory());
+  const RunningNet running([&] { return net->net->memory(); });
   if (net->callbacks.before_backward.empty() && net->callbacks.after_backward.empty()) {
     return net->net->Backward(last, first);
   }

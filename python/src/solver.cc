@@ -356,6 +356,15 @@ class DeferInterrupts {
   PySolver& solver_;
 };
 
+// Returns the owner of the memory of all nets of the run.
+std::shared_ptr<const void> MemoryOf(const std::shared_ptr<Solver>& solver) {
+  std::shared_ptr<const void> owner = WithGrown(solver, solver->session());
+  for (size_t i = 0; i < solver->test_count(); ++i) {
+    owner = WithGrown(std::move(owner), solver->test_session(i));
+  }
+  return owner;
+}
+
 // Runs part of the training, then raises KeyboardInterrupt if Ctrl-C has stopped it.
 template <typename Body>
 void Train(const SolverPtr& solver, Body&& body) {
@@ -364,7 +373,7 @@ void Train(const SolverPtr& solver, Body&& body) {
     const DeferInterrupts defer(solver.get());
     const GilReleased released;
     const ReuseObjects reuse(solver->objects.get(), false);  // tests plan smaller batches
-    const RunningNet running(solver->solver);
+    const RunningNet running([&] { return MemoryOf(solver->solver); });
     body(*solver->solver);
   }
   if (const std::exception_ptr raised = std::exchange(solver->callbacks.raised, nullptr)) {

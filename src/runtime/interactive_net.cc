@@ -44,6 +44,13 @@ void CheckParameters(const Plan& plan, const Weights& weights) {
 
 }  // namespace
 
+std::shared_ptr<const void> WithGrown(std::shared_ptr<const void> owner, const Session& session) {
+  std::shared_ptr<const void> grown = session.grown();
+  if (grown == nullptr) return owner;
+  return std::make_shared<std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>>(
+      std::move(owner), std::move(grown));
+}
+
 InteractiveNet::InteractiveNet(NetFile file, const Registry& registry, InteractiveOptions options)
     : source_({.file = std::move(file),
                .registry = &registry,
@@ -151,7 +158,7 @@ Shape InteractiveNet::ShapeOf(const std::string& blob) const {
 HeldView InteractiveNet::Data(const std::string& blob) {
   if (reshaped_.contains(blob)) TakeShapes();
   const ConstTensorView data = session_->DataOf(ValueOf(blob));
-  return {{const_cast<void*>(data.raw()), data.shape(), data.dtype()}, session_};
+  return {{const_cast<void*>(data.raw()), data.shape(), data.dtype()}, memory()};
 }
 
 HeldView InteractiveNet::Unplanned(const std::string& key, const Shape& shape) {
@@ -167,7 +174,7 @@ HeldView InteractiveNet::Gradient(const std::string& blob) {
   const Shape shape = session_->DataOf(ValueOf(blob)).shape();
   const ConstTensorView gradient = session_->Gradient(blob);
   if (gradient.empty()) return Unplanned(blob, shape);
-  return {{const_cast<void*>(gradient.raw()), gradient.shape(), gradient.dtype()}, session_};
+  return {{const_cast<void*>(gradient.raw()), gradient.shape(), gradient.dtype()}, memory()};
 }
 
 HeldView InteractiveNet::Parameter(size_t slot) const {
@@ -209,10 +216,7 @@ void InteractiveNet::TakeShapes() {
   if (!reshaped_.empty()) ReplanFrom(&plan());
 }
 
-void InteractiveNet::Replan() { ReplanFrom(nullptr); }
-
 void InteractiveNet::ReplanFrom(const Plan* before) {
-  if (!source_) Fail(ErrorCode::kUnsupported, "the net of a solver cannot be planned again");
   NetParameter net = source_->file.net;
   for (const auto& [blob, shape] : std::exchange(reshaped_, {})) SetInputShape(blob, shape, &net);
   std::shared_ptr<const Plan> plan = MakePlanOf(net, before);

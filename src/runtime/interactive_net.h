@@ -24,6 +24,9 @@ struct HeldView {
   std::shared_ptr<const void> owner;
 };
 
+// Returns an owner of `owner`, and of the memory that blobs of the session have outgrown theirs for.
+std::shared_ptr<const void> WithGrown(std::shared_ptr<const void> owner, const Session& session);
+
 struct InteractiveOptions {
   Phase phase = Phase{};  // TRAIN
   int level = 0;
@@ -51,7 +54,7 @@ class InteractiveNet {
   // problems of the net, and those of reading the weights.
   InteractiveNet(NetFile file, const Registry& registry, InteractiveOptions options);
   // Takes a session that is run elsewhere too, such as that of a solver. Requires: its plan was
-  // made with optimize = false. Its inputs cannot grow. `log` may be null.
+  // made with optimize = false. `log` may be null.
   explicit InteractiveNet(std::shared_ptr<Session> session, LogSink* log = nullptr);
 
   const std::string& name() const { return plan().name; }
@@ -86,8 +89,6 @@ class InteractiveNet {
   // Like UpdateShapes, but layers of a net with keep_blobs that do not accept the shapes keep those
   // before, and throw when they are run.
   void TakeShapes();
-  // Plans again, for layers that infer other shapes than before from the same inputs.
-  void Replan();
 
   // Run the layers from `first` to `last` (both included), backward from `last` to `first`. Forward
   // returns the loss of these layers. Gradients of parameters are added to.
@@ -110,8 +111,8 @@ class InteractiveNet {
   NetParameter Export() const { return session_->weights().Export(plan()); }
 
   Session& session() { return *session_; }
-  // Returns the owner of the memory that Data and the like return.
-  std::shared_ptr<const void> memory() const { return session_; }
+  // Returns the owner of the memory that Data and the like return now.
+  std::shared_ptr<const void> memory() const { return WithGrown(session_, *session_); }
 
  private:
   struct Source {  // of a net that was read from a file

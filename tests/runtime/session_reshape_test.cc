@@ -1,6 +1,7 @@
 // A reshaped session computes the same bits as a plan made for the new shapes.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <ostream>
 #include <string>
@@ -143,8 +144,8 @@ Outcome RunNet(Session* session, const Net& net) {
   return outcome;
 }
 
-Session MakeSession(const std::string& text, int threads) {
-  const auto plan = PlanText(text, TRAIN, {.threads = threads});
+Session MakeSession(const std::string& text, int threads, bool optimize = true) {
+  const auto plan = PlanText(text, TRAIN, {.threads = threads, .optimize = optimize});
   return Session(plan, Weights::Make(*plan, 7), ExecContext(threads, 7));
 }
 
@@ -200,6 +201,32 @@ TEST_P(SessionReshape, MoreThanPlannedNamesTheLimit) {
   }
   EXPECT_EQ(session.MutableData("x").shape(), planned);
   ExpectSameBits(RunNet(&session, GetParam()), before);
+}
+
+void ExpectNear(const Outcome& a, const Outcome& b) {
+  EXPECT_NEAR(a.loss, b.loss, 1e-4 * b.loss);
+  for (size_t i = 0; i < b.values.size(); ++i) {
+    ASSERT_EQ(a.values[i].size(), b.values[i].size());
+    for (size_t k = 0; k < b.values[i].size(); ++k) {
+      EXPECT_NEAR(a.values[i][k], b.values[i][k], 1e-4 * (1 + std::abs(b.values[i][k])));
+    }
+  }
+}
+
+// The implementations are those of the plan for the smaller shapes, so bits may differ.
+TEST_P(SessionReshape, MoreThanPlannedIsAFreshPlanIfBlobsShareNoMemory) {
+  Session planned = MakeSession(GetParam().Text(true), 2, false);
+  const Outcome large = RunNet(&planned, GetParam());
+  Session session = MakeSession(GetParam().Text(false), 2, false);
+  const Outcome small = RunNet(&session, GetParam());
+  EXPECT_EQ(session.grown(), nullptr);
+  for (int round = 0; round < 2; ++round) {
+    ReshapeAll(&session, GetParam(), true);
+    ExpectNear(RunNet(&session, GetParam()), large);
+    EXPECT_NE(session.grown(), nullptr);
+    ReshapeAll(&session, GetParam(), false);
+    ExpectNear(RunNet(&session, GetParam()), small);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Nets, SessionReshape, testing::ValuesIn(Nets()),
