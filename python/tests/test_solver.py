@@ -297,6 +297,50 @@ def test_the_second_ctrl_c_ends_the_callback(solver_file, default_sigint):
     assert not ended and solver.iteration == 0
 
 
+@pytest.mark.parametrize("begins", ["during the inner run", "before the inner run"])
+def test_one_ctrl_c_stops_a_run_and_the_one_that_its_callback_makes(
+    solver_file, begins, default_sigint
+):
+    def interrupt(*event):
+        os.kill(os.getpid(), signal.SIGINT)
+        sum(range(1000))  # where Python would raise KeyboardInterrupt
+
+    outer, inner, files = crema.Solver.open(solver_file), crema.Solver.open(solver_file), []
+    inner.add_callback("iteration", lambda e: e["iteration"] == 2 and interrupt())
+
+    def train_inner(event):
+        if event["iteration"] == 1:
+            if begins == "before the inner run":
+                interrupt()
+            inner.solve()
+
+    outer.add_callback("iteration", train_inner)
+    outer.add_callback("snapshot", files.append)
+    with pytest.raises(KeyboardInterrupt):
+        outer.solve()
+    assert outer.iteration == 2 and len(files) == 1
+    assert inner.iteration == (3 if begins == "during the inner run" else 0)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    outer.solve()
+    assert outer.iteration == 10
+
+
+def test_steps_of_an_inner_run_that_are_complete_do_not_break_the_outer_iteration(
+    solver_file, default_sigint
+):
+    outer, inner, steps = crema.Solver.open(solver_file), crema.Solver.open(solver_file), []
+    inner.add_callback("start", lambda: inner.iteration == 2 and os.kill(os.getpid(), signal.SIGINT))
+
+    def step():
+        inner.step(1)
+        steps.append(inner.iteration)
+
+    outer.add_callback("start", step)
+    with pytest.raises(KeyboardInterrupt):
+        outer.solve()
+    assert outer.iteration == 3 and steps == [1, 2, 3]
+
+
 @pytest.mark.parametrize("error", [KeyError, KeyboardInterrupt])
 def test_an_iteration_whose_callback_raises_counts(solver_file, error):
     solver, whole = crema.Solver.open(solver_file), crema.Solver.open(solver_file)
