@@ -20,7 +20,7 @@ class Deferred:
         owner = getattr(self.before, "__self__", None)
         is_main = threading.current_thread() is threading.main_thread()
         self.outer = owner if is_main and isinstance(owner, Deferred) else None
-        self.seen = self.outer is not None and self.outer.seen
+        self.seen: bool = self.outer is not None and self.outer.seen
         if callable(self.before):
             self._set(self._handle)
 

@@ -119,6 +119,11 @@ class FailingSetup(Base):
         raise ValueError("setup of mine")
 
 
+class TooLarge(Base):
+    def forward(self, bottom, top):
+        top[0].reshape(1000, 1000)
+
+
 class NoLayer:
     def forward(self, bottom, top):
         pass
