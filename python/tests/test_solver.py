@@ -232,6 +232,22 @@ def test_arrays_of_memory_data_layers_live_as_long_as_they_are_read():
     assert (blobs["a"].data == 1).all() and (blobs["b"].data == 2).all()
 
 
+def test_the_net_of_a_solver_takes_larger_inputs(tmp_path):
+    text = 'base_lr: 0.1 lr_policy: "fixed" max_iter: 5 snapshot_after_train: false net_param { '
+    text += """layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 } } }
+      layer { name: "y" type: "TanH" bottom: "x" top: "y" loss_weight: 1 } }"""
+    net = crema.Solver.parse(text).net
+    x = net.blobs["x"]
+    for rows in (1, 7, 3, 9):
+        kept = x.data
+        x.reshape(rows, 2)
+        x.data[...] = np.random.rand(rows, 2)
+        loss = net.forward()
+        np.testing.assert_allclose(net.blobs["y"].data, np.tanh(x.data), rtol=1e-6)
+        assert loss == pytest.approx(net.blobs["y"].data.sum(), rel=1e-5)
+        assert np.isfinite(kept).all()
+
+
 def test_callbacks_that_add_callbacks(solver_file):
     solver = crema.Solver.open(solver_file)
     seen = []
