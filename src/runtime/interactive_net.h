@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,8 +44,9 @@ struct InteractiveOptions {
 
 // Computes on the CPU. Every blob keeps its values and gradients after a pass, layers that the text
 // runs in place excepted, and layers and blobs have the names that Caffe gives them (with "_split"
-// layers). A net is named by its blobs: the value of a name is the one that the last layer wrote,
-// or, for the top of a data or Input layer, the one that this layer gives.
+// layers). A net is named by its blobs: the value of a name is the one that the last pass wrote, or,
+// for the top of a data or Input layer, the one that this layer gives. As if layers that the text
+// runs in place did so, a pass of some layers reads that value, and gradients alike.
 //
 // Gradients of outputs are first their loss weights; the program may change them. Backward starts
 // from their values. Thread safety: one thread at a time.
@@ -131,6 +133,10 @@ class InteractiveNet {
   // Throws kInvalidArgument if these are not all layers of a net without keep_blobs.
   void CheckPass(size_t first, size_t last) const;
   void CopyInputsFrom(Session* old);
+  void ForgetPasses();
+  void GiveData(size_t first, size_t last);
+  void GiveGradients(size_t first, size_t last);
+  int GradientValueOf(const std::string& blob) const;
   int ValueOf(const std::string& blob) const;  // throws kNotFound
   HeldView Unplanned(const std::string& key, const Shape& shape);
 
@@ -141,6 +147,11 @@ class InteractiveNet {
   std::vector<std::string> blobs_, inputs_, outputs_;
   std::map<std::string, Shape> reshaped_;                     // inputs whose shape is to change
   std::map<std::string, std::shared_ptr<Tensor>> unplanned_;  // gradients, by name
+  std::set<std::string> chains_;  // blobs that layers write in place: they have several values
+  // Those of them that the last passes wrote; absent: the last value, and the first gradient, as
+  // after a pass of all layers.
+  std::map<std::string, int> data_now_, gradient_now_;
+  uint64_t step_ = 0;  // of the session after the last pass of this
 };
 
 }  // namespace crema

@@ -106,6 +106,7 @@ class Session {
   TensorView MutableData(const std::string& name);
   ConstTensorView Gradient(const std::string& name) const;
   ConstTensorView DataOf(int value) const { return values_.Data(value); }
+  TensorView GradientOf(int value) const { return values_.Gradient(value); }
   // Returns the owner of memory that views made now may refer to after the session has replaced it,
   // because a blob has outgrown it. Null: there is none beside the session.
   std::shared_ptr<const void> grown() const { return values_.grown(); }
