@@ -162,8 +162,8 @@ void Call(const std::vector<nb::object>& callbacks, size_t layer) {
   for (const nb::object& callback : now) WaitIfExiting([&] { callback(layer); });
 }
 
-// Returns the index of a layer that is given by its index or name, or for None `otherwise`. Requires
-// the guard.
+// Returns the index of a layer that is given by its index or name, or for None `otherwise`.
+// Requires the guard.
 size_t LayerIndex(const NetPtr& net, const LayerName& given, size_t otherwise) {
   if (!given) return otherwise;
   if (const auto* const index = std::get_if<size_t>(&*given)) return *index;

@@ -253,8 +253,7 @@ ReuseObjects::~ReuseObjects() {
   reuses_both_phases = both_phases_before_;
 }
 
-RunningNet::RunningNet(MemoryOwner owner)
-    : before_(std::exchange(running_net, std::move(owner))) {}
+RunningNet::RunningNet(MemoryOwner owner) : before_(std::exchange(running_net, std::move(owner))) {}
 
 RunningNet::~RunningNet() { running_net = std::move(before_); }
 

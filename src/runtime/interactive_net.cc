@@ -164,8 +164,7 @@ int InteractiveNet::ValueOf(const std::string& blob) const {
   }
   if (IsGiven(plan(), blob)) return first;
   const auto now = data_now_.find(blob);
-  return now != data_now_.end() && step_ == session_->step() ? now->second
-                                                             : plan().FindValue(blob);
+  return now != data_now_.end() && step_ == session_->step() ? now->second : plan().FindValue(blob);
 }
 
 int InteractiveNet::GradientValueOf(const std::string& blob) const {

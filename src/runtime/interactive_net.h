@@ -25,7 +25,8 @@ struct HeldView {
   std::shared_ptr<const void> owner;
 };
 
-// Returns an owner of `owner`, and of the memory that blobs of the session have outgrown theirs for.
+// Returns an owner of `owner`, and of the memory to which blobs of the session have moved because
+// they outgrew the plan.
 std::shared_ptr<const void> WithGrown(std::shared_ptr<const void> owner, const Session& session);
 
 struct InteractiveOptions {
@@ -44,9 +45,9 @@ struct InteractiveOptions {
 
 // Computes on the CPU. Every blob keeps its values and gradients after a pass, layers that the text
 // runs in place excepted, and layers and blobs have the names that Caffe gives them (with "_split"
-// layers). A net is named by its blobs: the value of a name is the one that the last pass wrote, or,
-// for the top of a data or Input layer, the one that this layer gives. As if layers that the text
-// runs in place did so, a pass of some layers reads that value, and gradients alike.
+// layers). A net is named by its blobs: the value of a name is the one that the last pass wrote,
+// or, for the top of a data or Input layer, the one that this layer gives. As if layers that the
+// text runs in place did so, a pass of some layers reads that value, and gradients alike.
 //
 // Gradients of outputs are first their loss weights; the program may change them. Backward starts
 // from their values. Thread safety: one thread at a time.

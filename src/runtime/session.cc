@@ -238,8 +238,8 @@ void Session::RequireGrowth(const PlannedLayer& layer, size_t output, const Shap
   CREMA_CHECK(dynamic_cast<const HasLargerOutputs*>(layer.layer.get()) != nullptr);
   if (values_.CanGrow()) return;
   Fail(ErrorCode::kInvalidArgument,
-       StrCat("'", layer.layer->param().top(static_cast<int>(output)), "' became ",
-              ToString(shape), " during a pass, and the plan has memory for ", planned.count(),
+       StrCat("'", layer.layer->param().top(static_cast<int>(output)), "' became ", ToString(shape),
+              " during a pass, and the plan has memory for ", planned.count(),
               " elements; let the first call of its reshape give the largest shape"),
        {.layer = layer.name()});
 }

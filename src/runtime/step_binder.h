@@ -112,8 +112,8 @@ class StepBinder {
   LayerStep& BackwardStep(size_t layer);
   // Takes the external buffers that the layer has set, and rebinds the layers that use them.
   void TakeExternalBuffers(size_t layer);
-  // Makes room for outputs of a layer with dynamic outputs that are larger than bound. Requires that
-  // values can grow if there are any.
+  // Makes room for outputs of a layer with dynamic outputs that are larger than bound. Requires
+  // that values can grow if there are any.
   void GrowOutputs(size_t layer, std::span<const Shape> shapes);
   // Scratch memory of the current step; a later ForwardStep may move it.
   std::byte* scratch() { return static_cast<std::byte*>(scratch_.view().raw()); }
