@@ -218,7 +218,17 @@ void Session::RunForward(size_t index, LayerStep* step) {
 
 void Session::TakeOutputShapes(size_t index, LayerStep* step) {
   const PlannedLayer& layer = plan_->layers[index];
-  const std::vector<Shape> shapes = step->output_shapes;
+  bool any_grows = false;
+  for (size_t o = 0; o < layer.outputs.size(); ++o) {
+    any_grows = any_grows || step->output_shapes[o].count() > step->forward_outputs[o].count();
+  }
+  if (!any_grows) {
+    for (size_t o = 0; o < layer.outputs.size(); ++o) {
+      values_.SetShape(layer.outputs[o], step->output_shapes[o]);
+    }
+    return;
+  }
+  const std::vector<Shape> shapes = step->output_shapes;  // GrowOutputs binds both again
   const std::vector<TensorView> before = step->forward_outputs;
   const auto grows = [&](size_t o) { return shapes[o].count() > before[o].count(); };
   for (size_t o = 0; o < shapes.size(); ++o) {
