@@ -62,6 +62,7 @@ TEST(ForeignNames, FieldsOfLayers) {
       {"batch_norm_param { momentum: 0.1 }", "here it is moving_average_fraction (0.9 for"},
       {"inner_product_param { out_features: 500 }", "did you mean 'num_output'?"},
       {"inner_product_param { units: 5 }", "did you mean 'num_output'?"},
+      {"maxout_param { minout: true }", "negate the bottom and the top with Power layers"},
       {"units: 5", "num_output here, a field of inner_product_param"},
       {"activation: \"relu\"", "add a layer after this one, for example of type \"ReLU\""},
       {"scale: 0.0039", "(it belongs in 'transform_param')"},
