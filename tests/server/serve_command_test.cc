@@ -1,22 +1,29 @@
 // The command: flags, readiness, SIGTERM, and unmodified clients.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "core/strings.h"
+#include "crema.pb.h"
+#include "format/caffemodel.h"
 #include "format/prototxt.h"
 #include "graph/registry.h"
 #include "inference/crema_export.h"
 #include "onnx/export.h"
 #include "onnx/model_builder.h"
+#include "runtime/weights.h"
 #include "server/running_server.h"
 #include "server/secret.h"
 #include "server/serve_process.h"
+#include "support/net.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 
@@ -235,6 +242,47 @@ TEST_F(ServeCommand, RefusesFlagsThatMakeNoSense) {
     const ProcessResult result = RunProcess(command);
     EXPECT_EQ(result.exit_code, 2) << result.err;
   }
+}
+
+TEST_F(ServeCommand, SaysWhichFlagsBelongToTheExport) {
+  for (const auto& [flag, remedy] :
+       {std::pair{"--head=yolov7", "`deploy export --head=... -o MODEL.crema` stores it"},
+        std::pair{"--tail=tail.prototxt", "`deploy export --tail=... -o MODEL.crema` stores it"},
+        std::pair{"--nms=0.5", "`deploy export --nms=... -o MODEL.crema` stores it"},
+        std::pair{"--cascade=mtcnn.txt", "deploy detect --cascade runs them"}}) {
+    const ProcessResult result = RunProcess({Bin("serve"), "--model=m.onnx", flag});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_NE(result.err.find(remedy), std::string::npos) << result.err;
+  }
+}
+
+// A box that no picture changes; its shape does not show the head.
+TEST_F(ServeCommand, ServesTheHeadThatAnExportStored) {
+#ifndef CREMA_HAVE_OPENCV
+  GTEST_SKIP() << "this build reads no pictures";
+#endif
+  const std::string net = R"(
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 1 dim: 8 dim: 8 } } }
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" inner_product_param { num_output: 6 } }
+layer { name: "rows" type: "Reshape" bottom: "ip" top: "rows" reshape_param { shape { dim: 0 dim: 1 dim: 6 } } }
+)";
+  const auto plan = PlanText(net, TEST);
+  const auto weights = Weights::Make(*plan, 1);
+  std::ranges::fill(weights->blob(0).span<float>(), 0.0F);
+  std::ranges::copy(std::array{4.0F, 3.0F, 4.0F, 2.0F, 0.875F, 1.0F},  // centre, size, scores
+                    weights->blob(1).span<float>().begin());
+  WriteCaffemodel(weights->Export(*plan), folder.File("rows.caffemodel"));
+  const ProcessResult exported = RunProcess(
+      {Bin("deploy"), "export", "--model=" + folder.Write("rows.prototxt", net),
+       "--weights=" + folder.File("rows.caffemodel"), "--head=yolov7", "--nms=0.5",
+       "--labels=" + folder.Write("labels.txt", "face\n"), "-o", folder.File("faces.crema")});
+  ASSERT_EQ(exported.exit_code, 0) << exported.err;
+  Start({"--model=" + folder.File("faces.crema")});
+  const SocketAnswer found =
+      Post(port, "/v1/detect?model=faces", "P5\n8 8\n255\n" + std::string(64, 'x'));
+  EXPECT_EQ(found.status, 200);
+  EXPECT_NE(found.body.find(R"("score":0.875,"label":"face","box":[2,2,6,4])"), std::string::npos)
+      << found.body;
 }
 
 TEST_F(ServeCommand, WarnsOfAnOpenDoor) {

@@ -39,6 +39,14 @@ std::string SetHint(const std::string& name, const std::string& value) {
                 of_solver ? "solver" : "net", "; write --set ", field, "=", value);
 }
 
+// Returns the remedy for a flag of `deploy` that `serve` lacks. Empty for others.
+std::string ServeHint(std::string_view program, const std::string& name) {
+  if (program.substr(program.rfind('/') + 1) != "serve") return "";
+  if (name == "cascade") return "; cascades are not served: deploy detect --cascade runs them";
+  if (name != "head" && name != "tail" && name != "nms") return "";
+  return StrCat("; `deploy export --", name, "=... -o MODEL.crema` stores it in the file to serve");
+}
+
 // gflags keeps the last value only. That is an override for a number, and a mistake for a file.
 void RefuseSecond(const std::string& name, bool repeated, std::set<std::string>* given) {
   if (given->insert(name).second || repeated) return;
@@ -84,8 +92,8 @@ void RefuseWrongFlags(int argc, char** argv) {
       const bool has_next = i + 1 < argc && argv[i + 1][0] != '-';
       const std::string next = has_next ? argv[i + 1] : "VALUE";
       const bool has_value = equals != std::string_view::npos;
-      const std::string hint =
-          SetHint(name, has_value ? std::string(word.substr(equals + 1)) : next);
+      std::string hint = SetHint(name, has_value ? std::string(word.substr(equals + 1)) : next);
+      if (hint.empty()) hint = ServeHint(argv[0], name);
       Fail(ErrorCode::kInvalidArgument,
            StrCat("unknown flag --", name,
                   hint.empty() ? DidYouMean(name, names) + "; --help lists the flags" : hint));
