@@ -32,6 +32,8 @@ convert_imageset    image files and class folders to LMDB, LevelDB or tar
 convert_mnist       MNIST's IDX files
 convert_cifar       CIFAR-10 and CIFAR-100
 convert_voc         PASCAL VOC with its boxes
+create_label_map    the label map of a detector from class names
+get_image_size      the sizes of images, for the output of a detector
 convert_db          LMDB, LevelDB, tar and HDF5, one to the other
 check_data          what is in data sets, and what is wrong
 compute_image_mean  mean image and channel means
