@@ -237,6 +237,25 @@ TEST_F(ServeCommand, RefusesFlagsThatMakeNoSense) {
   }
 }
 
+TEST_F(ServeCommand, FilesOfAnotherKindAreNamed) {
+  const std::string net = StrCat(kNet, "layer { name: 'ip' type: 'InnerProduct' bottom: 'prob' ",
+                                 "top: 'ip' inner_product_param { num_output: 2 } }");
+  NetParameter weights;
+  weights.add_layer()->add_blobs()->add_data(1);
+  const std::vector<std::pair<std::string, std::string>> files = {
+      {folder.Write("net.txt", net), "is a net with parameters: give its --weights, too"},
+      {folder.Write("net.prototxt", net), "is a net with parameters: give its --weights, too"},
+      {folder.Write("w.caffemodel", weights.SerializeAsString()), "is a binary weights file"},
+      {folder.Write("page.crema", "<html></html>"), "is an HTML page, not a model file"},
+  };
+  for (const auto& [file, message] : files) {
+    const ProcessResult result =
+        RunProcess({Bin("serve"), file, "--port=0", StrCat("--grpc_port=-1")});
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_NE(result.err.find(message), std::string::npos) << result.err;
+  }
+}
+
 TEST_F(ServeCommand, WarnsOfAnOpenDoor) {
   const ProcessResult result = RunProcess(
       {Bin("serve"), "--model=missing.prototxt", "--host=0.0.0.0", "--port=0", "--grpc_port=0"});
