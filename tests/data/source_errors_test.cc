@@ -212,8 +212,27 @@ TEST(SourceErrors, FoldersAndPipesInAListAreBadSamples) {
 TEST(SourceErrors, ListsWithZeroBytesAreNone) {
   const TempDir temp;
   const std::string list = temp.Write("list", temp.path() + std::string("/a.png\0 1\n", 10));
-  ExpectError(ErrorCode::kDataLoss, "list:1:1: the path holds a zero byte",
+  ExpectError(ErrorCode::kDataLoss, "list: is a binary file of another kind, not a list of images",
               [&] { ImageList(list, ""); });
+  const std::string late = std::string(5000, '\n') + std::string("/a.png\0 1\n", 10);
+  ExpectError(ErrorCode::kDataLoss, "list:5001:1: the path holds a zero byte",
+              [&] { ImageList(temp.Write("list", late), ""); });
+}
+
+TEST(SourceErrors, ListsOfAnotherFormSayWhatToWrite) {
+  const TempDir temp;
+  const auto expect = [&](const std::string& text, const std::string& root,
+                          const std::string& message, ErrorCode code = ErrorCode::kDataLoss) {
+    const std::string list = temp.Write("list", text);
+    ExpectError(code, message, [&] { ImageList(list, root); });
+  };
+  temp.Write("a.png", "");
+  expect("\x89PNG\r\n\x1a\n", "", "list: is an image, not a list of images");
+  expect("<html></html>", "", "is an HTML page, not a list of images");
+  expect("a.png,3\n", "", "with commas, name the list .csv");
+  expect("\"a.png\" 3\n", "", "list:1:1: write \"a.png\" without quotes");
+  expect("a.png 3\n", temp.path(), "write '" + temp.path() + "/'", ErrorCode::kInvalidArgument);
+  EXPECT_EQ(ImageList(temp.Write("list", "a.png 3\n"), temp.path() + "/").entries().size(), 1U);
 }
 
 TEST(SourceErrors, LinksThatGoRoundAreAnErrorOrPassedOver) {

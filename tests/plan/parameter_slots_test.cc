@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "core/strings.h"
 #include "support/net.h"
 
 namespace crema {
@@ -38,6 +39,14 @@ TEST(ParameterSlots, FillersThatCannotFillAreRefusedWithTheirLine) {
                       "'xavier'?); the types are"),
             0U)
       << ErrorOf("", rest + "type: 'xaviar' } ");
+  for (const auto& [foreign, here] : {std::pair{"kaiming", "msra"},
+                                      {"he_normal", "msra"},
+                                      {"glorot_uniform", "xavier"},
+                                      {"zeros", "constant"},
+                                      {"normal", "gaussian"}}) {
+    const std::string error = ErrorOf("", StrCat(rest, "type: '", foreign, "' } "));
+    EXPECT_NE(error.find(StrCat("(did you mean '", here, "'?)")), std::string::npos) << error;
+  }
   EXPECT_EQ(ErrorOf("", rest + "type: 'gaussian' sparse: 9 } ")
                 .find("net.prototxt:6:34: layer \"ip\": sparse is 9"),
             0U)

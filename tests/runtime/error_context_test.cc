@@ -76,7 +76,8 @@ TEST_F(ErrorContext, LabelsComeThroughSplitsAndOtherLayers) {
               "layer { name: 'other' type: 'Silence' bottom: 'label' } "
               "layer { name: 'loss' type: 'HingeLoss' bottom: 'fc8' "
               "bottom: 'more' top: 'loss' }"),
-      "label 5 at sample 'k0' but \"fc8\" has 3 outputs (labels 0..2; does your set start at 1?)");
+      "label 5 at sample 'k0' but \"fc8\" has 3 outputs (labels 0..2; correct the label, or use "
+      "more outputs (num_output))");
 }
 
 TEST_F(ErrorContext, IndicesAreNamedToo) {
