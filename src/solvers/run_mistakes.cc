@@ -123,6 +123,17 @@ void WarnAboutNet(const NetOfRun& net, Warnings* warnings) {
     if (layer.has_transform_param() && layer.transform_param().scale() == 0) {
       warnings->Add(net, i, "transform_param.scale", "scale is 0: every value becomes 0");
     }
+    if (const float scale = layer.transform_param().scale(); scale >= 10) {
+      warnings->Add(net, i, "transform_param.scale",
+                    StrCat("scale is ", scale, ": bytes reach ", 255 * scale,
+                           "; scale: 0.00390625 makes them 0 to 1"));
+    }
+    const bool is_loss = layer.type().ends_with("Loss");
+    if (is_loss && layer.top_size() > 0 && std::ranges::count(layer.bottom(), layer.top(0)) > 0) {
+      warnings->Add(net, i, "top[0]",
+                    StrCat("the loss replaces its bottom '", layer.top(0),
+                           "': give it a name of its own, such as 'loss'"));
+    }
     if (layer.type() == "SoftmaxWithLoss" && layer.bottom_size() > 0) {
       const auto found = producers.find(layer.bottom(0));
       if (found != producers.end() && found->second->type() == "Softmax") {

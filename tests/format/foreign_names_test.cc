@@ -119,6 +119,9 @@ TEST(ForeignNames, ValuesOfLayers) {
       {"type: EUCLIDEAN_LOSS", "write \"EuclideanLoss\""},
       {"type: Pooling top: \"a\"", "write \"Pooling\""},
       {"include { phase: VAL }", "did you mean 'TEST'?"},
+      {"convolution_param { pad: \"same\" }", "keeps the size: pad: 2 for 5"},
+      {"data_param { source: [\"a\", \"b\"] }", "got a list: it takes one value"},
+      {"convolution_param\nnum_output: 2\nkernel_size: 5\n}", "expects a block in braces"},
   };
   for (const Mistake& mistake : kMistakes) {
     ExpectOneProblem<NetParameter>(StrCat("layer { name: \"c\" ", mistake.text, " }"),

@@ -72,6 +72,8 @@ TEST(RunMistakes, OfTheNet) {
       {"'xavier'", "'gaussian'", "std is 1, Caffe's default"},
       {"top: 'y'", "top: 'y' param { lr_mult: -1 }", "lr_mult is -1; use 0 or more"},
       {"top: 't'", "top: 't' transform_param { scale: 0 }", "scale is 0: every value becomes 0"},
+      {"top: 't'", "top: 't' transform_param { scale: 255 }", "scale is 255: bytes reach 65025;"},
+      {"top: 'loss' }", "top: 'y' }", "the loss replaces its bottom 'y'"},
       {"layer { name: 'ip'",
        "layer { name: 'bn' type: 'BatchNorm' bottom: 'x' top: 'b' batch_norm_param { "
        "use_global_stats: true } } layer { name: 'quiet' type: 'Silence' bottom: 'b' } "
@@ -103,6 +105,7 @@ TEST(RunMistakes, OfTheSolver) {
       {"'fixed'", "'step' gamma: 0.1 stepsize: 1000",
        "stepsize 1000 is not below max_iter 4: the rate never drops"},
       {"base_lr: 0.1", "base_lr: 100", "base_lr 100 is very large"},
+      {"base_lr: 0.1", "base_lr: 0.1 weight_decay: 5", "weight_decay 5 is very large"},
       {"max_iter: 4", "max_iter: 0", "max_iter is 0: nothing is trained"},
       {"snapshot_after_train: false", "snapshot_prefix: ''", "nothing is saved"},
       {"max_iter: 4", "max_iter: 4 freeze: '.*'", "freeze holds every layer"},
