@@ -87,6 +87,7 @@ renamed() {
   case $1 in
     time) echo profile ;;
     test) echo evaluate ;;
+    device_query) echo devices ;;
     *) echo "$1" ;;
   esac
 }
@@ -125,7 +126,11 @@ case ${1:-help} in
 esac
 
 case $1 in
+  -*) near="train $1" ;;
   classify | detect | segment | run | bench | verify | export) near="deploy $1" ;;
+  predict | infer | inference) near="deploy classify" ;;
+  eval | val | validate) near=evaluate ;;
+  fit) near=train ;;
   *) near=$(nearest "$1") ;;
 esac
 echo "crema: unknown command '$1'${near:+ (did you mean '$near'?)}; crema --help lists all" >&2

@@ -120,6 +120,7 @@ TEST_F(Draw, RefusesWhatDoesNotFit) {
   expect("n.dot", "--weights=m.caffemodel", 2, "-o FILE.html");
   expect("n.jpg", "--plan", 2, "it ends in .html, .svg, .png, .pdf or .dot");
   expect("n.dot", "second.prototxt", 2, "second.prototxt");
+  expect("none/n.svg", "--plan", 3, "none/n.svg: cannot be written: the folder 'none'");
 }
 
 // What a visitor finds, as attributes of <body>.

@@ -269,6 +269,22 @@ TEST_F(Positional, ValuesOfTheWrongKindAreRefused) {
   ExpectRefused({"train", "--threads=abc"}, "flag --threads takes a whole number, not 'abc'");
   ExpectRefused({"deploy", "detect", "--confidence=x"},
                 "flag --confidence takes a number, not 'x'");
+  ExpectRefused({"deploy", "classify", "--scale=1/256"},
+                "flag --scale takes a number, not '1/256'; write 0.00390625");
+  ExpectRefused({"new", "--split=20%"}, "flag --split takes a number, not '20%'; write 0.2");
+  ExpectRefused({"make_digits", "--count=5k"},
+                "flag --count takes a whole number, not '5k'; write 5000");
+}
+
+TEST_F(Positional, FormsThatAreNoFlagsAreExplained) {
+  ExpectRefused({"train", "solver=s.prototxt"}, "flags begin with --: write --solver=s.prototxt");
+  ExpectRefused({"train", "--solver=", "s.prototxt"},
+                "--solver= has no value: leave no space after '='");
+  ExpectRefused({"train", "--model=net.prototxt"},
+                "unknown flag --model: this command takes a solver, which names its net; crema new "
+                "writes one");
+  ExpectRefused({"plot_lr", "solver.prototxt", "-o", "x.gif"},
+                "unknown flag -o; --help lists the flags");
 }
 
 }  // namespace

@@ -226,10 +226,11 @@ TEST_F(Look, SummaryTakesBatchAndShapes) {
   ASSERT_EQ(batch.exit_code, 0) << batch.err;
   EXPECT_TRUE(Contains(batch.out, "[7, 2, 4, 4]")) << batch.out;
   EXPECT_TRUE(Contains(batch.out, "\"parameters\": 221")) << batch.out;
-  const ProcessResult shape =
-      Run({"summary", "--model=train.prototxt", "--shape=data:2,3,5,5", "--json"});
-  ASSERT_EQ(shape.exit_code, 0) << shape.err;
-  EXPECT_TRUE(Contains(shape.out, "[2, 2, 3, 3]")) << shape.out;
+  for (const char* flag : {"--shape=data:2,3,5,5", "--shape=data=2x3x5x5"}) {
+    const ProcessResult shape = Run({"summary", "--model=train.prototxt", flag, "--json"});
+    ASSERT_EQ(shape.exit_code, 0) << shape.err;
+    EXPECT_TRUE(Contains(shape.out, "[2, 2, 3, 3]")) << shape.out;
+  }
 }
 
 TEST_F(Look, SummaryRefusesBadShapes) {

@@ -313,7 +313,10 @@ TEST_F(ProfileTool, CremaNamesTheCommandThatIsMeant) {
   std::filesystem::create_symlink(Bin("profile"), temp_.File("profile"));
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"profil", "crema: unknown command 'profil' (did you mean 'profile'?)"},
-      {"classify", "crema: unknown command 'classify' (did you mean 'deploy classify'?)"}};
+      {"classify", "crema: unknown command 'classify' (did you mean 'deploy classify'?)"},
+      {"predict", "crema: unknown command 'predict' (did you mean 'deploy classify'?)"},
+      {"eval", "crema: unknown command 'eval' (did you mean 'evaluate'?)"},
+      {"fit", "crema: unknown command 'fit' (did you mean 'train'?)"}};
   for (const auto& [word, message] : cases) {
     for (const std::vector<std::string>& before :
          std::vector<std::vector<std::string>>{{}, {"help"}}) {
