@@ -36,6 +36,17 @@ TEST(Limits, ATrailerDoesNotEndTheServer) {
   EXPECT_EQ(Get(running.port(), "/v2/health/live").status, 200);
 }
 
+TEST(Limits, TheLargestBodyIsSaidInMiB) {
+  ServerOptions options = TestOptions();
+  options.http.limits.body_bytes = size_t{1} << 20;
+  const RunningServer running(options);
+  SocketClient client(running.port());
+  client.Send(HeadOf("/v2/models/m/infer", "Content-Length: 73400320"));
+  const SocketAnswer answer = client.Read();
+  EXPECT_EQ(answer.status, 413);
+  EXPECT_NE(answer.body.find("the body is longer than 1 MiB"), std::string::npos) << answer.body;
+}
+
 TEST(Limits, UnsentBodiesTakeNothingFromOthers) {
   ServerOptions options = TestOptions();
   options.http.limits.buffered_bytes = size_t{1} << 18;

@@ -193,6 +193,18 @@ TEST_F(ReportPage, ReadsWhatAKilledRunLeft) {
   EXPECT_TRUE(Contains(temp_.Read("r.html"), "Iterations</th><td>100</td>"));
 }
 
+TEST_F(ReportPage, WarnsAboutDamagedFiles) {
+  WriteRun("half", Metrics(11, 0.2, "accuracy"), "{\"net\":");
+  WriteRun("none", "");
+  WriteRun("other", "a,b,c\n");
+  const ProcessResult result = Report({"half", "none", "other", "-o", "r.html"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  for (const char* fault : {"half/run.json is damaged", "none/metrics.csv is empty",
+                            "other/metrics.csv is no table of a run"}) {
+    EXPECT_TRUE(Contains(result.err, fault)) << result.err;
+  }
+}
+
 // The run does not count time that the clock was set back by.
 TEST_F(ReportPage, AClockThatGoesBackTakesNoTime) {
   WriteRun("run", StrCat(kHeader, "train,0,0,1000,1,,,,,,,,\n", "train,1,0,1010,1,,,,,,,,\n",

@@ -402,7 +402,8 @@ TEST_F(Train, MakesTheFolderOfSnapshots) {
 
 TEST_F(Train, FolderOfSnapshotsThatCannotBeMade) {
   Edit("solver.prototxt", "\"snap\"", "\"net.prototxt/there/snap\"");
-  ExpectFailure(3, {"the folder of snapshot_prefix \"net.prototxt/there/snap\" cannot be made"});
+  ExpectFailure(3, {"the folder of snapshot_prefix \"net.prototxt/there/snap\" cannot be made: "
+                    "'net.prototxt' is a file, not a folder"});
 }
 
 TEST_F(Train, DiskFullStopsWithTheReasonAndKeepsTheLastSnapshot) {
