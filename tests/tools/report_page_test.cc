@@ -105,6 +105,26 @@ TEST_F(ReportPage, TellsTheResultsOfRuns) {
   EXPECT_TRUE(Contains(page, "<h3>Learning rate</h3>"));
 }
 
+TEST_F(ReportPage, NamesTheNewestWeightsOfARun) {
+  const auto write = [&](const std::string& solver) {
+    WriteRun("run", Metrics(11, 0.2, "accuracy"),
+             StrCat(R"({"working_folder":")", temp_.path(), "\"}"));
+    temp_.Write("run/solver.prototxt", solver);
+    EXPECT_EQ(Report({"run", "-o", "r.html"}).exit_code, 0);
+    return temp_.Read("r.html");
+  };
+  const std::string row = "Weights</th><td>";
+  EXPECT_TRUE(Contains(write("snapshot_prefix: 'out/s'"), row + "–</td>"));
+  fs::create_directories(temp_.File("out"));
+  for (const char* end : {"_iter_9.solverstate", "_iter_10.solverstate", "_best.caffemodel"}) {
+    temp_.Write(StrCat("out/s", end), "");
+  }
+  const std::string in = StrCat(" <small>in ", temp_.File("out"));
+  EXPECT_TRUE(Contains(write("snapshot_prefix: 'out/s'"), row + "s_iter_10.caffemodel" + in));
+  EXPECT_TRUE(Contains(write("snapshot_prefix: 'out/s' snapshot_best { metric: 'accuracy' }"),
+                       row + "s_best.caffemodel" + in));
+}
+
 TEST_F(ReportPage, ReplacesItsOwnPagesAndNothingElse) {
   WriteRun("first", Metrics(3, 0.2, "accuracy"));
   WriteRun("second", Metrics(3, 0.1, "accuracy"));

@@ -170,6 +170,21 @@ TEST_F(TrainRun, ResumeAutoStartsFromWeightsWhereThereIsNoSnapshot) {
   EXPECT_NE(second.err.find("--weights has no effect: the run resumes from"), std::string::npos);
 }
 
+TEST_F(TrainRun, ADataSetOfAnotherSizeIsAWarningOnResuming) {
+  const std::string warning = "the data set had 13 samples when this run was started before";
+  ASSERT_EQ(Run().exit_code, 0);
+  WriteSolver("max_iter: 50 snapshot: 10");
+  const ProcessResult same = Run({"--resume=auto"});
+  EXPECT_EQ(same.exit_code, 0) << same.err;
+  EXPECT_EQ(same.err.find("the data set had"), std::string::npos) << same.err;
+  fs::remove_all(temp_.File("train"));
+  test::WriteRecords(temp_.File("train"), 9);
+  WriteSolver("max_iter: 60 snapshot: 10");
+  const ProcessResult other = Run({"--resume=auto", "-q"});
+  EXPECT_EQ(other.exit_code, 0) << other.err;
+  EXPECT_NE(other.err.find(StrCat(warning, ", and now has 9")), std::string::npos) << other.err;
+}
+
 // Numbers beyond the GPUs of this machine, and several of them.
 TEST_F(TrainRun, GpusThatAreNotThereAreErrors) {
   for (const char* flag : {"--gpu=0,1000", "--gpu=1000", "-gpu=1000"}) {
