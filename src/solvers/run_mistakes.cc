@@ -202,6 +202,15 @@ void WarnAboutSolver(const RunConfig& config, Warnings* warnings) {
       solver.solver.snapshot_after_train()) {
     add("snapshot_prefix", "snapshot_prefix is empty: nothing is saved; remove it for the default");
   }
+  for (const auto& [field, rule] : {std::pair{"early_stop", &solver.solver.early_stop()},
+                                    {"snapshot_best", &solver.solver.snapshot_best()},
+                                    {"plateau", &solver.solver.plateau()}}) {
+    if (rule->mode() != MetricRule::MIN || rule->metric().find("accuracy") == std::string::npos) {
+      continue;
+    }
+    add(StrCat(field, ".mode"), StrCat("the smallest ", rule->metric(),
+                                       " counts as the best: ", "remove mode, or write MAX"));
+  }
   for (size_t i = 1; i < config.tests.size(); ++i) {
     const auto before = std::span(config.tests).first(i);
     const auto same = [&](const NetOfRun& other) { return IsSame(other, config.tests[i]); };

@@ -115,6 +115,10 @@ TEST(RunMistakes, OfTheSolver) {
   for (const auto& mistake : kMistakes) {
     ExpectOnly(Checked(kNet, Replaced(kSchedule, mistake.from, mistake.to)), mistake.message);
   }
+  ExpectOnly(Checked(Replaced(kNet, "top: 'loss'", "top: 'accuracy'"),
+                     StrCat(kSchedule, "test_interval: 2 test_iter: 1 ",
+                            "early_stop { metric: 'accuracy' mode: MIN }")),
+             "the smallest accuracy counts as the best: remove mode, or write MAX");
 }
 
 // Data layers without data: the text alone is looked at.

@@ -283,6 +283,14 @@ TEST_F(Positional, FormsThatAreNoFlagsAreExplained) {
   ExpectRefused({"train", "--model=net.prototxt"},
                 "unknown flag --model: this command takes a solver, which names its net; crema new "
                 "writes one");
+  ExpectRefused({"serve", "m.crema", "--token=secret"},
+                "unknown flag --token (did you mean 'token_file'?); --help lists the flags");
+  ExpectRefused({"sweep", "--threads=1"},
+                "unknown flag --threads; flags of train follow '--': crema sweep ... -- "
+                "--threads=1");
+  ExpectRefused({"deploy", "classify", "--json=out.json"},
+                "flag --json takes true or false, not 'out.json'; the shell writes the output to a "
+                "file: --json > FILE");
   ExpectRefused({"plot_lr", "solver.prototxt", "-o", "x.gif"},
                 "unknown flag -o; --help lists the flags");
 }

@@ -51,10 +51,10 @@ std::string UnknownFlagHint(const std::string& name, const std::string& value,
   if (name == "model" && google::GetCommandLineFlagInfo("solver", &info)) {
     return ": this command takes a solver, which names its net; crema new writes one";
   }
-  const auto longer = std::ranges::find_if(
-      names, [&](const std::string& other) { return other.starts_with(name + "_"); });
-  const std::string near =
-      longer != names.end() ? StrCat(" (did you mean '", *longer, "'?)") : DidYouMean(name, names);
+  const std::string near = DidYouMean(name, names);
+  if (near.empty() && google::GetCommandLineFlagInfo("over", &info)) {
+    return StrCat("; flags of train follow '--': crema sweep ... -- ", Dashed(name), "=", value);
+  }
   return near + "; --help lists the flags";
 }
 
@@ -147,8 +147,10 @@ void RefuseWrongFlags(int argc, char** argv) {
       const std::string value(
           equals == std::string_view::npos ? argv[i + 1] : std::string(word.substr(equals + 1)));
       if (google::SetCommandLineOption(name.c_str(), value.c_str()).empty()) {
-        Fail(ErrorCode::kInvalidArgument, StrCat("flag --", name, " takes ", KindOf(info.type),
-                                                 ", not '", value, "'", MeantNumber(value)));
+        Fail(ErrorCode::kInvalidArgument,
+             StrCat("flag --", name, " takes ", KindOf(info.type), ", not '", value, "'",
+                    name == "json" ? "; the shell writes the output to a file: --json > FILE"
+                                   : MeantNumber(value)));
       }
     }
     if (takes_next) ++i;
