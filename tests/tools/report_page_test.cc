@@ -114,7 +114,7 @@ TEST_F(ReportPage, NamesTheNewestWeightsOfARun) {
     return temp_.Read("r.html");
   };
   const std::string row = "Weights</th><td>";
-  EXPECT_TRUE(Contains(write("snapshot_prefix: 'out/s'"), row + "–</td>"));
+  EXPECT_FALSE(Contains(write("snapshot_prefix: 'out/s'"), row));
   fs::create_directories(temp_.File("out"));
   for (const char* end : {"_iter_9.solverstate", "_iter_10.solverstate", "_best.caffemodel"}) {
     temp_.Write(StrCat("out/s", end), "");
