@@ -71,7 +71,8 @@ configure_file(${PROJECT_SOURCE_DIR}/tools/caffe.sh ${_caffe}/caffe @ONLY)
 file(CREATE_LINK caffe ${_caffe}/caffe.bin SYMBOLIC)
 foreach(_name convert_imageset compute_image_mean extract_features upgrade_net_proto_text
         upgrade_net_proto_binary upgrade_solver_proto_text convert_mnist_data convert_cifar_data
-        convert_mnist_siamese_data train_net finetune_net test_net net_speed_benchmark device_query)
+        convert_mnist_siamese_data create_label_map get_image_size train_net finetune_net test_net
+        net_speed_benchmark device_query)
   file(CREATE_LINK caffe ${_caffe}/${_name} SYMBOLIC)
   file(CREATE_LINK caffe ${_caffe}/${_name}.bin SYMBOLIC)
 endforeach()

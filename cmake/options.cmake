@@ -27,7 +27,7 @@ if(CREMA_SHARED STREQUAL "AUTO")  # with the package
   set(CREMA_SHARED ${CREMA_PYTHON})
 endif()
 crema_option(PCH "Precompiled headers; AUTO: if ccache is not used")
-option(CREMA_UNITY "Compile several sources of src/ and tools/ as one, which takes half of the time" ON)
+option(CREMA_UNITY "Compile several sources of a folder as one, which takes half of the time" ON)
 option(CREMA_CCACHE "Compile through ccache where it is installed" ON)
 set(CREMA_SANITIZE "" CACHE STRING "Comma-separated sanitizers, e.g. address,undefined")
 set(CREMA_CUDA_ARCH AUTO CACHE STRING

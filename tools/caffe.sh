@@ -35,12 +35,18 @@ case $program in
     strings="$strings backend encode_type"
     ;;
   compute_image_mean | convert_mnist_data) strings="$strings backend" ;;
+  create_label_map)
+    bools="$bools include_background"
+    strings="$strings delimiter"
+    ;;
+  get_image_size) strings="$strings name_id_file" ;;
   *) has_flags= ;;
 esac
 for name in $bools; do eval "flag_$name=false"; done
 for name in $ints; do eval "flag_$name=0"; done
 for name in $strings; do eval "flag_$name="; done
 flag_backend=lmdb
+flag_delimiter=' '
 flag_iterations=50
 flag_sigint_effect=stop
 flag_sighup_effect=snapshot
@@ -149,6 +155,10 @@ TEXT
       echo "usage: extract_features WEIGHTS NET BLOB[,BLOB] DATASET[,DATASET] BATCHES lmdb|leveldb [CPU|GPU] [ID]"
       ;;
     upgrade_*) echo "usage: $program IN OUT" ;;
+    create_label_map)
+      echo "usage: create_label_map [--include_background] [--delimiter=CHARACTERS] MAPFILE OUTFILE"
+      ;;
+    get_image_size) echo "usage: get_image_size [--name_id_file=FILE] ROOTFOLDER/ LISTFILE OUTFILE" ;;
     convert_cifar_data) echo "usage: convert_cifar_data INPUT_FOLDER OUTPUT_FOLDER lmdb|leveldb" ;;
     *) echo "usage: $program IMAGES LABELS DB" ;;
   esac
@@ -235,6 +245,15 @@ case $program in
   convert_cifar_data)
     [ $# = 3 ] || usage 1 >&2
     run convert_cifar --as_caffe -- "$@"
+    ;;
+  create_label_map)
+    [ $# -ge 2 ] || usage 1 >&2
+    run create_label_map --as_caffe --include_background="$flag_include_background" \
+      --delimiter="$flag_delimiter" -- "$1" "$2"
+    ;;
+  get_image_size)
+    [ $# -ge 3 ] || usage 1 >&2
+    run get_image_size --as_caffe --name_id_file="$flag_name_id_file" -- "$1" "$2" "$3"
     ;;
   train_net | finetune_net) fail 134 "$program is of old Caffe: use caffe train --solver=FILE" ;;
   test_net) fail 134 "$program is of old Caffe: use caffe test --model=NET --weights=FILE" ;;

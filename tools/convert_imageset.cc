@@ -1,7 +1,9 @@
 // convert_imageset: converts image files to a data set for the Data layer. Extends Caffe's command.
 #include <gflags/gflags.h>
 
+#include <filesystem>
 #include <iostream>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -22,6 +24,7 @@
 #include "crema.pb.h"
 #include "data/lists/class_names.h"
 #include "data/pipeline/bad_samples.h"
+#include "data/records/record_db.h"
 #include "format/file.h"
 
 DEFINE_bool(check_size, false, "[Run] refuse images of another size than the first");
@@ -58,6 +61,11 @@ ClassFolders FindEntries(const std::vector<std::string>& arguments) {
     if (!FLAGS_classes.empty()) {
       Fail(ErrorCode::kInvalidArgument, "--classes is about class folders; a list has no names");
     }
+    if (std::error_code ignored; std::filesystem::is_regular_file(arguments[0], ignored)) {
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("'", arguments[0],
+                  "' is a file: the order is ROOTFOLDER LISTFILE DB_NAME; see --help"));
+    }
     ClassFolders listed;
     listed.entries = ReadImageEntries(arguments[1], arguments[0]);
     return listed;
@@ -85,8 +93,20 @@ uint64_t IndexAfter(const std::string& key, const std::vector<ImageEntry>& entri
   const uint64_t next = NumberAfter(key);
   if (next == 0) return 0;
   if (next <= entries.size() && ImageKey(next - 1, entries[next - 1].name) == key) return next;
-  Fail(ErrorCode::kInvalidArgument, StrCat("'", path, "' ends with the key '", key,
-                                           "', which these images do not have: remove it"));
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat("'", path, "' ends with the key '", key,
+              "', so it was made of other images; choose another path"));
+}
+
+// Throws kInvalidArgument if a finished data set was made of other images.
+void CheckFinished(const std::string& path, const std::vector<ImageEntry>& entries) {
+  const std::unique_ptr<RecordReader> records = OpenRecords(path);
+  records->Seek(records->count() - 1);
+  const uint64_t done = IndexAfter(std::string(records->Next().key), entries, path);
+  if (done == entries.size() || SkipsBad()) return;
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat("'", path, "' was finished with the first ", done, " of these ", entries.size(),
+              " images; choose another path"));
 }
 
 // --check_size: compares with the size of the first valid image.
@@ -198,6 +218,7 @@ int Run(const std::vector<std::string>& arguments) {
                          .unit = "images",
                          .total = entries.size()});
   if (conversion.complete()) {
+    if (backend != DataParameter::TAR) CheckFinished(path, entries);
     std::cout << path << " is complete already\n";
     return 0;
   }

@@ -32,6 +32,8 @@ convert_imageset    image files and class folders to LMDB, LevelDB or tar
 convert_mnist       MNIST's IDX files
 convert_cifar       CIFAR-10 and CIFAR-100
 convert_voc         PASCAL VOC with its boxes
+create_label_map    the label map of a detector from class names
+get_image_size      the sizes of images, for the output of a detector
 convert_db          LMDB, LevelDB, tar and HDF5, one to the other
 check_data          what is in data sets, and what is wrong
 compute_image_mean  mean image and channel means
@@ -87,6 +89,7 @@ renamed() {
   case $1 in
     time) echo profile ;;
     test) echo evaluate ;;
+    device_query) echo devices ;;
     *) echo "$1" ;;
   esac
 }
@@ -125,7 +128,11 @@ case ${1:-help} in
 esac
 
 case $1 in
+  -*) near="train $1" ;;
   classify | detect | segment | run | bench | verify | export) near="deploy $1" ;;
+  predict | infer | inference) near="deploy classify" ;;
+  eval | val | validate) near=evaluate ;;
+  fit) near=train ;;
   *) near=$(nearest "$1") ;;
 esac
 echo "crema: unknown command '$1'${near:+ (did you mean '$near'?)}; crema --help lists all" >&2

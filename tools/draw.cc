@@ -7,6 +7,7 @@
 
 #include "common/gpu_flag.h"
 #include "common/net_flags.h"
+#include "common/output_file.h"
 #include "common/plan_flags.h"
 #include "common/plugin_flag.h"
 #include "common/precision_flag.h"
@@ -31,7 +32,7 @@ DEFINE_string(model, "", "[Input FILE required #1] the net, a prototxt");
 DEFINE_string(o, "", "[Output FILE required #2] the picture: .html, .svg, .png, .pdf or .dot");
 DEFINE_string(phase, "test", "[Run train|test] test or train");
 DEFINE_int64(batch, 0, "[Run] batch size; 0: as written");
-DEFINE_string(shape, "", "[Input BLOB:SIZES] shapes of inputs: data:1,3,224,224;label:1");
+DEFINE_string(shape, "", "[Input NAME=SIZES] shapes of inputs: data=1x3x224x224,label=1");
 DEFINE_int32(level, 0, "[Expert] NetState.level");
 DEFINE_string(stage, "", "[Expert] NetState.stage, separated by commas");
 DEFINE_string(weights, "",
@@ -173,6 +174,7 @@ int Run() {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("-o is '", FLAGS_o, "'; it ends in .html, .svg, .png, .pdf or .dot"));
   }
+  CheckOutputFile(FLAGS_o);
   WritePicture(extension);
   return 0;
 }

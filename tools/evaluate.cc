@@ -131,7 +131,8 @@ int Finish(const Evaluation& result) {
 
 int Run() {
   if (FLAGS_iterations < 0) {
-    Fail(ErrorCode::kInvalidArgument, StrCat("--iterations is ", FLAGS_iterations));
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--iterations is ", FLAGS_iterations, "; use 0 or more"));
   }
   Registry registry = LayersOfFlag();
   NetFile net = ReadNet(FLAGS_model, SettingsOfFlags());

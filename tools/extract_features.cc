@@ -118,7 +118,8 @@ int Run(const std::vector<std::string>& arguments) {
   RequireFlag(FLAGS_blobs, "blobs");
   RequireFlag(FLAGS_outputs, "outputs");
   if (FLAGS_iterations < 0) {
-    Fail(ErrorCode::kInvalidArgument, StrCat("--iterations is ", FLAGS_iterations));
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--iterations is ", FLAGS_iterations, "; use 0 or more"));
   }
   const NetFile net = ReadNet(FLAGS_model);
   const WeightsFiles weights = WeightsOfFlags({FLAGS_weights}, MissingLayers::kError);

@@ -121,7 +121,7 @@ void Print(const LrFinding& finding) {
 LrFinding Find() {
   const LrFinderOptions search{
       .start = FLAGS_start_lr, .end = FLAGS_end_lr, .iterations = FLAGS_iterations};
-  CheckOptions(search);
+  CheckLrFinderOptions(search);
   const std::vector<FieldSetting> settings = SettingsOfFlags();
   SolverFile file = SolverForFinding(ReadSolver(FLAGS_solver, settings), search);
   if (!FLAGS_weights.empty()) {

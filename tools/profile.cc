@@ -41,7 +41,7 @@ DEFINE_string(phase, "TRAIN", "[Run train|test] phase to run: TRAIN (with backwa
 DEFINE_int64(iterations, 50, "[Run] passes that are timed");
 DEFINE_int64(warmup, 5, "[Run] passes before the timed ones");
 DEFINE_int64(batch, 0, "[Run] batch size; 0: as written");
-DEFINE_string(shape, "", "[Input BLOB:SIZES] shapes of inputs: data:1,3,224,224;label:1");
+DEFINE_string(shape, "", "[Input NAME=SIZES] shapes of inputs: data=1x3x224x224,label=1");
 DEFINE_int32(level, 0, "[Expert] NetState.level");
 DEFINE_string(stage, "", "[Expert] NetState.stage, separated by commas");
 DEFINE_int32(threads, 0, "[Run N] threads; 0: one for each processor");
@@ -70,7 +70,8 @@ constexpr const char* kUsage =
     "crema profile deploy.prototxt --phase=test --batch=1 --trace=trace.json";
 
 void CheckFlags() {
-  if (FLAGS_batch < 0) Fail(ErrorCode::kInvalidArgument, StrCat("--batch is ", FLAGS_batch));
+  if (FLAGS_batch < 0)
+    Fail(ErrorCode::kInvalidArgument, StrCat("--batch is ", FLAGS_batch, "; use 0 or more"));
   if (FLAGS_iterations < 1) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("--iterations is ", FLAGS_iterations, "; time at least 1 pass"));

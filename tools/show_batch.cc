@@ -20,6 +20,7 @@
 #include "core/rng.h"
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "data/lists/class_names.h"
 #include "format/file.h"
 #include "format/prototxt.h"
 #include "show_batch/batch_tiles.h"
@@ -35,7 +36,9 @@ DEFINE_int32(batches, 1, "[Run] number of batches");
 DEFINE_int32(count, 0, "[Output] samples that are shown of each batch; 0: all");
 DEFINE_int32(columns, 0, "[Output] samples in a row; 0: about a square");
 DEFINE_int64(seed, -1, "[Run] of random draws; -1: that of the solver, or 1");
-DEFINE_string(labels, "", "[Input FILE] text file with the name of a class on each line");
+DEFINE_string(
+    labels, "",
+    "[Input FILE] text file with the name of a class on each line; default: those of the data set");
 DEFINE_string(o, "", "[Output FILE required] the picture: sheet.png");
 
 namespace crema::tools {
@@ -140,10 +143,11 @@ void CheckFlags() {
 
 int Run() {
   CheckFlags();
-  const std::vector<std::string> names =
-      FLAGS_labels.empty() ? std::vector<std::string>() : ReadLines(FLAGS_labels);
   const Registry registry = LayersOfFlag();
-  const std::unique_ptr<Session> session = Open(SourceOfFlags(), registry);
+  const Source source = SourceOfFlags();
+  const std::vector<std::string> names =
+      FLAGS_labels.empty() ? ClassNames(source.file.net) : ReadLines(FLAGS_labels);
+  const std::unique_ptr<Session> session = Open(source, registry);
   const BatchTiles samples(session->plan(), names);
   const int64_t count =
       FLAGS_count > 0 ? std::min<int64_t>(FLAGS_count, samples.batch()) : samples.batch();

@@ -20,7 +20,7 @@
 
 DEFINE_string(model, "", "[Input FILE required #1] the net, a prototxt");
 DEFINE_int64(batch, 0, "[Run] batch size; 0: as written");
-DEFINE_string(shape, "", "[Input BLOB:SIZES] shapes of inputs: data:1,3,224,224;label:1");
+DEFINE_string(shape, "", "[Input NAME=SIZES] shapes of inputs: data=1x3x224x224,label=1");
 DEFINE_string(phase, "test", "[Run train|test] phase to list: test or train");
 DEFINE_int32(level, 0, "[Expert] NetState.level");
 DEFINE_string(stage, "", "[Expert] NetState.stage, separated by commas");
@@ -60,7 +60,8 @@ CostOptions OptionsOfFlags() {
 }
 
 int Run() {
-  if (FLAGS_batch < 0) Fail(ErrorCode::kInvalidArgument, StrCat("--batch is ", FLAGS_batch));
+  if (FLAGS_batch < 0)
+    Fail(ErrorCode::kInvalidArgument, StrCat("--batch is ", FLAGS_batch, "; use 0 or more"));
   NetFile file = ReadNet(FLAGS_model, SettingsOfFlags());
   SetPrecisionOfFlag(&file.net);
   if (FLAGS_plan && FLAGS_json) {

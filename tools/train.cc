@@ -25,6 +25,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "format/file.h"
 #include "parallel/collective.h"
 #include "solvers/parallel_run.h"
 #include "solvers/resume.h"
@@ -89,9 +90,11 @@ void CheckState(const std::string& flag, const std::string& path) {
     Fail(ErrorCode::kInvalidArgument, "--snapshot takes a .solverstate; give --resume=auto");
   }
   const std::vector<std::string> words = {kAuto};
-  const std::string hint = takes_auto ? DidYouMean(path, words) : "";
-  if (!hint.empty()) {
-    Fail(ErrorCode::kNotFound, StrCat("--resume: there is no file '", path, "'", hint));
+  if (takes_auto) {
+    const std::string hint = DidYouMean(path, words);
+    Fail(ErrorCode::kNotFound,
+         StrCat("--resume: there is no file '", path, "'",
+                hint.empty() ? DidYouMeanPath(path) + "; give auto or a .solverstate" : hint));
   }
 }
 
@@ -187,6 +190,9 @@ Resumed MakeSolver(RunConfig config, const Registry& registry, SolverOptions opt
     run.solver = ResumeFrom(run.state, std::move(config), registry, std::move(options));
   } else {
     run.solver = std::make_unique<Solver>(std::move(config), registry, std::move(options));
+  }
+  if (!run.state.empty() && !FLAGS_weights.empty()) {
+    log.Write(Severity::kInfo, StrCat("--weights has no effect: the run resumes from ", run.state));
   }
   Describe(*run.solver, log);
   if (run.state.empty()) run.solver->LoadWeights(weights.paths, weights.on_mismatch);

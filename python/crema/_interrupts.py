@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 from types import FrameType
 from typing import Any
 
@@ -10,11 +11,16 @@ from typing import Any
 class Deferred:
     """Keeps the first KeyboardInterrupt of Ctrl-C in `seen` until `end`, so that it does not end
     code of the user. The second is raised. Has no effect outside of the main thread.
+
+    `outer` is the one of a run whose callback or layer makes this call: both have seen the same.
     """
 
     def __init__(self) -> None:
-        self.seen = False
         self.before = signal.getsignal(signal.SIGINT)
+        owner = getattr(self.before, "__self__", None)
+        is_main = threading.current_thread() is threading.main_thread()
+        self.outer = owner if is_main and isinstance(owner, Deferred) else None
+        self.seen: bool = self.outer is not None and self.outer.seen
         if callable(self.before):
             self._set(self._handle)
 
@@ -45,3 +51,5 @@ class Deferred:
             if self.seen:
                 raise
             self.seen = True
+        else:
+            self.seen = self.seen or (self.outer is not None and self.outer.seen)

@@ -224,7 +224,7 @@ InputArray ArrayFor(const std::string& name, nb::handle given) {
   if (nb::try_cast(given, array)) {
     const nb::dlpack::dtype type = array.dtype();
     if (type == nb::dtype<float>() || type == nb::dtype<uint8_t>()) return array;
-    remedy = "; use .astype(numpy.float32)";
+    remedy = "; use .astype(numpy.float32), or .float() of PyTorch";
   }
   throw nb::type_error(
       StrCat("input '", name, "' must be an array of float32 or uint8", remedy).c_str());

@@ -29,7 +29,7 @@ class Pool {
   void With(Make&& make, Use&& use) {
     std::shared_ptr<T> one = Take();
     if (one == nullptr) one = make();
-    const RunningNet running(one);
+    const RunningNet running([&] { return one; });
     use(*one);  // one that has thrown is not used again
     const std::lock_guard lock(ForkSafeMutex());
     waiting_.push_back(std::move(one));

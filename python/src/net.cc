@@ -2,11 +2,13 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/variant.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <utility>
 #include <variant>
 
@@ -77,6 +79,9 @@ class ParameterBlob final : public Blob {
   NetPtr net_;
   size_t slot_;
 };
+
+// A layer by its index or name; none: the first or the last.
+using LayerName = std::optional<std::variant<size_t, std::string>>;
 
 // A layer of a net, as an entry of net.layers.
 struct NetLayer {
@@ -157,25 +162,27 @@ void Call(const std::vector<nb::object>& callbacks, size_t layer) {
   for (const nb::object& callback : now) WaitIfExiting([&] { callback(layer); });
 }
 
-// Plans the net again if that is due, and its Python layers that read data are ready.
-void Prepare(Net* net) {
-  const ReuseObjects reuse(net->objects.get(), true);
-  net->net->TakeShapes();
-  if (net->objects->layers.empty()) return;
-  bool grows = false;
-  {
-    const GilHeld gil;
-    grows = PrepareSources(net->net->plan());
-  }
-  if (grows) net->net->Replan();
+// Returns the index of a layer that is given by its index or name, or for None `otherwise`.
+// Requires the guard.
+size_t LayerIndex(const NetPtr& net, const LayerName& given, size_t otherwise) {
+  if (!given) return otherwise;
+  if (const auto* const index = std::get_if<size_t>(&*given)) return *index;
+  std::vector<std::string> names;
+  for (const PlannedLayer& layer : net->net->layers()) names.push_back(layer.name());
+  const std::string& name = std::get<std::string>(*given);
+  const auto found = std::ranges::find(names, name);
+  if (found != names.end()) return static_cast<size_t>(found - names.begin());
+  Fail(ErrorCode::kNotFound, StrCat("the net has no layer '", name, "'", DidYouMean(name, names)));
 }
 
-double Forward(const NetPtr& net, size_t first, size_t last) {
+double Forward(const NetPtr& net, const LayerName& from, const LayerName& to) {
   const Guard::Run run(*net->guard);
+  const size_t first = LayerIndex(net, from, 0);
+  const size_t last = LayerIndex(net, to, net->net->layers().size() - 1);
   const GilReleased released;
-  Prepare(net.get());
   const ReuseObjects reuse(net->objects.get(), true);  // layers that did not fit are planned again
-  const RunningNet running(net->net->memory());
+  net->net->TakeShapes();
+  const RunningNet running([&] { return net->net->memory(); });
   if (net->callbacks.before_forward.empty() && net->callbacks.after_forward.empty()) {
     return net->net->Forward(first, last);
   }
@@ -188,13 +195,15 @@ double Forward(const NetPtr& net, size_t first, size_t last) {
   return loss;
 }
 
-// From layer `first` down to `last`, as pycaffe counts.
-void Backward(const NetPtr& net, size_t first, size_t last) {
+// From layer `from` down to `to`, as pycaffe counts.
+void Backward(const NetPtr& net, const LayerName& from, const LayerName& to) {
   const Guard::Run run(*net->guard);
+  const size_t first = LayerIndex(net, from, net->net->layers().size() - 1);
+  const size_t last = LayerIndex(net, to, 0);
   const GilReleased released;
   const ReuseObjects reuse(net->objects.get(), true);
   net->net->TakeShapes();
-  const RunningNet running(net->net->memory());
+  const RunningNet running([&] { return net->net->memory(); });
   if (net->callbacks.before_backward.empty() && net->callbacks.after_backward.empty()) {
     return net->net->Backward(last, first);
   }
@@ -210,6 +219,15 @@ nb::list BlobsOf(const NetPtr& net) {
   nb::list blobs;
   for (const std::string& name : net->net->blobs()) {
     blobs.append(nb::cast(std::shared_ptr<Blob>(std::make_shared<NetBlob>(net, name))));
+  }
+  return blobs;
+}
+
+nb::dict BlobsByName(const NetPtr& net) {
+  const Guard::Lock lock(*net->guard);
+  nb::dict blobs;
+  for (const std::string& name : net->net->blobs()) {
+    blobs[name.c_str()] = nb::cast(std::shared_ptr<Blob>(std::make_shared<NetBlob>(net, name)));
   }
   return blobs;
 }
@@ -236,6 +254,17 @@ nb::list ParametersOf(const NetLayer& layer) {
         std::make_shared<ParameterBlob>(layer.net, static_cast<size_t>(slot)))));
   }
   return blobs;
+}
+
+nb::dict ParametersByLayer(const NetPtr& net) {
+  const Guard::Lock lock(*net->guard);
+  nb::dict parameters;
+  for (size_t i = 0; i < net->net->layers().size(); ++i) {
+    const NetLayer layer{net, i};
+    if (layer.Planned().parameters.empty()) continue;
+    parameters[layer.Planned().name().c_str()] = ParametersOf(layer);
+  }
+  return parameters;
 }
 
 std::vector<std::string> LayerNames(const NetPtr& net) {
@@ -470,10 +499,15 @@ void BindNet(nb::module_& module) {
            })
       .def("blob_list", &BlobsOf, nb::sig("def blob_list(self) -> list[Blob]"))
       .def("layer_list", &LayersOf, nb::sig("def layer_list(self) -> list[NetLayer]"))
-      .def("forward", &Forward, nb::arg("first"), nb::arg("last"),
-           "Runs layers first to last; returns their loss.")
-      .def("backward", &Backward, nb::arg("first"), nb::arg("last"),
-           "Runs layers first down to last backward.")
+      .def_prop_ro("blobs", &BlobsByName, nb::sig("def blobs(self) -> dict[str, Blob]"),
+                   "The blobs by name, in the order of the net; a new dict.")
+      .def_prop_ro("params", &ParametersByLayer,
+                   nb::sig("def params(self) -> dict[str, list[Blob]]"),
+                   "The parameters of each layer that has some, by its name; a new dict.")
+      .def("forward", &Forward, nb::arg("first") = nb::none(), nb::arg("last") = nb::none(),
+           "Runs all layers, or those from first to last (names or indices); returns their loss.")
+      .def("backward", &Backward, nb::arg("first") = nb::none(), nb::arg("last") = nb::none(),
+           "Runs all layers backward, or those from first down to last (names or indices).")
       .def("reshape",
            [](const NetPtr& net) {
              const Guard::Run run(*net->guard);

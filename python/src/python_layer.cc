@@ -1,6 +1,7 @@
 #include "python_layer.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "core/error.h"
@@ -8,13 +9,14 @@
 #include "crema.pb.h"
 #include "declared_layer.h"
 #include "graph/has_initial_parameters.h"
+#include "graph/has_larger_outputs.h"
 
 namespace crema::python {
 namespace {
 
 thread_local PythonObjects* reused_objects = nullptr;
 thread_local bool reuses_both_phases = false;
-thread_local std::shared_ptr<const void> running_net;
+thread_local MemoryOwner running_net;
 
 TensorView Writable(const ConstTensorView& view) {
   return {const_cast<void*>(view.raw()), view.shape(), view.dtype()};
@@ -73,23 +75,25 @@ class Bound {
   void Bottoms(std::span<const ConstTensorView> data, std::span<const TensorView> gradients) {
     Bind(data, gradients, &object_.bottoms);
   }
-  void Tops(std::span<const ConstTensorView> data, std::span<const TensorView> gradients) {
-    Bind(data, gradients, &object_.tops);
+  void Tops(std::span<const ConstTensorView> data, std::span<const TensorView> gradients,
+            bool grow) {
+    Bind(data, gradients, &object_.tops, grow);
   }
 
  private:
-  static void Bind(std::span<const ConstTensorView> data, std::span<const TensorView> gradients,
-                   LayerBlobs* blobs) {
+  void Bind(std::span<const ConstTensorView> data, std::span<const TensorView> gradients,
+            LayerBlobs* blobs, bool grow = false) {
     for (size_t i = 0; i < data.size(); ++i) {
       blobs->blobs.at(i)->Bind(Writable(data[i]),
-                               i < gradients.size() ? gradients[i] : TensorView(), running_net);
+                               i < gradients.size() ? gradients[i] : TensorView(), owner_, grow);
     }
   }
 
   PythonObject& object_;
+  const std::shared_ptr<const void> owner_ = RunningOwner();
 };
 
-class PythonLayer final : public Layer, public HasInitialParameters {
+class PythonLayer final : public Layer, public HasInitialParameters, public HasLargerOutputs {
  public:
   PythonLayer(const LayerParameter& param, nb::handle type)
       : Layer(param), object_(ObjectFor(param, type)) {}
@@ -130,14 +134,19 @@ class PythonLayer final : public Layer, public HasInitialParameters {
       const std::vector<ConstTensorView> outputs(args.outputs.begin(), args.outputs.end());
       std::vector<Shape> shapes;
       for (const auto& top : object_->tops.blobs) shapes.push_back(top->GetShape());
-      bound.Tops(outputs, {});
+      bound.Tops(outputs, {}, true);
       for (size_t o = 0; o < shapes.size(); ++o) object_->tops.blobs[o]->Reshape(shapes[o]);
-      if (!std::exchange(object_->is_shaped, false)) object_->CallReshape();
+      object_->CallReshape();
       CallMethod(*object_->object, "forward", ListOf(object_->bottoms), ListOf(object_->tops));
       for (size_t o = 0; o < outputs.size(); ++o) {
         args.output_shapes[o] = object_->tops.blobs[o]->GetShape();
       }
     });
+  }
+
+  void CopyOutput(size_t output, const TensorView& to) const override {
+    const GilHeld gil;
+    object_->tops.blobs.at(output)->MoveTo(to);
   }
 
   void Backward(const BackwardArgs& args) const override {
@@ -150,7 +159,7 @@ class PythonLayer final : public Layer, public HasInitialParameters {
       for (const ConstTensorView& gradient : args.output_grads) {
         gradients.push_back(Writable(gradient));
       }
-      bound.Tops(args.outputs, gradients);
+      bound.Tops(args.outputs, gradients, false);
       nb::list propagate;
       for (const TensorView& gradient : args.input_grads) propagate.append(!gradient.empty());
       CallMethod(*object_->object, "backward", ListOf(object_->tops), propagate,
@@ -163,20 +172,15 @@ class PythonLayer final : public Layer, public HasInitialParameters {
     for (const auto& blob : blobs.blobs) list.append(nb::cast(std::shared_ptr<Blob>(blob)));
     return list;
   }
-  PythonObject& object() const { return *object_; }
 
  private:
   std::shared_ptr<PythonObject> object_;
 };
 
-const PythonLayer* AsPython(const PlannedLayer& layer) {
-  return dynamic_cast<const PythonLayer*>(layer.layer.get());
-}
-
 }  // namespace
 
 void LayerBlob::Reshape(const Shape& shape) {
-  if (!data_.empty() && shape.count() > data_.count()) {
+  if (!data_.empty() && shape.count() > data_.count() && !grows_) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("a Python layer reshapes a top to ", ToString(shape),
                 " during a pass, and the plan has memory for ", data_.count(),
@@ -187,7 +191,8 @@ void LayerBlob::Reshape(const Shape& shape) {
 }
 
 void LayerBlob::Bind(const TensorView& data, const TensorView& gradient,
-                     std::shared_ptr<const void> owner) {
+                     std::shared_ptr<const void> owner, bool grows) {
+  grows_ = grows;
   shape_ = data.shape();
   data_ = data;
   gradient_ = gradient;
@@ -200,8 +205,17 @@ void LayerBlob::Unbind() {
   owner_ = nullptr;
 }
 
+void LayerBlob::MoveTo(const TensorView& to) {
+  if (own_data_ != nullptr && own_data_->shape() == to.shape()) {
+    std::memcpy(to.raw(), own_data_->view().raw(), to.bytes());
+  }
+  own_data_ = nullptr;
+}
+
 HeldView LayerBlob::View(const TensorView& bound, std::shared_ptr<Tensor>* own) const {
-  if (!bound.empty()) return {{bound.raw(), shape_, bound.dtype()}, owner_};
+  if (!bound.empty() && shape_.count() <= bound.count()) {
+    return {{bound.raw(), shape_, bound.dtype()}, owner_};
+  }
   if (*own == nullptr || (*own)->shape() != shape_) {
     *own = std::make_shared<Tensor>(shape_, DType::kF32);
   }
@@ -239,29 +253,14 @@ ReuseObjects::~ReuseObjects() {
   reuses_both_phases = both_phases_before_;
 }
 
-RunningNet::RunningNet(std::shared_ptr<const void> owner)
-    : before_(std::exchange(running_net, std::move(owner))) {}
+RunningNet::RunningNet(MemoryOwner owner) : before_(std::exchange(running_net, std::move(owner))) {}
 
 RunningNet::~RunningNet() { running_net = std::move(before_); }
 
 PythonObjects* ReusedObjects() { return reused_objects; }
 
-const std::shared_ptr<const void>& RunningOwner() { return running_net; }
-
-bool PrepareSources(const Plan& plan) {
-  bool grows = false;
-  for (const PlannedLayer& layer : plan.layers) {
-    const PythonLayer* const python = AsPython(layer);
-    if (python == nullptr || !layer.inputs.empty()) continue;
-    PythonObject& object = python->object();
-    object.CallReshape();
-    object.is_shaped = true;
-    for (size_t o = 0; o < layer.outputs.size(); ++o) {
-      const PlannedValue& value = plan.values[static_cast<size_t>(layer.outputs[o])];
-      grows = grows || object.tops.blobs[o]->GetShape().count() > value.spec.shape.count();
-    }
-  }
-  return grows;
+std::shared_ptr<const void> RunningOwner() {
+  return running_net ? running_net() : std::shared_ptr<const void>();
 }
 
 std::unique_ptr<const Layer> MakeUserLayer(const LayerParameter& param) {

@@ -1,6 +1,7 @@
 // Layers of type "Python": a class of the user computes them, as in pycaffe.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -9,7 +10,6 @@
 
 #include "arrays.h"
 #include "graph/layer.h"
-#include "plan/plan.h"
 #include "user_code.h"
 
 namespace crema::python {
@@ -24,18 +24,23 @@ class LayerBlob final : public Blob {
   HeldView Data() override { return View(data_, &own_data_); }
   HeldView Gradient() override { return View(gradient_, &own_gradient_); }
   Shape GetShape() override { return shape_; }
-  // Throws kInvalidArgument during a pass if the plan has no memory for it.
+  // Throws kInvalidArgument during a pass if it is too large for the memory and cannot grow.
   void Reshape(const Shape& shape) override;
 
   // Sets the memory until Unbind. An empty gradient: memory of its own. `owner` keeps it alive.
-  void Bind(const TensorView& data, const TensorView& gradient, std::shared_ptr<const void> owner);
+  // One that `grows` has memory of its own for a shape that is too large.
+  void Bind(const TensorView& data, const TensorView& gradient, std::shared_ptr<const void> owner,
+            bool grows);
   void Unbind();
+  // Copies the values in memory of its own, and gives that up.
+  void MoveTo(const TensorView& to);
 
  private:
   HeldView View(const TensorView& bound, std::shared_ptr<Tensor>* own) const;
 
   Shape shape_;
   TensorView data_, gradient_;
+  bool grows_ = false;
   std::shared_ptr<const void> owner_;
   std::shared_ptr<Tensor> own_data_, own_gradient_;
 };
@@ -52,7 +57,6 @@ struct PythonObject {
   const UserObject object;
   Guard guard;  // threads that run one layer take turns: they would share the blobs
   bool is_set_up = false;
-  bool is_shaped = false;  // reshape was called for the pass that is about to begin
   LayerBlobs bottoms, tops;
   std::shared_ptr<LayerBlobs> parameters = std::make_shared<LayerBlobs>();
 
@@ -91,16 +95,19 @@ class ReuseObjects {
   bool both_phases_before_;
 };
 
-// While it lives, arrays of layers that this thread runs hold `owner`, the memory of the session.
+// Returns the owner of the memory of a session as it is now.
+using MemoryOwner = std::function<std::shared_ptr<const void>()>;
+
+// While it lives, arrays of layers that this thread runs hold what `owner` returns.
 class RunningNet {
  public:
-  explicit RunningNet(std::shared_ptr<const void> owner);
+  explicit RunningNet(MemoryOwner owner);
   ~RunningNet();
   RunningNet(const RunningNet&) = delete;
   RunningNet& operator=(const RunningNet&) = delete;
 
  private:
-  std::shared_ptr<const void> before_;
+  MemoryOwner before_;
 };
 
 // While it lives, this thread runs code of the user: nets and models that it opens or runs
@@ -122,11 +129,7 @@ nb::object CallMethod(nb::handle object, const char* name, const Args&... args) 
 PythonObjects* ReusedObjects();
 
 // Returns the owner of the innermost RunningNet of this thread; null if there is none.
-const std::shared_ptr<const void>& RunningOwner();
-
-// Calls reshape of the Python layers without bottoms, before a pass. Returns true if one of them
-// needs more memory than planned. Requires the GIL.
-bool PrepareSources(const Plan& plan);
+std::shared_ptr<const void> RunningOwner();
 
 // Makes a layer of type "Python" (layers/python/python_layers.h).
 std::unique_ptr<const Layer> MakeUserLayer(const LayerParameter& param);

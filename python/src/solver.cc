@@ -12,6 +12,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "arrays.h"
@@ -234,6 +235,7 @@ struct PySolver {
   std::optional<CaffeLog> log;
   ObserverList observers;
   bool interrupted = false;        // Ctrl-C since the call began
+  bool nested = false;             // the call is one of another run, which stops too
   nb::object interrupts;           // a crema._interrupts.Deferred, during a call
   std::shared_ptr<Solver> solver;  // arrays of its nets own it too
 };
@@ -339,6 +341,7 @@ class DeferInterrupts {
   explicit DeferInterrupts(PySolver* solver) : solver_(*solver) {
     solver_.interrupts = nb::module_::import_("crema._interrupts").attr("Deferred")();
     solver_.interrupted = false;
+    solver_.nested = !nb::object(solver_.interrupts.attr("outer")).is_none();
     solver_.callbacks.raised = nullptr;
   }
   ~DeferInterrupts() {
@@ -356,21 +359,37 @@ class DeferInterrupts {
   PySolver& solver_;
 };
 
-// Runs part of the training, then raises KeyboardInterrupt if Ctrl-C has stopped it.
+// Returns the owner of the memory of all nets of the run.
+std::shared_ptr<const void> MemoryOf(const std::shared_ptr<Solver>& solver) {
+  std::shared_ptr<const void> owner = WithGrown(solver, solver->session());
+  for (size_t i = 0; i < solver->test_count(); ++i) {
+    owner = WithGrown(std::move(owner), solver->test_session(i));
+  }
+  return owner;
+}
+
+// Runs part of the training, then raises KeyboardInterrupt if Ctrl-C has stopped it. `body` returns
+// false if it has not come to its end: the same Ctrl-C stops the outer run anyway.
 template <typename Body>
 void Train(const SolverPtr& solver, Body&& body) {
   const Guard::Run run(*solver->guard);
+  bool ended = false;
   {
     const DeferInterrupts defer(solver.get());
     const GilReleased released;
     const ReuseObjects reuse(solver->objects.get(), false);  // tests plan smaller batches
-    const RunningNet running(solver->solver);
-    body(*solver->solver);
+    const RunningNet running([&] { return MemoryOf(solver->solver); });
+    if constexpr (std::is_void_v<decltype(body(*solver->solver))>) {
+      body(*solver->solver);
+      ended = true;
+    } else {
+      ended = body(*solver->solver);
+    }
   }
   if (const std::exception_ptr raised = std::exchange(solver->callbacks.raised, nullptr)) {
     std::rethrow_exception(raised);
   }
-  if (!solver->interrupted) return;
+  if (!solver->interrupted || (solver->nested && ended)) return;
   PyErr_SetNone(PyExc_KeyboardInterrupt);
   throw nb::python_error();
 }
@@ -380,6 +399,7 @@ void Solve(const SolverPtr& solver, bool progress) {
     std::optional<ProgressBar::Shown> shown;
     if (progress) shown.emplace(solver->progress);
     of.Solve();
+    return of.iteration() >= of.config().solver.solver.max_iter();
   });
 }
 
@@ -474,7 +494,11 @@ void BindSolver(nb::module_& module) {
       .def("step",
            [](const SolverPtr& solver, int64_t count) {
              if (count < 0) throw nb::value_error("step takes a number of iterations, 0 or more");
-             Train(solver, [count](Solver& of) { of.Step(count); });
+             Train(solver, [count](Solver& of) {
+               const int64_t end = of.iteration() + count;
+               of.Step(count);
+               return of.iteration() >= end;
+             });
            })
       .def("update",
            [](const SolverPtr& solver) { Train(solver, [](Solver& of) { of.Update(); }); })

@@ -5,6 +5,9 @@ import numpy as np
 import crema
 
 
+OBJECTS = []  # for tests that need the object of a layer
+
+
 class Base:
     def __init__(self, param):
         pass
@@ -45,6 +48,54 @@ class Growing(Base):
         self.count += 1
 
 
+class Batches(Base):
+    """Gives data of 2, 1, 4, 3, 6, 5, ... rows of 3 and a label for each, as a function of the count
+    of batches. Its param_str says when it reshapes: in "reshape", in "forward", or "at once" to the
+    largest shape, as the plan of a net that shares memory needs it.
+    """
+
+    batches = 0
+
+    def shape_like(self, rows, top):
+        top[0].reshape(rows, 3)
+        top[1].reshape(rows)
+
+    def reshape(self, bottom, top):
+        self.rows = self.batches + (2 if self.batches % 2 == 0 else 0)
+        if self.param_str == "at once" and self.batches == 0:
+            self.shape_like(20, top)
+        elif self.param_str == "reshape" or self.batches == 0:
+            self.shape_like(self.rows, top)
+
+    def forward(self, bottom, top):
+        self.shape_like(self.rows, top)
+        numbers = np.arange(3 * self.rows, dtype=np.float32).reshape(self.rows, 3)
+        top[0].data[...] = np.sin(numbers + self.batches)
+        top[1].data[...] = np.arange(self.rows) % 2
+        self.batches += 1
+
+
+class Repeats(Base):
+    """Repeats its input 1, 2, 3, ... times, which it finds out in forward."""
+
+    times = 0
+
+    def setup(self, bottom, top):
+        OBJECTS.append(self)
+        top[0].reshape(1, 3)
+
+    def reshape(self, bottom, top):
+        pass
+
+    def forward(self, bottom, top):
+        self.times += 1
+        top[0].reshape(self.times * bottom[0].shape[0], 3)
+        top[0].data[...] = np.tile(bottom[0].data, (self.times, 1))
+
+    def backward(self, top, propagate_down, bottom):
+        bottom[0].diff[...] = top[0].diff.reshape(self.times, -1, 3).sum(axis=0)
+
+
 class Learning(Base):
     def setup(self, bottom, top):
         self.blobs.add_blob(1)
@@ -81,9 +132,6 @@ class NoLayer:
 class Forgetful(Base):
     def forward(self, bottom, top):
         pass
-
-
-OBJECTS = []  # for tests that need the object of a layer
 
 
 class Plain(Base):

@@ -174,3 +174,17 @@ def test_ctrl_c_stops_training_with_a_snapshot(run_folder):
     assert run.returncode == 0, err
     assert "end of the loss" in out
     assert list(folder.glob("snap_iter_*.solverstate"))
+
+
+def test_commands_find_the_libraries_of_nvidia_packages(tmp_path, monkeypatch):
+    from crema import _command
+
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/of/the/user")
+    monkeypatch.setenv("CREMA_PYTHON", "/another/python")
+    for package in ("cublas", "cudnn"):
+        (tmp_path / "nvidia" / package / "lib").mkdir(parents=True)
+    monkeypatch.syspath_prepend(tmp_path)
+    found = _command.environment()
+    folders = [str(tmp_path / "nvidia" / package / "lib") for package in ("cublas", "cudnn")]
+    assert found["LD_LIBRARY_PATH"].split(os.pathsep)[:3] == ["/of/the/user", *folders]
+    assert found["CREMA_PYTHON"] == "/another/python"

@@ -106,6 +106,18 @@ def python_layer(files):
         'python_param { module: "layers_for_tests" layer: "Times" param_str: "2" } }', 0).forward(0, 1)
 
 
+def layer_whose_tops_grow(files):
+    net = crema.Net.parse(
+        'layer { name: "p" type: "Python" top: "p" '
+        'python_param { module: "layers_for_tests" layer: "Growing" } }'
+        'layer { name: "y" type: "TanH" bottom: "p" top: "y" loss_weight: 1 }', 0)
+    views = []
+    for _ in range(5):
+        net.forward()
+        net.backward()
+        views.append(net.blobs["y"].data)
+
+
 KEEPS = (
     'layer { name: "d" type: "DummyData" top: "d" dummy_data_param { shape { dim: 300 } } }'
     'layer { name: "p" type: "Python" bottom: "d" top: "p" '
@@ -149,8 +161,8 @@ def text_of_a_net_spec(files):
 
 CASES = [net, net_that_runs, net_with_callbacks, net_reshaped_and_shared, solver, solver_that_steps,
          model, model_that_runs, views_that_outlive_their_net, views_held_for_a_while,
-         errors_in_constructors, errors_in_calls, python_layer, declared_layer_that_keeps_an_array,
-         declared_layer_of_a_solver_that_keeps_an_array, layers_that_refer_to_their_net,
+         errors_in_constructors, errors_in_calls, python_layer, layer_whose_tops_grow,
+         declared_layer_that_keeps_an_array, declared_layer_of_a_solver_that_keeps_an_array, layers_that_refer_to_their_net,
          layer_that_refers_to_its_solver, text_of_a_net_spec]
 
 

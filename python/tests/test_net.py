@@ -337,3 +337,29 @@ def test_paths_indices_and_dlpack(tmp_path):
     assert (blob.data == 7).all()
     with pytest.raises(crema.Error):
         crema.load_plugin(tmp_path / "none.so")
+
+
+def test_blobs_and_parameters_by_name_and_passes_of_all_or_of_named_layers():
+    net = crema.Net.parse(NET, 0)
+    assert list(net.blobs) == net.blob_names and list(net.params) == ["ip"]
+    weight, bias = (blob.data for blob in net.params["ip"])
+    x = net.blobs["data"].data[...] = np.random.rand(2, 3)
+    net.forward("data", "ip")
+    np.testing.assert_allclose(net.blobs["ip"].data, x @ weight.T + bias, rtol=1e-5)
+    net.blobs["prob"].data[...] = 0
+    net.forward(last="relu")
+    assert (net.blobs["prob"].data == 0).all()
+    net.forward()
+    np.testing.assert_allclose(net.blobs["prob"].data.sum(1), 1, rtol=1e-6)
+    net.blobs["prob"].diff[...] = [[1, 0, 0, 0], [0, 0, 0, 0]]
+    net.backward()
+    whole = net.blobs["data"].diff.copy()
+    net.blobs["data"].diff[...] = 0
+    net.backward(last="relu")
+    assert (net.blobs["data"].diff == 0).all()
+    net.backward("ip")
+    np.testing.assert_array_equal(net.blobs["data"].diff, whole)
+    with pytest.raises(crema.Error, match="no layer 'rel' .did you mean 'relu'"):
+        net.forward("rel")
+    with pytest.raises(TypeError):
+        net.forward(-1)

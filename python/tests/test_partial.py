@@ -80,3 +80,83 @@ def test_a_layer_that_does_not_fit_cannot_run_by_itself():
     for first, last in ((3, 5), (3, 4)):
         with pytest.raises(crema.Error):
             net.forward(first, last)
+
+
+CHAIN = """
+    force_backward: true
+    layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 4 dim: 3 } } }
+    layer { name: "ip" type: "InnerProduct" bottom: "data" top: "a"
+      inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
+    layer { name: "second" type: "TYPE" bottom: "a" top: "b" }
+    layer { name: "third" type: "Scale" bottom: "b" top: "c" scale_param { filler { value: 3 } } }
+    layer { name: "end" type: "Power" bottom: "c" top: "end" power_param { power: 2 } }
+"""
+
+
+@pytest.mark.parametrize(
+    "kind", ["Scale", "BatchNorm", "PReLU", "Sigmoid", "TanH", "ReLU", "Power", "Dropout"]
+)
+def test_parts_of_a_net_see_layers_in_place_as_one_blob(kind):
+    text = CHAIN.replace("TYPE", kind)
+    place, apart = crema.Net.parse(
+        text.replace('"b"', '"a"').replace('"c"', '"a"'), 0
+    ), crema.Net.parse(text, 0)
+    x = np.random.default_rng(2).standard_normal((4, 3)).astype(np.float32)
+    y = np.random.default_rng(3).standard_normal((4, 4)).astype(np.float32)
+    a = place.blobs["a"]
+    for net in (place, apart):
+        net.blobs["data"].data[...] = x
+        net.forward()
+    np.testing.assert_array_equal(a.data, apart.blobs["c"].data)
+    for layer, blob in (("ip", "a"), ("second", "b"), ("third", "c")):
+        for net in (place, apart):
+            net.forward(last=layer)
+        np.testing.assert_array_equal(a.data, apart.blobs[blob].data)
+    # What the program writes is what the next layer reads, and the gradient that it starts from.
+    a.data[...] = apart.blobs["a"].data[...] = y
+    for net in (place, apart):
+        net.forward("second")
+    np.testing.assert_array_equal(place.blobs["end"].data, apart.blobs["end"].data)
+    a.diff[...] = apart.blobs["c"].diff[...] = y
+    for net in (place, apart):
+        net.backward("third", "third")
+    np.testing.assert_array_equal(a.diff, apart.blobs["b"].diff)
+    a.diff[...] = apart.blobs["b"].diff[...] = -y
+    for net in (place, apart):
+        net.backward("second")
+    np.testing.assert_array_equal(a.diff, apart.blobs["a"].diff)
+    np.testing.assert_array_equal(place.blobs["data"].diff, apart.blobs["data"].diff)
+    for net in (place, apart):  # passes of all layers are as before
+        net.forward()
+        net.blobs["end"].diff[...] = y
+        net.backward()
+    np.testing.assert_array_equal(a.data, apart.blobs["c"].data)
+    np.testing.assert_array_equal(a.diff, apart.blobs["a"].diff)
+    np.testing.assert_array_equal(place.blobs["data"].diff, apart.blobs["data"].diff)
+
+
+def test_a_gradient_of_an_output_that_is_written_in_place_is_set_by_its_name():
+    text = CHAIN.replace("TYPE", "PReLU").replace('"b"', '"a"').replace('"c"', '"a"')
+    net = crema.Net.parse(text[: text.index('layer { name: "end"')], 0)
+    net.blobs["data"].data[...] = np.random.rand(4, 3)
+    net.forward()
+    net.blobs["a"].diff[...] = 1
+    net.backward()
+    assert np.abs(net.blobs["data"].diff).min() > 0
+
+
+def test_a_solver_that_steps_writes_all_layers_in_place():
+    text = CHAIN.replace("TYPE", "PReLU").replace('"b"', '"a"').replace('"c"', '"a"')
+    text = text.replace("Input", "DummyData").replace("input_param", "dummy_data_param")
+    text += 'layer { name: "sum" type: "Reduction" bottom: "end" top: "sum" loss_weight: 1 }'
+    solver = crema.Solver.parse(
+        'base_lr: 0 lr_policy: "fixed" max_iter: 9 snapshot_after_train: false net_param { '
+        + text.replace("dim: 3 }", "dim: 3 } data_filler { value: 2 }") + " }"
+    )
+    solver.step(1)
+    whole = solver.net.blobs["a"].data.copy()
+    net = solver.net
+    net.forward(last="ip")
+    assert (net.blobs["a"].data != whole).any()
+    solver.step(1)
+    np.testing.assert_array_equal(net.blobs["a"].data, whole)

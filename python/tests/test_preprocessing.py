@@ -125,7 +125,7 @@ def test_a_crop_is_the_middle(tmp_path):
     "keywords, message",
     [
         ({"std": [1, 2]}, "standard deviation has 2 numbers for 3 channels"),
-        ({"std": [1, 0, 1]}, "a standard deviation is 0"),
+        ({"std": [1, 0, 1]}, "a standard deviation (std) is 0"),
         ({"pixel_range": 0}, "the range is 0"),
         ({"resize": 31}, "images are resized to 31 before the crop, which must be from 32x32"),
         ({"resize": (32, 31)}, "images are resized to 32x31 before the crop"),

@@ -91,9 +91,75 @@ def test_errors_while_planning_reach_the_caller():
         net_with("Times", "no number")
 
 
-def test_a_top_cannot_outgrow_the_plan_during_a_pass():
-    net, _ = net_with("TooLarge")
-    with pytest.raises(crema.Error, match="during a pass") as caught:
+BATCHES = """
+layer { name: "data" type: "Python" top: "data" top: "label"
+  python_param { module: "layers_for_tests" layer: "Batches" param_str: "WHEN" } }
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+  inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
+layer { name: "relu" type: "ReLU" bottom: "ip" top: "ip" }
+layer { name: "drop" type: "Dropout" bottom: "ip" top: "drop" }
+layer { name: "out" type: "InnerProduct" bottom: "drop" top: "out"
+  inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "out" bottom: "label" top: "loss" }
+"""
+STEPS = 'base_lr: 0.1 lr_policy: "fixed" max_iter: 12 random_seed: 3 snapshot_after_train: false '
+
+
+@pytest.mark.parametrize("when", ["reshape", "forward"])
+def test_a_solver_trains_on_batches_that_grow(when):
+    def train(when, kept):
+        tests = "test_iter: 2 test_interval: 2 " + "test_net_param { " + BATCHES + " } "
+        text = STEPS + tests + "train_net_param { " + BATCHES + " }"
+        solver = crema.Solver.parse(text.replace("WHEN", when))
+        blobs = dict(zip(solver.net.blob_names, solver.net.blob_list()))
+        for step in range(12):
+            solver.step(1)
+            kept.append((blobs["ip"].data, blobs["ip"].data.copy(), blobs["ip"].diff))
+        assert blobs["data"].shape == (11, 3) and blobs["out"].data.shape == (11, 2)
+        weights = [b.data.copy() for layer in solver.net.layer_list() for b in layer.blobs]
+        return solver.metrics["train/loss"].values, solver.metrics["test_0/loss"].values, *weights
+
+    kept = []
+    for got, expected in zip(train(when, kept), train("at once", []), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-6)
+    gc.collect()
+    rows = [array.shape[0] for array, _, _ in kept]
+    assert rows == [2, 1, 4, 3, 6, 5, 8, 7, 10, 9, 12, 11]
+    for array, values, diff in kept[::2]:  # views of memory that the net has outgrown
+        assert array.shape == values.shape == diff.shape and np.isfinite(diff).all()
+
+
+def test_a_layer_may_give_tops_that_grow_while_it_runs():
+    net, blobs = net_with("Repeats")
+    layers_for_tests.OBJECTS.clear()
+    for times in range(1, 6):
+        x = blobs["data"].data[...] = np.random.rand(2, 3).astype(np.float32)
+        run(net)
+        np.testing.assert_array_equal(blobs["after"].data, 2 * np.tile(x, (times, 1)))
+        blobs["after"].diff[...] = 1
+        net.backward(2, 0)
+        assert blobs["out"].diff.shape == (2 * times, 3)
+        assert (blobs["data"].diff == 2 * times).all()
+
+
+def test_parts_of_a_net_follow_blobs_that_grew_while_others_ran():
+    net, blobs = net_with("Repeats")
+    layer = layers_for_tests.OBJECTS.pop()
+    run(net)
+    for _ in range(3):
+        net.forward(0, 1)
+    layer.times = 0  # the shape is again that of the first pass, in other memory
+    blobs["data"].data[...] = 7
+    run(net)
+    assert blobs["after"].shape == (2, 3) and (blobs["after"].data == 14).all()
+
+
+def test_a_top_cannot_outgrow_the_plan_of_a_net_that_shares_memory():
+    text = BATCHES.replace("WHEN", "reshape")
+    net = crema.Net.parse(text, 0, keep_blobs=False)
+    run(net)
+    run(net)
+    with pytest.raises(crema.Error, match="layer \"data\".*'data'.*during a pass") as caught:
         run(net)
     assert caught.value.code == "invalid_argument"
 

@@ -232,6 +232,22 @@ def test_arrays_of_memory_data_layers_live_as_long_as_they_are_read():
     assert (blobs["a"].data == 1).all() and (blobs["b"].data == 2).all()
 
 
+def test_the_net_of_a_solver_takes_larger_inputs(tmp_path):
+    text = 'base_lr: 0.1 lr_policy: "fixed" max_iter: 5 snapshot_after_train: false net_param { '
+    text += """layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 } } }
+      layer { name: "y" type: "TanH" bottom: "x" top: "y" loss_weight: 1 } }"""
+    net = crema.Solver.parse(text).net
+    x = net.blobs["x"]
+    for rows in (1, 7, 3, 9):
+        kept = x.data
+        x.reshape(rows, 2)
+        x.data[...] = np.random.rand(rows, 2)
+        loss = net.forward()
+        np.testing.assert_allclose(net.blobs["y"].data, np.tanh(x.data), rtol=1e-6)
+        assert loss == pytest.approx(net.blobs["y"].data.sum(), rel=1e-5)
+        assert np.isfinite(kept).all()
+
+
 def test_callbacks_that_add_callbacks(solver_file):
     solver = crema.Solver.open(solver_file)
     seen = []
@@ -295,6 +311,50 @@ def test_the_second_ctrl_c_ends_the_callback(solver_file, default_sigint):
     with pytest.raises(KeyboardInterrupt):
         solver.solve()
     assert not ended and solver.iteration == 0
+
+
+@pytest.mark.parametrize("begins", ["during the inner run", "before the inner run"])
+def test_one_ctrl_c_stops_a_run_and_the_one_that_its_callback_makes(
+    solver_file, begins, default_sigint
+):
+    def interrupt(*event):
+        os.kill(os.getpid(), signal.SIGINT)
+        sum(range(1000))  # where Python would raise KeyboardInterrupt
+
+    outer, inner, files = crema.Solver.open(solver_file), crema.Solver.open(solver_file), []
+    inner.add_callback("iteration", lambda e: e["iteration"] == 2 and interrupt())
+
+    def train_inner(event):
+        if event["iteration"] == 1:
+            if begins == "before the inner run":
+                interrupt()
+            inner.solve()
+
+    outer.add_callback("iteration", train_inner)
+    outer.add_callback("snapshot", files.append)
+    with pytest.raises(KeyboardInterrupt):
+        outer.solve()
+    assert outer.iteration == 2 and len(files) == 1
+    assert inner.iteration == (3 if begins == "during the inner run" else 0)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    outer.solve()
+    assert outer.iteration == 10
+
+
+def test_steps_of_an_inner_run_that_are_complete_do_not_break_the_outer_iteration(
+    solver_file, default_sigint
+):
+    outer, inner, steps = crema.Solver.open(solver_file), crema.Solver.open(solver_file), []
+    inner.add_callback("start", lambda: inner.iteration == 2 and os.kill(os.getpid(), signal.SIGINT))
+
+    def step():
+        inner.step(1)
+        steps.append(inner.iteration)
+
+    outer.add_callback("start", step)
+    with pytest.raises(KeyboardInterrupt):
+        outer.solve()
+    assert outer.iteration == 3 and steps == [1, 2, 3]
 
 
 @pytest.mark.parametrize("error", [KeyError, KeyboardInterrupt])

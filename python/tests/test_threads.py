@@ -211,6 +211,40 @@ class TestFork:
             net.forward(0, 0)
         """, tmp_path)
 
+    def test_while_another_thread_loads_a_plugin(self, tmp_path):
+        compiler = shutil.which("cc")
+        if compiler is None:
+            pytest.skip("no C compiler")
+        source, library = tmp_path / "slow.c", tmp_path / "slow.so"
+        source.write_text("""
+            #include <stdlib.h>
+            #include <unistd.h>
+            const void *crema_plugin(void) {  /* until the test writes */
+              char byte;
+              write(atoi(getenv("PLUGIN_ENTERED")), "x", 1);
+              read(atoi(getenv("PLUGIN_LEAVES")), &byte, 1);
+              return 0;
+            }
+        """)
+        subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
+        self.run("""
+            entered, leaves = os.pipe(), os.pipe()
+            os.environ.update(PLUGIN_ENTERED=str(entered[1]), PLUGIN_LEAVES=str(leaves[0]))
+            def load():
+                try:
+                    crema.load_plugin(sys.argv[2])
+                except crema.Error as error:
+                    errors.append(error)
+            errors = []
+            loads = start(load)
+            os.read(entered[0], 1)
+            crema.Net.parse(NET, 0)  # nor does this process wait for the plugin
+            child(lambda: crema.Net.parse(NET, 0).forward(0, 3))
+            os.write(leaves[1], b"x")
+            loads.join()
+            assert "name and version" in str(errors[0])
+        """, library)
+
 
 WAITING = """
     INPUT = 'layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 2 } } }'
@@ -272,37 +306,3 @@ def test_data_and_nets_that_wait_for_each_other_are_an_error():
         del inner
     assert len(errors) == 2 and all("waits for the net" in e for e in errors), errors
     """)
-
-    def test_while_another_thread_loads_a_plugin(self, tmp_path):
-        compiler = shutil.which("cc")
-        if compiler is None:
-            pytest.skip("no C compiler")
-        source, library = tmp_path / "slow.c", tmp_path / "slow.so"
-        source.write_text("""
-            #include <stdlib.h>
-            #include <unistd.h>
-            const void *crema_plugin(void) {  /* until the test writes */
-              char byte;
-              write(atoi(getenv("PLUGIN_ENTERED")), "x", 1);
-              read(atoi(getenv("PLUGIN_LEAVES")), &byte, 1);
-              return 0;
-            }
-        """)
-        subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
-        self.run("""
-            entered, leaves = os.pipe(), os.pipe()
-            os.environ.update(PLUGIN_ENTERED=str(entered[1]), PLUGIN_LEAVES=str(leaves[0]))
-            def load():
-                try:
-                    crema.load_plugin(sys.argv[2])
-                except crema.Error as error:
-                    errors.append(error)
-            errors = []
-            loads = start(load)
-            os.read(entered[0], 1)
-            crema.Net.parse(NET, 0)  # nor does this process wait for the plugin
-            child(lambda: crema.Net.parse(NET, 0).forward(0, 3))
-            os.write(leaves[1], b"x")
-            loads.join()
-            assert "name and version" in str(errors[0])
-        """, library)

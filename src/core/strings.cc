@@ -88,6 +88,12 @@ bool MatchesAbbreviation(std::string_view word, std::string_view candidate) {
 
 std::string Nearest(std::string_view word, std::span<const std::string> candidates) {
   constexpr size_t kLeast = 2;
+  constexpr size_t kLeastBegin = 4;  // many names begin with shorter words
+  const std::string plain = Normalised(word);
+  const auto longer = std::ranges::find_if(candidates, [&](const std::string& candidate) {
+    return candidate != word && Normalised(candidate).starts_with(plain);
+  });
+  if (plain.size() >= kLeastBegin && longer != candidates.end()) return *longer;
   return Nearest(word, candidates, std::max(kLeast, Normalised(word.substr(0, 200)).size() / 3));
 }
 

@@ -180,6 +180,9 @@ class Setter {
     if (field != nullptr) return *field;
     std::string hint = is_first ? HintAtRoot(step.name, type) : BlockHint(step.name, message);
     if (hint.empty()) hint = UnknownFieldHint(step.name, type, {});
+    if (hint.empty() && is_first && setting_.path.size() > step.name.size()) {
+      hint = StrCat("; a field of a layer is written layer[", step.name, "].BLOCK.FIELD");
+    }
     Refuse(StrCat("unknown field '", step.name, "'", hint));
   }
 

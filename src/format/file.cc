@@ -61,10 +61,14 @@ fs::path FolderOf(const std::string& path) {
 // Explains a path in a form that is not read; empty for others.
 std::string WrongFormOf(std::string_view path) {
   if (path.empty()) return "; the path is empty";
+  if (path == "-") return "; standard input is not read here: name a file";
   if (path[0] == '~') return "; '~' is not expanded here: write the whole path";
   if (path[0] == '$') return "; variables are not expanded here: write the whole path";
   if (path.starts_with("http://") || path.starts_with("https://")) {
     return "; it is an address: download the file first";
+  }
+  if (path.find('*') != std::string_view::npos) {
+    return "; patterns are for the shell: leave the quotes out";
   }
   if (path.find('\\') != std::string_view::npos) return "; write '/' in a path, not '\\'";
   return "";

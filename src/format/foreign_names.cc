@@ -102,6 +102,8 @@ constexpr Explained kExplained[] = {
     {"ConvolutionParameter", "in_channels", "; it follows from the bottom: leave it out"},
     {"BatchNormParameter", "momentum",
      "; here it is moving_average_fraction (0.9 for a momentum of 0.1 in PyTorch)"},
+    {"MaxoutParameter", "minout",
+     "; negate the bottom and the top with Power layers, power_param { scale: -1 }"},
     {"TransformationParameter", "mean", "; write mean_value: 128, or mean_file"},
 };
 

@@ -98,9 +98,8 @@ constexpr ForkLayer kForkLayers[] = {
      "use CTCLoss with bottoms logits (T x N x C), labels (N x L) and, if needed, lengths; "
      "ctc_loss_param { blank_label } names the blank"},
     {"CTCDecoder", kOcr,
-     "use CTCGreedyDecoder { ctc_decoder_param { blank_index ctc_merge_repeated } }; not "
-     "supported: "
-     "search for the best sequence over several paths"},
+     "use CTCGreedyDecoder, or CTCBeamSearchDecoder { ctc_decoder_param { beam_width } }, with "
+     "bottoms scores (T x N x C) and indicators (T x N); ContinuationIndicator makes the latter"},
     {"Lstm", "LSTM ports before Caffe's own",
      "use LSTM { recurrent_param { num_output } }, which takes T x N x I and indicators T x N; "
      "weights of the port have another order and must be trained again"},
@@ -135,16 +134,10 @@ constexpr ForkLayer kForkLayers[] = {
     {"Reader", kFlowNet, kFlowFiles},
     {"Writer", kFlowNet, kFlowFiles},
 
-    {"SReLU", "ports of SReLU",
-     "not supported: four learned values for each channel; PReLU learns one slope, and Clip has "
-     "fixed limits"},
     {"CReLU", "ports of CReLU", "concatenate both signs",
      "layer { name: 'minus' type: 'Power' bottom: 'x' top: 'minus' power_param { scale: -1 } } "
      "layer { name: 'both' type: 'Concat' bottom: 'x' bottom: 'minus' top: 'both' } layer { name: "
      "'y' type: 'ReLU' bottom: 'both' top: 'y' }"},
-    {"Maxout", "ports of Maxout", "take the largest of equal parts of the channels (here 2)",
-     "layer { name: 'parts' type: 'Slice' bottom: 'x' top: 'a' top: 'b' } layer { name: 'y' type: "
-     "'Eltwise' bottom: 'a' bottom: 'b' top: 'y' eltwise_param { operation: MAX } }"},
     {"SyncBN", "ports for several GPUs",
      "use BN { bn_param } or BatchNorm, whose statistics are those of one device; GroupNorm does "
      "not depend on the batch"},

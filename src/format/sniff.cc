@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cctype>
 
+#include "core/error.h"
 #include "core/strings.h"
+#include "format/file.h"
 
 namespace crema {
 namespace {
@@ -45,6 +47,9 @@ Content Sniff(std::string_view bytes) {
   }
   if (bytes.starts_with("\x93NUMPY"sv)) return Content::kNumpy;
   if (IsPyTorch(bytes)) return Content::kPyTorch;
+  if (bytes.starts_with(kCremaMagic)) return Content::kCrema;
+  // The length of a JSON header in 8 bytes.
+  if (HasAt(bytes, 4, "\0\0\0\0{"sv)) return Content::kSafetensors;
   if (HasAt(bytes, 257, "ustar")) return Content::kTar;
   if (StartsWithAny(bytes,
                     {"\x1F\x8B\x08"sv, "PK\x03\x04"sv,
@@ -92,14 +97,28 @@ std::string DescribeWrongContent(Content content, std::string_view expected) {
     case Content::kNumpy:
       return StrCat("is a NumPy array, not ", expected, ": give a file of Caffe");
     case Content::kPyTorch:
-      return StrCat("is a PyTorch file, not ", expected,
-                    ": fill a net from it with 'crema import --weights=FILE --onto=NET'");
+    case Content::kSafetensors:
+      return StrCat("is a ", content == Content::kPyTorch ? "PyTorch" : "safetensors",
+                    " file, not ", expected,
+                    ": fill a net from it with 'crema import --weights=FILE --onto=NET -o OUT'");
+    case Content::kCrema:
+      return StrCat("is a model of deploy export, not ", expected,
+                    ": deploy and serve take it with --model");
     case Content::kText:
       return StrCat("is a text file, not ", expected);
     case Content::kBinary:
       break;
   }
   return StrCat("is a binary file of another kind, not ", expected);
+}
+
+bool IsCremaFile(const std::string& path) {
+  if (path.ends_with(".crema")) return true;
+  try {
+    return Sniff(ReadFileStart(path, kSniffBytes)) == Content::kCrema;
+  } catch (const Error&) {
+    return false;  // whoever reads it reports why
+  }
 }
 
 }  // namespace crema

@@ -371,13 +371,15 @@ void TextParser::ReadList(const Field& field, Message* target, const Token& name
 
 void TextParser::ReadBlock(const Field& field, Message* target, const Token& name, Position at) {
   const Token open = lexer_.current();
-  if (!open.Is("{") && !open.Is("<")) {
+  const bool opens = open.Is("{") || open.Is("<");
+  if (!opens) {
     Report(open.begin, StrCat("'", name.text, "' expects a block in braces: write ", name.text,
                               " { ... }; got ", Quoted(open)));
     const bool is_value = open.type != Tokenizer::TYPE_SYMBOL && !open.IsEnd();
     const bool is_field = open.IsName() && (lexer_.next().Is(":") || lexer_.next().Is("{"));
     if (open.Is("[") || (is_value && !is_field)) lexer_.SkipTokenOrBlock();
-    return;
+    // Only the brace is missing: continue with the fields.
+    if (!is_field || field.message_type()->FindFieldByName(open.text) == nullptr) return;
   }
   if (scopes_.size() > kMaxDepth) {
     Report(open.begin, StrCat("blocks are nested deeper than ", kMaxDepth, " levels"));
@@ -397,8 +399,8 @@ void TextParser::ReadBlock(const Field& field, Message* target, const Token& nam
   const size_t first_problem = problems_.size();
   const size_t outer_layer =
       std::exchange(layer_path_size_, is_layer ? path_.size() : layer_path_size_);
-  scopes_.push_back({block, name.text, at, open.begin, open.Is("{") ? "}" : ">"});
-  lexer_.Advance();
+  scopes_.push_back({block, name.text, at, open.begin, open.Is("<") ? ">" : "}"});
+  if (opens) lexer_.Advance();
   ReadFields();
   CheckRequired(scopes_.back());
   const Position end = lexer_.current().begin;

@@ -126,7 +126,9 @@ std::optional<Literal> ReadLiteral(TextLexer& lexer, const FieldDescriptor& fiel
     return std::nullopt;
   }
   if (lexer.current().Opens()) {
-    report(literal.begin, expected() + "a block that begins with " + Quoted(lexer.current()));
+    report(literal.begin, expected() + (lexer.current().Is("[") ? "a list: it takes one value"
+                                                                : "a block that begins with " +
+                                                                      Quoted(lexer.current())));
     lexer.SkipTokenOrBlock();
     return std::nullopt;
   }
@@ -274,7 +276,7 @@ std::string MeantValue(const Literal& literal, const FieldDescriptor& field) {
   }
 }
 
-// Names of other tools for values of an enum. A sentence begins with ';'.
+// Names of other tools for values. A sentence begins with ';'.
 constexpr struct {
   std::string_view field;
   std::string_view value;
@@ -288,26 +290,29 @@ constexpr struct {
     {"normalization", "MEAN", "; VALID is the mean over the labels that count"},
     {"solver_mode", "CUDA", " (did you mean 'GPU'?)"},
     {"phase", "VAL", " (did you mean 'TEST'?)"},
+    {"pad", "SAME", "; half of an odd kernel_size keeps the size: pad: 2 for 5"},
+    {"pad", "VALID", "; write 0"},
 };
 
-std::string HintOfEnum(const Literal& literal, const FieldDescriptor& field) {
+std::string HintOfForeignValue(const Literal& literal, const FieldDescriptor& field) {
   for (const auto& row : kForeignValues) {
     if (row.field == field.name() && ToLower(row.value) == ToLower(literal.text)) {
       return std::string(row.hint);
     }
   }
-  return DidYouMean(literal.text, EnumNames(field));
+  return "";
 }
 
 // Explains why the literal was rejected, and the remedy.
 std::string Refusal(const Literal& literal, const FieldDescriptor& field) {
   const std::string meant = MeantValue(literal, field);
-  const std::string remedy = meant.empty() ? "" : "; write " + meant;
+  const std::string foreign = HintOfForeignValue(literal, field);
+  const std::string remedy = meant.empty() ? foreign : "; write " + meant;
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
+    const std::vector<std::string> names = EnumNames(field);
     return StrCat("'", field.name(), "' has no value ", Written(literal),
-                  remedy.empty() ? StrCat(HintOfEnum(literal, field),
-                                          "; allowed: ", Join(EnumNames(field), ", "))
-                                 : remedy);
+                  !remedy.empty() ? remedy : DidYouMean(literal.text, names),
+                  meant.empty() ? "; allowed: " + Join(names, ", ") : "");
   }
   return StrCat("'", field.name(), "' expects ", ExpectedValue(field), ", got ", Written(literal),
                 remedy);

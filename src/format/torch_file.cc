@@ -260,7 +260,7 @@ std::unique_ptr<StateDict> OpenStateDict(const std::string& path, const std::str
   if (LooksLikeOldTorchFile(start)) return OpenOldTorchFile(path, key);
   const Content content = Sniff(start);
   const bool named = path.ends_with(".safetensors");
-  if (LooksLikeSafetensors(start, RandomFile(path).size()) ||
+  if (LooksLikeSafetensors(start, RandomFile(path).size()) || content == Content::kSafetensors ||
       (named && content == Content::kBinary)) {
     if (!key.empty() && key != ".") {
       Fail(ErrorCode::kInvalidArgument, "has no dicts within it; leave --key out", {.file = path});

@@ -145,7 +145,11 @@ class Builder {
     for (const auto& [name, where] : produced_) names.push_back(name);
     std::string hint = DidYouMean(blob, names);
     if (const auto found = excluded_.find(blob); found != excluded_.end()) {
-      hint = StrCat("; layer \"", found->second, "\" would, but its rules leave it out of phase ",
+      const bool has_twin = std::ranges::any_of(
+          graph_.nodes, [&](const Node& node) { return node.name() == found->second; });
+      hint = StrCat("; layer \"", found->second,
+                    has_twin ? "\" of another phase does, but not that of phase "
+                             : "\" would, but its rules leave it out of phase ",
                     Phase_Name(graph_.state.phase()));
     } else if (const std::string later = ProducedLater(blob); !later.empty()) {
       hint = later == layer_name_ ? "; it is this layer's own top"

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "format/seal.h"
+#include "format/sniff.h"
 #include "inference/crema_layout.h"
 
 namespace crema {
@@ -35,9 +36,11 @@ T NumberAt(std::string_view bytes, size_t at) {
 void CheckKind(std::string_view bytes, const std::string& path) {
   const std::string_view start = bytes.substr(0, kMagic.size());
   if (start != kMagic.substr(0, start.size()) || start.empty()) {
+    constexpr const char* kExpected = "a model file of `deploy export`";
+    const Content content = Sniff(bytes);
+    const bool is_plain = content == Content::kText || content == Content::kBinary;
     Fail(ErrorCode::kInvalidArgument,
-         bytes.empty() ? "is empty, not a model file of `deploy export`"
-                       : "is not a model file of `deploy export`",
+         is_plain ? StrCat("is not ", kExpected) : DescribeWrongContent(content, kExpected),
          {.file = path});
   }
   if (bytes.size() < kHeaderAt) {

@@ -7,13 +7,11 @@
 #include <type_traits>
 
 #include "crema_file.pb.h"
+#include "format/sniff.h"
 
 namespace crema::crema_layout {
 
-// The first byte never occurs in text; the line ends reveal a transfer that converted them.
-inline constexpr std::string_view kMagic =
-    "\x89"
-    "CRM\r\n\x1a\n";
+inline constexpr std::string_view kMagic = kCremaMagic;
 inline constexpr size_t kFormatAt = 8;       // uint32
 inline constexpr size_t kChecksumAt = 12;    // uint32: CRC-32 of all other bytes
 inline constexpr size_t kSizeAt = 16;        // uint64: size of the file

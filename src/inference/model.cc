@@ -106,8 +106,11 @@ void CheckPreprocessing(const ModelCard& card, const Shape& image, const std::st
 Problem OtherShapes(const Plan& plan, const std::vector<InputBlob>& blobs,
                     std::span<const Shape> shapes) {
   std::vector<std::string> own, given;
+  bool has_last_channels = false;
   for (size_t i = 0; i < shapes.size(); ++i) {
     const Shape& shape = ValueOf(plan, plan.FindFirstValue(blobs[i].name)).spec.shape;
+    has_last_channels |= shape.axes() == 4 && shapes[i].axes() == 4 && shapes[i][1] != shape[1] &&
+                         shapes[i][3] == shape[1];
     own.push_back(StrCat(blobs[i].name, "=", ToString(shape)));
     given.push_back(StrCat(blobs[i].name, "=", ToString(shapes[i])));
   }
@@ -115,7 +118,8 @@ Problem OtherShapes(const Plan& plan, const std::vector<InputBlob>& blobs,
           {},
           StrCat("the net is written for ", Join(own, ","), ", not for ", Join(given, ","),
                  "; if it comes from an ONNX model, import that with --shape=", Join(given, ","),
-                 " (in Python: `shapes`)")};
+                 " (in Python: `shapes`)",
+                 has_last_channels ? "; is it N x H x W x C? Transpose it to N x C x H x W" : "")};
 }
 
 }  // namespace

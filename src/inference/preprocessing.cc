@@ -116,9 +116,13 @@ std::string FindPreprocessingProblem(const Preprocessing& p, const Shape& input)
                   " channels");
   }
   for (const float value : p.deviation) {
-    if (!std::isfinite(value) || value == 0) return StrCat("a standard deviation is ", value);
+    if (!(value > 0) || !std::isfinite(value)) {
+      return StrCat("a standard deviation (std) is ", value, "; use numbers above 0");
+    }
   }
-  if (!(p.range > 0) || !std::isfinite(p.range)) return StrCat("the range is ", p.range);
+  if (!(p.range > 0) || !std::isfinite(p.range)) {
+    return StrCat("the largest pixel value (pixel_range) is ", p.range, "; use a number above 0");
+  }
   if (p.pad < 0 || p.pad > 255) return StrCat("the padding is ", p.pad, ", not 0 to 255");
   const bool sized = p.short_side != 0 || p.resize_height != 0 || p.resize_width != 0;
   if (!sized) return "";

@@ -29,38 +29,40 @@ CREMA_MULTIVERSION void ManyValues(Op op, const T* x, const T* z, T* y, int64_t 
   for (int64_t i = 0; i < count; ++i) y[i] = op(x[i], z[i], small[i]...);
 }
 
-// Returns the sum of op(a, b), in several accumulators so that additions do not wait for each
-// other.
-template <typename Op, typename T>
-CREMA_MULTIVERSION T SumLanes(Op op, const T* a, const T* b, int64_t count) {
+// Returns the sum of op(a, b, small...), in several accumulators so that additions do not wait for
+// each other.
+template <typename Op, typename T, typename... S>
+CREMA_MULTIVERSION T SumLanes(Op op, const T* a, const T* b, int64_t count, S... small) {
   constexpr int kLanes = 16;
   T lanes[kLanes] = {};
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
-    for (int lane = 0; lane < kLanes; ++lane) lanes[lane] += op(a[i + lane], b[i + lane]);
+    for (int lane = 0; lane < kLanes; ++lane) {
+      lanes[lane] += op(a[i + lane], b[i + lane], small...);
+    }
   }
   T sum = 0;
-  for (; i < count; ++i) sum += op(a[i], b[i]);
+  for (; i < count; ++i) sum += op(a[i], b[i], small...);
   for (T lane : lanes) sum += lane;
   return sum;
 }
 
-template <typename Op, typename T>
-double SumRun(Op op, const T* a, const T* b, int64_t count) {
+template <typename Op, typename T, typename... S>
+double SumRun(Op op, const T* a, const T* b, int64_t count, S... small) {
   double sum = 0;
   for (int64_t i = 0; i < count; i += kRun) {
-    sum += static_cast<double>(SumLanes(op, a + i, b + i, std::min(kRun, count - i)));
+    sum += static_cast<double>(SumLanes(op, a + i, b + i, std::min(kRun, count - i), small...));
   }
   return sum;
 }
 
-// Adds the column sums of op(a, b) over the rows of a matrix to at most kRun totals.
-template <typename Op, typename T>
+// Adds the column sums of op(a, b, small...) over the rows of a matrix to at most kRun totals.
+template <typename Op, typename T, typename... S>
 CREMA_MULTIVERSION void AddColumns(Op op, const T* a, const T* b, int64_t rows, int64_t stride,
-                                   int64_t columns, double* totals) {
+                                   int64_t columns, double* totals, const S*... small) {
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t m = 0; m < columns; ++m) {
-      totals[m] += static_cast<double>(op(a[r * stride + m], b[r * stride + m]));
+      totals[m] += static_cast<double>(op(a[r * stride + m], b[r * stride + m], small[m]...));
     }
   }
 }
@@ -100,18 +102,18 @@ void Broadcast(int threads, const BroadcastShape& shape, Op op, const T* x, cons
               });
 }
 
-// sums[m] += the sum of op(a, b) over all elements with middle index m. The same bits for any
-// number of threads.
-template <typename Op, typename T>
+// sums[m] += the sum of op(a, b, small[m]...) over all elements with middle index m. The same bits
+// for any number of threads.
+template <typename Op, typename T, typename... S>
 void AddBroadcastSums(int threads, const BroadcastShape& shape, Op op, const T* a, const T* b,
-                      T* sums) {
+                      T* sums, const S*... small) {
   using broadcast::kGrain;
   using broadcast::kRun;
   if (shape.count() == 0) return;
   if (shape.middle == 1) {
     const int64_t count = shape.count();
     sums[0] += static_cast<T>(OrderedSum(threads, count, kGrain, [&](int64_t begin, int64_t end) {
-      return broadcast::SumRun(op, a + begin, b + begin, end - begin);
+      return broadcast::SumRun(op, a + begin, b + begin, end - begin, small[0]...);
     }));
     return;
   }
@@ -124,12 +126,13 @@ void AddBroadcastSums(int threads, const BroadcastShape& shape, Op op, const T* 
       std::fill_n(totals.begin(), columns, 0.0);
       if (shape.inner == 1) {
         broadcast::AddColumns(op, a + first, b + first, shape.outer, shape.middle, columns,
-                              totals.data());
+                              totals.data(), (small + first)...);
       } else {
         for (int64_t row = 0; row < shape.outer; ++row) {
           for (int64_t m = 0; m < columns; ++m) {
             const int64_t at = (row * shape.middle + first + m) * shape.inner;
-            totals[static_cast<size_t>(m)] += broadcast::SumRun(op, a + at, b + at, shape.inner);
+            totals[static_cast<size_t>(m)] +=
+                broadcast::SumRun(op, a + at, b + at, shape.inner, small[first + m]...);
           }
         }
       }

@@ -33,8 +33,9 @@ constexpr std::array kData = {"AnnotatedData",    "Data",      "HDF5Data",   "HD
                               "HDF5SequenceData", "ImageData", "MemoryData", "VideoData",
                               "WindowData"};
 constexpr std::array kNotWritten = {
-    "CTCGreedyDecoder",       "Correlation", "DeformableConvolution",
-    "DeformablePSROIPooling", "PSROIAlign",  "SpatialTransformer"};
+    "CTCBeamSearchDecoder",   "CTCGreedyDecoder", "Correlation", "DeformableConvolution",
+    "DeformablePSROIPooling", "Maxout",           "PSROIAlign",  "SReLU",
+    "SpatialTransformer"};
 constexpr std::array kMetrics = {"Accuracy", "DetectionEvaluate"};
 
 void Refuse(const std::string& why, const auto& types, EmitterTable* table) {

@@ -11,6 +11,7 @@
 #include "format/prototxt.h"
 #include "report/build_info.h"
 #include "report/clock.h"
+#include "solvers/epochs.h"
 
 namespace crema {
 namespace {
@@ -35,7 +36,7 @@ std::string PluginsJson(const Solver& solver) {
 }
 
 // Returns run.json: one object on one line; docs/run_folder.md has its members.
-std::string RunJson(const Solver& solver, const RecorderOptions& options) {
+std::string RunJson(Solver& solver, const RecorderOptions& options) {
   const RunConfig& config = solver.config();
   const BuildInfo build = ThisBuild();
   std::vector<std::string> words;
@@ -50,13 +51,14 @@ std::string RunJson(const Solver& solver, const RecorderOptions& options) {
       ",\"net\":", JsonString(config.train.file.net.name()),
       ",\"solver_type\":", JsonString(config.solver.solver.type()), ",\"seed\":", solver.seed(),
       ",\"threads\":", options.threads, ",\"iteration\":", solver.iteration(),
+      ",\"samples\":", EpochsOf(solver.session(), 1).samples(),
       ",\"max_iter\":", config.solver.solver.max_iter(), ",\"plugins\":", PluginsJson(solver),
       "}\n");
 }
 
 // Returns texts by file name: run.json, net.prototxt, solver.prototxt, test_net_<i>.prototxt for
 // test nets with their own text, and labels.txt if the data set has names.
-std::map<std::string, std::string> RunTexts(const Solver& solver, const RecorderOptions& options) {
+std::map<std::string, std::string> RunTexts(Solver& solver, const RecorderOptions& options) {
   const RunConfig& config = solver.config();
   const SolverParameter& param = config.solver.solver;
   std::map<std::string, std::string> texts = {

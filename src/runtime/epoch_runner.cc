@@ -60,6 +60,13 @@ DataEpoch EpochOf(const Session& session, const std::string& advice) {
     }
   }
   if (epoch.samples == 0 || epoch.batch == 0) {
+    const bool is_deploy_net = std::ranges::any_of(
+        plan.layers, [](const PlannedLayer& layer) { return layer.type->name == "Input"; });
+    if (is_deploy_net) {
+      Fail(ErrorCode::kInvalidArgument,
+           "this net reads no data set: its data come from an Input layer; give the net for "
+           "training");
+    }
     Fail(ErrorCode::kInvalidArgument,
          StrCat("no layer of the ", phase, " phase reads a data set with an end; ", advice));
   }

@@ -23,6 +23,21 @@ void SetInputShape(const std::string& blob, const Shape& shape, NetParameter* ne
   }
 }
 
+const std::string& NameOf(const Plan& plan, int value) {
+  return plan.values[static_cast<size_t>(value)].name;
+}
+
+// Returns true for the top of a layer without bottoms.
+bool IsGiven(const Plan& plan, const std::string& blob) {
+  const int producer = plan.values[static_cast<size_t>(plan.FindFirstValue(blob))].producer;
+  return plan.layers[static_cast<size_t>(producer)].inputs.empty();
+}
+
+void CopyView(const ConstTensorView& from, const ConstTensorView& to) {
+  if (from.raw() == to.raw() || from.empty() || to.empty() || from.shape() != to.shape()) return;
+  std::memcpy(const_cast<void*>(to.raw()), from.raw(), from.bytes());
+}
+
 std::vector<std::string> NamesOf(const Plan& plan, const std::vector<int>& values) {
   std::vector<std::string> names;
   for (const int v : values) names.push_back(plan.values[static_cast<size_t>(v)].name);
@@ -43,6 +58,13 @@ void CheckParameters(const Plan& plan, const Weights& weights) {
 }
 
 }  // namespace
+
+std::shared_ptr<const void> WithGrown(std::shared_ptr<const void> owner, const Session& session) {
+  std::shared_ptr<const void> grown = session.grown();
+  if (grown == nullptr) return owner;
+  return std::make_shared<std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>>(
+      std::move(owner), std::move(grown));
+}
 
 InteractiveNet::InteractiveNet(NetFile file, const Registry& registry, InteractiveOptions options)
     : source_({.file = std::move(file),
@@ -100,10 +122,16 @@ void InteractiveNet::Start(std::shared_ptr<const Plan> plan, std::shared_ptr<Wei
 void InteractiveNet::NameBlobs() {
   blobs_.clear();
   inputs_.clear();
+  chains_.clear();
+  ForgetPasses();
   for (const PlannedLayer& layer : layers()) {
     for (const std::string& top : NamesOf(plan(), layer.outputs)) {
       if (layer.type->name == "Input") inputs_.push_back(top);
-      if (std::ranges::find(blobs_, top) == blobs_.end()) blobs_.push_back(top);
+      if (std::ranges::find(blobs_, top) == blobs_.end()) {
+        blobs_.push_back(top);
+      } else if (!IsGiven(plan(), top)) {
+        chains_.insert(top);
+      }
     }
   }
   outputs_ = NamesOf(plan(), plan().outputs);
@@ -134,9 +162,15 @@ int InteractiveNet::ValueOf(const std::string& blob) const {
     Fail(ErrorCode::kNotFound, StrCat("the net has no blob '", blob, "'", DidYouMean(blob, blobs_),
                                       first < 0 ? "" : ": it was opened without keep_blobs"));
   }
-  const int producer = plan().values[static_cast<size_t>(first)].producer;
-  const bool given = layers()[static_cast<size_t>(producer)].inputs.empty();
-  return given ? first : plan().FindValue(blob);
+  if (IsGiven(plan(), blob)) return first;
+  const auto now = data_now_.find(blob);
+  return now != data_now_.end() && step_ == session_->step() ? now->second : plan().FindValue(blob);
+}
+
+int InteractiveNet::GradientValueOf(const std::string& blob) const {
+  const auto now = gradient_now_.find(blob);
+  return now != gradient_now_.end() && step_ == session_->step() ? now->second
+                                                                 : plan().FindFirstValue(blob);
 }
 
 double InteractiveNet::LossWeight(const std::string& blob) const {
@@ -151,7 +185,7 @@ Shape InteractiveNet::ShapeOf(const std::string& blob) const {
 HeldView InteractiveNet::Data(const std::string& blob) {
   if (reshaped_.contains(blob)) TakeShapes();
   const ConstTensorView data = session_->DataOf(ValueOf(blob));
-  return {{const_cast<void*>(data.raw()), data.shape(), data.dtype()}, session_};
+  return {{const_cast<void*>(data.raw()), data.shape(), data.dtype()}, memory()};
 }
 
 HeldView InteractiveNet::Unplanned(const std::string& key, const Shape& shape) {
@@ -165,9 +199,9 @@ HeldView InteractiveNet::Unplanned(const std::string& key, const Shape& shape) {
 HeldView InteractiveNet::Gradient(const std::string& blob) {
   if (reshaped_.contains(blob)) TakeShapes();
   const Shape shape = session_->DataOf(ValueOf(blob)).shape();
-  const ConstTensorView gradient = session_->Gradient(blob);
+  const TensorView gradient = session_->GradientOf(GradientValueOf(blob));
   if (gradient.empty()) return Unplanned(blob, shape);
-  return {{const_cast<void*>(gradient.raw()), gradient.shape(), gradient.dtype()}, session_};
+  return {gradient, memory()};
 }
 
 HeldView InteractiveNet::Parameter(size_t slot) const {
@@ -209,10 +243,7 @@ void InteractiveNet::TakeShapes() {
   if (!reshaped_.empty()) ReplanFrom(&plan());
 }
 
-void InteractiveNet::Replan() { ReplanFrom(nullptr); }
-
 void InteractiveNet::ReplanFrom(const Plan* before) {
-  if (!source_) Fail(ErrorCode::kUnsupported, "the net of a solver cannot be planned again");
   NetParameter net = source_->file.net;
   for (const auto& [blob, shape] : std::exchange(reshaped_, {})) SetInputShape(blob, shape, &net);
   std::shared_ptr<const Plan> plan = MakePlanOf(net, before);
@@ -248,7 +279,55 @@ void InteractiveNet::RequireFit(size_t first, size_t last) {
 double InteractiveNet::Forward(size_t first, size_t last) {
   RequireFit(first, last);
   CheckPass(first, last);
-  return session_->ForwardLayers(first, last);
+  GiveData(first, last);
+  const double loss = session_->ForwardLayers(first, last);
+  for (size_t i = first; i <= last; ++i) {
+    for (const int v : layers()[i].outputs) {
+      const std::string& name = NameOf(plan(), v);
+      if (chains_.contains(name)) data_now_[name] = v;
+    }
+  }
+  step_ = session_->step();
+  return loss;
+}
+
+void InteractiveNet::ForgetPasses() {
+  data_now_.clear();
+  gradient_now_.clear();
+}
+
+// Copies blobs that these layers read, where an earlier pass has left them in another value.
+void InteractiveNet::GiveData(size_t first, size_t last) {
+  if (step_ != session_->step()) ForgetPasses();  // another owner of the session has run it
+  std::set<std::string> ready;
+  for (size_t i = first; i <= last && i < layers().size(); ++i) {
+    for (const int v : layers()[i].inputs) {
+      const std::string& name = NameOf(plan(), v);
+      if (!chains_.contains(name) || !ready.insert(name).second) continue;
+      CopyView(session_->DataOf(ValueOf(name)), session_->DataOf(v));
+    }
+    for (const int v : layers()[i].outputs) ready.insert(NameOf(plan(), v));
+  }
+}
+
+// The same for gradients, which start from a loss weight elsewhere.
+void InteractiveNet::GiveGradients(size_t first, size_t last) {
+  if (step_ != session_->step()) ForgetPasses();
+  step_ = session_->step();
+  std::set<std::string> ready;
+  for (size_t i = std::min(last + 1, layers().size()); i-- > first;) {
+    const PlannedLayer& layer = layers()[i];
+    if (!layer.backward) continue;
+    for (const int v : layer.outputs) {
+      const std::string& name = NameOf(plan(), v);
+      if (!chains_.contains(name) || !ready.insert(name).second) continue;
+      if (plan().values[static_cast<size_t>(v)].loss_weight != 0) continue;
+      CopyView(session_->GradientOf(GradientValueOf(name)), session_->GradientOf(v));
+    }
+    for (size_t k = 0; k < layer.inputs.size(); ++k) {
+      if (layer.to_input[k]) ready.insert(NameOf(plan(), layer.inputs[k]));
+    }
+  }
 }
 
 void InteractiveNet::Backward(size_t first, size_t last) {
@@ -257,7 +336,15 @@ void InteractiveNet::Backward(size_t first, size_t last) {
     Fail(ErrorCode::kUnsupported,
          "a test net of a solver, or a net without keep_blobs, has no backward pass");
   }
+  GiveGradients(first, last);
   session_->BackwardLayers(first, last);
+  for (size_t i = last + 1; i-- > first;) {
+    const PlannedLayer& layer = layers()[i];
+    for (size_t k = 0; layer.backward && k < layer.inputs.size(); ++k) {
+      const std::string& name = NameOf(plan(), layer.inputs[k]);
+      if (layer.to_input[k] && chains_.contains(name)) gradient_now_[name] = layer.inputs[k];
+    }
+  }
 }
 
 void InteractiveNet::LoadWeights(const std::vector<std::string>& paths) {

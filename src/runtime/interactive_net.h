@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,10 @@ struct HeldView {
   std::shared_ptr<const void> owner;
 };
 
+// Returns an owner of `owner`, and of the memory to which blobs of the session have moved because
+// they outgrew the plan.
+std::shared_ptr<const void> WithGrown(std::shared_ptr<const void> owner, const Session& session);
+
 struct InteractiveOptions {
   Phase phase = Phase{};  // TRAIN
   int level = 0;
@@ -40,8 +45,9 @@ struct InteractiveOptions {
 
 // Computes on the CPU. Every blob keeps its values and gradients after a pass, layers that the text
 // runs in place excepted, and layers and blobs have the names that Caffe gives them (with "_split"
-// layers). A net is named by its blobs: the value of a name is the one that the last layer wrote,
-// or, for the top of a data or Input layer, the one that this layer gives.
+// layers). A net is named by its blobs: the value of a name is the one that the last pass wrote,
+// or, for the top of a data or Input layer, the one that this layer gives. As if layers that the
+// text runs in place did so, a pass of some layers reads that value, and gradients alike.
 //
 // Gradients of outputs are first their loss weights; the program may change them. Backward starts
 // from their values. Thread safety: one thread at a time.
@@ -51,7 +57,7 @@ class InteractiveNet {
   // problems of the net, and those of reading the weights.
   InteractiveNet(NetFile file, const Registry& registry, InteractiveOptions options);
   // Takes a session that is run elsewhere too, such as that of a solver. Requires: its plan was
-  // made with optimize = false. Its inputs cannot grow. `log` may be null.
+  // made with optimize = false. `log` may be null.
   explicit InteractiveNet(std::shared_ptr<Session> session, LogSink* log = nullptr);
 
   const std::string& name() const { return plan().name; }
@@ -86,8 +92,6 @@ class InteractiveNet {
   // Like UpdateShapes, but layers of a net with keep_blobs that do not accept the shapes keep those
   // before, and throw when they are run.
   void TakeShapes();
-  // Plans again, for layers that infer other shapes than before from the same inputs.
-  void Replan();
 
   // Run the layers from `first` to `last` (both included), backward from `last` to `first`. Forward
   // returns the loss of these layers. Gradients of parameters are added to.
@@ -110,8 +114,8 @@ class InteractiveNet {
   NetParameter Export() const { return session_->weights().Export(plan()); }
 
   Session& session() { return *session_; }
-  // Returns the owner of the memory that Data and the like return.
-  std::shared_ptr<const void> memory() const { return session_; }
+  // Returns the owner of the memory that Data and the like return now.
+  std::shared_ptr<const void> memory() const { return WithGrown(session_, *session_); }
 
  private:
   struct Source {  // of a net that was read from a file
@@ -130,6 +134,10 @@ class InteractiveNet {
   // Throws kInvalidArgument if these are not all layers of a net without keep_blobs.
   void CheckPass(size_t first, size_t last) const;
   void CopyInputsFrom(Session* old);
+  void ForgetPasses();
+  void GiveData(size_t first, size_t last);
+  void GiveGradients(size_t first, size_t last);
+  int GradientValueOf(const std::string& blob) const;
   int ValueOf(const std::string& blob) const;  // throws kNotFound
   HeldView Unplanned(const std::string& key, const Shape& shape);
 
@@ -140,6 +148,11 @@ class InteractiveNet {
   std::vector<std::string> blobs_, inputs_, outputs_;
   std::map<std::string, Shape> reshaped_;                     // inputs whose shape is to change
   std::map<std::string, std::shared_ptr<Tensor>> unplanned_;  // gradients, by name
+  std::set<std::string> chains_;  // blobs that layers write in place: they have several values
+  // Those of them that the last passes wrote; absent: the last value, and the first gradient, as
+  // after a pass of all layers.
+  std::map<std::string, int> data_now_, gradient_now_;
+  uint64_t step_ = 0;  // of the session after the last pass of this
 };
 
 }  // namespace crema

@@ -34,7 +34,8 @@ Records ReadRecords(const NetParameter& recording) {
     if (known && layer.blobs_size() > 0) records[layer.name()] = &layer.blobs(0);
   }
   if (records.empty()) {
-    Fail(ErrorCode::kDataLoss, "this file is not a recording: it has no 'blob:...' records");
+    Fail(ErrorCode::kDataLoss,
+         "the file of --golden is not a recording of replay: it has no 'blob:...' records");
   }
   return records;
 }

@@ -8,6 +8,7 @@
 #include "core/device_memory.h"
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "graph/has_larger_outputs.h"
 #include "runtime/device_passes.h"
 #include "runtime/error_context.h"
 #include "runtime/packed_weight_cache.h"
@@ -104,7 +105,9 @@ void Session::Reshape(const std::string& input, const Shape& shape) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("'", input, "' is made by a layer; only inputs of the net can be reshaped"));
   }
-  CheckFits({shape, value.spec.dtype}, value.spec, StrCat("'", input, "'"));
+  if (!values_.CanGrow()) {
+    CheckFits({shape, value.spec.dtype}, value.spec, StrCat("'", input, "'"));
+  }
   values_.SetShape(v, shape);
 }
 
@@ -210,11 +213,45 @@ void Session::RunForward(size_t index, LayerStep* step) {
   } catch (const Error& error) {
     throw AddSampleNames(*this, index, error);
   }
-  if (!step->info->dynamic_outputs) return;
+  if (step->info->dynamic_outputs) TakeOutputShapes(index, step);
+}
+
+void Session::TakeOutputShapes(size_t index, LayerStep* step) {
+  const PlannedLayer& layer = plan_->layers[index];
+  bool any_grows = false;
   for (size_t o = 0; o < layer.outputs.size(); ++o) {
-    CREMA_CHECK(step->output_shapes[o].count() <= step->forward_outputs[o].count());
-    values_.SetShape(layer.outputs[o], step->output_shapes[o]);
+    any_grows = any_grows || step->output_shapes[o].count() > step->forward_outputs[o].count();
   }
+  if (!any_grows) {
+    for (size_t o = 0; o < layer.outputs.size(); ++o) {
+      values_.SetShape(layer.outputs[o], step->output_shapes[o]);
+    }
+    return;
+  }
+  const std::vector<Shape> shapes = step->output_shapes;  // GrowOutputs binds both again
+  const std::vector<TensorView> before = step->forward_outputs;
+  const auto grows = [&](size_t o) { return shapes[o].count() > before[o].count(); };
+  for (size_t o = 0; o < shapes.size(); ++o) {
+    if (grows(o)) RequireGrowth(layer, o, shapes[o], before[o].shape());
+  }
+  steps_->GrowOutputs(index, shapes);
+  for (size_t o = 0; o < shapes.size(); ++o) {
+    values_.SetShape(layer.outputs[o], shapes[o]);
+    if (!grows(o)) continue;
+    dynamic_cast<const HasLargerOutputs&>(*layer.layer)
+        .CopyOutput(o, values_.Data(layer.outputs[o]));
+  }
+}
+
+void Session::RequireGrowth(const PlannedLayer& layer, size_t output, const Shape& shape,
+                            const Shape& planned) const {
+  CREMA_CHECK(dynamic_cast<const HasLargerOutputs*>(layer.layer.get()) != nullptr);
+  if (values_.CanGrow()) return;
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat("'", layer.layer->param().top(static_cast<int>(output)), "' became ", ToString(shape),
+              " during a pass, and the plan has memory for ", planned.count(),
+              " elements; let the first call of its reshape give the largest shape"),
+       {.layer = layer.name()});
 }
 
 double Session::LossOf(const PlannedLayer& layer) const {

@@ -58,9 +58,9 @@ class Session {
   ~Session();
 
   // Changes the shape of an input of the net: for MutableData now, for the layers at the next
-  // Forward. It may have at most as many elements as planned. Does not plan again. The next Forward
-  // infers the shapes of later layers, and throws kInvalidArgument if one of them needs more memory
-  // than planned.
+  // Forward, which infers the shapes of later layers. Does not plan again. On the CPU, in a plan
+  // without optimizations, blobs get other memory if they outgrow the plan. Otherwise this and
+  // Forward throw kInvalidArgument if a blob needs more memory than planned.
   void Reshape(const std::string& input, const Shape& shape);
 
   // Runs all layers. Returns the total loss: the sum over weighted values of weight * sum(value).
@@ -106,6 +106,10 @@ class Session {
   TensorView MutableData(const std::string& name);
   ConstTensorView Gradient(const std::string& name) const;
   ConstTensorView DataOf(int value) const { return values_.Data(value); }
+  TensorView GradientOf(int value) const { return values_.Gradient(value); }
+  // Returns the owner of memory that views made now may refer to after the session has replaced it,
+  // because a blob has outgrown it. Null: there is none beside the session.
+  std::shared_ptr<const void> grown() const { return values_.grown(); }
 
   // Returns the gradient of a parameter slot; slots that share have one. Empty if none was planned.
   TensorView ParameterGradient(size_t slot) { return parameters_.Gradient(slot); }
@@ -162,6 +166,9 @@ class Session {
   bool IsPlain(int value) const;
   void ForwardLayer(size_t layer);
   void RunForward(size_t layer, LayerStep* step);
+  void TakeOutputShapes(size_t layer, LayerStep* step);
+  void RequireGrowth(const PlannedLayer& layer, size_t output, const Shape& shape,
+                     const Shape& planned) const;  // throws kInvalidArgument
   void CopyInputsAway(const PlannedLayer& layer, LayerStep* step);
   void BackwardLayer(size_t layer);
   void Recompute(size_t layer);

@@ -28,7 +28,24 @@ void SessionValues::SetShape(int v, const Shape& shape) {
   if (now == shape) return;
   now = shape;
   ++version_;
-  if (Planned(v).sub_view_of >= 0 && !IsSubView(v)) AllocateOwnMemory(v);
+  const PlannedValue& value = Planned(v);
+  if (value.sub_view_of >= 0 && !IsSubView(v)) AllocateOwnMemory(v);
+  if (!CanGrow()) return;
+  Reserve(value.data, Spec(v));
+  Reserve(value.gradient, Spec(v), value.gradient_written ? 0 : value.loss_weight);
+}
+
+void SessionValues::Reserve(const ArenaSlot& slot, const BlobSpec& spec, float fill) {
+  const int64_t bytes = StoredBytes(spec);
+  if (slot.offset < 0 || slot.buffer_owner >= 0 || bytes <= slot.bytes) return;
+  CREMA_CHECK(CanGrow());
+  auto grown = grown_ == nullptr ? std::make_shared<Grown>() : std::make_shared<Grown>(*grown_);
+  std::shared_ptr<Tensor>& memory = (*grown)[slot.offset];
+  if (memory != nullptr && static_cast<int64_t>(memory->view().bytes()) >= bytes) return;
+  memory = std::make_shared<Tensor>(MakeByteTensor(static_cast<size_t>(bytes), context_));
+  const TensorView view(memory->view().raw(), spec.shape, StoredType(spec), context_.device());
+  if (fill != 0) FillWith(context_, view, fill);
+  grown_ = std::move(grown);
 }
 
 BlobSpec SessionValues::Spec(int v) const {
@@ -63,6 +80,12 @@ TensorView SessionValues::View(const ArenaSlot& slot, const BlobSpec& spec) cons
   if (slot.buffer_owner >= 0) {
     return {external_buffers_[static_cast<size_t>(slot.buffer_owner)], spec.shape, StoredType(spec),
             context_.device()};
+  }
+  if (grown_ != nullptr) {
+    const auto grown = grown_->find(slot.offset);
+    if (grown != grown_->end()) {
+      return {grown->second->view().raw(), spec.shape, StoredType(spec), context_.device()};
+    }
   }
   auto* base = static_cast<std::byte*>(const_cast<Tensor&>(arena_).view().raw());
   return {base + slot.offset, spec.shape, StoredType(spec), context_.device()};

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,9 +25,20 @@ class SessionValues {
   // Allocates the arena. Shapes are those of the plan.
   SessionValues(const Plan& plan, const ExecContext& context);
 
-  // Requires: the value was planned with as many elements or more. A sub-view whose new shape does
-  // not fit into the larger value gets memory of its own, once.
+  // Returns true if values may outgrow the plan: on the CPU, in a plan without optimizations, where
+  // no two of them share memory unless they are aliases.
+  bool CanGrow() const { return !plan_.options.optimize && context_.queue() == nullptr; }
+  // Requires: CanGrow, or the value was planned with as many elements or more. A value that
+  // outgrows its memory gets other memory, without its contents; its gradient starts from the loss
+  // weight. A sub-view whose new shape does not fit into the larger value gets memory of its own,
+  // once.
   void SetShape(int value, const Shape& shape);
+  // Makes room for a tensor of `spec` in a slot of the plan. Requires CanGrow if it is larger than
+  // planned.
+  void Reserve(const ArenaSlot& slot, const BlobSpec& spec, float fill = 0);
+  // Returns the owner of the memory that values have outgrown the plan into, which views made now
+  // may refer to. Null: there is none.
+  std::shared_ptr<const void> grown() const { return grown_; }
   const Shape& shape(int value) const { return shapes_[static_cast<size_t>(value)]; }
   // Returns the current shape with the planned type and layout.
   BlobSpec Spec(int value) const;
@@ -60,6 +73,10 @@ class SessionValues {
   const Plan& plan_;
   const ExecContext& context_;
   Tensor arena_;
+  // By the offset of the slot that it replaces, which aliases share. Owners of earlier versions
+  // keep what this one has replaced.
+  using Grown = std::map<int64_t, std::shared_ptr<Tensor>>;
+  std::shared_ptr<const Grown> grown_;
   std::vector<Shape> shapes_;  // by value
   uint64_t version_ = 0;
   std::vector<std::byte*> external_buffers_;      // by value

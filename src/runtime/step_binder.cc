@@ -120,11 +120,13 @@ LayerStep& StepBinder::ForwardStep(size_t index) {
   const PlannedLayer& layer = plan_.layers[index];
   LayerStep& step = steps_[index];
   if (step.forward_version == values_.version()) return step;
-  bool same = true;
+  bool same = true, moved = false;
   for (size_t i = 0; i < layer.inputs.size(); ++i) {
-    same = same && step.forward_inputs[i].shape() == values_.shape(layer.inputs[i]);
+    const ConstTensorView now = values_.Data(layer.inputs[i]);
+    same = same && step.forward_inputs[i].shape() == now.shape();
+    moved = moved || step.forward_inputs[i].raw() != now.raw();
   }
-  if (layer.inputs.empty()) {
+  if (layer.inputs.empty() || (same && moved && values_.CanGrow())) {
     BindForward(layer, &step);
   } else if (!same) {
     // If inference throws halfway, the next pass infers again for any shapes.
@@ -282,6 +284,22 @@ void StepBinder::BindParameterGradients(const PlannedLayer& layer, LayerStep* st
   for (int fused : layer.fusion.followers) add(plan_.layers[static_cast<size_t>(fused)]);
 }
 
+void StepBinder::GrowOutputs(size_t index, std::span<const Shape> shapes) {
+  const PlannedLayer& layer = plan_.layers[index];
+  LayerStep& step = steps_[index];
+  std::unique_ptr<LayerInfo> info;
+  for (size_t o = 0; o < shapes.size(); ++o) {
+    if (shapes[o].count() <= step.forward_outputs[o].count()) continue;
+    if (info == nullptr) info = std::make_unique<LayerInfo>(*step.info);
+    info->outputs[o].shape = shapes[o];
+    values_.SetShape(layer.outputs[o], shapes[o]);
+  }
+  if (info == nullptr) return;
+  step.own_info = std::move(info);
+  step.info = step.own_info.get();
+  BindForward(layer, &step);
+}
+
 void StepBinder::FindBufferReaders() {
   buffer_readers_.resize(plan_.values.size());
   for (size_t i = 0; i < plan_.layers.size(); ++i) {
@@ -358,18 +376,24 @@ void StepBinder::InferAgain(const PlannedLayer& layer, LayerStep* step) {
   BindForward(layer, step);
 }
 
-// Throws unless all tensors fit their planned memory. Saved tensors keep their planned layout.
+// Throws unless all tensors fit their memory, or that can grow. Saved tensors keep their planned
+// layout.
 void StepBinder::CheckPlanned(const PlannedLayer& layer, LayerInfo* info) const {
   const LayerInfo& planned = layer.info;
   CREMA_CHECK(info->outputs.size() == planned.outputs.size() &&
               info->saved.size() == planned.saved.size());
   for (size_t o = 0; o < info->outputs.size(); ++o) {
     const PlannedValue& value = Planned(layer.outputs[o]);
-    CheckFits(info->outputs[o], value.spec, StrCat("'", value.name, "'"));
+    if (!values_.CanGrow()) CheckFits(info->outputs[o], value.spec, StrCat("'", value.name, "'"));
   }
   for (size_t s = 0; s < info->saved.size(); ++s) {
-    CheckFits(info->saved[s], planned.saved[s], StrCat("what it saves for backward (", s, ")"));
+    if (!values_.CanGrow()) {
+      CheckFits(info->saved[s], planned.saved[s], StrCat("what it saves for backward (", s, ")"));
+    }
     info->saved[s].format = planned.saved[s].format;
+    if (values_.CanGrow() && s < layer.saved.size()) {
+      values_.Reserve(layer.saved[s], info->saved[s]);
+    }
   }
   for (size_t i = 0; i < planned.parameters.size(); ++i) {
     if (i < info->parameters.size() && info->parameters[i].shape == planned.parameters[i].shape)

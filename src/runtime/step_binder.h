@@ -105,12 +105,16 @@ class StepBinder {
   const LayerStep& step(size_t layer) const { return steps_[layer]; }
   // Return the step with arguments for the current shapes. If the shapes of inputs have changed,
   // ForwardStep infers those of the outputs, and chooses another implementation if needed; it
-  // throws kInvalidArgument if the layer needs more memory than planned, or another plan.
+  // throws kInvalidArgument if the layer needs another plan, or more memory than planned and values
+  // cannot grow.
   LayerStep& ForwardStep(size_t layer);
   LayerStep& RecomputeStep(size_t layer);
   LayerStep& BackwardStep(size_t layer);
   // Takes the external buffers that the layer has set, and rebinds the layers that use them.
   void TakeExternalBuffers(size_t layer);
+  // Makes room for outputs of a layer with dynamic outputs that are larger than bound. Requires
+  // that values can grow if there are any.
+  void GrowOutputs(size_t layer, std::span<const Shape> shapes);
   // Scratch memory of the current step; a later ForwardStep may move it.
   std::byte* scratch() { return static_cast<std::byte*>(scratch_.view().raw()); }
 

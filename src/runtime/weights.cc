@@ -372,11 +372,12 @@ std::shared_ptr<Weights> Weights::ShareWith(const Plan& plan, const Weights& oth
                           ? found->second->shape() == slot.shape
                           : found->second->shape().count() == slot.shape.count();
     if (!fits) {
-      problems.push_back({ErrorCode::kInvalidArgument,
-                          {.layer = plan.layers[static_cast<size_t>(slot.layer)].name()},
-                          StrCat(slot.role, " is ", ToString(slot.shape), " in phase ",
-                                 Phase_Name(plan.state.phase()), " but ",
-                                 ToString(found->second->shape()), " in the net that is trained")});
+      problems.push_back(
+          {ErrorCode::kInvalidArgument,
+           {.layer = plan.layers[static_cast<size_t>(slot.layer)].name()},
+           StrCat(slot.role, " is ", ToString(slot.shape), " in phase ",
+                  Phase_Name(plan.state.phase()), " but ", ToString(found->second->shape()),
+                  " in the net that is trained; the data of both phases must have one size")});
       continue;
     }
     weights->blobs_[s] = found->second;

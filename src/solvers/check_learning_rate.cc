@@ -256,6 +256,10 @@ std::vector<Problem> WarnAboutLearningRate(const SolverParameter& param) {
     report.Add("base_lr", StrCat("base_lr ", param.base_lr(),
                                  " is very large: training will probably diverge"));
   }
+  if (param.weight_decay() > 1) {
+    report.Add("weight_decay",
+               StrCat("weight_decay ", param.weight_decay(), " is very large: 0.0005 is usual"));
+  }
   if (param.lr_policy() == "one_cycle" && param.warmup_iter() > 0) {
     report.Add(
         "warmup_iter",

@@ -420,6 +420,13 @@ class RunChecker {
   void CheckEnd(const RunConfig& config, const PlannedNet& net, const Session& session) {
     if (net.role == "train") {
       if (param_.iter_size() > 0) epochs_ = CountEpochs(session, &solver_);
+      if (const Epochs batches = EpochsOf(session, 1); batches.After(1) >= 2) {
+        report_.warnings.push_back(
+            {ErrorCode::kInvalidArgument,
+             {.file = net.net->file.source.file},
+             StrCat("a batch takes each of the ", batches.samples(), " samples ", batches.After(1),
+                    " times: use a smaller batch_size")});
+      }
       return;
     }
     const auto index = static_cast<size_t>(net.net - config.tests.data());

@@ -17,6 +17,7 @@ class Epochs {
       : samples_(samples), per_iteration_(samples_per_iteration) {}
 
   bool known() const { return samples_ > 0; }
+  int64_t samples() const { return samples_; }  // of a pass; 0 if unknown
   // Returns the passes after this number of iterations; 0 if unknown.
   double After(int64_t iterations) const;
   // Returns the iterations that complete `epochs` passes. Requires: known.

@@ -89,7 +89,7 @@ double Smooth(const std::vector<LrFinding::Point>& points, int64_t middle, int64
 
 }  // namespace
 
-void CheckOptions(const LrFinderOptions& options) {
+void CheckLrFinderOptions(const LrFinderOptions& options) {
   const auto refuse = [](const std::string& message) {
     Fail(ErrorCode::kInvalidArgument, message);
   };
@@ -139,7 +139,7 @@ void JudgeLosses(LrFinding* finding) {
 }
 
 LrFinding FindLearningRate(const LrFinderOptions& options, Solver* solver) {
-  CheckOptions(options);
+  CheckLrFinderOptions(options);
   RefuseOutputs(solver->plan());
   LrFinding finding;
   solver->WithoutTrace([&] { Search(options, solver, &finding); });

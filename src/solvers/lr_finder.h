@@ -40,7 +40,7 @@ struct LrFinding {
 LrFinding FindLearningRate(const LrFinderOptions& options, Solver* solver);
 
 // Throws kInvalidArgument for options out of range.
-void CheckOptions(const LrFinderOptions& options);
+void CheckLrFinderOptions(const LrFinderOptions& options);
 
 // Fills in `smoothed`, `lowest`, `suggested` and `reason` from the losses.
 void JudgeLosses(LrFinding* finding);

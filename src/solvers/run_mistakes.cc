@@ -123,6 +123,17 @@ void WarnAboutNet(const NetOfRun& net, Warnings* warnings) {
     if (layer.has_transform_param() && layer.transform_param().scale() == 0) {
       warnings->Add(net, i, "transform_param.scale", "scale is 0: every value becomes 0");
     }
+    if (const float scale = layer.transform_param().scale(); scale >= 10) {
+      warnings->Add(net, i, "transform_param.scale",
+                    StrCat("scale is ", scale, ": bytes reach ", 255 * scale,
+                           "; scale: 0.00390625 makes them 0 to 1"));
+    }
+    const bool is_loss = layer.type().ends_with("Loss");
+    if (is_loss && layer.top_size() > 0 && std::ranges::count(layer.bottom(), layer.top(0)) > 0) {
+      warnings->Add(net, i, "top[0]",
+                    StrCat("the loss replaces its bottom '", layer.top(0),
+                           "': give it a name of its own, such as 'loss'"));
+    }
     if (layer.type() == "SoftmaxWithLoss" && layer.bottom_size() > 0) {
       const auto found = producers.find(layer.bottom(0));
       if (found != producers.end() && found->second->type() == "Softmax") {
@@ -190,6 +201,15 @@ void WarnAboutSolver(const RunConfig& config, Warnings* warnings) {
   if (solver.solver.has_snapshot_prefix() && solver.solver.snapshot_prefix().empty() &&
       solver.solver.snapshot_after_train()) {
     add("snapshot_prefix", "snapshot_prefix is empty: nothing is saved; remove it for the default");
+  }
+  for (const auto& [field, rule] : {std::pair{"early_stop", &solver.solver.early_stop()},
+                                    {"snapshot_best", &solver.solver.snapshot_best()},
+                                    {"plateau", &solver.solver.plateau()}}) {
+    if (rule->mode() != MetricRule::MIN || rule->metric().find("accuracy") == std::string::npos) {
+      continue;
+    }
+    add(StrCat(field, ".mode"), StrCat("the smallest ", rule->metric(),
+                                       " counts as the best: ", "remove mode, or write MAX"));
   }
   for (size_t i = 1; i < config.tests.size(); ++i) {
     const auto before = std::span(config.tests).first(i);

@@ -173,8 +173,11 @@ void MakeSnapshotFolder(const std::string& prefix) {
   std::error_code error;
   if (!folder.empty()) std::filesystem::create_directories(folder, error);
   if (error) {
-    Fail(ErrorCode::kIoFailure, StrCat("the folder of snapshot_prefix \"", prefix,
-                                       "\" cannot be made: ", error.message()));
+    Fail(ErrorCode::kIoFailure,
+         StrCat("the folder of snapshot_prefix \"", prefix, "\" cannot be made: ",
+                error == std::errc::not_a_directory
+                    ? StrCat("'", ExistingFolderOf(prefix), "' is a file, not a folder")
+                    : error.message()));
   }
   ProbeSnapshotFolder(prefix);
 }

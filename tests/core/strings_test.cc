@@ -17,6 +17,12 @@ TEST(StringsTest, NearestFindsTypos) {
   EXPECT_EQ(Nearest("ReLu", std::vector<std::string>{"ReLU", "ELU"}), "ReLU");
 }
 
+TEST(StringsTest, NearestPrefersNamesThatBeginSo) {
+  const std::vector<std::string> models = {"lenet", "resnet18", "resnet50"};
+  EXPECT_EQ(Nearest("resnet", models), "resnet18");
+  EXPECT_EQ(Nearest("lenett", models), "lenet");
+}
+
 TEST(StringsTest, NearestFindsInitials) {
   EXPECT_EQ(Nearest("bn_param", kFields), "batch_norm_param");
   EXPECT_EQ(Nearest("ip_param", kFields), "inner_product_param");

@@ -27,22 +27,23 @@ using test::TempDir;
 using test::TestRegistry;
 using testing::ExpectError;
 using testing::ExpectSameBatches;
+using testing::kSampleOrders;
 using testing::LayerRunner;
 using testing::NextSamples;
 using testing::Resume;
 using testing::SamplesFrom;
 using testing::WriteNumbered;
 
-constexpr int kRecords = 11;
-constexpr const char* kOrders[] = {"", "shuffle: true", "shuffle_buffer: 4"};
-constexpr const char* kPolicies[] = {"on_bad_sample: SKIP", "on_bad_sample: REPEAT prefetch: 1"};
+constexpr int kBoxRecords = 11;
+constexpr const char* kSkippingPolicies[] = {"on_bad_sample: SKIP",
+                                             "on_bad_sample: REPEAT prefetch: 1"};
 constexpr const char* kCaches[] = {"cache: ENCODED cache_mb: 1", "cache: DECODED cache_mb: 1"};
 constexpr const char* kAugmented =
     "mirror: true resize_param { height: 6 width: 6 } noise_param { prob: 0 } "
     "augment_param { brightness: 0.2 rotate: 20 }";
 
-std::string Layer(const std::string& source, const std::string& transform = kAugmented,
-                  int batch = 3) {
+std::string BoxesLayer(const std::string& source, const std::string& transform = kAugmented,
+                       int batch = 3) {
   return StrCat(
       "name: 'boxes' type: 'AnnotatedData' top: 'data' top: 'label' data_param { source: '", source,
       "' batch_size: ", batch, " } transform_param { ", transform,
@@ -75,14 +76,14 @@ class AnnotatedPipeline : public ::testing::TestWithParam<DataParameter::DB> {
 };
 
 TEST_P(AnnotatedPipeline, BatchesAreTheSameForAnyWorkersAndFromAnySample) {
-  const std::string layer = Layer(WriteNumbered(temp_, GetParam(), kRecords));
-  for (const char* order : kOrders) ExpectSameBatches(TestRegistry(), layer, order);
+  const std::string layer = BoxesLayer(WriteNumbered(temp_, GetParam(), kBoxRecords));
+  for (const char* order : kSampleOrders) ExpectSameBatches(TestRegistry(), layer, order);
   ExpectSameBatches(TestRegistry(), layer, "shuffle: true prefetch: 1");
 }
 
 TEST_P(AnnotatedPipeline, CachesChangeNothing) {
-  const std::string layer = Layer(WriteNumbered(temp_, GetParam(), kRecords));
-  for (const char* order : kOrders) {
+  const std::string layer = BoxesLayer(WriteNumbered(temp_, GetParam(), kBoxRecords));
+  for (const char* order : kSampleOrders) {
     const std::vector<std::string> expected = Samples(With(layer, order), 12);
     for (const char* cache : kCaches) {
       const std::string pipeline = StrCat(order, " ", cache);
@@ -94,9 +95,9 @@ TEST_P(AnnotatedPipeline, CachesChangeNothing) {
 
 TEST_P(AnnotatedPipeline, BadRecordsAreReplacedTheSameWay) {
   // Two bad ones leave a good one in each batch of three.
-  const std::string layer = Layer(WriteNumbered(temp_, GetParam(), kRecords, {0, 6}));
-  for (const char* order : kOrders) {
-    for (const char* policy : kPolicies) {
+  const std::string layer = BoxesLayer(WriteNumbered(temp_, GetParam(), kBoxRecords, {0, 6}));
+  for (const char* order : kSampleOrders) {
+    for (const char* policy : kSkippingPolicies) {
       const std::string plain = StrCat(order, " ", policy);
       const std::vector<std::string> expected = Samples(With(layer, plain), 12);
       ExpectSameBatches(TestRegistry(), layer, plain, 12, Resume::kBetweenBatches);
@@ -124,14 +125,14 @@ TEST_P(AnnotatedPipeline, BadRecordsAreToldAgainEachEpochFromACacheToo) {
 std::vector<float> Epoch(LayerRunner* runner) {
   const std::vector<float> pixels = runner->Collect(0, 1);
   std::vector<float> numbers;
-  for (size_t i = 0; i < kRecords; ++i) numbers.push_back(pixels[i * 3 * 5 * 6]);
+  for (size_t i = 0; i < kBoxRecords; ++i) numbers.push_back(pixels[i * 3 * 5 * 6]);
   return numbers;
 }
 
 TEST_P(AnnotatedPipeline, ShuffledEpochsAreDifferentPermutations) {
-  const std::string layer = Plain(WriteNumbered(temp_, GetParam(), kRecords), kRecords);
+  const std::string layer = Plain(WriteNumbered(temp_, GetParam(), kBoxRecords), kBoxRecords);
   std::vector<float> all;
-  for (int n = 0; n < kRecords; ++n) all.push_back(static_cast<float>(n));
+  for (int n = 0; n < kBoxRecords; ++n) all.push_back(static_cast<float>(n));
   LayerRunner ordered(TestRegistry(), layer);
   EXPECT_EQ(Epoch(&ordered), all);
   LayerRunner runner(TestRegistry(), With(layer, "shuffle: true"));
@@ -150,11 +151,11 @@ TEST_P(AnnotatedPipeline, ShuffledEpochsAreDifferentPermutations) {
     }
   }
   EXPECT_EQ(orders.size(), 4u);
-  EXPECT_EQ(runner.state().EpochSize(), kRecords);
+  EXPECT_EQ(runner.state().EpochSize(), kBoxRecords);
 }
 
 TEST_P(AnnotatedPipeline, TheFieldsOfDataParamAreReadToo) {
-  const std::string layer = Layer(WriteNumbered(temp_, GetParam(), kRecords));
+  const std::string layer = BoxesLayer(WriteNumbered(temp_, GetParam(), kBoxRecords));
   std::string own = layer;
   own.replace(own.find("batch_size"), 0, "shuffle: true cache: true ");
   EXPECT_EQ(Samples(own, 8), Samples(With(layer, "shuffle: true"), 8));
@@ -196,28 +197,28 @@ INSTANTIATE_TEST_SUITE_P(Backends, AnnotatedPipeline,
 TEST(AnnotatedSets, LevelDbGivesTheBatchesOfLmdb) {
   const TempDir temp;
   if (!testing::CanWrite(DataParameter::LEVELDB, temp)) GTEST_SKIP() << "not in this build";
-  const std::string lmdb = Layer(WriteNumbered(temp, DataParameter::LMDB, kRecords));
-  const std::string leveldb = Layer(WriteNumbered(temp, DataParameter::LEVELDB, kRecords));
-  for (const char* order : kOrders) {
+  const std::string lmdb = BoxesLayer(WriteNumbered(temp, DataParameter::LMDB, kBoxRecords));
+  const std::string leveldb = BoxesLayer(WriteNumbered(temp, DataParameter::LEVELDB, kBoxRecords));
+  for (const char* order : kSampleOrders) {
     EXPECT_EQ(Samples(With(leveldb, order), 12), Samples(With(lmdb, order), 12)) << order;
   }
 }
 
 // A truncated LMDB is an error before the next record is read.
 TEST(AnnotatedSets, WhatIsInACacheIsNotReadAgain) {
-  for (const char* order : kOrders) {
+  for (const char* order : kSampleOrders) {
     for (const char* cache : kCaches) {
       const TempDir temp;
-      const std::string source = WriteNumbered(temp, DataParameter::LMDB, kRecords);
-      const std::vector<std::string> expected = Samples(With(Layer(source), order), 20);
+      const std::string source = WriteNumbered(temp, DataParameter::LMDB, kBoxRecords);
+      const std::vector<std::string> expected = Samples(With(BoxesLayer(source), order), 20);
       LayerRunner runner(TestRegistry(),
-                         With(Layer(source), StrCat(order, " prefetch: 1 ", cache)));
+                         With(BoxesLayer(source), StrCat(order, " prefetch: 1 ", cache)));
       std::vector<std::string> samples = NextSamples(&runner, 10);
       std::filesystem::resize_file(source + "/data.mdb", 8192);  // its head
       const std::vector<std::string> rest = NextSamples(&runner, 10);
       samples.insert(samples.end(), rest.begin(), rest.end());
       EXPECT_EQ(samples, expected) << order << " " << cache;
-      ExpectError(ErrorCode::kDataLoss, "is cut short", [&] { Samples(Layer(source), 1); });
+      ExpectError(ErrorCode::kDataLoss, "is cut short", [&] { Samples(BoxesLayer(source), 1); });
     }
   }
 }
@@ -244,9 +245,9 @@ TEST(AnnotatedSets, AFullCacheChangesNothing) {
     // 400 x 400 of three channels: two fit into a mebibyte.
     records.push_back(testing::Annotated(testing::Flat(400, 400, n), {{n, 0, 0, 1, 1}}));
   }
-  const std::string layer =
-      Layer(testing::WriteAnnotated(temp, "large", records), "resize_param { height: 6 width: 6 }");
-  for (const char* order : kOrders) {
+  const std::string layer = BoxesLayer(testing::WriteAnnotated(temp, "large", records),
+                                       "resize_param { height: 6 width: 6 }");
+  for (const char* order : kSampleOrders) {
     const std::vector<std::string> expected = Samples(With(layer, order), 8);
     LayerRunner runner(TestRegistry(), With(layer, StrCat(order, " cache: DECODED cache_mb: 1")));
     EXPECT_EQ(SamplesFrom(&runner, 0, 8), expected);

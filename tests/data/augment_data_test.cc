@@ -53,7 +53,7 @@ Registry Layers() {
 }
 
 // PNG and, if supported, JPEG files of several sizes, labelled 0, 1, 2, 0, ...
-std::vector<std::string> Files(int count) {
+std::vector<std::string> EncodedImages(int count) {
   std::vector<std::string> files;
   for (int i = 0; i < count; ++i) {
     files.push_back(Encode(Pattern(24 + i, 33 - i, 3, 2 * i)));
@@ -70,7 +70,7 @@ struct Photos {
   std::string records;
 
   explicit Photos(int count = 11) {
-    const std::vector<std::string> files = Files(count);
+    const std::vector<std::string> files = EncodedImages(count);
     std::string lines;
     records = temp.File("records");
     const auto writer = CreateRecords(records, DataParameter::LMDB);

@@ -1,5 +1,4 @@
 // The single steps of augment_param, and the valid range of their fields.
-#include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,75 +12,71 @@
 #include "data/augment/canvas.h"
 #include "data/augment/jitter.h"
 #include "data/augment/warp.h"
+#include "data/augment_checks.h"
 #include "data/expect_error.h"
+#include "data/parse_message.h"
 #include "data/transform/transformer.h"
 
 namespace crema {
 namespace {
 
+using testing::DrawsOf;
+using testing::ExpectBox;
 using testing::ExpectError;
-using Bytes = std::vector<uint8_t>;
-
-template <typename Message>
-Message Parse(const std::string& text) {
-  Message message;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &message)) << text;
-  return message;
-}
-
-Draws DrawsOf(uint64_t sample) { return Draws(RandomStream(1, 2, sample)); }
+using testing::Parse;
+using Planes = std::vector<uint8_t>;
 
 // One pixel, or a row of them: blue, green, red planes.
-Image Row(Bytes planes, int channels = 3) {
+Image Row(Planes planes, int channels = 3) {
   const int width = static_cast<int>(planes.size()) / channels;
   return {channels, 1, width, std::move(planes)};
 }
 
 template <typename Step>
-Bytes After(Image image, const Step& step) {
+Planes After(Image image, const Step& step) {
   step(&image);
   return image.pixels;
 }
 
 TEST(Jitter, BrightnessIsAFactorOfEachValue) {
   const auto step = [](Image* image) { ScaleBrightness(1.5, image); };
-  EXPECT_EQ(After(Row({0, 10, 100, 170, 171, 255}), step), (Bytes{0, 15, 150, 255, 255, 255}));
-  EXPECT_EQ(After(Row({7}, 1), step), (Bytes{11}));  // 10.5 is rounded
-  EXPECT_EQ(After(Row({7, 9, 200}), [](Image* image) { ScaleBrightness(0, image); }), Bytes(3, 0));
+  EXPECT_EQ(After(Row({0, 10, 100, 170, 171, 255}), step), (Planes{0, 15, 150, 255, 255, 255}));
+  EXPECT_EQ(After(Row({7}, 1), step), (Planes{11}));  // 10.5 is rounded
+  EXPECT_EQ(After(Row({7, 9, 200}), [](Image* image) { ScaleBrightness(0, image); }), Planes(3, 0));
 }
 
 TEST(Jitter, ContrastIsAFactorOfTheDistanceToTheMeanGrey) {
   // Greys 0.114 * 200 + 0.587 * 100 + 0.299 * 0 = 81.5 and 0: the mean is 40.75.
   const Image image = Row({200, 0, 100, 0, 0, 0});
   EXPECT_EQ(After(image, [](Image* i) { ScaleContrast(0.5, i); }),
-            (Bytes{120, 20, 70, 20, 20, 20}));
-  EXPECT_EQ(After(image, [](Image* i) { ScaleContrast(0, i); }), Bytes(6, 41));
-  EXPECT_EQ(After(image, [](Image* i) { ScaleContrast(2, i); }), (Bytes{255, 0, 159, 0, 0, 0}));
-  EXPECT_EQ(After(Row({10, 30}, 1), [](Image* i) { ScaleContrast(0.5, i); }), (Bytes{15, 25}));
+            (Planes{120, 20, 70, 20, 20, 20}));
+  EXPECT_EQ(After(image, [](Image* i) { ScaleContrast(0, i); }), Planes(6, 41));
+  EXPECT_EQ(After(image, [](Image* i) { ScaleContrast(2, i); }), (Planes{255, 0, 159, 0, 0, 0}));
+  EXPECT_EQ(After(Row({10, 30}, 1), [](Image* i) { ScaleContrast(0.5, i); }), (Planes{15, 25}));
 }
 
 TEST(Jitter, SaturationIsAFactorOfTheDistanceToTheGreyOfThePixel) {
   // Red 200: its grey is 59.8.
   const Image red = Row({0, 0, 200});
-  EXPECT_EQ(After(red, [](Image* i) { ScaleSaturation(0.5, i); }), (Bytes{30, 30, 130}));
-  EXPECT_EQ(After(red, RemoveColor), (Bytes{60, 60, 60}));
+  EXPECT_EQ(After(red, [](Image* i) { ScaleSaturation(0.5, i); }), (Planes{30, 30, 130}));
+  EXPECT_EQ(After(red, RemoveColor), (Planes{60, 60, 60}));
   EXPECT_EQ(After(red, [](Image* i) { ScaleSaturation(1, i); }), red.pixels);
-  EXPECT_EQ(After(Row({9}, 1), RemoveColor), (Bytes{9}));
-  EXPECT_EQ(After(Row({1, 2}, 2), RemoveColor), (Bytes{1, 2}));
+  EXPECT_EQ(After(Row({9}, 1), RemoveColor), (Planes{9}));
+  EXPECT_EQ(After(Row({1, 2}, 2), RemoveColor), (Planes{1, 2}));
 }
 
 TEST(Jitter, HueTurnsTheCircle) {
-  const auto turned = [](Bytes pixel, double turn) {
+  const auto turned = [](Planes pixel, double turn) {
     return After(Row(std::move(pixel)), [turn](Image* i) { RotateHue(turn, i); });
   };
-  EXPECT_EQ(turned({0, 0, 255}, 0.5), (Bytes{255, 255, 0}));  // red: cyan
-  EXPECT_EQ(turned({0, 0, 255}, -0.5), (Bytes{255, 255, 0}));
-  EXPECT_EQ(turned({0, 0, 255}, 1.0 / 3), (Bytes{0, 255, 0}));    // red: green
-  EXPECT_EQ(turned({0, 0, 255}, -1.0 / 3), (Bytes{255, 0, 0}));   // red: blue
-  EXPECT_EQ(turned({255, 0, 0}, 1.0 / 6), (Bytes{255, 0, 255}));  // blue: magenta
-  EXPECT_EQ(turned({50, 250, 150}, 0.5), (Bytes{250, 50, 150}));
-  EXPECT_EQ(turned({77, 77, 77}, 0.4), (Bytes{77, 77, 77}));
-  const Bytes pixel{12, 200, 90};
+  EXPECT_EQ(turned({0, 0, 255}, 0.5), (Planes{255, 255, 0}));  // red: cyan
+  EXPECT_EQ(turned({0, 0, 255}, -0.5), (Planes{255, 255, 0}));
+  EXPECT_EQ(turned({0, 0, 255}, 1.0 / 3), (Planes{0, 255, 0}));    // red: green
+  EXPECT_EQ(turned({0, 0, 255}, -1.0 / 3), (Planes{255, 0, 0}));   // red: blue
+  EXPECT_EQ(turned({255, 0, 0}, 1.0 / 6), (Planes{255, 0, 255}));  // blue: magenta
+  EXPECT_EQ(turned({50, 250, 150}, 0.5), (Planes{250, 50, 150}));
+  EXPECT_EQ(turned({77, 77, 77}, 0.4), (Planes{77, 77, 77}));
+  const Planes pixel{12, 200, 90};
   EXPECT_EQ(turned(pixel, 0), pixel);
 }
 
@@ -142,17 +137,10 @@ TEST(RandomPart, ErasedPartsAreSmallerThanTheImage) {
 }
 
 TEST(RandomPart, FillReplacesTheRectangleAndNothingElse) {
-  Image image{2, 3, 4, Bytes(24, 9)};
+  Image image{2, 3, 4, Planes(24, 9)};
   FillPart({.top = 1, .left = 2, .height = 2, .width = 1}, {5, 6}, &image);
-  EXPECT_EQ(image.pixels, (Bytes{9, 9, 9, 9, 9, 9, 5, 9, 9, 9, 5, 9,  //
-                                 9, 9, 9, 9, 9, 9, 6, 9, 9, 9, 6, 9}));
-}
-
-void ExpectBox(const Box& box, const Box& expected) {
-  EXPECT_NEAR(box.xmin, expected.xmin, 1e-9);
-  EXPECT_NEAR(box.ymin, expected.ymin, 1e-9);
-  EXPECT_NEAR(box.xmax, expected.xmax, 1e-9);
-  EXPECT_NEAR(box.ymax, expected.ymax, 1e-9);
+  EXPECT_EQ(image.pixels, (Planes{9, 9, 9, 9, 9, 9, 5, 9, 9, 9, 5, 9,  //
+                                  9, 9, 9, 9, 9, 9, 6, 9, 9, 9, 6, 9}));
 }
 
 TEST(Warp, BoxesTurnAboutTheMiddle) {
@@ -169,18 +157,18 @@ TEST(Warp, BoxesTurnAboutTheMiddle) {
 #ifdef CREMA_HAVE_OPENCV
 TEST(Warp, PixelsTurnAsBoxesDo) {
   Image image{1, 3, 3, {1, 2, 3, 4, 5, 6, 7, 8, 9}};
-  EXPECT_EQ(WarpImage({.degrees = 90}, image, {0}).pixels, (Bytes{3, 6, 9, 2, 5, 8, 1, 4, 7}));
-  EXPECT_EQ(WarpImage({.degrees = 180}, image, {0}).pixels, (Bytes{9, 8, 7, 6, 5, 4, 3, 2, 1}));
+  EXPECT_EQ(WarpImage({.degrees = 90}, image, {0}).pixels, (Planes{3, 6, 9, 2, 5, 8, 1, 4, 7}));
+  EXPECT_EQ(WarpImage({.degrees = 180}, image, {0}).pixels, (Planes{9, 8, 7, 6, 5, 4, 3, 2, 1}));
   EXPECT_EQ(WarpImage({}, image, {0}).pixels, image.pixels);
   // Half as wide: the fill is on both sides.
   const Image wide{1, 1, 5, {10, 20, 30, 40, 50}};
-  EXPECT_EQ(WarpImage({.wide = 0.5}, wide, {99}).pixels, (Bytes{99, 10, 30, 50, 99}));
+  EXPECT_EQ(WarpImage({.wide = 0.5}, wide, {99}).pixels, (Planes{99, 10, 30, 50, 99}));
 }
 
 TEST(Warp, BlurKeepsFlatImagesAndSpreadsPoints) {
-  Image flat{1, 5, 7, Bytes(35, 80)};
+  Image flat{1, 5, 7, Planes(35, 80)};
   Blur(1.5, &flat);
-  EXPECT_EQ(flat.pixels, Bytes(35, 80));
+  EXPECT_EQ(flat.pixels, Planes(35, 80));
   Image point{1, 1, 9, {0, 0, 0, 0, 255, 0, 0, 0, 0}};
   Blur(0.5, &point);
   // exp(-x^2 / 2 sigma^2) over the sum of that at -2..2; across, the one row is its own neighbour.

@@ -1,5 +1,4 @@
 // The augmentations of SSD, one by one.
-#include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -11,25 +10,15 @@
 #include "data/augment/canvas.h"
 #include "data/augment/fit.h"
 #include "data/augment/sampler.h"
+#include "data/augment_checks.h"
+#include "data/parse_message.h"
 
 namespace crema {
 namespace {
 
-template <typename Message>
-Message Parse(const std::string& text) {
-  Message message;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &message)) << text;
-  return message;
-}
-
-Draws DrawsOf(uint64_t sample) { return Draws(RandomStream(1, 2, sample)); }
-
-void ExpectBox(const Box& box, const Box& expected) {
-  EXPECT_NEAR(box.xmin, expected.xmin, 1e-9);
-  EXPECT_NEAR(box.ymin, expected.ymin, 1e-9);
-  EXPECT_NEAR(box.xmax, expected.xmax, 1e-9);
-  EXPECT_NEAR(box.ymax, expected.ymax, 1e-9);
-}
+using testing::DrawsOf;
+using testing::ExpectBox;
+using testing::Parse;
 
 // 1 x height x width with pixels 0, 1, 2, ...
 Image Ramp(int height, int width) {

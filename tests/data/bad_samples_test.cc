@@ -19,7 +19,7 @@ namespace {
 
 using testing::ExpectError;
 
-constexpr int64_t kBatch = 5;
+constexpr int64_t kNumbersInBatch = 5;
 
 struct Trouble {
   std::set<uint64_t> unreadable = {};
@@ -60,15 +60,15 @@ class NumberDecoder final : public SampleDecoder {
   const Trouble trouble_;
 };
 
-Prefetcher Make(const Trouble& trouble, PrefetchOptions options) {
-  options.outputs = {{Shape{kBatch}, DType::kF32}, {Shape{kBatch}, DType::kF32}};
+Prefetcher MakeNumbers(const Trouble& trouble, PrefetchOptions options) {
+  options.outputs = {{Shape{kNumbersInBatch}, DType::kF32}, {Shape{kNumbersInBatch}, DType::kF32}};
   return Prefetcher(std::move(options), std::make_unique<NumberSource>(trouble),
                     [trouble] { return std::make_unique<NumberDecoder>(trouble); });
 }
 
-std::vector<int> PopMany(Prefetcher* prefetcher, int batches) {
-  Tensor values{Shape{kBatch}, DType::kF32};
-  Tensor labels{Shape{kBatch}, DType::kF32};
+std::vector<int> PopNumbers(Prefetcher* prefetcher, int batches) {
+  Tensor values{Shape{kNumbersInBatch}, DType::kF32};
+  Tensor labels{Shape{kNumbersInBatch}, DType::kF32};
   const TensorView views[] = {values.view(), labels.view()};
   std::vector<int> all;
   for (int n = 0; n < batches; ++n) {
@@ -89,19 +89,19 @@ TEST(BadSamples, AreSkippedOrRepeatedTheSameForAnyNumberOfThreads) {
   const Trouble trouble{.unreadable = {1, 10, 11}, .broken = {2, 9, 14, 21}};
   for (const int threads : {1, 2, 3, 8}) {
     for (const size_t depth : {1, 4}) {
-      Prefetcher skip = Make(trouble, {.outputs = {},
-                                       .depth = depth,
-                                       .decode_threads = threads,
-                                       .on_bad_sample = OnBadSample::kSkip});
-      EXPECT_EQ(PopMany(&skip, 5),
+      Prefetcher skip = MakeNumbers(trouble, {.outputs = {},
+                                              .depth = depth,
+                                              .decode_threads = threads,
+                                              .on_bad_sample = OnBadSample::kSkip});
+      EXPECT_EQ(PopNumbers(&skip, 5),
                 (std::vector<int>{0,  3,  3,  3,  4,  5,  6,  7,  8,  5,  12, 12, 12,
                                   13, 12, 15, 16, 17, 18, 19, 20, 22, 22, 23, 24}));
       EXPECT_EQ(skip.bad_samples(), 7u);
-      Prefetcher repeat = Make(trouble, {.outputs = {},
-                                         .depth = depth,
-                                         .decode_threads = threads,
-                                         .on_bad_sample = OnBadSample::kRepeat});
-      EXPECT_EQ(PopMany(&repeat, 5),
+      Prefetcher repeat = MakeNumbers(trouble, {.outputs = {},
+                                                .depth = depth,
+                                                .decode_threads = threads,
+                                                .on_bad_sample = OnBadSample::kRepeat});
+      EXPECT_EQ(PopNumbers(&repeat, 5),
                 (std::vector<int>{0,  0,  0,  3,  4,  5,  6,  7,  8,  8,  13, 13, 12,
                                   13, 13, 15, 16, 17, 18, 19, 20, 20, 22, 23, 24}));
     }
@@ -112,40 +112,40 @@ TEST(BadSamples, ResumedRunsGoOnTheSame) {
   const Trouble trouble{.unreadable = {1, 10, 11}, .broken = {2, 9, 14, 21}};
   const PrefetchOptions options{
       .outputs = {}, .decode_threads = 3, .on_bad_sample = OnBadSample::kSkip, .max_bad = 6};
-  Prefetcher whole = Make(trouble, options);
-  PopMany(&whole, 2);
+  Prefetcher whole = MakeNumbers(trouble, options);
+  PopNumbers(&whole, 2);
   const uint64_t bad = whole.bad_samples();
   EXPECT_EQ(bad, 3u);
-  const std::vector<int> expected = PopMany(&whole, 2);
-  Prefetcher resumed = Make(trouble, options);
-  resumed.Restore(2 * kBatch, bad);
-  EXPECT_EQ(PopMany(&resumed, 2), expected);
+  const std::vector<int> expected = PopNumbers(&whole, 2);
+  Prefetcher resumed = MakeNumbers(trouble, options);
+  resumed.Restore(2 * kNumbersInBatch, bad);
+  EXPECT_EQ(PopNumbers(&resumed, 2), expected);
   EXPECT_EQ(resumed.bad_samples(), whole.bad_samples());
   // The seventh is one too many, in both.
   for (Prefetcher* prefetcher : {&whole, &resumed}) {
     ExpectError(ErrorCode::kDataLoss, "there are 7 bad samples, and max_bad allows 6",
-                [&] { PopMany(prefetcher, 1); });
+                [&] { PopNumbers(prefetcher, 1); });
   }
 }
 
 TEST(BadSamples, NamesOfReplacedSamplesAreThoseOfWhatIsThere) {
-  Prefetcher prefetcher = Make({.unreadable = {1}, .broken = {2}},
-                               {.outputs = {}, .on_bad_sample = OnBadSample::kSkip});
-  PopMany(&prefetcher, 1);
+  Prefetcher prefetcher = MakeNumbers({.unreadable = {1}, .broken = {2}},
+                                      {.outputs = {}, .on_bad_sample = OnBadSample::kSkip});
+  PopNumbers(&prefetcher, 1);
   EXPECT_EQ(prefetcher.SampleName(1), "number 3");
   EXPECT_EQ(prefetcher.SampleName(2), "number 3");
   EXPECT_EQ(prefetcher.SampleName(4), "number 4");
-  PopMany(&prefetcher, 1);
+  PopNumbers(&prefetcher, 1);
   EXPECT_EQ(prefetcher.SampleName(1), "number 6");
 }
 
 TEST(BadSamples, EachIsToldWithItsNameAndReasonInOrder) {
   const auto deferred_warnings = std::make_shared<DeferredWarnings>();
   Prefetcher prefetcher =
-      Make({.unreadable = {7}, .broken = {2, 6}}, {.outputs = {},
-                                                   .on_bad_sample = OnBadSample::kRepeat,
-                                                   .deferred_warnings = deferred_warnings});
-  PopMany(&prefetcher, 2);
+      MakeNumbers({.unreadable = {7}, .broken = {2, 6}}, {.outputs = {},
+                                                          .on_bad_sample = OnBadSample::kRepeat,
+                                                          .deferred_warnings = deferred_warnings});
+  PopNumbers(&prefetcher, 2);
   const std::vector<std::string> warnings = deferred_warnings->Take();
   ASSERT_EQ(warnings.size(), 3u);
   EXPECT_EQ(warnings[0],
@@ -160,44 +160,44 @@ TEST(BadSamples, EachIsToldWithItsNameAndReasonInOrder) {
 TEST(BadSamples, TooManyEndTheRunAndNameTheLast) {
   const auto deferred_warnings = std::make_shared<DeferredWarnings>();
   Prefetcher prefetcher =
-      Make({.unreadable = {7}, .broken = {2, 13}}, {.outputs = {},
-                                                    .on_bad_sample = OnBadSample::kSkip,
-                                                    .max_bad = 2,
-                                                    .deferred_warnings = deferred_warnings});
-  PopMany(&prefetcher, 2);
+      MakeNumbers({.unreadable = {7}, .broken = {2, 13}}, {.outputs = {},
+                                                           .on_bad_sample = OnBadSample::kSkip,
+                                                           .max_bad = 2,
+                                                           .deferred_warnings = deferred_warnings});
+  PopNumbers(&prefetcher, 2);
   for (int again = 0; again < 2; ++again) {
     ExpectError(ErrorCode::kDataLoss,
                 "there are 3 bad samples, and max_bad allows 2; the last is: 'number 13': it is "
                 "broken",
-                [&] { PopMany(&prefetcher, 1); });
-    EXPECT_EQ(prefetcher.position(), static_cast<uint64_t>(2 * kBatch));
+                [&] { PopNumbers(&prefetcher, 1); });
+    EXPECT_EQ(prefetcher.position(), static_cast<uint64_t>(2 * kNumbersInBatch));
     EXPECT_EQ(prefetcher.bad_samples(), 3u);
   }
   EXPECT_EQ(deferred_warnings->Take().size(), 3u);
 }
 
 TEST(BadSamples, ABatchWithoutAGoodOneIsAnError) {
-  Prefetcher prefetcher = Make({.unreadable = {5, 6}, .broken = {7, 8, 9}},
-                               {.outputs = {}, .on_bad_sample = OnBadSample::kSkip});
-  PopMany(&prefetcher, 1);
+  Prefetcher prefetcher = MakeNumbers({.unreadable = {5, 6}, .broken = {7, 8, 9}},
+                                      {.outputs = {}, .on_bad_sample = OnBadSample::kSkip});
+  PopNumbers(&prefetcher, 1);
   ExpectError(ErrorCode::kDataLoss, "all 5 samples of a batch are bad",
-              [&] { PopMany(&prefetcher, 1); });
+              [&] { PopNumbers(&prefetcher, 1); });
 }
 
 TEST(BadSamples, MissingAndUnreadableOnesAreBadAndOtherErrorsAreNot) {
   for (const ErrorCode code : {ErrorCode::kNotFound, ErrorCode::kIoFailure, ErrorCode::kDataLoss}) {
-    Prefetcher prefetcher = Make({.unreadable = {1}, .broken = {3}, .code = code},
-                                 {.outputs = {}, .on_bad_sample = OnBadSample::kSkip});
-    EXPECT_EQ(PopMany(&prefetcher, 1), (std::vector<int>{0, 2, 2, 4, 4}));
+    Prefetcher prefetcher = MakeNumbers({.unreadable = {1}, .broken = {3}, .code = code},
+                                        {.outputs = {}, .on_bad_sample = OnBadSample::kSkip});
+    EXPECT_EQ(PopNumbers(&prefetcher, 1), (std::vector<int>{0, 2, 2, 4, 4}));
   }
   for (const ErrorCode code : {ErrorCode::kInvalidArgument, ErrorCode::kUnsupported,
                                ErrorCode::kOutOfMemory, ErrorCode::kInternal}) {
-    Prefetcher reading = Make({.unreadable = {1}, .code = code},
-                              {.outputs = {}, .on_bad_sample = OnBadSample::kSkip});
-    ExpectError(code, "cannot read 1", [&] { PopMany(&reading, 1); });
-    Prefetcher decoding =
-        Make({.broken = {1}, .code = code}, {.outputs = {}, .on_bad_sample = OnBadSample::kSkip});
-    ExpectError(code, "it is broken", [&] { PopMany(&decoding, 1); });
+    Prefetcher reading = MakeNumbers({.unreadable = {1}, .code = code},
+                                     {.outputs = {}, .on_bad_sample = OnBadSample::kSkip});
+    ExpectError(code, "cannot read 1", [&] { PopNumbers(&reading, 1); });
+    Prefetcher decoding = MakeNumbers({.broken = {1}, .code = code},
+                                      {.outputs = {}, .on_bad_sample = OnBadSample::kSkip});
+    ExpectError(code, "it is broken", [&] { PopNumbers(&decoding, 1); });
   }
 }
 

@@ -3,7 +3,6 @@
 #if defined(CREMA_HAVE_OPENCV) && defined(CREMA_HAVE_JPEG)
 #include "data/batches/batch_filler.h"
 
-#include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -14,6 +13,7 @@
 #include "data/expect_error.h"
 #include "data/image_files.h"
 #include "data/jpeg_files.h"
+#include "data/parse_message.h"
 #include "support/temp_dir.h"
 
 namespace crema {
@@ -23,25 +23,22 @@ using test::TempDir;
 using testing::ExpectError;
 using testing::JpegKind;
 using testing::MakeJpeg;
+using testing::Parse;
 using testing::Pattern;
 using testing::Sampled;
 
-constexpr int kHeight = 48;
-constexpr int kWidth = 66;
+constexpr int kFileHeight = 48;
+constexpr int kFileWidth = 66;
 
-TransformationParameter Param(const std::string& text) {
-  TransformationParameter param;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &param)) << text;
-  return param;
-}
-
-std::string WriteMean(const TempDir& temp, int channels) {
+std::string WriteFileMean(const TempDir& temp, int channels) {
   BlobProto blob;
   blob.set_num(1);
   blob.set_channels(channels);
-  blob.set_height(kHeight);
-  blob.set_width(kWidth);
-  for (int i = 0; i < channels * kHeight * kWidth; ++i) blob.add_data(static_cast<float>(i % 97));
+  blob.set_height(kFileHeight);
+  blob.set_width(kFileWidth);
+  for (int i = 0; i < channels * kFileHeight * kFileWidth; ++i) {
+    blob.add_data(static_cast<float>(i % 97));
+  }
   return temp.Write("mean", blob.SerializeAsString());
 }
 
@@ -66,53 +63,62 @@ void Check(const std::string& file, const TransformationParameter& param, ColorM
   }
 }
 
-std::vector<std::string> Files() {
+std::vector<std::string> EncodedFiles() {
   JpegKind progressive = Sampled("", 2, 2);
   progressive.progressive = true;
   JpegKind gray;
   gray.components = 1;
-  return {
-      MakeJpeg(kHeight, kWidth, Sampled("", 1, 1)), MakeJpeg(kHeight, kWidth, Sampled("", 2, 2)),
-      MakeJpeg(kHeight, kWidth, progressive),       MakeJpeg(kHeight, kWidth, gray),
-      testing::Encode(Pattern(kHeight, kWidth, 3)), testing::Encode(Pattern(kHeight, kWidth, 1))};
+  return {MakeJpeg(kFileHeight, kFileWidth, Sampled("", 1, 1)),
+          MakeJpeg(kFileHeight, kFileWidth, Sampled("", 2, 2)),
+          MakeJpeg(kFileHeight, kFileWidth, progressive),
+          MakeJpeg(kFileHeight, kFileWidth, gray),
+          testing::Encode(Pattern(kFileHeight, kFileWidth, 3)),
+          testing::Encode(Pattern(kFileHeight, kFileWidth, 1))};
 }
 
 TEST(BatchFiller, FilesGiveTheValuesOfTheWholeImage) {
-  for (const std::string& file : Files()) {
+  for (const std::string& file : EncodedFiles()) {
     for (const std::string transform :
          {"", "mirror: true", "crop_size: 31", "crop_h: 20 crop_w: 64 mirror: true scale: 0.5",
           "crop_size: 48 mirror: true mean_value: 104.5 scale: 0.017",
           "crop_size: 1 mean_value: 3"}) {
       for (const ColorMode mode : {ColorMode::kAsStored, ColorMode::kColor, ColorMode::kGray}) {
-        Check<float>(file, Param(transform), mode, DType::kF32);
+        Check<float>(file, Parse<TransformationParameter>(transform), mode, DType::kF32);
       }
-      Check<double>(file, Param(transform), ColorMode::kColor, DType::kF64);
+      Check<double>(file, Parse<TransformationParameter>(transform), ColorMode::kColor,
+                    DType::kF64);
     }
   }
 }
 
 TEST(BatchFiller, MeanImagesAreReadWhereTheCropLies) {
   TempDir temp;
-  TransformationParameter param = Param("crop_size: 30 mirror: true scale: 0.25");
-  param.set_mean_file(WriteMean(temp, 3));
-  for (const std::string& file : Files()) {
+  TransformationParameter param =
+      Parse<TransformationParameter>("crop_size: 30 mirror: true scale: 0.25");
+  param.set_mean_file(WriteFileMean(temp, 3));
+  for (const std::string& file : EncodedFiles()) {
     Check<float>(file, param, ColorMode::kColor, DType::kF32);
     Check<double>(file, param, ColorMode::kColor, DType::kF64);
   }
-  param.set_mean_file(WriteMean(temp, 1));
-  for (const std::string& file : Files()) Check<float>(file, param, ColorMode::kGray, DType::kF32);
+  param.set_mean_file(WriteFileMean(temp, 1));
+  for (const std::string& file : EncodedFiles()) {
+    Check<float>(file, param, ColorMode::kGray, DType::kF32);
+  }
 }
 
 TEST(BatchFiller, OneMeanForEachChannelOfAFile) {
-  for (const std::string& file : Files()) {
-    Check<float>(file, Param("crop_size: 9 mean_value: 1 mean_value: 20 mean_value: 300"),
-                 ColorMode::kColor, DType::kF32);
+  for (const std::string& file : EncodedFiles()) {
+    Check<float>(
+        file,
+        Parse<TransformationParameter>("crop_size: 9 mean_value: 1 mean_value: 20 mean_value: 300"),
+        ColorMode::kColor, DType::kF32);
   }
 }
 
 TEST(BatchFiller, FilesThatDoNotFitNameThemselves) {
   BatchFiller filler({.sample = {3, 40, 40}},
-                     std::make_shared<const Transformer>(Param("crop_size: 40"), TRAIN, "data"));
+                     std::make_shared<const Transformer>(
+                         Parse<TransformationParameter>("crop_size: 40"), TRAIN, "data"));
   std::vector<float> sample(3 * 40 * 40);
   const auto write = [&](const std::string& file) {
     filler.WriteEncoded(

@@ -10,26 +10,26 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kBatch = 3;
+constexpr int64_t kImages = 3;
 constexpr int64_t kSide = 8;
-constexpr int64_t kClasses = 4;
+constexpr int64_t kMixClasses = 4;
 
 // Sample i is the value 100 (i + 1) everywhere, of class i.
-struct Batch {
-  Tensor images{Shape{kBatch, 2, kSide, kSide}, DType::kF32};
-  Tensor labels{Shape{kBatch, kClasses}, DType::kF32};
+struct LabelledImages {
+  Tensor images{Shape{kImages, 2, kSide, kSide}, DType::kF32};
+  Tensor labels{Shape{kImages, kMixClasses}, DType::kF32};
 
-  Batch() {
+  LabelledImages() {
     for (int64_t i = 0; i < images.view().count(); ++i) {
       images.view().data<float>()[i] = static_cast<float>(100 * (1 + i / (2 * kSide * kSide)));
     }
-    for (int64_t i = 0; i < kBatch; ++i) labels.view().data<float>()[i * kClasses + i] = 1;
+    for (int64_t i = 0; i < kImages; ++i) labels.view().data<float>()[i * kMixClasses + i] = 1;
   }
 };
 
-Batch MixOf(const BatchMix& mix, uint64_t position) {
-  const Batch from;
-  Batch to;
+LabelledImages MixOf(const BatchMix& mix, uint64_t position) {
+  const LabelledImages from;
+  LabelledImages to;
   const ConstTensorView inputs[] = {from.images.view(), from.labels.view()};
   const TensorView outputs[] = {to.images.view(), to.labels.view()};
   mix.Copy(inputs, position, outputs);
@@ -64,19 +64,19 @@ TEST(BatchMix, SharesHaveTheMomentsOfBeta) {
 TEST(BatchMix, MixupBlendsPixelsAndLabelsByOneShare) {
   const BatchMix mix({.mixup = 1, .cutmix = 0, .seed = 5, .layer_id = 6});
   std::vector<double> shares;
-  for (uint64_t position = 0; position < 30; position += kBatch) {
+  for (uint64_t position = 0; position < 30; position += kImages) {
     const double share = mix.DrawFor(position, kSide, kSide).share;
     shares.push_back(share);
-    const Batch mixed = MixOf(mix, position);
-    const Batch plain;
-    for (int64_t i = 0; i < kBatch; ++i) {
-      const int64_t other = (i + kBatch - 1) % kBatch;
+    const LabelledImages mixed = MixOf(mix, position);
+    const LabelledImages plain;
+    for (int64_t i = 0; i < kImages; ++i) {
+      const int64_t other = (i + kImages - 1) % kImages;
       const double value =
           100 * (share * static_cast<double>(i + 1) + (1 - share) * static_cast<double>(other + 1));
       for (int64_t k = 0; k < 2 * kSide * kSide; ++k) {
         ASSERT_NEAR(mixed.images.view().data<float>()[i * 2 * kSide * kSide + k], value, 1e-3);
       }
-      const float* label = mixed.labels.view().data<float>() + i * kClasses;
+      const float* label = mixed.labels.view().data<float>() + i * kMixClasses;
       EXPECT_NEAR(label[i], share, 1e-6);
       EXPECT_NEAR(label[other], 1 - share, 1e-6);
       EXPECT_NEAR(label[0] + label[1] + label[2] + label[3], 1, 1e-6);
@@ -89,10 +89,10 @@ TEST(BatchMix, MixupBlendsPixelsAndLabelsByOneShare) {
 TEST(BatchMix, CutmixSharesAreThoseOfThePixels) {
   const BatchMix mix({.mixup = 0, .cutmix = 1, .seed = 5, .layer_id = 6});
   bool some = false;
-  for (uint64_t position = 0; position < 60; position += kBatch) {
-    const Batch mixed = MixOf(mix, position);
-    for (int64_t i = 0; i < kBatch; ++i) {
-      const int64_t other = (i + kBatch - 1) % kBatch;
+  for (uint64_t position = 0; position < 60; position += kImages) {
+    const LabelledImages mixed = MixOf(mix, position);
+    for (int64_t i = 0; i < kImages; ++i) {
+      const int64_t other = (i + kImages - 1) % kImages;
       int64_t own_pixels = 0;
       for (int64_t k = 0; k < 2 * kSide * kSide; ++k) {
         const float value = mixed.images.view().data<float>()[i * 2 * kSide * kSide + k];
@@ -102,7 +102,7 @@ TEST(BatchMix, CutmixSharesAreThoseOfThePixels) {
       }
       const double share = static_cast<double>(own_pixels) / (2 * kSide * kSide);
       some = some || (share > 0.1 && share < 0.9);
-      const float* label = mixed.labels.view().data<float>() + i * kClasses;
+      const float* label = mixed.labels.view().data<float>() + i * kMixClasses;
       EXPECT_NEAR(label[i], share, 1e-6);
       EXPECT_NEAR(label[other], 1 - share, 1e-6);
     }

@@ -61,9 +61,9 @@ TEST(DecodedCache, WhatIsThereIsNotRead) {
   for (uint64_t n = 0; n < 9; ++n) {
     cache->Keep(n, {.key = NumberedKey(static_cast<int>(n)), .image = {}, .label = 0}, 0);
   }
-  using Kind = OrderOptions::Kind;
-  for (const OrderOptions& order : {OrderOptions{}, OrderOptions{.kind = Kind::kShuffled},
-                                    OrderOptions{.kind = Kind::kBlocks, .block = 4}}) {
+  for (const OrderOptions& order :
+       {OrderOptions{}, OrderOptions{.kind = OrderOptions::Kind::kShuffled},
+        OrderOptions{.kind = OrderOptions::Kind::kBlocks, .block = 4}}) {
     DataSetSource source(OpenRecords(path), {.order = order, .decoded = cache});
     std::filesystem::rename(path, path + "x");
     for (int i = 0; i < 20; ++i) {

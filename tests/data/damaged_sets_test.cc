@@ -38,9 +38,9 @@ using test::TempDir;
 using test::TestRegistry;
 using testing::LayerRunner;
 
-constexpr int kSamples = 6;
+constexpr int kSetSamples = 6;
 constexpr int kBatches = 4;  // of three: two epochs
-constexpr const char* kPolicies[] = {"ERROR", "SKIP", "REPEAT"};
+constexpr const char* kBadSamplePolicies[] = {"ERROR", "SKIP", "REPEAT"};
 
 // A data set, the layer that reads it, and the file to damage.
 struct Victim {
@@ -49,15 +49,15 @@ struct Victim {
   int sample = -1;    // the only sample in the file; -1: several
 };
 
-struct Outcome {
+struct RunOutcome {
   int batches = 0;
   std::string error;
 };
 
 // Runs the layer. `whole` are the samples of the undamaged set.
-Outcome RunLayer(const Victim& victim, const std::string& policy,
-                 const std::vector<std::string>& whole) {
-  Outcome outcome;
+RunOutcome RunLayer(const Victim& victim, const std::string& policy,
+                    const std::vector<std::string>& whole) {
+  RunOutcome outcome;
   try {
     LayerRunner runner(TestRegistry(),
                        StrCat(victim.layer, " pipeline_param { on_bad_sample: ", policy, " }"));
@@ -71,7 +71,7 @@ Outcome RunLayer(const Victim& victim, const std::string& policy,
       const auto* bytes = static_cast<const char*>(runner.outputs[0].view().raw());
       for (size_t i = 0; i < 3; ++i) {
         const size_t number = static_cast<size_t>(3 * outcome.batches) + i;
-        if (static_cast<int>(number % kSamples) == victim.sample) continue;
+        if (static_cast<int>(number % kSetSamples) == victim.sample) continue;
         EXPECT_EQ(std::string(bytes + i * size, size), whole[number].substr(0, size)) << number;
       }
     }
@@ -101,8 +101,8 @@ void ExpectNoCrash(const std::string& what, int flips, Make&& make) {
     const TempDir temp;
     const Victim victim = make(temp);
     test::DamageFile(victim.file, static_cast<uint64_t>(n));
-    for (const char* policy : kPolicies) {
-      const Outcome outcome = RunLayer(victim, policy, whole);
+    for (const char* policy : kBadSamplePolicies) {
+      const RunOutcome outcome = RunLayer(victim, policy, whole);
       errors += outcome.error.empty() ? 0 : 1;
       batches += outcome.batches;
       // A damaged file with one sample does not affect the others of its batch.
@@ -132,8 +132,9 @@ Victim ImageSet(const TempDir& temp, const std::string& extension,
 TEST(DamagedSets, PngFiles) {
   ExpectNoCrash("png", 40, [](const TempDir& temp) {
     std::vector<std::string> files;
-    for (int i = 0; i < kSamples; ++i)
+    for (int i = 0; i < kSetSamples; ++i) {
       files.push_back(testing::Encode(testing::Pattern(9, 11, 3, i)));
+    }
     return ImageSet(temp, ".png", files);
   });
 }
@@ -143,7 +144,7 @@ TEST(DamagedSets, OtherImageFiles) {
     if (!cv::haveImageWriter(extension)) continue;
     ExpectNoCrash(extension, 30, [&](const TempDir& temp) {
       std::vector<std::string> files;
-      for (int i = 0; i < kSamples; ++i) {
+      for (int i = 0; i < kSetSamples; ++i) {
         files.push_back(testing::Encode(testing::Pattern(9, 11, 3, i), extension));
       }
       return ImageSet(temp, extension, files);
@@ -156,13 +157,13 @@ TEST(DamagedSets, JpegFilesOfAllKinds) {
   for (const testing::JpegKind& kind : testing::AllKinds()) {
     ExpectNoCrash(kind.name, 12, [&](const TempDir& temp) {
       return ImageSet(temp, ".jpg",
-                      std::vector<std::string>(kSamples, testing::MakeJpeg(33, 47, kind)));
+                      std::vector<std::string>(kSetSamples, testing::MakeJpeg(33, 47, kind)));
     });
   }
 }
 #endif
 
-std::string DataLayer(const std::string& source) {
+std::string MirroredLayer(const std::string& source) {
   return StrCat("name: 'd' type: 'Data' top: 'data' top: 'label' data_param { source: '", source,
                 "' batch_size: 3 } transform_param { crop_size: 3 mirror: true }");
 }
@@ -180,21 +181,21 @@ TEST(DamagedSets, DatumRecords) {
       const TempDir temp;
       const auto write = [&](const std::string& name, bool damaged) {
         const auto writer = CreateRecords(temp.File(name), DataParameter::LMDB);
-        for (int i = 0; i < kSamples; ++i) {
+        for (int i = 0; i < kSetSamples; ++i) {
           std::string value = SampleDatum(i, encoded).SerializeAsString();
           if (damaged && i == 2) test::DamageBytes(&value, static_cast<uint64_t>(n));
           writer->Put(testing::NumberedKey(i), value);
         }
         writer->Close();
-        return Victim{.layer = DataLayer(temp.File(name)), .file = "", .sample = 2};
+        return Victim{.layer = MirroredLayer(temp.File(name)), .file = "", .sample = 2};
       };
       if (whole.empty()) {
         LayerRunner runner(TestRegistry(), write("whole", false).layer);
         whole = testing::SamplesFrom(&runner, 0, kBatches);
       }
       const Victim victim = write("set", true);
-      for (const char* policy : kPolicies) {
-        const Outcome outcome = RunLayer(victim, policy, whole);
+      for (const char* policy : kBadSamplePolicies) {
+        const RunOutcome outcome = RunLayer(victim, policy, whole);
         if (std::string(policy) != "ERROR") {
           EXPECT_EQ(outcome.error, "");
         }
@@ -207,11 +208,11 @@ TEST(DamagedSets, TarShards) {
   ExpectNoCrash("tar", 60, [](const TempDir& temp) {
     const std::string path = temp.File("set.tar");
     const auto writer = CreateTarShards(path);
-    for (int n = 0; n < kSamples; ++n) {
+    for (int n = 0; n < kSetSamples; ++n) {
       writer->Put(testing::NumberedKey(n), SampleDatum(n, true).SerializeAsString());
     }
     writer->Close();
-    return Victim{.layer = DataLayer(path), .file = path};
+    return Victim{.layer = MirroredLayer(path), .file = path};
   });
 }
 
@@ -222,12 +223,12 @@ TEST(DamagedSets, LevelDbTables) {
     ExpectNoCrash(part, 15, [&](const TempDir& temp) {
       const std::string path = temp.File("set");
       const auto writer = CreateRecords(path, DataParameter::LEVELDB);
-      for (int n = 0; n < kSamples; ++n) {
+      for (int n = 0; n < kSetSamples; ++n) {
         writer->Put(testing::NumberedKey(n), SampleDatum(n, false).SerializeAsString());
       }
       writer->Close();
       OpenRecords(path)->count();  // records go from the log into a table
-      Victim victim{.layer = DataLayer(path), .file = ""};
+      Victim victim{.layer = MirroredLayer(path), .file = ""};
       for (const auto& entry : fs::directory_iterator(path)) {
         const std::string name = entry.path().filename();
         if (name.find(part) != std::string::npos && entry.file_size() > 0) {
@@ -242,14 +243,14 @@ TEST(DamagedSets, LevelDbTables) {
 
 std::string WindowText() {
   std::string text;
-  for (int i = 0; i < kSamples; ++i) {
+  for (int i = 0; i < kSetSamples; ++i) {
     text += StrCat("# ", i, "\n", i, ".png\n3\n9\n11\n2\n7 0.9 2 1 5 8\n0 0.1 1 3 9 7\n");
   }
   return text;
 }
 
 Victim WindowSet(const TempDir& temp, const std::string& damaged) {
-  for (int i = 0; i < kSamples; ++i) {
+  for (int i = 0; i < kSetSamples; ++i) {
     temp.Write(StrCat(i, ".png"), testing::Encode(testing::Pattern(9, 11, 3, i)));
   }
   const std::string source = temp.Write("windows", WindowText());
@@ -265,9 +266,9 @@ TEST(DamagedSets, ListsAndWindowFiles) {
   ExpectNoCrash("windows", 60, [](const TempDir& temp) { return WindowSet(temp, "windows"); });
   ExpectNoCrash("image", 30, [](const TempDir& temp) { return WindowSet(temp, "2.png"); });
   ExpectNoCrash("list", 60, [](const TempDir& temp) {
-    Victim victim =
-        ImageSet(temp, ".png",
-                 std::vector<std::string>(kSamples, testing::Encode(testing::Pattern(9, 11, 3))));
+    Victim victim = ImageSet(
+        temp, ".png",
+        std::vector<std::string>(kSetSamples, testing::Encode(testing::Pattern(9, 11, 3))));
     victim.file = temp.File("list");
     victim.sample = -1;
     return victim;
@@ -278,7 +279,7 @@ TEST(DamagedSets, RecordsWithBoxes) {
   for (uint64_t n = 0; n < 60; ++n) {
     const TempDir temp;
     const auto writer = CreateRecords(temp.File("set"), DataParameter::LMDB);
-    for (int i = 0; i < kSamples; ++i) {
+    for (int i = 0; i < kSetSamples; ++i) {
       AnnotatedDatum record;
       record.set_type(AnnotatedDatum::BBOX);
       *record.mutable_datum() = SampleDatum(i, true);
@@ -298,8 +299,8 @@ TEST(DamagedSets, RecordsWithBoxes) {
                         "max_expand_ratio: 3 } mirror: true } annotated_data_param { ",
                         "batch_sampler { sampler { min_scale: 0.3 } max_trials: 5 } }"),
         .file = ""};
-    for (const char* policy : kPolicies) {
-      const Outcome outcome = RunLayer(victim, policy, {});
+    for (const char* policy : kBadSamplePolicies) {
+      const RunOutcome outcome = RunLayer(victim, policy, {});
       if (std::string(policy) != "ERROR") {
         EXPECT_EQ(outcome.error, "") << n;
       }

@@ -6,10 +6,12 @@
 
 #include "crema.pb.h"
 #include "data/expect_error.h"
+#include "data/record_sets.h"
 
 namespace crema {
 namespace {
 
+using testing::Bytes;
 using testing::ExpectError;
 
 Datum Raw(int channels, int height, int width, std::string pixels) {
@@ -71,8 +73,6 @@ TEST(DatumReader, EncodedRecordsNeedOpenCv) {
               [&] { reader.Read("k", datum.SerializeAsString()); });
 }
 #endif
-
-std::string Bytes(std::initializer_list<int> bytes) { return {bytes.begin(), bytes.end()}; }
 
 TEST(FindTruncation, JpegNeedsItsOwnEndMarker) {
   // Start, a segment with an end marker (a thumbnail), a scan with stuffing and a restart.

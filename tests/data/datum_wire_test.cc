@@ -12,12 +12,14 @@
 
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "data/record_sets.h"
 
 namespace crema {
 namespace {
 
 using google::protobuf::UnknownField;
 using google::protobuf::UnknownFieldSet;
+using testing::Bytes;
 using Random = std::mt19937;
 
 bool LooksAnnotated(const Datum& datum) {
@@ -163,8 +165,6 @@ TEST(DatumWire, AcceptsAndRefusesRandomBytesAsProtobufDoes) {
     if (HasFailure()) return;
   }
 }
-
-std::string Bytes(std::initializer_list<int> bytes) { return {bytes.begin(), bytes.end()}; }
 
 TEST(DatumWire, EdgesOfTheWireForm) {
   EXPECT_TRUE(ExpectSame(""));

@@ -9,20 +9,16 @@
 
 #include "crema.pb.h"
 #include "data/expect_error.h"
+#include "data/image_files.h"
 #include "data/records/datum.h"
 
 namespace crema {
 namespace {
 
+using testing::Encode;
 using testing::ExpectError;
 
-std::string Encode(const cv::Mat& image, const std::string& extension) {
-  std::vector<uchar> bytes;
-  cv::imencode(extension, image, bytes);
-  return {bytes.begin(), bytes.end()};
-}
-
-std::string EncodedDatum(const std::string& file) {
+std::string EncodedRecord(const std::string& file) {
   Datum datum;
   datum.set_encoded(true);
   datum.set_data(file);
@@ -45,7 +41,7 @@ cv::Mat ColourImage() {
 
 TEST(EncodedDatum, ChannelsComeOneAfterTheOtherInBlueGreenRed) {
   DatumReader reader("set");
-  const PixelView view = reader.Read("k", EncodedDatum(Encode(ColourImage(), ".png")));
+  const PixelView view = reader.Read("k", EncodedRecord(Encode(ColourImage(), ".png")));
   ASSERT_EQ(view.shape(), (Shape{3, 2, 3}));
   for (int c = 0; c < 3; ++c) {
     for (int y = 0; y < 2; ++y) {
@@ -59,7 +55,7 @@ TEST(EncodedDatum, ChannelsComeOneAfterTheOtherInBlueGreenRed) {
 
 TEST(EncodedDatum, GrayStaysGrayUnlessColourIsForced) {
   const cv::Mat gray(2, 3, CV_8UC1, cv::Scalar(77));
-  const std::string value = EncodedDatum(Encode(gray, ".png"));
+  const std::string value = EncodedRecord(Encode(gray, ".png"));
   EXPECT_EQ(DatumReader("set").Read("k", value).channels, 1);
   DatumReader colour("set", ColorMode::kColor);
   const PixelView view = colour.Read("k", value);
@@ -69,7 +65,7 @@ TEST(EncodedDatum, GrayStaysGrayUnlessColourIsForced) {
 
 TEST(EncodedDatum, ColourBecomesGrayWhenForced) {
   DatumReader reader("set", ColorMode::kGray);
-  const PixelView view = reader.Read("k", EncodedDatum(Encode(ColourImage(), ".png")));
+  const PixelView view = reader.Read("k", EncodedRecord(Encode(ColourImage(), ".png")));
   ASSERT_EQ(view.shape(), (Shape{1, 2, 3}));
   // 0.114 blue + 0.587 green + 0.299 red, rounded.
   EXPECT_NEAR(view.bytes[0], 0.587 * 100 + 0.299 * 200, 1);
@@ -79,7 +75,7 @@ TEST(EncodedDatum, SixteenBitsAreRefused) {
   const cv::Mat deep(2, 3, CV_16UC1, cv::Scalar(1000));
   DatumReader reader("set");
   ExpectError(ErrorCode::kDataLoss, "more than 8 bits",
-              [&] { reader.Read("k", EncodedDatum(Encode(deep, ".png"))); });
+              [&] { reader.Read("k", EncodedRecord(Encode(deep, ".png"))); });
 }
 
 TEST(EncodedDatum, TruncatedFilesNameTheKey) {
@@ -88,11 +84,11 @@ TEST(EncodedDatum, TruncatedFilesNameTheKey) {
   DatumReader reader("set");
   for (const std::string extension : {".jpg", ".png"}) {
     const std::string file = Encode(noise, extension);
-    EXPECT_EQ(reader.Read("whole", EncodedDatum(file)).height, 64);
+    EXPECT_EQ(reader.Read("whole", EncodedRecord(file)).height, 64);
     for (const size_t bytes : {file.size() - 1, file.size() - 2, file.size() / 2}) {
       if (extension == ".png" && bytes + 4 >= file.size()) continue;  // within the last checksum
       ExpectError(ErrorCode::kDataLoss, "record \"cut\" of 'set': the ",
-                  [&] { reader.Read("cut", EncodedDatum(file.substr(0, bytes))); });
+                  [&] { reader.Read("cut", EncodedRecord(file.substr(0, bytes))); });
     }
   }
 }
@@ -100,8 +96,8 @@ TEST(EncodedDatum, TruncatedFilesNameTheKey) {
 TEST(EncodedDatum, WhatIsNoImageIsDataLoss) {
   DatumReader reader("set");
   ExpectError(ErrorCode::kDataLoss, "cannot be decoded",
-              [&] { reader.Read("k", EncodedDatum("<html>")); });
-  ExpectError(ErrorCode::kDataLoss, "0 bytes", [&] { reader.Read("k", EncodedDatum("")); });
+              [&] { reader.Read("k", EncodedRecord("<html>")); });
+  ExpectError(ErrorCode::kDataLoss, "0 bytes", [&] { reader.Read("k", EncodedRecord("")); });
 }
 
 }  // namespace

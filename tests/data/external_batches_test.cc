@@ -21,19 +21,19 @@ using test::PlanText;
 using test::TestRegistry;
 using test::ValuesOf;
 
-constexpr int kRecords = 11;  // batches of three wrap at varying places
+constexpr int kGrayRecords = 11;  // batches of three wrap at varying places
 
 std::string WriteGray(const test::TempDir& temp) {
   const std::string path = temp.File("set");
   const auto writer = CreateRecords(path, DataParameter::LMDB);
-  for (int n = 0; n < kRecords; ++n) {
+  for (int n = 0; n < kGrayRecords; ++n) {
     writer->Put(testing::NumberedKey(n), testing::GrayDatum(4, 5, n).SerializeAsString());
   }
   writer->Close();
   return path;
 }
 
-std::string DataLayer(const std::string& source) {
+std::string ScaledLayer(const std::string& source) {
   return StrCat("name: 'd' type: 'Data' top: 'data' top: 'label' data_param { source: '", source,
                 "' batch_size: 3 } transform_param { scale: 0.01 }");
 }
@@ -71,7 +71,7 @@ void CopyInto(const TensorView& to, const Tensor& from) {
 
 void ExpectSameAsFromCopies(const PlanOptions& options, const std::string& rest = kRest) {
   const test::TempDir temp;
-  const std::string layer = DataLayer(WriteGray(temp));
+  const std::string layer = ScaledLayer(WriteGray(temp));
   const auto external_plan = PlanText(StrCat("layer {", layer, "}", rest), TRAIN, options);
   const auto plan =
       PlanText(StrCat("layer { name: 'x' type: 'Input' top: 'data' top: 'label' input_param {",
@@ -111,7 +111,7 @@ TEST(ExternalBatches, ConsumersNoticeShapeChanges) {
   const auto plan =
       PlanText(StrCat("layer { name: 'in' type: 'Input' top: 'in' input_param {"
                       "  shape { dim: [6, 1, 4, 5] } } }",
-                      "layer {", DataLayer(WriteGray(temp)), "}",
+                      "layer {", ScaledLayer(WriteGray(temp)), "}",
                       "layer { name: 'all' type: 'Concat' bottom: 'data' bottom: 'in' top: 'all'"
                       "  concat_param { axis: 0 } }"));
   Session session(plan, Weights::Make(*plan, 3), ExecContext(1, 3));
@@ -129,7 +129,7 @@ TEST(ExternalBatches, ConsumersNoticeShapeChanges) {
 
 TEST(ExternalBatches, TakeNoPlaceInTheArena) {
   const test::TempDir temp;
-  const auto plan = PlanText(StrCat("layer {", DataLayer(WriteGray(temp)), "}", kRest));
+  const auto plan = PlanText(StrCat("layer {", ScaledLayer(WriteGray(temp)), "}", kRest));
   const int data = plan->FindFirstValue("data");
   const PlannedValue& value = plan->values[static_cast<size_t>(data)];
   EXPECT_EQ(value.data.buffer_owner, data);
@@ -139,14 +139,14 @@ TEST(ExternalBatches, TakeNoPlaceInTheArena) {
 
 TEST(ExternalBatches, AreCountedWithThoseReadAhead) {
   const test::TempDir temp;
-  const auto plan = PlanText(StrCat("layer {", DataLayer(WriteGray(temp)), "}", kRest));
+  const auto plan = PlanText(StrCat("layer {", ScaledLayer(WriteGray(temp)), "}", kRest));
   // Four batches ahead and one in use, each of three images of 4 x 5 and three labels.
   EXPECT_EQ(Summarize(*plan).read_ahead_bytes, 5 * 3 * (4 * 5 + 1) * 4);
 }
 
 TEST(ExternalBatches, PlansThatAreNotOptimisedHaveThemInTheArenaWhereTheyCanBeSet) {
   const test::TempDir temp;
-  const auto plan = PlanText(StrCat("layer {", DataLayer(WriteGray(temp)), "}", kRest), TRAIN,
+  const auto plan = PlanText(StrCat("layer {", ScaledLayer(WriteGray(temp)), "}", kRest), TRAIN,
                              {.optimize = false});
   Session session(plan, Weights::Make(*plan, 3), ExecContext(1, 3));
   EXPECT_NE(session.MutableData("data").raw(), nullptr);
@@ -154,7 +154,7 @@ TEST(ExternalBatches, PlansThatAreNotOptimisedHaveThemInTheArenaWhereTheyCanBeSe
 
 TEST(ExternalBatches, ThereIsNothingToSeeBeforeTheFirst) {
   const test::TempDir temp;
-  const auto plan = PlanText(StrCat("layer {", DataLayer(WriteGray(temp)), "}", kRest));
+  const auto plan = PlanText(StrCat("layer {", ScaledLayer(WriteGray(temp)), "}", kRest));
   Session session(plan, Weights::Make(*plan, 3), ExecContext(1, 3));
   EXPECT_EQ(session.Data("flat").raw(), nullptr);
   session.Forward();

@@ -21,11 +21,11 @@ namespace {
 
 using test::TempDir;
 
-constexpr size_t kBytes = 40000;
+constexpr size_t kMappedBytes = 40000;
 
 class GuardedMapTest : public ::testing::Test {
  protected:
-  GuardedMapTest() : path_(temp_.Write("file", std::string(kBytes, 'x'))) {
+  GuardedMapTest() : path_(temp_.Write("file", std::string(kMappedBytes, 'x'))) {
     descriptor_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
   }
   ~GuardedMapTest() override { close(descriptor_); }
@@ -46,7 +46,7 @@ int StatusOfUnguardedLoad(const std::string& path, int descriptor) {
   const pid_t child = fork();
   if (child == 0) {
     alarm(20);  // seconds
-    void* const data = mmap(nullptr, kBytes, PROT_READ, MAP_SHARED, descriptor, 0);
+    void* const data = mmap(nullptr, kMappedBytes, PROT_READ, MAP_SHARED, descriptor, 0);
     std::filesystem::resize_file(path, 0);
     _exit(*static_cast<volatile char*>(data));
   }
@@ -56,34 +56,34 @@ int StatusOfUnguardedLoad(const std::string& path, int descriptor) {
 }
 
 TEST_F(GuardedMapTest, BytesThatWereCutOffAreZerosAndAreReported) {
-  const GuardedMap map(descriptor_, kBytes, path_);
-  ASSERT_EQ(std::string_view(map.data(), map.size()), std::string(kBytes, 'x'));
+  const GuardedMap map(descriptor_, kMappedBytes, path_);
+  ASSERT_EQ(std::string_view(map.data(), map.size()), std::string(kMappedBytes, 'x'));
   EXPECT_FALSE(map.lost());
   std::filesystem::resize_file(path_, 4096);
   EXPECT_EQ(map.data()[0], 'x');
   EXPECT_FALSE(map.lost());
-  EXPECT_EQ(map.data()[kBytes - 1], '\0');
+  EXPECT_EQ(map.data()[kMappedBytes - 1], '\0');
   EXPECT_TRUE(map.lost());
 }
 
 TEST_F(GuardedMapTest, SeveralThreadsLoseTheSamePages) {
-  const GuardedMap map(descriptor_, kBytes, path_);
+  const GuardedMap map(descriptor_, kMappedBytes, path_);
   std::filesystem::resize_file(path_, 0);
   std::vector<std::ptrdiff_t> zeros(4);
   {
     std::vector<std::jthread> threads;
     for (std::ptrdiff_t& mine : zeros) {
-      threads.emplace_back([&] { mine = std::count(map.data(), map.data() + kBytes, '\0'); });
+      threads.emplace_back([&] { mine = std::count(map.data(), map.data() + kMappedBytes, '\0'); });
     }
   }
-  EXPECT_EQ(zeros, std::vector<std::ptrdiff_t>(4, kBytes));
+  EXPECT_EQ(zeros, std::vector<std::ptrdiff_t>(4, kMappedBytes));
 }
 
 TEST_F(GuardedMapTest, OnlyTheMapOfTheCutFileIsLost) {
-  const GuardedMap map(descriptor_, kBytes, path_);
-  const std::string other_path = temp_.Write("other", std::string(kBytes, 'y'));
+  const GuardedMap map(descriptor_, kMappedBytes, path_);
+  const std::string other_path = temp_.Write("other", std::string(kMappedBytes, 'y'));
   const int other_file = open(other_path.c_str(), O_RDONLY | O_CLOEXEC);
-  const GuardedMap other(other_file, kBytes, other_path);
+  const GuardedMap other(other_file, kMappedBytes, other_path);
   std::filesystem::resize_file(path_, 0);
   EXPECT_EQ(map.data()[0], '\0');
   EXPECT_EQ(other.data()[0], 'y');
@@ -102,7 +102,7 @@ TEST_F(GuardedMapTest, LoadsOfOthersStillEndTheProcess) {
 }
 
 TEST_F(GuardedMapTest, ASignalThatIsSentStillEndsTheProcess) {
-  const GuardedMap map(descriptor_, kBytes, path_);
+  const GuardedMap map(descriptor_, kMappedBytes, path_);
   const pid_t child = fork();
   if (child == 0) {
     alarm(20);  // seconds

@@ -13,25 +13,19 @@
 #include "data/hdf5_files.h"
 #include "data/layer_runner.h"
 #include "data/pipeline/shuffle.h"
+#include "support/net.h"
 #include "support/temp_dir.h"
 
 namespace crema {
 
-void RegisterHDF5Data(Registry&);
-
 namespace {
 
 using test::TempDir;
+using test::TestRegistry;
 using testing::Dataset;
 using testing::ExpectError;
 using testing::LayerRunner;
 using testing::WriteHdf5;
-
-Registry Hdf5Registry() {
-  Registry registry;
-  RegisterHDF5Data(registry);
-  return registry;
-}
 
 // Rows first, first + 1, …: `data` holds (10n, 10n + 1), `label` (an integer) n.
 void WriteRows(const std::string& path, int first, int rows) {
@@ -53,16 +47,16 @@ std::string WriteList(const TempDir& temp) {
                     StrCat(temp.File("a.h5"), "\n", temp.File("b.h5"), " ", temp.File("c.h5")));
 }
 
-std::string Layer(const std::string& list, const std::string& more = "batch_size: 2",
-                  const std::string& tops = "top: 'data' top: 'label'") {
+std::string RowsLayer(const std::string& list, const std::string& more = "batch_size: 2",
+                      const std::string& tops = "top: 'data' top: 'label'") {
   return StrCat("name: 'rows' type: 'HDF5Data' ", tops, " hdf5_data_param { source: '", list, "' ",
                 more, " }");
 }
 
 TEST(Hdf5DataLayer, BatchesSpanFilesAndWrap) {
   TempDir temp;
-  const Registry registry = Hdf5Registry();
-  LayerRunner runner(registry, Layer(WriteList(temp)));
+  const Registry& registry = TestRegistry();
+  LayerRunner runner(registry, RowsLayer(WriteList(temp)));
   EXPECT_EQ(runner.outputs[0].shape(), (Shape{2, 2}));
   EXPECT_EQ(runner.outputs[1].shape(), (Shape{2}));
   EXPECT_EQ(runner.Collect(1, 5), (std::vector<float>{0, 1, 2, 3, 4, 5, 6, 0, 1, 2}));
@@ -71,8 +65,8 @@ TEST(Hdf5DataLayer, BatchesSpanFilesAndWrap) {
 
 TEST(Hdf5DataLayer, OneBatchMayHoldSeveralEpochs) {
   TempDir temp;
-  const Registry registry = Hdf5Registry();
-  LayerRunner runner(registry, Layer(WriteList(temp), "batch_size: 16", "top: 'label'"), TRAIN,
+  const Registry& registry = TestRegistry();
+  LayerRunner runner(registry, RowsLayer(WriteList(temp), "batch_size: 16", "top: 'label'"), TRAIN,
                      DType::kF64);
   EXPECT_EQ(runner.Collect<double>(0, 1),
             (std::vector<double>{0, 1, 2, 3, 4, 5, 6, 0, 1, 2, 3, 4, 5, 6, 0, 1}));
@@ -80,8 +74,8 @@ TEST(Hdf5DataLayer, OneBatchMayHoldSeveralEpochs) {
 
 TEST(Hdf5DataLayer, ShuffleIsAnotherPermutationEachEpoch) {
   TempDir temp;
-  const Registry registry = Hdf5Registry();
-  const std::string text = Layer(WriteList(temp), "batch_size: 7 shuffle: true");
+  const Registry& registry = TestRegistry();
+  const std::string text = RowsLayer(WriteList(temp), "batch_size: 7 shuffle: true");
   LayerRunner runner(registry, text);
   std::set<std::vector<float>> orders;
   std::set<bool> begins_with_a;
@@ -101,8 +95,8 @@ TEST(Hdf5DataLayer, ShuffleIsAnotherPermutationEachEpoch) {
 
 TEST(Hdf5DataLayer, ResumesWhereItWasSaved) {
   TempDir temp;
-  const Registry registry = Hdf5Registry();
-  const std::string text = Layer(WriteList(temp), "batch_size: 3 shuffle: true");
+  const Registry& registry = TestRegistry();
+  const std::string text = RowsLayer(WriteList(temp), "batch_size: 3 shuffle: true");
   LayerRunner first(registry, text);
   first.Collect(0, 6);
   LayerState saved;
@@ -117,14 +111,14 @@ TEST(Hdf5DataLayer, ResumesWhereItWasSaved) {
 
 TEST(Hdf5DataLayer, SamplesAreNamedByFileAndRow) {
   TempDir temp;
-  const Registry registry = Hdf5Registry();
-  LayerRunner runner(registry, Layer(WriteList(temp), "batch_size: 4"));
+  const Registry& registry = TestRegistry();
+  LayerRunner runner(registry, RowsLayer(WriteList(temp), "batch_size: 4"));
   EXPECT_EQ(runner.state().SampleName(0), "");
   runner.Forward();
   EXPECT_EQ(runner.state().SampleName(2), temp.File("a.h5") + " row 2");
   EXPECT_EQ(runner.state().SampleName(3), temp.File("c.h5") + " row 0");
   EXPECT_EQ(runner.state().SampleName(4), "");
-  LayerRunner shuffled(registry, Layer(temp.File("list.txt"), "batch_size: 7 shuffle: true"));
+  LayerRunner shuffled(registry, RowsLayer(temp.File("list.txt"), "batch_size: 7 shuffle: true"));
   for (int epoch = 0; epoch < 5; ++epoch) {
     const std::vector<float> rows = shuffled.Collect(1, 1);
     for (size_t i = 0; i < rows.size(); ++i) {
@@ -138,23 +132,23 @@ TEST(Hdf5DataLayer, SamplesAreNamedByFileAndRow) {
 
 TEST(Hdf5DataLayer, MissingDatasetListsWhatTheFileHolds) {
   TempDir temp;
-  const Registry registry = Hdf5Registry();
+  const Registry& registry = TestRegistry();
   const std::string list = WriteList(temp);
   ExpectError(ErrorCode::kDataLoss, "a.h5' has no dataset 'labels', it holds 'data', 'label'",
-              [&] { LayerRunner(registry, Layer(list, "batch_size: 1", "top: 'labels'")); });
+              [&] { LayerRunner(registry, RowsLayer(list, "batch_size: 1", "top: 'labels'")); });
   ExpectError(ErrorCode::kDataLoss, "did you mean 'label'?",
-              [&] { LayerRunner(registry, Layer(list, "batch_size: 1", "top: 'labels'")); });
+              [&] { LayerRunner(registry, RowsLayer(list, "batch_size: 1", "top: 'labels'")); });
 }
 
 TEST(Hdf5DataLayer, FilesThatDoNotFitAreRefused) {
   TempDir temp;
-  const Registry registry = Hdf5Registry();
+  const Registry& registry = TestRegistry();
   const std::string good = temp.File("good.h5");
   const std::string bad = temp.File("bad.h5");
   WriteRows(good, 0, 2);
   const std::string list = temp.Write("list", good + "\n" + bad);
   const auto expect = [&](ErrorCode code, const std::string& text) {
-    ExpectError(code, text, [&] { LayerRunner(registry, Layer(list)); });
+    ExpectError(code, text, [&] { LayerRunner(registry, RowsLayer(list)); });
   };
   expect(ErrorCode::kNotFound, "there is no file");
   temp.Write("bad.h5", "not HDF5");
@@ -176,14 +170,14 @@ TEST(Hdf5DataLayer, FilesThatDoNotFitAreRefused) {
 
 TEST(Hdf5DataLayer, BadParametersAreRefused) {
   TempDir temp;
-  const Registry registry = Hdf5Registry();
+  const Registry& registry = TestRegistry();
   const std::string list = WriteList(temp);
   ExpectError(ErrorCode::kInvalidArgument, "does not transform",
-              [&] { LayerRunner(registry, Layer(list) + " transform_param { scale: 2 }"); });
+              [&] { LayerRunner(registry, RowsLayer(list) + " transform_param { scale: 2 }"); });
   ExpectError(ErrorCode::kNotFound, "layer \"rows\": the list of HDF5 files",
-              [&] { LayerRunner(registry, Layer(temp.File("none"))); });
+              [&] { LayerRunner(registry, RowsLayer(temp.File("none"))); });
   ExpectError(ErrorCode::kDataLoss, "names no files",
-              [&] { LayerRunner(registry, Layer(temp.Write("empty", " \n"))); });
+              [&] { LayerRunner(registry, RowsLayer(temp.Write("empty", " \n"))); });
 }
 
 TEST(Permutation, HoldsEachNumberOnce) {

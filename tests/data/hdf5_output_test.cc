@@ -21,7 +21,7 @@ namespace {
 using test::TempDir;
 using testing::ExpectError;
 
-std::string Net(const std::string& file, const std::string& data_shape) {
+std::string OutputNet(const std::string& file, const std::string& data_shape) {
   return StrCat("layer { name: 'in' type: 'Input' top: 'data' top: 'label' input_param { shape { ",
                 data_shape,
                 " } shape { dim: 2 } } } layer { name: 'out' type: 'HDF5Output' "
@@ -45,7 +45,7 @@ std::vector<double> ReadAll(const std::string& path, const std::string& dataset,
 TEST(HDF5OutputLayer, EachForwardAddsItsRows) {
   TempDir temp;
   const std::string path = temp.Write("out.h5", "what was here before");
-  auto session = Build(Net(path, "dim: 2 dim: 3"));
+  auto session = Build(OutputNet(path, "dim: 2 dim: 3"));
   EXPECT_EQ(temp.Read("out.h5"), "what was here before");
   for (int pass = 0; pass < 3; ++pass) {
     const TensorView data = session->MutableData("data");
@@ -65,22 +65,22 @@ TEST(HDF5OutputLayer, EachForwardAddsItsRows) {
 TEST(HDF5OutputLayer, DoublesFiveAxesAndEmptyRows) {
   TempDir temp;
   const std::string path = temp.File("out.h5");
-  auto session = Build(Net(path, "dim: 2 dim: 1 dim: 2 dim: 1 dim: 2"), DType::kF64);
+  auto session = Build(OutputNet(path, "dim: 2 dim: 1 dim: 2 dim: 1 dim: 2"), DType::kF64);
   session->MutableData("data").data<double>()[7] = 0.1;
   session->Forward();
   session.reset();
   EXPECT_EQ(ReadAll(path, "data", {2, 1, 2, 1, 2})[7], 0.1);
   const std::string empty = temp.File("empty.h5");
-  Build(Net(empty, "dim: 2 dim: 0"))->Forward();
+  Build(OutputNet(empty, "dim: 2 dim: 0"))->Forward();
   EXPECT_EQ(Hdf5File(empty).ShapeOf("data"), (Shape{2, 0, 1, 1}));
 }
 
 TEST(HDF5OutputLayer, AFileThatCannotBeWrittenIsAnError) {
   TempDir temp;
-  auto session = Build(Net(temp.File("no/such/folder.h5"), "dim: 2"));
+  auto session = Build(OutputNet(temp.File("no/such/folder.h5"), "dim: 2"));
   ExpectError(ErrorCode::kIoFailure, "folder.h5", [&] { session->Forward(); });
   ExpectError(ErrorCode::kIoFailure, "layer \"out\"", [&] { session->Forward(); });
-  auto onto_folder = Build(Net(temp.path(), "dim: 2"));
+  auto onto_folder = Build(OutputNet(temp.path(), "dim: 2"));
   ExpectError(ErrorCode::kIoFailure, temp.path(), [&] { onto_folder->Forward(); });
 }
 

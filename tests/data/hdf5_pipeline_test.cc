@@ -17,24 +17,18 @@
 #include "data/layer_runner.h"
 #include "data/pipeline/shuffle.h"
 #include "data/same_batches.h"
+#include "support/net.h"
 #include "support/temp_dir.h"
 
 namespace crema {
 
-void RegisterHDF5Data(Registry&);
-
 namespace {
 
 using test::TempDir;
+using test::TestRegistry;
 using testing::ExpectError;
 using testing::ExpectSameBatches;
 using testing::LayerRunner;
-
-Registry Hdf5Registry() {
-  Registry registry;
-  RegisterHDF5Data(registry);
-  return registry;
-}
 
 // `rows` x `width` numbers in checksummed chunks of whole rows; unwritten chunks take no space.
 struct Rows {
@@ -82,7 +76,8 @@ void WriteFile(const std::string& path, const Rows& rows) {
   H5Fclose(file);
 }
 
-std::string Layer(const std::string& list, const std::string& more, const std::string& tops) {
+std::string WideRowsLayer(const std::string& list, const std::string& more,
+                          const std::string& tops) {
   return StrCat("name: 'rows' type: 'HDF5Data' ", tops, " hdf5_data_param { source: '", list, "' ",
                 more, " }");
 }
@@ -92,8 +87,8 @@ TEST(Hdf5Pipeline, BatchesAreTheSameForAnyWorkersAndFromAnySample) {
   WriteFile(temp.File("a.h5"), {"data", 7, 3, 2});
   WriteFile(temp.File("b.h5"), {"data", 4, 3, 4});
   const std::string list = temp.Write("list", temp.File("a.h5") + "\n" + temp.File("b.h5") + "\n");
-  const Registry registry = Hdf5Registry();
-  const std::string layer = Layer(list, "batch_size: 3", "top: 'data'");
+  const Registry& registry = TestRegistry();
+  const std::string layer = WideRowsLayer(list, "batch_size: 3", "top: 'data'");
   ExpectSameBatches(registry, layer);
   ExpectSameBatches(registry, layer, "shuffle: true prefetch: 1");
 }
@@ -138,11 +133,11 @@ constexpr bool kMemoryIsOurs = true;
 TEST(Hdf5Pipeline, FilesBeyondTwoGigabytesAreReadInConstantMemory) {
   TempDir temp;
   const std::string list = WriteLarge(temp);
-  const Registry registry = Hdf5Registry();
+  const Registry& registry = TestRegistry();
   const int64_t before = ResidentKib();
   int64_t most = before;
   constexpr int64_t kAllowedKib = 200 << 10;  // of 2.8 GB; 400 MB are read
-  LayerRunner runner(registry, Layer(list, "batch_size: 1000", "top: 'data' top: 'label'") +
+  LayerRunner runner(registry, WideRowsLayer(list, "batch_size: 1000", "top: 'data' top: 'label'") +
                                    " pipeline_param { prefetch: 1 }");
   for (int n = 0; n < 100; ++n) {
     const std::vector<float> labels = runner.Collect(1, 1);
@@ -164,10 +159,10 @@ TEST(Hdf5Pipeline, FilesBeyondTwoGigabytesAreReadInConstantMemory) {
 TEST(Hdf5Pipeline, LargeFilesAreShuffledInConstantMemory) {
   TempDir temp;
   const std::string list = WriteLarge(temp);
-  const Registry registry = Hdf5Registry();
+  const Registry& registry = TestRegistry();
   const int64_t before = ResidentKib();
-  LayerRunner runner(registry,
-                     Layer(list, "batch_size: 100 shuffle: true", "top: 'data' top: 'label'"));
+  LayerRunner runner(
+      registry, WideRowsLayer(list, "batch_size: 100 shuffle: true", "top: 'data' top: 'label'"));
   std::vector<float> all;
   for (int n = 0; n < 5; ++n) {
     const std::vector<float> labels = runner.Collect(1, 1);
@@ -187,7 +182,7 @@ TEST(Hdf5Pipeline, LargeFilesAreShuffledInConstantMemory) {
 }
 
 // Flips a bit in a row, which the chunk's checksum detects.
-void Damage(const std::string& path, float value) {
+void DamageValue(const std::string& path, float value) {
   std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(file), {}};
   std::string pattern(sizeof value, '\0');
@@ -202,10 +197,10 @@ void Damage(const std::string& path, float value) {
 TEST(Hdf5Pipeline, ADamagedChunkSpoilsItsRowsOnly) {
   TempDir temp;
   WriteFile(temp.File("a.h5"), {"data", 20, 3, 2});
-  Damage(temp.File("a.h5"), 7);
+  DamageValue(temp.File("a.h5"), 7);
   const std::string list = temp.Write("list", temp.File("a.h5"));
-  const Registry registry = Hdf5Registry();
-  const std::string layer = Layer(list, "batch_size: 10", "top: 'data'");
+  const Registry& registry = TestRegistry();
+  const std::string layer = WideRowsLayer(list, "batch_size: 10", "top: 'data'");
   LayerRunner strict(registry, layer);
   ExpectError(ErrorCode::kDataLoss,
               "the dataset 'data' of '" + temp.File("a.h5") + "' cannot be read",
@@ -234,9 +229,10 @@ TEST(Hdf5Pipeline, NumbersOfRowsThatCannotBeAreAnError) {
     temp.Write("a.h5", bytes);
     const std::string list = temp.Write(
         "list", StrCat(temp.File("a.h5"), " ", temp.File("a.h5"), " ", temp.File("a.h5"), "\n"));
-    const Registry registry = Hdf5Registry();
-    ExpectError(ErrorCode::kDataLoss, temp.File("a.h5"),
-                [&] { LayerRunner runner(registry, Layer(list, "batch_size: 3", "top: 'data'")); });
+    const Registry& registry = TestRegistry();
+    ExpectError(ErrorCode::kDataLoss, temp.File("a.h5"), [&] {
+      LayerRunner runner(registry, WideRowsLayer(list, "batch_size: 3", "top: 'data'"));
+    });
   }
 }
 
@@ -244,10 +240,10 @@ TEST(Hdf5Pipeline, DamagedRowsAreReplacedTheSameWayForAnyWorkers) {
   TempDir temp;
   WriteFile(temp.File("a.h5"), {"data", 9, 3, 1});
   WriteFile(temp.File("b.h5"), {"data", 4, 3, 4});
-  Damage(temp.File("a.h5"), 4);
+  DamageValue(temp.File("a.h5"), 4);
   const std::string list = temp.Write("list", temp.File("a.h5") + "\n" + temp.File("b.h5") + "\n");
-  const Registry registry = Hdf5Registry();
-  const std::string layer = Layer(list, "batch_size: 3", "top: 'data'");
+  const Registry& registry = TestRegistry();
+  const std::string layer = WideRowsLayer(list, "batch_size: 3", "top: 'data'");
   for (const char* pipeline : {"on_bad_sample: SKIP", "on_bad_sample: REPEAT prefetch: 1",
                                "on_bad_sample: SKIP shuffle: true"}) {
     ExpectSameBatches(registry, layer, pipeline, 12, testing::Resume::kBetweenBatches);

@@ -17,32 +17,25 @@
 
 namespace crema {
 
-void RegisterImageData(Registry&);
-
 namespace {
 
 using test::TempDir;
+using test::TestRegistry;
 using testing::Encode;
 using testing::ExpectError;
 using testing::Flat;
 using testing::LayerRunner;
 using testing::Pattern;
 
-Registry Images() {
-  Registry registry;
-  RegisterImageData(registry);
-  return registry;
-}
-
-std::string Layer(const std::string& source, const std::string& more = "batch_size: 2",
-                  const std::string& transform = "", int tops = 2) {
+std::string PetsLayer(const std::string& source, const std::string& more = "batch_size: 2",
+                      const std::string& transform = "", int tops = 2) {
   return StrCat("name: 'pets' type: 'ImageData' top: 'data' ", tops > 1 ? "top: 'label' " : "",
                 "image_data_param { source: '", source, "' ", more, " } transform_param { ",
                 transform, " }");
 }
 
 // `count` flat images of 4 x 5 whose value and label are their number.
-std::string WriteSet(const TempDir& temp, int count) {
+std::string WriteImageList(const TempDir& temp, int count) {
   std::string list;
   for (int i = 0; i < count; ++i) {
     const std::string path = temp.Write(StrCat("an image ", i, ".png"), Encode(Flat(4, 5, i)));
@@ -80,8 +73,8 @@ TEST(ImageList, ErrorsNameFileAndLine) {
 
 TEST(ImageDataLayer, BatchesFollowTheListAndWrap) {
   TempDir temp;
-  const Registry registry = Images();
-  LayerRunner runner(registry, Layer(WriteSet(temp, 3)));
+  const Registry& registry = TestRegistry();
+  LayerRunner runner(registry, PetsLayer(WriteImageList(temp, 3)));
   EXPECT_EQ(runner.outputs[0].shape(), (Shape{2, 3, 4, 5}));
   EXPECT_EQ(runner.Collect(1, 3), (std::vector<float>{0, 1, 2, 0, 1, 2}));
   EXPECT_EQ(runner.outputs[0].view().data<float>()[0], 1);
@@ -91,14 +84,14 @@ TEST(ImageDataLayer, BatchesFollowTheListAndWrap) {
 
 TEST(ImageDataLayer, ChannelsAreBlueGreenRedOrGrey) {
   TempDir temp;
-  const Registry registry = Images();
+  const Registry& registry = TestRegistry();
   temp.Write("a.png", Encode(Pattern(2, 3, 3)));
   const std::string list = temp.Write("list", "a.png 7");
   const std::string root = StrCat("root_folder: '", temp.path(), "/' ");
-  LayerRunner colour(registry, Layer(list, root, "", 1));
+  LayerRunner colour(registry, PetsLayer(list, root, "", 1));
   EXPECT_EQ(colour.Collect(0, 1), (std::vector<float>{0, 1, 2, 10, 11, 12, 100, 101, 102, 110, 111,
                                                       112, 200, 201, 202, 210, 211, 212}));
-  LayerRunner grey(registry, Layer(list, root + "is_color: false", "scale: 0.5"), TRAIN,
+  LayerRunner grey(registry, PetsLayer(list, root + "is_color: false", "scale: 0.5"), TRAIN,
                    DType::kF64);
   EXPECT_EQ(grey.outputs[0].shape(), (Shape{1, 1, 2, 3}));
   grey.Forward();
@@ -107,19 +100,20 @@ TEST(ImageDataLayer, ChannelsAreBlueGreenRedOrGrey) {
 
 TEST(ImageDataLayer, ResizesBeforeCropping) {
   TempDir temp;
-  const Registry registry = Images();
+  const Registry& registry = TestRegistry();
   const std::string a = temp.Write("a.png", Encode(Flat(4, 8, 10)));
   const std::string b = temp.Write("b.png", Encode(Flat(9, 3, 20)));
   const std::string list = temp.Write("list", a + " 0\n" + b + " 1\n");
-  LayerRunner fixed(registry, Layer(list, "batch_size: 2 new_height: 6 new_width: 7"));
+  LayerRunner fixed(registry, PetsLayer(list, "batch_size: 2 new_height: 6 new_width: 7"));
   EXPECT_EQ(fixed.outputs[0].shape(), (Shape{2, 3, 6, 7}));
   fixed.Forward();
   EXPECT_EQ(fixed.outputs[0].view().data<float>()[0], 10);
   EXPECT_EQ(fixed.outputs[0].view().data<float>()[3 * 42], 20);
-  LayerRunner shorter(registry, Layer(list, "batch_size: 2 short_side: 6", "crop_h: 6 crop_w: 5"));
+  LayerRunner shorter(registry,
+                      PetsLayer(list, "batch_size: 2 short_side: 6", "crop_h: 6 crop_w: 5"));
   EXPECT_EQ(shorter.outputs[0].shape(), (Shape{2, 3, 6, 5}));
   shorter.Forward();
-  LayerRunner plain(registry, Layer(list, "batch_size: 2"));
+  LayerRunner plain(registry, PetsLayer(list, "batch_size: 2"));
   ExpectError(ErrorCode::kDataLoss, "b.png' (line 2 of", [&] { plain.Forward(); });
   ExpectError(ErrorCode::kDataLoss, "is 3x9x3, but the first record is 3x4x8",
               [&] { plain.Forward(); });
@@ -127,8 +121,9 @@ TEST(ImageDataLayer, ResizesBeforeCropping) {
 
 TEST(ImageDataLayer, ShuffledEpochsHoldEachImageOnceAndResume) {
   TempDir temp;
-  const Registry registry = Images();
-  const std::string text = Layer(WriteSet(temp, 9), "batch_size: 3 shuffle: true cache: true");
+  const Registry& registry = TestRegistry();
+  const std::string text =
+      PetsLayer(WriteImageList(temp, 9), "batch_size: 3 shuffle: true cache: true");
   LayerRunner runner(registry, text);
   const std::vector<float> first = runner.Collect(1, 3);
   const std::vector<float> second = runner.Collect(1, 3);
@@ -147,8 +142,8 @@ TEST(ImageDataLayer, ShuffledEpochsHoldEachImageOnceAndResume) {
 
 TEST(ImageDataLayer, SamplesAreNamedByTheirPath) {
   TempDir temp;
-  const Registry registry = Images();
-  LayerRunner runner(registry, Layer(WriteSet(temp, 9), "batch_size: 3 shuffle: true"));
+  const Registry& registry = TestRegistry();
+  LayerRunner runner(registry, PetsLayer(WriteImageList(temp, 9), "batch_size: 3 shuffle: true"));
   EXPECT_EQ(runner.state().SampleName(0), "");
   for (int batch = 0; batch < 20; ++batch) {
     const std::vector<float> labels = runner.Collect(1, 1);
@@ -163,13 +158,13 @@ TEST(ImageDataLayer, SamplesAreNamedByTheirPath) {
 
 TEST(ImageDataLayer, BrokenImagesNameFileAndLine) {
   TempDir temp;
-  const Registry registry = Images();
+  const Registry& registry = TestRegistry();
   const std::string good = temp.Write("good.png", Encode(Flat(4, 5, 1)));
   const std::string text = temp.Write("text.png", "no image");
   const std::string cut = temp.Write("cut.png", Encode(Flat(4, 5, 1)).substr(0, 40));
   const auto expect = [&](const std::string& path, ErrorCode code, const std::string& message) {
     const std::string list = temp.Write("list", good + " 0\n" + path + " 1\n");
-    LayerRunner runner(registry, Layer(list, "batch_size: 1"));
+    LayerRunner runner(registry, PetsLayer(list, "batch_size: 1"));
     runner.Forward();
     ExpectError(code, "layer \"pets\"", [&] { runner.Forward(); });
     ExpectError(code, message, [&] { runner.Forward(); });
@@ -199,7 +194,7 @@ TEST(ImageDataLayer, ErrorsOfPlanningNameFileAndNet) {
 
 TEST(ImageDataLayer, OldFieldsOfTheSecondFormatAreRead) {
   TempDir temp;
-  const std::string list = WriteSet(temp, 3);
+  const std::string list = WriteImageList(temp, 3);
   const auto plan = test::PlanText(StrCat(
       "layers { name: 'd' type: IMAGE_DATA top: 'data' top: 'label' image_data_param { source: '",
       list, "' batch_size: 3 scale: 0.5 crop_size: 2 mirror: true } }"));

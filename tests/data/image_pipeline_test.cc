@@ -13,15 +13,15 @@
 #include "data/image_files.h"
 #include "data/layer_runner.h"
 #include "data/same_batches.h"
+#include "support/net.h"
 #include "support/temp_dir.h"
 
 namespace crema {
 
-void RegisterImageData(Registry&);
-
 namespace {
 
 using test::TempDir;
+using test::TestRegistry;
 using testing::Encode;
 using testing::ExpectError;
 using testing::ExpectSameBatches;
@@ -29,13 +29,7 @@ using testing::Flat;
 using testing::LayerRunner;
 using testing::Pattern;
 
-Registry Images() {
-  Registry registry;
-  RegisterImageData(registry);
-  return registry;
-}
-
-std::string Layer(const std::string& source, const std::string& more = "batch_size: 3") {
+std::string CroppedPetsLayer(const std::string& source, const std::string& more = "batch_size: 3") {
   return StrCat("name: 'pets' type: 'ImageData' top: 'data' top: 'label' image_data_param { ",
                 "source: '", source, "' ", more,
                 " } transform_param { crop_size: 4 mirror: true }");
@@ -66,24 +60,26 @@ struct PetSet {
 
 TEST(ImagePipeline, BatchesAreTheSameForAnyWorkersAndFromAnySample) {
   const PetSet pets;
-  const Registry registry = Images();
+  const Registry& registry = TestRegistry();
   for (const std::string& source : {pets.list, pets.csv, pets.folder}) {
-    ExpectSameBatches(registry, Layer(source));
-    ExpectSameBatches(registry, Layer(source), "shuffle: true prefetch: 2");
+    ExpectSameBatches(registry, CroppedPetsLayer(source));
+    ExpectSameBatches(registry, CroppedPetsLayer(source), "shuffle: true prefetch: 2");
   }
-  ExpectSameBatches(registry, Layer(pets.list), "shuffle: true cache: ENCODED");
-  ExpectSameBatches(registry, Layer(pets.list), "shuffle: true cache: DECODED cache_mb: 1");
+  ExpectSameBatches(registry, CroppedPetsLayer(pets.list), "shuffle: true cache: ENCODED");
+  ExpectSameBatches(registry, CroppedPetsLayer(pets.list),
+                    "shuffle: true cache: DECODED cache_mb: 1");
 }
 
 TEST(ImagePipeline, BadImagesAreReplacedTheSameWayForAnyWorkersAndCaches) {
   const PetSet pets;
-  const Registry registry = Images();
+  const Registry& registry = TestRegistry();
   pets.temp.Write("pets/dog/3.png", "no image");
   std::filesystem::remove(pets.folder + "/cat/8.png");
   for (const char* order : {"", "shuffle: true"}) {
     for (const char* cache : {"", "cache: ENCODED cache_mb: 1", "cache: DECODED cache_mb: 1"}) {
       for (const char* policy : {"on_bad_sample: SKIP", "on_bad_sample: REPEAT"}) {
-        ExpectSameBatches(registry, Layer(pets.list), StrCat(order, " ", cache, " ", policy), 12,
+        ExpectSameBatches(registry, CroppedPetsLayer(pets.list),
+                          StrCat(order, " ", cache, " ", policy), 12,
                           testing::Resume::kBetweenBatches);
       }
     }
@@ -92,23 +88,23 @@ TEST(ImagePipeline, BadImagesAreReplacedTheSameWayForAnyWorkersAndCaches) {
 
 TEST(ImagePipeline, FoldersAndTablesGiveWhatAListGives) {
   const PetSet pets;
-  const Registry registry = Images();
-  LayerRunner list(registry, Layer(pets.list, "batch_size: 11"));
-  LayerRunner csv(registry, Layer(pets.csv, "batch_size: 11"));
+  const Registry& registry = TestRegistry();
+  LayerRunner list(registry, CroppedPetsLayer(pets.list, "batch_size: 11"));
+  LayerRunner csv(registry, CroppedPetsLayer(pets.csv, "batch_size: 11"));
   EXPECT_EQ(list.Collect(0, 1), csv.Collect(0, 1));
   EXPECT_EQ(list.Collect(1, 1), csv.Collect(1, 1));
-  LayerRunner folder(registry, Layer(pets.folder, "batch_size: 11"));
+  LayerRunner folder(registry, CroppedPetsLayer(pets.folder, "batch_size: 11"));
   EXPECT_EQ(folder.Collect(1, 1), (std::vector<float>{0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1}));
   EXPECT_EQ(folder.state().EpochSize(), 11);
 }
 
 TEST(ImagePipeline, EitherFieldShuffles) {
   const PetSet pets;
-  const Registry registry = Images();
-  LayerRunner own(registry, Layer(pets.list, "batch_size: 11 shuffle: true"));
-  LayerRunner common(registry,
-                     Layer(pets.list, "batch_size: 11") + " pipeline_param { shuffle: true }");
-  LayerRunner none(registry, Layer(pets.list, "batch_size: 11"));
+  const Registry& registry = TestRegistry();
+  LayerRunner own(registry, CroppedPetsLayer(pets.list, "batch_size: 11 shuffle: true"));
+  LayerRunner common(registry, CroppedPetsLayer(pets.list, "batch_size: 11") +
+                                   " pipeline_param { shuffle: true }");
+  LayerRunner none(registry, CroppedPetsLayer(pets.list, "batch_size: 11"));
   const std::vector<float> order = own.Collect(0, 2);
   EXPECT_EQ(common.Collect(0, 2), order);
   EXPECT_NE(none.Collect(0, 2), order);
@@ -118,16 +114,17 @@ TEST(ImagePipeline, SeveralLabelsAreAMatrix) {
   TempDir temp;
   const std::string a = temp.Write("a.png", Encode(Flat(4, 4, 1)));
   const std::string list = temp.Write("list", StrCat(a, " 0.5 -2\n", a, " 3 1e3\n"));
-  const Registry registry = Images();
-  LayerRunner runner(registry, Layer(list, "batch_size: 2 label_count: 2"));
+  const Registry& registry = TestRegistry();
+  LayerRunner runner(registry, CroppedPetsLayer(list, "batch_size: 2 label_count: 2"));
   EXPECT_EQ(runner.outputs[1].shape(), (Shape{2, 2}));
   EXPECT_EQ(runner.Collect(1, 1), (std::vector<float>{0.5, -2, 3, 1000}));
   temp.Write("list", StrCat(a, " 0.5\n"));
-  LayerRunner one(registry, Layer(list, "batch_size: 2 label_count: 1"), TRAIN, DType::kF64);
+  LayerRunner one(registry, CroppedPetsLayer(list, "batch_size: 2 label_count: 1"), TRAIN,
+                  DType::kF64);
   EXPECT_EQ(one.outputs[1].shape(), (Shape{2}));
   EXPECT_EQ(one.Collect<double>(1, 1), (std::vector<double>{0.5, 0.5}));
   ExpectError(ErrorCode::kDataLoss, "list:1' the label '0.5'",
-              [&] { LayerRunner(registry, Layer(list)); });
+              [&] { LayerRunner(registry, CroppedPetsLayer(list)); });
 }
 
 std::vector<std::string> WarningsOf(LayerRunner& runner) {
@@ -136,11 +133,12 @@ std::vector<std::string> WarningsOf(LayerRunner& runner) {
 
 TEST(ImagePipeline, BadImagesAreSkippedNamedAndCounted) {
   const PetSet pets(9);
-  const Registry registry = Images();
+  const Registry& registry = TestRegistry();
   pets.temp.Write("pets/dog/1.png", "no image");
   std::filesystem::remove(pets.folder + "/cat/4.png");
-  const std::string text = Layer(pets.list, "batch_size: 3");
-  ExpectSameBatches(registry, Layer(pets.list, "batch_size: 9"), "on_bad_sample: REPEAT", 1);
+  const std::string text = CroppedPetsLayer(pets.list, "batch_size: 3");
+  ExpectSameBatches(registry, CroppedPetsLayer(pets.list, "batch_size: 9"), "on_bad_sample: REPEAT",
+                    1);
   LayerRunner runner(registry, text + " pipeline_param { on_bad_sample: SKIP max_bad: 3 }");
   runner.Collect(1, 3);
   EXPECT_EQ(runner.state().SampleName(0), pets.folder + "/cat/6.png");
@@ -164,12 +162,12 @@ TEST(ImagePipeline, BadImagesAreSkippedNamedAndCounted) {
 }
 
 TEST(ImagePipeline, CachedFilesNeedNotBeThereAnyMore) {
-  const Registry registry = Images();
+  const Registry& registry = TestRegistry();
   for (const char* pipeline :
        {"pipeline_param { cache: ENCODED }", "pipeline_param { cache: DECODED cache_mb: 1 }", ""}) {
     const PetSet pets(6);
     const std::string own = *pipeline == 0 ? "cache: true " : "";
-    LayerRunner runner(registry, Layer(pets.list, own + "batch_size: 6") + pipeline);
+    LayerRunner runner(registry, CroppedPetsLayer(pets.list, own + "batch_size: 6") + pipeline);
     const std::vector<float> first = runner.Collect(1, 1);
     // Restoring discards read-ahead; all of one epoch was read.
     LayerState state;
@@ -187,8 +185,8 @@ TEST(ImagePipeline, ASmallCacheIsToldOnceAndTheRestIsReadAgain) {
   for (int i = 0; i < 4; ++i) {  // 3 x 400 x 400 bytes of pixels: two fit into a mebibyte
     lines += StrCat(temp.Write(StrCat(i, ".png"), Encode(Flat(400, 400, i))), " ", i, "\n");
   }
-  const Registry registry = Images();
-  LayerRunner runner(registry, Layer(temp.Write("list", lines), "batch_size: 4") +
+  const Registry& registry = TestRegistry();
+  LayerRunner runner(registry, CroppedPetsLayer(temp.Write("list", lines), "batch_size: 4") +
                                    " pipeline_param { cache: DECODED cache_mb: 1 }");
   for (int n = 0; n < 4; ++n) {
     EXPECT_EQ(runner.Collect(0, 1)[3 * 48], 3);

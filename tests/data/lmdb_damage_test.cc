@@ -25,9 +25,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::TempDir;
+using testing::kLmdbPage;
 
-constexpr uint64_t kRecords = 400;
-constexpr size_t kPage = 4096;
+constexpr uint64_t kDamagedRecords = 400;
 constexpr uint64_t kDamagesOfAKind = 350;
 
 // Several leaf pages below a branch, lists of free pages, and every tenth value on overflow pages.
@@ -37,7 +37,7 @@ std::string WriteSet(const TempDir& temp, const std::string& name, char fill) {
     std::string last;
     const auto writer =
         half == 0 ? std::make_unique<LmdbWriter>(path) : std::make_unique<LmdbWriter>(path, &last);
-    for (uint64_t n = half * kRecords / 2; n < (half + 1) * kRecords / 2; ++n) {
+    for (uint64_t n = half * kDamagedRecords / 2; n < (half + 1) * kDamagedRecords / 2; ++n) {
       writer->Put(testing::NumberedKey(static_cast<int>(n)),
                   std::string(n % 10 == 0 ? 5000 + n : n, fill));
     }
@@ -50,18 +50,19 @@ void WriteBytes(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-enum class Outcome { kSame, kOther, kError };
+enum class ReadOutcome { kSame, kOther, kError };
 
 // Reads all records twice, in order and by number, and touches each byte.
-Outcome ReadAll(const std::string& path, char fill) {
+ReadOutcome ReadAll(const std::string& path, char fill) {
   bool error = false;
   bool same = true;
   try {
     LmdbReader reader(path);
-    for (uint64_t n = 0; n < 2 * kRecords; ++n) {
+    for (uint64_t n = 0; n < 2 * kDamagedRecords; ++n) {
       try {
-        const LmdbRecord record = n < kRecords ? reader.Next() : reader.At(n % reader.count());
-        const std::string key = testing::NumberedKey(static_cast<int>(n % kRecords));
+        const LmdbRecord record =
+            n < kDamagedRecords ? reader.Next() : reader.At(n % reader.count());
+        const std::string key = testing::NumberedKey(static_cast<int>(n % kDamagedRecords));
         const auto whole = static_cast<size_t>(std::ranges::count(record.value, fill));
         same = same && record.key == key && whole == record.value.size();
       } catch (const Error&) {
@@ -71,7 +72,7 @@ Outcome ReadAll(const std::string& path, char fill) {
   } catch (const Error&) {
     error = true;
   }
-  return error ? Outcome::kError : same ? Outcome::kSame : Outcome::kOther;
+  return error ? ReadOutcome::kError : same ? ReadOutcome::kSame : ReadOutcome::kOther;
 }
 
 using Damage = std::function<void(std::string*, const RandomStream&)>;
@@ -92,7 +93,7 @@ class DamagedLmdb : public ::testing::Test {
       std::string bytes = whole_;
       damage(&bytes, RandomStream(seed, n));
       WriteBytes(file_, bytes);
-      errors += ReadAll(path_, 'v') == Outcome::kError ? 1 : 0;
+      errors += ReadAll(path_, 'v') == ReadOutcome::kError ? 1 : 0;
     }
     return errors;
   }
@@ -108,15 +109,15 @@ size_t At(const RandomStream& random, uint64_t index, size_t bytes) {
   return random.Below(index, static_cast<uint32_t>(bytes));
 }
 size_t PageAt(const RandomStream& random, uint64_t index, const std::string& bytes) {
-  return kPage * At(random, index, bytes.size() / kPage);
+  return kLmdbPage * At(random, index, bytes.size() / kLmdbPage);
 }
 char Byte(const RandomStream& random, uint64_t index) {
   return static_cast<char>(random.Below(index, 256));
 }
 
 TEST_F(DamagedLmdb, WholeSetIsReadAsItWasWritten) {
-  EXPECT_EQ(ReadAll(path_, 'v'), Outcome::kSame);
-  EXPECT_EQ(ReadAll(temp_.File("other"), 'w'), Outcome::kSame);
+  EXPECT_EQ(ReadAll(path_, 'v'), ReadOutcome::kSame);
+  EXPECT_EQ(ReadAll(temp_.File("other"), 'w'), ReadOutcome::kSame);
 }
 
 TEST_F(DamagedLmdb, FlippedBitsAreAnErrorOrOtherValues) {
@@ -140,7 +141,7 @@ TEST_F(DamagedLmdb, MetaPagesThatChangedAreAnError) {
       [](std::string* bytes, const RandomStream& random) {
         constexpr std::array kBytes = {'\0', '\1', '\xFF'};
         const uint32_t kind = random.Below(0, 4);
-        (*bytes)[kPage * random.Below(1, 2) + At(random, 2, 152)] =
+        (*bytes)[kLmdbPage * random.Below(1, 2) + At(random, 2, 152)] =
             kind < kBytes.size() ? kBytes[kind] : Byte(random, 3);
       },
       3);
@@ -151,7 +152,7 @@ TEST_F(DamagedLmdb, PagesOfNoiseAreAnError) {
   const auto errors = Run(
       [](std::string* bytes, const RandomStream& random) {
         const size_t page = PageAt(random, 0, *bytes);
-        for (size_t n = 0; n < kPage; ++n) (*bytes)[page + n] = Byte(random, 1 + n);
+        for (size_t n = 0; n < kLmdbPage; ++n) (*bytes)[page + n] = Byte(random, 1 + n);
       },
       4);
   EXPECT_GT(errors, kDamagesOfAKind / 4);
@@ -161,7 +162,7 @@ TEST_F(DamagedLmdb, NoiseAfterThePageHeaderIsAnErrorOrOtherValues) {
   const auto errors = Run(
       [](std::string* bytes, const RandomStream& random) {
         const size_t page = PageAt(random, 0, *bytes);
-        for (size_t n = 16; n < kPage; ++n) (*bytes)[page + n] = Byte(random, 1 + n);
+        for (size_t n = 16; n < kLmdbPage; ++n) (*bytes)[page + n] = Byte(random, 1 + n);
       },
       5);
   EXPECT_GT(errors, kDamagesOfAKind / 10);
@@ -170,7 +171,7 @@ TEST_F(DamagedLmdb, NoiseAfterThePageHeaderIsAnErrorOrOtherValues) {
 TEST_F(DamagedLmdb, PagesOfZerosAreAnError) {
   const auto errors = Run(
       [](std::string* bytes, const RandomStream& random) {
-        bytes->replace(PageAt(random, 0, *bytes), kPage, kPage, '\0');
+        bytes->replace(PageAt(random, 0, *bytes), kLmdbPage, kLmdbPage, '\0');
       },
       6);
   EXPECT_GT(errors, kDamagesOfAKind / 4);
@@ -181,7 +182,7 @@ TEST_F(DamagedLmdb, PagesAtEachOthersPlacesAreAnError) {
       [](std::string* bytes, const RandomStream& random) {
         const size_t a = PageAt(random, 0, *bytes);
         const size_t b = PageAt(random, 1, *bytes);
-        std::swap_ranges(&(*bytes)[a], &(*bytes)[a] + kPage, &(*bytes)[b]);
+        std::swap_ranges(&(*bytes)[a], &(*bytes)[a] + kLmdbPage, &(*bytes)[b]);
       },
       7);
   EXPECT_GT(errors, kDamagesOfAKind / 2);
@@ -191,8 +192,8 @@ TEST_F(DamagedLmdb, PagesOfAnotherPlaceWithTheRightNumberAreAnErrorOrOtherValues
   const auto errors = Run(
       [](std::string* bytes, const RandomStream& random) {
         const size_t to = PageAt(random, 0, *bytes);
-        const std::string page = bytes->substr(PageAt(random, 1, *bytes), kPage);
-        bytes->replace(to + 8, kPage - 8, page, 8, kPage - 8);
+        const std::string page = bytes->substr(PageAt(random, 1, *bytes), kLmdbPage);
+        bytes->replace(to + 8, kLmdbPage - 8, page, 8, kLmdbPage - 8);
       },
       8);
   EXPECT_GT(errors, kDamagesOfAKind / 4);
@@ -204,9 +205,9 @@ TEST_F(DamagedLmdb, PagesOfAnotherFileAreAnErrorOrOtherValues) {
     const RandomStream random(9, n);
     std::string bytes = whole_;
     const size_t page = PageAt(random, 0, bytes);
-    bytes.replace(page, kPage, other_, page, kPage);
+    bytes.replace(page, kLmdbPage, other_, page, kLmdbPage);
     WriteBytes(file_, bytes);
-    others += ReadAll(path_, 'v') == Outcome::kSame ? 0 : 1;
+    others += ReadAll(path_, 'v') == ReadOutcome::kSame ? 0 : 1;
   }
   EXPECT_GT(others, kDamagesOfAKind / 4);
 }
@@ -248,7 +249,7 @@ TEST_F(DamagedLmdb, AFileThatIsOverwrittenWhileItIsReadIsAnErrorOrOtherValues) {
     const RandomStream random(13, n);
     WriteBytes(file_, whole_);
     LmdbReader reader(path_);
-    reader.Skip(random.Below(0, kRecords));
+    reader.Skip(random.Below(0, kDamagedRecords));
     std::string bytes = whole_;
     for (uint64_t page = 0; page < 20; ++page) {
       bytes[PageAt(random, 1 + 3 * page, bytes) + At(random, 2 + 3 * page, 64)] =
@@ -256,9 +257,10 @@ TEST_F(DamagedLmdb, AFileThatIsOverwrittenWhileItIsReadIsAnErrorOrOtherValues) {
     }
     std::fstream(file_, std::ios::in | std::ios::out | std::ios::binary) << bytes;
     bool error = false;
-    for (uint64_t record = 0; record < 2 * kRecords; ++record) {
+    for (uint64_t record = 0; record < 2 * kDamagedRecords; ++record) {
       try {
-        const LmdbRecord read = record < kRecords ? reader.Next() : reader.At(record - kRecords);
+        const LmdbRecord read =
+            record < kDamagedRecords ? reader.Next() : reader.At(record - kDamagedRecords);
         EXPECT_LE(static_cast<size_t>(std::ranges::count(read.value, 'v')), read.value.size());
       } catch (const Error&) {
         error = true;
@@ -279,7 +281,7 @@ TEST_F(DamagedLmdb, AddingToADamagedSetIsAnErrorAndDoesNotKill) {
     std::string bytes = whole_;
     const size_t page = PageAt(random, 0, bytes);
     const size_t begin = n % 3 == 0 ? 16 : 0;
-    for (size_t at = begin; at < (n % 3 == 1 ? 64 : kPage); ++at) {
+    for (size_t at = begin; at < (n % 3 == 1 ? 64 : kLmdbPage); ++at) {
       bytes[page + at] = Byte(random, 1 + at);
     }
     WriteBytes(file_, bytes);

@@ -30,7 +30,7 @@ using testing::KeysAndValues;
 using testing::LiblmdbSet;
 using testing::LmdbVal;
 
-std::string Key(uint64_t n) {
+std::string EightDigits(uint64_t n) {
   char key[24];
   std::snprintf(key, sizeof key, "%08llu", static_cast<unsigned long long>(n));
   return key;
@@ -114,7 +114,7 @@ TEST(LmdbFormat, RandomSetsAreReadAsLiblmdbReadsThem) {
         set.Commit([&](MDB_txn* txn, MDB_dbi dbi) {
           const bool deletes = commit % 4 == 3;
           for (uint32_t n = 1 + dice.Below(most_changes); n > 0; --n) {
-            const std::string name = Key(dice.Below(2000));
+            const std::string name = EightDigits(dice.Below(2000));
             const std::string key = key_kinds == 0   ? name
                                     : key_kinds == 1 ? name + std::string(dice.Below(504), 'k')
                                                      : dice.Bytes(1 + dice.Below(511));
@@ -148,7 +148,7 @@ TEST(LmdbFormat, SetsOfAllSizesAreReadAsLiblmdbReadsThem) {
     const TempDir temp;
     {
       LmdbWriter writer(temp.File("set"));
-      for (uint64_t n = 0; n < records; ++n) writer.Put(Key(n), std::string(n % 90, 'v'));
+      for (uint64_t n = 0; n < records; ++n) writer.Put(EightDigits(n), std::string(n % 90, 'v'));
       writer.Close();
     }
     const KeysAndValues expected = LiblmdbSet(temp.File("set")).ReadAll();
@@ -161,7 +161,7 @@ TEST(LmdbFormat, SetsWhoseRecordsWereAllDeletedAreEmpty) {
   const TempDir temp;
   {
     LiblmdbSet set(temp.File("set"));
-    for (uint64_t n = 0; n < 300; ++n) set.Put(Key(n), "value");
+    for (uint64_t n = 0; n < 300; ++n) set.Put(EightDigits(n), "value");
     set.Commit([](MDB_txn* txn, MDB_dbi dbi) { ASSERT_EQ(mdb_drop(txn, dbi, 0), 0); });
   }
   ExpectError(ErrorCode::kDataLoss, "holds no records", [&] { LmdbReader(temp.File("set")); });
@@ -173,7 +173,7 @@ TEST(LmdbFormat, CopiesOfLiblmdbAreRead) {
     KeysAndValues expected;
     {
       LiblmdbSet set(temp.File("set"));
-      for (uint64_t n = 0; n < 200; ++n) set.Put(Key(n % 150), std::string(n * 20, 'v'));
+      for (uint64_t n = 0; n < 200; ++n) set.Put(EightDigits(n % 150), std::string(n * 20, 'v'));
       expected = set.ReadAll();
       fs::create_directory(temp.File("copy"));
       ASSERT_EQ(mdb_env_copy2(set.env(), temp.File("copy").c_str(), flags), 0);
@@ -190,7 +190,7 @@ TEST(LmdbFormat, KeysOfOtherOrdersAreReadAsLiblmdbReadsThem) {
       LiblmdbSet set(temp.File("set"), flags);
       for (uint64_t n = 0; n < 700; ++n) {
         const uint64_t number = n * 300 % 70001;
-        set.Put({reinterpret_cast<const char*>(&number), sizeof number}, Key(n));
+        set.Put({reinterpret_cast<const char*>(&number), sizeof number}, EightDigits(n));
       }
       expected = set.ReadAll();
     }
@@ -254,19 +254,19 @@ TEST(LmdbFormat, TwoProcessesReadASetAtOnce) {
   const TempDir temp;
   {
     LiblmdbSet set(temp.File("set"));
-    for (uint64_t n = 0; n < 500; ++n) set.Put(Key(n), Key(n));
+    for (uint64_t n = 0; n < 500; ++n) set.Put(EightDigits(n), EightDigits(n));
   }
   LmdbReader mine(temp.File("set"));
-  EXPECT_EQ(mine.Next().key, Key(0));
+  EXPECT_EQ(mine.Next().key, EightDigits(0));
   const pid_t child = fork();
   if (child == 0) {
     alarm(20);  // seconds
     LmdbReader other(temp.File("set"));
     uint64_t same = 0;
-    for (uint64_t n = 0; n < 1000; ++n) same += other.Next().value == Key(n % 500) ? 1 : 0;
+    for (uint64_t n = 0; n < 1000; ++n) same += other.Next().value == EightDigits(n % 500) ? 1 : 0;
     _exit(same == 1000 ? 0 : 1);
   }
-  for (uint64_t n = 1; n < 1000; ++n) EXPECT_EQ(mine.Next().value, Key(n % 500));
+  for (uint64_t n = 1; n < 1000; ++n) EXPECT_EQ(mine.Next().value, EightDigits(n % 500));
   int status = -1;
   waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
@@ -276,12 +276,12 @@ TEST(LmdbFormat, TwoProcessesReadASetAtOnce) {
 TEST(LmdbFormat, OneCommitOfAWriterIsNotSeenAndMoreAreAnError) {
   const TempDir temp;
   LiblmdbSet set(temp.File("set"));
-  for (uint64_t n = 0; n < 300; ++n) set.Put(Key(n), Key(n));
+  for (uint64_t n = 0; n < 300; ++n) set.Put(EightDigits(n), EightDigits(n));
   LmdbReader reader(temp.File("set"));
-  EXPECT_EQ(reader.Next().key, Key(0));
+  EXPECT_EQ(reader.Next().key, EightDigits(0));
   set.Put("z", "new");
-  for (uint64_t n = 1; n < 601; ++n) ASSERT_EQ(reader.Next().value, Key(n % 300));
-  EXPECT_EQ(reader.At(299).value, Key(299));
+  for (uint64_t n = 1; n < 601; ++n) ASSERT_EQ(reader.Next().value, EightDigits(n % 300));
+  EXPECT_EQ(reader.At(299).value, EightDigits(299));
   set.Put("zz", "new");
   const std::string changed = "was changed while it was read";
   ExpectError(ErrorCode::kDataLoss, changed, [&] { reader.Next(); });
@@ -298,14 +298,16 @@ TEST(LmdbFormat, AWriterAtWorkNeverSpoilsWhatIsRead) {
   constexpr uint64_t kFirst = 400;
   {
     LiblmdbSet set(temp.File("set"));
-    for (uint64_t n = 0; n < kFirst; ++n) set.Put(Key(n), std::string(500, 'v') + Key(n));
+    for (uint64_t n = 0; n < kFirst; ++n) {
+      set.Put(EightDigits(n), std::string(500, 'v') + EightDigits(n));
+    }
   }
   const pid_t child = fork();
   if (child == 0) {
     alarm(60);  // seconds
     LiblmdbSet set(temp.File("set"));
     for (uint64_t n = kFirst; n < kFirst + 3000; ++n) {
-      set.Put(Key(n), std::string(500, 'v') + Key(n));
+      set.Put(EightDigits(n), std::string(500, 'v') + EightDigits(n));
     }
     _exit(0);
   }
@@ -321,7 +323,7 @@ TEST(LmdbFormat, AWriterAtWorkNeverSpoilsWhatIsRead) {
         const std::string key(record.key);
         const std::string value(record.value);
         reader.Skip(0);  // the writer may have continued after Next
-        ASSERT_EQ(key, Key(n));
+        ASSERT_EQ(key, EightDigits(n));
         ASSERT_EQ(value, std::string(500, 'v') + key);
       }
     } catch (const Error& error) {
@@ -339,7 +341,7 @@ TEST(LmdbFormat, AFileThatIsCutGivesZerosAndThenAnError) {
   const TempDir temp;
   {
     LiblmdbSet set(temp.File("set"));
-    for (uint64_t n = 0; n < 20; ++n) set.Put(Key(n), std::string(300000, 'v'));
+    for (uint64_t n = 0; n < 20; ++n) set.Put(EightDigits(n), std::string(300000, 'v'));
   }
   LmdbReader reader(temp.File("set"));
   const LmdbRecord record = reader.Next();

@@ -9,6 +9,7 @@
 #include "core/strings.h"
 #include "data/expect_error.h"
 #include "data/liblmdb_set.h"
+#include "data/record_sets.h"
 #include "data/records/lmdb.h"
 #include "support/temp_dir.h"
 
@@ -17,9 +18,9 @@ namespace {
 
 using test::TempDir;
 using testing::ExpectError;
+using testing::kLmdbPage;
 using testing::LiblmdbSet;
 
-constexpr size_t kPage = 4096;
 constexpr size_t kBigBytes = 5000;
 
 // Offsets, see src/data/records/lmdb_file.cc.
@@ -34,7 +35,7 @@ constexpr size_t kKeyBytes = 6;
 constexpr size_t kKey = 8;
 constexpr size_t kPageBytes = 40;
 constexpr size_t kTreeFlags = 92;
-constexpr size_t kDepth = 94;
+constexpr size_t kTreeDepth = 94;
 constexpr size_t kEntries = 120;
 constexpr size_t kRoot = 128;
 constexpr size_t kLastPage = 136;
@@ -59,7 +60,7 @@ class VerifiedLmdb : public ::testing::Test {
       }
     });
     whole_ = temp_.Read("set/data.mdb");
-    root_ = Get<uint64_t>(whole_, kPage + kRoot) * kPage;
+    root_ = Get<uint64_t>(whole_, kLmdbPage + kRoot) * kLmdbPage;
   }
 
   size_t Node(unsigned index) const {
@@ -116,17 +117,17 @@ TEST_F(VerifiedLmdb, Leaves) {
 TEST_F(VerifiedLmdb, ValuesWithPagesOfTheirOwn) {
   Write({{"a", "1"}, {"b", "2"}, {"c", std::string(kBigBytes, 'v')}});
   const size_t first = Node(2) + kKey + 1;  // after the key
-  const size_t run = Get<uint64_t>(whole_, first) * kPage;
-  for (const uint64_t page : {uint64_t{1}, whole_.size() / kPage, uint64_t{1} << 60}) {
+  const size_t run = Get<uint64_t>(whole_, first) * kLmdbPage;
+  for (const uint64_t page : {uint64_t{1}, whole_.size() / kLmdbPage, uint64_t{1} << 60}) {
     ExpectFault<uint64_t>("a value at page", first, page);
   }
-  ExpectFault<uint64_t>("begins no value", first, root_ / kPage);
+  ExpectFault<uint64_t>("begins no value", first, root_ / kLmdbPage);
   ExpectFault<uint64_t>("begins no value", run + kNumber, 1);
   ExpectFault<uint16_t>("begins no value", run + kFlags, 2);
   for (const uint32_t pages : {0U, 1U, 1000U, ~0U}) {
     ExpectFault<uint32_t>("begins no value", run + kRun, pages);
   }
-  ExpectFault<uint32_t>("begins no value", Node(2), 2 * kPage - 15);
+  ExpectFault<uint32_t>("begins no value", Node(2), 2 * kLmdbPage - 15);
 }
 
 TEST_F(VerifiedLmdb, Branches) {
@@ -144,39 +145,39 @@ TEST_F(VerifiedLmdb, Branches) {
   for (const uint32_t page : {0U, 1U, ~0U}) {
     ExpectFault<uint32_t>(StrCat("page ", page, " of"), Node(0), page);
   }
-  ExpectFault<uint32_t>("is no leaf page", Node(1), static_cast<uint32_t>(root_ / kPage));
+  ExpectFault<uint32_t>("is no leaf page", Node(1), static_cast<uint32_t>(root_ / kLmdbPage));
   ExpectFault<uint32_t>("keys that do not ascend", Node(1), child(0));
   ExpectFault<uint32_t>("keys that do not ascend", Node(0), child(1));
-  ExpectFault<uint16_t>("is no branch page", kPage + kDepth, 3);
-  ExpectFault<uint16_t>("is no leaf page", kPage + kDepth, 1);
+  ExpectFault<uint16_t>("is no branch page", kLmdbPage + kTreeDepth, 3);
+  ExpectFault<uint16_t>("is no leaf page", kLmdbPage + kTreeDepth, 1);
 }
 
 TEST_F(VerifiedLmdb, MetaPages) {
   Write({{"a", "1"}, {"b", "2"}, {"c", std::string(kBigBytes, 'v')}});
   for (const uint32_t bytes : {0U, 256U, 3000U, 1U << 16, ~0U}) {
     ExpectFault<uint32_t>(StrCat("pages of ", bytes, " bytes"), kPageBytes, bytes);
-    ExpectFault<uint32_t>(StrCat("pages of ", bytes, " bytes"), kPage + kPageBytes, bytes);
+    ExpectFault<uint32_t>(StrCat("pages of ", bytes, " bytes"), kLmdbPage + kPageBytes, bytes);
   }
-  ExpectFault<uint32_t>("do not belong together", kPage + kPageBytes, 8192);
+  ExpectFault<uint32_t>("do not belong together", kLmdbPage + kPageBytes, 8192);
   for (const uint64_t transaction : {uint64_t{2}, uint64_t{5}, ~uint64_t{0}}) {
-    ExpectFault<uint64_t>("do not belong together", kPage + kTransaction, transaction);
+    ExpectFault<uint64_t>("do not belong together", kLmdbPage + kTransaction, transaction);
   }
-  for (const size_t page : {size_t{0}, kPage}) {
+  for (const size_t page : {size_t{0}, kLmdbPage}) {
     ExpectFault<uint64_t>("a meta page is none", page + kNumber, 7);
     ExpectFault<uint16_t>("a meta page is none", page + kFlags, 2);
   }
-  ExpectFault<uint64_t>("a last page", kPage + kLastPage, 0);
-  ExpectFault<uint64_t>("a last page", kPage + kLastPage, ~uint64_t{0});
-  ExpectFault<uint64_t>("cut short", kPage + kLastPage, whole_.size() / kPage);
-  ExpectFault<uint16_t>("a tree of 3 entries", kPage + kDepth, 0);
-  ExpectFault<uint16_t>("a tree of 3 entries", kPage + kDepth, 33);
-  ExpectFault<uint64_t>("a tree of 0 entries", kPage + kEntries, 0);
-  ExpectFault<uint64_t>("a tree of", kPage + kEntries, ~uint64_t{0});
-  ExpectFault<uint64_t>("more than 2 records", kPage + kEntries, 2);
-  ExpectFault<uint64_t>("3 records, not 4", kPage + kEntries, 4);
-  ExpectFault<uint16_t>("MDB_DUPSORT", kPage + kTreeFlags, 4);
-  for (const uint64_t root : {uint64_t{1}, whole_.size() / kPage, ~uint64_t{0} - 1}) {
-    ExpectFault<uint64_t>(StrCat("page ", root, " of"), kPage + kRoot, root);
+  ExpectFault<uint64_t>("a last page", kLmdbPage + kLastPage, 0);
+  ExpectFault<uint64_t>("a last page", kLmdbPage + kLastPage, ~uint64_t{0});
+  ExpectFault<uint64_t>("cut short", kLmdbPage + kLastPage, whole_.size() / kLmdbPage);
+  ExpectFault<uint16_t>("a tree of 3 entries", kLmdbPage + kTreeDepth, 0);
+  ExpectFault<uint16_t>("a tree of 3 entries", kLmdbPage + kTreeDepth, 33);
+  ExpectFault<uint64_t>("a tree of 0 entries", kLmdbPage + kEntries, 0);
+  ExpectFault<uint64_t>("a tree of", kLmdbPage + kEntries, ~uint64_t{0});
+  ExpectFault<uint64_t>("more than 2 records", kLmdbPage + kEntries, 2);
+  ExpectFault<uint64_t>("3 records, not 4", kLmdbPage + kEntries, 4);
+  ExpectFault<uint16_t>("MDB_DUPSORT", kLmdbPage + kTreeFlags, 4);
+  for (const uint64_t root : {uint64_t{1}, whole_.size() / kLmdbPage, ~uint64_t{0} - 1}) {
+    ExpectFault<uint64_t>(StrCat("page ", root, " of"), kLmdbPage + kRoot, root);
   }
 }
 

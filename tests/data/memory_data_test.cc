@@ -36,7 +36,7 @@ class MemoryDataTest : public ::testing::Test {
   MemoryFeed* feed_ = nullptr;
 };
 
-Image Flat(int height, int width, uint8_t value) {
+Image FlatImage(int height, int width, uint8_t value) {
   const auto count = static_cast<size_t>(height * width);
   return {.channels = 1,
           .height = height,
@@ -90,7 +90,7 @@ TEST_F(MemoryDataTest, ArraysMustFit) {
 
 TEST_F(MemoryDataTest, ImagesAreTransformed) {
   Build("crop_size: 2 mean_value: 3 scale: 2");
-  const std::vector<Image> images{Flat(4, 4, 10), Flat(3, 2, 20)};
+  const std::vector<Image> images{FlatImage(4, 4, 10), FlatImage(3, 2, 20)};
   const std::vector<int> labels{1, 2};
   feed_->AddImages(images, labels);
   ExpectError(ErrorCode::kInvalidArgument, "have not been used yet",
@@ -119,11 +119,11 @@ TEST_F(MemoryDataTest, DatumsAreTransformed) {
 TEST_F(MemoryDataTest, ImagesThatDoNotFitAreNamed) {
   Build();
   const std::vector<int> labels{1, 2};
-  const std::vector<Image> large{Flat(2, 2, 1), Flat(3, 2, 20)};
+  const std::vector<Image> large{FlatImage(2, 2, 1), FlatImage(3, 2, 20)};
   ExpectError(ErrorCode::kInvalidArgument,
               "image 1 of those handed over is 1x3x2, but memory_data_param says 1x2x2",
               [&] { feed_->AddImages(large, labels); });
-  std::vector<Image> cut{Flat(2, 2, 1), Flat(2, 2, 1)};
+  std::vector<Image> cut{FlatImage(2, 2, 1), FlatImage(2, 2, 1)};
   cut[0].pixels.pop_back();
   ExpectError(ErrorCode::kInvalidArgument, "image 0 does not have as many pixels",
               [&] { feed_->AddImages(cut, labels); });

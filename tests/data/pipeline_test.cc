@@ -22,13 +22,13 @@ LayerParameter ParamOf(const std::string& text) {
   return param;
 }
 
-Pipeline Of(const std::string& text) {
+Pipeline PipelineOf(const std::string& text) {
   const LayerParameter param = ParamOf(text);
   return MakePipeline(param, PipelineFieldsOf(param.data_param()));
 }
 
 TEST(Pipeline, HasTheDefaultsOfTheSchema) {
-  const Pipeline pipeline = Of("");
+  const Pipeline pipeline = PipelineOf("");
   EXPECT_EQ(pipeline.options.depth, 4u);
   EXPECT_EQ(pipeline.options.decode_threads, 0);
   EXPECT_EQ(pipeline.options.on_bad_sample, OnBadSample::kError);
@@ -40,14 +40,15 @@ TEST(Pipeline, HasTheDefaultsOfTheSchema) {
 
 TEST(Pipeline, OwnFieldsOfTheLayerCountUnlessTheCommonOnesSaySomething) {
   const std::string own = "data_param { threads: 5 prefetch: 6 shuffle: true cache: true } ";
-  const Pipeline pipeline = Of(own);
+  const Pipeline pipeline = PipelineOf(own);
   EXPECT_EQ(pipeline.options.decode_threads, 5);
   EXPECT_EQ(pipeline.options.depth, 6u);
   EXPECT_TRUE(pipeline.shuffle);
   EXPECT_EQ(pipeline.cache, PipelineParameter::ENCODED);
-  const Pipeline common = Of(own +
-                             "pipeline_param { threads: 0 prefetch: 2 shuffle: false cache: NONE "
-                             "on_bad_sample: REPEAT max_bad: 7 shuffle_buffer: 9 }");
+  const Pipeline common =
+      PipelineOf(own +
+                 "pipeline_param { threads: 0 prefetch: 2 shuffle: false cache: NONE "
+                 "on_bad_sample: REPEAT max_bad: 7 shuffle_buffer: 9 }");
   EXPECT_EQ(common.options.decode_threads, 0);
   EXPECT_EQ(common.options.depth, 2u);
   EXPECT_TRUE(common.shuffle);  // either
@@ -58,11 +59,11 @@ TEST(Pipeline, OwnFieldsOfTheLayerCountUnlessTheCommonOnesSaySomething) {
 }
 
 TEST(Pipeline, CachesAreOfTheSizeThatIsAskedForOrHalfOfWhatIsFree) {
-  const Pipeline pipeline = Of("pipeline_param { cache: DECODED cache_mb: 3 }");
+  const Pipeline pipeline = PipelineOf("pipeline_param { cache: DECODED cache_mb: 3 }");
   EXPECT_EQ(pipeline.cache_bytes, uint64_t{3} << 20);
   EXPECT_NE(MakeCaches(pipeline).decoded, nullptr);
   EXPECT_EQ(MakeCaches(pipeline).encoded, nullptr);
-  const Pipeline half = Of("pipeline_param { cache: ENCODED }");
+  const Pipeline half = PipelineOf("pipeline_param { cache: ENCODED }");
   EXPECT_GT(half.cache_bytes, 0u);
   EXPECT_LT(half.cache_bytes, static_cast<uint64_t>(AvailableMemory()));
   EXPECT_NE(MakeCaches(half).encoded, nullptr);

@@ -9,11 +9,11 @@
 namespace crema {
 namespace {
 
-constexpr int kRows = 3;
+constexpr int kKernelRows = 3;
 constexpr int kMargin = 5;  // pixels around the crop
 
 template <typename S>
-std::vector<S> Values(size_t count) {
+std::vector<S> KernelPixels(size_t count) {
   std::vector<S> values;
   for (size_t i = 0; i < count; ++i) values.push_back(static_cast<S>(i * 37 % 251));
   return values;
@@ -28,20 +28,20 @@ T Expected(double pixel, float mean, T scale) {
 template <typename S, typename T>
 void CheckPlane(int width, bool mean_image, bool mirror) {
   const int stride = width + kMargin;
-  const auto pixels = Values<S>(static_cast<size_t>(kRows * stride));
-  const auto means = Values<float>(pixels.size() + 7);
-  std::vector<T> out(static_cast<size_t>(kRows * width));
+  const auto pixels = KernelPixels<S>(static_cast<size_t>(kKernelRows * stride));
+  const auto means = KernelPixels<float>(pixels.size() + 7);
+  std::vector<T> out(static_cast<size_t>(kKernelRows * width));
   ConvertPlane(PlaneRows<S, T>{.pixels = pixels.data(),
                                .mean = mean_image ? means.data() + 7 : nullptr,
                                .stride = stride,
                                .mean_value = static_cast<T>(3.7F),
                                .scale = static_cast<T>(0.3F),
-                               .height = kRows,
+                               .height = kKernelRows,
                                .width = width,
                                .mirror = mirror,
                                .out = out.data()});
   int wrong = 0;
-  for (int y = 0; y < kRows; ++y) {
+  for (int y = 0; y < kKernelRows; ++y) {
     for (int x = 0; x < width; ++x) {
       const auto at = static_cast<size_t>(y * stride + x);
       const int place = y * width + (mirror ? width - 1 - x : x);
@@ -55,11 +55,12 @@ void CheckPlane(int width, bool mean_image, bool mirror) {
 template <typename T>
 void CheckPacked(int channels, int width, bool mean_image, bool mirror) {
   const int row_pixels = width + kMargin;
-  const auto pixels = Values<uint8_t>(static_cast<size_t>(kRows * row_pixels * channels));
-  const int mean_plane = kRows * row_pixels;
-  const auto means = Values<float>(static_cast<size_t>(3 * mean_plane));
+  const auto pixels =
+      KernelPixels<uint8_t>(static_cast<size_t>(kKernelRows * row_pixels * channels));
+  const int mean_plane = kKernelRows * row_pixels;
+  const auto means = KernelPixels<float>(static_cast<size_t>(3 * mean_plane));
   const float values[] = {1.5F, 100, 7.25F};
-  std::vector<T> out(static_cast<size_t>(channels * kRows * width));
+  std::vector<T> out(static_cast<size_t>(channels * kKernelRows * width));
   ConvertPacked(PackedRows<T>{.pixels = pixels.data(),
                               .row_bytes = static_cast<ptrdiff_t>(row_pixels) * channels,
                               .channels = channels,
@@ -68,17 +69,17 @@ void CheckPacked(int channels, int width, bool mean_image, bool mirror) {
                               .mean_plane = mean_plane,
                               .mean_values = {values[0], values[1], values[2]},
                               .scale = static_cast<T>(0.3F),
-                              .height = kRows,
+                              .height = kKernelRows,
                               .width = width,
                               .mirror = mirror,
                               .out = out.data()});
   int wrong = 0;
   for (int c = 0; c < channels; ++c) {
-    for (int y = 0; y < kRows; ++y) {
+    for (int y = 0; y < kKernelRows; ++y) {
       for (int x = 0; x < width; ++x) {
         const int at = y * row_pixels + x;
         const float mean = mean_image ? means[static_cast<size_t>(c * mean_plane + at)] : values[c];
-        const int place = (c * kRows + y) * width + (mirror ? width - 1 - x : x);
+        const int place = (c * kKernelRows + y) * width + (mirror ? width - 1 - x : x);
         wrong +=
             out[static_cast<size_t>(place)] !=
             Expected<T>(pixels[static_cast<size_t>(at * channels + c)], mean, static_cast<T>(0.3F));
@@ -120,7 +121,7 @@ TEST(PixelKernels, PackedPixelsFollowTheFormula) {
 
 TEST(PixelKernels, ChannelsAreTakenApart) {
   for (const int width : kWidths) {
-    const auto packed = Values<uint8_t>(static_cast<size_t>(3 * width));
+    const auto packed = KernelPixels<uint8_t>(static_cast<size_t>(3 * width));
     std::vector<uint8_t> lanes[3];
     for (auto& lane : lanes) lane.resize(static_cast<size_t>(width));
     SplitPixels(packed.data(), width, lanes[0].data(), lanes[1].data(), lanes[2].data());
@@ -132,20 +133,20 @@ TEST(PixelKernels, ChannelsAreTakenApart) {
 void CheckBytes(int channels, int width, bool planar, bool mirror) {
   const ptrdiff_t step = planar ? 1 : channels;
   const ptrdiff_t row = (width + kMargin) * step;
-  const ptrdiff_t plane = planar ? row * kRows : 1;
-  const auto pixels = Values<uint8_t>(static_cast<size_t>(row * kRows * channels));
-  const size_t size = static_cast<size_t>(kRows) * static_cast<size_t>(width * channels);
+  const ptrdiff_t plane = planar ? row * kKernelRows : 1;
+  const auto pixels = KernelPixels<uint8_t>(static_cast<size_t>(row * kKernelRows * channels));
+  const size_t size = static_cast<size_t>(kKernelRows) * static_cast<size_t>(width * channels);
   std::vector<uint8_t> out(size + 1, 0xA5);
   CopyBytes({.pixels = pixels.data(),
              .row_bytes = row,
              .plane = planar ? plane : 0,
              .channels = channels,
-             .height = kRows,
+             .height = kKernelRows,
              .width = width,
              .mirror = mirror,
              .out = out.data()});
   int wrong = 0;
-  for (int y = 0; y < kRows; ++y) {
+  for (int y = 0; y < kKernelRows; ++y) {
     for (int x = 0; x < width; ++x) {
       const int place = y * width + (mirror ? width - 1 - x : x);
       for (int c = 0; c < channels; ++c) {

@@ -19,7 +19,7 @@ namespace {
 using testing::ExpectError;
 
 constexpr uint64_t kNever = UINT64_MAX;
-constexpr int64_t kBatch = 7;
+constexpr int64_t kHashesInBatch = 7;
 constexpr int64_t kValues = 33;
 
 // Counts; the value of a record is its ordinal in text.
@@ -64,9 +64,9 @@ class HashingDecoder final : public SampleDecoder {
   const uint64_t fails_at_;
 };
 
-struct Batch {
-  Tensor values{Shape{kBatch, kValues}, DType::kF32};
-  Tensor labels{Shape{kBatch}, DType::kF32};
+struct PoppedBatch {
+  Tensor values{Shape{kHashesInBatch, kValues}, DType::kF32};
+  Tensor labels{Shape{kHashesInBatch}, DType::kF32};
 
   void Pop(Prefetcher* prefetcher) {
     const TensorView views[] = {values.view(), labels.view()};
@@ -81,20 +81,21 @@ struct Batch {
 };
 
 PrefetchOptions Options(int threads, size_t depth = 3) {
-  return {.outputs = {{Shape{kBatch, kValues}, DType::kF32}, {Shape{kBatch}, DType::kF32}},
+  return {.outputs = {{Shape{kHashesInBatch, kValues}, DType::kF32},
+                      {Shape{kHashesInBatch}, DType::kF32}},
           .depth = depth,
           .decode_threads = threads};
 }
 
-Prefetcher Make(int threads, size_t depth = 3, uint64_t read_fails_at = kNever,
-                uint64_t decode_fails_at = kNever) {
+Prefetcher MakeHashing(int threads, size_t depth = 3, uint64_t read_fails_at = kNever,
+                       uint64_t decode_fails_at = kNever) {
   return Prefetcher(
       Options(threads, depth), std::make_unique<CountingSource>(read_fails_at),
       [decode_fails_at] { return std::make_unique<HashingDecoder>(decode_fails_at); });
 }
 
-std::vector<std::string> PopMany(Prefetcher* prefetcher, int batches) {
-  Batch batch;
+std::vector<std::string> PopBytes(Prefetcher* prefetcher, int batches) {
+  PoppedBatch batch;
   std::vector<std::string> all;
   for (int i = 0; i < batches; ++i) {
     batch.Pop(prefetcher);
@@ -104,24 +105,24 @@ std::vector<std::string> PopMany(Prefetcher* prefetcher, int batches) {
 }
 
 TEST(Prefetcher, SamplesComeInOrder) {
-  Prefetcher prefetcher = Make(2);
-  Batch batch;
+  Prefetcher prefetcher = MakeHashing(2);
+  PoppedBatch batch;
   for (int64_t n = 0; n < 40; ++n) {
     batch.Pop(&prefetcher);
-    for (int64_t i = 0; i < kBatch; ++i) {
-      ASSERT_EQ(batch.labels.view().data<float>()[i], static_cast<float>(n * kBatch + i));
+    for (int64_t i = 0; i < kHashesInBatch; ++i) {
+      ASSERT_EQ(batch.labels.view().data<float>()[i], static_cast<float>(n * kHashesInBatch + i));
     }
-    EXPECT_EQ(prefetcher.position(), static_cast<uint64_t>((n + 1) * kBatch));
+    EXPECT_EQ(prefetcher.position(), static_cast<uint64_t>((n + 1) * kHashesInBatch));
   }
 }
 
 TEST(Prefetcher, BytesDoNotDependOnThreadsOrDepth) {
-  Prefetcher reference = Make(1, 1);
-  const std::vector<std::string> expected = PopMany(&reference, 50);
+  Prefetcher reference = MakeHashing(1, 1);
+  const std::vector<std::string> expected = PopBytes(&reference, 50);
   for (const int threads : {1, 2, 3, 8}) {
     for (const size_t depth : {1, 2, 5}) {
-      Prefetcher prefetcher = Make(threads, depth);
-      EXPECT_EQ(PopMany(&prefetcher, 50), expected) << threads << " threads, depth " << depth;
+      Prefetcher prefetcher = MakeHashing(threads, depth);
+      EXPECT_EQ(PopBytes(&prefetcher, 50), expected) << threads << " threads, depth " << depth;
     }
   }
 }
@@ -145,31 +146,31 @@ TEST(Prefetcher, SampleNamesAreThoseOfTheBatchThatWasPopped) {
     Prefetcher prefetcher(Options(2, depth), std::make_unique<KeyedSource>(),
                           [] { return std::make_unique<HashingDecoder>(); });
     EXPECT_EQ(prefetcher.SampleName(0), "");
-    Batch batch;
+    PoppedBatch batch;
     for (int64_t n = 0; n < 30; ++n) {
-      if (n == 20) prefetcher.Restore(7 * kBatch);
+      if (n == 20) prefetcher.Restore(7 * kHashesInBatch);
       batch.Pop(&prefetcher);
-      for (int64_t i = 0; i < kBatch; ++i) {
+      for (int64_t i = 0; i < kHashesInBatch; ++i) {
         const float ordinal = batch.labels.view().data<float>()[i];
         ASSERT_EQ(prefetcher.SampleName(i),
                   StrCat("a key that is longer than a short string ", ordinal));
       }
-      EXPECT_EQ(prefetcher.SampleName(kBatch), "");
+      EXPECT_EQ(prefetcher.SampleName(kHashesInBatch), "");
     }
     EXPECT_GT(prefetcher.WaitedSeconds(), 0);
   }
 }
 
 TEST(Prefetcher, RestoredPositionGivesTheSameBytes) {
-  Prefetcher reference = Make(2);
-  const std::vector<std::string> expected = PopMany(&reference, 12);
-  Prefetcher prefetcher = Make(3);
-  prefetcher.Restore(5 * kBatch);
-  EXPECT_EQ(PopMany(&prefetcher, 7),
+  Prefetcher reference = MakeHashing(2);
+  const std::vector<std::string> expected = PopBytes(&reference, 12);
+  Prefetcher prefetcher = MakeHashing(3);
+  prefetcher.Restore(5 * kHashesInBatch);
+  EXPECT_EQ(PopBytes(&prefetcher, 7),
             std::vector<std::string>(expected.begin() + 5, expected.end()));
-  prefetcher.Restore(2 * kBatch);  // backwards, while batches are waiting
-  EXPECT_EQ(prefetcher.position(), static_cast<uint64_t>(2 * kBatch));
-  EXPECT_EQ(PopMany(&prefetcher, 1)[0], expected[2]);
+  prefetcher.Restore(2 * kHashesInBatch);  // backwards, while batches are waiting
+  EXPECT_EQ(prefetcher.position(), static_cast<uint64_t>(2 * kHashesInBatch));
+  EXPECT_EQ(PopBytes(&prefetcher, 1)[0], expected[2]);
 }
 
 TEST(Prefetcher, ReadsAheadNoFurtherThanItsDepth) {
@@ -178,32 +179,32 @@ TEST(Prefetcher, ReadsAheadNoFurtherThanItsDepth) {
     Prefetcher prefetcher(Options(2, 2), std::make_unique<CountingSource>(kNever, &reads),
                           [] { return std::make_unique<HashingDecoder>(); });
     EXPECT_EQ(reads, 0u);  // nothing starts before the first Pop
-    PopMany(&prefetcher, 10);
+    PopBytes(&prefetcher, 10);
   }
-  EXPECT_GE(reads, static_cast<uint64_t>(10 * kBatch));
-  EXPECT_LE(reads, static_cast<uint64_t>(12 * kBatch));
+  EXPECT_GE(reads, static_cast<uint64_t>(10 * kHashesInBatch));
+  EXPECT_LE(reads, static_cast<uint64_t>(12 * kHashesInBatch));
 }
 
 TEST(Prefetcher, DecodeErrorComesWithItsBatchAndStays) {
   for (const int threads : {1, 2, 8}) {
-    Prefetcher prefetcher = Make(threads, 4, kNever, 3 * kBatch + 2);
-    PopMany(&prefetcher, 3);
+    Prefetcher prefetcher = MakeHashing(threads, 4, kNever, 3 * kHashesInBatch + 2);
+    PopBytes(&prefetcher, 3);
     for (int again = 0; again < 2; ++again) {
       // Later samples fail as well; the first one is reported.
-      ExpectError(ErrorCode::kDataLoss, "cannot decode 23", [&] { PopMany(&prefetcher, 1); });
-      EXPECT_EQ(prefetcher.position(), static_cast<uint64_t>(3 * kBatch));
+      ExpectError(ErrorCode::kDataLoss, "cannot decode 23", [&] { PopBytes(&prefetcher, 1); });
+      EXPECT_EQ(prefetcher.position(), static_cast<uint64_t>(3 * kHashesInBatch));
     }
     prefetcher.Restore(0);
-    PopMany(&prefetcher, 3);
+    PopBytes(&prefetcher, 3);
   }
 }
 
 TEST(Prefetcher, ReadErrorComesWithItsBatch) {
-  for (const uint64_t at : {2 * kBatch, 2 * kBatch + 1, 3 * kBatch - 1}) {
-    Prefetcher prefetcher = Make(2, 4, at);
-    PopMany(&prefetcher, 2);
+  for (const uint64_t at : {2 * kHashesInBatch, 2 * kHashesInBatch + 1, 3 * kHashesInBatch - 1}) {
+    Prefetcher prefetcher = MakeHashing(2, 4, at);
+    PopBytes(&prefetcher, 2);
     ExpectError(ErrorCode::kIoFailure, StrCat("cannot read ", at),
-                [&] { PopMany(&prefetcher, 1); });
+                [&] { PopBytes(&prefetcher, 1); });
   }
 }
 
@@ -211,7 +212,7 @@ TEST(Prefetcher, ErrorOfTheDecoderItselfIsCarried) {
   Prefetcher prefetcher(
       Options(2), std::make_unique<CountingSource>(),
       []() -> std::unique_ptr<SampleDecoder> { Fail(ErrorCode::kNotFound, "no decoder"); });
-  ExpectError(ErrorCode::kNotFound, "no decoder", [&] { PopMany(&prefetcher, 1); });
+  ExpectError(ErrorCode::kNotFound, "no decoder", [&] { PopBytes(&prefetcher, 1); });
 }
 
 // Announces each sample it starts; counts the decoders.
@@ -232,21 +233,22 @@ class AnnouncingDecoder final : public SampleDecoder {
 };
 
 TEST(Prefetcher, StopsWhileFullAndWhileWorking) {
-  for (const int samples : {1, 3, 2 * static_cast<int>(kBatch), 3 * static_cast<int>(kBatch)}) {
+  for (const int samples :
+       {1, 3, 2 * static_cast<int>(kHashesInBatch), 3 * static_cast<int>(kHashesInBatch)}) {
     std::counting_semaphore<> begun(0);
     std::atomic<int> alive = 0;
     std::atomic<uint64_t> reads = 0;
     {
       Prefetcher prefetcher(Options(2, 2), std::make_unique<CountingSource>(kNever, &reads),
                             [&] { return std::make_unique<AnnouncingDecoder>(&begun, &alive); });
-      PopMany(&prefetcher, 1);
+      PopBytes(&prefetcher, 1);
       // Including the popped batch there is room for three: then the ring is full.
       for (int i = 0; i < samples; ++i) begun.acquire();
       EXPECT_GT(alive, 0);
     }
     EXPECT_EQ(alive, 0) << "its threads have not ended";
     EXPECT_GE(reads, static_cast<uint64_t>(samples));
-    EXPECT_LE(reads, 3 * kBatch);
+    EXPECT_LE(reads, 3 * kHashesInBatch);
   }
 }
 
@@ -259,10 +261,10 @@ TEST(Prefetcher, AConsumerThatStopsStopsTheReading) {
                           std::make_unique<CountingSource>(kNever, &reads),
                           [&] { return std::make_unique<AnnouncingDecoder>(&begun); });
     for (uint64_t pops = 1; pops <= 5; ++pops) {
-      PopMany(&prefetcher, 1);
+      PopBytes(&prefetcher, 1);
       // The ring is full: everything that fits was decoded, and nothing more was read.
-      const uint64_t room = (kDepth + pops) * kBatch;
-      for (uint64_t n = pops == 1 ? 0 : room - kBatch; n < room; ++n) begun.acquire();
+      const uint64_t room = (kDepth + pops) * kHashesInBatch;
+      for (uint64_t n = pops == 1 ? 0 : room - kHashesInBatch; n < room; ++n) begun.acquire();
       EXPECT_EQ(reads, room);
     }
     EXPECT_FALSE(begun.try_acquire());
@@ -274,12 +276,12 @@ struct ExternalBatch {
   std::byte* places[2] = {};
 
   std::string Bytes() const {
-    return {reinterpret_cast<const char*>(places[0]), sizeof(float) * kBatch * kValues};
+    return {reinterpret_cast<const char*>(places[0]), sizeof(float) * kHashesInBatch * kValues};
   }
 };
 
 TEST(Prefetcher, ExternalBatchesAreThoseThatArePopped) {
-  Prefetcher copied = Make(1);
+  Prefetcher copied = MakeHashing(1);
   for (const size_t depth : {1, 3}) {
     PrefetchOptions options = Options(2, depth);
     options.external = true;
@@ -287,12 +289,12 @@ TEST(Prefetcher, ExternalBatchesAreThoseThatArePopped) {
                             [] { return std::make_unique<HashingDecoder>(); });
     copied.Restore(0);
     for (int n = 0; n < 30; ++n) {
-      Batch expected;
+      PoppedBatch expected;
       expected.Pop(&copied);
       ExternalBatch batch;
       buffer_owner.ExposeBuffers(batch.places);
       ASSERT_EQ(batch.Bytes() + std::string(reinterpret_cast<const char*>(batch.places[1]),
-                                            sizeof(float) * kBatch),
+                                            sizeof(float) * kHashesInBatch),
                 expected.Bytes());
       EXPECT_EQ(buffer_owner.position(), copied.position());
       std::memset(batch.places[0], 0x55, batch.Bytes().size());  // like in-place layers
@@ -313,8 +315,8 @@ TEST(Prefetcher, AnExternalBatchStaysUntilTheNextWhileTheRestOfTheRingFills) {
     prefetcher.ExposeBuffers(batch.places);
     std::memset(batch.places[0], 0x55, batch.Bytes().size());
     const std::string mine = batch.Bytes();
-    const uint64_t room = (kDepth + external) * kBatch;
-    for (uint64_t n = external == 1 ? 0 : room - kBatch; n < room; ++n) begun.acquire();
+    const uint64_t room = (kDepth + external) * kHashesInBatch;
+    for (uint64_t n = external == 1 ? 0 : room - kHashesInBatch; n < room; ++n) begun.acquire();
     EXPECT_EQ(reads, room);
     EXPECT_EQ(batch.Bytes(), mine);
   }
@@ -324,7 +326,7 @@ TEST(Prefetcher, AnErrorLeavesTheExternalBatchAsItIs) {
   PrefetchOptions options = Options(1, 2);
   options.external = true;
   Prefetcher prefetcher(options, std::make_unique<CountingSource>(),
-                        [] { return std::make_unique<HashingDecoder>(kBatch); });
+                        [] { return std::make_unique<HashingDecoder>(kHashesInBatch); });
   ExternalBatch batch;
   prefetcher.ExposeBuffers(batch.places);
   const std::string mine = batch.Bytes();
@@ -332,11 +334,11 @@ TEST(Prefetcher, AnErrorLeavesTheExternalBatchAsItIs) {
   ExpectError(ErrorCode::kDataLoss, "cannot decode 7",
               [&] { prefetcher.ExposeBuffers(next.places); });
   EXPECT_EQ(batch.Bytes(), mine);
-  EXPECT_EQ(prefetcher.position(), static_cast<uint64_t>(kBatch));
+  EXPECT_EQ(prefetcher.position(), static_cast<uint64_t>(kHashesInBatch));
 }
 
 TEST(Prefetcher, StopsWithoutEverStarting) {
-  Prefetcher prefetcher = Make(2);
+  Prefetcher prefetcher = MakeHashing(2);
   EXPECT_EQ(prefetcher.position(), 0u);
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "crema.pb.h"
+#include "data/another_process.h"
 #include "data/as_ordinary_user.h"
 #include "data/expect_error.h"
 #include "data/record_sets.h"
@@ -24,9 +25,10 @@ namespace {
 namespace fs = std::filesystem;
 using test::TempDir;
 using testing::ExpectError;
+using testing::InAnotherProcess;
 using testing::NumberedKey;
 
-std::string Value(int n) {
+std::string RecordValue(int n) {
   return testing::EncodedDatum(testing::FakeJpeg(n), n).SerializeAsString();
 }
 
@@ -112,8 +114,8 @@ TEST_P(EachBackend, AnExistingPathIsRefusedAndLeftAlone) {
 TEST_P(EachBackend, AKeyThatIsPutTwiceIsRefused) {
   const auto writer = CreateRecords(temp_.File("set"), GetParam());
   ExpectError(ErrorCode::kInvalidArgument, "000003", [&] {
-    for (int n = 0; n < 1500; ++n) writer->Put(NumberedKey(n), Value(n % 3));
-    writer->Put(NumberedKey(3), Value(3));  // was committed already
+    for (int n = 0; n < 1500; ++n) writer->Put(NumberedKey(n), RecordValue(n % 3));
+    writer->Put(NumberedKey(3), RecordValue(3));  // was committed already
     writer->Close();
     Fail(ErrorCode::kInternal, "the key was taken");
   });
@@ -122,7 +124,7 @@ TEST_P(EachBackend, AKeyThatIsPutTwiceIsRefused) {
 TEST_P(EachBackend, WhatIsNotClosedIsRemoved) {
   {
     const auto writer = CreateRecords(temp_.File("set"), GetParam());
-    for (int n = 0; n < 1200; ++n) writer->Put(NumberedKey(n), Value(n % 3));
+    for (int n = 0; n < 1200; ++n) writer->Put(NumberedKey(n), RecordValue(n % 3));
   }
   EXPECT_FALSE(fs::exists(temp_.File("set")));
 }
@@ -163,16 +165,6 @@ TEST(OpenRecords, ErrorsSayWhatLiesThere) {
   ExpectError(ErrorCode::kDataLoss, "neither data.mdb (LMDB) nor CURRENT (LevelDB) nor .tar",
               [&] { OpenRecords(temp.File("train_lmdb")); });
   ExpectError(ErrorCode::kNotFound, "did you mean", [&] { OpenRecords(temp.File("train_lmbd")); });
-}
-
-// Runs `body` in another process; returns its exit code.
-template <typename Body>
-int InAnotherProcess(Body&& body) {
-  const pid_t child = fork();
-  if (child == 0) _exit(body());
-  int status = -1;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 TEST(Lmdb, TwoProcessesReadOneSet) {

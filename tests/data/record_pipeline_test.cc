@@ -21,6 +21,7 @@ using test::TempDir;
 using test::TestRegistry;
 using testing::ExpectSameBatches;
 using testing::GrayDatum;
+using testing::kSampleOrders;
 using testing::LayerRunner;
 using testing::Resume;
 
@@ -37,12 +38,10 @@ std::string Write(const TempDir& temp, DataParameter::DB backend, int records,
   return path;
 }
 
-std::string Layer(const std::string& source) {
+std::string DigitsLayer(const std::string& source) {
   return StrCat("name: 'digits' type: 'Data' top: 'data' top: 'label' data_param { source: '",
                 source, "' batch_size: 3 } transform_param { crop_size: 4 mirror: true }");
 }
-
-constexpr const char* kOrders[] = {"", "shuffle: true", "shuffle_buffer: 4"};
 
 class RecordPipeline : public ::testing::TestWithParam<DataParameter::DB> {
  protected:
@@ -57,13 +56,13 @@ class RecordPipeline : public ::testing::TestWithParam<DataParameter::DB> {
 };
 
 TEST_P(RecordPipeline, BatchesAreTheSameForAnyWorkersAndFromAnySample) {
-  const std::string layer = Layer(Write(temp_, GetParam(), 11));
-  for (const char* order : kOrders) ExpectSameBatches(TestRegistry(), layer, order);
+  const std::string layer = DigitsLayer(Write(temp_, GetParam(), 11));
+  for (const char* order : kSampleOrders) ExpectSameBatches(TestRegistry(), layer, order);
 }
 
 TEST_P(RecordPipeline, CachesChangeNothing) {
-  const std::string layer = Layer(Write(temp_, GetParam(), 11));
-  for (const char* order : kOrders) {
+  const std::string layer = DigitsLayer(Write(temp_, GetParam(), 11));
+  for (const char* order : kSampleOrders) {
     LayerRunner plain(TestRegistry(), StrCat(layer, " pipeline_param { ", order, " }"));
     const std::vector<std::string> expected = testing::SamplesFrom(&plain, 0, 12);
     for (const char* cache : {"cache: ENCODED cache_mb: 1", "cache: DECODED cache_mb: 1"}) {
@@ -77,8 +76,8 @@ TEST_P(RecordPipeline, CachesChangeNothing) {
 
 TEST_P(RecordPipeline, BadRecordsAreReplacedTheSameWay) {
   // Two bad ones leave a good one in each batch of three.
-  const std::string layer = Layer(Write(temp_, GetParam(), 11, {2, 6}));
-  for (const char* order : kOrders) {
+  const std::string layer = DigitsLayer(Write(temp_, GetParam(), 11, {2, 6}));
+  for (const char* order : kSampleOrders) {
     for (const char* policy : {"on_bad_sample: SKIP", "on_bad_sample: REPEAT prefetch: 1"}) {
       for (const char* cache : {"", "cache: DECODED cache_mb: 1"}) {
         ExpectSameBatches(TestRegistry(), layer, StrCat(order, " ", policy, " ", cache), 12,
@@ -91,9 +90,9 @@ TEST_P(RecordPipeline, BadRecordsAreReplacedTheSameWay) {
 // All other samples are the same as without bad ones.
 TEST_P(RecordPipeline, GoodRecordsKeepTheirPlacesBesideBadOnes) {
   const TempDir folder;
-  LayerRunner whole(TestRegistry(), Layer(Write(folder, GetParam(), 11)));
+  LayerRunner whole(TestRegistry(), DigitsLayer(Write(folder, GetParam(), 11)));
   const std::vector<std::string> expected = testing::SamplesFrom(&whole, 0, 11);
-  LayerRunner runner(TestRegistry(), Layer(Write(temp_, GetParam(), 11, {2, 6})) +
+  LayerRunner runner(TestRegistry(), DigitsLayer(Write(temp_, GetParam(), 11, {2, 6})) +
                                          " pipeline_param { on_bad_sample: SKIP }");
   const std::vector<std::string> samples = testing::SamplesFrom(&runner, 0, 11);
   for (size_t i = 0; i < samples.size(); ++i) {

@@ -36,10 +36,15 @@ inline std::vector<DataParameter::DB> Backends(const test::TempDir& temp) {
   return backends;
 }
 
+// The bytes of a page of an LMDB.
+constexpr size_t kLmdbPage = 4096;
+
 inline std::string NumberedKey(int n) {
   const std::string digits = std::to_string(n);
   return std::string(6 - digits.size(), '0') + digits;
 }
+
+inline std::string Bytes(std::initializer_list<int> bytes) { return {bytes.begin(), bytes.end()}; }
 
 // Accepted as an image file unless it is decoded; of several sizes.
 inline std::string FakeJpeg(int n) {

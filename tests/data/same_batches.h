@@ -15,6 +15,9 @@
 
 namespace crema::testing {
 
+// Fields of pipeline_param for each order of samples.
+constexpr const char* kSampleOrders[] = {"", "shuffle: true", "shuffle_buffer: 4"};
+
 // Returns true for rows of boxes, which begin with the index of their image.
 inline bool HoldsBoxes(const Shape& shape) {
   return shape.axes() == 4 && shape[0] == 1 && shape[1] == 1 && shape[3] == 8;

@@ -27,12 +27,12 @@ using testing::WriteHdf5;
 
 constexpr int kSteps = 20;
 constexpr int kFeatures = 3;
-constexpr int kClasses = 4;
+constexpr int kSequenceClasses = 4;
 constexpr float kIgnored = -1;
 
 int LengthOf(int row) { return 1 + (row * 7) % kSteps; }
 
-float Value(const RandomStream& random, uint64_t at) {
+float SequenceValue(const RandomStream& random, uint64_t at) {
   return static_cast<float>(random.Uniform(at)) - 0.5F;
 }
 
@@ -52,10 +52,10 @@ void WriteSequences(const std::string& path, int first, int rows) {
       const bool inside = t < LengthOf(row);
       for (int f = 0; f < kFeatures; ++f) {
         const auto at = static_cast<uint64_t>((row * kSteps + t) * kFeatures + f);
-        data.values.push_back(inside ? Value(random, at) : 0);
+        data.values.push_back(inside ? SequenceValue(random, at) : 0);
       }
       cont.values.push_back(inside && t > 0 ? 1 : 0);
-      label.values.push_back(inside ? (row + t) % kClasses : kIgnored);
+      label.values.push_back(inside ? (row + t) % kSequenceClasses : kIgnored);
     }
     length.values.push_back(LengthOf(row));
     number.values.push_back(row);
@@ -65,7 +65,7 @@ void WriteSequences(const std::string& path, int first, int rows) {
   WriteHdf5(path, {data, cont, label, length, number, target});
 }
 
-std::string WriteList(const TempDir& temp, const std::vector<int>& rows) {
+std::string WriteSequenceList(const TempDir& temp, const std::vector<int>& rows) {
   std::string list;
   int first = 0;
   for (const int count : rows) {
@@ -77,20 +77,20 @@ std::string WriteList(const TempDir& temp, const std::vector<int>& rows) {
   return temp.Write("list.txt", list);
 }
 
-std::string Layer(const std::string& list, const std::string& fields,
-                  const std::string& tops = "top: 'data' top: 'number' top: 'length'") {
+std::string SequenceLayer(const std::string& list, const std::string& fields,
+                          const std::string& tops = "top: 'data' top: 'number' top: 'length'") {
   return StrCat("name: 'text' type: 'HDF5SequenceData' ", tops, " hdf5_data_param { source: '",
                 list, "' ", fields, " }");
 }
 
-struct Batch {
+struct SequenceBatch {
   int64_t steps = 0;
   std::vector<int> rows;
 };
 
-Batch NextBatch(LayerRunner* runner) {
+SequenceBatch NextBatch(LayerRunner* runner) {
   runner->Forward();
-  Batch batch{.steps = runner->shapes[0][1], .rows = {}};
+  SequenceBatch batch{.steps = runner->shapes[0][1], .rows = {}};
   for (const float row : runner->outputs[1].view().span<float>()) {
     batch.rows.push_back(static_cast<int>(row));
   }
@@ -105,9 +105,10 @@ std::vector<int> Upto(int count) {
 
 TEST(SequenceBatches, AreCutToTheLongestOfTheirSequences) {
   TempDir temp;
-  LayerRunner runner(test::TestRegistry(), Layer(WriteList(temp, {9}), "batch_size: 4"));
+  LayerRunner runner(test::TestRegistry(),
+                     SequenceLayer(WriteSequenceList(temp, {9}), "batch_size: 4"));
   EXPECT_EQ(runner.outputs[0].shape(), (Shape{4, kSteps, kFeatures}));
-  const Batch first = NextBatch(&runner);
+  const SequenceBatch first = NextBatch(&runner);
   int longest = 0;
   for (const int row : first.rows) longest = std::max(longest, LengthOf(row));
   EXPECT_EQ(runner.shapes[0], (Shape{4, longest, kFeatures}));
@@ -119,7 +120,7 @@ TEST(SequenceBatches, AreCutToTheLongestOfTheirSequences) {
     for (int t = 0; t < longest; ++t) {
       for (int f = 0; f < kFeatures; ++f, ++x) {
         const auto at = static_cast<uint64_t>((row * kSteps + t) * kFeatures + f);
-        EXPECT_EQ(*x, t < LengthOf(row) ? Value(random, at) : 0) << row << " " << t;
+        EXPECT_EQ(*x, t < LengthOf(row) ? SequenceValue(random, at) : 0) << row << " " << t;
       }
     }
   }
@@ -127,7 +128,8 @@ TEST(SequenceBatches, AreCutToTheLongestOfTheirSequences) {
 
 TEST(SequenceBatches, WithoutShuffleTheShortestComeFirst) {
   TempDir temp;
-  LayerRunner runner(test::TestRegistry(), Layer(WriteList(temp, {9}), "batch_size: 3"));
+  LayerRunner runner(test::TestRegistry(),
+                     SequenceLayer(WriteSequenceList(temp, {9}), "batch_size: 3"));
   std::vector<int> rows;
   for (int batch = 0; batch < 3; ++batch) {
     for (const int row : NextBatch(&runner).rows) rows.push_back(row);
@@ -140,12 +142,12 @@ TEST(SequenceBatches, WithoutShuffleTheShortestComeFirst) {
 TEST(SequenceBatches, ShuffledEpochsHoldEverySequenceOnce) {
   TempDir temp;
   constexpr int kRows = 50;
-  LayerRunner runner(test::TestRegistry(),
-                     Layer(WriteList(temp, {30, 20}), "batch_size: 4 shuffle: true"));
+  LayerRunner runner(test::TestRegistry(), SequenceLayer(WriteSequenceList(temp, {30, 20}),
+                                                         "batch_size: 4 shuffle: true"));
   std::vector<int> rows;
   int64_t steps = 0;
   while (rows.size() < 2 * kRows) {
-    const Batch batch = NextBatch(&runner);
+    const SequenceBatch batch = NextBatch(&runner);
     steps += batch.steps;
     rows.insert(rows.end(), batch.rows.begin(), batch.rows.end());
   }
@@ -161,7 +163,8 @@ TEST(SequenceBatches, ShuffledEpochsHoldEverySequenceOnce) {
 
 TEST(SequenceBatches, AResumedRunContinuesInTheSameOrder) {
   TempDir temp;
-  const std::string text = Layer(WriteList(temp, {17, 12}), "batch_size: 4 shuffle: true");
+  const std::string text =
+      SequenceLayer(WriteSequenceList(temp, {17, 12}), "batch_size: 4 shuffle: true");
   LayerRunner whole(test::TestRegistry(), text);
   for (int batch = 0; batch < 6; ++batch) NextBatch(&whole);
   LayerState saved;
@@ -169,8 +172,8 @@ TEST(SequenceBatches, AResumedRunContinuesInTheSameOrder) {
   LayerRunner resumed(test::TestRegistry(), text);
   resumed.state().Restore(saved);
   for (int batch = 0; batch < 9; ++batch) {
-    const Batch expected = NextBatch(&whole);
-    const Batch got = NextBatch(&resumed);
+    const SequenceBatch expected = NextBatch(&whole);
+    const SequenceBatch got = NextBatch(&resumed);
     EXPECT_EQ(got.rows, expected.rows);
     EXPECT_EQ(got.steps, expected.steps);
   }
@@ -178,10 +181,10 @@ TEST(SequenceBatches, AResumedRunContinuesInTheSameOrder) {
 
 TEST(SequenceBatches, MistakesAreNamed) {
   TempDir temp;
-  const std::string list = WriteList(temp, {5});
+  const std::string list = WriteSequenceList(temp, {5});
   const auto open = [&](const std::string& tops, const std::string& fields) {
     return [=, &list] {
-      LayerRunner runner(test::TestRegistry(), Layer(list, fields, tops));
+      LayerRunner runner(test::TestRegistry(), SequenceLayer(list, fields, tops));
       runner.Forward();
     };
   };
@@ -192,22 +195,24 @@ TEST(SequenceBatches, MistakesAreNamed) {
     const Dataset data{"data", {1, 3, 1}, {1, 2, 3}};
     const Dataset length{"length", {1, 20}, std::vector<double>(20, 1)};
     WriteHdf5(temp.File("wide.h5"), {data, length});
-    LayerRunner runner(test::TestRegistry(),
-                       Layer(temp.Write("wide.txt", temp.File("wide.h5")), "batch_size: 1", all));
+    LayerRunner runner(
+        test::TestRegistry(),
+        SequenceLayer(temp.Write("wide.txt", temp.File("wide.h5")), "batch_size: 1", all));
   });
   for (const double length : {0.0, 4.0, 1.5, -1.0, std::nan("")}) {
     const Dataset data{"data", {2, 3, 1}, {1, 2, 3, 4, 5, 6}};
     WriteHdf5(temp.File("bad.h5"), {data, {"length", {2}, {3, length}}});
     ExpectError(ErrorCode::kDataLoss, "row 1: 'length' is", [&] {
-      LayerRunner runner(test::TestRegistry(),
-                         Layer(temp.Write("bad.txt", temp.File("bad.h5")), "batch_size: 1", all));
+      LayerRunner runner(
+          test::TestRegistry(),
+          SequenceLayer(temp.Write("bad.txt", temp.File("bad.h5")), "batch_size: 1", all));
       runner.Forward();
     });
   }
 }
 
 // Time first for the LSTM and the losses.
-std::string Net(const std::string& data, bool ctc) {
+std::string SequenceNet(const std::string& data, bool ctc) {
   const auto turned = [](const std::string& from, const std::string& to) {
     return StrCat("layer { name: '", to, "' type: 'Permute' bottom: '", from, "' top: '", to,
                   "' permute_param { order: 1 order: 0 } } ");
@@ -232,9 +237,9 @@ std::string Net(const std::string& data, bool ctc) {
 TEST(SequenceBatches, TrainAsPaddedOnesDo) {
   TempDir temp;
   constexpr int kRows = 24;
-  const std::string list = WriteList(temp, {kRows});
+  const std::string list = WriteSequenceList(temp, {kRows});
   const std::string tops = "top: 'data' top: 'cont' top: 'label' top: 'target' top: 'length'";
-  const std::string by_length = Layer(list, "batch_size: 4 shuffle: true", tops);
+  const std::string by_length = SequenceLayer(list, "batch_size: 4 shuffle: true", tops);
   std::string padded = by_length;
   padded.replace(padded.find("HDF5SequenceData"), std::string("HDF5SequenceData").size(),
                  "HDF5Data");
@@ -244,7 +249,7 @@ TEST(SequenceBatches, TrainAsPaddedOnesDo) {
     for (const std::string& data : {padded, by_length}) {
       test::Recorder recorder;
       const auto solver =
-          test::MakeSolver(StrCat("net_param { ", Net(data, ctc),
+          test::MakeSolver(StrCat("net_param { ", SequenceNet(data, ctc),
                                   " } base_lr: 0.01 lr_policy: 'fixed' iter_size: ", kRows / 4,
                                   " max_iter: 2 random_seed: 3 snapshot_after_train: false"),
                            test::OptionsFor(&recorder));
@@ -265,12 +270,13 @@ TEST(SequenceBatches, TrainAsPaddedOnesDo) {
 // The last batch of the test has two sequences.
 TEST(SequenceBatches, ATestCountsEverySequenceOnce) {
   TempDir temp;
-  const std::string list = WriteList(temp, {14});
+  const std::string list = WriteSequenceList(temp, {14});
   std::vector<double> losses;
   for (const int batch : {4, 7}) {
     const std::string tops = "top: 'data' top: 'cont' top: 'label' top: 'target' top: 'length'";
-    const std::string net = Net(Layer(list, StrCat("batch_size: ", batch, " shuffle: true"), tops),
-                                /*ctc=*/true);
+    const std::string net =
+        SequenceNet(SequenceLayer(list, StrCat("batch_size: ", batch, " shuffle: true"), tops),
+                    /*ctc=*/true);
     test::Recorder recorder;
     const auto solver = test::MakeSolver(
         StrCat("train_net_param { ", net, " } test_net_param { ", net,

@@ -23,7 +23,7 @@ namespace {
 using test::PlanText;
 using test::TempDir;
 
-constexpr int kSamples = 7;
+constexpr int kSessionSamples = 7;
 
 // Sample n of each net begins with the value n.
 class SessionRanks : public ::testing::Test {
@@ -49,10 +49,10 @@ class SessionRanks : public ::testing::Test {
   }
   // Rank r of w reads samples r, r + w, r + 2w, ... of a single process.
   static void ExpectShares(const std::string& net) {
-    const std::vector<float> all = Read(net, 0, 1, 3 * kSamples);
+    const std::vector<float> all = Read(net, 0, 1, 3 * kSessionSamples);
     for (const int world : {2, 3}) {
       for (int rank = 0; rank < world; ++rank) {
-        const std::vector<float> mine = Read(net, rank, world, kSamples);
+        const std::vector<float> mine = Read(net, rank, world, kSessionSamples);
         for (size_t p = 0; p < mine.size(); ++p) {
           const size_t ordinal = p * static_cast<size_t>(world) + static_cast<size_t>(rank);
           ASSERT_EQ(mine[p], all[ordinal]) << net << rank << " of " << world << ", sample " << p;
@@ -63,7 +63,7 @@ class SessionRanks : public ::testing::Test {
 
   std::string WriteImages() {
     std::string lines;
-    for (int n = 0; n < kSamples; ++n) {
+    for (int n = 0; n < kSessionSamples; ++n) {
       const std::string name = StrCat("f", n, ".png");
       lines += StrCat(temp_.Write(name, testing::Encode(testing::Flat(2, 2, n))), " ", n, "\n");
     }
@@ -76,14 +76,14 @@ class SessionRanks : public ::testing::Test {
 TEST_F(SessionRanks, OfRecords) {
   for (const DataParameter::DB backend : {DataParameter::LMDB, DataParameter::LEVELDB}) {
     if (!testing::CanWrite(backend, temp_)) continue;
-    const std::string set = testing::WriteNumbered(temp_, backend, kSamples);
+    const std::string set = testing::WriteNumbered(temp_, backend, kSessionSamples);
     for (const char* pipeline : {"", "shuffle: true", "cache: DECODED cache_mb: 1"}) {
       const std::string net = StrCat(
           "layer { name: 'd' type: 'AnnotatedData' top: 'data' top: 'label' data_param { source: '",
           set, "' batch_size: 2 } pipeline_param { ", pipeline, " } }");
       ExpectShares(net);
-      EXPECT_EQ(EpochOf(net, 0, 1), kSamples);
-      EXPECT_EQ(EpochOf(net, 1, 2), kSamples / 2);
+      EXPECT_EQ(EpochOf(net, 0, 1), kSessionSamples);
+      EXPECT_EQ(EpochOf(net, 1, 2), kSessionSamples / 2);
       EXPECT_EQ(EpochOf(net, 8, 9), 1) << "0 would be a source without end";
     }
   }
@@ -96,24 +96,26 @@ TEST_F(SessionRanks, OfImages) {
              "' batch_size: 2 } pipeline_param { shuffle: ");
   ExpectShares(images + "false } }");
   ExpectShares(images + "true } }");
-  EXPECT_EQ(EpochOf(images + "true } }", 1, 3), kSamples / 3);
+  EXPECT_EQ(EpochOf(images + "true } }", 1, 3), kSessionSamples / 3);
   const std::string video = StrCat(
       "layer { name: 'd' type: 'VideoData' top: 'data' data_param { batch_size: 2 } "
       "video_data_param { video_type: VIDEO video_file: '",
       temp_.File("f%d.png"), "' } }");
   ExpectShares(video);
-  EXPECT_EQ(EpochOf(video, 1, 2), kSamples / 2);
+  EXPECT_EQ(EpochOf(video, 1, 2), kSessionSamples / 2);
 }
 
 TEST_F(SessionRanks, OfRows) {
-  Tensor rows(Shape{kSamples, 2}, DType::kF32);
-  for (int i = 0; i < 2 * kSamples; ++i) rows.view().data<float>()[i] = static_cast<float>(i / 2);
+  Tensor rows(Shape{kSessionSamples, 2}, DType::kF32);
+  for (int i = 0; i < 2 * kSessionSamples; ++i) {
+    rows.view().data<float>()[i] = static_cast<float>(i / 2);
+  }
   Hdf5Appender(temp_.File("a.h5")).Append("data", rows.view());
   const std::string net =
       StrCat("layer { name: 'd' type: 'HDF5Data' top: 'data' hdf5_data_param { source: '",
              temp_.Write("list", temp_.File("a.h5")), "' batch_size: 2 shuffle: true } }");
   ExpectShares(net);
-  EXPECT_EQ(EpochOf(net, 1, 2), kSamples / 2);
+  EXPECT_EQ(EpochOf(net, 1, 2), kSessionSamples / 2);
 }
 
 // Each rank draws its own windows; each batch has its share of foreground.

@@ -31,6 +31,7 @@
 #include "support/temp_dir.h"
 #ifdef CREMA_HAVE_HDF5
 #include "crema.pb.h"
+#include "data/another_process.h"
 #include "data/hdf5/hdf5_file.h"
 #include "data/hdf5/hdf5_rows.h"
 #endif
@@ -42,6 +43,7 @@ namespace fs = std::filesystem;
 using test::TempDir;
 using test::TestRegistry;
 using testing::ExpectError;
+using testing::InAnotherProcess;
 using testing::LayerRunner;
 
 std::string ImageLayer(const TempDir& temp, const std::vector<std::string>& paths) {
@@ -53,20 +55,6 @@ std::string ImageLayer(const TempDir& temp, const std::vector<std::string>& path
 
 std::string WriteImage(const TempDir& temp, const std::string& name) {
   return temp.Write(name, testing::Encode(testing::Flat(3, 3, 7)));
-}
-
-// Runs `body` in its own process, with a time limit; returns its exit code, or -1 if a signal ended
-// it.
-template <typename Body>
-int InAnotherProcess(Body&& body) {
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(20);
-    _exit(body());
-  }
-  int status = -1;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 // Returns 0 if `body` throws this code with this text; else another number.
@@ -212,8 +200,27 @@ TEST(SourceErrors, FoldersAndPipesInAListAreBadSamples) {
 TEST(SourceErrors, ListsWithZeroBytesAreNone) {
   const TempDir temp;
   const std::string list = temp.Write("list", temp.path() + std::string("/a.png\0 1\n", 10));
-  ExpectError(ErrorCode::kDataLoss, "list:1:1: the path holds a zero byte",
+  ExpectError(ErrorCode::kDataLoss, "list: is a binary file of another kind, not a list of images",
               [&] { ImageList(list, ""); });
+  const std::string late = std::string(5000, '\n') + std::string("/a.png\0 1\n", 10);
+  ExpectError(ErrorCode::kDataLoss, "list:5001:1: the path holds a zero byte",
+              [&] { ImageList(temp.Write("list", late), ""); });
+}
+
+TEST(SourceErrors, ListsOfAnotherFormSayWhatToWrite) {
+  const TempDir temp;
+  const auto expect = [&](const std::string& text, const std::string& root,
+                          const std::string& message, ErrorCode code = ErrorCode::kDataLoss) {
+    const std::string list = temp.Write("list", text);
+    ExpectError(code, message, [&] { ImageList(list, root); });
+  };
+  temp.Write("a.png", "");
+  expect("\x89PNG\r\n\x1a\n", "", "list: is an image, not a list of images");
+  expect("<html></html>", "", "is an HTML page, not a list of images");
+  expect("a.png,3\n", "", "with commas, name the list .csv");
+  expect("\"a.png\" 3\n", "", "list:1:1: write \"a.png\" without quotes");
+  expect("a.png 3\n", temp.path(), "write '" + temp.path() + "/'", ErrorCode::kInvalidArgument);
+  EXPECT_EQ(ImageList(temp.Write("list", "a.png 3\n"), temp.path() + "/").entries().size(), 1U);
 }
 
 TEST(SourceErrors, LinksThatGoRoundAreAnErrorOrPassedOver) {

@@ -24,7 +24,7 @@ namespace {
 
 using test::TempDir;
 using testing::ExpectError;
-using Files = std::vector<std::pair<std::string, std::string>>;
+using TarFiles = std::vector<std::pair<std::string, std::string>>;
 
 std::string Member(const std::string& name, const std::string& contents) {
   std::string member = TarHeader(name, contents.size()) + contents;
@@ -32,7 +32,7 @@ std::string Member(const std::string& name, const std::string& contents) {
   return member;
 }
 
-std::string Archive(const Files& files) {
+std::string Archive(const TarFiles& files) {
   std::string archive;
   for (const auto& [name, contents] : files) archive += Member(name, contents);
   return archive + TarEnd();
@@ -350,7 +350,7 @@ TEST(TarWriter, RawPixelsComeBackTheSame) {
   writer->Close();
   const auto reader = OpenRecords(temp.File("set.tar"));
   DatumReader decoder("set");
-  for (const auto& [key, pixels] : Files{{"gray", gray.data()}, {"color", "BbBbGgGgRrRr"}}) {
+  for (const auto& [key, pixels] : TarFiles{{"gray", gray.data()}, {"color", "BbBbGgGgRrRr"}}) {
     const KeyedRecord record = reader->Next();
     const PixelView view = decoder.Read(record.key, record.value);
     EXPECT_EQ(std::string(reinterpret_cast<const char*>(view.bytes), pixels.size()), pixels);

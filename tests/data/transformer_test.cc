@@ -1,7 +1,6 @@
 // transform_param, applied to a 2 x 3 x 4 image with pixel (c, y, x) = 100c + 10y + x.
 #include "data/transform/transformer.h"
 
-#include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -10,6 +9,7 @@
 
 #include "crema.pb.h"
 #include "data/expect_error.h"
+#include "data/parse_message.h"
 #include "support/temp_dir.h"
 
 namespace crema {
@@ -17,31 +17,28 @@ namespace {
 
 using test::TempDir;
 using testing::ExpectError;
+using testing::Parse;
 
 constexpr int kChannels = 2;
-constexpr int kHeight = 3;
-constexpr int kWidth = 4;
+constexpr int kDatumHeight = 3;
+constexpr int kDatumWidth = 4;
 
 std::vector<uint8_t> Pixels() {
   std::vector<uint8_t> pixels;
   for (int c = 0; c < kChannels; ++c) {
-    for (int y = 0; y < kHeight; ++y) {
-      for (int x = 0; x < kWidth; ++x) pixels.push_back(static_cast<uint8_t>(100 * c + 10 * y + x));
+    for (int y = 0; y < kDatumHeight; ++y) {
+      for (int x = 0; x < kDatumWidth; ++x) {
+        pixels.push_back(static_cast<uint8_t>(100 * c + 10 * y + x));
+      }
     }
   }
   return pixels;
 }
 
-TransformationParameter Param(const std::string& text) {
-  TransformationParameter param;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &param)) << text;
-  return param;
-}
-
 template <typename T = float>
 std::vector<T> Transform(const TransformationParameter& param, Phase phase, uint64_t ordinal = 0) {
   const std::vector<uint8_t> pixels = Pixels();
-  const PixelView view{kChannels, kHeight, kWidth, pixels.data(), nullptr};
+  const PixelView view{kChannels, kDatumHeight, kDatumWidth, pixels.data(), nullptr};
   const Transformer transformer(param, phase, "data");
   EXPECT_FALSE(transformer.FindMisfit(view.shape()));
   std::vector<T> out(static_cast<size_t>(transformer.OutputShape(view.shape()).count()));
@@ -58,11 +55,11 @@ BlobProto Mean(float base) {
   BlobProto blob;
   blob.set_num(1);
   blob.set_channels(kChannels);
-  blob.set_height(kHeight);
-  blob.set_width(kWidth);
+  blob.set_height(kDatumHeight);
+  blob.set_width(kDatumWidth);
   for (int c = 0; c < kChannels; ++c) {
-    for (int y = 0; y < kHeight; ++y) {
-      for (int x = 0; x < kWidth; ++x) {
+    for (int y = 0; y < kDatumHeight; ++y) {
+      for (int x = 0; x < kDatumWidth; ++x) {
         blob.add_data(base + static_cast<float>(7 * c + 3 * y + 5 * x));
       }
     }
@@ -79,20 +76,23 @@ TEST(Transformer, WithoutParametersPixelsBecomeNumbers) {
 TEST(Transformer, FloatsAreTransformedLikeBytes) {
   const std::vector<float> floats{-1.5f, 2, 300, 4};
   const PixelView view{1, 2, 2, nullptr, floats.data()};
-  const Transformer transformer(Param("scale: 2 mean_value: 1"), TEST, "data");
+  const Transformer transformer(Parse<TransformationParameter>("scale: 2 mean_value: 1"), TEST,
+                                "data");
   std::vector<float> out(4);
   transformer.Apply(view, Transformer::SampleStream(1, 2, 0), out.data());
   EXPECT_EQ(out, (std::vector<float>{-5, 2, 598, 6}));
 }
 
 TEST(Transformer, MeanIsSubtractedBeforeScaling) {
-  const std::vector<float> out = Transform(Param("scale: 0.5 mean_value: 10"), TRAIN);
+  const std::vector<float> out =
+      Transform(Parse<TransformationParameter>("scale: 0.5 mean_value: 10"), TRAIN);
   EXPECT_EQ(out[0], (0 - 10) * 0.5f);
   EXPECT_EQ(out[23], (123 - 10) * 0.5f);
 }
 
 TEST(Transformer, OneMeanValueForEachChannel) {
-  const std::vector<float> out = Transform(Param("mean_value: 1 mean_value: 50"), TRAIN);
+  const std::vector<float> out =
+      Transform(Parse<TransformationParameter>("mean_value: 1 mean_value: 50"), TRAIN);
   EXPECT_EQ(out[0], -1);
   EXPECT_EQ(out[11], 23 - 1);
   EXPECT_EQ(out[12], 100 - 50);
@@ -101,16 +101,18 @@ TEST(Transformer, OneMeanValueForEachChannel) {
 
 TEST(Transformer, TestCropsTheCentreRoundedDown) {
   // 3 x 4 cropped to 2: top (3-2)/2 = 0, left (4-2)/2 = 1.
-  EXPECT_EQ(Transform(Param("crop_size: 2"), TEST),
+  EXPECT_EQ(Transform(Parse<TransformationParameter>("crop_size: 2"), TEST),
             (std::vector<float>{1, 2, 11, 12, 101, 102, 111, 112}));
   // To 1: top 1, left 1.
-  EXPECT_EQ(Transform(Param("crop_size: 1"), TEST), (std::vector<float>{11, 111}));
+  EXPECT_EQ(Transform(Parse<TransformationParameter>("crop_size: 1"), TEST),
+            (std::vector<float>{11, 111}));
 }
 
 TEST(Transformer, CropsMayHaveTwoSides) {
-  EXPECT_EQ(Transform(Param("crop_h: 1 crop_w: 2"), TEST), (std::vector<float>{11, 12, 111, 112}));
-  const PixelView view{kChannels, kHeight, kWidth, nullptr, nullptr};
-  const Transformer wide(Param("crop_h: 1 crop_w: 5"), TEST, "data");
+  EXPECT_EQ(Transform(Parse<TransformationParameter>("crop_h: 1 crop_w: 2"), TEST),
+            (std::vector<float>{11, 12, 111, 112}));
+  const PixelView view{kChannels, kDatumHeight, kDatumWidth, nullptr, nullptr};
+  const Transformer wide(Parse<TransformationParameter>("crop_h: 1 crop_w: 5"), TEST, "data");
   EXPECT_EQ(wide.FindMisfit(view.shape())->message,
             "crop_h is 1 and crop_w 5, but the image is 3 high and 4 wide");
 }
@@ -118,7 +120,8 @@ TEST(Transformer, CropsMayHaveTwoSides) {
 TEST(Transformer, TrainCropsEverywhere) {
   std::set<float> corners;
   for (uint64_t i = 0; i < 200; ++i) {
-    const std::vector<float> out = Transform(Param("crop_size: 2"), TRAIN, i);
+    const std::vector<float> out =
+        Transform(Parse<TransformationParameter>("crop_size: 2"), TRAIN, i);
     ASSERT_EQ(out.size(), 8u);
     corners.insert(out[0]);
     EXPECT_EQ(out[3], out[0] + 11);
@@ -131,7 +134,8 @@ TEST(Transformer, MirrorsHalfOfTheImagesInBothPhases) {
   for (const Phase phase : {TRAIN, TEST}) {
     int mirrored = 0;
     for (uint64_t i = 0; i < 400; ++i) {
-      const std::vector<float> out = Transform(Param("mirror: true"), phase, i);
+      const std::vector<float> out =
+          Transform(Parse<TransformationParameter>("mirror: true"), phase, i);
       if (out[0] == 3) {
         EXPECT_EQ(std::vector<float>(out.begin() + 4, out.begin() + 8),
                   (std::vector<float>{13, 12, 11, 10}));
@@ -146,7 +150,8 @@ TEST(Transformer, MirrorsHalfOfTheImagesInBothPhases) {
 
 TEST(Transformer, MeanImageIsReadAtTheUncroppedUnmirroredPlace) {
   TempDir temp;
-  TransformationParameter param = Param("crop_size: 2 mirror: true scale: 3");
+  TransformationParameter param =
+      Parse<TransformationParameter>("crop_size: 2 mirror: true scale: 3");
   param.set_mean_file(WriteMean(temp, Mean(2)));
   bool seen[2] = {false, false};
   for (uint64_t i = 0; i < 50; ++i) {
@@ -172,7 +177,7 @@ TEST(Transformer, MeanImageIsReadAtTheUncroppedUnmirroredPlace) {
 }
 
 TEST(Transformer, DrawsDependOnSeedLayerAndOrdinalOnly) {
-  const TransformationParameter param = Param("crop_size: 2 mirror: true");
+  const TransformationParameter param = Parse<TransformationParameter>("crop_size: 2 mirror: true");
   EXPECT_EQ(Transform(param, TRAIN, 5), Transform(param, TRAIN, 5));
   int equal = 0;
   for (uint64_t i = 0; i < 100; ++i) {
@@ -183,15 +188,19 @@ TEST(Transformer, DrawsDependOnSeedLayerAndOrdinalOnly) {
 
 TEST(Transformer, MisfitsNameTheField) {
   const Shape image{2, 3, 4};
-  EXPECT_EQ(Transformer(Param("crop_size: 4"), TRAIN, "d").FindMisfit(image)->field,
+  EXPECT_EQ(Transformer(Parse<TransformationParameter>("crop_size: 4"), TRAIN, "d")
+                .FindMisfit(image)
+                ->field,
             "transform_param.crop_size");
-  EXPECT_FALSE(Transformer(Param("crop_size: 3"), TRAIN, "d").FindMisfit(image));
-  EXPECT_EQ(Transformer(Param("mean_value: 1 mean_value: 2 mean_value: 3"), TRAIN, "d")
+  EXPECT_FALSE(
+      Transformer(Parse<TransformationParameter>("crop_size: 3"), TRAIN, "d").FindMisfit(image));
+  EXPECT_EQ(Transformer(Parse<TransformationParameter>("mean_value: 1 mean_value: 2 mean_value: 3"),
+                        TRAIN, "d")
                 .FindMisfit(image)
                 ->field,
             "transform_param.mean_value");
   TempDir temp;
-  TransformationParameter param = Param("crop_size: 2");
+  TransformationParameter param = Parse<TransformationParameter>("crop_size: 2");
   param.set_mean_file(WriteMean(temp, Mean(0)));
   const Transformer transformer(param, TRAIN, "d");
   EXPECT_FALSE(transformer.FindMisfit(image));
@@ -199,7 +208,9 @@ TEST(Transformer, MisfitsNameTheField) {
 }
 
 TEST(Transformer, ContradictionsAndForkFieldsAreRefused) {
-  const auto make = [](const std::string& text) { Transformer(Param(text), TRAIN, "mnist"); };
+  const auto make = [](const std::string& text) {
+    Transformer(Parse<TransformationParameter>(text), TRAIN, "mnist");
+  };
   ExpectError(ErrorCode::kInvalidArgument, "layer \"mnist\": mean_file and mean_value",
               [&] { make("mean_file: 'x' mean_value: 1"); });
   ExpectError(ErrorCode::kInvalidArgument, "force_color and force_gray",

@@ -26,7 +26,7 @@ using test::TempDir;
 using test::TestRegistry;
 using testing::LayerRunner;
 
-using Values = std::vector<float>;
+using Floats = std::vector<float>;
 
 // 5 high, 4 wide: an odd number of spare rows for a crop of 2, an even one of columns. Pixel (y, x)
 // of channel c is 60c + 10y + x, below 256 for three channels.
@@ -34,7 +34,7 @@ constexpr int kHeight = 5;
 constexpr int kWidth = 4;
 float Pixel(int c, int y, int x) { return static_cast<float>(60 * c + 10 * y + x); }
 
-std::string Bytes(int channels) {
+std::string PixelBytes(int channels) {
   std::string bytes;
   for (int c = 0; c < channels; ++c) {
     for (int y = 0; y < kHeight; ++y) {
@@ -44,12 +44,12 @@ std::string Bytes(int channels) {
   return bytes;
 }
 
-Datum RawDatum(int channels, bool floats) {
+Datum PixelDatum(int channels, bool floats) {
   Datum datum;
   datum.set_channels(channels);
   datum.set_height(kHeight);
   datum.set_width(kWidth);
-  const std::string bytes = Bytes(channels);
+  const std::string bytes = PixelBytes(channels);
   if (!floats) datum.set_data(bytes);
   for (const char c : bytes) {
     if (floats) datum.add_float_data(static_cast<float>(static_cast<uint8_t>(c)));
@@ -107,21 +107,21 @@ std::vector<Way> Ways(const TempDir& temp, int channels) {
   };
   const std::string png = testing::Encode(Photo(channels));
   const std::string list = temp.Write("list", temp.Write("a.png", png) + " 0");
-  return {data("bytes", RawDatum(channels, false)),
-          data("floats", RawDatum(channels, true)),
+  return {data("bytes", PixelDatum(channels, false)),
+          data("floats", PixelDatum(channels, true)),
           data("encoded", testing::EncodedDatum(png, 0)),
           {"ImageData", StrCat("name: 'd' type: 'ImageData' top: 'd' image_data_param { "
                                "batch_size: 1 source: '",
                                list, "' is_color: ", channels == 3 ? "true" : "false", " }")}};
 }
 
-Values OneBatch(const Way& way, const std::string& transform, Phase phase) {
+Floats OneBatch(const Way& way, const std::string& transform, Phase phase) {
   LayerRunner runner(TestRegistry(), StrCat(way.text, " transform_param { ", transform, " }"),
                      phase);
   return runner.Collect(0, 1);
 }
 
-void ExpectAllWays(int channels, const std::string& transform, const Values& expected,
+void ExpectAllWays(int channels, const std::string& transform, const Floats& expected,
                    bool mean = false) {
   const TempDir temp;
   const std::string text =
@@ -156,7 +156,7 @@ TEST(TransformerValues, MeanImagesAreReadWhereTheCropIs) {
 }
 
 TEST(TransformerValues, WithoutACropEverythingIsKept) {
-  Values expected;
+  Floats expected;
   for (int c = 0; c < 3; ++c) {
     for (int y = 0; y < kHeight; ++y) {
       for (int x = 0; x < kWidth; ++x) expected.push_back((Pixel(c, y, x) - 10) * 0.25f);
@@ -167,17 +167,17 @@ TEST(TransformerValues, WithoutACropEverythingIsKept) {
 
 // Possible results of mirroring: the crop, or the mirrored crop with the means of its own pixels.
 TEST(TransformerValues, MirroringTurnsTheOutputOverInBothPhases) {
-  const Values plain{34, 36, 66, 68};
-  const Values turned{36, 34, 68, 66};
+  const Floats plain{34, 36, 66, 68};
+  const Floats turned{36, 34, 68, 66};
   const TempDir temp;
   const std::string transform =
       StrCat("crop_size: 2 scale: 4 mirror: true mean_file: '", WriteMean(temp, 1), "'");
   for (const Way& way : Ways(temp, 1)) {
     LayerRunner runner(TestRegistry(), StrCat(way.text, " transform_param { ", transform, " }"),
                        TEST);
-    std::set<Values> seen;
+    std::set<Floats> seen;
     for (int n = 0; n < 40; ++n) seen.insert(runner.Collect(0, 1));
-    EXPECT_EQ(seen, (std::set<Values>{plain, turned})) << way.name;
+    EXPECT_EQ(seen, (std::set<Floats>{plain, turned})) << way.name;
   }
 }
 
@@ -187,7 +187,7 @@ TEST(TransformerValues, TrainCropsBeginAnywhereAndKeepTheirPixelsTogether) {
     LayerRunner runner(TestRegistry(), way.text + " transform_param { crop_size: 3 }", TRAIN);
     std::set<float> corners;
     for (int n = 0; n < 120; ++n) {
-      const Values values = runner.Collect(0, 1);
+      const Floats values = runner.Collect(0, 1);
       corners.insert(values[0]);
       for (int c = 0; c < 3; ++c) {
         for (int y = 0; y < 3; ++y) {
@@ -209,12 +209,12 @@ TEST(TransformerValues, ColourIsForcedOnImageFilesOnly) {
   const std::vector<Way> colour = Ways(other, 3);
   const std::string crop = "crop_size: 1 ";
   // The gray of blue 21, green 81, red 141: 0.114 * 21 + 0.587 * 81 + 0.299 * 141 = 92.1.
-  EXPECT_EQ(OneBatch(colour[2], crop + "force_gray: true", TEST), (Values{92}));
-  EXPECT_EQ(OneBatch(gray[2], crop + "force_color: true", TEST), (Values{21, 21, 21}));
-  EXPECT_EQ(OneBatch(gray[2], crop + "force_gray: true", TEST), (Values{21}));
+  EXPECT_EQ(OneBatch(colour[2], crop + "force_gray: true", TEST), (Floats{92}));
+  EXPECT_EQ(OneBatch(gray[2], crop + "force_color: true", TEST), (Floats{21, 21, 21}));
+  EXPECT_EQ(OneBatch(gray[2], crop + "force_gray: true", TEST), (Floats{21}));
   for (const size_t raw : {0, 1}) {
-    EXPECT_EQ(OneBatch(colour[raw], crop + "force_gray: true", TEST), (Values{21, 81, 141}));
-    EXPECT_EQ(OneBatch(gray[raw], crop + "force_color: true", TEST), (Values{21}));
+    EXPECT_EQ(OneBatch(colour[raw], crop + "force_gray: true", TEST), (Floats{21, 81, 141}));
+    EXPECT_EQ(OneBatch(gray[raw], crop + "force_color: true", TEST), (Floats{21}));
   }
 }
 
@@ -230,7 +230,7 @@ TEST(TransformerValues, ImagesAreResizedBeforeTheyAreTransformed) {
              " } transform_param { crop_size: 2 scale: 2 mean_file: '", WriteMean(temp, 3), "' }"),
       TEST);
   // The mean image is that of 5 x 4, so its place is that of the resized image.
-  EXPECT_EQ(runner.Collect(0, 1), (Values{55, 54, 51, 50, 49, 48, 45, 44, 43, 42, 39, 38}));
+  EXPECT_EQ(runner.Collect(0, 1), (Floats{55, 54, 51, 50, 49, 48, 45, 44, 43, 42, 39, 38}));
 }
 
 TEST(TransformerValues, DoublesAreTransformedAsFloatsAre) {
@@ -240,7 +240,7 @@ TEST(TransformerValues, DoublesAreTransformedAsFloatsAre) {
                        way.text + " transform_param { crop_size: 2 mean_value: 1 scale: 0.1 }",
                        TEST, DType::kF64);
     const std::vector<double> values = runner.Collect<double>(0, 1);
-    const Values expected{1, 1.1f, 2, 2.1f};
+    const Floats expected{1, 1.1f, 2, 2.1f};
     for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(values[i], expected[i], 1e-6) << way.name;
   }
 }

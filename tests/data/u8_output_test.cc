@@ -53,7 +53,7 @@ Datum FloatDatum(int number) {
   return datum;
 }
 
-Datum EncodedDatum(const std::string& file, int number) {
+Datum NumberedDatum(const std::string& file, int number) {
   Datum datum;
   datum.set_encoded(true);
   datum.set_data(file);
@@ -79,7 +79,7 @@ class U8OutputTest : public ::testing::Test {
   std::string WriteEncoded(const std::string& extension, int channels = 3) {
     std::vector<Datum> records;
     for (int n = 0; n < 7; ++n) {
-      records.push_back(EncodedDatum(Encode(Pattern(40, 52, channels, 5 * n), extension), n));
+      records.push_back(NumberedDatum(Encode(Pattern(40, 52, channels, 5 * n), extension), n));
     }
     return Write("encoded" + extension, records);
   }
@@ -100,8 +100,8 @@ class U8OutputTest : public ::testing::Test {
   TempDir temp_;
 };
 
-std::string DataText(const std::string& source, const std::string& transform,
-                     const std::string& pipeline) {
+std::string BytesText(const std::string& source, const std::string& transform,
+                      const std::string& pipeline) {
   return StrCat("name: 'd' type: 'Data' top: 'data' top: 'label' data_param { source: '", source,
                 "' batch_size: 3 } transform_param { ", transform, " } pipeline_param { ", pipeline,
                 " }");
@@ -119,7 +119,7 @@ std::string PixelsText(const std::string& transform) {
                 "transform_param { ", transform, " } }");
 }
 
-std::vector<int> Bytes(const Tensor& tensor) {
+std::vector<int> BytesOf(const Tensor& tensor) {
   const auto span = tensor.view().span<uint8_t>();
   return {span.begin(), span.end()};
 }
@@ -163,19 +163,19 @@ constexpr const char* kColourMeans = "mean_value: 104 mean_value: 117.3 mean_val
 
 TEST_F(U8OutputTest, GrayPixelsAreAsTheyLie) {
   const std::string set = Write("gray", {GrayDatum(3, 4, 0), GrayDatum(3, 4, 1)});
-  LayerRunner runner(TestRegistry(), DataText(set, "crop_size: 2", "output: U8"), TEST);
+  LayerRunner runner(TestRegistry(), BytesText(set, "crop_size: 2", "output: U8"), TEST);
   ASSERT_EQ(runner.outputs[0].shape(), (Shape{3, 2, 2, 1}));
   ASSERT_EQ(runner.outputs[0].dtype(), DType::kU8);
   EXPECT_EQ(runner.outputs[1].dtype(), DType::kF32);
   runner.Forward();
-  EXPECT_EQ(Bytes(runner.outputs[0]), (std::vector<int>{1, 2, 5, 6, 11, 12, 15, 16, 1, 2, 5, 6}));
+  EXPECT_EQ(BytesOf(runner.outputs[0]), (std::vector<int>{1, 2, 5, 6, 11, 12, 15, 16, 1, 2, 5, 6}));
   const auto labels = runner.outputs[1].view().span<float>();
   EXPECT_EQ(std::vector<float>(labels.begin(), labels.end()), (std::vector<float>{0, 1, 0}));
 }
 
 TEST_F(U8OutputTest, PlanesArePutTogetherPixelByPixel) {
   const std::string set = WriteRaw(3, 1);
-  LayerRunner runner(TestRegistry(), DataText(set, "crop_h: 2 crop_w: 3", "output: U8"), TEST);
+  LayerRunner runner(TestRegistry(), BytesText(set, "crop_h: 2 crop_w: 3", "output: U8"), TEST);
   ASSERT_EQ(runner.outputs[0].shape(), (Shape{3, 2, 3, 3}));
   runner.Forward();
   std::vector<int> expected;
@@ -184,7 +184,7 @@ TEST_F(U8OutputTest, PlanesArePutTogetherPixelByPixel) {
       for (int c = 0; c < 3; ++c) expected.push_back(c * 54 + y * 9 + x);
     }
   }
-  std::vector<int> batch = Bytes(runner.outputs[0]);
+  std::vector<int> batch = BytesOf(runner.outputs[0]);
   batch.resize(expected.size());
   EXPECT_EQ(batch, expected);
 }
@@ -194,7 +194,7 @@ TEST_F(U8OutputTest, NumbersAreThoseOfTheFloatPath) {
   const std::string placing = "crop_size: 5 mirror: true";
   const auto data = [](const std::string& set) {
     return [set](const std::string& transform, const std::string& pipeline) {
-      return DataText(set, transform, pipeline);
+      return BytesText(set, transform, pipeline);
     };
   };
   ExpectSameNumbers(data(colour), placing, std::string(kColourMeans) + "scale: 0.017");
@@ -223,10 +223,12 @@ TEST_F(U8OutputTest, ImageDataToo) {
 TEST_F(U8OutputTest, MeanImageOfTheSizeOfThePixels) {
   const std::string set = WriteRaw(3);
   const std::string mean = "mean_file: '" + WriteMean(3, 6, 9) + "' ";
-  ExpectSameNumbers([&](const std::string& transform,
-                        const std::string& pipeline) { return DataText(set, transform, pipeline); },
-                    "", mean + "scale: 0.5");
-  const std::string cropped = "layer { " + DataText(set, "crop_size: 4", "output: U8") + " } ";
+  ExpectSameNumbers(
+      [&](const std::string& transform, const std::string& pipeline) {
+        return BytesText(set, transform, pipeline);
+      },
+      "", mean + "scale: 0.5");
+  const std::string cropped = "layer { " + BytesText(set, "crop_size: 4", "output: U8") + " } ";
   const std::string error = PlanError(cropped + PixelsText(mean));
   EXPECT_NE(error.find("is 3x6x9, but the pixels, which are cropped already, are 3x4x4"),
             std::string::npos)
@@ -281,8 +283,8 @@ TEST_F(U8OutputTest, GradientsAreThoseOfTheFloatPath) {
   };
   const std::string numbers = std::string(kColourMeans) + "scale: 0.01";
   const auto floats =
-      Open("layer { " + DataText(set, numbers, "") + " } " + rest("data"), DType::kF32);
-  const auto bytes = Open("force_backward: true layer { " + DataText(set, "", "output: U8") +
+      Open("layer { " + BytesText(set, numbers, "") + " } " + rest("data"), DType::kF32);
+  const auto bytes = Open("force_backward: true layer { " + BytesText(set, "", "output: U8") +
                               " } " + PixelsText(numbers) + rest("floats"),
                           DType::kF32);
   for (int step = 0; step < 3; ++step) {
@@ -299,7 +301,7 @@ TEST_F(U8OutputTest, GradientsAreThoseOfTheFloatPath) {
 TEST_F(U8OutputTest, FloatingPointStepsAreRefused) {
   const std::string set = WriteRaw(3);
   const auto error = [&](const std::string& transform) {
-    return PlanError("layer { " + DataText(set, transform, "output: U8") + " }");
+    return PlanError("layer { " + BytesText(set, transform, "output: U8") + " }");
   };
   for (const std::string text : {"mean_value: 104", "mean_file: 'm'", "scale: 0.5"}) {
     const std::string message = error(text);
@@ -337,13 +339,13 @@ TEST_F(U8OutputTest, LayersThatHaveNoBytesSaySo) {
 
 TEST_F(U8OutputTest, FloatRecordsAreRefused) {
   const std::string first = Write("floats", {FloatDatum(0)});
-  const std::string error = PlanError("layer { " + DataText(first, "", "output: U8") + " }");
+  const std::string error = PlanError("layer { " + BytesText(first, "", "output: U8") + " }");
   EXPECT_NE(error.find("the first record holds floats"), std::string::npos) << error;
   const std::string later = Write("later", {RawDatum(1, 0), FloatDatum(1), RawDatum(1, 2)});
-  LayerRunner runner(TestRegistry(), DataText(later, "", "output: U8"));
+  LayerRunner runner(TestRegistry(), BytesText(later, "", "output: U8"));
   ExpectError(ErrorCode::kDataLoss, "record \"key1\" of", [&] { runner.Forward(); });
   ExpectError(ErrorCode::kDataLoss, "holds floats", [&] { runner.Forward(); });
-  LayerRunner skipping(TestRegistry(), DataText(later, "", "output: U8 on_bad_sample: SKIP"));
+  LayerRunner skipping(TestRegistry(), BytesText(later, "", "output: U8 on_bad_sample: SKIP"));
   skipping.Forward();
   const auto labels = skipping.outputs[1].view().span<float>();
   EXPECT_EQ(std::vector<float>(labels.begin(), labels.end()), (std::vector<float>{0, 2, 2}));

@@ -30,7 +30,7 @@ Registry Videos() {
   return registry;
 }
 
-std::string Layer(const std::string& file, const std::string& more = "") {
+std::string VideoLayer(const std::string& file, const std::string& more = "") {
   return StrCat(
       "name: 'video' type: 'VideoData' top: 'data' top: 'label' data_param { batch_size: 2 "
       "} video_data_param { video_type: VIDEO video_file: '",
@@ -58,12 +58,12 @@ TEST(VideoDataLayer, FramesFollowEachOtherAndWrap) {
   TempDir temp;
   WriteFrames(temp, 1, 11);
   const Registry registry = Videos();
-  LayerRunner runner(registry, Layer(temp.File("f_%03d.png")));
+  LayerRunner runner(registry, VideoLayer(temp.File("f_%03d.png")));
   EXPECT_EQ(runner.outputs[0].shape(), (Shape{2, 3, 2, 3}));
   EXPECT_EQ(FirstPixels(runner, 6), (std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 1}));
   EXPECT_EQ(runner.Collect(1, 1), (std::vector<float>{0, 0}));
   EXPECT_EQ(runner.state().EpochSize(), 11);
-  LayerRunner skipping(registry, Layer(temp.File("f_%03d.png"), "skip_frames: 3"));
+  LayerRunner skipping(registry, VideoLayer(temp.File("f_%03d.png"), "skip_frames: 3"));
   EXPECT_EQ(FirstPixels(skipping, 2), (std::vector<float>{1, 5, 9, 1}));
 }
 
@@ -71,7 +71,7 @@ TEST(VideoDataLayer, SamplesAreNamedByTheirFile) {
   TempDir temp;
   WriteFrames(temp, 1, 11);
   const Registry registry = Videos();
-  LayerRunner runner(registry, Layer(temp.File("f_%03d.png")));
+  LayerRunner runner(registry, VideoLayer(temp.File("f_%03d.png")));
   FirstPixels(runner, 2);
   EXPECT_EQ(runner.state().SampleName(1), temp.File("f_004.png"));
 }
@@ -80,11 +80,11 @@ TEST(VideoDataLayer, ResumesWhereItWasSaved) {
   TempDir temp;
   WriteFrames(temp, 0, 4);
   const Registry registry = Videos();
-  LayerRunner runner(registry, Layer(temp.File("f_%03d.png")));
+  LayerRunner runner(registry, VideoLayer(temp.File("f_%03d.png")));
   FirstPixels(runner, 2);
   LayerState saved;
   runner.state().Save(&saved);
-  LayerRunner resumed(registry, Layer(temp.File("f_%03d.png")));
+  LayerRunner resumed(registry, VideoLayer(temp.File("f_%03d.png")));
   resumed.state().Restore(saved);
   EXPECT_EQ(FirstPixels(resumed, 1), (std::vector<float>{4, 0}));
 }
@@ -94,7 +94,7 @@ TEST(VideoDataLayer, BrokenFramesAreErrors) {
   const Registry registry = Videos();
   WriteFrames(temp, 0, 1);
   temp.Write("f_001.png", "no image");
-  LayerRunner runner(registry, Layer(temp.File("f_%03d.png")));
+  LayerRunner runner(registry, VideoLayer(temp.File("f_%03d.png")));
   ExpectError(ErrorCode::kDataLoss, "f_001.png': the image cannot be decoded",
               [&] { runner.Forward(); });
 }
@@ -105,7 +105,7 @@ TEST(VideoDataLayer, VideosAndCamerasNeedVideoio) {
   const Registry registry = Videos();
   const std::string video = temp.Write("video.avi", "RIFF");
   ExpectError(ErrorCode::kUnsupported, "does without OpenCV's videoio",
-              [&] { LayerRunner(registry, Layer(video)); });
+              [&] { LayerRunner(registry, VideoLayer(video)); });
   ExpectError(ErrorCode::kUnsupported, "camera 3 cannot be read", [&] {
     LayerRunner(registry,
                 "name: 'video' type: 'VideoData' top: 'data' data_param { batch_size: 1 } "

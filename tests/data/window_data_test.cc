@@ -37,7 +37,7 @@ constexpr char kWindows[] =
     "# 1\nb.png\n3\n6\n6\n1\n"
     "3 0.2 1 1 4 4\n";  // background
 
-Registry Windows() {
+Registry WindowsRegistry() {
   Registry registry;
   RegisterWindowData(registry);
   return registry;
@@ -128,7 +128,7 @@ class WindowDataTest : public ::testing::Test {
 
   TempDir temp_;
   std::string source_;
-  Registry registry_ = Windows();
+  Registry registry_ = WindowsRegistry();
 };
 
 TEST_F(WindowDataTest, BackgroundComesBeforeForeground) {

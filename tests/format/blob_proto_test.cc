@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "crema.pb.h"
-#include "format/error_text.h"
+#include "support/error_text.h"
 
 namespace crema {
 namespace {

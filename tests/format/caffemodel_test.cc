@@ -5,10 +5,11 @@
 #include "core/tensor.h"
 #include "crema.pb.h"
 #include "format/blob_proto.h"
-#include "format/error_text.h"
 #include "format/file.h"
 #include "format/seal.h"
+#include "format/sniff.h"
 #include "format/solver_state.h"
+#include "support/error_text.h"
 #include "support/temp_dir.h"
 
 namespace crema {
@@ -153,6 +154,11 @@ TEST(Caffemodel, WrongFilesAreNamed) {
   EXPECT_TRUE(Contains(error("\x1F\x8B\x08 gzip"), "is a compressed file"));
   EXPECT_TRUE(Contains(error("PK\x03\x04 zip"), "is a compressed file"));
   EXPECT_TRUE(Contains(error("PK\x03\x04 archive/data.pkl"), "is a PyTorch file"));
+  const std::string tensors = std::string("\x40\0\0\0\0\0\0\0", 8) + "{\"a\": {}}";
+  EXPECT_TRUE(Contains(error(tensors),
+                       "is a safetensors file, not a weights file (caffemodel): "
+                       "fill a net from it with 'crema import --weights=FILE"));
+  EXPECT_TRUE(Contains(error(std::string(kCremaMagic)), "is a model of deploy export, not a"));
   EXPECT_TRUE(Contains(error("\x93NUMPY\x01"), "is a NumPy array"));
   EXPECT_TRUE(Contains(error("a.prototxt" + std::string(247, '\0') + "ustar"), "a tar archive"));
   EXPECT_TRUE(Contains(error(std::string(100, '\x07')), "is not a weights file, or damaged"));

@@ -7,8 +7,8 @@
 
 #include "core/strings.h"
 #include "crema.pb.h"
-#include "format/error_text.h"
 #include "format/prototxt.h"
+#include "support/error_text.h"
 
 namespace crema {
 namespace {
@@ -88,7 +88,7 @@ TEST(FieldSetting, SetsFieldsOfTheSolver) {
     ASSERT_NE(at, std::string::npos) << change.set;
     edited.replace(at, std::string(change.from).size(), change.to);
     SolverFile set;
-    EXPECT_EQ(ErrorOf([&] { set = SetInSolver({change.set}); }), "no error");
+    EXPECT_EQ(ErrorOf([&] { set = SetInSolver({change.set}); }), "");
     EXPECT_EQ(PrintText(set.solver), PrintText(ParseSolver(edited, "").solver)) << change.set;
   }
 }
@@ -122,7 +122,7 @@ TEST(FieldSetting, SetsFieldsOfTheNet) {
     ASSERT_NE(at, std::string::npos) << change.set;
     edited.replace(at, std::string(change.from).size(), change.to);
     NetFile set;
-    EXPECT_EQ(ErrorOf([&] { set = SetInNet({change.set}); }), "no error");
+    EXPECT_EQ(ErrorOf([&] { set = SetInNet({change.set}); }), "");
     EXPECT_EQ(PrintText(set.net), PrintText(ParseNet(edited, "").net)) << change.set;
     EXPECT_TRUE(set.warnings.empty()) << change.set;
   }

@@ -13,7 +13,7 @@
 
 #include "core/machine_limits.h"
 #include "core/strings.h"
-#include "format/error_text.h"
+#include "support/error_text.h"
 #include "support/temp_dir.h"
 
 namespace crema {

@@ -7,15 +7,15 @@
 
 #include "core/strings.h"
 #include "crema.pb.h"
-#include "format/error_text.h"
 #include "format/prototxt.h"
+#include "support/error_text.h"
 
 namespace crema {
 namespace {
 
 using test::Contains;
 
-struct Mistake {
+struct NameMistake {
   const char* text;
   const char* message;
 };
@@ -32,7 +32,7 @@ void ExpectOneProblem(const std::string& text, const std::string& message) {
 }
 
 TEST(ForeignNames, FieldsOfSolvers) {
-  const Mistake kMistakes[] = {
+  const NameMistake kMistakes[] = {
       {"learning_rate: 0.1", "unknown field 'learning_rate' (did you mean 'base_lr'?)"},
       {"lr: 0.1", "did you mean 'base_lr'?"},
       {"epochs: 10", "did you mean 'max_epoch'?"},
@@ -45,13 +45,13 @@ TEST(ForeignNames, FieldsOfSolvers) {
       {"memory_budget: 512", "(it belongs in the net)"},
       {"layer { name: \"a\" }", "(it belongs in the net)"},
   };
-  for (const Mistake& mistake : kMistakes) {
+  for (const NameMistake& mistake : kMistakes) {
     ExpectOneProblem<SolverParameter>(mistake.text, mistake.message);
   }
 }
 
 TEST(ForeignNames, FieldsOfLayers) {
-  const Mistake kMistakes[] = {
+  const NameMistake kMistakes[] = {
       {"dropout_param { ratio: 0.5 }", "unknown field 'ratio' (did you mean 'dropout_ratio'?)"},
       {"dropout_param { p: 0.5 }", "did you mean 'dropout_ratio'?"},
       {"convolution_param { padding: 2 }", "did you mean 'pad'?"},
@@ -62,13 +62,14 @@ TEST(ForeignNames, FieldsOfLayers) {
       {"batch_norm_param { momentum: 0.1 }", "here it is moving_average_fraction (0.9 for"},
       {"inner_product_param { out_features: 500 }", "did you mean 'num_output'?"},
       {"inner_product_param { units: 5 }", "did you mean 'num_output'?"},
+      {"maxout_param { minout: true }", "negate the bottom and the top with Power layers"},
       {"units: 5", "num_output here, a field of inner_product_param"},
       {"activation: \"relu\"", "add a layer after this one, for example of type \"ReLU\""},
       {"scale: 0.0039", "(it belongs in 'transform_param')"},
       {"transform_param { mean: 128 }", "write mean_value: 128, or mean_file"},
       {"param { lr: 2 }", "did you mean 'lr_mult'?"},
   };
-  for (const Mistake& mistake : kMistakes) {
+  for (const NameMistake& mistake : kMistakes) {
     ExpectOneProblem<NetParameter>(StrCat("layer { name: \"c\" ", mistake.text, " }"),
                                    mistake.message);
   }
@@ -76,7 +77,7 @@ TEST(ForeignNames, FieldsOfLayers) {
 }
 
 TEST(ForeignNames, ValuesOfSolvers) {
-  const Mistake kMistakes[] = {
+  const NameMistake kMistakes[] = {
       {"solver_mode: \"GPU\"", "has no value the string \"GPU\"; write GPU, without quotes"},
       {"debug_info: yes", "expects true or false, got yes; write true"},
       {"debug_info: No", "got No; write false"},
@@ -99,13 +100,13 @@ TEST(ForeignNames, ValuesOfSolvers) {
       {"\"max_iter\": 30", "names of fields have no quotes"},
       {"net: \"C:\\Users\\me\"", "in a path, write '/'"},
   };
-  for (const Mistake& mistake : kMistakes) {
+  for (const NameMistake& mistake : kMistakes) {
     ExpectOneProblem<SolverParameter>(mistake.text, mistake.message);
   }
 }
 
 TEST(ForeignNames, ValuesOfLayers) {
-  const Mistake kMistakes[] = {
+  const NameMistake kMistakes[] = {
       {"data_param { backend: \"LMDB\" }", "write LMDB, without quotes"},
       {"pooling_param { pool: \"MAX\" }", "write MAX, without quotes"},
       {"pooling_param { pool: AVERAGE }", "did you mean 'AVE'?"},
@@ -119,8 +120,11 @@ TEST(ForeignNames, ValuesOfLayers) {
       {"type: EUCLIDEAN_LOSS", "write \"EuclideanLoss\""},
       {"type: Pooling top: \"a\"", "write \"Pooling\""},
       {"include { phase: VAL }", "did you mean 'TEST'?"},
+      {"convolution_param { pad: \"same\" }", "keeps the size: pad: 2 for 5"},
+      {"data_param { source: [\"a\", \"b\"] }", "got a list: it takes one value"},
+      {"convolution_param\nnum_output: 2\nkernel_size: 5\n}", "expects a block in braces"},
   };
-  for (const Mistake& mistake : kMistakes) {
+  for (const NameMistake& mistake : kMistakes) {
     ExpectOneProblem<NetParameter>(StrCat("layer { name: \"c\" ", mistake.text, " }"),
                                    mistake.message);
   }

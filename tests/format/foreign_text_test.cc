@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "format/error_text.h"
 #include "format/prototxt.h"
+#include "support/error_text.h"
 
 namespace crema {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "crema.pb.h"
 #include "format/caffemodel.h"
-#include "format/error_text.h"
 #include "format/hdf5_file.h"
 #include "format/solver_state.h"
+#include "support/error_text.h"
 #include "support/temp_dir.h"
 
 namespace crema {
@@ -58,12 +58,12 @@ SolverState State() {
   return state;
 }
 
-struct Kind {
+struct StateKind {
   std::function<void(const std::string& path)> write;
   std::function<std::string(const std::string& path)> read;
 };
 
-std::vector<Kind> Kinds() {
+std::vector<StateKind> Kinds() {
   const auto model = [](const std::string& path) {
     return ReadCaffemodel(path).SerializeAsString();
   };
@@ -75,7 +75,7 @@ std::vector<Kind> Kinds() {
 }
 
 // Changes a file as h5py would.
-void Change(const std::string& path, const std::function<void(hid_t)>& action) {
+void ChangeFile(const std::string& path, const std::function<void(hid_t)>& action) {
   const Hdf5Session session;
   const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
   ASSERT_GE(file, 0);
@@ -99,7 +99,7 @@ void SetFirst(hid_t file, const char* dataset, double value) {
 TEST(Hdf5Sum, NoFlippedBitChangesWhatIsReadWithoutAnError) {
   constexpr size_t kStep = 31;
   const TempDir folder;
-  for (const Kind& kind : Kinds()) {
+  for (const StateKind& kind : Kinds()) {
     kind.write(folder.File("a"));
     const std::string expected = kind.read(folder.File("a"));
     const std::string bytes = folder.Read("a");
@@ -127,7 +127,7 @@ TEST(Hdf5Sum, EachChangedNumberOfAStateIsFound) {
   for (const char* name :
        {"iter", "current_step", "minimum_loss", "iter_last_event", "history/0", "history/3"}) {
     WriteSolverStateHdf5(State(), path);
-    Change(path, [&](hid_t file) { SetFirst(file, name, 77); });
+    ChangeFile(path, [&](hid_t file) { SetFirst(file, name, 77); });
     EXPECT_TRUE(Contains(ErrorOf([&] { ReadSolverState(path); }),
                          path + ": its checksum does not fit: the file is damaged"))
         << name;
@@ -139,7 +139,7 @@ TEST(Hdf5Sum, WeightsGradientsAndNamesOfAModelAreCovered) {
   const std::string path = folder.File("m");
   const auto error_after = [&](const std::function<void(hid_t)>& action) {
     WriteCaffemodelHdf5(Model(), path);
-    Change(path, action);
+    ChangeFile(path, action);
     return ErrorOf([&] { ReadCaffemodel(path); });
   };
   for (const char* name : {"data/z_owner/0", "diff/z_owner/1", "diff/sharer/0"}) {
@@ -155,10 +155,10 @@ TEST(Hdf5Sum, WeightsGradientsAndNamesOfAModelAreCovered) {
 // Written by Caffe, or intentionally edited with another program.
 TEST(Hdf5Sum, FilesWithoutItLoad) {
   const TempDir folder;
-  for (const Kind& kind : Kinds()) {
+  for (const StateKind& kind : Kinds()) {
     kind.write(folder.File("a"));
     const std::string expected = kind.read(folder.File("a"));
-    Change(folder.File("a"), [](hid_t file) { EXPECT_GE(H5Adelete(file, kHdf5SumName), 0); });
+    ChangeFile(folder.File("a"), [](hid_t file) { EXPECT_GE(H5Adelete(file, kHdf5SumName), 0); });
     EXPECT_EQ(kind.read(folder.File("a")), expected);
   }
 }
@@ -176,11 +176,11 @@ herr_t ExpectNoTime(hid_t group, const char* name, const H5L_info_t*, void*) {
 
 TEST(Hdf5Sum, EqualContentsMakeEqualFilesWithoutTimes) {
   const TempDir folder;
-  for (const Kind& kind : Kinds()) {
+  for (const StateKind& kind : Kinds()) {
     kind.write(folder.File("a"));
     kind.write(folder.File("b"));
     EXPECT_EQ(folder.Read("a"), folder.Read("b"));
-    Change(folder.File("a"), [](hid_t file) {
+    ChangeFile(folder.File("a"), [](hid_t file) {
       H5Literate(file, H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, ExpectNoTime, nullptr);
     });
   }

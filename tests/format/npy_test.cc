@@ -18,8 +18,8 @@ namespace {
 using test::TempDir;
 
 // Like numpy.save: pads the header with spaces to a multiple of 64.
-std::string File(const std::string& descr, const std::string& order, const std::string& shape,
-                 const std::string& values, int version = 1) {
+std::string NpyFile(const std::string& descr, const std::string& order, const std::string& shape,
+                    const std::string& values, int version = 1) {
   std::string header =
       StrCat("{'descr': ", descr, ", 'fortran_order': ", order, ", 'shape': ", shape, ", }");
   const size_t prefix = version == 1 ? 10 : 12;
@@ -71,16 +71,16 @@ TEST(Npy, WhatNumPyWrites) {
 }
 
 TEST(Npy, TypesVersionsAndScalars) {
-  EXPECT_EQ(ParseNpy(File("'<f8'", "False", "(1,)", Bytes({2.5})), "x").view().data<double>()[0],
+  EXPECT_EQ(ParseNpy(NpyFile("'<f8'", "False", "(1,)", Bytes({2.5})), "x").view().data<double>()[0],
             2.5);
-  EXPECT_EQ(ParseNpy(File("'<i8'", "False", "(1,)", Bytes({int64_t{7}})), "x").dtype(),
+  EXPECT_EQ(ParseNpy(NpyFile("'<i8'", "False", "(1,)", Bytes({int64_t{7}})), "x").dtype(),
             DType::kI64);
-  EXPECT_EQ(ParseNpy(File("'|b1'", "False", "(2,)", "\x01\x01"), "x").dtype(), DType::kU8);
-  const Tensor scalar = ParseNpy(File("'<f4'", "False", "()", Bytes({3.0F})), "x");
+  EXPECT_EQ(ParseNpy(NpyFile("'|b1'", "False", "(2,)", "\x01\x01"), "x").dtype(), DType::kU8);
+  const Tensor scalar = ParseNpy(NpyFile("'<f4'", "False", "()", Bytes({3.0F})), "x");
   EXPECT_EQ(scalar.shape().axes(), 0);
-  EXPECT_EQ(ParseNpy(File("'<f4'", "False", "(0, 3)", ""), "x").shape().count(), 0);
+  EXPECT_EQ(ParseNpy(NpyFile("'<f4'", "False", "(0, 3)", ""), "x").shape().count(), 0);
   for (const int version : {2, 3}) {
-    EXPECT_EQ(FloatsOf(File("'<f4'", "False", "(1, 1)", Bytes({4.0F}), version)),
+    EXPECT_EQ(FloatsOf(NpyFile("'<f4'", "False", "(1, 1)", Bytes({4.0F}), version)),
               std::vector<float>{4});
   }
 }
@@ -88,23 +88,23 @@ TEST(Npy, TypesVersionsAndScalars) {
 TEST(Npy, FortranOrderAndBigEndianAreTurned) {
   // [[0, 1, 2], [3, 4, 5]], column by column.
   const std::string columns = Bytes({0.0F, 3.0F, 1.0F, 4.0F, 2.0F, 5.0F});
-  EXPECT_EQ(FloatsOf(File("'<f4'", "True", "(2, 3)", columns)),
+  EXPECT_EQ(FloatsOf(NpyFile("'<f4'", "True", "(2, 3)", columns)),
             (std::vector<float>{0, 1, 2, 3, 4, 5}));
-  EXPECT_EQ(FloatsOf(File("'>f4'", "False", "(1,)", std::string("\x3f\x80\x00\x00", 4))),
+  EXPECT_EQ(FloatsOf(NpyFile("'>f4'", "False", "(1,)", std::string("\x3f\x80\x00\x00", 4))),
             std::vector<float>{1});
-  EXPECT_EQ(
-      FloatsOf(File("'>f4'", "True", "(1, 2)", std::string("\x3f\x80\x00\x00\x40\x00\x00\x00", 8))),
-      (std::vector<float>{1, 2}));
+  EXPECT_EQ(FloatsOf(NpyFile("'>f4'", "True", "(1, 2)",
+                             std::string("\x3f\x80\x00\x00\x40\x00\x00\x00", 8))),
+            (std::vector<float>{1, 2}));
 }
 
 TEST(Npy, HostileHeaders) {
   const std::string two = Bytes({1.0F, 2.0F});
-  const std::string good = File("'<f4'", "False", "(2,)", two);
+  const std::string good = NpyFile("'<f4'", "False", "(2,)", two);
   for (size_t size = 0; size < good.size(); ++size) {
     EXPECT_EQ(CodeOf(good.substr(0, size), ""), ErrorCode::kDataLoss) << size;
   }
   EXPECT_EQ(CodeOf(good + "x", "9 are there"), ErrorCode::kDataLoss);
-  const auto shape = [&](const std::string& text) { return File("'<f4'", "False", text, two); };
+  const auto shape = [&](const std::string& text) { return NpyFile("'<f4'", "False", text, two); };
   EXPECT_EQ(CodeOf(shape("(99999999999999999999,)"), "not a dimension"), ErrorCode::kDataLoss);
   EXPECT_EQ(CodeOf(shape("(4294967296, 4294967296)"), ""), ErrorCode::kDataLoss);
   EXPECT_EQ(CodeOf(shape("(-1, -2)"), "not a dimension"), ErrorCode::kDataLoss);
@@ -114,9 +114,9 @@ TEST(Npy, HostileHeaders) {
   std::string axes = "(";
   for (int i = 0; i < 40; ++i) axes += "1, ";
   EXPECT_EQ(CodeOf(shape(axes + ")"), "more than 32 axes"), ErrorCode::kDataLoss);
-  EXPECT_EQ(CodeOf(File("'<f4'", "Maybe", "(2,)", two), "no bool"), ErrorCode::kDataLoss);
-  EXPECT_EQ(CodeOf(File("<f4", "False", "(2,)", two), ""), ErrorCode::kDataLoss);
-  EXPECT_EQ(CodeOf(File("'<f4', 'descr': '<f4'", "False", "(2,)", two), "twice"),
+  EXPECT_EQ(CodeOf(NpyFile("'<f4'", "Maybe", "(2,)", two), "no bool"), ErrorCode::kDataLoss);
+  EXPECT_EQ(CodeOf(NpyFile("<f4", "False", "(2,)", two), ""), ErrorCode::kDataLoss);
+  EXPECT_EQ(CodeOf(NpyFile("'<f4', 'descr': '<f4'", "False", "(2,)", two), "twice"),
             ErrorCode::kDataLoss);
   std::string version = good;
   version[6] = 9;
@@ -127,11 +127,12 @@ TEST(Npy, HostileHeaders) {
 }
 
 TEST(Npy, OtherElementsAreRefusedAndNeverRun) {
-  EXPECT_EQ(CodeOf(File("'|O'", "False", "(1,)", "cos\nsystem\n"), "Python objects"),
+  EXPECT_EQ(CodeOf(NpyFile("'|O'", "False", "(1,)", "cos\nsystem\n"), "Python objects"),
             ErrorCode::kUnsupported);
-  EXPECT_EQ(CodeOf(File("'<U3'", "False", "(1,)", "abc"), "'<U3'"), ErrorCode::kUnsupported);
-  EXPECT_EQ(CodeOf(File("'<c8'", "False", "(1,)", "12345678"), "astype"), ErrorCode::kUnsupported);
-  EXPECT_EQ(CodeOf(File("[('a', '<f4')]", "False", "(1,)", "1234"), "records"),
+  EXPECT_EQ(CodeOf(NpyFile("'<U3'", "False", "(1,)", "abc"), "'<U3'"), ErrorCode::kUnsupported);
+  EXPECT_EQ(CodeOf(NpyFile("'<c8'", "False", "(1,)", "12345678"), "astype"),
+            ErrorCode::kUnsupported);
+  EXPECT_EQ(CodeOf(NpyFile("[('a', '<f4')]", "False", "(1,)", "1234"), "records"),
             ErrorCode::kUnsupported);
 }
 

@@ -4,7 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "crema.pb.h"
-#include "format/error_text.h"
+#include "format/sniff.h"
+#include "support/error_text.h"
 #include "support/temp_dir.h"
 
 namespace crema {
@@ -60,6 +61,8 @@ TEST(NetFile, WrongKindsOfFileAreNamed) {
   EXPECT_TRUE(Contains(NetError("\x89HDF\r\n\x1A\n" + std::string(9, '\0')), "is an HDF5 file"));
   EXPECT_TRUE(Contains(NetError("\x1F\x8B\x08" + std::string(9, '\0')), "unpack it first"));
   EXPECT_TRUE(Contains(NetError("\xFF\xFEn\x01"), "UTF-16"));
+  EXPECT_TRUE(Contains(NetError(std::string(kCremaMagic)),
+                       "is a model of deploy export, not a net: deploy and serve take it"));
   EXPECT_TRUE(Contains(NetError(std::string("\x01\0\x02", 3)), "binary file of another kind"));
 }
 

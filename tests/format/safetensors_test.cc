@@ -16,7 +16,7 @@ using test::StateDictError;
 using test::StateValues;
 using test::TempDir;
 
-std::string File(const std::string& header, const std::string& elements) {
+std::string SafetensorsFile(const std::string& header, const std::string& elements) {
   return BytesOf<uint64_t>({header.size()}) + header + elements;
 }
 
@@ -32,7 +32,8 @@ TEST(Safetensors, BytesOfPythonsLibrary) {
                              R"("a":{"dtype":"F32","shape":[1,2],"data_offsets":[8,16]}})";
   const TempDir temp;
   const std::string path = temp.Write(
-      "m.safetensors", File(header + "  ", BytesOf<int64_t>({3}) + BytesOf<float>({1.5F, -2})));
+      "m.safetensors",
+      SafetensorsFile(header + "  ", BytesOf<int64_t>({3}) + BytesOf<float>({1.5F, -2})));
   const auto file = OpenStateDict(path);
   ASSERT_EQ(file->entries().size(), 2U);
   EXPECT_EQ(file->entries()[0].name, "b");
@@ -45,8 +46,8 @@ TEST(Safetensors, BytesOfPythonsLibrary) {
 
 TEST(Safetensors, EveryElementTypeBecomesF32) {
   const auto read = [](const std::string& type, const std::string& bytes) {
-    return StateValues(
-        File("{" + Entry("x", type, "[1]", StrCat("[0,", bytes.size(), "]")) + "}", bytes))[0];
+    return StateValues(SafetensorsFile(
+        "{" + Entry("x", type, "[1]", StrCat("[0,", bytes.size(), "]")) + "}", bytes))[0];
   };
   EXPECT_EQ(read("F64", BytesOf<double>({0.1})), 0.1F);
   EXPECT_EQ(read("F16", BytesOf<uint16_t>({0xC100})), -2.5F);
@@ -61,7 +62,7 @@ TEST(Safetensors, EveryElementTypeBecomesF32) {
   EXPECT_EQ(read("U16", BytesOf<uint16_t>({65535})), 65535);
   EXPECT_EQ(read("U8", BytesOf<uint8_t>({200})), 200);
   EXPECT_EQ(read("BOOL", BytesOf<uint8_t>({1})), 1);
-  EXPECT_EQ(StateDictError(File("{" + Entry("x", "F8_E4M3", "[1]", "[0,1]") + "}", "a"),
+  EXPECT_EQ(StateDictError(SafetensorsFile("{" + Entry("x", "F8_E4M3", "[1]", "[0,1]") + "}", "a"),
                            "'x' has elements of type F8_E4M3"),
             ErrorCode::kUnsupported);
 }
@@ -69,7 +70,8 @@ TEST(Safetensors, EveryElementTypeBecomesF32) {
 TEST(Safetensors, RangesThatOverlapLeaveGapsOrTheFile) {
   const std::string eight = BytesOf<float>({1, 2});
   const auto two = [&](const std::string& a, const std::string& b) {
-    return File("{" + Entry("a", "F32", "[1]", a) + "," + Entry("b", "F32", "[1]", b) + "}", eight);
+    return SafetensorsFile(
+        "{" + Entry("a", "F32", "[1]", a) + "," + Entry("b", "F32", "[1]", b) + "}", eight);
   };
   EXPECT_EQ(StateValues(two("[4,8]", "[0,4]")), std::vector<float>{2});
   EXPECT_EQ(StateDictError(two("[0,4]", "[0,4]"), "'b' is at bytes 0 to 4, where another tensor"),
@@ -83,15 +85,17 @@ TEST(Safetensors, RangesThatOverlapLeaveGapsOrTheFile) {
   EXPECT_EQ(StateDictError(two("[0,4]", "[18446744073709551612,0]"), "too large"),
             ErrorCode::kDataLoss);
   const std::string one = "{" + Entry("a", "F32", "[1]", "[0,4]") + "}";
-  EXPECT_EQ(StateDictError(File(one, eight), "end at byte 4 of 8"), ErrorCode::kDataLoss);
+  EXPECT_EQ(StateDictError(SafetensorsFile(one, eight), "end at byte 4 of 8"),
+            ErrorCode::kDataLoss);
   const std::string gap = "{" + Entry("a", "F32", "[1]", "[4,8]") + "}";
-  EXPECT_EQ(StateDictError(File(gap, eight), "belong to no tensor"), ErrorCode::kDataLoss);
+  EXPECT_EQ(StateDictError(SafetensorsFile(gap, eight), "belong to no tensor"),
+            ErrorCode::kDataLoss);
 }
 
 TEST(Safetensors, HostileHeaders) {
   const std::string four = BytesOf<float>({1});
   const std::string good = "{" + Entry("a", "F32", "[1]", "[0,4]") + "}";
-  const std::string whole = File(good, four);
+  const std::string whole = SafetensorsFile(good, four);
   EXPECT_EQ(StateValues(whole), std::vector<float>{1});
   for (size_t size = 0; size < whole.size(); ++size) {
     const TempDir temp;
@@ -100,7 +104,7 @@ TEST(Safetensors, HostileHeaders) {
     EXPECT_THROW(OpenSafetensors(path), Error) << size;
   }
   const auto bad = [&](const std::string& header, const std::string& part) {
-    EXPECT_EQ(StateDictError(File(header, four), part), ErrorCode::kDataLoss) << header;
+    EXPECT_EQ(StateDictError(SafetensorsFile(header, four), part), ErrorCode::kDataLoss) << header;
   };
   bad("{" + Entry("a", "F32", "[1]", "[0,4]") + "," + Entry("a", "F32", "[0]", "[4,4]") + "}",
       "names 'a' twice");
@@ -125,7 +129,8 @@ TEST(Safetensors, HostileHeaders) {
 TEST(Safetensors, NamesMayHaveEscapes) {
   const TempDir temp;
   const std::string header = "{" + Entry(R"(\u00e9\ud83d\ude00\"\\\n)", "F32", "[]", "[0,4]") + "}";
-  const auto file = OpenStateDict(temp.Write("m.safetensors", File(header, BytesOf<float>({1}))));
+  const auto file =
+      OpenStateDict(temp.Write("m.safetensors", SafetensorsFile(header, BytesOf<float>({1}))));
   EXPECT_EQ(file->entries()[0].name, "\xC3\xA9\xF0\x9F\x98\x80\"\\\n");
   EXPECT_EQ(file->entries()[0].shape.axes(), 0);
 }
@@ -159,7 +164,7 @@ TEST(Safetensors, OtherFilesAreNamed) {
   EXPECT_EQ(StateDictError("version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
             ErrorCode::kDataLoss);
   EXPECT_EQ(StateDictError("\x80\x04\x95", "not of torch.save"), ErrorCode::kUnsupported);
-  EXPECT_EQ(StateDictError(File("{}", ""), "leave --key out", "model"),
+  EXPECT_EQ(StateDictError(SafetensorsFile("{}", ""), "leave --key out", "model"),
             ErrorCode::kInvalidArgument);
 }
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "crema.pb.h"
-#include "format/error_text.h"
+#include "support/error_text.h"
 #include "support/temp_dir.h"
 
 namespace crema {

@@ -5,7 +5,7 @@
 namespace crema {
 namespace {
 
-SourceMap Example() {
+SourceMap ExampleMap() {
   SourceMap map;
   map.file = "net.prototxt";
   map.Add("layer[0]", {1, 1});
@@ -18,35 +18,35 @@ SourceMap Example() {
 }
 
 TEST(SourceMap, FindsExactPath) {
-  const Where where = Example().Locate("layer[1].bottom[1]");
+  const Where where = ExampleMap().Locate("layer[1].bottom[1]");
   EXPECT_EQ(where.file, "net.prototxt");
   EXPECT_EQ(where.line, 6);
   EXPECT_EQ(where.column, 9);
 }
 
 TEST(SourceMap, FallsBackToTheNearestEnclosingField) {
-  EXPECT_EQ(Example().Locate("layer[1].convolution_param.kernel_size[0]").line, 7);
-  EXPECT_EQ(Example().Locate("layer[1].pooling_param.pool").line, 5);
+  EXPECT_EQ(ExampleMap().Locate("layer[1].convolution_param.kernel_size[0]").line, 7);
+  EXPECT_EQ(ExampleMap().Locate("layer[1].pooling_param.pool").line, 5);
 }
 
 TEST(SourceMap, MeansElementZeroWithoutIndex) {
-  EXPECT_EQ(Example().Locate("layer[1].bottom").column, 3);
+  EXPECT_EQ(ExampleMap().Locate("layer[1].bottom").column, 3);
 }
 
 TEST(SourceMap, UnknownElementIsNotMistakenForAnother) {
-  const Where where = Example().Locate("layer[7].name");
+  const Where where = ExampleMap().Locate("layer[7].name");
   EXPECT_EQ(where.file, "net.prototxt");
   EXPECT_EQ(where.line, 0);
 }
 
 TEST(SourceMap, KeepsTheFirstPosition) {
-  SourceMap map = Example();
+  SourceMap map = ExampleMap();
   map.Add("layer[0]", {9, 9});
   EXPECT_EQ(map.Locate("layer[0]").line, 1);
 }
 
 TEST(SourceMap, MovesAFieldWithAllBelowAndNothingElse) {
-  SourceMap map = Example();
+  SourceMap map = ExampleMap();
   map.Move("layer[1]", "removed");
   EXPECT_FALSE(map.Has("layer[1].bottom[0]"));
   EXPECT_TRUE(map.Has("removed.bottom[0]"));
@@ -56,12 +56,12 @@ TEST(SourceMap, MovesAFieldWithAllBelowAndNothingElse) {
 }
 
 TEST(SourceMap, ShiftUpMovesEveryIndexByOne) {
-  SourceMap map = Example();
+  SourceMap map = ExampleMap();
   map.ShiftUp("layer");
   EXPECT_FALSE(map.Has("layer[0]"));
   EXPECT_EQ(map.Locate("layer[2].bottom[1]").column, 9);
   EXPECT_EQ(map.Locate("layer[11]").line, 20);
-  EXPECT_EQ(map.size(), Example().size());
+  EXPECT_EQ(map.size(), ExampleMap().size());
 }
 
 TEST(SourceMap, BelowAndBack) {

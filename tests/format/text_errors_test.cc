@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "crema.pb.h"
-#include "format/error_text.h"
 #include "format/prototxt.h"
+#include "support/error_text.h"
 
 namespace crema {
 namespace {
@@ -160,7 +160,7 @@ TEST(TextErrors, ListProblems) {
   EXPECT_TRUE(
       Contains(ProblemIn("layer { name: \"a\" loss_weight: [1 2] }"), "expected ',' or ']'"));
   EXPECT_TRUE(Contains(ProblemIn("layer { name: \"a\" loss_weight: [1, 2 }"), "a ']' is missing"));
-  EXPECT_TRUE(Contains(ProblemIn("name: [\"a\", \"b\"]"), "got a block that begins with '['"));
+  EXPECT_TRUE(Contains(ProblemIn("name: [\"a\", \"b\"]"), "got a list: it takes one value"));
 }
 
 TEST(TextErrors, SkippedValuesOfUnknownFieldsHideNothing) {

@@ -8,8 +8,8 @@
 #include <random>
 
 #include "crema.pb.h"
-#include "format/error_text.h"
 #include "format/prototxt.h"
+#include "support/error_text.h"
 
 namespace crema {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "crema.pb.h"
 #include "format/caffemodel.h"
-#include "format/error_text.h"
 #include "format/prototxt.h"
+#include "support/error_text.h"
 #include "support/temp_dir.h"
 
 namespace crema {

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "crema.pb.h"
-#include "format/error_text.h"
 #include "format/prototxt.h"
+#include "support/error_text.h"
 
 namespace crema {
 namespace {

@@ -17,8 +17,8 @@
 namespace crema {
 namespace {
 
+using test::HostValues;
 using test::PlanText;
-using test::Values;
 
 constexpr int64_t kSteps = 3;
 constexpr int64_t kStreams = 4;
@@ -75,11 +75,11 @@ void SetBatch(Session* session, uint64_t number, int64_t streams, bool all_begin
 std::vector<std::vector<float>> Step(Session* session) {
   std::vector<std::vector<float>> numbers;
   numbers.push_back({static_cast<float>(session->Forward())});
-  numbers.push_back(Values(*session, session->Data("h")));
+  numbers.push_back(HostValues(*session, session->Data("h")));
   session->ZeroParameterGradients();
   session->Backward();
   for (size_t s = 0; s < session->plan().parameters.size(); ++s) {
-    numbers.push_back(Values(*session, session->ParameterGradient(s)));
+    numbers.push_back(HostValues(*session, session->ParameterGradient(s)));
   }
   return numbers;
 }

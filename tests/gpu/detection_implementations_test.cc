@@ -22,11 +22,11 @@ namespace {
 
 constexpr int kCases = 150;
 // Exponentials and logarithms of GPUs differ in the last bit; the choices do not.
-constexpr double kTolerance = 1e-6;
+constexpr double kDetectionTolerance = 1e-6;
 
-class Draw {
+class DetectionDraw {
  public:
-  explicit Draw(uint64_t number) : stream_(23, number) {}
+  explicit DetectionDraw(uint64_t number) : stream_(23, number) {}
   int64_t Int(int64_t low, int64_t high) {
     return low + stream_.Below(next_++, static_cast<uint32_t>(high - low + 1));
   }
@@ -41,7 +41,7 @@ class Draw {
   uint64_t next_ = 0;
 };
 
-struct Case {
+struct DetectionCase {
   LayerSample sample;
   CaseValues values;
 
@@ -60,7 +60,7 @@ Values Many(int64_t count, const Value& value) {
 }
 
 // Corners on a grid, so that overlaps are equal at times; now and then without area.
-void AppendBox(Draw& draw, Values* values) {
+void AppendBox(DetectionDraw& draw, Values* values) {
   const double x = static_cast<double>(draw.Int(0, 12)) / 16;
   const double y = static_cast<double>(draw.Int(0, 12)) / 16;
   const double width = static_cast<double>(draw.Int(draw.Chance(5) ? 0 : 1, 6)) / 16;
@@ -68,14 +68,15 @@ void AppendBox(Draw& draw, Values* values) {
   values->insert(values->end(), {x, y, x + width, y + height});
 }
 
-Values DrawPriors(Draw& draw, int64_t priors) {
+Values DrawPriors(DetectionDraw& draw, int64_t priors) {
   Values values;
   for (int64_t p = 0; p < priors; ++p) AppendBox(draw, &values);
   for (int64_t p = 0; p < 4 * priors; ++p) values.push_back(p % 4 < 2 ? 0.1 : 0.2);
   return values;
 }
 
-Values DrawObjects(Draw& draw, int64_t rows, int64_t images, int64_t classes, int64_t background) {
+Values DrawObjects(DetectionDraw& draw, int64_t rows, int64_t images, int64_t classes,
+                   int64_t background) {
   Values values;
   for (int64_t r = 0; r < rows; ++r) {
     int64_t label = draw.Int(0, classes - 1);
@@ -89,14 +90,14 @@ Values DrawObjects(Draw& draw, int64_t rows, int64_t images, int64_t classes, in
   return values;
 }
 
-std::string DrawSuppression(Draw& draw) {
+std::string DrawSuppression(DetectionDraw& draw) {
   std::string text = StrCat("nms_param { nms_threshold: ", draw.Pick({"0.3", "0.5", "0.7", "1"}));
   if (draw.Chance(30)) text += " eta: 0.9";
   if (draw.Chance(60)) text += StrCat(" top_k: ", draw.Int(-1, 40));
   return text + " } ";
 }
 
-Case DrawDetectionOutput(Draw& draw) {
+DetectionCase DrawDetectionOutput(DetectionDraw& draw) {
   const int64_t images = draw.Int(1, 3), classes = draw.Int(2, 5), priors = draw.Int(1, 90);
   const bool share = draw.Chance(70);
   std::string text =
@@ -106,7 +107,7 @@ Case DrawDetectionOutput(Draw& draw) {
   if (draw.Chance(60)) text += StrCat("keep_top_k: ", draw.Int(-1, 30), " ");
   if (draw.Chance(60)) text += StrCat("confidence_threshold: ", draw.Int(1, 7), "e-1 ");
   if (draw.Chance(50)) text += "variance_encoded_in_target: true ";
-  Case c;
+  DetectionCase c;
   c.sample.prototxt =
       text + "code_type: " + draw.Pick({"CORNER", "CENTER_SIZE", "CORNER_SIZE"}) + " }";
   const int64_t boxes = priors * (share ? 1 : classes);
@@ -119,7 +120,7 @@ Case DrawDetectionOutput(Draw& draw) {
 
 // Objects and classes on a grid of values, so that scores are equal at times. Not more than two
 // classes: the order of a sum would matter.
-Case DrawYolo(Draw& draw, bool v3) {
+DetectionCase DrawYolo(DetectionDraw& draw, bool v3) {
   const int64_t images = draw.Int(1, 3), classes = draw.Int(1, 2), anchors = draw.Int(1, 3);
   const int64_t grids = draw.Int(1, 3);
   std::string text =
@@ -129,7 +130,7 @@ Case DrawYolo(Draw& draw, bool v3) {
   for (int64_t i = 0; i < 2 * anchors; ++i) {
     text += StrCat("biases: ", draw.Int(1, 4) * (v3 ? 16 : 1), " ");
   }
-  Case c;
+  DetectionCase c;
   for (int64_t g = 0; g < grids; ++g) {
     for (int64_t a = 0; v3 && a < anchors; ++a)
       text += StrCat("mask: ", draw.Int(0, anchors - 1), " ");
@@ -146,9 +147,9 @@ Case DrawYolo(Draw& draw, bool v3) {
   return c;
 }
 
-Case DrawProposal(Draw& draw) {
+DetectionCase DrawProposal(DetectionDraw& draw) {
   const int64_t images = draw.Int(1, 2), height = draw.Int(1, 6), width = draw.Int(1, 7);
-  Case c;
+  DetectionCase c;
   c.sample.prototxt = StrCat(
       "proposal_param { ratio: 0.5 ratio: 1 ratio: 2 scale: 1 scale: 3 min_size: ", draw.Int(0, 20),
       " pre_nms_topn: ", draw.Int(1, 300), " post_nms_topn: ", draw.Int(1, 60),
@@ -168,10 +169,10 @@ Case DrawProposal(Draw& draw) {
   return c;
 }
 
-Case DrawDetectionEvaluate(Draw& draw) {
+DetectionCase DrawDetectionEvaluate(DetectionDraw& draw) {
   const int64_t images = draw.Int(1, 3), classes = draw.Int(2, 4);
   const int64_t background = draw.Int(0, classes - 1);
-  Case c;
+  DetectionCase c;
   c.sample.prototxt = StrCat("detection_evaluate_param { num_classes: ", classes,
                              " background_label_id: ", background,
                              " overlap_threshold: ", draw.Pick({"0.1", "0.3", "0.5"}),
@@ -193,7 +194,7 @@ Case DrawDetectionEvaluate(Draw& draw) {
   return c;
 }
 
-std::string DrawMining(Draw& draw) {
+std::string DrawMining(DetectionDraw& draw) {
   const int64_t kind = draw.Int(1, 3);
   if (kind == 1) return "mining_type: NONE ";
   if (kind == 2) {
@@ -205,7 +206,7 @@ std::string DrawMining(Draw& draw) {
                 "use_prior_for_nms: ", draw.Chance(50), " ");
 }
 
-Case DrawMultiBoxLoss(Draw& draw) {
+DetectionCase DrawMultiBoxLoss(DetectionDraw& draw) {
   const int64_t images = draw.Int(1, 3), classes = draw.Int(3, 5), priors = draw.Int(1, 80);
   const int64_t background = draw.Int(0, classes - 2);
   const bool share = draw.Chance(75);
@@ -213,7 +214,7 @@ Case DrawMultiBoxLoss(Draw& draw) {
   const auto flag = [&](const char* name) {
     return StrCat(name, ": ", yes_or_no[draw.Int(0, 1)], " ");
   };
-  Case c;
+  DetectionCase c;
   c.sample.prototxt = StrCat(
       "loss_param { normalization: ", draw.Pick({"VALID", "FULL", "BATCH_SIZE", "NONE"}),
       " } multibox_loss_param { num_classes: ", classes, " background_label_id: ", background,
@@ -237,9 +238,9 @@ Case DrawMultiBoxLoss(Draw& draw) {
   return c;
 }
 
-Case DrawFilter(Draw& draw) {
+DetectionCase DrawFilter(DetectionDraw& draw) {
   const int64_t items = draw.Int(0, 700), size = draw.Int(1, 5);
-  Case c;
+  DetectionCase c;
   c.Add({items, size}, Many(items * size, [&] { return draw.Real(-1, 1); }));
   const int percent = static_cast<int>(draw.Int(0, 100));
   c.Add({items}, Many(items, [&] { return draw.Chance(percent) ? draw.Real(0.1, 1) : 0.0; }));
@@ -260,7 +261,7 @@ void ExpectSame(const std::vector<Values>& got, const std::vector<Values>& expec
   for (size_t k = 0; k < got.size(); ++k) {
     ASSERT_EQ(got[k].size(), expected[k].size()) << what << " " << k;
     for (size_t i = 0; i < got[k].size(); ++i) {
-      const double bound = kTolerance * std::max(1.0, std::abs(expected[k][i]));
+      const double bound = kDetectionTolerance * std::max(1.0, std::abs(expected[k][i]));
       const bool same = got[k][i] == expected[k][i];
       ASSERT_TRUE(same || std::abs(got[k][i] - expected[k][i]) <= bound)
           << what << " " << k << " is " << got[k][i] << " at element " << i << ", expected "
@@ -270,12 +271,13 @@ void ExpectSame(const std::vector<Values>& got, const std::vector<Values>& expec
 }
 
 // Returns the number of cases whose outputs were not empty.
-int CompareCases(const std::string& name, Case (*draw_case)(Draw&), bool backward) {
+int CompareCases(const std::string& name, DetectionCase (*draw_case)(DetectionDraw&),
+                 bool backward) {
   const LayerType& type = *LayersWithGpuImplementations().Find(name);
   int with_outputs = 0;
   for (uint64_t number = 0; number < kCases && !testing::Test::HasFailure(); ++number) {
-    Draw draw(MixBits(HashName(name), number));
-    const Case c = draw_case(draw);
+    DetectionDraw draw(MixBits(HashName(name), number));
+    const DetectionCase c = draw_case(draw);
     const std::string what = StrCat(name, " case ", number, ": ", c.sample.prototxt);
     const LayerCase layer_case(type, c.sample, DType::kF32);
     const RunResult expected = RunLayer(layer_case, c.values, {.backward = backward});
@@ -294,8 +296,8 @@ TEST(DetectionImplementations, DetectionOutputKeepsTheSameBoxes) {
 }
 
 TEST(DetectionImplementations, HeadsOfYoloKeepTheSameBoxes) {
-  const auto v2 = [](Draw& draw) { return DrawYolo(draw, false); };
-  const auto v3 = [](Draw& draw) { return DrawYolo(draw, true); };
+  const auto v2 = [](DetectionDraw& draw) { return DrawYolo(draw, false); };
+  const auto v3 = [](DetectionDraw& draw) { return DrawYolo(draw, true); };
   EXPECT_EQ(CompareCases("YoloDetectionOutput", v2, false), kCases);
   EXPECT_EQ(CompareCases("Yolov3DetectionOutput", v3, false), kCases);
 }
@@ -361,7 +363,7 @@ TEST(DetectionImplementations, DetectionOutputWritesFiles) {
   const TempDir temp;
   temp.Write("map.txt", "item { name: 'none' label: 0 } item { name: 'dog' label: 1 }");
   temp.Write("sizes.txt", "first 100 200\nsecond 10 20\n");
-  Case c;
+  DetectionCase c;
   c.sample.prototxt = StrCat(
       "detection_output_param { num_classes: 2 confidence_threshold: 0.2 save_output_param { "
       "output_directory: '",
@@ -382,8 +384,8 @@ TEST(DetectionImplementations, DetectionOutputWritesFiles) {
 // A kernel body cannot throw, and this pass does not wait for a loss.
 TEST(DetectionImplementations, AWrongObjectMakesTheLossNaN) {
   const LayerType& type = *LayersWithGpuImplementations().Find("MultiBoxLoss");
-  Draw draw(3);
-  Case c = DrawMultiBoxLoss(draw);
+  DetectionDraw draw(3);
+  DetectionCase c = DrawMultiBoxLoss(draw);
   c.values.inputs[3] = {99, 1, 0, 0, 0, 1, 1, 0};
   c.sample.inputs[3].shape = {1, 1, 1, 8};
   const LayerCase layer_case(type, c.sample, DType::kF32);

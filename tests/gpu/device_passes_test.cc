@@ -13,13 +13,13 @@
 namespace crema {
 namespace {
 
-constexpr const char* kNet = R"(
+constexpr const char* kPassesNet = R"(
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 } } }
 layer { name: "loss" type: "Reduction" bottom: "x" top: "loss" loss_weight: 3 }
 )";
 
 std::shared_ptr<const Plan> PlanOfNet() {
-  const NetFile file = ParseNet(kNet, "net.prototxt");
+  const NetFile file = ParseNet(kPassesNet, "net.prototxt");
   NetState state;
   state.set_phase(TRAIN);
   std::vector<Problem> warnings;

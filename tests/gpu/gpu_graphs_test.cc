@@ -19,7 +19,7 @@
 namespace crema {
 namespace {
 
-constexpr const char* kNet = R"(
+constexpr const char* kGraphNet = R"(
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 6 } } }
 layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
   inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }
@@ -37,16 +37,16 @@ std::shared_ptr<const Plan> PlanOf(const std::string& net) {
                   {.device = {DeviceType::kCuda, 0}, .allow_cpu_layers = true}, &warnings);
 }
 
-struct Numbers {
+struct GraphNumbers {
   std::vector<double> losses;
   std::vector<std::vector<float>> values;
 };
 
 // Passes with batches of such sizes, each on other values.
-Numbers RunPasses(QueueTrace* trace, const std::vector<int64_t>& batches) {
-  const auto plan = PlanOf(kNet);
+GraphNumbers RunPasses(QueueTrace* trace, const std::vector<int64_t>& batches) {
+  const auto plan = PlanOf(kGraphNet);
   Session session(plan, Weights::Make(*plan, 3), EmulatedGpuContext(trace, 3));
-  Numbers numbers;
+  GraphNumbers numbers;
   for (const int64_t batch : batches) {
     session.Reshape("x", {batch, 6});
     std::vector<float> x(static_cast<size_t>(6 * batch));
@@ -68,8 +68,8 @@ Numbers RunPasses(QueueTrace* trace, const std::vector<int64_t>& batches) {
 TEST(GpuGraphs, SizesMayChange) {
   const std::vector<int64_t> batches = {4, 4, 4, 4, 2, 2, 2, 4, 2, 3, 3, 3};
   QueueTrace anew{.no_graphs = true}, again;
-  const Numbers expected = RunPasses(&anew, batches);
-  const Numbers numbers = RunPasses(&again, batches);
+  const GraphNumbers expected = RunPasses(&anew, batches);
+  const GraphNumbers numbers = RunPasses(&again, batches);
   EXPECT_EQ(numbers.losses, expected.losses);
   EXPECT_EQ(numbers.values, expected.values);
   EXPECT_NE(expected.losses[0], expected.losses[1]);
@@ -78,7 +78,7 @@ TEST(GpuGraphs, SizesMayChange) {
 }
 
 TEST(GpuGraphs, AnotherStepDrawsAnew) {
-  const auto plan = PlanOf(kNet);
+  const auto plan = PlanOf(kGraphNet);
   QueueTrace trace;
   Session session(plan, Weights::Make(*plan, 3), EmulatedGpuContext(&trace, 3));
   const std::vector<float> x(24, 1);
@@ -103,17 +103,17 @@ std::string ReasonOf(const std::string& net, QueueTrace* trace) {
 
 TEST(GpuGraphs, ReasonsAreTold) {
   QueueTrace trace;
-  EXPECT_EQ(ReasonOf(kNet, &trace), "");
+  EXPECT_EQ(ReasonOf(kGraphNet, &trace), "");
   EXPECT_GT(trace.replays, 0);
-  EXPECT_NE(DescribePlan(*PlanOf(kNet)).find("launched as one"), std::string::npos);
+  EXPECT_NE(DescribePlan(*PlanOf(kGraphNet)).find("launched as one"), std::string::npos);
   QueueTrace off{.no_graphs = true};
-  EXPECT_NE(ReasonOf(kNet, &off).find("--cuda_graphs=0"), std::string::npos);
+  EXPECT_NE(ReasonOf(kGraphNet, &off).find("--cuda_graphs=0"), std::string::npos);
   for (const auto& [type, reason] : {std::pair("FilterOfTheCpu", "runs on the CPU"),
                                      std::pair("Filter", "chooses its shape as it runs")}) {
-    const std::string filter =
-        StrCat(kNet, R"(layer { name: "s" type: "Input" top: "s" input_param { shape { dim: 4 } } }
+    const std::string filter = StrCat(
+        kGraphNet, R"(layer { name: "s" type: "Input" top: "s" input_param { shape { dim: 4 } } }
 layer { name: "some" bottom: "x" bottom: "s" top: "some" type: ")",
-               type, "\" }");
+        type, "\" }");
     const std::string told = StrCat("layer \"some\" ", reason);
     EXPECT_NE(DescribePlan(*PlanOf(filter)).find("CUDA graphs: none, " + told), std::string::npos);
     QueueTrace each;
@@ -157,7 +157,7 @@ TEST(GpuGraphs, ReplaysUseTheCapturedArguments) {
 
 // By events: a pass is not waited for in its middle, and layers are launched by themselves.
 TEST(GpuGraphs, ProfilesByEvents) {
-  const auto plan = PlanOf(kNet);
+  const auto plan = PlanOf(kGraphNet);
   QueueTrace trace;
   Session session(plan, Weights::Make(*plan, 3), EmulatedGpuContext(&trace, 3));
   trace.waits = 0;

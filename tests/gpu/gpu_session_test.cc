@@ -18,10 +18,10 @@ namespace crema {
 namespace {
 
 using test::ExpectNear;
+using test::HostValues;
 using test::Kind;
 using test::NetMaker;
 using test::PlanText;
-using test::Values;
 
 PlanOptions OnGpu() { return {.device = {DeviceType::kCuda, 0}}; }
 ExecContext Context(const PlanOptions& options) {
@@ -35,25 +35,25 @@ std::vector<float> Drawn(size_t count, uint64_t seed) {
   return values;
 }
 
-struct Numbers {
+struct SessionNumbers {
   std::vector<double> losses;
   std::vector<std::vector<float>> outputs, gradients, weights;
 };
 
 // Two iterations on an input 'x', if the net has one, whose shapes are given.
-Numbers RunNet(const std::string& text, const PlanOptions& options,
-               const std::vector<Shape>& shapes = {{}, {}}) {
+SessionNumbers RunNet(const std::string& text, const PlanOptions& options,
+                      const std::vector<Shape>& shapes = {{}, {}}) {
   const auto plan = PlanText(text, TRAIN, options);
   const std::shared_ptr<Weights> weights = Weights::Make(*plan, 3);
   Session session(plan, weights, Context(options));
-  Numbers numbers;
+  SessionNumbers numbers;
   for (uint64_t i = 0; i < shapes.size(); ++i) {
     if (shapes[i].axes() > 0) session.Reshape("x", shapes[i]);
     if (const TensorView x = session.MutableData("x"); !x.empty()) {
       session.Write(x, Drawn(static_cast<size_t>(x.count()), i).data());
     }
     numbers.losses.push_back(session.Forward());
-    for (int v : plan->outputs) numbers.outputs.push_back(Values(session, session.DataOf(v)));
+    for (int v : plan->outputs) numbers.outputs.push_back(HostValues(session, session.DataOf(v)));
     test::AppendGradients(&session, &numbers.gradients);
   }
   session.ReturnStatistics();
@@ -62,8 +62,8 @@ Numbers RunNet(const std::string& text, const PlanOptions& options,
 }
 
 void ExpectSame(const std::string& text, const std::vector<Shape>& shapes = {{}, {}}) {
-  const Numbers cpu = RunNet(text, {.optimize = false}, shapes);
-  const Numbers gpu = RunNet(text, OnGpu(), shapes);
+  const SessionNumbers cpu = RunNet(text, {.optimize = false}, shapes);
+  const SessionNumbers gpu = RunNet(text, OnGpu(), shapes);
   ASSERT_EQ(cpu.losses.size(), gpu.losses.size());
   for (size_t i = 0; i < cpu.losses.size(); ++i) {
     ASSERT_NEAR(cpu.losses[i], gpu.losses[i], 1e-4 * (1 + std::abs(cpu.losses[i]))) << text;

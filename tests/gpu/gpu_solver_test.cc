@@ -41,7 +41,7 @@ std::string FieldsOf(const UpdateRule& rule) {
                 rule.name == "AdaDelta" ? "delta: 0.0001 " : "");
 }
 
-constexpr const char* kEverything =
+constexpr const char* kManyFields =
     "iter_size: 2 average_loss: 3 weight_decay: 0.01 ema_decay: 0.8 clip_gradients: 2 "
     "lr_policy: 'step' gamma: 0.5 stepsize: 3 display: 2 test_interval: 2 ";
 
@@ -105,7 +105,7 @@ Learned RunOf(Solver& solver, Recorder* recorder) {
 }
 
 TEST_F(GpuSolver, LearnsAsTheCpuDoesWithEveryRule) {
-  const std::string fields = StrCat(kEverything, "max_iter: 8 snapshot_after_train: false ");
+  const std::string fields = StrCat(kManyFields, "max_iter: 8 snapshot_after_train: false ");
   for (const UpdateRule& rule : UpdateRules()) {
     SCOPED_TRACE(rule.name);
     const Learned cpu = RunOf(*Make(On::kCpu, fields + FieldsOf(rule)), &recorder_);
@@ -122,7 +122,7 @@ TEST_F(GpuSolver, LearnsAsTheCpuDoesWithEveryRule) {
 TEST_F(GpuSolver, GraphsChangeNothing) {
   for (const char* precision : {"FP32", "TF32", "BF16"}) {
     SCOPED_TRACE(precision);
-    std::string text = Text(StrCat(kEverything, "max_iter: 9 momentum: 0.9 snapshot_after_train: ",
+    std::string text = Text(StrCat(kManyFields, "max_iter: 9 momentum: 0.9 snapshot_after_train: ",
                                    "false loss_scale { initial: 64 growth_interval: 3 } "));
     text.insert(text.find("net_param {") + 11, StrCat(" precision: ", precision));
     const std::string flat = "bottom: \"data\" top: \"flat\"";
@@ -191,7 +191,7 @@ TEST_F(GpuSolver, LoadingWeightsKeepsTheHistory) {
 TEST_F(GpuSolver, AResumedRunEndsInTheSameBytes) {
   for (const UpdateRule& rule : UpdateRules()) {
     SCOPED_TRACE(rule.name);
-    const std::string fields = StrCat(kEverything, "max_iter: 9 snapshot: 4 ", FieldsOf(rule));
+    const std::string fields = StrCat(kManyFields, "max_iter: 9 snapshot: 4 ", FieldsOf(rule));
     Make(On::kGpu, fields)->Solve();
     const std::vector<std::string> whole = BytesOf(9);
     ASSERT_FALSE(whole[0].empty());
@@ -207,7 +207,7 @@ TEST_F(GpuSolver, AResumedRunEndsInTheSameBytes) {
 // Files do not depend on the device: a run may be resumed on another.
 TEST_F(GpuSolver, FilesAreThoseOfTheCpu) {
   const std::string fields =
-      StrCat(kEverything, "max_iter: 4 snapshot: 2 type: 'Adam' momentum: 0.9");
+      StrCat(kManyFields, "max_iter: 4 snapshot: 2 type: 'Adam' momentum: 0.9");
   Make(On::kCpu, fields)->Solve();
   const auto cpu = Make(On::kCpu, fields);
   cpu->Restore(temp_.File("s_iter_2.solverstate"));
@@ -236,7 +236,7 @@ TEST_F(GpuSolver, TheSearchForALearningRateLeavesNoTrace) {
   EXPECT_EQ(ValuesOf(solver->weights()), ValuesOf(fresh->weights()));
 }
 
-constexpr const char* kFedNet =
+constexpr const char* kClassifierNet =
     "layer { name: 'feed' type: 'MemoryData' top: 'x' top: 'label' memory_data_param { "
     "batch_size: 2 channels: 1 height: 1 width: 2 } } "
     "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' "
@@ -247,8 +247,9 @@ constexpr const char* kFedNet =
 std::string DivergenceOf(On where, const std::vector<float>& data, const std::string& fields) {
   Recorder recorder;
   const std::vector<float> labels = {0, 1, 1, 0};
-  const std::string text = StrCat("net_param { ", kFedNet, " } lr_policy: 'fixed' max_iter: 100 ",
-                                  "random_seed: 3 snapshot_after_train: false ", fields);
+  const std::string text =
+      StrCat("net_param { ", kClassifierNet, " } lr_policy: 'fixed' max_iter: 100 ",
+             "random_seed: 3 snapshot_after_train: false ", fields);
   Solver solver(test::ConfigOf(text), test::LayersWithGpuImplementations(),
                 Options(where, &recorder));
   dynamic_cast<MemoryFeed*>(solver.session().MutableState("feed"))->SetArrays(data, labels);
@@ -279,8 +280,9 @@ TEST_F(GpuSolver, TheLastUpdateIsJudgedToo) {
   const std::vector<float> data = {1, 2, 3, 4, 5, 6, 7, 8};
   const auto message = [&](const std::string& fields) {
     Recorder recorder;
-    const std::string text = StrCat("net_param { ", kFedNet, " } lr_policy: 'fixed' max_iter: 1 ",
-                                    "random_seed: 3 snapshot_after_train: false ", fields);
+    const std::string text =
+        StrCat("net_param { ", kClassifierNet, " } lr_policy: 'fixed' max_iter: 1 ",
+               "random_seed: 3 snapshot_after_train: false ", fields);
     Solver solver(test::ConfigOf(text), test::LayersWithGpuImplementations(),
                   Options(On::kGpu, &recorder));
     const std::vector<float> labels = {0, 1, 1, 0};

@@ -19,7 +19,7 @@ namespace {
 
 using test::PlanText;
 
-constexpr const char* kNet = R"(
+constexpr const char* kHalfNet = R"(
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 3 dim: 12 dim: 12 } } }
 layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 4 } } }
 layer { name: "conv1" type: "Convolution" bottom: "x" top: "conv1"
@@ -38,7 +38,7 @@ layer { name: "ip" type: "InnerProduct" bottom: "flat" top: "ip"
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
 )";
 
-struct Numbers {
+struct HalfNumbers {
   std::vector<double> losses;
   std::vector<std::vector<float>> gradients, weights;
 };
@@ -62,12 +62,12 @@ void SetInputs(Session* session) {
   session->Write(session->MutableData("label"), labels.data());
 }
 
-Numbers RunNet(Precision precision) {
-  const auto plan = PlanSmall(kNet, precision);
+HalfNumbers RunNet(Precision precision) {
+  const auto plan = PlanSmall(kHalfNet, precision);
   const std::shared_ptr<Weights> weights = Weights::Make(*plan, 3);
   Session session(plan, weights, test::GpuContext(3));
   SetInputs(&session);
-  Numbers numbers;
+  HalfNumbers numbers;
   for (int i = 0; i < 2; ++i) {
     numbers.losses.push_back(session.Forward());
     session.ZeroParameterGradients();
@@ -99,8 +99,8 @@ double Distance(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 TEST(HalfSession, LearnsAsInSinglePrecision) {
-  const Numbers single = RunNet(FP32);
-  const Numbers halves = RunNet(BF16);
+  const HalfNumbers single = RunNet(FP32);
+  const HalfNumbers halves = RunNet(BF16);
   ASSERT_EQ(single.gradients.size(), halves.gradients.size());
   for (size_t i = 0; i < single.losses.size(); ++i) {
     EXPECT_NE(single.losses[i], halves.losses[i]);
@@ -121,7 +121,7 @@ const PlannedValue& ValueOf(const Plan& plan, const std::string& name) {
 }
 
 TEST(HalfSession, CastsAreLayersWhereFormatsMeet) {
-  const auto plan = PlanSmall(kNet, BF16);
+  const auto plan = PlanSmall(kHalfNet, BF16);
   for (const char* name : {"conv1", "bn1", "conv2", "sum", "pool", "flat"}) {
     EXPECT_EQ(ValueOf(*plan, name).spec.format, MemoryFormat{.type = DType::kBF16}) << name;
   }
@@ -167,7 +167,7 @@ layer { name: "conv" type: "Convolution" bottom: "x" top: "conv"
 
 TEST(HalfSession, ALayerMayAskForAnother) {
   // Larger images: casts before and after small blobs take longer than they save.
-  std::string text = kNet;
+  std::string text = kHalfNet;
   text.replace(text.find("dim: 12 dim: 12"), 15, "dim: 96 dim: 96");
   text.insert(text.find("  convolution_param { num_output: 8 kernel_size: 3 pad: 1 "
                         "weight_filler { type: \"msra\" } } }\nlayer { name: \"sum\""),
@@ -190,8 +190,8 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "scores" bottom: "label" to
 }
 
 TEST(HalfSession, TakesHalfTheMemory) {
-  const auto single = PlanSmall(kNet, FP32);
-  const auto halves = PlanSmall(kNet, BF16);
+  const auto single = PlanSmall(kHalfNet, FP32);
+  const auto halves = PlanSmall(kHalfNet, BF16);
   EXPECT_LT(static_cast<double>(halves->arena_bytes),
             0.65 * static_cast<double>(single->arena_bytes));
 }

@@ -14,8 +14,8 @@
 namespace crema::test {
 namespace {
 
-std::string Convolution(const std::string& bottom, const std::string& top,
-                        const std::string& fields) {
+std::string ConvolutionWithoutBias(const std::string& bottom, const std::string& top,
+                                   const std::string& fields) {
   return StrCat("layer { name: '", top, "' type: 'Convolution' bottom: '", bottom, "' top: '", top,
                 "' convolution_param { bias_term: false ", fields,
                 " weight_filler { type: 'msra' } } }\n");
@@ -29,12 +29,14 @@ std::string Norm(const std::string& name, const std::string& blob) {
                 name, "_r' type: 'ReLU' bottom: '", blob, "' top: '", blob, "' }\n");
 }
 
-std::string Net() {
+std::string NormNet() {
   return "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 8 dim: 64 dim: 56 "
          "dim: 56 } } }\n" +
-         Convolution("x", "a", "num_output: 64 kernel_size: 1") + Norm("bn", "a") +
-         Convolution("a", "b", "num_output: 64 kernel_size: 3 pad: 1") + Norm("n2", "b") +
-         Convolution("b", "c", "num_output: 128 kernel_size: 1 stride: 2") + Norm("n3", "c") +
+         ConvolutionWithoutBias("x", "a", "num_output: 64 kernel_size: 1") + Norm("bn", "a") +
+         ConvolutionWithoutBias("a", "b", "num_output: 64 kernel_size: 3 pad: 1") +
+         Norm("n2", "b") +
+         ConvolutionWithoutBias("b", "c", "num_output: 128 kernel_size: 1 stride: 2") +
+         Norm("n3", "c") +
          "layer { name: 'loss' type: 'Reduction' bottom: 'c' top: 'loss' loss_weight: 0.0001 "
          "reduction_param { operation: SUMSQ } }\n";
 }
@@ -42,7 +44,7 @@ std::string Net() {
 std::shared_ptr<const Plan> PlanNormFusion(bool fuses) {
   PlanOptions options{.device = {DeviceType::kCuda, 0}, .precision = FP16};
   options.passes.fuse_batch_norm = fuses;
-  return PlanText(Net(), TRAIN, options);
+  return PlanText(NormNet(), TRAIN, options);
 }
 
 bool HasCudnn() {

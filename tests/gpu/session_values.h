@@ -7,7 +7,7 @@
 
 namespace crema::test {
 
-inline std::vector<float> Values(const Session& session, const ConstTensorView& view) {
+inline std::vector<float> HostValues(const Session& session, const ConstTensorView& view) {
   std::vector<float> values(static_cast<size_t>(view.count()));
   session.Read(view, values.data());
   return values;
@@ -19,7 +19,7 @@ inline void AppendGradients(Session* session, std::vector<std::vector<float>>* g
   session->Backward();
   for (size_t s = 0; s < session->plan().parameters.size(); ++s) {
     const TensorView gradient = session->ParameterGradient(s);
-    if (!gradient.empty()) gradients->push_back(Values(*session, gradient));
+    if (!gradient.empty()) gradients->push_back(HostValues(*session, gradient));
   }
 }
 

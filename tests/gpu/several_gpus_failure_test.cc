@@ -13,7 +13,7 @@
 namespace crema::test {
 namespace {
 
-constexpr const char* kFedNet =
+constexpr const char* kFedSolver =
     "net_param { layer { name: 'feed' type: 'MemoryData' top: 'x' memory_data_param { "
     "batch_size: 2 channels: 1 height: 1 width: 2 } } "
     "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' "
@@ -33,7 +33,7 @@ void Feed(const Training& run, int rank, const std::vector<float>& data,
 TEST_F(SeveralGpus, SkipAnUpdateTogether) {
   const std::vector<float> labels = {0, 0}, small = {1, 2, 3, 4}, large = {1e16F, 2, 3, 4};
   for (const auto* data : {&small, &large}) {
-    const Training run = Make(2, StrCat(kFedNet,
+    const Training run = Make(2, StrCat(kFedSolver,
                                         "base_lr: 1e-36 max_iter: 12 loss_scale { initial: "
                                         "16777216 growth_interval: 100 }"));
     Feed(run, 0, small, labels);
@@ -54,7 +54,7 @@ TEST_F(SeveralGpus, EndWithTheErrorOfTheOneThatDiverges) {
   const std::vector<float> labels = {0, 0}, good = {1, 2, 3, 4};
   const std::vector<float> bad = {1, 2, std::numeric_limits<float>::quiet_NaN(), 4};
   for (int rank = 0; rank < 3; ++rank) {
-    const Training run = Make(3, StrCat(kFedNet, "base_lr: 0.01 max_iter: 9"));
+    const Training run = Make(3, StrCat(kFedSolver, "base_lr: 0.01 max_iter: 9"));
     for (int r = 0; r < 3; ++r) Feed(run, r, r == rank ? bad : good, labels);
     const std::string message = MessageOf(run, ErrorCode::kDiverged);
     EXPECT_NE(message.find("The data are at fault"), std::string::npos) << message;

@@ -12,7 +12,7 @@
 namespace crema::test {
 namespace {
 
-constexpr const char* kEverything =
+constexpr const char* kFieldsOfSeveral =
     "iter_size: 2 average_loss: 3 weight_decay: 0.01 ema_decay: 0.8 clip_gradients: 0.7 "
     "loss_scale { initial: 1024 growth_interval: 3 } lr_policy: 'step' gamma: 0.5 stepsize: 3 "
     "display: 2 test_interval: 2 ";
@@ -21,7 +21,7 @@ TEST_F(SeveralGpus, LearnAsOneWithTheirBatchesTogether) {
   for (const char* rule :
        {"type: 'SGD' momentum: 0.9 base_lr: 0.1", "type: 'Adam' base_lr: 0.01"}) {
     const std::string fields =
-        StrCat(kEverything, "max_iter: 8 snapshot_after_train: false ", rule);
+        StrCat(kFieldsOfSeveral, "max_iter: 8 snapshot_after_train: false ", rule);
     for (const auto& [ranks, batch] : {std::pair(2, 3), std::pair(3, 2)}) {
       SCOPED_TRACE(StrCat(rule, " on ", ranks));
       const Training one = Make(1, SmallLeNet(6, fields));
@@ -67,7 +67,8 @@ TEST_F(SeveralGpus, StartFromTheWeightsOfTheFirst) {
 }
 
 TEST_F(SeveralGpus, AResumedRunEndsInTheSameBytes) {
-  const std::string text = Regression(StrCat(kEverything, "max_iter: 9 snapshot: 4 momentum: 0.9"));
+  const std::string text =
+      Regression(StrCat(kFieldsOfSeveral, "max_iter: 9 snapshot: 4 momentum: 0.9"));
   const auto files = [&] {
     std::vector<std::string> bytes;
     for (const char* suffix : {".caffemodel", ".solverstate", "_ema.caffemodel"}) {

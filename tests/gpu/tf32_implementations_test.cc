@@ -18,7 +18,7 @@ namespace crema::test {
 namespace {
 
 // Error of an element, relative to the largest: a sum of products with errors up to 2^-10.
-constexpr double kTolerance = 0x1p-7;
+constexpr double kTf32Tolerance = 0x1p-7;
 
 const Implementation* SameInTf32(const LayerType& type, const Implementation& implementation) {
   const auto found =
@@ -53,9 +53,9 @@ double CompareOnSample(const LayerType& type, const LayerSample& sample,
   const RunResult rounded = RunLayer(layer_case, values, options);
   EXPECT_EQ(rounded.failures, std::vector<std::string>{});
   const double outputs = Distance(single.outputs, rounded.outputs);
-  EXPECT_LT(outputs, kTolerance);
-  EXPECT_LT(Distance(single.input_grads, rounded.input_grads), kTolerance);
-  EXPECT_LT(Distance(single.parameter_grads, rounded.parameter_grads), kTolerance);
+  EXPECT_LT(outputs, kTf32Tolerance);
+  EXPECT_LT(Distance(single.input_grads, rounded.input_grads), kTf32Tolerance);
+  EXPECT_LT(Distance(single.parameter_grads, rounded.parameter_grads), kTf32Tolerance);
   return outputs;
 }
 

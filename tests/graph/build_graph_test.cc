@@ -50,6 +50,16 @@ TEST(BuildGraph, BottomOfALayerLeftOutByItsRulesSaysSo) {
       << error;
 }
 
+TEST(BuildGraph, ATopThatOnlyTheLayerOfAnotherPhaseHasSaysSo) {
+  const std::string error = PlanError(Net(
+      "layer { name: \"a\" type: \"ReLU\" bottom: \"data\" top: \"a\" include { phase: TRAIN } }\n"
+      "layer { name: \"a\" type: \"ReLU\" bottom: \"data\" top: \"t\" include { phase: TEST } }\n"
+      "layer { name: \"b\" type: \"ReLU\" bottom: \"t\" top: \"b\" }"));
+  EXPECT_NE(error.find("layer \"a\" of another phase does, but not that of phase TRAIN"),
+            std::string::npos)
+      << error;
+}
+
 TEST(BuildGraph, BlobProducedTwiceNamesBothLayers) {
   EXPECT_EQ(PlanError(Net("layer { name: \"a\" type: \"ReLU\" bottom: \"data\" top: \"x\" }\n"
                           "layer { name: \"b\" type: \"TanH\" bottom: \"data\" top: \"x\" }")),

@@ -37,8 +37,8 @@ const std::vector<std::string> kNames = {
     "LargeMarginInnerProduct", "MarginInnerProduct", "LabelSpecificAdd", "CoupledClusterLoss",
     "TripletData",
     // Text and sequences
-    "WarpCTC", "ContinuationIndicator", "CTCDecoder", "CTCGreedyDecoder", "Reverse", "Lstm",
-    "DLSTM",
+    "WarpCTC", "ContinuationIndicator", "CTCBeamSearchDecoder", "CTCDecoder", "CTCGreedyDecoder",
+    "Reverse", "Lstm", "DLSTM",
     // FlowNet
     "Correlation", "Correlation1D", "FlowWarp", "ChannelNorm", "DataAugmentation",
     "GenerateAugmentationParameters", "CustomData", "Accum", "Mean", "LpqLoss", "Resample",
@@ -106,9 +106,8 @@ TEST(ForkLayers, NameMessagesThatExist) {
 // The layers that are given as a replacement can be written as they are.
 TEST(ForkLayers, ReplacementsAreNets) {
   const std::map<std::string_view, std::string> expected = {
-      {"SpatialDropout", "4x6"}, {"ChannelNorm", "4x1"},   {"CReLU", "4x12"},
-      {"Maxout", "4x3"},         {"GRN", "4x6"},           {"PadChannel", "4x14x3x3"},
-      {"RingPad", "4x6x3x5"},    {"BatchReduction", "2x6"}};
+      {"SpatialDropout", "4x6"},  {"ChannelNorm", "4x1"}, {"CReLU", "4x12"},        {"GRN", "4x6"},
+      {"PadChannel", "4x14x3x3"}, {"RingPad", "4x6x3x5"}, {"BatchReduction", "2x6"}};
   size_t tried = 0;
   for (const ForkLayer& layer : ForkLayers()) {
     if (layer.layers.empty()) continue;

@@ -177,7 +177,7 @@ TEST(CremaFile, PreprocessingThatDoesNotFitIsRefused) {
   ExpectRefused(refusal([](StoredPreprocessing* p) { p->add_deviation(0); }),
                 ErrorCode::kInvalidArgument, "standard deviation");
   ExpectRefused(refusal([](StoredPreprocessing* p) { p->set_range(-1); }),
-                ErrorCode::kInvalidArgument, "the range is -1");
+                ErrorCode::kInvalidArgument, "(pixel_range) is -1");
 }
 
 // A byte output without consumer is returned.

@@ -19,7 +19,7 @@ DerivedNet Derive(const std::string& text, const std::map<std::string, Shape>& s
   return DeriveDeployNet(net, InferenceState(net.net), shapes, test::TestRegistry());
 }
 
-std::string ErrorOf(const std::string& text, const std::map<std::string, Shape>& shapes = {}) {
+std::string DeriveError(const std::string& text, const std::map<std::string, Shape>& shapes = {}) {
   try {
     Derive(text, shapes);
   } catch (const Error& error) {
@@ -319,27 +319,28 @@ TEST(DeriveDeployNet, MistakesAreExplained) {
   const auto expect = [](const std::string& error, const std::string& part) {
     EXPECT_NE(error.find(part), std::string::npos) << error;
   };
-  expect(ErrorOf(kData), "has no loss and no metric, so its predictions are unknown");
-  expect(ErrorOf(Text(R"(layer { name: "sum" type: "Reduction" bottom: "ip" top: "sum"
+  expect(DeriveError(kData), "has no loss and no metric, so its predictions are unknown");
+  expect(DeriveError(Text(R"(layer { name: "sum" type: "Reduction" bottom: "ip" top: "sum"
       loss_weight: 1 })")),
          "layer \"sum\": no rule says what replaces a loss of type Reduction");
-  expect(ErrorOf(Text(kLoss), {{"dat", {1, 3, 8, 8}}}),
+  expect(DeriveError(Text(kLoss), {{"dat", {1, 3, 8, 8}}}),
          "a shape is given for 'dat', but the inputs of the derived net are data");
   const std::string python = StrCat(R"(layer { name: "py" type: "Python" top: "data" top: "label"
       python_param { module: "m" layer: "L" } })",
                                     kScores, kLoss);
-  expect(ErrorOf(python), "layer \"py\": a Python layer makes the data");
-  EXPECT_EQ(ErrorOf(python, {{"data", {1, 3, 8, 8}}}), "");
+  expect(DeriveError(python), "layer \"py\": a Python layer makes the data");
+  EXPECT_EQ(DeriveError(python, {{"data", {1, 3, 8, 8}}}), "");
   expect(
-      ErrorOf(StrCat(R"(layer { name: "d" type: "Data" top: "data" top: "label"
+      DeriveError(StrCat(R"(layer { name: "d" type: "Data" top: "data" top: "label"
       data_param { source: "nowhere" batch_size: 4 } })",
-                     kScores, kLoss)),
+                         kScores, kLoss)),
       "layer \"d\": the data set does not exist, and its layer does not give the size of a sample: "
       "give the shape of data, for example --shape=data=1x3x32x32");
-  expect(ErrorOf(StrCat(kData, R"(layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+  expect(
+      DeriveError(StrCat(kData, R"(layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
       include { phase: TRAIN } inner_product_param { num_output: 2 } })",
-                        kLoss)),
-         "reads 'ip', which no layer of phase TEST before it makes");
+                         kLoss)),
+      "reads 'ip', which no layer of phase TEST before it makes");
 }
 
 TEST(DeriveDeployNet, TwoImageInputsKeepNoPreprocessing) {

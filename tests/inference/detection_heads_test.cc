@@ -334,7 +334,7 @@ TEST(DetectionHead, EachImageOfABatchHasItsOwnObjects) {
   EXPECT_FLOAT_EQ(static_cast<float>(head->Decode({&values, 1}, 1, 0.5, {})[0].score), 0.8F);
 }
 
-std::string ErrorOf(const std::string& name, const HeadOutput& output) {
+std::string HeadError(const std::string& name, const HeadOutput& output) {
   try {
     DetectionHead::Find(name, {&output, 1}, kSide, kSide);
   } catch (const Error& error) {
@@ -356,12 +356,12 @@ TEST(DetectionHead, UltraLightDetectorsAreKnownByTheirPriors) {
 }
 
 TEST(DetectionHead, OtherShapesAreRefusedWithThoseOfTheHead) {
-  const std::string wrong = ErrorOf("yolox", {"out", Shape{100, 85}});
+  const std::string wrong = HeadError("yolox", {"out", Shape{100, 85}});
   EXPECT_NE(wrong.find("N x boxes x (5 + classes), a box for each place of strides"),
             std::string::npos)
       << wrong;
   EXPECT_NE(wrong.find("'out' Nx100x85"), std::string::npos) << wrong;
-  const std::string unknown = ErrorOf("yolo5", {"out", Shape{100, 85}});
+  const std::string unknown = HeadError("yolo5", {"out", Shape{100, 85}});
   EXPECT_NE(unknown.find("yolov5"), std::string::npos) << unknown;
 }
 

@@ -21,7 +21,7 @@ using test::kSmallNet;
 using test::ModelOf;
 using test::ValuesOf;
 
-std::string ErrorOf(const std::function<void()>& body) {
+std::string ModelError(const std::function<void()>& body) {
   try {
     body();
   } catch (const Error& error) {
@@ -169,12 +169,13 @@ TEST(ModelRunner, BadRequestsAreRefusedAndItGoesOn) {
   };
   const std::vector<float> expected = Answer(&runner, good);
   for (const BadRequest& request : requests) {
-    const std::string message = ErrorOf([&] { runner.Run(request.inputs); });
+    const std::string message = ModelError([&] { runner.Run(request.inputs); });
     EXPECT_NE(message.find(request.expect), std::string::npos) << request.name << ": " << message;
-    EXPECT_NE(ErrorOf([&] { runner.Output("prob"); }), "") << request.name;  // not an older answer
+    EXPECT_NE(ModelError([&] { runner.Output("prob"); }), "")
+        << request.name;  // not an older answer
     EXPECT_EQ(Answer(&runner, good), expected) << request.name;
   }
-  EXPECT_NE(ErrorOf([&] { runner.Output("data"); }).find("no output 'data'"), std::string::npos);
+  EXPECT_NE(ModelError([&] { runner.Output("data"); }).find("no output 'data'"), std::string::npos);
 }
 
 // The shape of the weights fixes the input size here.
@@ -185,7 +186,7 @@ layer { name: "fc" type: "InnerProduct" bottom: "x" top: "y"
   inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
 )");
   const Shape other({1, 2, 5, 4});
-  const std::string message = ErrorOf([&] { model->PlanFor({&other, 1}); });
+  const std::string message = ModelError([&] { model->PlanFor({&other, 1}); });
   EXPECT_NE(message.find("\"fc\""), std::string::npos) << message;
   EXPECT_NE(message.find("weight would be 3x40, but it is 3x32"), std::string::npos) << message;
   ModelRunner runner(model);
@@ -227,7 +228,8 @@ TEST(Model, KeepsABoundedNumberOfPlans) {
 TEST(Model, PlansAreOfNumberedInputs) {
   const auto model = ModelOf(kSmallNet);
   const std::vector<Shape> two(2, Shape({1, 3, 12, 12}));
-  EXPECT_NE(ErrorOf([&] { model->PlanFor(two); }).find("has 1 inputs, not 2"), std::string::npos);
+  EXPECT_NE(ModelError([&] { model->PlanFor(two); }).find("has 1 inputs, not 2"),
+            std::string::npos);
 }
 
 // In Caffe, `cont` of 1 continues from the hidden state of the previous call.
@@ -255,17 +257,17 @@ layer { name: "r" type: "LSTM" bottom: "x" bottom: "c" top: "y"
 }
 
 TEST(Model, TrainingNetsAndWritersAreRefused) {
-  const std::string message = ErrorOf([] {
+  const std::string message = ModelError([] {
     ModelOf(R"(layer { name: "d" type: "Data" top: "x" data_param { source: "nowhere" } })");
   });
   EXPECT_NE(message.find("this is a net for training"), std::string::npos) << message;
-  const std::string constant = ErrorOf([] {
+  const std::string constant = ModelError([] {
     ModelOf(
         R"(layer { name: "p" type: "Parameter" top: "x" parameter_param { shape { dim: 1 } } })");
   });
   EXPECT_NE(constant.find("the net has no input"), std::string::npos) << constant;
 #ifdef CREMA_HAVE_HDF5
-  const std::string writer = ErrorOf([] {
+  const std::string writer = ModelError([] {
     ModelOf(StrCat(kSmallNet, R"(layer { name: "w" type: "HDF5Output" bottom: "prob" bottom: "prob"
         hdf5_output_param { file_name: "out.h5" } })"));
   });
@@ -274,7 +276,7 @@ TEST(Model, TrainingNetsAndWritersAreRefused) {
 }
 
 // Boxes of one prior per image; the text of the net refers to files.
-std::string Detector(const std::string& folder) {
+std::string DetectorText(const std::string& folder) {
   return StrCat(R"(
 layer { name: "loc" type: "Input" top: "loc" input_param { shape { dim: 1 dim: 4 } } }
 layer { name: "conf" type: "Input" top: "conf" input_param { shape { dim: 1 dim: 2 } } }
@@ -290,7 +292,7 @@ layer { name: "out" type: "DetectionOutput" bottom: "loc" bottom: "conf" bottom:
 
 TEST(ModelRunner, OutputsMayHaveAsManyRowsAsThereAreBoxes) {
   const test::TempDir folder;
-  const auto model = ModelOf(Detector(folder.File("boxes")));
+  const auto model = ModelOf(DetectorText(folder.File("boxes")));
   EXPECT_FALSE(model->Batches());
   EXPECT_EQ(model->outputs()[0].shape, (std::vector<int64_t>{1, 1, -1, 7}));
   Tensor loc({2, 4}, DType::kF32);

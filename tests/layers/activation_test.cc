@@ -5,14 +5,16 @@
 #include <limits>
 #include <string>
 
+#include "support/layer_expect.h"
 #include "support/layer_fixture.h"
 #include "support/net.h"
 
 namespace crema::test {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-const double kNan = std::nan("");
+using test::ExpectNear;
+using test::kInfinity;
+using test::kNan;
 
 // One row of values through a layer, and back with a gradient of ones.
 RunResult Through(const std::string& type, const std::string& text, const Values& x,
@@ -21,11 +23,6 @@ RunResult Through(const std::string& type, const std::string& text, const Values
                                                 .inputs = {{{static_cast<int64_t>(x.size())}, x}},
                                                 .output_grads = {Values(x.size(), 1.0)},
                                                 .dtype = dtype});
-}
-
-void ExpectNear(const Values& got, const Values& expected, double tolerance = 1e-6) {
-  ASSERT_EQ(got.size(), expected.size());
-  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], tolerance) << i;
 }
 
 TEST(AbsValTest, GradientAtZeroIsZero) {

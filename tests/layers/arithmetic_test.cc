@@ -6,29 +6,19 @@
 #include <string>
 
 #include "core/strings.h"
+#include "support/error_text.h"
+#include "support/layer_expect.h"
 #include "support/layer_fixture.h"
 #include "support/net.h"
 
 namespace crema::test {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-const double kNan = std::nan("");
-
-RunResult Call(const std::string& type, const LayerCall& call) {
-  return CallLayer(*TestRegistry().Find(type), call);
-}
-
-// Returns the message that `run` throws, or empty.
-template <typename Run>
-std::string ErrorOf(Run&& run) {
-  try {
-    run();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
+using test::CallBuiltin;
+using test::ErrorOf;
+using test::ExpectNear;
+using test::kInfinity;
+using test::kNan;
 
 // Runs a layer with these parameter values.
 RunResult CallWithParameters(const std::string& type, const LayerSample& sample,
@@ -37,15 +27,10 @@ RunResult CallWithParameters(const std::string& type, const LayerSample& sample,
   return RunLayer(layer_case, values, {.backward = !values.output_grads.empty()});
 }
 
-void ExpectNear(const Values& got, const Values& expected, double tolerance = 1e-6) {
-  ASSERT_EQ(got.size(), expected.size());
-  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], tolerance) << i;
-}
-
 TEST(ScaleTest, TwoBottomsFromAnAxisOn) {
   const RunResult result =
-      Call("Scale", {.inputs = {{{2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8}}, {{2}, {10, -1}}},
-                     .output_grads = {{1, 2, 3, 4, 5, 6, 7, 8}}});
+      CallBuiltin("Scale", {.inputs = {{{2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8}}, {{2}, {10, -1}}},
+                            .output_grads = {{1, 2, 3, 4, 5, 6, 7, 8}}});
   EXPECT_EQ(result.outputs[0], (Values{10, 20, -3, -4, 50, 60, -7, -8}));
   EXPECT_EQ(result.input_grads[0], (Values{10, 20, -3, -4, 50, 60, -7, -8}));
   EXPECT_EQ(result.input_grads[1], (Values{1 + 4 + 25 + 36, 9 + 16 + 49 + 64}));
@@ -103,9 +88,10 @@ layer { name: "sum" type: "Reduction" bottom: ")",
 }
 
 TEST(BiasTest, SecondBottomGetsTheSum) {
-  const RunResult result = Call("Bias", {.prototxt = "bias_param { axis: 0 }",
-                                         .inputs = {{{2, 3}, {1, 2, 3, 4, 5, 6}}, {{2}, {10, 20}}},
-                                         .output_grads = {{1, 2, 3, 4, 5, 6}}});
+  const RunResult result =
+      CallBuiltin("Bias", {.prototxt = "bias_param { axis: 0 }",
+                           .inputs = {{{2, 3}, {1, 2, 3, 4, 5, 6}}, {{2}, {10, 20}}},
+                           .output_grads = {{1, 2, 3, 4, 5, 6}}});
   EXPECT_EQ(result.outputs[0], (Values{11, 12, 13, 24, 25, 26}));
   EXPECT_EQ(result.input_grads[0], (Values{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(result.input_grads[1], (Values{6, 15}));
@@ -116,16 +102,16 @@ TEST(BiasTest, LongSumsKeepTheirSmallTerms) {
   dy[0] = 1 << 24;  // f32 has no 2^24 + 0.25
   const auto count = static_cast<int64_t>(dy.size());
   const RunResult result =
-      Call("Bias", {.inputs = {{{count}, dy}, {{}, {1}}}, .output_grads = {dy}});
+      CallBuiltin("Bias", {.inputs = {{{count}, dy}, {{}, {1}}}, .output_grads = {dy}});
   // Only the few that share a lane with the large one are lost.
   EXPECT_NEAR(result.input_grads[1][0], (1 << 24) + 25000, 32);
 }
 
 TEST(AxpyTest, ScalesChannelsAndAdds) {
-  const RunResult result = Call("Axpy", {.inputs = {{{1, 2, 1, 1}, {2, -1}},
-                                                    {{1, 2, 1, 2}, {1, 2, 3, 4}},
-                                                    {{1, 2, 1, 2}, {10, 20, 30, 40}}},
-                                         .output_grads = {{1, 2, 3, 4}}});
+  const RunResult result = CallBuiltin("Axpy", {.inputs = {{{1, 2, 1, 1}, {2, -1}},
+                                                           {{1, 2, 1, 2}, {1, 2, 3, 4}},
+                                                           {{1, 2, 1, 2}, {10, 20, 30, 40}}},
+                                                .output_grads = {{1, 2, 3, 4}}});
   EXPECT_EQ(result.outputs[0], (Values{12, 24, 27, 36}));
   EXPECT_EQ(result.input_grads[0], (Values{5, 25}));
   EXPECT_EQ(result.input_grads[1], (Values{2, 4, -3, -4}));
@@ -171,13 +157,13 @@ TEST(EmbedTest, IndicesAreChecked) {
 
 TEST(GatherTest, TakesTheAxisOfTheIndex) {
   const RunResult result =
-      Call("Gather", {.prototxt = "gather_param { axis: 1 }",
-                      .inputs = {{{2, 3}, {1, 2, 3, 4, 5, 6}}, {{2, 2}, {2, 0, 0, 0}}},
-                      .output_grads = {{1, 2, 3, 4, 5, 6, 7, 8}}});
+      CallBuiltin("Gather", {.prototxt = "gather_param { axis: 1 }",
+                             .inputs = {{{2, 3}, {1, 2, 3, 4, 5, 6}}, {{2, 2}, {2, 0, 0, 0}}},
+                             .output_grads = {{1, 2, 3, 4, 5, 6, 7, 8}}});
   EXPECT_EQ(result.outputs[0], (Values{3, 1, 1, 1, 6, 4, 4, 4}));
   EXPECT_EQ(result.input_grads[0], (Values{9, 0, 1, 21, 0, 5}));
   const std::string error = ErrorOf([] {
-    Call("Gather", {.inputs = {{{2, 3}, {1, 2, 3, 4, 5, 6}}, {{1}, {2}}}});
+    CallBuiltin("Gather", {.inputs = {{{2, 3}, {1, 2, 3, 4, 5, 6}}, {{1}, {2}}}});
   });
   EXPECT_NE(error.find("index 2 at element 0 of \"in1\" (sample 0 of the batch) is outside -2..1"),
             std::string::npos);
@@ -185,21 +171,21 @@ TEST(GatherTest, TakesTheAxisOfTheIndex) {
 
 TEST(BatchReindexTest, SumsTheGradientsOfRepeatedRows) {
   const RunResult result =
-      Call("BatchReindex", {.inputs = {{{3, 2}, {1, 2, 3, 4, 5, 6}}, {{4}, {2, 0, 2, 2}}},
-                            .output_grads = {{1, 2, 3, 4, 5, 6, 7, 8}}});
+      CallBuiltin("BatchReindex", {.inputs = {{{3, 2}, {1, 2, 3, 4, 5, 6}}, {{4}, {2, 0, 2, 2}}},
+                                   .output_grads = {{1, 2, 3, 4, 5, 6, 7, 8}}});
   EXPECT_EQ(result.outputs[0], (Values{5, 6, 1, 2, 5, 6, 5, 6}));
   EXPECT_EQ(result.input_grads[0], (Values{3, 4, 0, 0, 13, 16}));
   const std::string error = ErrorOf([] {
-    Call("BatchReindex", {.inputs = {{{0, 2}, {}}, {{1}, {0}}}});
+    CallBuiltin("BatchReindex", {.inputs = {{{0, 2}, {}}, {{1}, {0}}}});
   });
   EXPECT_NE(error.find("is outside an empty range: there are 0 rows"), std::string::npos);
 }
 
 TEST(MatMulTest, RepeatsAxesOfSizeOne) {
   const RunResult result =
-      Call("MatMul", {.prototxt = "matmul_param { scale: 2 }",
-                      .inputs = {{{2, 1, 2}, {1, 2, 3, 4}}, {{1, 2, 2}, {1, 2, 3, 4}}},
-                      .output_grads = {{1, 0, 0, 1}}});
+      CallBuiltin("MatMul", {.prototxt = "matmul_param { scale: 2 }",
+                             .inputs = {{{2, 1, 2}, {1, 2, 3, 4}}, {{1, 2, 2}, {1, 2, 3, 4}}},
+                             .output_grads = {{1, 0, 0, 1}}});
   EXPECT_EQ(result.outputs[0], (Values{14, 20, 30, 44}));
   EXPECT_EQ(result.input_grads[0], (Values{2, 6, 4, 8}));
   EXPECT_EQ(result.input_grads[1], (Values{2, 6, 4, 8}));
@@ -218,12 +204,13 @@ TEST(MatMulTest, ShapesOfBatches) {
 
 TEST(CastTest, RoundsToHalf) {
   const double tiny = std::ldexp(1.0, -24);  // the smallest half
-  const RunResult result = Call("Cast", {.prototxt = "cast_param { to: FLOAT16 }",
-                                         .inputs = {{{9},
-                                                     {0.1, 2049, 2051, 65519, 65520, -kInfinity,
-                                                      0.5 * tiny, 0.6 * tiny, 1023.4 * tiny}}},
-                                         .output_grads = {Values(9, 3.0)},
-                                         .dtype = DType::kF64});
+  const RunResult result =
+      CallBuiltin("Cast", {.prototxt = "cast_param { to: FLOAT16 }",
+                           .inputs = {{{9},
+                                       {0.1, 2049, 2051, 65519, 65520, -kInfinity, 0.5 * tiny,
+                                        0.6 * tiny, 1023.4 * tiny}}},
+                           .output_grads = {Values(9, 3.0)},
+                           .dtype = DType::kF64});
   EXPECT_EQ(result.outputs[0], (Values{0.0999755859375, 2048, 2052, 65504, kInfinity, -kInfinity, 0,
                                        tiny, 1023 * tiny}));
   EXPECT_EQ(result.input_grads[0], Values(9, 3.0));
@@ -231,9 +218,9 @@ TEST(CastTest, RoundsToHalf) {
 
 TEST(CastTest, IntegersAreCutAndBounded) {
   const auto cast = [](const std::string& to) {
-    return Call("Cast", {.prototxt = "cast_param { to: " + to + " }",
-                         .inputs = {{{7}, {-1.9, -0.5, 2.9, 5e9, -5e9, kNan, 0}}},
-                         .dtype = DType::kF64})
+    return CallBuiltin("Cast", {.prototxt = "cast_param { to: " + to + " }",
+                                .inputs = {{{7}, {-1.9, -0.5, 2.9, 5e9, -5e9, kNan, 0}}},
+                                .dtype = DType::kF64})
         .outputs[0];
   };
   EXPECT_EQ(cast("INT"), (Values{-1, 0, 2, 2147483647, -2147483648.0, 0, 0}));
@@ -243,17 +230,17 @@ TEST(CastTest, IntegersAreCutAndBounded) {
 
 TEST(ArgMaxTest, EqualValuesGiveTheLastIndexAndNanRanksLast) {
   const RunResult result =
-      Call("ArgMax", {.prototxt = "argmax_param { top_k: 3 out_max_val: true }",
-                      .inputs = {{{1, 5}, {1, kNan, 4, 4, 2}}}});
+      CallBuiltin("ArgMax", {.prototxt = "argmax_param { top_k: 3 out_max_val: true }",
+                             .inputs = {{{1, 5}, {1, kNan, 4, 4, 2}}}});
   EXPECT_EQ(result.outputs[0], (Values{3, 2, 4, 4, 4, 2}));
-  EXPECT_EQ(Call("ArgMax", {.inputs = {{{1, 3}, {kNan, 7, kNan}}}}).outputs[0], (Values{1}));
-  EXPECT_EQ(Call("ArgMax", {.inputs = {{{1, 3}, {5, 5, 5}}}}).outputs[0], (Values{2}));
+  EXPECT_EQ(CallBuiltin("ArgMax", {.inputs = {{{1, 3}, {kNan, 7, kNan}}}}).outputs[0], (Values{1}));
+  EXPECT_EQ(CallBuiltin("ArgMax", {.inputs = {{{1, 3}, {5, 5, 5}}}}).outputs[0], (Values{2}));
 }
 
 TEST(ArgMaxTest, AlongAnAxis) {
   const auto along = [](const std::string& more) {
-    return Call("ArgMax", {.prototxt = "argmax_param { axis: 1 top_k: 2 " + more + " }",
-                           .inputs = {{{1, 3, 2}, {1, 6, 5, 2, 3, 4}}}})
+    return CallBuiltin("ArgMax", {.prototxt = "argmax_param { axis: 1 top_k: 2 " + more + " }",
+                                  .inputs = {{{1, 3, 2}, {1, 6, 5, 2, 3, 4}}}})
         .outputs[0];
   };
   EXPECT_EQ(along(""), (Values{1, 0, 2, 2}));
@@ -281,8 +268,8 @@ TEST(ParameterTest, TheTopIsTheBlob) {
 
 TEST(PositionEmbeddingTest, SinesAndCosines) {
   const RunResult result =
-      Call("PositionEmbedding", {.prototxt = "position_embedding_param { kind: SINUSOIDAL }",
-                                 .inputs = {{{1, 2, 4}, {0, 0, 0, 0, 10, 10, 10, 10}}}});
+      CallBuiltin("PositionEmbedding", {.prototxt = "position_embedding_param { kind: SINUSOIDAL }",
+                                        .inputs = {{{1, 2, 4}, {0, 0, 0, 0, 10, 10, 10, 10}}}});
   ExpectNear(result.outputs[0], {0, 1, 0, 1, 10 + std::sin(1.0), 10 + std::cos(1.0),
                                  10 + std::sin(0.01), 10 + std::cos(0.01)});
 }
@@ -299,10 +286,10 @@ TEST(PositionEmbeddingTest, LearnsARowForEachPosition) {
 }
 
 TEST(CosineSimilarityTest, AnglesAndZeroVectors) {
-  const RunResult result =
-      Call("CosineSimilarity",
-           {.inputs = {{{4, 2}, {3, 4, 1, 0, 0, 0, -2, 0}}, {{4, 2}, {3, 4, 0, 5, 1, 1, 7, 0}}},
-            .output_grads = {{1, 1, 0, 1}}});
+  const RunResult result = CallBuiltin(
+      "CosineSimilarity",
+      {.inputs = {{{4, 2}, {3, 4, 1, 0, 0, 0, -2, 0}}, {{4, 2}, {3, 4, 0, 5, 1, 1, 7, 0}}},
+       .output_grads = {{1, 1, 0, 1}}});
   ExpectNear(result.outputs[0], {1, 0, 0, -1});
   ExpectNear(result.input_grads[0], {0, 0, 0, 1, 0, 0, 0, 0});
   ExpectNear(result.input_grads[1], {0, 0, 0.2, 0, 0, 0, 0, 0});

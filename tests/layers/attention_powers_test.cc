@@ -9,7 +9,7 @@
 namespace crema {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kFloatInfinity = std::numeric_limits<float>::infinity();
 
 // Rows of all lengths around whole lines of a vector register.
 TEST(AttentionPowers, TimesFactorsAreTheSoftmax) {
@@ -37,7 +37,7 @@ TEST(AttentionPowers, TimesFactorsAreTheSoftmax) {
 
 TEST(AttentionPowers, QueriesSeeNoLaterKeysAndNoMaskedOnes) {
   std::vector<float> p(12, 1), factors(3);
-  const std::vector<float> mask{0, -kInfinity, 0, 0};
+  const std::vector<float> mask{0, -kFloatInfinity, 0, 0};
   AttentionPowers(1, 3, 4, true, {.data = mask.data(), .key_step = 1}, p.data(), factors.data());
   EXPECT_EQ(p, (std::vector<float>{1, 0, 0, 0, 1, 0, 1, 0, 1, 0, 1, 1}));
   EXPECT_EQ(factors, (std::vector<float>{1, 0.5F, 1 / 3.0F}));
@@ -45,14 +45,14 @@ TEST(AttentionPowers, QueriesSeeNoLaterKeysAndNoMaskedOnes) {
 
 TEST(AttentionPowers, AQueryThatSeesNothingGetsZeros) {
   std::vector<float> p{1, 2}, factors(1);
-  const float hide = -kInfinity;
+  const float hide = -kFloatInfinity;
   AttentionPowers(0, 1, 2, false, {.data = &hide}, p.data(), factors.data());
   EXPECT_EQ(p, (std::vector<float>{0, 0}));
   EXPECT_EQ(factors, (std::vector<float>{0}));
 }
 
 TEST(AttentionPowers, ShowNaN) {
-  for (const float other : {1.0F, -kInfinity, NAN}) {
+  for (const float other : {1.0F, -kFloatInfinity, NAN}) {
     std::vector<float> p{other, NAN}, factors(1);
     AttentionPowers(0, 1, 2, false, {}, p.data(), factors.data());
     EXPECT_TRUE(std::isnan(factors[0])) << other;
@@ -78,7 +78,7 @@ TEST(AttentionScoreGradients, AreThoseOfTheSoftmax) {
 
 TEST(AttentionScoreGradients, WhatIsNotSeenHasNone) {
   const std::vector<float> p{0, 0, 1};
-  std::vector<float> dp{kInfinity, 3, 2};
+  std::vector<float> dp{kFloatInfinity, 3, 2};
   AttentionScoreGradients(1, 3, p.data(), dp.data());
   EXPECT_EQ(dp[0], 0);
   EXPECT_EQ(dp[1], 0);

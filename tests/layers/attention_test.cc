@@ -6,13 +6,14 @@
 #include <string>
 
 #include "crema.pb.h"
+#include "support/layer_expect.h"
 #include "support/layer_fixture.h"
 #include "support/net.h"
 
 namespace crema::test {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+using test::kInfinity;
 
 struct Sizes {
   int64_t items, queries, keys, heads, kv_heads, size, value_size;
@@ -53,7 +54,7 @@ Values NaiveAttention(const Sizes& e, const Values& q, const Values& k, const Va
   return y;
 }
 
-Values Draw(int64_t count, double seed) {
+Values DrawWave(int64_t count, double seed) {
   Values values;
   for (int64_t i = 0; i < count; ++i) {
     values.push_back(std::sin(seed + 1.7 * static_cast<double>(i)));
@@ -61,47 +62,49 @@ Values Draw(int64_t count, double seed) {
   return values;
 }
 
-void ExpectNear(const Values& got, const Values& expected) {
+void ExpectF64Near(const Values& got, const Values& expected) {
   ASSERT_EQ(got.size(), expected.size());
   for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-12) << i;
 }
 
-RunResult Call(const LayerCall& call) { return CallLayer(*TestRegistry().Find("Attention"), call); }
+RunResult CallAttention(const LayerCall& call) {
+  return CallLayer(*TestRegistry().Find("Attention"), call);
+}
 
 TEST(Attention, GroupedMaskedCausalIsWhatPlainLoopsCompute) {
   const Sizes e{2, 3, 5, 4, 2, 3, 2};
-  const Values q = Draw(2 * 3 * 12, 1), k = Draw(2 * 5 * 6, 2), v = Draw(2 * 5 * 4, 3);
-  const Values mask = Draw(15, 4);
-  const RunResult result =
-      Call({.prototxt = "attention_param { num_heads: 4 num_kv_heads: 2 causal: true scale: 0.9 }",
-            .inputs = {{{2, 3, 12}, q}, {{2, 5, 6}, k}, {{2, 5, 4}, v}, {{3, 5}, mask}},
-            .dtype = DType::kF64});
+  const Values q = DrawWave(2 * 3 * 12, 1), k = DrawWave(2 * 5 * 6, 2), v = DrawWave(2 * 5 * 4, 3);
+  const Values mask = DrawWave(15, 4);
+  const RunResult result = CallAttention(
+      {.prototxt = "attention_param { num_heads: 4 num_kv_heads: 2 causal: true scale: 0.9 }",
+       .inputs = {{{2, 3, 12}, q}, {{2, 5, 6}, k}, {{2, 5, 4}, v}, {{3, 5}, mask}},
+       .dtype = DType::kF64});
   const double scale = static_cast<double>(0.9F);
-  ExpectNear(result.outputs[0], NaiveAttention(e, q, k, v, mask, true, scale));
+  ExpectF64Near(result.outputs[0], NaiveAttention(e, q, k, v, mask, true, scale));
 }
 
 TEST(Attention, OneBottomIsQueriesKeysAndValues) {
   const Sizes e{2, 4, 4, 2, 2, 3, 3};
-  const Values q = Draw(48, 1), k = Draw(48, 2), v = Draw(48, 3);
+  const Values q = DrawWave(48, 1), k = DrawWave(48, 2), v = DrawWave(48, 3);
   Values packed;
   for (int64_t row = 0; row < 8; ++row) {
     for (const Values* part : {&q, &k, &v}) {
       packed.insert(packed.end(), part->begin() + row * 6, part->begin() + (row + 1) * 6);
     }
   }
-  const RunResult result = Call({.prototxt = "attention_param { num_heads: 2 }",
-                                 .inputs = {{{2, 4, 18}, packed}},
-                                 .dtype = DType::kF64});
-  ExpectNear(result.outputs[0], NaiveAttention(e, q, k, v, {}, false, 1 / std::sqrt(3.0)));
+  const RunResult result = CallAttention({.prototxt = "attention_param { num_heads: 2 }",
+                                          .inputs = {{{2, 4, 18}, packed}},
+                                          .dtype = DType::kF64});
+  ExpectF64Near(result.outputs[0], NaiveAttention(e, q, k, v, {}, false, 1 / std::sqrt(3.0)));
 }
 
 TEST(Attention, AQueryThatSeesNothingGivesZeros) {
   const Values mask = {-kInfinity, -kInfinity, 0, -kInfinity};
-  const RunResult result = Call({.inputs = {{{1, 2, 2}, {1, 2, 3, 4}},
-                                            {{1, 2, 2}, {5, 6, 7, 8}},
-                                            {{1, 2, 1}, {3, 5}},
-                                            {{2, 2}, mask}},
-                                 .output_grads = {{1, 1}}});
+  const RunResult result = CallAttention({.inputs = {{{1, 2, 2}, {1, 2, 3, 4}},
+                                                     {{1, 2, 2}, {5, 6, 7, 8}},
+                                                     {{1, 2, 1}, {3, 5}},
+                                                     {{2, 2}, mask}},
+                                          .output_grads = {{1, 1}}});
   EXPECT_EQ(result.outputs[0], (Values{0, 3}));
   EXPECT_EQ(result.input_grads[0], (Values{0, 0, 0, 0}));
   EXPECT_EQ(result.input_grads[2], (Values{1, 0}));
@@ -109,9 +112,9 @@ TEST(Attention, AQueryThatSeesNothingGivesZeros) {
 
 TEST(Attention, LargeProductsDoNotOverflow) {
   const RunResult result =
-      Call({.prototxt = "attention_param { scale: 1000 }",
-            .inputs = {{{1, 1, 1}, {10}}, {{1, 2, 1}, {10, 9}}, {{1, 2, 1}, {2, 7}}},
-            .output_grads = {{1}}});
+      CallAttention({.prototxt = "attention_param { scale: 1000 }",
+                     .inputs = {{{1, 1, 1}, {10}}, {{1, 2, 1}, {10, 9}}, {{1, 2, 1}, {2, 7}}},
+                     .output_grads = {{1}}});
   EXPECT_EQ(result.outputs[0], (Values{2}));
   EXPECT_EQ(result.input_grads[0], (Values{0}));
 }

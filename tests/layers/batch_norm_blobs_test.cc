@@ -15,7 +15,7 @@
 namespace crema::test {
 namespace {
 
-BlobProto Blob(const std::vector<float>& values, const std::vector<int64_t>& shape = {}) {
+BlobProto ProtoOf(const std::vector<float>& values, const std::vector<int64_t>& shape = {}) {
   BlobProto blob;
   for (float value : values) blob.add_data(value);
   if (shape.empty()) blob.mutable_shape()->add_dim(static_cast<int64_t>(values.size()));
@@ -50,36 +50,39 @@ using Lists = std::vector<std::vector<float>>;
 constexpr const char* kNvidia = "scale_bias: true";
 
 TEST(BatchNormBlobs, BvlcStaysAsItIs) {
-  EXPECT_EQ(Adapt("", {Blob({2, 4}), Blob({6, 8}), Blob({2})}), (Lists{{2, 4}, {6, 8}, {2}}));
+  EXPECT_EQ(Adapt("", {ProtoOf({2, 4}), ProtoOf({6, 8}), ProtoOf({2})}),
+            (Lists{{2, 4}, {6, 8}, {2}}));
 }
 
 TEST(BatchNormBlobs, BvlcBecomesAveragesWithScaleAndBias) {
-  EXPECT_EQ(Adapt(kNvidia, {Blob({2, 4}), Blob({6, 8}), Blob({2})}),
+  EXPECT_EQ(Adapt(kNvidia, {ProtoOf({2, 4}), ProtoOf({6, 8}), ProtoOf({2})}),
             (Lists{{1, 2}, {3, 4}, {1}, {1, 1}, {0, 0}}));
 }
 
 TEST(BatchNormBlobs, FactorZeroStaysUntrained) {
-  EXPECT_EQ(Adapt(kNvidia, {Blob({0, 0}), Blob({0, 0}), Blob({0})}),
+  EXPECT_EQ(Adapt(kNvidia, {ProtoOf({0, 0}), ProtoOf({0, 0}), ProtoOf({0})}),
             (Lists{{0, 0}, {0, 0}, {0}, {1, 1}, {0, 0}}));
 }
 
 TEST(BatchNormBlobs, NvidiaKeepsOrderAndLosesItsOnes) {
   const std::vector<int64_t> shape = {1, 2, 1, 1};
-  EXPECT_EQ(Adapt(kNvidia, {Blob({1, 2}, shape), Blob({3, 4}, shape), Blob({1}),
-                            Blob({5, 6}, shape), Blob({7, 8}, shape)}),
+  EXPECT_EQ(Adapt(kNvidia, {ProtoOf({1, 2}, shape), ProtoOf({3, 4}, shape), ProtoOf({1}),
+                            ProtoOf({5, 6}, shape), ProtoOf({7, 8}, shape)}),
             (Lists{{1, 2}, {3, 4}, {1}, {5, 6}, {7, 8}}));
 }
 
 TEST(BatchNormBlobs, DigitsOrderIsTurned) {
-  EXPECT_EQ(Adapt(kNvidia, {Blob({5, 6}), Blob({7, 8}), Blob({1, 2}), Blob({3, 4}), Blob({0})}),
+  EXPECT_EQ(Adapt(kNvidia, {ProtoOf({5, 6}), ProtoOf({7, 8}), ProtoOf({1, 2}), ProtoOf({3, 4}),
+                            ProtoOf({0})}),
             (Lists{{1, 2}, {3, 4}, {1}, {5, 6}, {7, 8}}));
 }
 
 TEST(BatchNormBlobs, ScaleAndBiasAreDroppedOnlyWhereTheyDoNothing) {
-  EXPECT_EQ(Adapt("", {Blob({1, 2}), Blob({3, 4}), Blob({1}), Blob({1, 1}), Blob({0, 0})}),
-            (Lists{{1, 2}, {3, 4}, {1}}));
+  EXPECT_EQ(
+      Adapt("", {ProtoOf({1, 2}), ProtoOf({3, 4}), ProtoOf({1}), ProtoOf({1, 1}), ProtoOf({0, 0})}),
+      (Lists{{1, 2}, {3, 4}, {1}}));
   try {
-    Adapt("", {Blob({1, 2}), Blob({3, 4}), Blob({1}), Blob({1, 2}), Blob({0, 0})});
+    Adapt("", {ProtoOf({1, 2}), ProtoOf({3, 4}), ProtoOf({1}), ProtoOf({1, 2}), ProtoOf({0, 0})});
     FAIL() << "accepted";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("scale_bias: true"), std::string::npos);
@@ -90,13 +93,14 @@ TEST(BatchNormBlobs, OneChannelIsTakenInTheNewOrder) {
   const LayerInfo info = InfoOf(kNvidia);
   LayerInfo one = info;
   for (ParameterInfo& blob : one.parameters) blob.shape = {1};
-  std::vector<BlobProto> blobs = {Blob({1}), Blob({2}), Blob({1}), Blob({4}), Blob({5})};
+  std::vector<BlobProto> blobs = {ProtoOf({1}), ProtoOf({2}), ProtoOf({1}), ProtoOf({4}),
+                                  ProtoOf({5})};
   AdaptBatchNormBlobs({}, one, &blobs);
   EXPECT_EQ(blobs[3].data(0), 4);
 }
 
 TEST(BatchNormBlobs, OtherNumbersAndEmptyBlobsAreLeftAlone) {
-  EXPECT_EQ(Adapt("", {Blob({1, 2})}), (Lists{{1, 2}}));
+  EXPECT_EQ(Adapt("", {ProtoOf({1, 2})}), (Lists{{1, 2}}));
   EXPECT_EQ(Adapt(kNvidia, {BlobProto(), BlobProto(), BlobProto()}).size(), 3U);
   EXPECT_EQ(Adapt("", {}), Lists{});
 }

@@ -42,28 +42,28 @@ class OneLayer {
   Session session_;
 };
 
-void ExpectNear(const std::vector<float>& got, const std::vector<double>& want,
-                double tolerance = 1e-5) {
+void ExpectFloatsNear(const std::vector<float>& got, const std::vector<double>& want,
+                      double tolerance = 1e-5) {
   ASSERT_EQ(got.size(), want.size());
   for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], tolerance) << i;
 }
 
 // Channel 0 holds 1, 2, 5, 8 (mean 4, variance 7.5, unbiased 10), channel 1 zeros.
-const std::vector<float> kInput = {1, 2, 0, 0, 5, 8, 0, 0};
+const std::vector<float> kTwoChannels = {1, 2, 0, 0, 5, 8, 0, 0};
 const double kStd = std::sqrt(7.5);
 
 TEST(BatchNormTest, StoresUnnormalisedSums) {
   OneLayer net("type: \"BatchNorm\" batch_norm_param { moving_average_fraction: 0.5 eps: 0 }");
   net.Set(1, {0, 0});
-  const std::vector<float> y = net.Run(kInput);
-  ExpectNear({y[0], y[1], y[4], y[5]}, {-3 / kStd, -2 / kStd, 1 / kStd, 4 / kStd});
-  ExpectNear(net.Blob(0), {4, 0});
-  ExpectNear(net.Blob(1), {10, 0});
-  ExpectNear(net.Blob(2), {1});
-  net.Run(kInput);
-  ExpectNear(net.Blob(0), {6, 0});
-  ExpectNear(net.Blob(1), {15, 0});
-  ExpectNear(net.Blob(2), {1.5});
+  const std::vector<float> y = net.Run(kTwoChannels);
+  ExpectFloatsNear({y[0], y[1], y[4], y[5]}, {-3 / kStd, -2 / kStd, 1 / kStd, 4 / kStd});
+  ExpectFloatsNear(net.Blob(0), {4, 0});
+  ExpectFloatsNear(net.Blob(1), {10, 0});
+  ExpectFloatsNear(net.Blob(2), {1});
+  net.Run(kTwoChannels);
+  ExpectFloatsNear(net.Blob(0), {6, 0});
+  ExpectFloatsNear(net.Blob(1), {15, 0});
+  ExpectFloatsNear(net.Blob(2), {1.5});
 }
 
 TEST(BatchNormTest, UsesSumsDividedByTheFactorInTest) {
@@ -71,14 +71,14 @@ TEST(BatchNormTest, UsesSumsDividedByTheFactorInTest) {
   net.Set(0, {2, 4});
   net.Set(1, {8, 18});
   net.Set(2, {2});
-  ExpectNear(net.Run(kInput), {0, 0.5, -2 / 3.0, -2 / 3.0, 2, 3.5, -2 / 3.0, -2 / 3.0});
-  ExpectNear(net.Blob(0), {2, 4});
+  ExpectFloatsNear(net.Run(kTwoChannels), {0, 0.5, -2 / 3.0, -2 / 3.0, 2, 3.5, -2 / 3.0, -2 / 3.0});
+  ExpectFloatsNear(net.Blob(0), {2, 4});
 }
 
 TEST(BatchNormTest, FactorZeroMeansMeanAndVarianceZero) {
   OneLayer net("type: \"BatchNorm\" batch_norm_param { eps: 0.25 }", TEST);
   net.Set(0, {5, 5});
-  ExpectNear(net.Run(kInput), {2, 4, 0, 0, 10, 16, 0, 0});
+  ExpectFloatsNear(net.Run(kTwoChannels), {2, 4, 0, 0, 10, 16, 0, 0});
 }
 
 TEST(BatchNormTest, ScaleBiasStoresAverages) {
@@ -87,16 +87,16 @@ TEST(BatchNormTest, ScaleBiasStoresAverages) {
   ASSERT_EQ(net.blobs(), 5U);
   net.Set(3, {2, 1});
   net.Set(4, {1, 3});
-  const std::vector<float> y = net.Run(kInput);
+  const std::vector<float> y = net.Run(kTwoChannels);
   EXPECT_NEAR(y[0], 1 - 2 * 3 / kStd, 1e-4);
   EXPECT_NEAR(y[2], 3, 1e-4);
-  ExpectNear(net.Blob(0), {4, 0});  // the first pass replaces
-  ExpectNear(net.Blob(1), {10, 0});
-  ExpectNear(net.Blob(2), {1});
+  ExpectFloatsNear(net.Blob(0), {4, 0});  // the first pass replaces
+  ExpectFloatsNear(net.Blob(1), {10, 0});
+  ExpectFloatsNear(net.Blob(2), {1});
   net.Run({0, 0, 0, 0, 0, 0, 0, 0});
-  ExpectNear(net.Blob(0), {3, 0});
-  ExpectNear(net.Blob(1), {7.5, 0});
-  ExpectNear(net.Blob(2), {1});
+  ExpectFloatsNear(net.Blob(0), {3, 0});
+  ExpectFloatsNear(net.Blob(1), {7.5, 0});
+  ExpectFloatsNear(net.Blob(2), {1});
 }
 
 TEST(BatchNormTest, OneElementAChannelIsStoredAsItIs) {
@@ -107,8 +107,8 @@ TEST(BatchNormTest, OneElementAChannelIsStoredAsItIs) {
   Session session(plan, weights, ExecContext(1));
   FillInput(&session, "x", 1);
   session.Forward();
-  ExpectNear(ValuesOf(session.Data("y")), {0, 0});
-  ExpectNear(ValuesOf(std::as_const(*weights).blob(1)), {0, 0});
+  ExpectFloatsNear(ValuesOf(session.Data("y")), {0, 0});
+  ExpectFloatsNear(ValuesOf(std::as_const(*weights).blob(1)), {0, 0});
 }
 
 TEST(BNTest, SegNetInferenceIsScaleAndShift) {
@@ -116,7 +116,7 @@ TEST(BNTest, SegNetInferenceIsScaleAndShift) {
   ASSERT_EQ(net.blobs(), 2U);
   net.Set(0, {2, 3});
   net.Set(1, {1, -1});
-  ExpectNear(net.Run(kInput), {3, 5, -1, -1, 11, 17, -1, -1});
+  ExpectFloatsNear(net.Run(kTwoChannels), {3, 5, -1, -1, 11, 17, -1, -1});
 }
 
 TEST(BNTest, PspNetAveragesByDecayAndUsesThemInTestOnly) {
@@ -127,25 +127,25 @@ TEST(BNTest, PspNetAveragesByDecayAndUsesThemInTestOnly) {
   ASSERT_EQ(train.blobs(), 4U);
   train.Set(2, {8, 0});
   train.Set(3, {1.5, 0});
-  const std::vector<float> y = train.Run(kInput);
+  const std::vector<float> y = train.Run(kTwoChannels);
   EXPECT_NEAR(y[5], 4 / kStd, 1e-5);
-  ExpectNear(train.Blob(2), {7, 0});
-  ExpectNear(train.Blob(3), {3, 0});  // the variance that divides by N
+  ExpectFloatsNear(train.Blob(2), {7, 0});
+  ExpectFloatsNear(train.Blob(3), {3, 0});  // the variance that divides by N
   OneLayer test(layer, TEST);
   test.Set(2, {1, 0});
   test.Set(3, {4, 1});
-  ExpectNear(test.Run(kInput), {0, 0.5, 0, 0, 2, 3.5, 0, 0});
+  ExpectFloatsNear(test.Run(kTwoChannels), {0, 0.5, 0, 0, 2, 3.5, 0, 0});
 }
 
 TEST(BNTest, FrozenUsesStoredStatisticsInTrainAndKeepsThem) {
   OneLayer net("type: \"BN\" bn_param { slope_filler { value: 1 } frozen: true eps: 0 }");
-  ExpectNear(net.Blob(3), {1, 1});
-  ExpectNear(net.Run(kInput), {1, 2, 0, 0, 5, 8, 0, 0});
-  ExpectNear(net.Blob(2), {0, 0});
+  ExpectFloatsNear(net.Blob(3), {1, 1});
+  ExpectFloatsNear(net.Run(kTwoChannels), {1, 2, 0, 0, 5, 8, 0, 0});
+  ExpectFloatsNear(net.Blob(2), {0, 0});
   OneLayer thawed("type: \"BN\" bn_param { slope_filler { value: 1 } momentum: 0.75 eps: 0.01 }");
-  thawed.Run(kInput);
-  ExpectNear(thawed.Blob(2), {1, 0});
-  ExpectNear(thawed.Blob(3), {1.875, 0});
+  thawed.Run(kTwoChannels);
+  ExpectFloatsNear(thawed.Blob(2), {1, 0});
+  ExpectFloatsNear(thawed.Blob(3), {1.875, 0});
 }
 
 }  // namespace

@@ -13,16 +13,18 @@
 
 #include "core/rng.h"
 #include "core/strings.h"
+#include "support/layer_expect.h"
 #include "support/layer_fixture.h"
 #include "support/net.h"
 
 namespace crema::test {
 namespace {
 
-using Dims = std::vector<int64_t>;
+using test::CallBuiltin;
+using test::kInfinity;
+using test::kNan;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-const double kNan = std::nan("");
+using Dims = std::vector<int64_t>;
 
 int64_t Count(const Dims& dims) {
   return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
@@ -350,13 +352,9 @@ TEST(ReductionTest, FoldsAnyAxesOfRandomShapes) {
   }
 }
 
-RunResult Call(const std::string& type, const LayerCall& call) {
-  return CallLayer(*TestRegistry().Find(type), call);
-}
-
 Values Reduced(const std::string& operation, const Values& x) {
-  return Call("Reduction", {.prototxt = "reduction_param { operation: " + operation + " }",
-                            .inputs = {{{static_cast<int64_t>(x.size())}, x}}})
+  return CallBuiltin("Reduction", {.prototxt = "reduction_param { operation: " + operation + " }",
+                                   .inputs = {{{static_cast<int64_t>(x.size())}, x}}})
       .outputs[0];
 }
 
@@ -398,9 +396,9 @@ TEST(ReductionTest, OfNothingIsTheNeutralElement) {
 
 TEST(ReductionTest, ProductsOfZerosHaveGradients) {
   const auto gradient = [](const Values& x) {
-    return Call("Reduction", {.prototxt = "reduction_param { operation: PROD }",
-                              .inputs = {{{static_cast<int64_t>(x.size())}, x}},
-                              .output_grads = {{2}}})
+    return CallBuiltin("Reduction", {.prototxt = "reduction_param { operation: PROD }",
+                                     .inputs = {{{static_cast<int64_t>(x.size())}, x}},
+                                     .output_grads = {{2}}})
         .input_grads[0];
   };
   EXPECT_EQ(gradient({3, 4, 5}), (Values{40, 30, 24}));
@@ -410,16 +408,16 @@ TEST(ReductionTest, ProductsOfZerosHaveGradients) {
 
 TEST(ReductionTest, TheFirstOfEqualMaximaGetsTheGradient) {
   const RunResult result =
-      Call("Reduction", {.prototxt = "reduction_param { operation: MAX axes: 0 }",
-                         .inputs = {{{3, 2}, {1, 5, 7, 5, 7, 2}}},
-                         .output_grads = {{10, 20}}});
+      CallBuiltin("Reduction", {.prototxt = "reduction_param { operation: MAX axes: 0 }",
+                                .inputs = {{{3, 2}, {1, 5, 7, 5, 7, 2}}},
+                                .output_grads = {{10, 20}}});
   EXPECT_EQ(result.outputs[0], (Values{7, 5}));
   EXPECT_EQ(result.input_grads[0], (Values{0, 20, 10, 0, 0, 0}));
 }
 
 double BinaryOf(const std::string& operation, double a, double b) {
-  return Call("Binary", {.prototxt = "binary_param { operation: " + operation + " }",
-                         .inputs = {{{1}, {a}}, {{1}, {b}}}})
+  return CallBuiltin("Binary", {.prototxt = "binary_param { operation: " + operation + " }",
+                                .inputs = {{{1}, {a}}, {{1}, {b}}}})
       .outputs[0][0];
 }
 
@@ -466,9 +464,10 @@ TEST(BinaryTest, BitsAreThoseOfTwosComplement) {
 
 TEST(BinaryTest, TheValueIsEitherOperand) {
   const auto call = [](const std::string& fields, const Values& dy) {
-    return Call("Binary", {.prototxt = "binary_param { operation: DIV value: 8 " + fields + " }",
-                           .inputs = {{{2}, {2, 4}}},
-                           .output_grads = {dy}});
+    return CallBuiltin("Binary",
+                       {.prototxt = "binary_param { operation: DIV value: 8 " + fields + " }",
+                        .inputs = {{{2}, {2, 4}}},
+                        .output_grads = {dy}});
   };
   const RunResult second = call("", {1, 8});
   EXPECT_EQ(second.outputs[0], (Values{0.25, 0.5}));
@@ -479,9 +478,9 @@ TEST(BinaryTest, TheValueIsEitherOperand) {
 }
 
 TEST(BinaryTest, ZeroToAPowerHasAGradient) {
-  const RunResult result = Call("Binary", {.prototxt = "binary_param { operation: POW }",
-                                           .inputs = {{{3}, {0, 0, 2}}, {{3}, {2, 0, 0}}},
-                                           .output_grads = {{1, 1, 1}}});
+  const RunResult result = CallBuiltin("Binary", {.prototxt = "binary_param { operation: POW }",
+                                                  .inputs = {{{3}, {0, 0, 2}}, {{3}, {2, 0, 0}}},
+                                                  .output_grads = {{1, 1, 1}}});
   EXPECT_EQ(result.input_grads[0], (Values{0, 0, 0}));
   EXPECT_EQ(result.input_grads[1][0], 0);
   EXPECT_EQ(result.input_grads[1][1], 0);
@@ -491,18 +490,18 @@ TEST(BinaryTest, ZeroToAPowerHasAGradient) {
 TEST(BinaryTest, TheFirstOfEqualOperandsGetsTheGradient) {
   for (const char* operation : {"MAX", "MIN"}) {
     const RunResult result =
-        Call("Binary", {.prototxt = StrCat("binary_param { operation: ", operation, " }"),
-                        .inputs = {{{1}, {3}}, {{1}, {3}}},
-                        .output_grads = {{5}}});
+        CallBuiltin("Binary", {.prototxt = StrCat("binary_param { operation: ", operation, " }"),
+                               .inputs = {{{1}, {3}}, {{1}, {3}}},
+                               .output_grads = {{5}}});
     EXPECT_EQ(result.input_grads[0], (Values{5}));
     EXPECT_EQ(result.input_grads[1], (Values{0}));
   }
 }
 
 Values UnaryOf(const std::string& fields, const Values& x, DType dtype = DType::kF32) {
-  return Call("Unary", {.prototxt = "unary_param { operation: " + fields + " }",
-                        .inputs = {{{static_cast<int64_t>(x.size())}, x}},
-                        .dtype = dtype})
+  return CallBuiltin("Unary", {.prototxt = "unary_param { operation: " + fields + " }",
+                               .inputs = {{{static_cast<int64_t>(x.size())}, x}},
+                               .dtype = dtype})
       .outputs[0];
 }
 
@@ -536,7 +535,7 @@ TEST(UnaryTest, ErfIsExactFromEndToEnd) {
 
 TEST(LogSoftmaxTest, LargeDifferencesDoNotUnderflow) {
   for (const bool contiguous : {true, false}) {
-    const RunResult result = Call(
+    const RunResult result = CallBuiltin(
         "LogSoftmax", {.inputs = {{contiguous ? Dims{1, 3} : Dims{1, 3, 1, 1}, {1000, 0, 1000}}},
                        .output_grads = {{1, 2, 3}}});
     EXPECT_NEAR(result.outputs[0][0], -std::log(2), 1e-6);

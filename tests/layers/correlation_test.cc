@@ -15,15 +15,15 @@ struct Numbers {
   bool subtracts = false;
 };
 
-constexpr int kChannels = 2, kHeight = 6, kWidth = 7;
+constexpr int kMapsChannels = 2, kMapsHeight = 6, kMapsWidth = 7;
 
 Values Correlated(const Numbers& n, const Values& a, const Values& b) {
   // An element of a padded map.
   const auto at = [&](const Values& map, int c, int y, int x) {
     y -= n.pad;
     x -= n.pad;
-    if (y < 0 || y >= kHeight || x < 0 || x >= kWidth) return 0.0;
-    return map[size_t((c * kHeight + y) * kWidth + x)];
+    if (y < 0 || y >= kMapsHeight || x < 0 || x >= kMapsWidth) return 0.0;
+    return map[size_t((c * kMapsHeight + y) * kMapsWidth + x)];
   };
   const int radius = n.kernel / 2, border = n.displacement + radius;
   const int reach = n.displacement / n.stride2;
@@ -31,10 +31,10 @@ Values Correlated(const Numbers& n, const Values& a, const Values& b) {
   for (int down = -reach; down <= reach; ++down) {
     for (int across = -reach; across <= reach; ++across) {
       // Centres of patches that stay inside with each displacement.
-      for (int cy = border; cy < kHeight + 2 * n.pad - border; cy += n.stride1) {
-        for (int cx = border; cx < kWidth + 2 * n.pad - border; cx += n.stride1) {
+      for (int cy = border; cy < kMapsHeight + 2 * n.pad - border; cy += n.stride1) {
+        for (int cx = border; cx < kMapsWidth + 2 * n.pad - border; cx += n.stride1) {
           double sum = 0;
-          for (int c = 0; c < kChannels; ++c) {
+          for (int c = 0; c < kMapsChannels; ++c) {
             for (int j = -radius; j <= radius; ++j) {
               for (int i = -radius; i <= radius; ++i) {
                 const double first = at(a, c, cy + j, cx + i);
@@ -44,7 +44,7 @@ Values Correlated(const Numbers& n, const Values& a, const Values& b) {
               }
             }
           }
-          y.push_back(sum / (kChannels * n.kernel * n.kernel));
+          y.push_back(sum / (kMapsChannels * n.kernel * n.kernel));
         }
       }
     }
@@ -54,7 +54,7 @@ Values Correlated(const Numbers& n, const Values& a, const Values& b) {
 
 TEST(CorrelationTest, ComparesPatchesOverDisplacements) {
   Values a, b;
-  for (int i = 0; i < kChannels * kHeight * kWidth; ++i) {
+  for (int i = 0; i < kMapsChannels * kMapsHeight * kMapsWidth; ++i) {
     a.push_back((i * 17 % 23) / 4.0 - 2);
     b.push_back((i * 13 % 29) / 4.0 - 3);
   }
@@ -66,7 +66,7 @@ TEST(CorrelationTest, ComparesPatchesOverDisplacements) {
           StrCat("pad: ", n.pad, " kernel_size: ", n.kernel, " max_displacement: ", n.displacement,
                  " stride_1: ", n.stride1, " stride_2: ", n.stride2);
       SCOPED_TRACE(fields);
-      const Blob first{{1, kChannels, kHeight, kWidth}, a}, second{first.shape, b};
+      const Blob first{{1, kMapsChannels, kMapsHeight, kMapsWidth}, a}, second{first.shape, b};
       ExpectNear(
           CallBuiltin("Correlation",
                       {.prototxt = StrCat("correlation_param { ", fields,

@@ -11,7 +11,7 @@
 namespace crema::test {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+using test::kInfinity;
 
 using Path = std::vector<int>;
 

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "crema.pb.h"
 #include "format/file.h"
+#include "support/layer_expect.h"
 #include "support/layer_fixture.h"
 #include "support/net.h"
 #include "support/temp_dir.h"
@@ -14,46 +15,40 @@
 namespace crema::test {
 namespace {
 
-RunResult Call(const char* type, const LayerCall& call) {
-  return CallLayer(*TestRegistry().Find(type), call);
-}
-
-void ExpectNear(const Values& got, const Values& expected, double tolerance = 1e-5) {
-  ASSERT_EQ(got.size(), expected.size());
-  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], tolerance) << i;
-}
+using test::CallBuiltin;
+using test::ExpectClose;
 
 // Two priors: the left and the right half; variances of 1.
 const Blob kHalves{{1, 2, 8}, {0, 0, 0.5, 1, 0.5, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}};
 
 TEST(PriorBoxTest, BoxesAndVariancesOfOnePlace) {
-  const RunResult result =
-      Call("PriorBox", {.prototxt = "prior_box_param { min_size: 4.9 max_size: 9 aspect_ratio: 4 "
-                                    "flip: false variance: 0.5 }",
-                        .inputs = {{{1, 1, 1, 1}, {0}}, {{1, 1, 20, 40}, Values(800)}}});
+  const RunResult result = CallBuiltin(
+      "PriorBox", {.prototxt = "prior_box_param { min_size: 4.9 max_size: 9 aspect_ratio: 4 "
+                               "flip: false variance: 0.5 }",
+                   .inputs = {{{1, 1, 1, 1}, {0}}, {{1, 1, 20, 40}, Values(800)}}});
   // Around (20, 10): 4 x 4, 6 x 6, 8 x 2.
-  ExpectNear(result.outputs[0],
-             {0.45, 0.4, 0.55, 0.6, 0.425, 0.35, 0.575, 0.65, 0.4, 0.45, 0.6, 0.55,
-              0.5,  0.5, 0.5,  0.5, 0.5,   0.5,  0.5,   0.5,  0.5, 0.5,  0.5, 0.5});
+  ExpectClose(result.outputs[0],
+              {0.45, 0.4, 0.55, 0.6, 0.425, 0.35, 0.575, 0.65, 0.4, 0.45, 0.6, 0.55,
+               0.5,  0.5, 0.5,  0.5, 0.5,   0.5,  0.5,   0.5,  0.5, 0.5,  0.5, 0.5});
 }
 
 TEST(DetectionOutputTest, RowsByLabelAndScore) {
-  const RunResult result =
-      Call("DetectionOutput",
-           {.prototxt = "detection_output_param { num_classes: 3 confidence_threshold: 0.2 }",
-            .inputs = {{{1, 8}, Values(8, 0)}, {{1, 6}, {0.9, 0.1, 0.5, 0.1, 0.3, 0.6}}, kHalves},
-            .phase = TEST});
-  ExpectNear(result.outputs[0], {0, 1, 0.3, 0.5, 0, 1,   1,  //
-                                 0, 2, 0.6, 0.5, 0, 1,   1,  //
-                                 0, 2, 0.5, 0,   0, 0.5, 1});
+  const RunResult result = CallBuiltin(
+      "DetectionOutput",
+      {.prototxt = "detection_output_param { num_classes: 3 confidence_threshold: 0.2 }",
+       .inputs = {{{1, 8}, Values(8, 0)}, {{1, 6}, {0.9, 0.1, 0.5, 0.1, 0.3, 0.6}}, kHalves},
+       .phase = TEST});
+  ExpectClose(result.outputs[0], {0, 1, 0.3, 0.5, 0, 1,   1,  //
+                                  0, 2, 0.6, 0.5, 0, 1,   1,  //
+                                  0, 2, 0.5, 0,   0, 0.5, 1});
 }
 
 TEST(DetectionOutputTest, NothingFoundIsOneRowAnImage) {
-  const RunResult result =
-      Call("DetectionOutput",
-           {.prototxt = "detection_output_param { num_classes: 2 confidence_threshold: 0.2 }",
-            .inputs = {{{2, 8}, Values(16, 0)}, {{2, 4}, Values(8, 0)}, kHalves}});
-  ExpectNear(result.outputs[0], {0, -1, -1, -1, -1, -1, -1, 1, -1, -1, -1, -1, -1, -1});
+  const RunResult result = CallBuiltin(
+      "DetectionOutput",
+      {.prototxt = "detection_output_param { num_classes: 2 confidence_threshold: 0.2 }",
+       .inputs = {{{2, 8}, Values(16, 0)}, {{2, 4}, Values(8, 0)}, kHalves}});
+  ExpectClose(result.outputs[0], {0, -1, -1, -1, -1, -1, -1, 1, -1, -1, -1, -1, -1, -1});
 }
 
 TEST(DetectionOutputTest, WritesResultFiles) {
@@ -68,13 +63,14 @@ TEST(DetectionOutputTest, WritesResultFiles) {
                    "100.00, 100.00], \"score\": 0.5},\n{\"image_id\": \"second\", "
                    "\"category_id\": 1, \"bbox\": [10.00, 0.00, 10.00, 10.00], \"score\": "
                    "0.75}\n]\n"}}) {
-    Call("DetectionOutput",
-         {.prototxt = "detection_output_param { num_classes: 2 confidence_threshold: 0.2 "
-                      "save_output_param { output_directory: '" +
-                      temp.File("results") + "' output_name_prefix: 'det_' output_format: '" +
-                      format + "' label_map_file: '" + temp.File("map.txt") +
-                      "' name_size_file: '" + temp.File("sizes.txt") + "' } }",
-          .inputs = {{{2, 8}, Values(16, 0)}, {{2, 4}, {0, 0.5, 0, 0, 0, 0, 0, 0.75}}, kHalves}});
+    CallBuiltin(
+        "DetectionOutput",
+        {.prototxt = "detection_output_param { num_classes: 2 confidence_threshold: 0.2 "
+                     "save_output_param { output_directory: '" +
+                     temp.File("results") + "' output_name_prefix: 'det_' output_format: '" +
+                     format + "' label_map_file: '" + temp.File("map.txt") + "' name_size_file: '" +
+                     temp.File("sizes.txt") + "' } }",
+         .inputs = {{{2, 8}, Values(16, 0)}, {{2, 4}, {0, 0.5, 0, 0, 0, 0, 0, 0.75}}, kHalves}});
     EXPECT_EQ(ReadFile(temp.File(std::string("results/") + file)), text);
   }
 }
@@ -85,13 +81,13 @@ TEST(DetectionOutputTest, ResultFilesHoldNumbersOnly) {
   temp.Write("sizes.txt", "first 100 200\n");
   const auto message = [&](double offset, double score) -> std::string {
     try {
-      Call("DetectionOutput",
-           {.prototxt = "detection_output_param { num_classes: 2 confidence_threshold: 0.2 "
-                        "save_output_param { output_directory: '" +
-                        temp.File("results") + "' output_format: 'COCO' label_map_file: '" +
-                        temp.File("map.txt") + "' name_size_file: '" + temp.File("sizes.txt") +
-                        "' } }",
-            .inputs = {{{1, 8}, Values(8, offset)}, {{1, 4}, {0, score, 0, 0}}, kHalves}});
+      CallBuiltin("DetectionOutput",
+                  {.prototxt = "detection_output_param { num_classes: 2 confidence_threshold: 0.2 "
+                               "save_output_param { output_directory: '" +
+                               temp.File("results") + "' output_format: 'COCO' label_map_file: '" +
+                               temp.File("map.txt") + "' name_size_file: '" +
+                               temp.File("sizes.txt") + "' } }",
+                   .inputs = {{{1, 8}, Values(8, offset)}, {{1, 4}, {0, score, 0, 0}}, kHalves}});
     } catch (const Error& error) {
       return error.what();
     }
@@ -111,20 +107,21 @@ TEST(MultiBoxLossTest, OneMatchAndOneNegative) {
                  kHalves,
                  {{1, 1, 2, 8}, {0, 1, 0, 0, 0, 0.5, 1, 0, -1, 7, 0, 0, 0, 0, 0, 0}}},
       .output_grads = {{1}}};
-  const RunResult result = Call("MultiBoxLoss", call);
+  const RunResult result = CallBuiltin("MultiBoxLoss", call);
   // Box: 2 (0.125 + 1.5); classes: ln 2 for the match, -ln 1/4 for the negative.
-  ExpectNear(result.outputs[0], {3.25 + std::log(2) + std::log(4)});
-  ExpectNear(result.input_grads[0], {1, 0, 0, 2, 0, 0, 0, 0});
-  ExpectNear(result.input_grads[1], {0.5, -0.5, -0.75, 0.75});
+  ExpectClose(result.outputs[0], {3.25 + std::log(2) + std::log(4)});
+  ExpectClose(result.input_grads[0], {1, 0, 0, 2, 0, 0, 0, 0});
+  ExpectClose(result.input_grads[1], {0.5, -0.5, -0.75, 0.75});
 }
 
 TEST(MultiBoxLossTest, ObjectsThatCannotBeAreErrors) {
   const auto message = [](const Values& object) -> std::string {
     try {
-      Call("MultiBoxLoss",
-           {.prototxt = "multibox_loss_param { num_classes: 2 }",
-            .inputs = {
-                {{1, 8}, Values(8, 0)}, {{1, 4}, Values(4, 0)}, kHalves, {{1, 1, 1, 8}, object}}});
+      CallBuiltin(
+          "MultiBoxLoss",
+          {.prototxt = "multibox_loss_param { num_classes: 2 }",
+           .inputs = {
+               {{1, 8}, Values(8, 0)}, {{1, 4}, Values(4, 0)}, kHalves, {{1, 1, 1, 8}, object}}});
     } catch (const Error& error) {
       return error.what();
     }
@@ -137,19 +134,19 @@ TEST(MultiBoxLossTest, ObjectsThatCannotBeAreErrors) {
 }
 
 TEST(DetectionEvaluateTest, HitsMissesAndDifficultObjects) {
-  const RunResult result =
-      Call("DetectionEvaluate",
-           {.prototxt = "detection_evaluate_param { num_classes: 2 evaluate_difficult_gt: false }",
-            .inputs = {{{1, 1, 4, 7}, {0, 1, 0.5, 0, 0, 1, 1,  //
-                                       0, 1, 0.9, 0, 0, 1, 1,  //
-                                       0, 1, 0.7, 5, 5, 6, 6,  //
-                                       1, 1, 0.8, 0, 0, 1, 1}},
-                       {{1, 1, 2, 8}, {0, 1, 0, 0, 0, 1, 1, 0, 0, 1, 0, 5, 5, 6, 6, 1}}}});
-  ExpectNear(result.outputs[0], {-1, 1, 1,   -1, -1,  //
-                                 0,  1, 0.9, 1,  0,   //
-                                 0,  1, 0.7, 0,  0,   //
-                                 0,  1, 0.5, 0,  1,   //
-                                 1,  1, 0.8, 0,  1});
+  const RunResult result = CallBuiltin(
+      "DetectionEvaluate",
+      {.prototxt = "detection_evaluate_param { num_classes: 2 evaluate_difficult_gt: false }",
+       .inputs = {{{1, 1, 4, 7}, {0, 1, 0.5, 0, 0, 1, 1,  //
+                                  0, 1, 0.9, 0, 0, 1, 1,  //
+                                  0, 1, 0.7, 5, 5, 6, 6,  //
+                                  1, 1, 0.8, 0, 0, 1, 1}},
+                  {{1, 1, 2, 8}, {0, 1, 0, 0, 0, 1, 1, 0, 0, 1, 0, 5, 5, 6, 6, 1}}}});
+  ExpectClose(result.outputs[0], {-1, 1, 1,   -1, -1,  //
+                                  0,  1, 0.9, 1,  0,   //
+                                  0,  1, 0.7, 0,  0,   //
+                                  0,  1, 0.5, 0,  1,   //
+                                  1,  1, 0.8, 0,  1});
 }
 
 // 4 x 4, value 10 row + column.
@@ -161,34 +158,35 @@ Blob Map() {
 
 TEST(RegionTest, PoolingTakesTheLargestOfEachBin) {
   const RunResult result =
-      Call("ROIPooling", {.prototxt = "roi_pooling_param { pooled_h: 2 pooled_w: 2 }",
-                          .inputs = {Map(), {{1, 5}, {0, 1, 0, 2, 2}}},
-                          .output_grads = {{1, 2, 4, 8}}});
+      CallBuiltin("ROIPooling", {.prototxt = "roi_pooling_param { pooled_h: 2 pooled_w: 2 }",
+                                 .inputs = {Map(), {{1, 5}, {0, 1, 0, 2, 2}}},
+                                 .output_grads = {{1, 2, 4, 8}}});
   // Rows 0..2 and columns 1..2 in overlapping bins of 1.5 x 1.
-  ExpectNear(result.outputs[0], {11, 12, 21, 22});
+  ExpectClose(result.outputs[0], {11, 12, 21, 22});
   Values grad(16, 0);
   grad[5] = 1;
   grad[6] = 2;
   grad[9] = 4;
   grad[10] = 8;
-  ExpectNear(result.input_grads[0], grad);
+  ExpectClose(result.input_grads[0], grad);
 }
 
 TEST(RegionTest, AlignInterpolates) {
   // Bins of 1 x 1 around (0.5, 0.5): the mean of four places.
-  ExpectNear(Call("ROIAlign", {.prototxt = "roi_align_param { pooled_h: 1 pooled_w: 2 }",
-                               .inputs = {Map(), {{1, 5}, {0, 0, 0, 2, 1}}}})
-                 .outputs[0],
-             {5.5, 6.5});
+  ExpectClose(CallBuiltin("ROIAlign", {.prototxt = "roi_align_param { pooled_h: 1 pooled_w: 2 }",
+                                       .inputs = {Map(), {{1, 5}, {0, 0, 0, 2, 1}}}})
+                  .outputs[0],
+              {5.5, 6.5});
 }
 
 TEST(RegionTest, PositionSensitiveBinsReadTheirOwnChannels) {
   Values x;
   for (int c = 0; c < 4; ++c) x.insert(x.end(), 4, c + 1);
-  ExpectNear(
-      Call("PSROIPooling",
-           {.prototxt = "psroi_pooling_param { spatial_scale: 1 output_dim: 1 group_size: 2 }",
-            .inputs = {{{1, 4, 2, 2}, x}, {{1, 5}, {0, 0, 0, 1, 1}}}})
+  ExpectClose(
+      CallBuiltin(
+          "PSROIPooling",
+          {.prototxt = "psroi_pooling_param { spatial_scale: 1 output_dim: 1 group_size: 2 }",
+           .inputs = {{{1, 4, 2, 2}, x}, {{1, 5}, {0, 0, 0, 1, 1}}}})
           .outputs[0],
       {1, 2, 3, 4});
 }
@@ -196,20 +194,20 @@ TEST(RegionTest, PositionSensitiveBinsReadTheirOwnChannels) {
 TEST(RegionTest, RegionsOfOtherImagesAreRefused) {
   const LayerCall call{.prototxt = "roi_align_param { pooled_h: 1 pooled_w: 1 }",
                        .inputs = {Map(), {{1, 5}, {1, 0, 0, 2, 1}}}};
-  EXPECT_THROW(Call("ROIAlign", call), Error);
+  EXPECT_THROW(CallBuiltin("ROIAlign", call), Error);
 }
 
 TEST(ProposalTest, AnchorsOfTheFirstPlace) {
   // Scores put the anchor of scale 2 first; it is limited to the image of 20 x 30.
-  const RunResult result =
-      Call("Proposal",
-           {.prototxt = "proposal_param { ratio: 1 scale: 1 scale: 2 min_size: 1 nms_thresh: 0.9 }",
-            .inputs = {{{1, 4, 1, 1}, {0, 0, 0.3, 0.6}},
-                       {{1, 8, 1, 1}, Values(8, 0)},
-                       {{1, 3}, {20, 30, 1}}},
-            .outputs = 2});
-  ExpectNear(result.outputs[0], {0, 0, 0, 24, 19, 0, 0, 0, 16, 16});
-  ExpectNear(result.outputs[1], {0.6, 0.3});
+  const RunResult result = CallBuiltin(
+      "Proposal",
+      {.prototxt = "proposal_param { ratio: 1 scale: 1 scale: 2 min_size: 1 nms_thresh: 0.9 }",
+       .inputs = {{{1, 4, 1, 1}, {0, 0, 0.3, 0.6}},
+                  {{1, 8, 1, 1}, Values(8, 0)},
+                  {{1, 3}, {20, 30, 1}}},
+       .outputs = 2});
+  ExpectClose(result.outputs[0], {0, 0, 0, 24, 19, 0, 0, 0, 16, 16});
+  ExpectClose(result.outputs[1], {0.6, 0.3});
 }
 
 }  // namespace

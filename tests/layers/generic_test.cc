@@ -32,17 +32,17 @@ constexpr std::array<std::string_view, 10> kNeedFiles = {
 
 const Registry& Layers() { return LayersWithGpuImplementations(); }
 
-struct Case {
+struct SampleCase {
   std::string type;
   size_t sample;
 
-  friend std::ostream& operator<<(std::ostream& out, const Case& value) {
+  friend std::ostream& operator<<(std::ostream& out, const SampleCase& value) {
     return out << value.type << " sample " << value.sample;
   }
 };
 
-std::vector<Case> AllCases() {
-  std::vector<Case> cases;
+std::vector<SampleCase> AllCases() {
+  std::vector<SampleCase> cases;
   for (const std::string& name : Layers().Names()) {
     const size_t samples = Layers().Find(name)->samples.size();
     for (size_t i = 0; i < samples; ++i) cases.push_back({name, i});
@@ -50,7 +50,7 @@ std::vector<Case> AllCases() {
   return cases;
 }
 
-std::string CaseName(const testing::TestParamInfo<Case>& info) {
+std::string CaseName(const testing::TestParamInfo<SampleCase>& info) {
   std::string name =
       info.param.type + "_" + Layers().Find(info.param.type)->samples[info.param.sample].name;
   std::ranges::replace_if(
@@ -58,7 +58,7 @@ std::string CaseName(const testing::TestParamInfo<Case>& info) {
   return name;
 }
 
-class LayerSampleTest : public testing::TestWithParam<Case> {};
+class LayerSampleTest : public testing::TestWithParam<SampleCase> {};
 
 TEST_P(LayerSampleTest, KeepsTheContract) {
   const LayerType& type = *Layers().Find(GetParam().type);

@@ -9,6 +9,7 @@
 
 #include "support/gpu.h"
 #include "support/layer_case.h"
+#include "support/layer_expect.h"
 #include "support/layer_run.h"
 
 namespace crema::test {
@@ -36,7 +37,6 @@ inline void ExpectInBounds(const std::string& type, size_t input, const Values& 
 
 // Places that are far away, or no numbers.
 inline Values HardPlaces() {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   return {3e38, -3e38, std::nan(""), kInfinity, -kInfinity, 1e9, -1e9, 1e19, 0.5};
 }
 

@@ -14,21 +14,23 @@
 #include "core/strings.h"
 #include "support/gpu.h"
 #include "support/layer_case.h"
+#include "support/layer_expect.h"
 #include "support/layer_run.h"
 
 namespace crema::test {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+using test::kInfinity;
+
 constexpr std::array<double, 3> kHardValues = {std::numeric_limits<double>::quiet_NaN(), kInfinity,
                                                -kInfinity};
 
-struct Difference {
+struct KnownDifference {
   std::string_view type;
   std::string_view implementation;  // the beginning of its name
   std::string_view reason;
 };
-constexpr std::array<Difference, 4> kDifferences = {{
+constexpr std::array<KnownDifference, 4> kDifferences = {{
     {"Convolution", "onednn", "oneDNN's ReLU makes NaN 0, or -infinity NaN"},
     {"LRN", "", "native, like Caffe, sums along the channels: NaN reaches all channels after it"},
     {"BatchNorm", "blocked", "native makes all of a channel with an infinity NaN"},
@@ -36,7 +38,7 @@ constexpr std::array<Difference, 4> kDifferences = {{
 }};
 
 bool IsKnown(const LayerType& type, const Implementation& implementation) {
-  return std::ranges::any_of(kDifferences, [&](const Difference& difference) {
+  return std::ranges::any_of(kDifferences, [&](const KnownDifference& difference) {
     return difference.type == type.name &&
            implementation.name.starts_with(difference.implementation);
   });
@@ -118,7 +120,9 @@ TEST_P(HardValues, ReachTheOutputsAlike) {
   }
 }
 
-std::string TypeName(const testing::TestParamInfo<std::string>& info) { return info.param; }
+std::string TypeWithImplementations(const testing::TestParamInfo<std::string>& info) {
+  return info.param;
+}
 
 std::vector<std::string> TypesWithImplementations() {
   std::vector<std::string> names = LayersWithGpuImplementations().Names();
@@ -129,7 +133,7 @@ std::vector<std::string> TypesWithImplementations() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Builtin, HardValues, testing::ValuesIn(TypesWithImplementations()),
-                         TypeName);
+                         TypeWithImplementations);
 
 }  // namespace
 }  // namespace crema::test

@@ -16,7 +16,7 @@ namespace {
 
 using Dims = std::vector<int64_t>;
 
-int64_t Count(const Dims& dims) {
+int64_t CountOf(const Dims& dims) {
   int64_t count = 1;
   for (const int64_t d : dims) count *= d;
   return count;
@@ -25,7 +25,7 @@ int64_t Count(const Dims& dims) {
 // Numbers that all differ.
 Values Ladder(const Dims& dims, double step = 1) {
   Values values;
-  for (int64_t i = 0; i < Count(dims); ++i) {
+  for (int64_t i = 0; i < CountOf(dims); ++i) {
     values.push_back(step * static_cast<double>(i * 7 % 31 + i));
   }
   return values;
@@ -49,7 +49,7 @@ TEST(GatherTest, TakesElementsAlongAnAxis) {
   const Dims x = {2, 4, 3}, k = {2, 5, 2};
   const Values values = Ladder(x);
   Values index, expected;
-  for (int64_t i = 0; i < Count(k); ++i) {
+  for (int64_t i = 0; i < CountOf(k); ++i) {
     index.push_back(static_cast<double>(i * 3 % 8 - 4));  // -4..3
     Dims at = At(i, k);
     at[1] = static_cast<int64_t>(index.back()) + (index.back() < 0 ? 4 : 0);
@@ -96,7 +96,7 @@ void ExpectScatter(const std::string& reduction, const Meet& meet) {
   const Dims x = {3, 4}, k = {5, 4};
   const Values values = Ladder(x, 0.25);
   Values expected = values, index, updates;
-  for (int64_t i = 0; i < Count(k); ++i) {
+  for (int64_t i = 0; i < CountOf(k); ++i) {
     const int64_t row = i * 5 % 3;
     index.push_back(static_cast<double>(i % 2 == 0 ? row : row - 3));
     updates.push_back(0.5 * static_cast<double>(i * 11 % 17) - 2);
@@ -109,7 +109,7 @@ void ExpectScatter(const std::string& reduction, const Meet& meet) {
   ExpectNear(elements.outputs[0], expected, 1e-5);
   // The same by coordinates.
   Values coordinates;
-  for (int64_t i = 0; i < Count(k); ++i) {
+  for (int64_t i = 0; i < CountOf(k); ++i) {
     coordinates.push_back(Number(index, i));
     coordinates.push_back(static_cast<double>(i % 4));
   }

@@ -16,7 +16,7 @@
 namespace crema::test {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+using test::kNan;
 
 // Every loss with class labels names the item of a bad one.
 TEST(LabelLossesTest, BadLabelsAreReportedWithTheItem) {

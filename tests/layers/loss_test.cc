@@ -11,7 +11,7 @@
 namespace crema::test {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+using test::kNan;
 
 // Two positions and two classes a batch item; with equal scores each position costs ln 2.
 LayerCall Spatial(const std::string& loss_param) {
@@ -98,7 +98,7 @@ TEST(SoftmaxWithLossTest, LabelsOutsideTheClassesAreReportedWithTheItem) {
   LayerCall call{.inputs = {{{4, 21}, Values(84, 0.0)}, {{4}, {0, 20, 3, 94}}}};
   const std::string text = ErrorOf("SoftmaxWithLoss", call);
   EXPECT_NE(text.find("label 94 at sample 3 of the batch but \"in0\" has 21 outputs (labels 0..20; "
-                      "does your set start at 1?)"),
+                      "correct the label, or use more outputs (num_output))"),
             std::string::npos)
       << text;
   call.inputs[1].values[3] = -1;

@@ -13,7 +13,7 @@
 namespace crema::test {
 namespace {
 
-constexpr int kItems = 8, kFeatures = 2, kClasses = 3;
+constexpr int kMarginItems = 8, kMarginFeatures = 2, kMarginClasses = 3;
 
 double Length(const double* v) { return std::hypot(v[0], v[1]); }
 
@@ -21,9 +21,10 @@ double Length(const double* v) { return std::hypot(v[0], v[1]); }
 Values Scores(const Values& x, const Values& w, const Values& labels, int m, double lambda,
               bool normalizes) {
   Values y;
-  for (int n = 0; n < kItems; ++n) {
-    for (int j = 0; j < kClasses; ++j) {
-      const double *feature = &x[size_t(n * kFeatures)], *weight = &w[size_t(j * kFeatures)];
+  for (int n = 0; n < kMarginItems; ++n) {
+    for (int j = 0; j < kMarginClasses; ++j) {
+      const double *feature = &x[size_t(n * kMarginFeatures)],
+                   *weight = &w[size_t(j * kMarginFeatures)];
       const double cosine =
           (feature[0] * weight[0] + feature[1] * weight[1]) / (Length(feature) * Length(weight));
       const double length = Length(feature) * (normalizes ? 1 : Length(weight));
@@ -42,12 +43,12 @@ Values Scores(const Values& x, const Values& w, const Values& labels, int m, dou
 
 TEST(MarginInnerProductTest, HasTheMarginOfThePapers) {
   Values x, w, labels;
-  for (int n = 0; n < kItems; ++n) {  // all around the circle
+  for (int n = 0; n < kMarginItems; ++n) {  // all around the circle
     x.push_back((1 + n) * std::cos(0.8 * n + 0.1));
     x.push_back((1 + n) * std::sin(0.8 * n + 0.1));
-    labels.push_back(n % kClasses);
+    labels.push_back(n % kMarginClasses);
   }
-  for (int j = 0; j < kClasses; ++j) {
+  for (int j = 0; j < kMarginClasses; ++j) {
     w.push_back(0.5 * (j + 1) * std::cos(2.0 * j));
     w.push_back(0.5 * (j + 1) * std::sin(2.0 * j));
   }
@@ -61,7 +62,7 @@ TEST(MarginInnerProductTest, HasTheMarginOfThePapers) {
           normalizes ? "MarginInnerProduct" : "LargeMarginInnerProduct",
           {.prototxt = StrCat(name, " { num_output: 3 type: ", types[m - 1],
                               " base: 10 gamma: 0.5 power: 2 iteration: 40 lambda_min: 0.001 }"),
-           .inputs = {{{kItems, kFeatures}, x}, {{kItems}, labels}},
+           .inputs = {{{kMarginItems, kMarginFeatures}, x}, {{kMarginItems}, labels}},
            .outputs = 2,
            .dtype = DType::kF64,
            .parameters = {w}});

@@ -11,11 +11,15 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "crema.pb.h"
+#include "support/layer_expect.h"
 #include "support/layer_fixture.h"
 #include "support/net.h"
 
 namespace crema::test {
 namespace {
+
+using test::ExpectClose;
+using test::ExpectNear;
 
 RunResult PoolRun(const char* type, const std::string& prototxt, const Blob& input, int outputs = 1,
                   std::vector<Values> output_grads = {}, Phase phase = TRAIN) {
@@ -26,7 +30,7 @@ RunResult PoolRun(const char* type, const std::string& prototxt, const Blob& inp
                                                 .phase = phase});
 }
 
-Blob Draw(std::vector<int64_t> shape, uint64_t seed = 1) {
+Blob DrawBlob(std::vector<int64_t> shape, uint64_t seed = 1) {
   Blob blob{std::move(shape), {}};
   int64_t count = 1;
   for (int64_t dim : blob.shape) count *= dim;
@@ -37,14 +41,9 @@ Blob Draw(std::vector<int64_t> shape, uint64_t seed = 1) {
   return blob;
 }
 
-void ExpectNear(const Values& got, const Values& expected, double tolerance = 1e-5) {
-  ASSERT_EQ(got.size(), expected.size());
-  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], tolerance) << i;
-}
-
 // A window that is flat in time does with each frame what pooling of planes does.
 TEST(NdPooling, FlatWindowsAreThoseOfPlanes) {
-  const Blob clip = Draw({2, 3, 4, 5, 6});
+  const Blob clip = DrawBlob({2, 3, 4, 5, 6});
   const Blob frames{{2 * 3, 4, 5, 6}, clip.values};
   for (const char* method : {"MAX", "AVE", "AVE avg_include_pad: false"}) {
     const std::string pool = std::string("pooling_param { pool: ") + method;
@@ -58,15 +57,15 @@ TEST(NdPooling, FlatWindowsAreThoseOfPlanes) {
     const RunResult expected = PoolRun("Pooling", plane, frames, 1, {dy});
     for (const auto& [type, text] : {std::pair{"Pooling", flat}, std::pair{"Pooling3D", c3d}}) {
       const RunResult got = PoolRun(type, text, clip, 1, {dy});
-      ExpectNear(got.outputs[0], expected.outputs[0]);
-      ExpectNear(got.input_grads[0], expected.input_grads[0]);
+      ExpectClose(got.outputs[0], expected.outputs[0]);
+      ExpectClose(got.input_grads[0], expected.input_grads[0]);
     }
   }
 }
 
 TEST(NdPooling, VolumesAgreeWithPlainLoops) {
   const int64_t n = 5, out = 3;  // kernel 3, stride 2, pad 1: windows start at -1, 1, 3
-  const Blob volume = Draw({1, 1, n, n, n}, 3);
+  const Blob volume = DrawBlob({1, 1, n, n, n}, 3);
   const std::string fields = "kernel_size: 3 stride: 2 pad: 1 }";
   const RunResult max = PoolRun("Pooling", "pooling_param { " + fields, volume, 2);
   const RunResult mean = PoolRun("Pooling", "pooling_param { pool: AVE " + fields, volume);
@@ -152,19 +151,19 @@ TEST(LrnNd, WithinALineAndAVolume) {
   const Blob line{{1, 1, 3}, {1, 2, 3}};
   const std::string text =
       "lrn_param { norm_region: WITHIN_CHANNEL local_size: 3 alpha: 3 beta: 1 k: 9 }";
-  ExpectNear(PoolRun("LRN", text, line).outputs[0], {1 / 6.0, 2 / 15.0, 3 / 14.0});
+  ExpectClose(PoolRun("LRN", text, line).outputs[0], {1 / 6.0, 2 / 15.0, 3 / 14.0});
   // One axis after the other has size 1: the same sums, another divisor.
   const std::string volume =
       "lrn_param { norm_region: WITHIN_CHANNEL local_size: 3 alpha: 27 beta: 1 }";
   for (const std::vector<int64_t>& shape :
        {std::vector<int64_t>{1, 1, 3, 1, 1}, {1, 1, 1, 3, 1}, {1, 1, 1, 1, 3}}) {
-    ExpectNear(PoolRun("LRN", volume, {shape, {1, 2, 3}}).outputs[0],
-               {1 / 6.0, 2 / 15.0, 3 / 14.0});
+    ExpectClose(PoolRun("LRN", volume, {shape, {1, 2, 3}}).outputs[0],
+                {1 / 6.0, 2 / 15.0, 3 / 14.0});
   }
 }
 
 TEST(LrnNd, AcrossSeesOnePlaneOnly) {
-  const Blob volume = Draw({2, 5, 2, 3, 4});
+  const Blob volume = DrawBlob({2, 5, 2, 3, 4});
   const Blob plane{{2, 5, 6, 4}, volume.values};
   ExpectNear(PoolRun("LRN", "lrn_param { local_size: 3 }", volume).outputs[0],
              PoolRun("LRN", "lrn_param { local_size: 3 }", plane).outputs[0], 0);

@@ -6,48 +6,44 @@
 #include <string>
 #include <vector>
 
+#include "support/layer_expect.h"
 #include "support/layer_fixture.h"
 #include "support/net.h"
 
 namespace crema::test {
 namespace {
 
-RunResult Call(const std::string& type, const LayerCall& call) {
-  return CallLayer(*TestRegistry().Find(type), call);
-}
+using test::CallBuiltin;
+using test::ExpectClose;
 
-void ExpectNear(const Values& got, const Values& want, double tolerance = 1e-5) {
-  ASSERT_EQ(got.size(), want.size());
-  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], tolerance) << i;
-}
-
-const Values kInput = {1, 3, -2, -2, 0, 4, 6, 6};  // 1 x 2 x 4
+const Values kPlanes = {1, 3, -2, -2, 0, 4, 6, 6};  // 1 x 2 x 4
 
 TEST(MVNTest, PlanesAndSamples) {
-  const Blob x{{1, 2, 2, 2}, kInput};
+  const Blob x{{1, 2, 2, 2}, kPlanes};
   const double a = std::sqrt(4.5), b = std::sqrt(6.0);
-  ExpectNear(Call("MVN", {.inputs = {x}}).outputs[0],
-             {1 / a, 3 / a, -2 / a, -2 / a, -4 / b, 0, 2 / b, 2 / b});
-  ExpectNear(Call("MVN", {.prototxt = "mvn_param { normalize_variance: false }", .inputs = {x}})
-                 .outputs[0],
-             {1, 3, -2, -2, -4, 0, 2, 2});
-  ExpectNear(Call("MVN", {.prototxt = "mvn_param { across_channels: true "
-                                      "normalize_variance: false }",
-                          .inputs = {x}})
-                 .outputs[0],
-             {-1, 1, -4, -4, -2, 2, 4, 4});
+  ExpectClose(CallBuiltin("MVN", {.inputs = {x}}).outputs[0],
+              {1 / a, 3 / a, -2 / a, -2 / a, -4 / b, 0, 2 / b, 2 / b});
+  ExpectClose(
+      CallBuiltin("MVN", {.prototxt = "mvn_param { normalize_variance: false }", .inputs = {x}})
+          .outputs[0],
+      {1, 3, -2, -2, -4, 0, 2, 2});
+  ExpectClose(CallBuiltin("MVN", {.prototxt = "mvn_param { across_channels: true "
+                                              "normalize_variance: false }",
+                                  .inputs = {x}})
+                  .outputs[0],
+              {-1, 1, -4, -4, -2, 2, 4, 4});
 }
 
 TEST(MVNTest, EpsIsAddedToTheDeviation) {
   const RunResult result =
-      Call("MVN", {.prototxt = "mvn_param { eps: 1 }", .inputs = {{{1, 1, 2}, {2, 4}}}});
-  ExpectNear(result.outputs[0], {-0.5, 0.5});
+      CallBuiltin("MVN", {.prototxt = "mvn_param { eps: 1 }", .inputs = {{{1, 1, 2}, {2, 4}}}});
+  ExpectClose(result.outputs[0], {-0.5, 0.5});
 }
 
 TEST(MVNTest, PlaneOfEqualValuesIsZeroWithoutNaN) {
-  const RunResult result =
-      Call("MVN", {.inputs = {{{1, 1, 3}, {1000.1, 1000.1, 1000.1}}}, .output_grads = {{1, 2, 3}}});
-  ExpectNear(result.outputs[0], {0, 0, 0});
+  const RunResult result = CallBuiltin(
+      "MVN", {.inputs = {{{1, 1, 3}, {1000.1, 1000.1, 1000.1}}}, .output_grads = {{1, 2, 3}}});
+  ExpectClose(result.outputs[0], {0, 0, 0});
   for (double gradient : result.input_grads[0]) EXPECT_TRUE(std::isfinite(gradient));
 }
 
@@ -66,41 +62,42 @@ std::vector<float> NormalizeOnce(const std::string& fields, const std::vector<fl
 
 TEST(NormalizeTest, PixelsAndSamples) {
   const auto wide = [](const std::vector<float>& v) { return Values(v.begin(), v.end()); };
-  ExpectNear(wide(NormalizeOnce("across_spatial: false channel_shared: false", {10, 20})),
-             {6, 0, 16, 20});
+  ExpectClose(wide(NormalizeOnce("across_spatial: false channel_shared: false", {10, 20})),
+              {6, 0, 16, 20});
   const double norm = std::sqrt(29.0);
-  ExpectNear(wide(NormalizeOnce("", {2})), {6 / norm, 0, 8 / norm, 4 / norm});
+  ExpectClose(wide(NormalizeOnce("", {2})), {6 / norm, 0, 8 / norm, 4 / norm});
 }
 
 TEST(InstanceNormTest, EachPlane) {
   const double d = std::sqrt(4.5), e = std::sqrt(6.0);
-  ExpectNear(Call("InstanceNorm",
-                  {.prototxt = "instance_norm_param { eps: 0 }", .inputs = {{{1, 2, 4}, kInput}}})
-                 .outputs[0],
-             {1 / d, 3 / d, -2 / d, -2 / d, -4 / e, 0, 2 / e, 2 / e});
+  ExpectClose(CallBuiltin("InstanceNorm", {.prototxt = "instance_norm_param { eps: 0 }",
+                                           .inputs = {{{1, 2, 4}, kPlanes}}})
+                  .outputs[0],
+              {1 / d, 3 / d, -2 / d, -2 / d, -4 / e, 0, 2 / e, 2 / e});
 }
 
 TEST(GroupNormTest, OneGroupCoversAllChannels) {
   const double d = std::sqrt(74.0 / 8);
-  ExpectNear(Call("GroupNorm", {.prototxt = "group_norm_param { group: 1 affine: false eps: 0 }",
-                                .inputs = {{{1, 2, 4}, kInput}}})
-                 .outputs[0],
-             {-1 / d, 1 / d, -4 / d, -4 / d, -2 / d, 2 / d, 4 / d, 4 / d});
+  ExpectClose(
+      CallBuiltin("GroupNorm", {.prototxt = "group_norm_param { group: 1 affine: false eps: 0 }",
+                                .inputs = {{{1, 2, 4}, kPlanes}}})
+          .outputs[0],
+      {-1 / d, 1 / d, -4 / d, -4 / d, -2 / d, 2 / d, 4 / d, 4 / d});
 }
 
 TEST(LayerNormTest, LastAxis) {
   const double d = std::sqrt(4.5), e = std::sqrt(6.0);
-  ExpectNear(Call("LayerNorm", {.prototxt = "layer_norm_param { affine: false eps: 0 }",
-                                .inputs = {{{2, 4}, kInput}}})
-                 .outputs[0],
-             {1 / d, 3 / d, -2 / d, -2 / d, -4 / e, 0, 2 / e, 2 / e});
+  ExpectClose(CallBuiltin("LayerNorm", {.prototxt = "layer_norm_param { affine: false eps: 0 }",
+                                        .inputs = {{{2, 4}, kPlanes}}})
+                  .outputs[0],
+              {1 / d, 3 / d, -2 / d, -2 / d, -4 / e, 0, 2 / e, 2 / e});
 }
 
 TEST(RMSNormTest, LastAxisWithoutMean) {
-  ExpectNear(Call("RMSNorm", {.prototxt = "rms_norm_param { affine: false eps: 0 }",
-                              .inputs = {{{2, 2}, {3, 4, 0, 2}}}})
-                 .outputs[0],
-             {3 / std::sqrt(12.5), 4 / std::sqrt(12.5), 0, std::sqrt(2.0)});
+  ExpectClose(CallBuiltin("RMSNorm", {.prototxt = "rms_norm_param { affine: false eps: 0 }",
+                                      .inputs = {{{2, 2}, {3, 4, 0, 2}}}})
+                  .outputs[0],
+              {3 / std::sqrt(12.5), 4 / std::sqrt(12.5), 0, std::sqrt(2.0)});
 }
 
 }  // namespace

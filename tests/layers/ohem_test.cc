@@ -5,28 +5,23 @@
 #include <string>
 
 #include "crema.pb.h"
+#include "support/layer_expect.h"
 #include "support/layer_fixture.h"
 #include "support/net.h"
 
 namespace crema::test {
 namespace {
 
-RunResult Call(const char* type, const LayerCall& call) {
-  return CallLayer(*TestRegistry().Find(type), call);
-}
-
-void ExpectNear(const Values& got, const Values& expected) {
-  ASSERT_EQ(got.size(), expected.size());
-  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-6) << i;
-}
+using test::CallBuiltin;
+using test::ExpectNear;
 
 TEST(OhemTest, SmoothL1CostsOfRegions) {
-  const RunResult result =
-      Call("SmoothL1LossOHEM",
-           {.prototxt = "loss_param { normalization: PRE_FIXED pre_fixed_normalizer: 4 }",
-            .inputs = {{{2, 2}, {3, 0.5, 0, -4}}, {{2, 2}, {0, 0, 0, 0}}, {{2, 2}, {1, 1, 1, 0.5}}},
-            .outputs = 2,
-            .output_grads = {{1}, {0, 0}}});
+  const RunResult result = CallBuiltin(
+      "SmoothL1LossOHEM",
+      {.prototxt = "loss_param { normalization: PRE_FIXED pre_fixed_normalizer: 4 }",
+       .inputs = {{{2, 2}, {3, 0.5, 0, -4}}, {{2, 2}, {0, 0, 0, 0}}, {{2, 2}, {1, 1, 1, 0.5}}},
+       .outputs = 2,
+       .output_grads = {{1}, {0, 0}}});
   ExpectNear(result.outputs[0], {(2.625 + 1.5) / 4});
   ExpectNear(result.outputs[1], {2.625, 1.5});
   ExpectNear(result.input_grads[0], {0.25, 0.125, 0, -0.125});
@@ -35,11 +30,11 @@ TEST(OhemTest, SmoothL1CostsOfRegions) {
 
 TEST(OhemTest, SoftmaxCostsOfRegions) {
   const double e = std::exp(1.0), p = e / (1 + e);
-  const RunResult result =
-      Call("SoftmaxWithLossOHEM", {.prototxt = "loss_param { ignore_label: -1 }",
-                                   .inputs = {{{3, 2}, {1, 0, 1, 0, 5, 6}}, {{3}, {0, 1, -1}}},
-                                   .outputs = 3,
-                                   .output_grads = {{1}, Values(6, 0), Values(3, 0)}});
+  const RunResult result = CallBuiltin("SoftmaxWithLossOHEM",
+                                       {.prototxt = "loss_param { ignore_label: -1 }",
+                                        .inputs = {{{3, 2}, {1, 0, 1, 0, 5, 6}}, {{3}, {0, 1, -1}}},
+                                        .outputs = 3,
+                                        .output_grads = {{1}, Values(6, 0), Values(3, 0)}});
   ExpectNear(result.outputs[0], {(-std::log(p) - std::log(1 - p)) / 2});
   ExpectNear(result.outputs[1], {p, 1 - p, p, 1 - p, 1 - p, p});
   ExpectNear(result.outputs[2], {-std::log(p), -std::log(1 - p), 0});
@@ -50,12 +45,12 @@ TEST(OhemTest, TheHardestRegionsOfEachImageAreKept) {
   const double nan = std::nan("");
   const Values rois{0, 1, 2, 3, 4, 1, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 1, 1, 2, 3, 4};
   const RunResult result =
-      Call("BoxAnnotatorOHEM", {.prototxt = "box_annotator_ohem_param { roi_per_img: 2 }",
-                                .inputs = {{{5, 5}, rois},
-                                           {{5}, {0.5, nan, 0.7, 0.5, 0.1}},
-                                           {{5}, {3, 4, 5, 6, 7}},
-                                           {{5, 2}, {1, 1, 1, 1, 0, 1, 1, 1, 1, 0}}},
-                                .outputs = 2});
+      CallBuiltin("BoxAnnotatorOHEM", {.prototxt = "box_annotator_ohem_param { roi_per_img: 2 }",
+                                       .inputs = {{{5, 5}, rois},
+                                                  {{5}, {0.5, nan, 0.7, 0.5, 0.1}},
+                                                  {{5}, {3, 4, 5, 6, 7}},
+                                                  {{5, 2}, {1, 1, 1, 1, 0, 1, 1, 1, 1, 0}}},
+                                       .outputs = 2});
   // Regions 0 and 3 of image 0 have equal losses.
   ExpectNear(result.outputs[0], {3, 4, 5, -1, 7});
   ExpectNear(result.outputs[1], {1, 1, 1, 1, 0, 1, 0, 0, 1, 0});

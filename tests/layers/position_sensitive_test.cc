@@ -25,11 +25,11 @@ double Between(const double* plane, int height, int width, double y, double x) {
   return sum;
 }
 
-constexpr int kHeight = 5, kWidth = 6;
+constexpr int kMapHeight = 5, kMapWidth = 6;
 
 Values ScoreMaps(int channels) {
   Values x;
-  for (int i = 0; i < channels * kHeight * kWidth; ++i) x.push_back((i * 29 % 37) / 8.0 - 2);
+  for (int i = 0; i < channels * kMapHeight * kMapWidth; ++i) x.push_back((i * 29 % 37) / 8.0 - 2);
   return x;
 }
 
@@ -49,7 +49,8 @@ TEST(PSROIAlignTest, IsTheMeanOfClippedSamples) {
         for (int axis = 0; axis < 2; ++axis) {  // rows, columns
           const double start = region[1 - axis] * scale;
           const double size = std::max((region[3 - axis] + 1) * scale - start, 0.1) / 2;
-          const int b = axis == 0 ? bin / 2 : bin % 2, last = (axis == 0 ? kHeight : kWidth) - 1;
+          const int b = axis == 0 ? bin / 2 : bin % 2,
+                    last = (axis == 0 ? kMapHeight : kMapWidth) - 1;
           const double from = std::clamp(start + b * size, 0.0, double(last));
           const double to = std::clamp(start + (b + 1) * size, 0.0, double(last));
           for (int k = 0; k < n; ++k) {
@@ -57,11 +58,11 @@ TEST(PSROIAlignTest, IsTheMeanOfClippedSamples) {
             counts[axis][k] = at[axis][k] < to;
           }
         }
-        const double* plane = x.data() + (c * 4 + bin) * kHeight * kWidth;
+        const double* plane = x.data() + (c * 4 + bin) * kMapHeight * kMapWidth;
         for (int i = 0; i < n; ++i) {
           for (int j = 0; j < n; ++j) {
             if (counts[0][i] && counts[1][j]) {
-              sum += Between(plane, kHeight, kWidth, at[0][i], at[1][j]);
+              sum += Between(plane, kMapHeight, kMapWidth, at[0][i], at[1][j]);
             }
           }
         }
@@ -73,7 +74,7 @@ TEST(PSROIAlignTest, IsTheMeanOfClippedSamples) {
       CallBuiltin("PSROIAlign",
                   {.prototxt = "psroi_align_param { spatial_scale: 0.6 output_dim: 2 group_size: 2 "
                                "sample_num: 3 }",
-                   .inputs = {{{1, 8, kHeight, kWidth}, x}, {{2, 5}, regions}},
+                   .inputs = {{{1, 8, kMapHeight, kMapWidth}, x}, {{2, 5}, regions}},
                    .dtype = DType::kF64});
   ExpectNear(result.outputs[0], expected);
 }
@@ -100,13 +101,13 @@ TEST(DeformablePSROIPoolingTest, MovesBinsByPartsOfTheRegion) {
           const double x0 = left + j * wide / bins + moved[part] * factor * wide;
           const double y0 = top + i * high / bins + moved[4 + part] * factor * high;
           const int cell = (i * 2 / bins) * 2 + j * 2 / bins;
-          const double* plane = x.data() + (c * 4 + cell) * kHeight * kWidth;
+          const double* plane = x.data() + (c * 4 + cell) * kMapHeight * kMapWidth;
           double sum = 0;
           int count = 0;
           for (int k = 0; k < n * n; ++k) {
             const double sy = y0 + k / n * high / bins / n, sx = x0 + k % n * wide / bins / n;
-            if (sy < -0.5 || sy > kHeight - 0.5 || sx < -0.5 || sx > kWidth - 0.5) continue;
-            sum += Between(plane, kHeight, kWidth, sy, sx);
+            if (sy < -0.5 || sy > kMapHeight - 0.5 || sx < -0.5 || sx > kMapWidth - 0.5) continue;
+            sum += Between(plane, kMapHeight, kMapWidth, sy, sx);
             ++count;
           }
           expected.push_back(count == 0 ? 0 : sum / count);
@@ -119,7 +120,7 @@ TEST(DeformablePSROIPoolingTest, MovesBinsByPartsOfTheRegion) {
       {.prototxt =
            "deformable_psroi_pooling_param { spatial_scale: 0.5 output_dim: 2 group_size: 2 "
            "pooled_size: 3 part_size: 2 sample_per_part: 2 trans_std: 0.3 }",
-       .inputs = {{{1, 8, kHeight, kWidth}, x}, {{2, 5}, regions}, {{2, 4, 2, 2}, offsets}},
+       .inputs = {{{1, 8, kMapHeight, kMapWidth}, x}, {{2, 5}, regions}, {{2, 4, 2, 2}, offsets}},
        .dtype = DType::kF64});
   ExpectNear(result.outputs[0], expected);
 }

@@ -13,7 +13,7 @@
 namespace crema::test {
 namespace {
 
-struct Recording {
+struct RecordedLoss {
   std::string name;
   std::string layer;
   LayerCall call{.inputs = {}, .output_grads = {{1}}, .dtype = DType::kF64};
@@ -33,15 +33,15 @@ Blob ReadBlob(std::istream& stream) {
   return blob;
 }
 
-std::vector<Recording> ReadRecordings() {
+std::vector<RecordedLoss> ReadRecordings() {
   std::ifstream file(std::string(CREMA_SOURCE_DIR) + "/tests/recordings/losses.txt");
-  std::vector<Recording> recordings;
+  std::vector<RecordedLoss> recordings;
   std::string line, word;
   while (std::getline(file, line)) {
     std::istringstream stream(line);
     stream >> word;
     if (word == "case") recordings.emplace_back();
-    Recording& recording = recordings.back();
+    RecordedLoss& recording = recordings.back();
     if (word == "case") {
       stream >> recording.name;
     } else if (word == "layer") {
@@ -62,9 +62,9 @@ std::vector<Recording> ReadRecordings() {
 }
 
 TEST(RecordedLossesTest, ValuesAndGradientsAgree) {
-  const std::vector<Recording> recordings = ReadRecordings();
+  const std::vector<RecordedLoss> recordings = ReadRecordings();
   EXPECT_EQ(recordings.size(), 18u);
-  for (const Recording& recording : recordings) {
+  for (const RecordedLoss& recording : recordings) {
     SCOPED_TRACE(recording.name);
     const RunResult result = CallBuiltin(recording.layer, recording.call);
     ExpectNear(result.outputs[0], {recording.loss}, 1e-9);

@@ -192,7 +192,7 @@ void Set(Session& session, const std::string& blob, std::vector<float> values) {
   std::ranges::copy(values, session.MutableData(blob).span<float>().begin());
 }
 
-std::vector<float> Draw(size_t count, size_t from) {
+std::vector<float> DrawFloats(size_t count, size_t from) {
   std::vector<float> values;
   for (size_t i = from; i < from + count; ++i) values.push_back(std::sin(static_cast<float>(i)));
   return values;
@@ -202,14 +202,14 @@ class Carry : public testing::TestWithParam<std::string> {};
 
 TEST_P(Carry, TwoBatchesAreOneOfTwiceTheSteps) {
   Session whole = MakeSession(CarryNet(GetParam(), 4, 2));
-  Set(whole, "x", Draw(16, 0));
+  Set(whole, "x", DrawFloats(16, 0));
   Set(whole, "cont", {0, 0, 1, 1, 1, 0, 1, 1});
   whole.Forward();
   const std::vector<float> expected = ValuesOf(whole.Data("y"));
   Session half = MakeSession(CarryNet(GetParam(), 2, 2));
   std::vector<float> got;
   for (size_t part = 0; part < 2; ++part) {
-    Set(half, "x", Draw(8, 8 * part));
+    Set(half, "x", DrawFloats(8, 8 * part));
     Set(half, "cont", part == 0 ? std::vector<float>{0, 0, 1, 1} : std::vector<float>{1, 0, 1, 1});
     half.Forward();
     const std::vector<float> y = ValuesOf(half.Data("y"));
@@ -220,14 +220,14 @@ TEST_P(Carry, TwoBatchesAreOneOfTwiceTheSteps) {
 
 TEST_P(Carry, SnapshotsHoldTheState) {
   Session first = MakeSession(CarryNet(GetParam(), 2, 2));
-  Set(first, "x", Draw(8, 0));
+  Set(first, "x", DrawFloats(8, 0));
   Set(first, "cont", {1, 1, 1, 1});
   first.Forward();
   SolverState state;
   first.SaveState("train", &state);
   Session second = MakeSession(CarryNet(GetParam(), 2, 2));
   second.RestoreState("train", state);
-  Set(second, "x", Draw(8, 0));
+  Set(second, "x", DrawFloats(8, 0));
   Set(second, "cont", {1, 1, 1, 1});
   first.Forward();
   second.Forward();

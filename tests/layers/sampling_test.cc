@@ -8,22 +8,20 @@
 
 #include "core/error.h"
 #include "crema.pb.h"
+#include "support/layer_expect.h"
 #include "support/layer_fixture.h"
 #include "support/net.h"
 
 namespace crema::test {
 namespace {
 
-RunResult Call(const char* type, const std::string& prototxt, std::vector<Blob> inputs,
-               std::vector<Values> output_grads = {}) {
+using test::ExpectClose;
+
+RunResult CallWith(const char* type, const std::string& prototxt, std::vector<Blob> inputs,
+                   std::vector<Values> output_grads = {}) {
   return CallLayer(
       *TestRegistry().Find(type),
       {.prototxt = prototxt, .inputs = std::move(inputs), .output_grads = std::move(output_grads)});
-}
-
-void ExpectNear(const Values& got, const Values& expected, double tolerance = 1e-5) {
-  ASSERT_EQ(got.size(), expected.size());
-  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], tolerance) << i;
 }
 
 Blob Line(const Values& values) { return {{1, 1, 1, static_cast<int64_t>(values.size())}, values}; }
@@ -31,48 +29,50 @@ Blob Line(const Values& values) { return {{1, 1, 1, static_cast<int64_t>(values.
 TEST(InterpTest, CornersLieOnCorners) {
   // 2 x 2 zoomed by 2 is 3 x 3.
   const Blob square{{1, 1, 2, 2}, {0, 2, 4, 6}};
-  ExpectNear(Call("Interp", "interp_param { zoom_factor: 2 }", {square}).outputs[0],
-             {0, 1, 2, 2, 3, 4, 4, 5, 6});
+  ExpectClose(CallWith("Interp", "interp_param { zoom_factor: 2 }", {square}).outputs[0],
+              {0, 1, 2, 2, 3, 4, 4, 5, 6});
   // Shrunk by 2, every other pixel is left.
-  ExpectNear(
-      Call("Interp", "interp_param { shrink_factor: 2 }", {Line({1, 5, 2, 7, 3})}).outputs[0],
+  ExpectClose(
+      CallWith("Interp", "interp_param { shrink_factor: 2 }", {Line({1, 5, 2, 7, 3})}).outputs[0],
       {1, 2, 3});
-  ExpectNear(Call("Interp", "interp_param { height: 1 width: 4 }", {Line({0, 1, 2})}).outputs[0],
-             {0, 2.0 / 3, 4.0 / 3, 2});
+  ExpectClose(
+      CallWith("Interp", "interp_param { height: 1 width: 4 }", {Line({0, 1, 2})}).outputs[0],
+      {0, 2.0 / 3, 4.0 / 3, 2});
 }
 
 TEST(InterpTest, OnePixelIsTheFirstOne) {
   const RunResult result =
-      Call("Interp", "interp_param { height: 1 width: 1 }", {Line({4, 1, 2})}, {{3}});
-  ExpectNear(result.outputs[0], {4});
-  ExpectNear(result.input_grads[0], {3, 0, 0});
+      CallWith("Interp", "interp_param { height: 1 width: 1 }", {Line({4, 1, 2})}, {{3}});
+  ExpectClose(result.outputs[0], {4});
+  ExpectClose(result.input_grads[0], {3, 0, 0});
 }
 
 TEST(InterpTest, NegativePaddingCutsOff) {
   const Blob square{{1, 1, 3, 4}, {0, 0, 0, 0, 0, 5, 7, 0, 0, 0, 0, 0}};
-  const RunResult result = Call("Interp", "interp_param { zoom_factor: 2 pad_beg: -1 pad_end: -1 }",
-                                {square}, {{1, 2, 4}});
-  ExpectNear(result.outputs[0], {5, 6, 7});
-  ExpectNear(result.input_grads[0], {0, 0, 0, 0, 0, 2, 5, 0, 0, 0, 0, 0});
+  const RunResult result = CallWith(
+      "Interp", "interp_param { zoom_factor: 2 pad_beg: -1 pad_end: -1 }", {square}, {{1, 2, 4}});
+  ExpectClose(result.outputs[0], {5, 6, 7});
+  ExpectClose(result.input_grads[0], {0, 0, 0, 0, 0, 2, 5, 0, 0, 0, 0, 0});
 }
 
 TEST(InterpTest, ReferenceGivesTheSize) {
   const Blob reference{{1, 1, 1, 5}, Values(5, 0.0)};
-  ExpectNear(Call("Interp", "", {Line({0, 2}), reference}).outputs[0], {0, 0.5, 1, 1.5, 2});
+  ExpectClose(CallWith("Interp", "", {Line({0, 2}), reference}).outputs[0], {0, 0.5, 1, 1.5, 2});
 }
 
 TEST(ResizeTest, PixelsAsAreas) {
   const auto resize = [](const std::string& fields, const Values& values) {
-    return Call("Resize", "resize_param { height: 1 " + fields + " }", {Line(values)}).outputs[0];
+    return CallWith("Resize", "resize_param { height: 1 " + fields + " }", {Line(values)})
+        .outputs[0];
   };
   // Output centres at -0.25, 0.25, 0.75, 1.25: the border is repeated.
-  ExpectNear(resize("width: 4", {0, 4}), {0, 1, 3, 4});
-  ExpectNear(resize("width: 2", {1, 3, 5, 7}), {2, 6});
-  ExpectNear(resize("width: 3 align_corners: true", {0, 4}), {0, 2, 4});
-  ExpectNear(resize("width: 4 interpolation: NEAREST", {3, 9}), {3, 3, 9, 9});
-  ExpectNear(resize("width: 2 interpolation: NEAREST", {1, 2, 3, 4, 5, 6}), {2, 5});
-  ExpectNear(resize("width: 3 interpolation: NEAREST align_corners: true", {1, 2, 3, 4, 5}),
-             {1, 3, 5});
+  ExpectClose(resize("width: 4", {0, 4}), {0, 1, 3, 4});
+  ExpectClose(resize("width: 2", {1, 3, 5, 7}), {2, 6});
+  ExpectClose(resize("width: 3 align_corners: true", {0, 4}), {0, 2, 4});
+  ExpectClose(resize("width: 4 interpolation: NEAREST", {3, 9}), {3, 3, 9, 9});
+  ExpectClose(resize("width: 2 interpolation: NEAREST", {1, 2, 3, 4, 5, 6}), {2, 5});
+  ExpectClose(resize("width: 3 interpolation: NEAREST align_corners: true", {1, 2, 3, 4, 5}),
+              {1, 3, 5});
   // Keys' kernel at 0.25: -0.10546875, 0.87890625, 0.26171875, -0.03515625.
   const Values cubic = resize("width: 4 interpolation: CUBIC", {0, 4});
   EXPECT_NEAR(cubic[1], 4 * (0.26171875 - 0.03515625), 1e-5);
@@ -98,10 +98,10 @@ TEST(ResizeTest, FactorsRoundDownButNotTooFar) {
 }
 
 TEST(UpsampleTest, NearestRepeatsPixels) {
-  const RunResult result = Call("Upsample", "upsample_param { scale: 2 }", {{{1, 1, 1, 2}, {1, 2}}},
-                                {{1, 2, 3, 4, 5, 6, 7, 8}});
-  ExpectNear(result.outputs[0], {1, 1, 2, 2, 1, 1, 2, 2});
-  ExpectNear(result.input_grads[0], {14, 22});
+  const RunResult result = CallWith("Upsample", "upsample_param { scale: 2 }",
+                                    {{{1, 1, 1, 2}, {1, 2}}}, {{1, 2, 3, 4, 5, 6, 7, 8}});
+  ExpectClose(result.outputs[0], {1, 1, 2, 2, 1, 1, 2, 2});
+  ExpectClose(result.input_grads[0], {14, 22});
 }
 
 TEST(UpsampleTest, UndoesMaxPooling) {
@@ -130,19 +130,20 @@ TEST(UpsampleTest, UndoesMaxPooling) {
 }
 
 TEST(UpsampleTest, OfTwoValuesForOnePlaceTheLastCounts) {
-  const RunResult result = Call("Upsample", "upsample_param { scale: 2 }",
-                                {{{1, 1, 1, 3}, {5, 6, 7}}, {{1, 1, 1, 3}, {4, 4, -1}}},
-                                {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}});
-  ExpectNear(result.outputs[0], {0, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0});
-  ExpectNear(result.input_grads[0], {0, 4, 0});
+  const RunResult result = CallWith("Upsample", "upsample_param { scale: 2 }",
+                                    {{{1, 1, 1, 3}, {5, 6, 7}}, {{1, 1, 1, 3}, {4, 4, -1}}},
+                                    {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}});
+  ExpectClose(result.outputs[0], {0, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0});
+  ExpectClose(result.input_grads[0], {0, 4, 0});
 }
 
 TEST(UpsampleTest, AMaskThatIsNoPlaceIsRefused) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (double mask : {4.0, -2.0, 0.5, 1e30, nan}) {
     const std::vector<Blob> inputs = {{{1, 1, 1, 1}, {5}}, {{1, 1, 1, 1}, {mask}}};
-    EXPECT_THROW(Call("Upsample", "upsample_param { scale: 2 }", inputs), Error) << mask;
-    EXPECT_THROW(Call("UnPooling", "unpooling_param { kernel_size: 2 }", inputs), Error) << mask;
+    EXPECT_THROW(CallWith("Upsample", "upsample_param { scale: 2 }", inputs), Error) << mask;
+    EXPECT_THROW(CallWith("UnPooling", "unpooling_param { kernel_size: 2 }", inputs), Error)
+        << mask;
   }
 }
 
@@ -150,21 +151,21 @@ TEST(UnPoolingTest, SpreadsOrRepeats) {
   const Blob line = Line({2, 4});
   const std::string window = "kernel_h: 1 kernel_w: 3 stride_h: 1 stride_w: 2 }";
   const RunResult average =
-      Call("UnPooling", "unpooling_param { unpool: AVE " + window, {line}, {{1, 2, 3, 4, 5}});
-  ExpectNear(average.outputs[0], {2 / 3.0, 2 / 3.0, 2, 4 / 3.0, 4 / 3.0});
-  ExpectNear(average.input_grads[0], {2, 4});
+      CallWith("UnPooling", "unpooling_param { unpool: AVE " + window, {line}, {{1, 2, 3, 4, 5}});
+  ExpectClose(average.outputs[0], {2 / 3.0, 2 / 3.0, 2, 4 / 3.0, 4 / 3.0});
+  ExpectClose(average.input_grads[0], {2, 4});
   const RunResult tile =
-      Call("UnPooling", "unpooling_param { unpool: TILE " + window, {line}, {{1, 2, 3, 4, 5}});
-  ExpectNear(tile.outputs[0], {2, 2, 6, 4, 4});
-  ExpectNear(tile.input_grads[0], {6, 12});
+      CallWith("UnPooling", "unpooling_param { unpool: TILE " + window, {line}, {{1, 2, 3, 4, 5}});
+  ExpectClose(tile.outputs[0], {2, 2, 6, 4, 4});
+  ExpectClose(tile.input_grads[0], {6, 12});
 }
 
 TEST(UnPoolingTest, MaxFollowsTheMask) {
   const RunResult result =
-      Call("UnPooling", "unpooling_param { kernel_size: 2 stride: 2 }",
-           {{{1, 1, 1, 2}, {5, 6}}, {{1, 1, 1, 2}, {4, 3}}}, {{0, 1, 2, 3, 4, 5, 6, 7}});
-  ExpectNear(result.outputs[0], {0, 0, 0, 6, 5, 0, 0, 0});
-  ExpectNear(result.input_grads[0], {4, 3});
+      CallWith("UnPooling", "unpooling_param { kernel_size: 2 stride: 2 }",
+               {{{1, 1, 1, 2}, {5, 6}}, {{1, 1, 1, 2}, {4, 3}}}, {{0, 1, 2, 3, 4, 5, 6, 7}});
+  ExpectClose(result.outputs[0], {0, 0, 0, 6, 5, 0, 0, 0});
+  ExpectClose(result.input_grads[0], {4, 3});
 }
 
 }  // namespace

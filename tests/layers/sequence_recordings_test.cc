@@ -19,15 +19,15 @@ struct RecordedTensor {
   Values values;
 };
 
-struct Recording {
+struct RecordedSequence {
   std::string type;
   std::string prototxt;
   std::map<std::string, std::vector<RecordedTensor>> tensors;  // by kind, in order
 };
 
-Recording Read(const std::string& name) {
+RecordedSequence Read(const std::string& name) {
   std::ifstream file(std::string(CREMA_SOURCE_DIR) + "/tests/recordings/" + name + ".txt");
-  Recording recording;
+  RecordedSequence recording;
   std::getline(file, recording.type);
   std::getline(file, recording.prototxt);
   std::string line, kind, word;
@@ -58,7 +58,7 @@ class PyTorchRecording : public testing::TestWithParam<std::string> {};
 
 TEST_P(PyTorchRecording, IsMet) {
   static const Registry registry = BuiltinRegistry();
-  Recording recording = Read(GetParam());
+  RecordedSequence recording = Read(GetParam());
   const LayerType* type = registry.Find(recording.type);
   ASSERT_NE(type, nullptr) << "no recording " << GetParam();
   LayerSample sample{.name = "recording", .prototxt = recording.prototxt, .inputs = {}};

@@ -8,15 +8,14 @@
 #include <vector>
 
 #include "core/error.h"
+#include "support/layer_expect.h"
 #include "support/layer_fixture.h"
 #include "support/net.h"
 
 namespace crema::test {
 namespace {
 
-RunResult Call(const char* type, const LayerCall& call) {
-  return CallLayer(*TestRegistry().Find(type), call);
-}
+using test::CallBuiltin;
 
 Blob Counting(std::vector<int64_t> shape) {
   Blob blob{std::move(shape), {}};
@@ -54,10 +53,10 @@ TEST(ReshapeTest, AnEmptyBatchCanBeCopied) {
 
 TEST(SliceTest, CutsAtThePoints) {
   const RunResult result =
-      Call("Slice", {.prototxt = "slice_param { axis: 1 slice_point: 1 slice_point: 3 }",
-                     .inputs = {Counting({2, 4})},
-                     .outputs = 3,
-                     .output_grads = {{1, 2}, {3, 4, 5, 6}, {7, 8}}});
+      CallBuiltin("Slice", {.prototxt = "slice_param { axis: 1 slice_point: 1 slice_point: 3 }",
+                            .inputs = {Counting({2, 4})},
+                            .outputs = 3,
+                            .output_grads = {{1, 2}, {3, 4, 5, 6}, {7, 8}}});
   EXPECT_EQ(result.outputs[0], (Values{0, 4}));
   EXPECT_EQ(result.outputs[1], (Values{1, 2, 5, 6}));
   EXPECT_EQ(result.outputs[2], (Values{3, 7}));
@@ -65,26 +64,27 @@ TEST(SliceTest, CutsAtThePoints) {
 }
 
 TEST(TileTest, RepeatsBlocks) {
-  const RunResult result = Call("Tile", {.prototxt = "tile_param { axis: 1 tiles: 2 }",
-                                         .inputs = {Counting({2, 1, 2})},
-                                         .output_grads = {{1, 2, 3, 4, 5, 6, 7, 8}}});
+  const RunResult result = CallBuiltin("Tile", {.prototxt = "tile_param { axis: 1 tiles: 2 }",
+                                                .inputs = {Counting({2, 1, 2})},
+                                                .output_grads = {{1, 2, 3, 4, 5, 6, 7, 8}}});
   EXPECT_EQ(result.outputs[0], (Values{0, 1, 0, 1, 2, 3, 2, 3}));
   EXPECT_EQ(result.input_grads[0], (Values{4, 6, 12, 14}));
 }
 
 TEST(CropTest, TakesTheMiddleAndPadsTheGradientWithZeros) {
-  const RunResult result = Call("Crop", {.prototxt = "crop_param { axis: 0 offset: 1 offset: 2 }",
-                                         .inputs = {Counting({3, 4}), Counting({2, 1})},
-                                         .output_grads = {{5, 6}}});
+  const RunResult result =
+      CallBuiltin("Crop", {.prototxt = "crop_param { axis: 0 offset: 1 offset: 2 }",
+                           .inputs = {Counting({3, 4}), Counting({2, 1})},
+                           .output_grads = {{5, 6}}});
   EXPECT_EQ(result.outputs[0], (Values{6, 10}));
   EXPECT_EQ(result.input_grads[0], (Values{0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 6, 0}));
 }
 
 TEST(PermuteTest, AxesThatAreNotGivenFollow) {
   // Order 2, 0, 1.
-  const RunResult result = Call("Permute", {.prototxt = "permute_param { order: 2 }",
-                                            .inputs = {Counting({2, 1, 3})},
-                                            .output_grads = {{0, 1, 2, 3, 4, 5}}});
+  const RunResult result = CallBuiltin("Permute", {.prototxt = "permute_param { order: 2 }",
+                                                   .inputs = {Counting({2, 1, 3})},
+                                                   .output_grads = {{0, 1, 2, 3, 4, 5}}});
   EXPECT_EQ(result.outputs[0], (Values{0, 3, 1, 4, 2, 5}));
   EXPECT_EQ(result.input_grads[0], (Values{0, 2, 4, 1, 3, 5}));
 }
@@ -103,7 +103,7 @@ TEST(PermuteTest, AgreesWithPlainLoops) {
     }
     const Shape to{std::span<const int64_t>(to_dims)};
     const RunResult result =
-        Call("Transpose", {.prototxt = text + " }", .inputs = {Counting(dims)}});
+        CallBuiltin("Transpose", {.prototxt = text + " }", .inputs = {Counting(dims)}});
     for (int64_t o = 0; o < to.count(); ++o) {
       int64_t source = 0;
       for (int j = 0; j < 4; ++j) {
@@ -115,30 +115,32 @@ TEST(PermuteTest, AgreesWithPlainLoops) {
 }
 
 TEST(ShuffleChannelTest, InterleavesTheGroups) {
-  const RunResult result = Call("ShuffleChannel", {.prototxt = "shuffle_channel_param { group: 2 }",
-                                                   .inputs = {Counting({1, 6})}});
+  const RunResult result =
+      CallBuiltin("ShuffleChannel",
+                  {.prototxt = "shuffle_channel_param { group: 2 }", .inputs = {Counting({1, 6})}});
   EXPECT_EQ(result.outputs[0], (Values{0, 3, 1, 4, 2, 5}));
 }
 
 TEST(ReorgTest, OrderIsThatOfYolo) {
   // 4 channels of 2 x 2, stride 2. Output (a, b, k = 0, j, i) is element (0, j, a, i, b) of a
   // 1 x 2 x 2 x 2 x 2 reading of the input: 8 j + 4 a + 2 i + b.
-  const RunResult result =
-      Call("Reorg", {.prototxt = "reorg_param { stride: 2 }", .inputs = {Counting({1, 4, 2, 2})}});
+  const RunResult result = CallBuiltin(
+      "Reorg", {.prototxt = "reorg_param { stride: 2 }", .inputs = {Counting({1, 4, 2, 2})}});
   EXPECT_EQ(result.outputs[0], (Values{0, 2, 8, 10, 1, 3, 9, 11, 4, 6, 12, 14, 5, 7, 13, 15}));
 }
 
 TEST(ReorgTest, ReverseMovesChannelsIntoBlocksOfPixels) {
-  const RunResult result = Call("Reorg", {.prototxt = "reorg_param { stride: 2 reverse: true }",
-                                          .inputs = {Counting({1, 4, 1, 2})}});
+  const RunResult result = CallBuiltin(
+      "Reorg",
+      {.prototxt = "reorg_param { stride: 2 reverse: true }", .inputs = {Counting({1, 4, 1, 2})}});
   // Rows: channels 0 and 1 in turn, then 2 and 3.
   EXPECT_EQ(result.outputs[0], (Values{0, 2, 1, 3, 4, 6, 5, 7}));
 }
 
 TEST(PadTest, ModesOutside) {
   const auto pad = [](const std::string& fields) {
-    return Call("Pad", {.prototxt = "pad_param { axis: 1 " + fields + " }",
-                        .inputs = {{{1, 4}, {1, 2, 3, 4}}}})
+    return CallBuiltin("Pad", {.prototxt = "pad_param { axis: 1 " + fields + " }",
+                               .inputs = {{{1, 4}, {1, 2, 3, 4}}}})
         .outputs[0];
   };
   EXPECT_EQ(pad("pad_before: 2 pad_after: 1 value: 9"), (Values{9, 9, 1, 2, 3, 4, 9}));
@@ -147,18 +149,19 @@ TEST(PadTest, ModesOutside) {
 }
 
 TEST(PadTest, CornersOfAPlane) {
-  const RunResult result = Call("Pad", {.prototxt = "pad_param { axis: 0 pad: 1 mode: REPLICATE }",
-                                        .inputs = {{{2, 2}, {1, 2, 3, 4}}},
-                                        .output_grads = {Values(16, 1.0)}});
+  const RunResult result =
+      CallBuiltin("Pad", {.prototxt = "pad_param { axis: 0 pad: 1 mode: REPLICATE }",
+                          .inputs = {{{2, 2}, {1, 2, 3, 4}}},
+                          .output_grads = {Values(16, 1.0)}});
   EXPECT_EQ(result.outputs[0], (Values{1, 1, 2, 2, 1, 1, 2, 2, 3, 3, 4, 4, 3, 3, 4, 4}));
   EXPECT_EQ(result.input_grads[0], (Values{4, 4, 4, 4}));
 }
 
 TEST(FilterTest, KeepsWhatTheSelectorPicks) {
   const RunResult result =
-      Call("Filter", {.inputs = {Counting({3, 2}), Counting({3}), {{3, 1}, {1, 0, 1}}},
-                      .outputs = 2,
-                      .output_grads = {{1, 2, 3, 4, 0, 0}, {5, 6, 0}}});
+      CallBuiltin("Filter", {.inputs = {Counting({3, 2}), Counting({3}), {{3, 1}, {1, 0, 1}}},
+                             .outputs = 2,
+                             .output_grads = {{1, 2, 3, 4, 0, 0}, {5, 6, 0}}});
   EXPECT_EQ(result.outputs[0], (Values{0, 1, 4, 5}));
   EXPECT_EQ(result.outputs[1], (Values{0, 2}));
   EXPECT_EQ(result.input_grads[0], (Values{1, 2, 0, 0, 3, 4}));
@@ -168,7 +171,7 @@ TEST(FilterTest, KeepsWhatTheSelectorPicks) {
 TEST(FilterTest, ASelectorThatIsNoNumberIsRefused) {
   const LayerCall call{
       .inputs = {Counting({2, 2}), {{2}, {1, std::numeric_limits<double>::quiet_NaN()}}}};
-  EXPECT_THROW(Call("Filter", call), Error);
+  EXPECT_THROW(CallBuiltin("Filter", call), Error);
 }
 
 // Layers after a Filter get the remaining items, whose number changes from pass to pass.

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "crema.pb.h"
+#include "support/layer_expect.h"
 #include "support/layer_fixture.h"
 
 namespace crema {
@@ -29,15 +30,12 @@ void RegisterTanH(Registry&);
 namespace crema::test {
 namespace {
 
-RunResult Call(void (*add)(Registry&), const LayerCall& call) {
+using test::ExpectNear;
+
+RunResult CallAdded(void (*add)(Registry&), const LayerCall& call) {
   Registry registry;
   add(registry);
   return CallLayer(*registry.Find(registry.Names().front()), call);
-}
-
-void ExpectNear(const Values& got, const Values& expected, double tolerance = 1e-6) {
-  ASSERT_EQ(got.size(), expected.size());
-  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], tolerance) << i;
 }
 
 LayerInfo InfoOf(void (*add)(Registry&), const LayerSample& sample) {
@@ -47,15 +45,16 @@ LayerInfo InfoOf(void (*add)(Registry&), const LayerSample& sample) {
 }
 
 TEST(ReLUTest, ZeroTakesTheNegativeSlope) {
-  const RunResult result = Call(RegisterReLU, {.prototxt = "relu_param { negative_slope: 0.25 }",
-                                               .inputs = {{{3}, {-4, 0, 2}}},
-                                               .output_grads = {{1, 1, 1}}});
+  const RunResult result =
+      CallAdded(RegisterReLU, {.prototxt = "relu_param { negative_slope: 0.25 }",
+                               .inputs = {{{3}, {-4, 0, 2}}},
+                               .output_grads = {{1, 1, 1}}});
   ExpectNear(result.outputs[0], {-1, 0, 2});
   ExpectNear(result.input_grads[0], {0.25, 0.25, 1});
 }
 
 TEST(SigmoidTest, SaturatesWithoutOverflow) {
-  const RunResult result = Call(
+  const RunResult result = CallAdded(
       RegisterSigmoid, {.inputs = {{{4}, {0, 1, -1000, 1000}}}, .output_grads = {{4, 1, 1, 1}}});
   ExpectNear(result.outputs[0], {0.5, 0.7310586, 0, 1});
   ExpectNear(result.input_grads[0], {1, 0.1966119, 0, 0});
@@ -63,42 +62,43 @@ TEST(SigmoidTest, SaturatesWithoutOverflow) {
 
 TEST(TanHTest, KnownValues) {
   const RunResult result =
-      Call(RegisterTanH, {.inputs = {{{3}, {0, 0.5, -100}}}, .output_grads = {{1, 1, 1}}});
+      CallAdded(RegisterTanH, {.inputs = {{{3}, {0, 0.5, -100}}}, .output_grads = {{1, 1, 1}}});
   ExpectNear(result.outputs[0], {0, 0.4621172, -1});
   ExpectNear(result.input_grads[0], {1, 0.7864477, 0});
 }
 
 TEST(PowerTest, ConstantOutputHasNoGradient) {
-  const RunResult zero = Call(RegisterPower, {.prototxt = "power_param { power: 0 shift: 5 }",
-                                              .inputs = {{{2}, {1, 2}}},
-                                              .output_grads = {{1, 1}}});
+  const RunResult zero = CallAdded(RegisterPower, {.prototxt = "power_param { power: 0 shift: 5 }",
+                                                   .inputs = {{{2}, {1, 2}}},
+                                                   .output_grads = {{1, 1}}});
   ExpectNear(zero.outputs[0], {1, 1});
   ExpectNear(zero.input_grads[0], {0, 0});
-  const RunResult scale =
-      Call(RegisterPower,
-           {.prototxt = "power_param { power: 2 scale: 0 shift: 3 }", .inputs = {{{2}, {1, 2}}}});
+  const RunResult scale = CallAdded(
+      RegisterPower,
+      {.prototxt = "power_param { power: 2 scale: 0 shift: 3 }", .inputs = {{{2}, {1, 2}}}});
   ExpectNear(scale.outputs[0], {9, 9});
 }
 
 TEST(PowerTest, GradientAtZeroIsFinite) {
-  const RunResult result = Call(RegisterPower, {.prototxt = "power_param { power: 3 scale: 2 }",
-                                                .inputs = {{{3}, {0, 1, -1}}},
-                                                .output_grads = {{1, 1, 1}}});
+  const RunResult result =
+      CallAdded(RegisterPower, {.prototxt = "power_param { power: 3 scale: 2 }",
+                                .inputs = {{{3}, {0, 1, -1}}},
+                                .output_grads = {{1, 1, 1}}});
   ExpectNear(result.outputs[0], {0, 8, -8});
   ExpectNear(result.input_grads[0], {0, 24, 24});
 }
 
 TEST(SoftmaxTest, AlongTheMiddleAxis) {
-  const RunResult result = Call(RegisterSoftmax, {.inputs = {{{1, 2, 2}, {0, 1000, 0, 0}}}});
+  const RunResult result = CallAdded(RegisterSoftmax, {.inputs = {{{1, 2, 2}, {0, 1000, 0, 0}}}});
   ExpectNear(result.outputs[0], {0.5, 1, 0.5, 0});
 }
 
 TEST(DropoutTest, DropsTheAskedShareAndScalesTheRest) {
   const Values ones(40000, 1.0);
   const RunResult result =
-      Call(RegisterDropout, {.prototxt = "dropout_param { dropout_ratio: 0.2 }",
-                             .inputs = {{{40000}, ones}},
-                             .output_grads = {ones}});
+      CallAdded(RegisterDropout, {.prototxt = "dropout_param { dropout_ratio: 0.2 }",
+                                  .inputs = {{{40000}, ones}},
+                                  .output_grads = {ones}});
   const auto dropped = std::ranges::count(result.outputs[0], 0.0);
   EXPECT_NEAR(static_cast<double>(dropped) / 40000.0, 0.2, 0.008);  // four deviations
   for (double y : result.outputs[0]) EXPECT_TRUE(y == 0 || std::abs(y - 1.25) < 1e-6);
@@ -107,11 +107,11 @@ TEST(DropoutTest, DropsTheAskedShareAndScalesTheRest) {
 
 TEST(DropoutTest, TestPhaseIsTheIdentity) {
   const Values x = {1, -2, 3};
-  EXPECT_EQ(Call(RegisterDropout, {.inputs = {{{3}, x}}, .phase = TEST}).outputs[0], x);
-  const RunResult old =
-      Call(RegisterDropout, {.prototxt = "dropout_param { dropout_ratio: 0.25 scale_train: false }",
-                             .inputs = {{{3}, x}},
-                             .phase = TEST});
+  EXPECT_EQ(CallAdded(RegisterDropout, {.inputs = {{{3}, x}}, .phase = TEST}).outputs[0], x);
+  const RunResult old = CallAdded(
+      RegisterDropout, {.prototxt = "dropout_param { dropout_ratio: 0.25 scale_train: false }",
+                        .inputs = {{{3}, x}},
+                        .phase = TEST});
   ExpectNear(old.outputs[0], {0.75, -1.5, 2.25});
 }
 
@@ -149,9 +149,9 @@ TEST(DropoutTest, MaskIsAFunctionOfSeedLayerAndStep) {
 
 TEST(EltwiseTest, SumUsesCoefficients) {
   const RunResult result =
-      Call(RegisterEltwise, {.prototxt = "eltwise_param { coeff: 2 coeff: -1 }",
-                             .inputs = {{{2}, {1, 2}}, {{2}, {10, 20}}},
-                             .output_grads = {{1, 3}}});
+      CallAdded(RegisterEltwise, {.prototxt = "eltwise_param { coeff: 2 coeff: -1 }",
+                                  .inputs = {{{2}, {1, 2}}, {{2}, {10, 20}}},
+                                  .output_grads = {{1, 3}}});
   ExpectNear(result.outputs[0], {-8, -16});
   ExpectNear(result.input_grads[0], {2, 6});
   ExpectNear(result.input_grads[1], {-1, -3});
@@ -159,7 +159,7 @@ TEST(EltwiseTest, SumUsesCoefficients) {
 
 TEST(EltwiseTest, TiesOfMaxAreCaffes) {
   // Input 1 wins against an equal input 0; input 2 must be greater than what is there.
-  const RunResult result = Call(
+  const RunResult result = CallAdded(
       RegisterEltwise, {.prototxt = "eltwise_param { operation: MAX }",
                         .inputs = {{{4}, {5, 5, 1, 7}}, {{4}, {5, 3, 2, 7}}, {{4}, {5, 5, 2, 8}}},
                         .output_grads = {{1, 2, 3, 4}}});
@@ -173,22 +173,23 @@ TEST(EltwiseTest, ProductGradientAtZeroIsRightWhenStable) {
   const LayerCall call{.prototxt = "eltwise_param { operation: PROD }",
                        .inputs = {{{2}, {0, 2}}, {{2}, {3, 4}}, {{2}, {5, 6}}},
                        .output_grads = {{1, 1}}};
-  const RunResult result = Call(RegisterEltwise, call);
+  const RunResult result = CallAdded(RegisterEltwise, call);
   ExpectNear(result.outputs[0], {0, 48});
   ExpectNear(result.input_grads[0], {15, 24});
   ExpectNear(result.input_grads[1], {0, 12});
   LayerCall unstable = call;
   unstable.prototxt = "eltwise_param { operation: PROD stable_prod_grad: false }";
-  const RunResult divided = Call(RegisterEltwise, unstable);
+  const RunResult divided = CallAdded(RegisterEltwise, unstable);
   EXPECT_TRUE(std::isnan(divided.input_grads[0][0]));
   EXPECT_NEAR(divided.input_grads[0][1], 24, 1e-5);
 }
 
 TEST(ReductionTest, FoldsTheLastAxes) {
   const auto reduce = [](const std::string& text) {
-    return Call(RegisterReduction, {.prototxt = "reduction_param { axis: 1 coeff: 2 " + text + " }",
-                                    .inputs = {{{2, 3}, {1, -2, 3, 0, 0.5, -4}}},
-                                    .output_grads = {{1, 10}}});
+    return CallAdded(RegisterReduction,
+                     {.prototxt = "reduction_param { axis: 1 coeff: 2 " + text + " }",
+                      .inputs = {{{2, 3}, {1, -2, 3, 0, 0.5, -4}}},
+                      .output_grads = {{1, 10}}});
   };
   ExpectNear(reduce("").outputs[0], {4, -7});
   ExpectNear(reduce("operation: ASUM").outputs[0], {12, 9});
@@ -204,7 +205,7 @@ TEST(ReductionTest, LargeFloatSumsKeepTheirSmallTerms) {
   Values values(100001, 0.25);
   values[0] = 1 << 24;  // f32 has no 2^24 + 0.25
   const auto count = static_cast<int64_t>(values.size());
-  const RunResult result = Call(RegisterReduction, {.inputs = {{{count}, values}}});
+  const RunResult result = CallAdded(RegisterReduction, {.inputs = {{{count}, values}}});
   EXPECT_EQ(result.outputs[0][0], (1 << 24) + 25000);
 }
 
@@ -217,8 +218,8 @@ TEST(ReductionTest, OutputHasTheLeadingAxes) {
 
 TEST(ConcatTest, JoinsAndSplitsAlongTheAxis) {
   const RunResult result =
-      Call(RegisterConcat, {.inputs = {{{2, 1}, {1, 2}}, {{2, 2}, {3, 4, 5, 6}}},
-                            .output_grads = {{10, 20, 30, 40, 50, 60}}});
+      CallAdded(RegisterConcat, {.inputs = {{{2, 1}, {1, 2}}, {{2, 2}, {3, 4, 5, 6}}},
+                                 .output_grads = {{10, 20, 30, 40, 50, 60}}});
   EXPECT_EQ(result.outputs[0], (Values{1, 3, 4, 2, 5, 6}));
   EXPECT_EQ(result.input_grads[0], (Values{10, 40}));
   EXPECT_EQ(result.input_grads[1], (Values{20, 30, 50, 60}));
@@ -246,7 +247,7 @@ TEST(FlattenTest, MergesTheNamedAxes) {
 }
 
 TEST(SplitTest, SumsTheGradientsOfItsOutputs) {
-  const RunResult result = Call(
+  const RunResult result = CallAdded(
       RegisterSplit,
       {.inputs = {{{2}, {1, 2}}}, .outputs = 3, .output_grads = {{1, 2}, {10, 20}, {100, 200}}});
   for (const Values& output : result.outputs) EXPECT_EQ(output, (Values{1, 2}));
@@ -311,19 +312,19 @@ TEST(DummyDataTest, TopsDrawDifferentValuesAndRepeatForTheSameStep) {
                            "'uniform' min: 2 max: 3 } }",
                        .inputs = {},
                        .outputs = 2};
-  const RunResult first = Call(RegisterDummyData, call);
+  const RunResult first = CallAdded(RegisterDummyData, call);
   EXPECT_NE(first.outputs[0], first.outputs[1]);
-  EXPECT_EQ(first.outputs, Call(RegisterDummyData, call).outputs);
+  EXPECT_EQ(first.outputs, CallAdded(RegisterDummyData, call).outputs);
   EXPECT_TRUE(std::ranges::all_of(first.outputs[0], [](double v) { return v >= 2 && v <= 3; }));
 }
 
 TEST(DummyDataTest, FillersAndOldShapesGoByTop) {
   const RunResult result =
-      Call(RegisterDummyData,
-           {.prototxt = "dummy_data_param { num: 1 num: 2 channels: 3 height: 1 width: 1 "
-                        "data_filler { value: 4 } data_filler { value: 5 } }",
-            .inputs = {},
-            .outputs = 2});
+      CallAdded(RegisterDummyData,
+                {.prototxt = "dummy_data_param { num: 1 num: 2 channels: 3 height: 1 width: 1 "
+                             "data_filler { value: 4 } data_filler { value: 5 } }",
+                 .inputs = {},
+                 .outputs = 2});
   EXPECT_EQ(result.outputs[0], Values(3, 4.0));
   EXPECT_EQ(result.outputs[1], Values(6, 5.0));
 }

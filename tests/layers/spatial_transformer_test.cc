@@ -11,11 +11,13 @@
 namespace crema::test {
 namespace {
 
-constexpr int kHeight = 5, kWidth = 6;
+constexpr int kImageHeight = 5, kImageWidth = 6;
 
 Values Maps(int channels) {
   Values x;
-  for (int i = 0; i < channels * kHeight * kWidth; ++i) x.push_back((i * 29 % 37) / 8.0 - 2);
+  for (int i = 0; i < channels * kImageHeight * kImageWidth; ++i) {
+    x.push_back((i * 29 % 37) / 8.0 - 2);
+  }
   return x;
 }
 
@@ -27,19 +29,19 @@ TEST(SpatialTransformerTest, SamplesAtTheTransformedPlaces) {
   for (int i = 0; i < out_height; ++i) {
     for (int j = 0; j < out_width; ++j) {
       const double p = 2.0 * i / out_height - 1, q = 2.0 * j / out_width - 1;
-      const double row = (theta[0] * p + theta[1] * q + theta[2] + 1) / 2 * kHeight;
-      const double column = (theta[3] * p + theta[4] * q + theta[5] + 1) / 2 * kWidth;
+      const double row = (theta[0] * p + theta[1] * q + theta[2] + 1) / 2 * kImageHeight;
+      const double column = (theta[3] * p + theta[4] * q + theta[5] + 1) / 2 * kImageWidth;
       double sum = 0;
-      for (int m = 0; m < kHeight; ++m) {
-        for (int k = 0; k < kWidth; ++k) {
-          sum += x[static_cast<size_t>(m * kWidth + k)] * std::max(0.0, 1 - std::abs(row - m)) *
-                 std::max(0.0, 1 - std::abs(column - k));
+      for (int m = 0; m < kImageHeight; ++m) {
+        for (int k = 0; k < kImageWidth; ++k) {
+          sum += x[static_cast<size_t>(m * kImageWidth + k)] *
+                 std::max(0.0, 1 - std::abs(row - m)) * std::max(0.0, 1 - std::abs(column - k));
         }
       }
       expected.push_back(sum);
     }
   }
-  const Blob map{{1, 1, kHeight, kWidth}, x};
+  const Blob map{{1, 1, kImageHeight, kImageWidth}, x};
   const std::string size = "output_H: 4 output_W: 3 ";
   ExpectNear(CallBuiltin("SpatialTransformer", {.prototxt = "st_param { " + size + "}",
                                                 .inputs = {map, {{1, 6}, theta}},
@@ -57,8 +59,8 @@ TEST(SpatialTransformerTest, SamplesAtTheTransformedPlaces) {
 
 TEST(SpatialTransformerTest, TheIdentityChangesNothing) {
   const Values x = Maps(2);
-  ExpectNear(CallBuiltin("SpatialTransformer",
-                         {.inputs = {{{1, 2, kHeight, kWidth}, x}, {{1, 6}, {1, 0, 0, 0, 1, 0}}}})
+  ExpectNear(CallBuiltin("SpatialTransformer", {.inputs = {{{1, 2, kImageHeight, kImageWidth}, x},
+                                                           {{1, 6}, {1, 0, 0, 0, 1, 0}}}})
                  .outputs[0],
              x);
 }

@@ -36,7 +36,7 @@ std::string Text(const BlockedConvShape& s) {
 }
 
 // Planes in channel blocks.
-struct Blocks {
+struct GradientBlocks {
   int64_t batch, channels, height, width;
 
   int64_t Count() const { return batch * ((channels + 15) / 16) * 16 * height * width; }
@@ -46,11 +46,15 @@ struct Blocks {
   }
 };
 
-Blocks InputsOf(const BlockedConvShape& s) { return {s.batch, s.in_channels, s.h.in, s.w.in}; }
-Blocks OutputsOf(const BlockedConvShape& s) { return {s.batch, s.out_channels, s.h.out, s.w.out}; }
+GradientBlocks InputsOf(const BlockedConvShape& s) {
+  return {s.batch, s.in_channels, s.h.in, s.w.in};
+}
+GradientBlocks OutputsOf(const BlockedConvShape& s) {
+  return {s.batch, s.out_channels, s.h.out, s.w.out};
+}
 
 // Zeros after the last channel.
-Blob Random(const Blocks& blocks, uint64_t stream, float scale = 1) {
+Blob Random(const GradientBlocks& blocks, uint64_t stream, float scale = 1) {
   const RandomStream random(9, stream);
   Blob values(static_cast<size_t>(blocks.Count()), BFloat16(0.0F));
   uint64_t next = 0;
@@ -95,7 +99,7 @@ Floats Gradient(Function run, const BlockedConvShape& s, int threads, const Blob
 // visit(weight, x, dy) for each product.
 template <typename Visit>
 void ForProducts(const BlockedConvShape& s, Visit&& visit) {
-  const Blocks inputs = InputsOf(s), outputs = OutputsOf(s);
+  const GradientBlocks inputs = InputsOf(s), outputs = OutputsOf(s);
   const int64_t depth = s.in_channels / s.groups, filter = s.h.kernel * s.w.kernel;
   for (int64_t i = 0; i < s.WeightCount(); ++i) {
     const int64_t o = i / (depth * filter),

@@ -15,7 +15,7 @@
 namespace crema {
 namespace {
 
-struct Conv {
+struct WinogradConv {
   int64_t batch, groups, channels, outputs, height, width, pad_h, pad_w;
   int threads;
   bool bias, residual, relu;
@@ -60,7 +60,7 @@ Floats Random(int64_t count, uint64_t stream) {
 }
 
 // Planes of `batch` images with `channels` channels, to channel blocks and back.
-struct Blocks {
+struct WinogradBlocks {
   int64_t batch, channels, plane;
 
   size_t At(int64_t image, int64_t channel, int64_t pixel) const {
@@ -100,7 +100,7 @@ struct Blocks {
 
 // Calls visit(y index, weight index, x index) for each product.
 template <typename Visit>
-void ForProducts(const Conv& c, Visit&& visit) {
+void ForProducts(const WinogradConv& c, Visit&& visit) {
   for (int64_t n = 0; n < c.batch; ++n) {
     for (int64_t o = 0; o < c.groups * c.outputs; ++o) {
       for (int64_t p = 0; p < c.OutH() * c.OutW(); ++p) {
@@ -129,7 +129,7 @@ void ExpectNear(const Floats& got, const Doubles& expected, double scale, const 
 
 class BlockedCase {
  public:
-  explicit BlockedCase(const Conv& conv)
+  explicit BlockedCase(const WinogradConv& conv)
       : c_(conv),
         shape_(conv.Shape()),
         in_{conv.batch, conv.groups * conv.channels, conv.height * conv.width},
@@ -229,9 +229,9 @@ class BlockedCase {
         ExpectNear(WeightGradient(), dweight, 9 + terms, c_.Text() + " dweight"));
   }
 
-  const Conv c_;
+  const WinogradConv c_;
   const PackedConvShape shape_;
-  const Blocks in_, out_;
+  const WinogradBlocks in_, out_;
   const Floats x_, weight_, bias_, dy_, residual_, factor_;
 };
 
@@ -243,7 +243,7 @@ TEST(BlockedWinograd, AgreesWithDirectLoopsOnRandomShapes) {
     const auto draw = [&](int64_t low, int64_t high) {
       return low + stream.Below(next++, static_cast<uint32_t>(high - low + 1));
     };
-    Conv c{};
+    WinogradConv c{};
     c.batch = draw(0, 1) == 0 ? 1 : draw(1, 5);
     c.groups = draw(0, 6) == 0 ? draw(2, 3) : 1;
     const bool whole = c.groups > 1 || draw(0, 3) == 0;  // blocks of channels
@@ -268,22 +268,22 @@ TEST(BlockedWinograd, AgreesWithDirectLoopsOnRandomShapes) {
 // Many slabs; many chunks; chunks of several images; one chunk for all threads; parts of the tiles.
 TEST(BlockedWinograd, AgreesWithDirectLoopsBeyondBlockSizes) {
   if (!HaveBlockedWinograd()) GTEST_SKIP() << "needs AVX-512";
-  const Conv deep{1, 1, 300, 20, 9, 9, 1, 1, 2, true, true, true};
-  const Conv wide_output{1, 1, 20, 290, 8, 8, 1, 1, 3, true, true, true};
-  const Conv large{1, 1, 3, 4, 70, 150, 1, 1, 2, true, false, false};
-  const Conv many{60, 1, 3, 4, 6, 5, 1, 1, 2, false, true, true};
-  const Conv one_tile{1, 2, 32, 48, 4, 4, 1, 1, 4, true, true, false};
-  const Conv square{2, 1, 160, 170, 14, 14, 1, 1, 2, true, true, true};
-  for (const Conv& conv : {deep, wide_output, large, many, one_tile, square}) {
+  const WinogradConv deep{1, 1, 300, 20, 9, 9, 1, 1, 2, true, true, true};
+  const WinogradConv wide_output{1, 1, 20, 290, 8, 8, 1, 1, 3, true, true, true};
+  const WinogradConv large{1, 1, 3, 4, 70, 150, 1, 1, 2, true, false, false};
+  const WinogradConv many{60, 1, 3, 4, 6, 5, 1, 1, 2, false, true, true};
+  const WinogradConv one_tile{1, 2, 32, 48, 4, 4, 1, 1, 4, true, true, false};
+  const WinogradConv square{2, 1, 160, 170, 14, 14, 1, 1, 2, true, true, true};
+  for (const WinogradConv& conv : {deep, wide_output, large, many, one_tile, square}) {
     ASSERT_NO_FATAL_FAILURE(BlockedCase(conv).Check());
   }
 }
 
 TEST(BlockedWinograd, BitsDoNotDependOnTheNumberOfThreads) {
   if (!HaveBlockedWinograd()) GTEST_SKIP() << "needs AVX-512";
-  const Conv few_tiles{1, 1, 200, 150, 14, 14, 1, 1, 1, true, true, true};
-  const Conv many_tiles{5, 2, 32, 48, 37, 29, 1, 1, 1, true, true, true};
-  for (Conv c : {few_tiles, many_tiles}) {
+  const WinogradConv few_tiles{1, 1, 200, 150, 14, 14, 1, 1, 1, true, true, true};
+  const WinogradConv many_tiles{5, 2, 32, 48, 37, 29, 1, 1, 1, true, true, true};
+  for (WinogradConv c : {few_tiles, many_tiles}) {
     const Floats y = BlockedCase(c).Forward();
     const Floats dx = BlockedCase(c).DataGradient();
     const Floats dweight = BlockedCase(c).WeightGradient();
@@ -299,7 +299,7 @@ TEST(BlockedWinograd, BitsDoNotDependOnTheNumberOfThreads) {
 TEST(BlockedWinograd, ScratchSufficesForFewerThreads) {
   for (const int64_t channels : {16, 100, 160, 500}) {
     for (const int64_t size : {4, 7, 14, 28, 57}) {
-      const Conv c{2, 1, channels, 336, size, size, 1, 1, 1, true, false, false};
+      const WinogradConv c{2, 1, channels, 336, size, size, 1, 1, 1, true, false, false};
       for (int threads = 2; threads < 20; ++threads) {
         EXPECT_LE(BlockedWinogradForwardScratch(c.Shape(), c.batch, threads - 1),
                   BlockedWinogradForwardScratch(c.Shape(), c.batch, threads));
@@ -312,7 +312,7 @@ TEST(BlockedWinograd, ScratchSufficesForFewerThreads) {
 
 TEST(BlockedWinograd, BitsOfAnImageDoNotDependOnItsBatch) {
   if (!HaveBlockedWinograd()) GTEST_SKIP() << "needs AVX-512";
-  Conv c{7, 1, 48, 32, 15, 13, 1, 1, 2, true, false, true};
+  WinogradConv c{7, 1, 48, 32, 15, 13, 1, 1, 2, true, false, true};
   Floats batch = BlockedCase(c).Forward();
   c.batch = 1;
   const Floats image = BlockedCase(c).Forward();
@@ -322,13 +322,13 @@ TEST(BlockedWinograd, BitsOfAnImageDoNotDependOnItsBatch) {
 
 TEST(BlockedWinograd, NothingToDoForAnEmptyBatch) {
   if (!HaveBlockedWinograd()) GTEST_SKIP() << "needs AVX-512";
-  const Conv c{0, 1, 4, 4, 8, 8, 1, 1, 2, true, false, false};
+  const WinogradConv c{0, 1, 4, 4, 8, 8, 1, 1, 2, true, false, false};
   EXPECT_TRUE(BlockedCase(c).Forward().empty());
   EXPECT_EQ(BlockedCase(c).WeightGradient(), Random(4 * 4 * 9, 2));
 }
 
 TEST(BlockedWinograd, IsForThreeByThreeWithStrideOneAndWholeBlocks) {
-  const Conv c{1, 1, 64, 64, 14, 14, 1, 1, 1, true, false, false};
+  const WinogradConv c{1, 1, 64, 64, 14, 14, 1, 1, 1, true, false, false};
   EXPECT_TRUE(IsBlockedWinogradShape(c.Shape()));
   PackedConvShape strided = c.Shape();
   strided.h.stride = 2;
@@ -353,8 +353,8 @@ TEST(BlockedWinograd, PaysForManyChannelsAndTiles) {
   if (!HaveBlockedWinograd()) GTEST_SKIP() << "needs AVX-512";
   const auto all = {WinogradPass::kForward, WinogradPass::kDataGradient,
                     WinogradPass::kWeightGradient};
-  const Conv many{8, 1, 128, 128, 28, 28, 1, 1, 1, true, false, false};
-  const Conv one_tile{1, 1, 512, 512, 4, 4, 1, 1, 1, true, false, false};
+  const WinogradConv many{8, 1, 128, 128, 28, 28, 1, 1, 1, true, false, false};
+  const WinogradConv one_tile{1, 1, 512, 512, 4, 4, 1, 1, 1, true, false, false};
   for (const WinogradPass pass : all) {
     for (const int threads : {1, 2}) {
       EXPECT_TRUE(BlockedWinogradPays(many.Shape(), pass, 8, threads, false));
@@ -362,10 +362,10 @@ TEST(BlockedWinograd, PaysForManyChannelsAndTiles) {
       EXPECT_FALSE(BlockedWinogradPays(many.Shape(), pass, 0, threads, true));
     }
   }
-  const Conv few{8, 1, 3, 16, 28, 28, 1, 1, 1, true, false, false};
+  const WinogradConv few{8, 1, 3, 16, 28, 28, 1, 1, 1, true, false, false};
   EXPECT_FALSE(BlockedWinogradPays(few.Shape(), WinogradPass::kForward, 8, 1, true));
   // One image of 14 x 14 does not pay for the transformation of many filters.
-  const Conv image{1, 1, 512, 512, 14, 14, 1, 1, 1, true, false, false};
+  const WinogradConv image{1, 1, 512, 512, 14, 14, 1, 1, 1, true, false, false};
   EXPECT_TRUE(BlockedWinogradPays(image.Shape(), WinogradPass::kForward, 1, 1, true));
   EXPECT_FALSE(BlockedWinogradPays(image.Shape(), WinogradPass::kForward, 1, 1, false));
   PackedConvShape other = many.Shape();

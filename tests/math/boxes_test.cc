@@ -11,7 +11,7 @@
 namespace crema {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNanCorner = std::numeric_limits<double>::quiet_NaN();
 
 TEST(BoxesTest, OverlapIsIntersectionOverUnion) {
   const Box a{0, 0, 2, 2};
@@ -51,7 +51,7 @@ TEST(BoxesTest, DecodeInvertsEncode) {
 }
 
 TEST(BoxSuppressionTest, BestFirstIsStableAndLeavesOutNan) {
-  const std::vector<double> scores = {0.5, kNan, 0.9, 0.5, 0.1};
+  const std::vector<double> scores = {0.5, kNanCorner, 0.9, 0.5, 0.1};
   EXPECT_EQ(BestFirst(scores, 0.1, -1), (std::vector<int64_t>{2, 0, 3}));
   EXPECT_EQ(BestFirst(scores, 0.1, 2), (std::vector<int64_t>{2, 0}));
   EXPECT_EQ(BestFirst(scores, -1, 0), std::vector<int64_t>{});
@@ -75,7 +75,7 @@ TEST(BoxSuppressionTest, EtaLowersTheThresholdWhileItIsAboveOneHalf) {
 }
 
 TEST(BoxSuppressionTest, NanBoxesDoNotCrash) {
-  const std::vector<Box> boxes = {{kNan, 0, 1, 1}, {0, 0, 1, 1}};
+  const std::vector<Box> boxes = {{kNanCorner, 0, 1, 1}, {0, 0, 1, 1}};
   const std::vector<int64_t> order = {0, 1};
   EXPECT_GE(Suppress(boxes, order, {}).size(), 1U);
 }

@@ -21,7 +21,7 @@ const LayerType& ConvolutionType() {
 }
 
 // One convolution with two spatial axes.
-struct Conv {
+struct DirectConv {
   int64_t batch, channels, height, width;
   int64_t outputs, group;
   int64_t kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, dilation;
@@ -34,7 +34,7 @@ struct Conv {
   }
 };
 
-LayerSample SampleOf(const Conv& c) {
+LayerSample SampleOf(const DirectConv& c) {
   LayerSample sample;
   sample.name = StrCat("num_output: ", c.outputs, " group: ", c.group, " kernel_h: ", c.kernel_h,
                        " kernel_w: ", c.kernel_w, " stride_h: ", c.stride_h,
@@ -47,13 +47,13 @@ LayerSample SampleOf(const Conv& c) {
   return sample;
 }
 
-Conv DrawConv(uint64_t number) {
+DirectConv DrawConv(uint64_t number) {
   const RandomStream stream(5, number);
   uint64_t next = 0;
   const auto draw = [&](int64_t low, int64_t high) {
     return low + stream.Below(next++, static_cast<uint32_t>(high - low + 1));
   };
-  Conv c{};
+  DirectConv c{};
   c.batch = draw(0, 2) == 0 ? 1 : draw(1, 7);
   c.group = draw(0, 3) == 0 ? draw(2, 4) : 1;
   c.channels = c.group * draw(1, draw(0, 4) == 0 ? 24 : 5);
@@ -77,7 +77,7 @@ double At(const Values& values, int64_t index) { return values[static_cast<size_
 
 // Calls visit(y index, weight index, x index) for each product of the convolution.
 template <typename Visit>
-void ForProducts(const Conv& c, Visit&& visit) {
+void ForProducts(const DirectConv& c, Visit&& visit) {
   const int64_t group_in = c.channels / c.group, group_out = c.outputs / c.group;
   int64_t y = 0;
   for (int64_t n = 0; n < c.batch; ++n) {
@@ -97,7 +97,7 @@ void ForProducts(const Conv& c, Visit&& visit) {
   }
 }
 
-RunResult Direct(const Conv& c, const CaseValues& values) {
+RunResult Direct(const DirectConv& c, const CaseValues& values) {
   const int64_t plane = c.OutH() * c.OutW();
   RunResult result;
   Values y(values.output_grads[0].size());
@@ -145,7 +145,7 @@ void ExpectSame(const RunResult& got, const RunResult& expected, const std::stri
   }
 }
 
-void CheckImplementations(const Conv& conv, int threads, bool native_only = false) {
+void CheckImplementations(const DirectConv& conv, int threads, bool native_only = false) {
   const LayerSample sample = SampleOf(conv);
   const LayerCase layer_case(ConvolutionType(), sample, DType::kF32);
   const CaseValues values = DrawValues(layer_case);
@@ -176,21 +176,21 @@ TEST(Convolution, NativeAgreesWithDirectLoopsOnRandomShapes) {
 // Sizes at which the fast implementation changes its method: parts of the depth, blocks of pixels,
 // many images.
 TEST(Convolution, EveryImplementationAgreesWithDirectLoopsBeyondBlockSizes) {
-  const Conv deep{2, 31, 6, 7, 13, 1, 3, 3, 1, 1, 1, 1, 1, true, true};
-  const Conv wide{2, 2, 30, 30, 3, 1, 3, 3, 1, 1, 0, 0, 1, true, false};
-  const Conv many{70, 3, 3, 3, 14, 1, 3, 3, 1, 1, 0, 0, 1, true, false};
-  const Conv pointwise{3, 290, 7, 5, 15, 1, 1, 1, 1, 1, 0, 0, 1, true, true};
-  const Conv one_image{1, 4, 40, 40, 6, 2, 3, 3, 1, 1, 1, 1, 1, true, false};
-  for (const Conv& conv : {deep, wide, many, pointwise, one_image}) {
+  const DirectConv deep{2, 31, 6, 7, 13, 1, 3, 3, 1, 1, 1, 1, 1, true, true};
+  const DirectConv wide{2, 2, 30, 30, 3, 1, 3, 3, 1, 1, 0, 0, 1, true, false};
+  const DirectConv many{70, 3, 3, 3, 14, 1, 3, 3, 1, 1, 0, 0, 1, true, false};
+  const DirectConv pointwise{3, 290, 7, 5, 15, 1, 1, 1, 1, 1, 0, 0, 1, true, true};
+  const DirectConv one_image{1, 4, 40, 40, 6, 2, 3, 3, 1, 1, 1, 1, 1, true, false};
+  for (const DirectConv& conv : {deep, wide, many, pointwise, one_image}) {
     for (int threads : {1, 2, 5}) ASSERT_NO_FATAL_FAILURE(CheckImplementations(conv, threads));
   }
 }
 
 // -inf times the slope 0 would be NaN.
 TEST(Convolution, ReluOfInfinityBelowZeroIsZero) {
-  const Conv pointwise{2, 16, 5, 5, 16, 1, 1, 1, 1, 1, 0, 0, 1, true, true};
-  const Conv depthwise{2, 16, 5, 5, 16, 16, 3, 3, 1, 1, 0, 0, 1, true, true};
-  for (const Conv& conv : {pointwise, depthwise}) {
+  const DirectConv pointwise{2, 16, 5, 5, 16, 1, 1, 1, 1, 1, 0, 0, 1, true, true};
+  const DirectConv depthwise{2, 16, 5, 5, 16, 16, 3, 3, 1, 1, 0, 0, 1, true, true};
+  for (const DirectConv& conv : {pointwise, depthwise}) {
     LayerSample sample = SampleOf(conv);
     ASSERT_NE(sample.prototxt.find("negative_slope: 0.5"), std::string::npos) << sample.prototxt;
     sample.prototxt.replace(sample.prototxt.find("0.5"), 3, "0");

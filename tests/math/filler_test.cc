@@ -15,7 +15,7 @@
 namespace crema {
 namespace {
 
-FillerParameter Filler(const std::string& type) {
+FillerParameter FillerOfType(const std::string& type) {
   FillerParameter filler;
   filler.set_type(type);
   return filler;
@@ -65,7 +65,7 @@ TEST(FillerTest, ConstantIsZeroByDefault) {
 }
 
 TEST(FillerTest, UniformCoversItsRange) {
-  FillerParameter filler = Filler("uniform");
+  FillerParameter filler = FillerOfType("uniform");
   filler.set_min(-2);
   filler.set_max(6);
   const std::vector<double> values = Filled(filler, kLarge);
@@ -79,7 +79,7 @@ TEST(FillerTest, UniformCoversItsRange) {
 }
 
 TEST(FillerTest, GaussianHasMeanAndDeviation) {
-  FillerParameter filler = Filler("gaussian");
+  FillerParameter filler = FillerOfType("gaussian");
   filler.set_mean(3);
   filler.set_std(0.5F);
   const std::vector<double> values = Filled(filler, kLarge);
@@ -90,7 +90,7 @@ TEST(FillerTest, GaussianHasMeanAndDeviation) {
 }
 
 TEST(FillerTest, SparseGaussianKeepsTheAskedShare) {
-  FillerParameter filler = Filler("gaussian");
+  FillerParameter filler = FillerOfType("gaussian");
   filler.set_sparse(15);
   const std::vector<double> values = Filled(filler, kLarge);
   const auto kept = std::ranges::count_if(values, [](double v) { return v != 0; });
@@ -100,7 +100,7 @@ TEST(FillerTest, SparseGaussianKeepsTheAskedShare) {
 }
 
 TEST(FillerTest, PositiveUnitballRowsSumToOne) {
-  const std::vector<double> values = Filled(Filler("positive_unitball"), {3, 4, 5});
+  const std::vector<double> values = Filled(FillerOfType("positive_unitball"), {3, 4, 5});
   for (size_t row = 0; row < 3; ++row) {
     const auto begin = values.begin() + static_cast<std::ptrdiff_t>(row * 20);
     EXPECT_NEAR(std::accumulate(begin, begin + 20, 0.0), 1, 1e-12);
@@ -109,7 +109,7 @@ TEST(FillerTest, PositiveUnitballRowsSumToOne) {
 }
 
 TEST(FillerTest, XavierBoundFollowsTheFan) {
-  FillerParameter filler = Filler("xavier");
+  FillerParameter filler = FillerOfType("xavier");
   const auto bound = [&] {
     const auto [low, high] = std::ranges::minmax(Filled(filler, kLarge));
     EXPECT_NEAR(-low, high, 0.01 * high);
@@ -124,21 +124,21 @@ TEST(FillerTest, XavierBoundFollowsTheFan) {
 }
 
 TEST(FillerTest, MsraDeviationFollowsTheFan) {
-  FillerParameter filler = Filler("msra");
+  FillerParameter filler = FillerOfType("msra");
   EXPECT_NEAR(Deviation(Filled(filler, kLarge)), std::sqrt(2.0 / 1000), 5e-4);
   filler.set_variance_norm(FillerParameter::FAN_OUT);
   EXPECT_NEAR(Deviation(Filled(filler, kLarge)), std::sqrt(2.0 / 2000), 4e-4);
 }
 
 TEST(FillerTest, FanOutOfOneAxisIsTheCount) {
-  FillerParameter filler = Filler("xavier");
+  FillerParameter filler = FillerOfType("xavier");
   filler.set_variance_norm(FillerParameter::FAN_OUT);
   const std::vector<double> values = Filled(filler, {30000});
   EXPECT_NEAR(*std::ranges::max_element(values), std::sqrt(3.0 / 30000), 1e-5);
 }
 
 TEST(FillerTest, BilinearKernelOfSideFour) {
-  const std::vector<double> values = Filled(Filler("bilinear"), {2, 1, 4, 4});
+  const std::vector<double> values = Filled(FillerOfType("bilinear"), {2, 1, 4, 4});
   const std::vector<double> hat = {0.25, 0.75, 0.75, 0.25};
   for (size_t i = 0; i < values.size(); ++i) {
     EXPECT_NEAR(values[i], hat[i % 4] * hat[i / 4 % 4], 1e-12) << i;
@@ -146,7 +146,7 @@ TEST(FillerTest, BilinearKernelOfSideFour) {
 }
 
 TEST(FillerTest, BilinearKernelOfSideThree) {
-  const std::vector<double> values = Filled(Filler("bilinear"), {1, 1, 3, 3});
+  const std::vector<double> values = Filled(FillerOfType("bilinear"), {1, 1, 3, 3});
   EXPECT_NEAR(values[4], 1, 1e-12);
   EXPECT_NEAR(values[0], 0.25, 1e-12);
   EXPECT_NEAR(values[1], 0.5, 1e-12);
@@ -155,43 +155,44 @@ TEST(FillerTest, BilinearKernelOfSideThree) {
 TEST(FillerTest, NumberOfThreadsMakesNoDifference) {
   for (const char* type : {"uniform", "gaussian", "positive_unitball", "xavier", "msra"}) {
     const Shape shape{101, 97, 3};  // pieces do not begin at multiples of 4
-    EXPECT_EQ(Filled(Filler(type), shape, 1), Filled(Filler(type), shape, 5)) << type;
+    EXPECT_EQ(Filled(FillerOfType(type), shape, 1), Filled(FillerOfType(type), shape, 5)) << type;
   }
 }
 
 TEST(FillerTest, FloatsAreRoundedDoubles) {
   const Shape shape{50, 3};
   Tensor narrow(shape, DType::kF32);
-  Fill(Filler("msra"), shape, RandomStream(11, 5), narrow.view());
-  const std::vector<double> wide = Filled(Filler("msra"), shape);
+  Fill(FillerOfType("msra"), shape, RandomStream(11, 5), narrow.view());
+  const std::vector<double> wide = Filled(FillerOfType("msra"), shape);
   for (size_t i = 0; i < wide.size(); ++i) {
     EXPECT_EQ(narrow.view().data<float>()[i], static_cast<float>(wide[i]));
   }
 }
 
 TEST(FillerTest, SeedsGiveDifferentValues) {
-  EXPECT_NE(Filled(Filler("xavier"), {4, 5}, 1, 1), Filled(Filler("xavier"), {4, 5}, 1, 2));
+  EXPECT_NE(Filled(FillerOfType("xavier"), {4, 5}, 1, 1),
+            Filled(FillerOfType("xavier"), {4, 5}, 1, 2));
 }
 
 TEST(FillerTest, EmptyAndScalarBlobsAreFine) {
   for (const char* type :
        {"constant", "uniform", "gaussian", "positive_unitball", "xavier", "msra"}) {
-    EXPECT_TRUE(Filled(Filler(type), {0, 3}).empty()) << type;
-    EXPECT_TRUE(std::isfinite(Filled(Filler(type), Shape()).front())) << type;
+    EXPECT_TRUE(Filled(FillerOfType(type), {0, 3}).empty()) << type;
+    EXPECT_TRUE(std::isfinite(Filled(FillerOfType(type), Shape()).front())) << type;
   }
 }
 
 TEST(FillerTest, UnknownTypeListsTheKnownOnes) {
   Where where;
   where.field = "inner_product_param.weight_filler";
-  const std::string text = MessageOf(Filler("xaiver"), {2}, where);
+  const std::string text = MessageOf(FillerOfType("xaiver"), {2}, where);
   EXPECT_TRUE(Has(text, "inner_product_param.weight_filler.type|")) << text;
   EXPECT_TRUE(Has(text, "did you mean 'xavier'?")) << text;
   EXPECT_TRUE(Has(text, "constant, uniform, gaussian, positive_unitball, xavier, msra, bilinear"));
 }
 
 TEST(FillerTest, RefusesSparseElsewhereOrOutOfRange) {
-  FillerParameter filler = Filler("xavier");
+  FillerParameter filler = FillerOfType("xavier");
   filler.set_sparse(3);
   EXPECT_TRUE(Has(MessageOf(filler, {4, 4}), "sparse works with the gaussian filler only"));
   filler.set_type("gaussian");
@@ -202,19 +203,19 @@ TEST(FillerTest, RefusesSparseElsewhereOrOutOfRange) {
 }
 
 TEST(FillerTest, RefusesRangesThatAreNone) {
-  FillerParameter filler = Filler("uniform");
+  FillerParameter filler = FillerOfType("uniform");
   filler.set_min(2);
   EXPECT_TRUE(Has(MessageOf(filler, {2}), "min is 2 and max is 1"));
   filler.set_min(std::numeric_limits<float>::quiet_NaN());
   EXPECT_TRUE(Has(MessageOf(filler, {2}), "min is nan"));
-  FillerParameter gaussian = Filler("gaussian");
+  FillerParameter gaussian = FillerOfType("gaussian");
   gaussian.set_std(-1);
   EXPECT_TRUE(Has(MessageOf(gaussian, {2}), "std is -1"));
 }
 
 TEST(FillerTest, BilinearNeedsSquareKernels) {
-  EXPECT_TRUE(Has(MessageOf(Filler("bilinear"), {2, 1, 3, 4}), "2x1x3x4"));
-  EXPECT_TRUE(Has(MessageOf(Filler("bilinear"), {4, 4}), "4 axes"));
+  EXPECT_TRUE(Has(MessageOf(FillerOfType("bilinear"), {2, 1, 3, 4}), "2x1x3x4"));
+  EXPECT_TRUE(Has(MessageOf(FillerOfType("bilinear"), {4, 4}), "4 axes"));
 }
 
 }  // namespace

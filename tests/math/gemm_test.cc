@@ -15,9 +15,9 @@ namespace crema {
 namespace {
 
 // Random sizes and contents, all a function of the number of the case.
-class Draw {
+class GemmDraw {
  public:
-  explicit Draw(uint64_t number) : stream_(99, number) {}
+  explicit GemmDraw(uint64_t number) : stream_(99, number) {}
   int64_t Size(int64_t low, int64_t high) {
     return low + stream_.Below(next_++, static_cast<uint32_t>(high - low + 1));
   }
@@ -47,7 +47,7 @@ std::string ToString(const Product& p) {
 }
 
 // Large cases reach over the blocks that the fast implementation works in.
-Product DrawProduct(Draw& draw, bool large) {
+Product DrawProduct(GemmDraw& draw, bool large) {
   Product p{};
   p.threads = static_cast<int>(draw.Size(1, 3));
   p.ta = draw.Coin();
@@ -65,7 +65,7 @@ Product DrawProduct(Draw& draw, bool large) {
 
 // By Gemm, or by the kernels with registers of at most `most_bytes`.
 template <typename T>
-void CheckProduct(Draw& draw, const Product& p, double tolerance, int most_bytes = 0) {
+void CheckProduct(GemmDraw& draw, const Product& p, double tolerance, int most_bytes = 0) {
   const std::vector<T> a = draw.Values<T>((p.ta ? p.k : p.m) * p.lda + 1);
   const std::vector<T> b = draw.Values<T>((p.tb ? p.n : p.k) * p.ldb + 1);
   const std::vector<T> before = draw.Values<T>(p.m * p.ldc);
@@ -102,7 +102,7 @@ void CheckProduct(Draw& draw, const Product& p, double tolerance, int most_bytes
 
 TEST(Gemm, AgreesWithANaiveLoopInSinglePrecision) {
   for (uint64_t number = 0; number < 400; ++number) {
-    Draw draw(number);
+    GemmDraw draw(number);
     const Product product = DrawProduct(draw, number % 20 == 0);
     ASSERT_NO_FATAL_FAILURE(CheckProduct<float>(draw, product, 1e-4));
   }
@@ -110,7 +110,7 @@ TEST(Gemm, AgreesWithANaiveLoopInSinglePrecision) {
 
 TEST(Gemm, AgreesWithANaiveLoopInDoublePrecision) {
   for (uint64_t number = 1000; number < 1100; ++number) {
-    Draw draw(number);
+    GemmDraw draw(number);
     const Product product = DrawProduct(draw, number % 20 == 0);
     ASSERT_NO_FATAL_FAILURE(CheckProduct<double>(draw, product, 1e-12));
   }
@@ -121,7 +121,7 @@ TEST(Gemm, AgreesWithANaiveLoopOnProcessorsOfEachKind) {
   for (const int bytes : {16, 32, 64}) {
     if (FindSimdGemm<float>(bytes).vector * static_cast<int>(sizeof(float)) < bytes) break;
     for (uint64_t number = 3000; number < 3100; ++number) {
-      Draw draw(number);
+      GemmDraw draw(number);
       const Product product = DrawProduct(draw, number % 20 == 0);
       ASSERT_NO_FATAL_FAILURE(CheckProduct<float>(draw, product, 1e-4, bytes)) << bytes;
       ASSERT_NO_FATAL_FAILURE(CheckProduct<double>(draw, product, 1e-12, bytes)) << bytes;
@@ -132,7 +132,7 @@ TEST(Gemm, AgreesWithANaiveLoopOnProcessorsOfEachKind) {
 // As threads of other programs have that call the library.
 TEST(Gemm, RunsOnASmallStack) {
   test::OnSmallStack(size_t{256} << 10, [] {
-    Draw draw(5);
+    GemmDraw draw(5);
     Product product = DrawProduct(draw, true);
     product.threads = 1;
     ASSERT_NO_FATAL_FAILURE(CheckProduct<float>(draw, product, 1e-4));
@@ -143,7 +143,7 @@ TEST(Gemm, RunsOnASmallStack) {
 // Few long rows times a transposed matrix have code of their own.
 TEST(Gemm, AgreesWithANaiveLoopOnFewLongRows) {
   for (uint64_t number = 2000; number < 2100; ++number) {
-    Draw draw(number);
+    GemmDraw draw(number);
     Product product = DrawProduct(draw, false);
     product.m = draw.Size(1, 18);
     product.k = draw.Size(250, 600);
@@ -170,7 +170,7 @@ TEST(Gemm, BetaZeroDoesNotReadTheResult) {
 }
 
 TEST(Gemm, GivesTheSameBitsOnEveryRun) {
-  Draw draw(7);
+  GemmDraw draw(7);
   const std::vector<float> a = draw.Values<float>(300 * 200), b = draw.Values<float>(200 * 400);
   std::vector<float> first(300 * 400), again(300 * 400);
   for (std::vector<float>* c : {&first, &again}) {
@@ -181,7 +181,7 @@ TEST(Gemm, GivesTheSameBitsOnEveryRun) {
 
 template <typename T>
 void CheckGemv(uint64_t number, double tolerance) {
-  Draw draw(number);
+  GemmDraw draw(number);
   const bool transpose = draw.Coin();
   const int64_t m = draw.Size(1, 90), n = draw.Size(1, 90);
   const double beta = static_cast<double>(draw.Size(0, 2)) / 2;

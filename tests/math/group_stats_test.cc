@@ -17,7 +17,7 @@ const std::vector<GroupLayout> kLayouts = {
     {1, 1, 1, 50},  {2, 3, 1, 1}, {0, 3, 4, 5}, {3, 0, 2, 1}, {2, 2, 3, 0},
 };
 
-std::vector<float> Draw(int64_t count, int seed) {
+std::vector<float> DrawWave(int64_t count, int seed) {
   std::vector<float> values(static_cast<size_t>(count));
   for (size_t i = 0; i < values.size(); ++i) {
     values[i] = std::sin(static_cast<float>(i) * 1.7F + static_cast<float>(seed)) + 100;
@@ -40,7 +40,7 @@ void ForEach(const GroupLayout& g, Body&& body) {
 
 TEST(GroupStats, MomentsOfAllLayouts) {
   for (const GroupLayout& g : kLayouts) {
-    const std::vector<float> x = Draw(g.Count(), 1);
+    const std::vector<float> x = DrawWave(g.Count(), 1);
     const auto groups = static_cast<size_t>(g.Groups());
     std::vector<double> mean(groups), variance(groups), want_mean(groups), want_variance(groups);
     GroupMoments(3, g, x.data(), mean.data(), variance.data());
@@ -58,8 +58,8 @@ TEST(GroupStats, MomentsOfAllLayouts) {
 
 TEST(GroupStats, DotsAndSquares) {
   for (const GroupLayout& g : kLayouts) {
-    const std::vector<float> a = Draw(g.Count(), 1);
-    const std::vector<float> b = Draw(g.Count(), 2);
+    const std::vector<float> a = DrawWave(g.Count(), 1);
+    const std::vector<float> b = DrawWave(g.Count(), 2);
     const auto groups = static_cast<size_t>(g.Groups());
     std::vector<double> dots(groups), squares(groups), want_dots(groups), want_squares(groups);
     GroupDots(2, g, a.data(), b.data(), dots.data());
@@ -77,8 +77,8 @@ TEST(GroupStats, DotsAndSquares) {
 
 TEST(GroupStats, NormalizeAndCombine) {
   for (const GroupLayout& g : kLayouts) {
-    const std::vector<float> x = Draw(g.Count(), 1);
-    const std::vector<float> z = Draw(g.Count(), 2);
+    const std::vector<float> x = DrawWave(g.Count(), 1);
+    const std::vector<float> z = DrawWave(g.Count(), 2);
     const auto groups = static_cast<size_t>(g.Groups());
     std::vector<double> a(groups), b(groups), c(groups);
     for (size_t i = 0; i < groups; ++i) {
@@ -101,7 +101,7 @@ TEST(GroupStats, NormalizeAndCombine) {
 
 TEST(GroupStats, SameBitsOnAnyNumberOfThreads) {
   const GroupLayout g{2, 40, 30, 41};
-  const std::vector<float> x = Draw(g.Count(), 3);
+  const std::vector<float> x = DrawWave(g.Count(), 3);
   std::vector<double> one(60), four(60), squares_one(60), squares_four(60);
   GroupMoments(1, g, x.data(), one.data(), squares_one.data());
   GroupMoments(4, g, x.data(), four.data(), squares_four.data());

@@ -20,7 +20,7 @@ namespace crema::test {
 namespace {
 
 constexpr double kNone = -static_cast<double>(FLT_MAX);
-const double kNan = std::numeric_limits<double>::quiet_NaN();
+const double kNanPixel = std::numeric_limits<double>::quiet_NaN();
 
 RunResult Pool(const std::string& fields, const Blob& input, int outputs = 1,
                std::vector<Values> output_grads = {}, Phase phase = TRAIN) {
@@ -122,7 +122,8 @@ TEST(Pooling, FirstOfEqualMaximaIsTaken) {
 }
 
 TEST(Pooling, NanIsNeverTheMaximum) {
-  const Blob some{{1, 1, 2, 4}, {kNan, 3, kNan, kNan, 2, kNan, kNan, kNan}};
+  const Blob some{{1, 1, 2, 4},
+                  {kNanPixel, 3, kNanPixel, kNanPixel, 2, kNanPixel, kNanPixel, kNanPixel}};
   const RunResult result = Pool("kernel_size: 2 stride: 2", some, 2, {{1, 1}, {0, 0}});
   EXPECT_EQ(result.outputs[0], (Values{3, kNone}));
   EXPECT_EQ(result.outputs[1], (Values{1, -1}));

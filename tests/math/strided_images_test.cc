@@ -19,7 +19,7 @@ namespace {
 
 constexpr float kCanary = 77;
 
-std::vector<float> Draw(int64_t count, uint64_t seed) {
+std::vector<float> DrawImages(int64_t count, uint64_t seed) {
   const RandomStream random(seed, HashName("strided"), 0);
   std::vector<float> values(static_cast<size_t>(count));
   for (size_t i = 0; i < values.size(); ++i) {
@@ -50,7 +50,7 @@ TEST(StridedImages, Pooling) {
   const int64_t size = blocks * block * 49;
   const Ranges ranges{batch, size, block * 49, 5 * block * 49};
   const BlockedPoolPlanes apart(batch, blocks, ranges.stride);
-  const std::vector<float> x = Draw(batch * size, 1), dy = Draw(batch * size, 2);
+  const std::vector<float> x = DrawImages(batch * size, 1), dy = DrawImages(batch * size, 2);
   const std::vector<float> dy_spread = ranges.Spread(dy);
   std::vector<float> y(x.size()), dx(x.size()), dx_strided(x.size());
   std::vector<uint8_t> index(x.size());
@@ -89,8 +89,9 @@ TEST(StridedImages, Winograd) {
   const PackedConvShape shape(window, 1, channels, channels);
   const int64_t size = channels * 81;
   const Ranges ranges{batch, size, 16 * 81, 4 * size};
-  const std::vector<float> x = Draw(batch * size, 1), weight = Draw(channels * channels * 9, 2);
-  const std::vector<float> residual = Draw(batch * size, 3);
+  const std::vector<float> x = DrawImages(batch * size, 1),
+                           weight = DrawImages(channels * channels * 9, 2);
+  const std::vector<float> residual = DrawImages(batch * size, 3);
   std::vector<float> filters(BlockedWinogradWeightBytes(shape, WinogradPass::kForward) / 4);
   BlockedWinogradWeights(shape, WinogradPass::kForward, 2, weight.data(), nullptr, filters.data());
   std::vector<std::byte> scratch(BlockedWinogradForwardScratch(shape, batch, 2));
@@ -133,7 +134,8 @@ TEST(StridedImages, ConvolutionStaysInItsScratch) {
       BlockedConv conv(config);
       const std::vector<BFloat16> x(static_cast<size_t>(kBatch * channels * size * size), 1.0F);
       std::vector<BFloat16> y(static_cast<size_t>(kBatch * config.y_stride));
-      const std::vector<float> weight = Draw(channels * channels, 1), bias = Draw(channels, 2);
+      const std::vector<float> weight = DrawImages(channels * channels, 1),
+                               bias = DrawImages(channels, 2);
       const size_t booked = conv.ForwardScratch();
       std::vector<std::byte> memory(booked + (1 << 20), kGuard);
       conv.Forward(x.data(), {.weight = weight.data(), .bias = bias.data()}, nullptr, y.data(),

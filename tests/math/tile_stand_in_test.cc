@@ -31,7 +31,7 @@ TileConfig Config(int rows, int pairs, int columns) {
   return config;
 }
 
-std::vector<BFloat16> Random(int count, uint64_t stream) {
+std::vector<BFloat16> RandomTile(int count, uint64_t stream) {
   const RandomStream random(5, stream);
   std::vector<BFloat16> values;
   for (int i = 0; i < count; ++i) {
@@ -47,7 +47,7 @@ struct Sizes {
 void ExpectProductOfSizes(const Sizes& s) {
   TileUnit unit;
   unit.LoadConfig(Config(s.rows, s.pairs, s.columns));
-  const auto a = Random(s.rows * s.pairs * 2, 1), b = Random(s.pairs * s.columns * 2, 2);
+  const auto a = RandomTile(s.rows * s.pairs * 2, 1), b = RandomTile(s.pairs * s.columns * 2, 2);
   std::vector<float> sums(static_cast<size_t>(s.rows * s.columns), 0.5F);
   unit.Load(0, sums.data(), s.columns * 4);
   unit.Load(1, a.data(), s.pairs * 4);

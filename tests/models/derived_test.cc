@@ -19,7 +19,7 @@
 namespace crema::test {
 namespace {
 
-struct Model {
+struct DerivedModel {
   std::string folder;
   // Of inputs, where the text does not say; for both nets.
   std::map<std::string, Shape> shapes = {};
@@ -27,13 +27,13 @@ struct Model {
   // The net written by hand ends before the Softmax.
   bool raw = false;
 
-  friend std::ostream& operator<<(std::ostream& out, const Model& model) {
+  friend std::ostream& operator<<(std::ostream& out, const DerivedModel& model) {
     return out << model.folder;
   }
 };
 
-const std::vector<Model>& Models() {
-  static const std::vector<Model> models = {
+const std::vector<DerivedModel>& DerivedModels() {
+  static const std::vector<DerivedModel> models = {
       {.folder = "alexnet"},
       {.folder = "autoencoder", .shapes = {{"data", {1, 1, 28, 28}}}, .stage = "test-on-test"},
       {.folder = "caffenet"},
@@ -62,18 +62,18 @@ const std::vector<Model>& Models() {
   return models;
 }
 
-NetFile Read(const Model& model, const std::string& name) {
+NetFile Read(const DerivedModel& model, const std::string& name) {
   return ReadNet(std::string(CREMA_SOURCE_DIR) + "/models/" + model.folder + "/" + name);
 }
 
-NetState StateOf(const Model& model, const NetFile& net) {
+NetState StateOf(const DerivedModel& model, const NetFile& net) {
   NetState state = InferenceState(net.net);
   if (!model.stage.empty()) state.add_stage(model.stage);
   return state;
 }
 
 // Sets the shapes of the inputs, so that both nets have the same.
-void SetShapes(const Model& model, NetParameter* net) {
+void SetShapes(const DerivedModel& model, NetParameter* net) {
   for (LayerParameter& layer : *net->mutable_layer()) {
     if (layer.type() != "Input") continue;
     const auto given = model.shapes.find(layer.top(0));
@@ -129,10 +129,10 @@ std::vector<std::vector<float>> OutputsOf(const std::shared_ptr<const Plan>& pla
   return outputs;
 }
 
-class Derived : public testing::TestWithParam<Model> {};
+class Derived : public testing::TestWithParam<DerivedModel> {};
 
 TEST_P(Derived, ComputesWhatTheDeployNetWrittenByHandDoes) {
-  const Model& model = GetParam();
+  const DerivedModel& model = GetParam();
   const NetFile training = Read(model, "train_val.prototxt");
   const DerivedNet derived =
       DeriveDeployNet(training, StateOf(model, training), model.shapes, TestRegistry());
@@ -161,11 +161,12 @@ TEST_P(Derived, ComputesWhatTheDeployNetWrittenByHandDoes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Derived, testing::ValuesIn(Models()), [](const auto& param) {
-  std::string name = param.param.folder;
-  std::ranges::replace(name, '.', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Models, Derived, testing::ValuesIn(DerivedModels()),
+                         [](const auto& param) {
+                           std::string name = param.param.folder;
+                           std::ranges::replace(name, '.', '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace crema::test

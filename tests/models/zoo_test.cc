@@ -23,20 +23,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Model {
+struct ZooModel {
   std::string folder;
   int64_t parameters;                        // as published, of the net for use
   std::map<std::string, Shape> shapes = {};  // of the data, where the text does not say
   int64_t trained = 0;                       // of the training net, if it has more
 
-  friend std::ostream& operator<<(std::ostream& out, const Model& model) {
+  friend std::ostream& operator<<(std::ostream& out, const ZooModel& model) {
     return out << model.folder;
   }
 };
 
 // Numbers and their sources: README.md of each folder.
-const std::vector<Model>& Models() {
-  static const std::vector<Model> models = {
+const std::vector<ZooModel>& ZooModels() {
+  static const std::vector<ZooModel> models = {
       {.folder = "alexnet", .parameters = 60'965'224},
       {.folder = "autoencoder", .parameters = 2'837'314, .shapes = {{"data", {2, 1, 28, 28}}}},
       {.folder = "caffenet", .parameters = 60'965'224},
@@ -84,11 +84,11 @@ const std::vector<Model>& Models() {
   return models;
 }
 
-std::string FileOf(const Model& model, const std::string& name) {
+std::string FileOf(const ZooModel& model, const std::string& name) {
   return std::string(CREMA_SOURCE_DIR) + "/models/" + model.folder + "/" + name;
 }
 
-std::shared_ptr<const Plan> PlanOf(const Model& model, const std::string& name, Phase phase) {
+std::shared_ptr<const Plan> PlanOf(const ZooModel& model, const std::string& name, Phase phase) {
   NetFile file = ReadNet(FileOf(model, name));
   ReplaceSources(
       {.given = name == "deploy.prototxt" ? std::map<std::string, Shape>() : model.shapes,
@@ -102,7 +102,7 @@ std::shared_ptr<const Plan> PlanOf(const Model& model, const std::string& name, 
                   {.threads = 2, .backward = phase == TRAIN}, &warnings);
 }
 
-class Zoo : public testing::TestWithParam<Model> {};
+class Zoo : public testing::TestWithParam<ZooModel> {};
 
 TEST_P(Zoo, HasItsFiles) {
   for (const char* name :
@@ -126,7 +126,7 @@ TEST_P(Zoo, TestPhasePlans) {
 }
 
 // A box of class 3 for SSD, 1 where a sequence continues, class 1 everywhere else.
-void SetLabels(const Model& model, Session* session) {
+void SetLabels(const ZooModel& model, Session* session) {
   for (const PlannedLayer& layer : session->plan().layers) {
     if (!layer.inputs.empty()) continue;
     for (const int v : layer.outputs) {
@@ -196,7 +196,7 @@ TEST_P(Zoo, ActivationsTakeLittleMoreThanTheLargestLiveSet) {
   expect(*PlanOf(GetParam(), "train_val.prototxt", TRAIN));
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Zoo, testing::ValuesIn(Models()), [](const auto& param) {
+INSTANTIATE_TEST_SUITE_P(Models, Zoo, testing::ValuesIn(ZooModels()), [](const auto& param) {
   std::string name = param.param.folder;
   std::ranges::replace(name, '.', '_');
   return name;

@@ -7,18 +7,16 @@
 #include "model_builder.h"
 #include "onnx/import_check.h"
 #include "onnx/import_dialect.h"
+#include "support/error_text.h"
 
 namespace crema {
 namespace {
 
+using test::Contains;
 using test::Import;
 using test::ImportError;
 using test::LayerTypes;
 using test::ModelBuilder;
-
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 // x, of 1 x 4 x 4 x 4, becomes y by one node.
 ModelBuilder OneNode(const std::string& op, const std::vector<std::string>& more = {}) {
@@ -33,7 +31,7 @@ ModelBuilder OneNode(const std::string& op, const std::vector<std::string>& more
 onnx::NodeProto& NodeOf(ModelBuilder* builder) { return *builder->graph().mutable_node(0); }
 
 // Converts the model, and compares the net with that of all layers.
-std::vector<std::string> Types(const ModelBuilder& builder, const std::string& dialect) {
+std::vector<std::string> DialectTypes(const ModelBuilder& builder, const std::string& dialect) {
   const ImportedNet all = Import(builder);
   NetFile file;
   file.net = Import(builder, {.dialect = dialect}).net;
@@ -53,30 +51,30 @@ TEST(OnnxDialect, ActivationsBecomeThoseOfCaffe) {
   relu6.Floats("low", {}, {0});
   relu6.Floats("high", {}, {6});
   for (const char* dialect : {"caffe", "ssd"}) {
-    EXPECT_EQ(Types(relu6, dialect), (Names{"ReLU", "Power", "ReLU", "Power"}));
+    EXPECT_EQ(DialectTypes(relu6, dialect), (Names{"ReLU", "Power", "ReLU", "Power"}));
   }
   ModelBuilder bounded = OneNode("Clip", {"low", "high"});
   bounded.Floats("low", {}, {0.25F});
   bounded.Floats("high", {}, {0.75F});
-  EXPECT_EQ(Types(bounded, "ssd"), (Names{"Power", "ReLU", "Power", "ReLU", "Power"}));
+  EXPECT_EQ(DialectTypes(bounded, "ssd"), (Names{"Power", "ReLU", "Power", "ReLU", "Power"}));
   ModelBuilder least = OneNode("Clip", {"low"});
   least.Floats("low", {}, {0.5F});
-  EXPECT_EQ(Types(least, "ssd"), (Names{"Power", "ReLU", "Power"}));
+  EXPECT_EQ(DialectTypes(least, "ssd"), (Names{"Power", "ReLU", "Power"}));
   ModelBuilder most = OneNode("Clip", {"", "high"});
   most.Floats("high", {}, {0.5F});
-  EXPECT_EQ(Types(most, "ssd"), (Names{"Power", "ReLU", "Power"}));
-  EXPECT_EQ(Types(OneNode("HardSwish"), "caffe"),
+  EXPECT_EQ(DialectTypes(most, "ssd"), (Names{"Power", "ReLU", "Power"}));
+  EXPECT_EQ(DialectTypes(OneNode("HardSwish"), "caffe"),
             (Names{"Power", "ReLU", "Power", "ReLU", "Power", "Eltwise"}));
-  EXPECT_EQ(Types(OneNode("HardSigmoid"), "caffe"),
+  EXPECT_EQ(DialectTypes(OneNode("HardSigmoid"), "caffe"),
             (Names{"Power", "ReLU", "Power", "ReLU", "Power"}));
-  EXPECT_EQ(Types(OneNode("Mish"), "ssd"), (Names{"BNLL", "TanH", "Eltwise"}));
-  EXPECT_EQ(Types(OneNode("Softplus"), "ssd"), Names{"BNLL"});
-  EXPECT_EQ(Types(OneNode("Sqrt"), "ssd"), Names{"Power"});
+  EXPECT_EQ(DialectTypes(OneNode("Mish"), "ssd"), (Names{"BNLL", "TanH", "Eltwise"}));
+  EXPECT_EQ(DialectTypes(OneNode("Softplus"), "ssd"), Names{"BNLL"});
+  EXPECT_EQ(DialectTypes(OneNode("Sqrt"), "ssd"), Names{"Power"});
   ModelBuilder silu;
   silu.Input("x", {1, 2}).Output("y");
   silu.Node("Sigmoid", {"x"}, {"s"});
   silu.Node("Mul", {"x", "s"}, {"y"});
-  EXPECT_EQ(Types(silu, "caffe"), (Names{"Sigmoid", "Eltwise"}));
+  EXPECT_EQ(DialectTypes(silu, "caffe"), (Names{"Sigmoid", "Eltwise"}));
 }
 
 TEST(OnnxDialect, PartsAndReductionsBecomeThoseOfCaffe) {
@@ -84,17 +82,17 @@ TEST(OnnxDialect, PartsAndReductionsBecomeThoseOfCaffe) {
   cut.Ints("from", {1}, {1});
   cut.Ints("to", {1}, {3});
   cut.Ints("axis", {1}, {2});
-  EXPECT_EQ(Types(cut, "caffe"), (Names{"Slice", "Silence"}));
+  EXPECT_EQ(DialectTypes(cut, "caffe"), (Names{"Slice", "Silence"}));
   ModelBuilder mean = OneNode("ReduceMean");
   ModelBuilder::SetInts(NodeOf(&mean), "axes", {3});
-  EXPECT_EQ(Types(mean, "caffe"), (Names{"Reduction", "Reshape"}));
+  EXPECT_EQ(DialectTypes(mean, "caffe"), (Names{"Reduction", "Reshape"}));
   ModelBuilder inner = OneNode("ReduceMean");
   ModelBuilder::SetInts(NodeOf(&inner), "axes", {1});
   EXPECT_TRUE(Contains(ImportError(inner, {.dialect = "caffe"}), "has no field 'axes'"));
   ModelBuilder largest;
   largest.Input("x", {2}).Input("z", {2}).Output("y");
   largest.Node("Max", {"x", "z"}, {"y"});
-  EXPECT_EQ(Types(largest, "caffe"), Names{"Eltwise"});
+  EXPECT_EQ(DialectTypes(largest, "caffe"), Names{"Eltwise"});
 }
 
 TEST(OnnxDialect, EnlargedPlanesBecomeDeconvolutions) {
@@ -109,7 +107,7 @@ TEST(OnnxDialect, EnlargedPlanesBecomeDeconvolutions) {
     attribute->set_name(name);
     attribute->set_s(value);
   }
-  EXPECT_EQ(Types(builder, "caffe"), Names{"Deconvolution"});
+  EXPECT_EQ(DialectTypes(builder, "caffe"), Names{"Deconvolution"});
 }
 
 TEST(OnnxDialect, RowsOfAConstantMatrixBecomeEmbed) {
@@ -118,7 +116,7 @@ TEST(OnnxDialect, RowsOfAConstantMatrixBecomeEmbed) {
   builder.Floats("rows", {2, 2}, {1, 2, 3, 4});
   builder.Node("Gather", {"rows", "i"}, {"y"});
   builder.Node("Gather", {"rows", "i"}, {"z"});
-  EXPECT_EQ(Types(builder, "caffe"), (Names{"Embed", "Embed"}));
+  EXPECT_EQ(DialectTypes(builder, "caffe"), (Names{"Embed", "Embed"}));
 }
 
 // Four channels in two groups change places.
@@ -130,7 +128,7 @@ TEST(OnnxDialect, ShufflesGoToSsd) {
   builder.Node("Reshape", {"x", "apart"}, {"a"});
   ModelBuilder::SetInts(builder.Node("Transpose", {"a"}, {"t"}), "perm", {0, 2, 1, 3, 4});
   builder.Node("Reshape", {"t", "back"}, {"y"});
-  EXPECT_EQ(Types(builder, "ssd"), (Names{"Reshape", "Permute", "Reshape"}));
+  EXPECT_EQ(DialectTypes(builder, "ssd"), (Names{"Reshape", "Permute", "Reshape"}));
   EXPECT_TRUE(Contains(ImportError(builder, {.dialect = "caffe"}), "'ShuffleChannel'"));
 }
 
@@ -138,18 +136,19 @@ TEST(OnnxDialect, PoolingRoundsAsTheDialectCan) {
   ModelBuilder even = OneNode("MaxPool");
   ModelBuilder::SetInts(NodeOf(&even), "kernel_shape", {2, 2});
   ModelBuilder::SetInts(NodeOf(&even), "strides", {2, 2});
-  EXPECT_EQ(Types(even, "ssd"), Names{"Pooling"});
+  EXPECT_EQ(DialectTypes(even, "ssd"), Names{"Pooling"});
   ModelBuilder odd = OneNode("MaxPool");
   ModelBuilder::SetInts(NodeOf(&odd), "kernel_shape", {3, 3});
   ModelBuilder::SetInts(NodeOf(&odd), "strides", {2, 2});
   // Caffe has two windows in each direction here, ONNX one.
   for (const char* dialect : {"caffe", "ssd"}) {
-    EXPECT_EQ(Types(odd, dialect), (Names{"Pooling", "Slice", "Silence", "Slice", "Silence"}));
+    EXPECT_EQ(DialectTypes(odd, dialect),
+              (Names{"Pooling", "Slice", "Silence", "Slice", "Silence"}));
   }
   ModelBuilder mean = OneNode("AveragePool");
   ModelBuilder::SetInts(NodeOf(&mean), "kernel_shape", {3, 2});
   ModelBuilder::SetInts(NodeOf(&mean), "strides", {2, 2});
-  EXPECT_EQ(Types(mean, "caffe"), (Names{"Pooling", "Slice", "Silence"}));
+  EXPECT_EQ(DialectTypes(mean, "caffe"), (Names{"Pooling", "Slice", "Silence"}));
 }
 
 TEST(OnnxDialect, AllNodesThatCannotGoAreListed) {

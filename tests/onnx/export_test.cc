@@ -18,7 +18,7 @@ namespace crema {
 namespace {
 
 using test::ExportOf;
-using test::ModelOf;
+using test::ModelWithCard;
 
 // Expects each value to be made once, before it is read, and each name to be one node's.
 void ExpectSound(const OnnxExport& exported) {
@@ -68,7 +68,7 @@ std::vector<int64_t> Ints(const onnx::NodeProto& node, const std::string& name) 
 }
 
 // The error of exporting a net; empty: it can be exported.
-std::string ErrorOf(const std::string& text, const OnnxExportOptions& options = {}) {
+std::string ExportError(const std::string& text, const OnnxExportOptions& options = {}) {
   try {
     ExportOf(text, options);
     return "";
@@ -119,7 +119,7 @@ TEST(OnnxExport, WritesOrRefusesEachSample) {
 }
 
 TEST(OnnxExport, KeepsNamesOfBlobsAndLayers) {
-  const auto model = ModelOf(Input("data", {1, 3, 8, 8}) + R"(
+  const auto model = ModelWithCard(Input("data", {1, 3, 8, 8}) + R"(
       layer { name: 'conv1' type: 'Convolution' bottom: 'data' top: 'conv1'
               convolution_param { num_output: 2 kernel_size: 3 } }
       layer { name: 'relu1' type: 'ReLU' bottom: 'conv1' top: 'conv1' })");
@@ -187,7 +187,7 @@ TEST(OnnxExport, CorrectsMeansOfWindowsBeyondThePadding) {
 }
 
 TEST(OnnxExport, ListsAllLayersThatCannotGo) {
-  const std::string error = ErrorOf(Input("x", {2, 3}) + Input("label", {2}) + R"(
+  const std::string error = ExportError(Input("x", {2, 3}) + Input("label", {2}) + R"(
       layer { name: 'first' type: 'SoftmaxWithLoss' bottom: 'x' bottom: 'label' top: 'a' }
       layer { name: 'second' type: 'HingeLoss' bottom: 'x' bottom: 'label' top: 'b' })");
   EXPECT_NE(error.find("first"), std::string::npos) << error;
@@ -197,8 +197,8 @@ TEST(OnnxExport, ListsAllLayersThatCannotGo) {
 
 TEST(OnnxExport, RefusesOtherOpsets) {
   const std::string net = OneLayer({1, 2}, "type: 'ReLU'");
-  EXPECT_NE(ErrorOf(net, {.opset = 12}).find("opset 12"), std::string::npos);
-  EXPECT_NE(ErrorOf(net, {.opset = 24}).find("from 13 to 23"), std::string::npos);
+  EXPECT_NE(ExportError(net, {.opset = 12}).find("opset 12"), std::string::npos);
+  EXPECT_NE(ExportError(net, {.opset = 24}).find("from 13 to 23"), std::string::npos);
 }
 
 TEST(OnnxExport, HalvesMatricesOnly) {
@@ -219,13 +219,14 @@ TEST(OnnxExport, RefusesWeightsThatFloat16CannotHold) {
       OneLayer({1, 4},
                "type: 'InnerProduct' inner_product_param { num_output: 2 weight_filler { "
                "value: 70000 } }");
-  EXPECT_EQ(ErrorOf(net), "");
-  EXPECT_NE(ErrorOf(net, {.half_weights = true}).find("float16 cannot hold"), std::string::npos);
+  EXPECT_EQ(ExportError(net), "");
+  EXPECT_NE(ExportError(net, {.half_weights = true}).find("float16 cannot hold"),
+            std::string::npos);
 }
 
 TEST(OnnxExport, RefusesAdaptiveSuppression) {
   const std::string error =
-      ErrorOf(Input("loc", {1, 8}) + Input("conf", {1, 6}) + Input("prior", {1, 2, 8}) + R"(
+      ExportError(Input("loc", {1, 8}) + Input("conf", {1, 6}) + Input("prior", {1, 2, 8}) + R"(
       layer { name: 'd' type: 'DetectionOutput' bottom: 'loc' bottom: 'conf' bottom: 'prior'
               top: 'y' detection_output_param { num_classes: 3 nms_param { eta: 0.9 } } })");
   EXPECT_NE(error.find("nms_param.eta"), std::string::npos) << error;
@@ -247,7 +248,7 @@ TEST(OnnxExport, PutsPreprocessingBeforeTheNet) {
   ModelCard card;
   card.labels = {"a", "b"};
   card.preprocessing = {.scale = 0.5F, .mean = {1, 2, 3}};
-  const auto model = ModelOf(OneLayer({1, 3, 2, 2}, "type: 'ReLU'"), card);
+  const auto model = ModelWithCard(OneLayer({1, 3, 2, 2}, "type: 'ReLU'"), card);
   const OnnxExport exported = ToOnnx(*model, {.preprocessing = true});
   EXPECT_EQ(TypesOf(exported), (std::vector<std::string>{"Gather", "Sub", "Mul", "Relu"}));
   EXPECT_EQ(exported.model.metadata_props(0).key(), "labels");
@@ -260,7 +261,7 @@ TEST(OnnxExport, ItsMetadataIsReadBack) {
   card.task = "classify";
   card.labels = {"a \"b\"", "c"};
   card.preprocessing = {.invert = true, .scale = 0.5F, .mean = {1, 2, 3}};
-  const auto model = ModelOf(OneLayer({1, 3, 2, 2}, "type: 'ReLU'"), card);
+  const auto model = ModelWithCard(OneLayer({1, 3, 2, 2}, "type: 'ReLU'"), card);
   std::vector<std::string> notes;
   const ModelCard outside = ReadMetadata(ToOnnx(*model, {}).model, &notes);
   EXPECT_EQ(outside.task, "classify");
@@ -294,7 +295,7 @@ TEST(OnnxExport, MetadataSayHowImagesAreResized) {
   for (const Preprocessing& one : every) {
     ModelCard card;
     card.preprocessing = one;
-    const auto model = ModelOf(OneLayer({1, 3, 2, 2}, "type: 'ReLU'"), card);
+    const auto model = ModelWithCard(OneLayer({1, 3, 2, 2}, "type: 'ReLU'"), card);
     std::vector<std::string> notes;
     EXPECT_TRUE(ReadMetadata(ToOnnx(*model, {}).model, &notes).preprocessing == one);
     const OnnxExport exported = ToOnnx(*model, {.preprocessing = true});
@@ -310,7 +311,7 @@ TEST(OnnxExport, MetadataSayHowImagesAreResized) {
 }
 
 TEST(OnnxExport, RefusesPreprocessingOfOtherInputs) {
-  const std::string error = ErrorOf(OneLayer({1, 3}, "type: 'ReLU'"), {.preprocessing = true});
+  const std::string error = ExportError(OneLayer({1, 3}, "type: 'ReLU'"), {.preprocessing = true});
   EXPECT_NE(error.find("preprocessing is for nets with one input"), std::string::npos) << error;
 }
 

@@ -31,7 +31,7 @@ onnx::TensorProto& Bytes(ModelBuilder* builder, const std::string& name,
 }
 
 // Weights of whole numbers, of which each output has one of 127.
-std::vector<int> Weights(int64_t outputs, int64_t inner) {
+std::vector<int> IntegerWeights(int64_t outputs, int64_t inner) {
   std::vector<int> values;
   for (int64_t o = 0; o < outputs; ++o) {
     for (int64_t i = 0; i < inner; ++i) {
@@ -52,7 +52,7 @@ ModelBuilder TwoConvolutions(int zero, int type) {
   std::vector<float> steps(kChannels);
   for (size_t i = 0; i < steps.size(); ++i) steps[i] = 0.001F * static_cast<float>(i + 1);
   builder.Floats("steps", {kChannels}, steps);
-  Bytes(&builder, "w8", {kChannels, kChannels, 1, 1}, Weights(kChannels, kChannels));
+  Bytes(&builder, "w8", {kChannels, kChannels, 1, 1}, IntegerWeights(kChannels, kChannels));
   builder.Node("QuantizeLinear", {"x", "step", "zero"}, {"xq"});
   builder.Node("DequantizeLinear", {"xq", "step", "zero"}, {"xd"});
   ModelBuilder::SetInt(builder.Node("DequantizeLinear", {"w8", "steps"}, {"w"}), "axis", 0);
@@ -92,7 +92,7 @@ TEST(OnnxInt8, ComputesLikeTheRoundingLayers) {
   const ModelBuilder builder = TwoConvolutions(0, onnx::TensorProto::INT8);
   const ImportedNet floats = Import(builder, {.int8 = false});
   EXPECT_FALSE(floats.net.has_precision());
-  const std::map<std::string, test::Values> inputs = {
+  const std::map<std::string, test::ShapedValues> inputs = {
       {"x", {Shape({1, kChannels, 4, 4}), Ramp(kChannels * 16)}}};
   const auto wanted = test::Run(floats, inputs);
   const auto got = test::Run(Import(builder), inputs);
@@ -130,7 +130,7 @@ TEST(OnnxInt8, ComputesOnBytesBetweenProducts) {
     EXPECT_EQ(layer.int8().bottom_size(), layer.bottom_size()) << layer.name();
     EXPECT_EQ(layer.int8().top_size(), i + 1 < imported.net.layer_size() ? 1 : 0) << layer.name();
   }
-  const std::map<std::string, test::Values> inputs = {
+  const std::map<std::string, test::ShapedValues> inputs = {
       {"x", {Shape({1, kChannels, 4, 4}), Ramp(kChannels * 16)}}};
   const auto wanted = test::Run(Import(builder, {.int8 = false}), inputs);
   ExpectNear(test::Run(imported, inputs).at("y").values, wanted.at("y").values, 0.3F);
@@ -142,7 +142,7 @@ TEST(OnnxInt8, CutsNegativeNumbersByAReLU) {
   builder.graph().mutable_node(4)->set_op_type("Identity");
   const ImportedNet imported = Import(builder);
   EXPECT_EQ(LayerTypes(imported), (Types{"Convolution", "ReLU", "Convolution"}));
-  const std::map<std::string, test::Values> inputs = {
+  const std::map<std::string, test::ShapedValues> inputs = {
       {"x", {Shape({1, kChannels, 4, 4}), Ramp(kChannels * 16)}}};
   const auto wanted = test::Run(Import(builder, {.int8 = false}), inputs);
   ExpectNear(test::Run(imported, inputs).at("y").values, wanted.at("y").values, 0.2F);
@@ -203,7 +203,7 @@ TEST(OnnxInt8, MultipliesByConstantBytes) {
 }
 
 TEST(OnnxInt8, ComesBackAsItWasExported) {
-  const auto model = test::ModelOf(R"(precision: INT8
+  const auto model = test::ModelWithCard(R"(precision: INT8
       layer { name: 'x' type: 'Input' top: 'x'
               input_param { shape { dim: 1 dim: 64 dim: 16 dim: 16 } }
               int8 { top { max: 2.55 non_negative: true } } }

@@ -7,18 +7,16 @@
 #include <vector>
 
 #include "model_builder.h"
+#include "support/error_text.h"
 
 namespace crema {
 namespace {
 
+using test::Contains;
 using test::Import;
 using test::ImportError;
 using test::ModelBuilder;
 using Numbers = std::vector<float>;
-
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 TEST(OnnxOperators, AddsWindowsAtTheirPlaces) {
   ModelBuilder builder(18);
@@ -168,7 +166,7 @@ TEST(OnnxOperators, CountsPositionsColumnsFirst) {
 }
 
 // One unit, two streams of 2 and 1 steps.
-std::map<std::string, test::Values> Sequences(const std::string& op, int64_t gates) {
+std::map<std::string, test::ShapedValues> Sequences(const std::string& op, int64_t gates) {
   ModelBuilder builder;
   builder.Input("x", {2, 2, 1}).Output("y").Output("h");
   builder.Floats("w", {2, gates, 1}, Numbers(static_cast<size_t>(2 * gates), 1));

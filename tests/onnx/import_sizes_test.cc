@@ -10,15 +10,15 @@ namespace {
 
 using test::Import;
 using test::ModelBuilder;
-using test::Values;
+using test::ShapedValues;
 
-Values Counting(const Shape& shape) {
-  Values values{shape, std::vector<float>(static_cast<size_t>(shape.count()))};
+ShapedValues CountingFromOne(const Shape& shape) {
+  ShapedValues values{shape, std::vector<float>(static_cast<size_t>(shape.count()))};
   std::iota(values.values.begin(), values.values.end(), 1.F);
   return values;
 }
 
-std::string RunError(const ImportedNet& net, const std::map<std::string, Values>& inputs) {
+std::string RunError(const ImportedNet& net, const std::map<std::string, ShapedValues>& inputs) {
   try {
     test::Run(net, inputs);
   } catch (const Error& error) {
@@ -30,14 +30,15 @@ std::string RunError(const ImportedNet& net, const std::map<std::string, Values>
 // Expects that the net takes x of one shape, and refuses the other one.
 void ExpectFixed(const ModelBuilder& builder, const Shape& own, const Shape& other) {
   const ImportedNet net = Import(builder, {.shapes = {{"x", own}}});
-  EXPECT_EQ(RunError(net, {{"x", Counting(own)}}), "");
-  const std::string message = RunError(net, {{"x", Counting(other)}});
+  EXPECT_EQ(RunError(net, {{"x", CountingFromOne(own)}}), "");
+  const std::string message = RunError(net, {{"x", CountingFromOne(other)}});
   const std::string shape = "--shape=x=" + ToString(other);
   EXPECT_NE(message.find(shape), std::string::npos) << message;
   ASSERT_FALSE(net.notes.empty());
   EXPECT_NE(net.notes[0].find("input 'x': axis "), std::string::npos) << net.notes[0];
   // For the other shape it is another net.
-  EXPECT_EQ(RunError(Import(builder, {.shapes = {{"x", other}}}), {{"x", Counting(other)}}), "");
+  EXPECT_EQ(RunError(Import(builder, {.shapes = {{"x", other}}}), {{"x", CountingFromOne(other)}}),
+            "");
 }
 
 // Adds `name`: the size of an axis of x.
@@ -56,7 +57,7 @@ TEST(ImportSizes, DivisionByTheBatch) {
   ExpectFixed(builder, {2, 3}, {4, 3});
   ExpectFixed(builder, {1, 3}, {2, 3});
   const ImportedNet net = Import(builder, {.shapes = {{"x", {2, 3}}}});
-  const auto outputs = test::Run(net, {{"x", Counting({2, 3})}});
+  const auto outputs = test::Run(net, {{"x", CountingFromOne({2, 3})}});
   EXPECT_EQ(outputs.at("y").values, (std::vector<float>{0.5, 1, 1.5, 2, 2.5, 3}));
 }
 
@@ -77,9 +78,9 @@ TEST(ImportSizes, OfTheFileThatTheGraphReads) {
   ModelBuilder::SetInt(builder.Node("Cast", {"n"}, {"f"}), "to", onnx::TensorProto::FLOAT);
   builder.Node("Div", {"x", "f"}, {"y"});
   const ImportedNet net = Import(builder);
-  EXPECT_EQ(RunError(net, {{"x", Counting({2, 3})}}), "");
-  EXPECT_NE(RunError(net, {{"x", Counting({4, 3})}}), "");
-  EXPECT_EQ(RunError(net, {{"x", Counting({2, 5})}}), "");
+  EXPECT_EQ(RunError(net, {{"x", CountingFromOne({2, 3})}}), "");
+  EXPECT_NE(RunError(net, {{"x", CountingFromOne({4, 3})}}), "");
+  EXPECT_EQ(RunError(net, {{"x", CountingFromOne({2, 5})}}), "");
 }
 
 TEST(ImportSizes, OneVectorOfAllSamples) {
@@ -146,7 +147,8 @@ TEST(ImportSizes, ResizeToTheSizeOfTheImage) {
   ExpectFixed(builder, {1, 1, 4, 4}, {1, 1, 2, 8});
   // The batch is free.
   const ImportedNet net = Import(builder, {.shapes = {{"x", {1, 1, 4, 4}}}});
-  EXPECT_EQ(test::Run(net, {{"x", Counting({3, 1, 4, 4})}}).at("y").shape, Shape({3, 1, 4, 4}));
+  EXPECT_EQ(test::Run(net, {{"x", CountingFromOne({3, 1, 4, 4})}}).at("y").shape,
+            Shape({3, 1, 4, 4}));
 }
 
 TEST(ImportSizes, StayFreeWhereLayersAreTheSame) {
@@ -161,7 +163,7 @@ TEST(ImportSizes, StayFreeWhereLayersAreTheSame) {
   builder.Node("Reshape", {"g", "shape"}, {"y"});
   const ImportedNet net = Import(builder, {.shapes = {{"x", {1, 2, 4, 4}}}});
   EXPECT_TRUE(net.notes.empty());
-  EXPECT_EQ(test::Run(net, {{"x", Counting({3, 2, 7, 5})}}).at("y").shape, Shape({3, 1}));
+  EXPECT_EQ(test::Run(net, {{"x", CountingFromOne({3, 2, 7, 5})}}).at("y").shape, Shape({3, 1}));
 }
 
 TEST(ImportSizes, StayFreeWhereOtherAxesExpand) {
@@ -173,7 +175,7 @@ TEST(ImportSizes, StayFreeWhereOtherAxesExpand) {
   builder.Node("Expand", {"x", "shape"}, {"y"});
   const ImportedNet net = Import(builder);
   EXPECT_TRUE(net.notes.empty());
-  EXPECT_EQ(test::Run(net, {{"x", Counting({3, 1})}}).at("y").shape, Shape({3, 4}));
+  EXPECT_EQ(test::Run(net, {{"x", CountingFromOne({3, 1})}}).at("y").shape, Shape({3, 4}));
 }
 
 TEST(ImportSizes, InputsOfOneBatchChangeTogether) {
@@ -184,7 +186,7 @@ TEST(ImportSizes, InputsOfOneBatchChangeTogether) {
   builder.Node("Add", {"m", "z"}, {"y"});
   const ImportedNet net = Import(builder, {.shapes = {{"x", {2, 3}}, {"z", {2, 3}}}});
   EXPECT_TRUE(net.notes.empty());
-  EXPECT_EQ(RunError(net, {{"x", Counting({4, 3})}, {"z", Counting({4, 3})}}), "");
+  EXPECT_EQ(RunError(net, {{"x", CountingFromOne({4, 3})}, {"z", CountingFromOne({4, 3})}}), "");
 }
 
 TEST(ImportSizes, ShapesOfArrays) {

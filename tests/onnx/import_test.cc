@@ -7,20 +7,18 @@
 #include <cmath>
 
 #include "model_builder.h"
+#include "support/error_text.h"
 
 namespace crema {
 namespace {
 
+using test::Contains;
 using test::Import;
 using test::ImportError;
 using test::LayerTypes;
 using test::ModelBuilder;
-using test::Values;
+using test::ShapedValues;
 using Types = std::vector<std::string>;
-
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 // y = relu(conv(x)), of a kernel of ones.
 ModelBuilder SmallNet() {

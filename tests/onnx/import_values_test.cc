@@ -1,4 +1,4 @@
-// Values at the edges of operators' definitions, and nodes that are wrong.
+// ShapedValues at the edges of operators' definitions, and nodes that are wrong.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "model_builder.h"
+#include "support/error_text.h"
 
 namespace crema {
 namespace {
 
 using onnx::TensorProto;
+using test::Contains;
 using test::Import;
 using test::ImportError;
 using test::ModelBuilder;
@@ -22,13 +24,9 @@ using Numbers = std::vector<float>;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // Runs a model with the input x; returns its outputs.
-std::map<std::string, test::Values> RunX(const ModelBuilder& builder, const Dims& dims,
-                                         const Numbers& x) {
+std::map<std::string, test::ShapedValues> RunX(const ModelBuilder& builder, const Dims& dims,
+                                               const Numbers& x) {
   return test::Run(Import(builder), {{"x", {Shape(dims), x}}});
 }
 

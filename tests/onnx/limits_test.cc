@@ -2,16 +2,14 @@
 #include <gtest/gtest.h>
 
 #include "model_builder.h"
+#include "support/error_text.h"
 
 namespace crema {
 namespace {
 
+using test::Contains;
 using test::ImportError;
 using test::ModelBuilder;
-
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 // A Loop of 1024 steps that adds v to itself, or has such a loop inside.
 void AddLoop(onnx::GraphProto* graph, const std::string& in, const std::string& out, int depth) {

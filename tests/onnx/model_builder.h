@@ -134,14 +134,14 @@ inline std::string ImportError(const ModelBuilder& builder, const ImportOptions&
   return "";
 }
 
-struct Values {
+struct ShapedValues {
   Shape shape;
   std::vector<float> values;
 };
 
 // Runs an imported net on the given inputs.
-inline std::map<std::string, Values> Run(const ImportedNet& imported,
-                                         const std::map<std::string, Values>& inputs) {
+inline std::map<std::string, ShapedValues> Run(const ImportedNet& imported,
+                                               const std::map<std::string, ShapedValues>& inputs) {
   NetFile net;
   net.net = imported.net;
   static const Registry registry = BuiltinRegistry();
@@ -152,7 +152,7 @@ inline std::map<std::string, Values> Run(const ImportedNet& imported,
     tensors.push_back({name, ConstTensorView(input.values.data(), input.shape, DType::kF32)});
   }
   runner.Run(tensors);
-  std::map<std::string, Values> outputs;
+  std::map<std::string, ShapedValues> outputs;
   for (const BlobInfo& info : model->outputs()) {
     const ConstTensorView view = runner.Output(info.name);
     const auto* values = static_cast<const float*>(view.raw());

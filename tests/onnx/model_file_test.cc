@@ -7,22 +7,16 @@
 #include <filesystem>
 
 #include "model_builder.h"
+#include "support/error_text.h"
 
 namespace crema {
 namespace {
 
 using onnx::TensorProto;
+using test::Contains;
+using test::ErrorOf;
 using test::ModelBuilder;
 using test::TempDir;
-
-std::string ErrorOf(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 std::string ParseError(const std::string& bytes) {
   return ErrorOf([&] { ParseOnnxModel(bytes, "m.onnx"); });
@@ -30,10 +24,6 @@ std::string ParseError(const std::string& bytes) {
 
 std::string TensorError(const TensorProto& tensor, const std::string& model = "m.onnx") {
   return ErrorOf([&] { ReadOnnxTensor(tensor, model); });
-}
-
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 TensorProto MakeTensor(int type, const std::vector<int64_t>& dims, const std::string& raw) {

@@ -11,11 +11,11 @@ namespace {
 using test::Import;
 using test::LayerTypes;
 using test::ModelBuilder;
-using test::Values;
+using test::ShapedValues;
 using Types = std::vector<std::string>;
 
-Values Counting(const Shape& shape) {
-  Values values{shape, std::vector<float>(static_cast<size_t>(shape.count()))};
+ShapedValues Counting(const Shape& shape) {
+  ShapedValues values{shape, std::vector<float>(static_cast<size_t>(shape.count()))};
   std::iota(values.values.begin(), values.values.end(), 0.0F);
   return values;
 }

@@ -12,6 +12,7 @@
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "plan/passes/fuse.h"
+#include "plan/plan_parts.h"
 #include "plan/precision.h"
 #include "support/net.h"
 #include "support/random_nets.h"
@@ -19,6 +20,7 @@
 namespace crema {
 namespace {
 
+using test::LayerOf;
 using test::PlanText;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -76,7 +78,7 @@ struct Leader {
   std::string fields;
 };
 
-std::string Conv(const std::string& fields) {
+std::string GaussianConv(const std::string& fields) {
   return "convolution_param { weight_filler { type: 'gaussian' std: 0.4 } bias_filler { type: "
          "'uniform' min: -1 max: 1 } " +
          fields + " } ";
@@ -84,13 +86,14 @@ std::string Conv(const std::string& fields) {
 
 std::vector<Leader> Convolutions() {
   const std::string image = " dim: 9 dim: 8";
-  return {{"Convolution", "dim: 2 dim: 32" + image, Conv("num_output: 48 kernel_size: 3 pad: 1")},
-          {"Convolution", "dim: 2 dim: 32" + image, Conv("num_output: 64 kernel_size: 1")},
-          {"Convolution", "dim: 2 dim: 16" + image, Conv("num_output: 24 kernel_size: 3")},
+  return {{"Convolution", "dim: 2 dim: 32" + image,
+           GaussianConv("num_output: 48 kernel_size: 3 pad: 1")},
+          {"Convolution", "dim: 2 dim: 32" + image, GaussianConv("num_output: 64 kernel_size: 1")},
+          {"Convolution", "dim: 2 dim: 16" + image, GaussianConv("num_output: 24 kernel_size: 3")},
           {"Convolution", "dim: 2 dim: 3" + image,
-           Conv("num_output: 16 kernel_size: 3 stride: 2 bias_term: false")},
+           GaussianConv("num_output: 16 kernel_size: 3 stride: 2 bias_term: false")},
           {"Convolution", "dim: 2 dim: 32" + image,
-           Conv("num_output: 32 group: 32 kernel_size: 3 pad: 1")}};
+           GaussianConv("num_output: 32 group: 32 kernel_size: 3 pad: 1")}};
 }
 
 std::vector<Leader> Products() {
@@ -105,11 +108,6 @@ std::vector<Leader> Products() {
 std::string NetOf(const Leader& leader, const Activation& activation) {
   return StrCat(InputText("x", leader.dims), LayerText("l", leader.type, "x", leader.fields),
                 LayerText("r", activation.type, "l", activation.fields));
-}
-
-const PlannedLayer& LayerOf(const Plan& plan, const std::string& name) {
-  return *std::ranges::find_if(plan.layers,
-                               [&](const PlannedLayer& layer) { return layer.name() == name; });
 }
 
 bool IsFused(const Plan& plan, const std::string& name = "r") {

@@ -10,6 +10,7 @@
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "gpu/session_values.h"
+#include "plan/plan_parts.h"
 #include "plan/precision.h"
 #include "support/gpu.h"
 #include "support/net.h"
@@ -18,9 +19,9 @@
 namespace crema {
 namespace {
 
+using test::kGpu;
+using test::LayerOf;
 using test::PlanText;
-
-constexpr Device kGpu{DeviceType::kCuda, 0};
 
 // Layers "l" and "r" on images.
 struct Pair {
@@ -52,7 +53,7 @@ std::string NetOf(const Pair& pair, bool backward, const Around& around = {}) {
                : "");
 }
 
-std::string Conv(const std::string& fields) {
+std::string XavierConv(const std::string& fields) {
   return "convolution_param { kernel_size: 3 weight_filler { type: 'xavier' } bias_filler { type: "
          "'uniform' min: -1 max: 1 } " +
          fields + " } ";
@@ -63,29 +64,24 @@ const char* const kProduct =
 
 std::vector<Pair> Pairs() {
   const std::string leaky = "negative_slope: 0.25";
-  return {{"Convolution", 32, Conv("num_output: 48 pad: 1")},
-          {"Convolution", 64, Conv("num_output: 64 pad: 1"), leaky},
-          {"Convolution", 16, Conv("num_output: 24"), leaky},  // does not fill blocks
-          {"Convolution", 3, Conv("num_output: 16 stride: 2 bias_term: false")},
+  return {{"Convolution", 32, XavierConv("num_output: 48 pad: 1")},
+          {"Convolution", 64, XavierConv("num_output: 64 pad: 1"), leaky},
+          {"Convolution", 16, XavierConv("num_output: 24"), leaky},  // does not fill blocks
+          {"Convolution", 3, XavierConv("num_output: 16 stride: 2 bias_term: false")},
           {"Convolution", 3,
-           Conv("num_output: 5 relu: true negative_slope: 0.5") +
+           XavierConv("num_output: 5 relu: true negative_slope: 0.5") +
                "fused_relu_param { negative_slope: 0.5 }",
            leaky},
-          {"ConvolutionDepthwise", 32, Conv("num_output: 32 pad: 1")},
-          {"ConvolutionDepthwise", 6, Conv("num_output: 12"), leaky},
-          {"Deconvolution", 16, Conv("num_output: 16 stride: 2"), leaky},
-          {"Deconvolution", 5, Conv("num_output: 4")},
+          {"ConvolutionDepthwise", 32, XavierConv("num_output: 32 pad: 1")},
+          {"ConvolutionDepthwise", 6, XavierConv("num_output: 12"), leaky},
+          {"Deconvolution", 16, XavierConv("num_output: 16 stride: 2"), leaky},
+          {"Deconvolution", 5, XavierConv("num_output: 4")},
           {"InnerProduct", 16, kProduct, leaky},
           {"InnerProduct", 5,
            "inner_product_param { num_output: 19 relu: true negative_slope: 0.5 weight_filler { "
            "type: 'xavier' } } "},
           {"InnerProduct", 3, std::string(kProduct) + "fused_relu_param { negative_slope: 0.5 }",
            leaky}};
-}
-
-const PlannedLayer& LayerOf(const Plan& plan, const std::string& name) {
-  return *std::ranges::find_if(plan.layers,
-                               [&](const PlannedLayer& layer) { return layer.name() == name; });
 }
 
 std::vector<std::vector<float>> NumbersOf(const std::shared_ptr<const Plan>& plan) {
@@ -95,10 +91,10 @@ std::vector<std::vector<float>> NumbersOf(const std::shared_ptr<const Plan>& pla
   test::FillInput(&session, "x", 1);
   session.Forward();
   std::vector<std::vector<float>> numbers = {
-      test::Values(session, session.DataOf(plan->outputs[0]))};
+      test::HostValues(session, session.DataOf(plan->outputs[0]))};
   if (!plan->options.backward) return numbers;
   test::AppendGradients(&session, &numbers);
-  numbers.push_back(test::Values(session, session.Gradient("x")));
+  numbers.push_back(test::HostValues(session, session.Gradient("x")));
   return numbers;
 }
 

@@ -12,11 +12,14 @@
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "plan/implementation_timer.h"
+#include "plan/plan_parts.h"
 #include "support/net.h"
 
 namespace crema {
 namespace {
 
+using test::HasBlockedConvolution;
+using test::LayerOf;
 using test::PlanText;
 
 // Returns times by implementation; those without one take a second. Without times it measures
@@ -42,8 +45,8 @@ class FakeTimer final : public ImplementationTimer {
   int saved = 0;
 };
 
-std::string Conv(const std::string& name, const std::string& bottom, int kernel,
-                 const std::string& filler = "xavier") {
+std::string MeasuredConv(const std::string& name, const std::string& bottom, int kernel,
+                         const std::string& filler = "xavier") {
   return StrCat("layer { name: '", name, "' type: 'Convolution' bottom: '", bottom, "' top: '",
                 name, "' convolution_param { num_output: 32 kernel_size: ", kernel,
                 " pad: ", kernel / 2, " weight_filler { type: '", filler, "' } } }\n");
@@ -52,20 +55,8 @@ std::string Conv(const std::string& name, const std::string& bottom, int kernel,
 std::string Net() {
   return "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 32 dim: 32 "
          "dim: 32 } } }\n" +
-         Conv("a", "x", 1) + Conv("b", "a", 3) + Conv("c", "b", 3, "msra") +
+         MeasuredConv("a", "x", 1) + MeasuredConv("b", "a", 3) + MeasuredConv("c", "b", 3, "msra") +
          "layer { name: 'r' type: 'Reduction' bottom: 'c' top: 'r' loss_weight: 1 }\n";
-}
-
-const PlannedLayer& Named(const Plan& plan, const std::string& name) {
-  return *std::ranges::find_if(plan.layers,
-                               [&](const PlannedLayer& layer) { return layer.name() == name; });
-}
-
-bool HasBlockedConvolution() {
-  const std::vector<ImplementationPtr>& implementations =
-      test::TestRegistry().Find("Convolution")->implementations;
-  return ChannelBlock() != 0 && std::ranges::find(implementations, "onednn",
-                                                  &Implementation::name) != implementations.end();
 }
 
 class MeasuredPlan : public testing::Test {
@@ -108,14 +99,15 @@ TEST_F(MeasuredPlan, TheTextHoldsWhatTimeDependsOn) {
 TEST_F(MeasuredPlan, TheFastestImplementationIsTaken) {
   timer_->seconds = {{"onednn", 1e-4}, {"winograd", 2e-4}, {"packed", 1e-2}};
   const auto slow_winograd = Make();
-  EXPECT_EQ(Named(*slow_winograd, "b").implementation->name, "onednn");
-  EXPECT_TRUE(Named(*slow_winograd, "b").tuned);
+  EXPECT_EQ(LayerOf(*slow_winograd, "b").implementation->name, "onednn");
+  EXPECT_TRUE(LayerOf(*slow_winograd, "b").tuned);
   EXPECT_NE(DescribePlan(*slow_winograd).find("onednn, tuned"), std::string::npos);
 }
 
 TEST_F(MeasuredPlan, ThePlanSaysHowMuchLongerOthersTake) {
   timer_->seconds = {{"onednn", 1e-4}, {"winograd", 2e-4}, {"packed", 1e-2}};
-  if (Named(*PlanText(Net(), TEST, {.backward = false}), "b").implementation->name != "winograd") {
+  if (LayerOf(*PlanText(Net(), TEST, {.backward = false}), "b").implementation->name !=
+      "winograd") {
     GTEST_SKIP() << "this processor has no Winograd convolution";
   }
   const auto reason_of = [](const PlannedLayer& layer, const std::string& implementation) {
@@ -123,28 +115,28 @@ TEST_F(MeasuredPlan, ThePlanSaysHowMuchLongerOthersTake) {
         std::ranges::find(layer.skipped, implementation, &SkippedImplementation::implementation);
     return skipped == layer.skipped.end() ? "" : skipped->reason;
   };
-  EXPECT_EQ(reason_of(Named(*Make(), "b"), "winograd"), "takes 2 times as long");
+  EXPECT_EQ(reason_of(LayerOf(*Make(), "b"), "winograd"), "takes 2 times as long");
   timer_->seconds["winograd"] = 5e-5;
   const auto plan = Make();
-  EXPECT_EQ(Named(*plan, "b").implementation->name, "winograd");
-  EXPECT_EQ(reason_of(Named(*plan, "b"), "onednn"), "takes 2 times as long");
+  EXPECT_EQ(LayerOf(*plan, "b").implementation->name, "winograd");
+  EXPECT_EQ(reason_of(LayerOf(*plan, "b"), "onednn"), "takes 2 times as long");
 }
 
 TEST_F(MeasuredPlan, FormatsFollowFromTheTimes) {
   timer_->seconds = {{"onednn", 1e-2}, {"winograd", 1e-2}, {"packed", 1e-4}};
   const auto plan = Make();
-  EXPECT_EQ(Named(*plan, "b").implementation->name, "packed");
+  EXPECT_EQ(LayerOf(*plan, "b").implementation->name, "packed");
   EXPECT_TRUE(std::ranges::none_of(
       plan->values, [](const PlannedValue& value) { return value.spec.format != MemoryFormat{}; }));
   // In training a reorder is done twice.
-  EXPECT_EQ(Named(*Make({.backward = true}), "b").implementation->name, "packed");
+  EXPECT_EQ(LayerOf(*Make({.backward = true}), "b").implementation->name, "packed");
 }
 
 TEST_F(MeasuredPlan, FormatsThatAreHardlyFasterAreNotWorthIt) {
   timer_->seconds = {{"onednn", 1.01e-2}, {"winograd", 1.01e-2}, {"packed", 1e-2}};
-  EXPECT_EQ(Named(*Make(), "b").implementation->output_format, MemoryFormat{Layout::kBlocked});
+  EXPECT_EQ(LayerOf(*Make(), "b").implementation->output_format, MemoryFormat{Layout::kBlocked});
   timer_->seconds["packed"] = 0.9e-2;
-  EXPECT_EQ(Named(*Make(), "b").implementation->output_format, MemoryFormat{});
+  EXPECT_EQ(LayerOf(*Make(), "b").implementation->output_format, MemoryFormat{});
 }
 
 TEST_F(MeasuredPlan, UnmeasuredLayersAreEstimated) {
@@ -165,7 +157,7 @@ TEST_F(MeasuredPlan, ImplementationsOfOtherFormatsAreNotMeasuredInPlainNets) {
   timer_->seconds = {{"packed", 1e-2}};
   const auto plan = Make({.backward = false, .passes = {.memory_formats = false}});
   EXPECT_TRUE(timer_->asked.empty());
-  EXPECT_EQ(Named(*plan, "b").implementation->name, "packed");
+  EXPECT_EQ(LayerOf(*plan, "b").implementation->name, "packed");
 }
 
 }  // namespace

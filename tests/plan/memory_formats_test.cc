@@ -9,28 +9,30 @@
 #include "core/memory_format.h"
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "plan/plan_parts.h"
 #include "support/net.h"
 
 namespace crema {
 namespace {
 
+using test::LayerOf;
 using test::PlanText;
 
-std::string Input(int channels, int side) {
+std::string SquareInput(int channels, int side) {
   return StrCat("layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: ",
                 channels, " dim: ", side, " dim: ", side, " } } }\n");
 }
 
-std::string Conv(const std::string& name, const std::string& bottom, int outputs,
-                 const std::string& more = "") {
+std::string PaddedConv(const std::string& name, const std::string& bottom, int outputs,
+                       const std::string& more = "") {
   return StrCat("layer { name: '", name, "' type: 'Convolution' bottom: '", bottom, "' top: '",
                 name, "' convolution_param { kernel_size: 3 num_output: ", outputs,
                 more.find("pad") == std::string::npos ? " pad: 1" : "",
                 " weight_filler { type: 'xavier' } ", more, " } }\n");
 }
 
-std::string Layer(const std::string& type, const std::string& name, const std::string& bottoms,
-                  const std::string& fields = "") {
+std::string LayerOnBlobs(const std::string& type, const std::string& name,
+                         const std::string& bottoms, const std::string& fields = "") {
   std::string text = StrCat("layer { name: '", name, "' type: '", type, "' top: '", name, "' ");
   for (const std::string& bottom : Split(bottoms, ' ')) text += StrCat("bottom: '", bottom, "' ");
   return text + fields + " }\n";
@@ -42,11 +44,6 @@ std::vector<std::string> NamesOf(const Plan& plan, const std::string& type) {
     if (layer.type->name == type) names.push_back(layer.name());
   }
   return names;
-}
-
-const PlannedLayer& Named(const Plan& plan, const std::string& name) {
-  return *std::ranges::find_if(plan.layers,
-                               [&](const PlannedLayer& layer) { return layer.name() == name; });
 }
 
 // Implementations of GPUs are planned with, not run.
@@ -61,14 +58,15 @@ TEST(HalfFormats, IdsAreNotRoundedOnTheirWay) {
       "precision: BF16\n"
       "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 64 dim: 4 dim: 256 "
       "dim: 256 } } }\n" +
-      Layer("Permute", "p", "x", swap) +
+      LayerOnBlobs("Permute", "p", "x", swap) +
       "layer { name: 's' type: 'Slice' bottom: 'p' top: 'sa' top: 'sb' slice_param { axis: 0 } "
       "}\n" +
-      Layer("Concat", "j", "sb sa", "concat_param { axis: 0 }") + Layer("Permute", "q", "j", swap) +
-      Layer("Embed", "e", "q", "embed_param { num_output: 2 input_dim: 5000 }") +
+      LayerOnBlobs("Concat", "j", "sb sa", "concat_param { axis: 0 }") +
+      LayerOnBlobs("Permute", "q", "j", swap) +
+      LayerOnBlobs("Embed", "e", "q", "embed_param { num_output: 2 input_dim: 5000 }") +
       // The output of a convolution may be moved in its layout.
-      Conv("c", "x", 64) + Layer("Permute", "r", "c", swap) + Layer("Permute", "t", "r", swap) +
-      Conv("d", "t", 64);
+      PaddedConv("c", "x", 64) + LayerOnBlobs("Permute", "r", "c", swap) +
+      LayerOnBlobs("Permute", "t", "r", swap) + PaddedConv("d", "t", 64);
   PlanOptions options{.device = {DeviceType::kCuda, 0}, .backward = false};
   const auto plan = PlanText(text, TEST, options);
   for (const char* name : {"p", "sa", "sb", "j", "q"}) {
@@ -99,55 +97,57 @@ class MemoryFormats : public testing::Test {
 
 TEST_F(MemoryFormats, StayBlockedFromLayerToLayer) {
   const auto plan =
-      PlanText(Input(3, 32) + Conv("a", "x", 32) + Layer("ReLU", "r", "a") +
-               Layer("Pooling", "p", "r", "pooling_param { kernel_size: 2 stride: 2 }") +
-               Conv("b", "p", 32) + Conv("c", "b", 32) + Layer("Eltwise", "e", "b c") +
-               Layer("Concat", "j", "e p") + Layer("LRN", "n", "j") + Layer("Flatten", "f", "n"));
+      PlanText(SquareInput(3, 32) + PaddedConv("a", "x", 32) + LayerOnBlobs("ReLU", "r", "a") +
+               LayerOnBlobs("Pooling", "p", "r", "pooling_param { kernel_size: 2 stride: 2 }") +
+               PaddedConv("b", "p", 32) + PaddedConv("c", "b", 32) +
+               LayerOnBlobs("Eltwise", "e", "b c") + LayerOnBlobs("Concat", "j", "e p") +
+               LayerOnBlobs("LRN", "n", "j") + LayerOnBlobs("Flatten", "f", "n"));
   EXPECT_EQ(NamesOf(*plan, "Reorder"), std::vector<std::string>{"n" + to_plain_});
-  EXPECT_EQ(Named(*plan, "a").implementation->name, "onednn, plain input");
-  EXPECT_EQ(Named(*plan, "c").implementation->input_format, MemoryFormat{Layout::kBlocked});
-  EXPECT_EQ(Named(*plan, "p").implementation->name, "onednn");
-  EXPECT_EQ(Named(*plan, "n").implementation->name, "onednn");
+  EXPECT_EQ(LayerOf(*plan, "a").implementation->name, "onednn, plain input");
+  EXPECT_EQ(LayerOf(*plan, "c").implementation->input_format, MemoryFormat{Layout::kBlocked});
+  EXPECT_EQ(LayerOf(*plan, "p").implementation->name, "onednn");
+  EXPECT_EQ(LayerOf(*plan, "n").implementation->name, "onednn");
   EXPECT_NE(DescribePlan(*plan).find("1 reorder"), std::string::npos) << DescribePlan(*plan);
 }
 
 TEST_F(MemoryFormats, StayBlockedThroughPReluAndDeconvolutionUpToInnerProduct) {
-  const auto plan =
-      PlanText(Input(32, 16) + Conv("a", "x", 32) + Layer("PReLU", "p", "a") +
-               Layer("Deconvolution", "d", "p",
-                     "convolution_param { num_output: 32 kernel_size: 4 stride: 2 pad: 1 }") +
-               Conv("b", "d", 48) +
-               Layer("InnerProduct", "ip", "b", "inner_product_param { num_output: 5 }"));
+  const auto plan = PlanText(
+      SquareInput(32, 16) + PaddedConv("a", "x", 32) + LayerOnBlobs("PReLU", "p", "a") +
+      LayerOnBlobs("Deconvolution", "d", "p",
+                   "convolution_param { num_output: 32 kernel_size: 4 stride: 2 pad: 1 }") +
+      PaddedConv("b", "d", 48) +
+      LayerOnBlobs("InnerProduct", "ip", "b", "inner_product_param { num_output: 5 }"));
   EXPECT_EQ(NamesOf(*plan, "Reorder"),
             std::vector<std::string>{"x_to_" + ToString(MemoryFormat{Layout::kBlocked})});
-  EXPECT_EQ(Named(*plan, "p").implementation->name, "blocked");
-  EXPECT_EQ(Named(*plan, "d").implementation->name, "onednn");
-  EXPECT_EQ(Named(*plan, "ip").implementation->name, "onednn, blocked input");
+  EXPECT_EQ(LayerOf(*plan, "p").implementation->name, "blocked");
+  EXPECT_EQ(LayerOf(*plan, "d").implementation->name, "onednn");
+  EXPECT_EQ(LayerOf(*plan, "ip").implementation->name, "onednn, blocked input");
 }
 
 // Whole blocks of channels, and a part of a block more.
 TEST_F(MemoryFormats, LargeBlobsStayBlockedBesideASmallPlainOne) {
   const auto conv = [](const std::string& name, const std::string& bottom, int outputs,
                        const std::string& more) {
-    return Layer("Convolution", name, bottom,
-                 StrCat("convolution_param { num_output: ", outputs, " ", more, " }"));
+    return LayerOnBlobs("Convolution", name, bottom,
+                        StrCat("convolution_param { num_output: ", outputs, " ", more, " }"));
   };
   for (const int channels : {64, 72}) {
     const auto plan = PlanText(
-        Input(3, 64) + Conv("a", "x", channels) + Layer("HardSwish", "h", "a") +
+        SquareInput(3, 64) + PaddedConv("a", "x", channels) + LayerOnBlobs("HardSwish", "h", "a") +
             conv("d", "h", channels, StrCat("kernel_size: 5 pad: 2 group: ", channels)) +
-            Layer("SiLU", "i", "d") +
-            Layer("Pooling", "p", "i", "pooling_param { pool: AVE global_pooling: true }") +
-            conv("squeeze", "p", 16, "kernel_size: 1") + Layer("ReLU", "r", "squeeze") +
-            conv("excite", "r", channels, "kernel_size: 1") + Layer("Sigmoid", "s", "excite") +
-            Layer("Reshape", "gate", "s", "reshape_param { shape { dim: 0 dim: -1 } }") +
-            Layer("Scale", "e", "i gate", "scale_param { axis: 0 }") +
-            conv("b", "e", channels, "kernel_size: 1") + Layer("Eltwise", "t", "i b") +
-            Layer("Upsample", "u", "t", "upsample_param { scale: 2 }") +
-            Layer("Pad", "w", "u", "pad_param { pad: 1 }") + Conv("c", "w", 64),
+            LayerOnBlobs("SiLU", "i", "d") +
+            LayerOnBlobs("Pooling", "p", "i", "pooling_param { pool: AVE global_pooling: true }") +
+            conv("squeeze", "p", 16, "kernel_size: 1") + LayerOnBlobs("ReLU", "r", "squeeze") +
+            conv("excite", "r", channels, "kernel_size: 1") +
+            LayerOnBlobs("Sigmoid", "s", "excite") +
+            LayerOnBlobs("Reshape", "gate", "s", "reshape_param { shape { dim: 0 dim: -1 } }") +
+            LayerOnBlobs("Scale", "e", "i gate", "scale_param { axis: 0 }") +
+            conv("b", "e", channels, "kernel_size: 1") + LayerOnBlobs("Eltwise", "t", "i b") +
+            LayerOnBlobs("Upsample", "u", "t", "upsample_param { scale: 2 }") +
+            LayerOnBlobs("Pad", "w", "u", "pad_param { pad: 1 }") + PaddedConv("c", "w", 64),
         TEST, {.backward = false});
-    EXPECT_EQ(Named(*plan, "e").implementation->name, "blocked, plain factors");
-    EXPECT_EQ(Named(*plan, "d").implementation->name, "onednn");
+    EXPECT_EQ(LayerOf(*plan, "e").implementation->name, "blocked, plain factors");
+    EXPECT_EQ(LayerOf(*plan, "d").implementation->name, "onednn");
     for (const PlannedLayer& layer : plan->layers) {
       if (layer.type->name != "Reorder") continue;
       const Shape& shape = plan->values[static_cast<size_t>(layer.inputs[0])].spec.shape;
@@ -159,27 +159,29 @@ TEST_F(MemoryFormats, LargeBlobsStayBlockedBesideASmallPlainOne) {
 
 TEST_F(MemoryFormats, GroupsOfPartsOfABlockAreJoined) {
   const auto channels = static_cast<int>(ChannelBlock() / 2 * 13);
-  const std::string text = Input(64, 28) + Conv("p", "x", channels) +
-                           Conv("a", "p", channels, "group: 13") + Layer("ReLU", "r", "a") +
-                           Conv("b", "r", channels, "group: 13") + Conv("q", "b", 64);
+  const std::string text = SquareInput(64, 28) + PaddedConv("p", "x", channels) +
+                           PaddedConv("a", "p", channels, "group: 13") +
+                           LayerOnBlobs("ReLU", "r", "a") +
+                           PaddedConv("b", "r", channels, "group: 13") + PaddedConv("q", "b", 64);
   const auto plan = PlanText(text, TEST, {.backward = false});
-  EXPECT_EQ(Named(*plan, "a").implementation->name, "onednn, joined groups");
-  EXPECT_EQ(Named(*plan, "a").fusion.followers.size(), 1U);
-  EXPECT_EQ(Named(*plan, "b").implementation->name, "onednn, joined groups");
-  const auto trained = PlanText(text + Layer("Reduction", "loss", "q", "loss_weight: 1"));
-  EXPECT_EQ(Named(*trained, "b").implementation->name, "packed");
+  EXPECT_EQ(LayerOf(*plan, "a").implementation->name, "onednn, joined groups");
+  EXPECT_EQ(LayerOf(*plan, "a").fusion.followers.size(), 1U);
+  EXPECT_EQ(LayerOf(*plan, "b").implementation->name, "onednn, joined groups");
+  const auto trained = PlanText(text + LayerOnBlobs("Reduction", "loss", "q", "loss_weight: 1"));
+  EXPECT_EQ(LayerOf(*trained, "b").implementation->name, "packed");
 }
 
 TEST_F(MemoryFormats, AConvolutionFusesABias) {
-  const auto plan =
-      PlanText(Input(16, 64) + Conv("a", "x", 24, "bias_term: false") + Layer("Bias", "s", "a") +
-                   Layer("ReLU", "r", "s") + Conv("b", "r", 16),
-               TEST, {.backward = false});
-  EXPECT_EQ(Named(*plan, "a").fusion.followers.size(), 2U) << DescribePlan(*plan);
+  const auto plan = PlanText(SquareInput(16, 64) + PaddedConv("a", "x", 24, "bias_term: false") +
+                                 LayerOnBlobs("Bias", "s", "a") + LayerOnBlobs("ReLU", "r", "s") +
+                                 PaddedConv("b", "r", 16),
+                             TEST, {.backward = false});
+  EXPECT_EQ(LayerOf(*plan, "a").fusion.followers.size(), 2U) << DescribePlan(*plan);
 }
 
 TEST_F(MemoryFormats, WhatUsersSeeIsPlain) {
-  const auto plan = PlanText(Input(16, 16) + Conv("a", "x", 16) + Conv("b", "a", 16));
+  const auto plan =
+      PlanText(SquareInput(16, 16) + PaddedConv("a", "x", 16) + PaddedConv("b", "a", 16));
   for (const std::string& blob : {std::string("x"), std::string("b")}) {
     const PlannedValue& value = plan->values[static_cast<size_t>(plan->FindValue(blob))];
     EXPECT_EQ(value.spec.format, MemoryFormat{}) << blob;
@@ -188,82 +190,91 @@ TEST_F(MemoryFormats, WhatUsersSeeIsPlain) {
 }
 
 TEST_F(MemoryFormats, ABlobThatOnlyCarriesALossWeightIsNoOutput) {
-  std::string weighted = Conv("a", "x", 32);
+  std::string weighted = PaddedConv("a", "x", 32);
   weighted.insert(weighted.rfind('}'), "loss_weight: 1 ");
-  const auto plan = PlanText(Input(32, 32) + weighted + Conv("b", "a", 32));
+  const auto plan = PlanText(SquareInput(32, 32) + weighted + PaddedConv("b", "a", 32));
   EXPECT_EQ(plan->outputs, std::vector<int>{plan->FindValue("b")});
 }
 
 TEST_F(MemoryFormats, NativeImplementationReplacesOneDnnsReferenceCode) {
-  const auto plan =
-      PlanText(Input(3, 64) + Conv("fcn", "x", 64, "pad: 100") + Conv("b", "fcn", 64));
-  EXPECT_EQ(Named(*plan, "fcn").implementation->name, "packed");
-  EXPECT_EQ(Named(*plan, "b").implementation->output_format, MemoryFormat{Layout::kBlocked});
+  const auto plan = PlanText(SquareInput(3, 64) + PaddedConv("fcn", "x", 64, "pad: 100") +
+                             PaddedConv("b", "fcn", 64));
+  EXPECT_EQ(LayerOf(*plan, "fcn").implementation->name, "packed");
+  EXPECT_EQ(LayerOf(*plan, "b").implementation->output_format, MemoryFormat{Layout::kBlocked});
 }
 
 TEST_F(MemoryFormats, APlainNetIsLeftAlone) {
-  const auto plan = PlanText(Input(16, 16) + Layer("ReLU", "r", "x") + Layer("LRN", "n", "r"));
+  const auto plan = PlanText(SquareInput(16, 16) + LayerOnBlobs("ReLU", "r", "x") +
+                             LayerOnBlobs("LRN", "n", "r"));
   EXPECT_TRUE(NamesOf(*plan, "Reorder").empty());
 }
 
 TEST_F(MemoryFormats, NoLayoutIsBlockedInUnoptimizedOrDeterministicPlans) {
-  const std::string text = Input(16, 16) + Conv("a", "x", 16) + Conv("b", "a", 16);
+  const std::string text =
+      SquareInput(16, 16) + PaddedConv("a", "x", 16) + PaddedConv("b", "a", 16);
   for (const PlanOptions& options :
        {PlanOptions{.optimize = false}, PlanOptions{.deterministic = true}}) {
     const auto plan = PlanText(text, TRAIN, options);
     EXPECT_TRUE(NamesOf(*plan, "Reorder").empty());
-    EXPECT_EQ(Named(*plan, "b").implementation->input_format, MemoryFormat{});
+    EXPECT_EQ(LayerOf(*plan, "b").implementation->input_format, MemoryFormat{});
   }
 }
 
 TEST_F(MemoryFormats, ALayerThatNeedsOtherChannelsGetsAReorder) {
   // 40 channels do not fill blocks: a convolution takes them, LRN does not.
-  const auto plan = PlanText(Input(16, 64) + Conv("a", "x", 40) + Conv("b", "a", 40) +
-                             Layer("LRN", "n", "b") + Conv("c", "n", 16) + Conv("d", "c", 16));
-  EXPECT_EQ(Named(*plan, "n").implementation->name, "native");
+  const auto plan =
+      PlanText(SquareInput(16, 64) + PaddedConv("a", "x", 40) + PaddedConv("b", "a", 40) +
+               LayerOnBlobs("LRN", "n", "b") + PaddedConv("c", "n", 16) + PaddedConv("d", "c", 16));
+  EXPECT_EQ(LayerOf(*plan, "n").implementation->name, "native");
   const std::vector<std::string> reorders = NamesOf(*plan, "Reorder");
   EXPECT_NE(std::ranges::find(reorders, "b" + to_plain_), reorders.end());
 }
 
 TEST_F(MemoryFormats, AConvolutionFusesWhatFollowsIt) {
-  const std::string text =
-      Input(16, 64) + Conv("a", "x", 16, "bias_term: false") + Layer("BatchNorm", "n", "a") +
-      Layer("Scale", "s", "n", "scale_param { bias_term: true }") + Layer("ReLU", "r", "s") +
-      Conv("b", "r", 16) + Layer("BatchNorm", "m", "b") + Layer("Eltwise", "e", "r m") +
-      Layer("ReLU", "q", "e") + Conv("c", "q", 16);
+  const std::string text = SquareInput(16, 64) + PaddedConv("a", "x", 16, "bias_term: false") +
+                           LayerOnBlobs("BatchNorm", "n", "a") +
+                           LayerOnBlobs("Scale", "s", "n", "scale_param { bias_term: true }") +
+                           LayerOnBlobs("ReLU", "r", "s") + PaddedConv("b", "r", 16) +
+                           LayerOnBlobs("BatchNorm", "m", "b") +
+                           LayerOnBlobs("Eltwise", "e", "r m") + LayerOnBlobs("ReLU", "q", "e") +
+                           PaddedConv("c", "q", 16);
   const auto plan = PlanText(text, TEST, {.backward = false});
   const auto fused = [&](const std::string& by) {
     std::vector<std::string> names;
-    for (int n : Named(*plan, by).fusion.followers) names.push_back(plan->layers[size_t(n)].name());
+    for (int n : LayerOf(*plan, by).fusion.followers) {
+      names.push_back(plan->layers[size_t(n)].name());
+    }
     return names;
   };
   EXPECT_EQ(fused("a"), (std::vector<std::string>{"n", "s", "r"}));
   EXPECT_EQ(fused("b"), (std::vector<std::string>{"m", "e", "q"}));
-  EXPECT_EQ(Named(*plan, "b").fusion.extra_inputs, 1U);
+  EXPECT_EQ(LayerOf(*plan, "b").fusion.extra_inputs, 1U);
   EXPECT_NE(DescribePlan(*plan).find("in a"), std::string::npos);
   // Statistics of the batch are not known before it, and backward needs what was fused.
-  EXPECT_TRUE(Named(*PlanText(text, TRAIN, {.backward = false}), "a").fusion.followers.empty());
-  const std::string loss = Layer("Reduction", "loss", "c", "loss_weight: 1");
-  EXPECT_TRUE(Named(*PlanText(text + loss, TEST), "a").fusion.followers.empty());
+  EXPECT_TRUE(LayerOf(*PlanText(text, TRAIN, {.backward = false}), "a").fusion.followers.empty());
+  const std::string loss = LayerOnBlobs("Reduction", "loss", "c", "loss_weight: 1");
+  EXPECT_TRUE(LayerOf(*PlanText(text + loss, TEST), "a").fusion.followers.empty());
 }
 
 TEST_F(MemoryFormats, InputsOfFusedLayersMayBeOverwritten) {
   // The sum needs none of its inputs again, so "s", which "n" writes, may be overwritten.
-  const std::string text = Input(16, 64) + Conv("a", "x", 16) + Layer("BatchNorm", "n", "a") +
-                           Layer("Scale", "s", "n") + Layer("Eltwise", "e", "s x") +
-                           Conv("b", "e", 16) + Layer("Reduction", "l", "b", "loss_weight: 1");
+  const std::string text = SquareInput(16, 64) + PaddedConv("a", "x", 16) +
+                           LayerOnBlobs("BatchNorm", "n", "a") + LayerOnBlobs("Scale", "s", "n") +
+                           LayerOnBlobs("Eltwise", "e", "s x") + PaddedConv("b", "e", 16) +
+                           LayerOnBlobs("Reduction", "l", "b", "loss_weight: 1");
   const auto plan = PlanText(text, TRAIN);
-  ASSERT_EQ(Named(*plan, "n").fusion.followers.size(), 1U);
-  EXPECT_TRUE(Named(*plan, "e").in_place);
+  ASSERT_EQ(LayerOf(*plan, "n").fusion.followers.size(), 1U);
+  EXPECT_TRUE(LayerOf(*plan, "e").in_place);
 }
 
 TEST_F(MemoryFormats, WhatOthersReadIsNotFused) {
-  const auto plan = PlanText(
-      Input(16, 64) + Conv("a", "x", 16) + Layer("BatchNorm", "n", "a") + Conv("b", "n", 16) +
-          Layer("Eltwise", "e", "n b", "eltwise_param { coeff: 1 coeff: -1 }"),
-      TEST, {.backward = false});
-  EXPECT_EQ(Named(*plan, "a").fusion.followers.size(), 1U);  // n, whose output has two readers
-  EXPECT_TRUE(Named(*plan, "b").fusion.followers.empty());   // a difference is no sum
+  const auto plan =
+      PlanText(SquareInput(16, 64) + PaddedConv("a", "x", 16) +
+                   LayerOnBlobs("BatchNorm", "n", "a") + PaddedConv("b", "n", 16) +
+                   LayerOnBlobs("Eltwise", "e", "n b", "eltwise_param { coeff: 1 coeff: -1 }"),
+               TEST, {.backward = false});
+  EXPECT_EQ(LayerOf(*plan, "a").fusion.followers.size(), 1U);  // n, whose output has two readers
+  EXPECT_TRUE(LayerOf(*plan, "b").fusion.followers.empty());   // a difference is no sum
 }
 
 class BFloat16Formats : public MemoryFormats {
@@ -292,19 +303,19 @@ class BFloat16Formats : public MemoryFormats {
 
 TEST_F(BFloat16Formats, AreKeptFromLayerToLayer) {
   const std::string text =
-      Input(3, 64) + Conv("a", "x", 256) + Layer("ReLU", "r", "a") +
-      Layer("Pooling", "p", "r", "pooling_param { kernel_size: 2 stride: 2 }") +
-      OneByOne("b", "p") + Layer("BatchNorm", "m", "b") + Layer("Eltwise", "e", "m p") +
-      Layer("Concat", "j", "e p") + Layer("LRN", "n", "j") + OneByOne("c", "n") +
-      Layer("Softmax", "s", "c");
+      SquareInput(3, 64) + PaddedConv("a", "x", 256) + LayerOnBlobs("ReLU", "r", "a") +
+      LayerOnBlobs("Pooling", "p", "r", "pooling_param { kernel_size: 2 stride: 2 }") +
+      OneByOne("b", "p") + LayerOnBlobs("BatchNorm", "m", "b") +
+      LayerOnBlobs("Eltwise", "e", "m p") + LayerOnBlobs("Concat", "j", "e p") +
+      LayerOnBlobs("LRN", "n", "j") + OneByOne("c", "n") + LayerOnBlobs("Softmax", "s", "c");
   for (const PlanOptions& options :
        {PlanOptions{.precision = BF16}, PlanOptions{.backward = false, .precision = BF16}}) {
     const auto plan = PlanText(text, TRAIN, options);
-    EXPECT_EQ(Named(*plan, "a").implementation->name, "onednn bf16, plain input")
+    EXPECT_EQ(LayerOf(*plan, "a").implementation->name, "onednn bf16, plain input")
         << DescribePlan(*plan);
-    EXPECT_EQ(Named(*plan, "p").implementation->name, "onednn bf16");
-    EXPECT_EQ(Named(*plan, "n").implementation->name, "blocked bf16");
-    EXPECT_EQ(Named(*plan, "c").implementation->name, "onednn bf16");
+    EXPECT_EQ(LayerOf(*plan, "p").implementation->name, "onednn bf16");
+    EXPECT_EQ(LayerOf(*plan, "n").implementation->name, "blocked bf16");
+    EXPECT_EQ(LayerOf(*plan, "c").implementation->name, "onednn bf16");
     EXPECT_EQ(NamesOf(*plan, "Reorder"), std::vector<std::string>{"c_to_NCHW"});
   }
 }
@@ -312,17 +323,18 @@ TEST_F(BFloat16Formats, AreKeptFromLayerToLayer) {
 // oneDNN would add gradients of windows that overlap in bfloat16.
 TEST_F(BFloat16Formats, PoolingThatLearnsIsOurOwn) {
   const std::string text =
-      Input(3, 64) + OneByOne("a", "x") +
-      Layer("Pooling", "p", "a", "pooling_param { kernel_size: 3 stride: 1 }") + OneByOne("b", "p");
+      SquareInput(3, 64) + OneByOne("a", "x") +
+      LayerOnBlobs("Pooling", "p", "a", "pooling_param { kernel_size: 3 stride: 1 }") +
+      OneByOne("b", "p");
   const auto implementation = [&](const std::string& loss) {
-    return Named(*PlanText(text + loss, TRAIN, {.precision = BF16}), "p").implementation->name;
+    return LayerOf(*PlanText(text + loss, TRAIN, {.precision = BF16}), "p").implementation->name;
   };
   EXPECT_EQ(implementation(""), "onednn bf16");
-  EXPECT_EQ(implementation(Layer("Reduction", "s", "b", "loss_weight: 1")), "blocked bf16");
+  EXPECT_EQ(implementation(LayerOnBlobs("Reduction", "s", "b", "loss_weight: 1")), "blocked bf16");
 }
 
 TEST_F(BFloat16Formats, HalveTheMemoryOfValues) {
-  const std::string text = Input(16, 64) + OneByOne("a", "x") + OneByOne("b", "a");
+  const std::string text = SquareInput(16, 64) + OneByOne("a", "x") + OneByOne("b", "a");
   const auto single = PlanText(text, TEST, {.backward = false});
   const auto half = PlanText(text, TEST, {.backward = false, .precision = BF16});
   const auto bytes = [](const Plan& plan) {
@@ -332,10 +344,10 @@ TEST_F(BFloat16Formats, HalveTheMemoryOfValues) {
 }
 
 TEST_F(BFloat16Formats, AreForNetsAndLayersThatAskForThem) {
-  const std::string text = Input(16, 64) + OneByOne("a", "x") + OneByOne("b", "a");
+  const std::string text = SquareInput(16, 64) + OneByOne("a", "x") + OneByOne("b", "a");
   const auto single = PlanText(text);
   EXPECT_EQ(StoredAsHalves(*single), 0);
-  const auto& skipped = Named(*single, "a").skipped;
+  const auto& skipped = LayerOf(*single, "a").skipped;
   const auto implementation =
       std::ranges::find(skipped, "onednn bf16", &SkippedImplementation::implementation);
   if (implementation != skipped.end()) {
@@ -343,11 +355,11 @@ TEST_F(BFloat16Formats, AreForNetsAndLayersThatAskForThem) {
   }
   EXPECT_GT(StoredAsHalves(*PlanText("precision: BF16 " + text)), 0);
   EXPECT_EQ(StoredAsHalves(*PlanText("precision: FP32 " + text, TRAIN, {.precision = BF16})), 0);
-  const auto one = PlanText(Input(16, 64) + OneByOne("a", "x") +
+  const auto one = PlanText(SquareInput(16, 64) + OneByOne("a", "x") +
                             OneByOne("b", "a", "precision: BF16") + OneByOne("c", "b"));
-  EXPECT_EQ(Named(*one, "b").implementation->name, "onednn bf16");
-  EXPECT_EQ(Named(*one, "a").implementation->name, "onednn");
-  EXPECT_EQ(Named(*one, "c").implementation->name, "onednn");
+  EXPECT_EQ(LayerOf(*one, "b").implementation->name, "onednn bf16");
+  EXPECT_EQ(LayerOf(*one, "a").implementation->name, "onednn");
+  EXPECT_EQ(LayerOf(*one, "c").implementation->name, "onednn");
   EXPECT_EQ(StoredAsHalves(*PlanText("precision: BF16 " + text, TRAIN, {.deterministic = true})),
             0);
   EXPECT_EQ(StoredAsHalves(*PlanText("precision: BF16 " + text, TRAIN, {.optimize = false})), 0);
@@ -355,7 +367,7 @@ TEST_F(BFloat16Formats, AreForNetsAndLayersThatAskForThem) {
 
 TEST_F(BFloat16Formats, AreNotUsedWhereTheProcessorGainsNothing) {
   const std::string text =
-      "precision: BF16 " + Input(16, 64) + OneByOne("a", "x") + OneByOne("b", "a");
+      "precision: BF16 " + SquareInput(16, 64) + OneByOne("a", "x") + OneByOne("b", "a");
   PlanOptions options{.backward = false};
   options.processor.bfloat16_speedup = 0.25;
   EXPECT_EQ(StoredAsHalves(*test::PlanText(text, TEST, options)), 0);
@@ -364,32 +376,34 @@ TEST_F(BFloat16Formats, AreNotUsedWhereTheProcessorGainsNothing) {
 }
 
 TEST_F(BFloat16Formats, AreNotUsedWhereReordersCostMoreThanTheySave) {
-  const auto plan = PlanText("precision: BF16 " + Input(16, 8) + Layer("TanH", "t", "x") +
-                             Layer("Pooling", "p", "t", "pooling_param { kernel_size: 2 }") +
-                             Layer("Sigmoid", "s", "p"));
+  const auto plan =
+      PlanText("precision: BF16 " + SquareInput(16, 8) + LayerOnBlobs("TanH", "t", "x") +
+               LayerOnBlobs("Pooling", "p", "t", "pooling_param { kernel_size: 2 }") +
+               LayerOnBlobs("Sigmoid", "s", "p"));
   EXPECT_EQ(StoredAsHalves(*plan), 0);
   EXPECT_TRUE(NamesOf(*plan, "Reorder").empty());
 }
 
 TEST(PrecisionOfGpus, IsRefusedWithItsPlace) {
-  const std::string text = Input(16, 8) + Layer("ReLU", "r", "x", "precision: FP16");
-  EXPECT_NE(test::PlanError("precision: FP16\n" + Input(16, 8)).find("net.prototxt:1"),
+  const std::string text = SquareInput(16, 8) + LayerOnBlobs("ReLU", "r", "x", "precision: FP16");
+  EXPECT_NE(test::PlanError("precision: FP16\n" + SquareInput(16, 8)).find("net.prototxt:1"),
             std::string::npos);
   EXPECT_NE(test::PlanError(text).find("net.prototxt:2"), std::string::npos);
   EXPECT_NE(test::PlanError(text).find("precision FP16 is for a GPU"), std::string::npos);
 }
 
 TEST(Tf32OnTheCpu, IsSinglePrecisionAndSaysSoOnce) {
-  const std::string layers = Input(16, 8) + Layer("ReLU", "r", "x", "precision: TF32") +
-                             Layer("TanH", "t", "r", "precision: TF32");
+  const std::string layers = SquareInput(16, 8) +
+                             LayerOnBlobs("ReLU", "r", "x", "precision: TF32") +
+                             LayerOnBlobs("TanH", "t", "r", "precision: TF32");
   const std::string of_layer = test::PlanWarnings(layers);
   EXPECT_NE(of_layer.find("precision TF32 is for a GPU; the CPU computes in FP32"),
             std::string::npos);
   EXPECT_NE(of_layer.find("net.prototxt:2"), std::string::npos);
   EXPECT_EQ(of_layer.find("TF32"), of_layer.rfind("TF32"));
-  EXPECT_NE(test::PlanWarnings("precision: TF32\n" + Input(16, 8)).find("net.prototxt:1"),
+  EXPECT_NE(test::PlanWarnings("precision: TF32\n" + SquareInput(16, 8)).find("net.prototxt:1"),
             std::string::npos);
-  EXPECT_EQ(test::PlanWarnings("precision: BF16\n" + Input(16, 8)).find("precision"),
+  EXPECT_EQ(test::PlanWarnings("precision: BF16\n" + SquareInput(16, 8)).find("precision"),
             std::string::npos);
 }
 

@@ -11,12 +11,15 @@
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "data/records/lmdb.h"
+#include "plan/plan_parts.h"
 #include "plan/plan_passes.h"
 #include "support/net.h"
 #include "support/temp_dir.h"
 
 namespace crema {
 namespace {
+
+using test::kGpu;
 
 struct PassPair {
   std::string pass;  // as in --passes
@@ -31,7 +34,6 @@ struct PassPair {
 constexpr const char* kStandIn = "stand-in";
 constexpr const char* kImages = "IMAGES";  // in nets: a data set
 constexpr MemoryFormat kHalf{Layout::kNHWC, DType::kBF16};
-constexpr Device kGpu = {DeviceType::kCuda, 0};
 
 // Implementations that every build and processor has. They are planned with, not run.
 ImplementationPtr StandIn(ImplementationFacts facts) {
@@ -109,25 +111,26 @@ TEST_P(PassPairs, ChangeThePlanAsTheySay) {
   expect_plan(base + ",+" + pair.pass, pair.after);
 }
 
-std::string Input(int channels, int size) {
+std::string BatchInput(int channels, int size) {
   return StrCat("layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 8 dim: ",
                 channels, " dim: ", size, " dim: ", size, " } } }\n");
 }
 
-std::string Conv(const std::string& name, const std::string& bottom, const std::string& fields) {
+std::string PairConv(const std::string& name, const std::string& bottom,
+                     const std::string& fields) {
   return StrCat("layer { name: '", name, "' type: 'Convolution' bottom: '", bottom, "' top: '",
                 name, "' convolution_param { ", fields, " } }\n");
 }
 
-std::string Layer(const std::string& type, const std::string& name, const std::string& bottom) {
+std::string PairLayer(const std::string& type, const std::string& name, const std::string& bottom) {
   return StrCat("layer { name: '", name, "' type: '", type, "' bottom: '", bottom, "' top: '", name,
                 "' }\n");
 }
 
 std::vector<PassPair> PairsOnTheCpu() {
   return {PassPair{.pass = "fuse",
-                   .net = Input(8, 6) + Conv("c", "x", "num_output: 8 kernel_size: 3") +
-                          Layer("ReLU", "r", "c") + Layer("Sigmoid", "s", "r"),
+                   .net = BatchInput(8, 6) + PairConv("c", "x", "num_output: 8 kernel_size: 3") +
+                          PairLayer("ReLU", "r", "c") + PairLayer("Sigmoid", "s", "r"),
                    .options = {.backward = false},
                    .before = "Input -> x\n"
                              "Convolution x -> c\n"
@@ -138,9 +141,9 @@ std::vector<PassPair> PairsOnTheCpu() {
                             "ReLU c -> r, in c\n"
                             "Sigmoid r -> s\n"},
           PassPair{.pass = "move_strides",
-                   .net = Input(8, 6) + Conv("c", "x", "num_output: 8 kernel_size: 3") +
-                          Layer("Sigmoid", "s", "c") +
-                          Conv("d", "s", "num_output: 8 kernel_size: 1 stride: 2"),
+                   .net = BatchInput(8, 6) + PairConv("c", "x", "num_output: 8 kernel_size: 3") +
+                          PairLayer("Sigmoid", "s", "c") +
+                          PairConv("d", "s", "num_output: 8 kernel_size: 1 stride: 2"),
                    .options = {.backward = false},
                    .before = "Input -> x\n"
                              "Convolution x -> c\n"
@@ -151,10 +154,11 @@ std::vector<PassPair> PairsOnTheCpu() {
                             "Sigmoid c -> s\n"
                             "Convolution s -> d, stride 1\n"},
           PassPair{.pass = "share_memory",
-                   .net = Input(8, 6) + Layer("Sigmoid", "a", "x") + Layer("TanH", "b", "x") +
+                   .net = BatchInput(8, 6) + PairLayer("Sigmoid", "a", "x") +
+                          PairLayer("TanH", "b", "x") +
                           "layer { name: 'j' type: 'Concat' bottom: 'a' bottom: 'b' top: 'j' "
                           "concat_param { axis: 0 } }\n" +
-                          Layer("Sigmoid", "s", "j"),
+                          PairLayer("Sigmoid", "s", "j"),
                    .options = {.backward = false},
                    .before = "Input -> x\n"
                              "Split x -> x_x_0_split_0 x_x_0_split_1\n"
@@ -169,7 +173,7 @@ std::vector<PassPair> PairsOnTheCpu() {
                             "Concat a b -> j, in place, nothing to copy\n"
                             "Sigmoid j -> s, in place\n"},
           PassPair{.pass = "optimized_implementations",
-                   .net = Input(8, 6) + Layer("Sigmoid", "s", "x"),
+                   .net = BatchInput(8, 6) + PairLayer("Sigmoid", "s", "x"),
                    .before = "Input -> x\n"
                              "Sigmoid x -> s\n",
                    .after = "Input -> x\n"
@@ -180,8 +184,9 @@ std::vector<PassPair> PairsOnTheCpu() {
 std::vector<PassPair> PairsOnGpus() {
   return {
       PassPair{.pass = "fuse",
-               .net = Input(8, 6) + Layer("BatchNorm", "n", "x") + Layer("Scale", "k", "n") +
-                      Layer("ReLU", "r", "k") + Layer("Sigmoid", "s", "r"),
+               .net = BatchInput(8, 6) + PairLayer("BatchNorm", "n", "x") +
+                      PairLayer("Scale", "k", "n") + PairLayer("ReLU", "r", "k") +
+                      PairLayer("Sigmoid", "s", "r"),
                .options = {.device = kGpu},
                .before = "Input -> x\n"
                          "BatchNorm x -> n\n"
@@ -196,7 +201,7 @@ std::vector<PassPair> PairsOnGpus() {
       PassPair{.pass = "upload_bytes",
                .net = "layer { name: 'd' type: 'Data' top: 'data' data_param { source: 'IMAGES' "
                       "batch_size: 2 } transform_param { scale: 0.5 } }\n" +
-                      Layer("Sigmoid", "s", "data"),
+                      PairLayer("Sigmoid", "s", "data"),
                .options = {.device = kGpu, .backward = false},
                .before = "Data -> data\n"
                          "Sigmoid data -> s\n",
@@ -204,8 +209,8 @@ std::vector<PassPair> PairsOnGpus() {
                         "PixelsToFloat data_d_bytes [u8] -> data\n"
                         "Sigmoid data -> s\n"},
       PassPair{.pass = "memory_formats",
-               .net = Input(64, 32) + Conv("c", "x", "num_output: 64 kernel_size: 3") +
-                      Conv("d", "c", "num_output: 64 kernel_size: 3"),
+               .net = BatchInput(64, 32) + PairConv("c", "x", "num_output: 64 kernel_size: 3") +
+                      PairConv("d", "c", "num_output: 64 kernel_size: 3"),
                .options = {.device = kGpu, .backward = false, .precision = BF16},
                .before = "Input -> x\n"
                          "Convolution x -> c\n"
@@ -220,9 +225,9 @@ std::vector<PassPair> PairsOnGpus() {
                                                             .input_format = kHalf,
                                                             .output_format = kHalf})}}},
       PassPair{.pass = "fuse_batch_norm",
-               .net = Input(8, 6) + Conv("c", "x", "num_output: 8 kernel_size: 3") +
-                      Layer("BatchNorm", "n", "c") +
-                      Conv("d", "n", "num_output: 8 kernel_size: 3") +
+               .net = BatchInput(8, 6) + PairConv("c", "x", "num_output: 8 kernel_size: 3") +
+                      PairLayer("BatchNorm", "n", "c") +
+                      PairConv("d", "n", "num_output: 8 kernel_size: 3") +
                       "layer { name: 'l' type: 'Reduction' bottom: 'd' top: 'l' loss_weight: 1 }\n",
                .phase = TRAIN,
                .options = {.device = kGpu},

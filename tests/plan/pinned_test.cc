@@ -13,7 +13,7 @@ namespace {
 
 using test::PlanText;
 
-constexpr const char* kNet = R"(
+constexpr const char* kPinnedNet = R"(
 layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 dim: 16 dim: 16 } } }
 layer { name: 'a' type: 'Convolution' bottom: 'x' top: 'a' convolution_param { num_output: 32
   kernel_size: 3 weight_filler { type: 'xavier' } } }
@@ -27,9 +27,9 @@ const PlannedLayer* Find(const Plan& plan, const std::string& name) {
   return found == plan.layers.end() ? nullptr : &*found;
 }
 
-std::string ErrorOf(const PlanOptions& options) {
+std::string PinnedError(const PlanOptions& options) {
   try {
-    PlanText(kNet, TEST, options);
+    PlanText(kPinnedNet, TEST, options);
   } catch (const Error& error) {
     return error.what();
   }
@@ -44,7 +44,7 @@ TEST(Pinned, LayersAreComputedByNothingElse) {
          test::TestRegistry().Find("Convolution")->implementations) {
       if (implementation->device != DeviceType::kCpu) continue;
       const PlanOptions options{.backward = false, .pinned = {{layer, implementation->name}}};
-      const std::string error = ErrorOf(options);
+      const std::string error = PinnedError(options);
       if (!error.empty()) {
         EXPECT_NE(error.find(StrCat("the implementation '", implementation->name,
                                     "' that is asked for cannot compute this layer: ")),
@@ -52,7 +52,7 @@ TEST(Pinned, LayersAreComputedByNothingElse) {
             << error;
         continue;
       }
-      EXPECT_EQ(Find(*PlanText(kNet, TEST, options), layer)->implementation->name,
+      EXPECT_EQ(Find(*PlanText(kPinnedNet, TEST, options), layer)->implementation->name,
                 implementation->name);
       ++planned;
     }
@@ -62,16 +62,16 @@ TEST(Pinned, LayersAreComputedByNothingElse) {
 
 TEST(Pinned, LayersAreNotFused) {
   const PlanOptions options{.backward = false, .pinned = {{"r", "native"}}};
-  const auto plan = PlanText(kNet, TEST, options);
+  const auto plan = PlanText(kPinnedNet, TEST, options);
   ASSERT_NE(Find(*plan, "r"), nullptr);
   EXPECT_EQ(Find(*plan, "r")->fusion.leader, -1);
   EXPECT_EQ(Find(*plan, "r")->implementation->name, kNativeImplementation);
 }
 
 TEST(Pinned, NamesThatAreNotThereAreErrors) {
-  EXPECT_NE(ErrorOf({.pinned = {{"c", "native"}}}).find("the net has no layer 'c'"),
+  EXPECT_NE(PinnedError({.pinned = {{"c", "native"}}}).find("the net has no layer 'c'"),
             std::string::npos);
-  EXPECT_NE(ErrorOf({.pinned = {{"a", "native2"}}}).find("have no implementation 'native2'"),
+  EXPECT_NE(PinnedError({.pinned = {{"a", "native2"}}}).find("have no implementation 'native2'"),
             std::string::npos);
 }
 

@@ -9,12 +9,15 @@
 #include "core/memory_format.h"
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "plan/plan_parts.h"
 #include "support/net.h"
 
 namespace crema {
 namespace {
 
-constexpr const char* kNet = R"(
+using test::HasBlockedConvolution;
+
+constexpr const char* kPassesNet = R"(
 layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 32 dim: 24 dim: 24 } } }
 layer { name: 'a' type: 'Convolution' bottom: 'x' top: 'a' convolution_param { num_output: 32
   kernel_size: 3 pad: 1 weight_filler { type: 'xavier' } } }
@@ -46,7 +49,8 @@ struct Facts {
 };
 
 Facts FactsOf(const std::string& passes) {
-  const auto plan = test::PlanText(kNet, TEST, {.backward = false, .passes = ParsePasses(passes)});
+  const auto plan =
+      test::PlanText(kPassesNet, TEST, {.backward = false, .passes = ParsePasses(passes)});
   Facts facts;
   for (const PlannedLayer& layer : plan->layers) {
     facts.has_relu = facts.has_relu || (layer.type->name == "ReLU" && layer.fusion.leader < 0);
@@ -63,13 +67,6 @@ Facts FactsOf(const std::string& passes) {
   facts.blocked = std::ranges::any_of(
       plan->values, [](const PlannedValue& value) { return value.spec.format != MemoryFormat{}; });
   return facts;
-}
-
-bool HasBlockedConvolution() {
-  const std::vector<ImplementationPtr>& implementations =
-      test::TestRegistry().Find("Convolution")->implementations;
-  return ChannelBlock() != 0 && std::ranges::find(implementations, "onednn",
-                                                  &Implementation::name) != implementations.end();
 }
 
 class Passes : public testing::Test {

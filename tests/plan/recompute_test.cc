@@ -5,20 +5,15 @@
 #include "crema.pb.h"
 #include "plan/memory/liveness.h"
 #include "plan/memory/memory_planner.h"
+#include "plan/plan_parts.h"
 #include "support/net.h"
 
 namespace crema {
 namespace {
 
+using test::LayerOf;
 using test::PlanError;
 using test::PlanText;
-
-const PlannedLayer& LayerOf(const Plan& plan, const std::string& name) {
-  for (const PlannedLayer& layer : plan.layers) {
-    if (layer.name() == name) return layer;
-  }
-  throw std::out_of_range(name);
-}
 
 std::string RunsBefore(const Plan& plan, const std::string& name) {
   std::string names;
@@ -28,7 +23,8 @@ std::string RunsBefore(const Plan& plan, const std::string& name) {
   return names;
 }
 
-std::string Conv(const std::string& name, const std::string& bottom, const std::string& more = "") {
+std::string SmallConv(const std::string& name, const std::string& bottom,
+                      const std::string& more = "") {
   return "layer { name: '" + name + "' type: 'Convolution' bottom: '" + bottom + "' top: '" + name +
          "' convolution_param { num_output: 4 kernel_size: 3 pad: 1 } " + more + "}\n";
 }
@@ -50,9 +46,9 @@ std::string Loss(const std::string& bottom) {
 
 TEST(Timeline, RunsChainsInOrderBeforeTheirFirstReader) {
   const std::string text =
-      kInput + Conv("a", "x") + Simple("TanH", "b", "a", "b", kAgain) +
+      kInput + SmallConv("a", "x") + Simple("TanH", "b", "a", "b", kAgain) +
       Simple("Pooling", "c", "b", "c", "pooling_param { kernel_size: 2 } " + kAgain) +
-      Conv("d", "c") + Loss("d");
+      SmallConv("d", "c") + Loss("d");
   const auto plan = PlanText(text);
   EXPECT_EQ(RunsBefore(*plan, "d"), "b c ");
   EXPECT_EQ(RunsBefore(*plan, "c"), "");
@@ -66,7 +62,7 @@ TEST(Timeline, RunsChainsInOrderBeforeTheirFirstReader) {
 
 TEST(Timeline, WhatBackwardDoesNotReadIsNotMadeAgain) {
   const auto plan = PlanText(
-      kInput + Conv("a", "x") +
+      kInput + SmallConv("a", "x") +
       Simple("Pooling", "b", "a", "b", "pooling_param { pool: AVE kernel_size: 2 } " + kAgain) +
       Loss("b"));
   EXPECT_EQ(RunsBefore(*plan, "loss"), "");
@@ -75,10 +71,10 @@ TEST(Timeline, WhatBackwardDoesNotReadIsNotMadeAgain) {
 
 TEST(Recompute, GoesThroughViewsAndSplits) {
   const std::string text =
-      kInput + Conv("a", "x") + Simple("TanH", "b", "a", "b", kAgain) +
+      kInput + SmallConv("a", "x") + Simple("TanH", "b", "a", "b", kAgain) +
       Simple("Reshape", "r", "b", "r",
              "reshape_param { shape { dim: 0 dim: 4 dim: 4 dim: -1 } } " + kAgain) +
-      Conv("c", "r") + Conv("d", "r") +
+      SmallConv("c", "r") + SmallConv("d", "r") +
       "layer { name: 's' type: 'Eltwise' bottom: 'c' bottom: 'd' top: 's' }" + Loss("s");
   const auto plan = PlanText(text);
   EXPECT_EQ(RunsBefore(*plan, "d"), "b ");
@@ -91,9 +87,9 @@ TEST(Recompute, GoesThroughViewsAndSplits) {
 
 // The chain is computed again in one buffer if it is in place the first time.
 TEST(Recompute, WorksInPlaceAgain) {
-  const std::string text = kInput + Conv("a", "x", kAgain) +
+  const std::string text = kInput + SmallConv("a", "x", kAgain) +
                            Simple("Scale", "b", "a", "b", kAgain) +
-                           Simple("TanH", "c", "b", "b", kAgain) + Conv("d", "b") + Loss("d");
+                           Simple("TanH", "c", "b", "b", kAgain) + SmallConv("d", "b") + Loss("d");
   const auto plan = PlanText(text);
   const int last = plan->FindValue("b");
   const int first = plan->FindFirstValue("b");
@@ -104,8 +100,8 @@ TEST(Recompute, WorksInPlaceAgain) {
 
 TEST(Recompute, AFusedReluIsNotKeptOnlyWhereBothAreNot) {
   const auto plan_of = [](const std::string& conv, const std::string& relu) {
-    return PlanText(kInput + Conv("a", "x", conv) + Simple("ReLU", "r", "a", "a", relu) +
-                    Conv("b", "a") + Loss("b"));
+    return PlanText(kInput + SmallConv("a", "x", conv) + Simple("ReLU", "r", "a", "a", relu) +
+                    SmallConv("b", "a") + Loss("b"));
   };
   EXPECT_FALSE(LayerOf(*plan_of(kAgain, ""), "a").recompute);
   EXPECT_FALSE(LayerOf(*plan_of("", kAgain), "a").recompute);
@@ -114,8 +110,8 @@ TEST(Recompute, AFusedReluIsNotKeptOnlyWhereBothAreNot) {
 }
 
 TEST(Recompute, OnlyWithABackwardPassAndSharedMemory) {
-  const std::string text =
-      kInput + Conv("a", "x") + Simple("TanH", "b", "a", "b", kAgain) + Conv("c", "b") + Loss("c");
+  const std::string text = kInput + SmallConv("a", "x") + Simple("TanH", "b", "a", "b", kAgain) +
+                           SmallConv("c", "b") + Loss("c");
   EXPECT_TRUE(LayerOf(*PlanText(text), "b").recompute);
   EXPECT_FALSE(LayerOf(*PlanText(text, TRAIN, {.backward = false}), "b").recompute);
   EXPECT_FALSE(LayerOf(*PlanText(text, TRAIN, {.optimize = false}), "b").recompute);
@@ -172,7 +168,7 @@ TEST(PlaceMemory, GradientsOfActivationsReuseDeadActivations) {
   std::string bottom = "x";
   for (int i = 0; i < 8; ++i) {
     const std::string name = "c" + std::to_string(i);
-    text += Conv(name, bottom) + Simple("TanH", name + "t", name, name);
+    text += SmallConv(name, bottom) + Simple("TanH", name + "t", name, name);
     bottom = name;
   }
   Plan plan = *PlanText(text + Loss(bottom));

@@ -26,7 +26,7 @@ void* operator new(std::size_t size) {
 namespace crema {
 namespace {
 
-const char* kNet = R"(
+const char* kAllocatingNet = R"(
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 8 dim: 3 dim: 12 dim: 12 } } }
 layer { name: "label" type: "DummyData" top: "label" dummy_data_param { shape { dim: 8 } } }
 layer { name: "conv" type: "Convolution" bottom: "x" top: "conv"
@@ -95,10 +95,10 @@ void ExpectNoAllocations(const char* net) {
   EXPECT_EQ(g_allocations - before, 0);
 }
 
-TEST(Allocation, NoneAfterTheFirstIteration) { ExpectNoAllocations(kNet); }
+TEST(Allocation, NoneAfterTheFirstIteration) { ExpectNoAllocations(kAllocatingNet); }
 TEST(Allocation, NoneInLayersThatMoveElements) { ExpectNoAllocations(kMovingNet); }
 TEST(Allocation, NoneInLayersThatRunAgain) {
-  std::string net = kNet;
+  std::string net = kAllocatingNet;
   for (const char* name : {"pool", "scale", "bias", "lrn", "a", "b", "cat", "drop"}) {
     const std::string layer = std::string("name: \"") + name + "\"";
     net.insert(net.find(layer), "recompute: true ");

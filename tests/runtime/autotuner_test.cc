@@ -32,7 +32,7 @@ class WarningCounter final : public LogSink {
 };
 
 // Every type with several implementations.
-constexpr const char* kNet = R"(
+constexpr const char* kTunedNet = R"(
 layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 dim: 20 dim: 20 } } }
 layer { name: 'a' type: 'Convolution' bottom: 'x' top: 'a' convolution_param { num_output: 32
   kernel_size: 3 pad: 1 weight_filler { type: 'xavier' } } }
@@ -64,7 +64,7 @@ Autotuner::TimeImplementationsFunction FakeTimes(int* calls) {
 }
 
 std::shared_ptr<const Plan> PlanWith(const std::shared_ptr<ImplementationTimer>& timer) {
-  return PlanText(kNet, TRAIN, {.threads = 2, .implementation_timer = timer});
+  return PlanText(kTunedNet, TRAIN, {.threads = 2, .implementation_timer = timer});
 }
 
 class Autotune : public testing::Test {
@@ -182,7 +182,7 @@ TEST_F(Autotune, WithoutAFolderItMeasuresAndWarnsOnce) {
       AutotuneOptions{.seconds = 1, .folder = temp_.File("file/below"), .log = &log_},
       FakeTimes(&calls));
   PlanWith(timer);
-  PlanText(kNet, TEST, {.backward = false, .implementation_timer = timer});
+  PlanText(kTunedNet, TEST, {.backward = false, .implementation_timer = timer});
   EXPECT_GT(calls, kinds_);
   ASSERT_EQ(log_.warnings.size(), 1U);
   EXPECT_NE(log_.warnings[0].find("not saved"), std::string::npos) << log_.warnings[0];
@@ -211,11 +211,11 @@ TEST_F(Autotune, RealTimesMakePlansThatLearnTheSame) {
   EXPECT_EQ(empty, 0);
   EXPECT_TRUE(std::ranges::any_of(plan->layers, &PlannedLayer::tuned));
   const double loss = learn(plan);
-  EXPECT_NEAR(loss, learn(PlanText(kNet, TRAIN, {.optimize = false})), 1e-3 * loss);
+  EXPECT_NEAR(loss, learn(PlanText(kTunedNet, TRAIN, {.optimize = false})), 1e-3 * loss);
   EXPECT_EQ(loss, learn(PlanWith(std::make_shared<Autotuner>(options, time_implementations))))
       << "not the same bits with the same file";
   // Forward alone, of the layers as they are for testing.
-  PlanText(kNet, TEST,
+  PlanText(kTunedNet, TEST,
            {.backward = false,
             .implementation_timer = std::make_shared<Autotuner>(options, time_implementations)});
   EXPECT_EQ(empty, 0);

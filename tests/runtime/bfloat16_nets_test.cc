@@ -17,13 +17,14 @@ using test::FillInput;
 using test::ValuesOf;
 
 // Plans for a processor on which bfloat16 gains, so that nets use it on every machine that has it.
-std::shared_ptr<const Plan> PlanText(const std::string& text, Phase phase, PlanOptions options) {
+std::shared_ptr<const Plan> PlanWithGain(const std::string& text, Phase phase,
+                                         PlanOptions options) {
   options.processor.bfloat16_speedup = 2;
   return test::PlanText(text, phase, std::move(options));
 }
 
 // Large enough for rows of bfloat16 to be worth their reorders.
-const char* const kNet = R"(
+const char* const kBFloat16Net = R"(
 layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 4 dim: 3 dim: 32 dim: 32 } } }
 layer { name: 'a' type: 'Convolution' bottom: 'x' top: 'a' convolution_param { num_output: 32
   kernel_size: 5 pad: 2 stride: 2 weight_filler { type: 'msra' } } }
@@ -82,7 +83,7 @@ struct Learned {
 
 // `steps` of gradient descent on one batch; gradients are those of the first.
 Learned Learn(const PlanOptions& options, int steps) {
-  const auto plan = PlanText(std::string(kNet) + kLoss, TRAIN, options);
+  const auto plan = PlanWithGain(std::string(kBFloat16Net) + kLoss, TRAIN, options);
   const std::shared_ptr<Weights> weights = Weights::Make(*plan, 3);
   Session session(plan, weights, ExecContext(options.threads, 3));
   Learned result;
@@ -106,7 +107,7 @@ class BFloat16Nets : public testing::Test {
  protected:
   void SetUp() override {
     if (!HasBFloat16()) GTEST_SKIP() << "this processor does not multiply bfloat16";
-    const auto plan = PlanText(kNet, TEST, {.backward = false, .precision = BF16});
+    const auto plan = PlanWithGain(kBFloat16Net, TEST, {.backward = false, .precision = BF16});
     if (ValuesStoredAsHalves(*plan) == 0)
       GTEST_SKIP() << "this build has no implementation that stores it";
   }
@@ -118,7 +119,7 @@ TEST_F(BFloat16Nets, InferNearlyAsInSinglePrecision) {
   for (const Precision precision : {FP32, BF16}) {
     for (int threads : {1, 2}) {
       const PlanOptions options{.threads = threads, .backward = false, .precision = precision};
-      const auto plan = PlanText(kNet, TEST, options);
+      const auto plan = PlanWithGain(kBFloat16Net, TEST, options);
       EXPECT_EQ(ValuesStoredAsHalves(*plan) > 5, precision == BF16);
       const std::shared_ptr<const Weights> weights = Weights::Make(*plan, 3);
       Session session(plan, weights, ExecContext(threads, 3));
@@ -165,7 +166,7 @@ TEST_F(BFloat16Nets, LearnTheSameBytesAgain) {
 
 TEST_F(BFloat16Nets, TakeSmallerInputs) {
   const auto run = [](const PlanOptions& options) {
-    const auto plan = PlanText(kNet, TEST, options);
+    const auto plan = PlanWithGain(kBFloat16Net, TEST, options);
     const std::shared_ptr<const Weights> weights = Weights::Make(*plan, 3);
     Session session(plan, weights, ExecContext(1, 3));
     for (const Shape& shape : {Shape{4, 3, 32, 32}, Shape{1, 3, 9, 17}, Shape{2, 3, 32, 20}}) {
@@ -182,7 +183,8 @@ TEST_F(BFloat16Nets, TakeSmallerInputs) {
 }
 
 TEST_F(BFloat16Nets, RunOnFewerThreadsThanPlanned) {
-  const auto plan = PlanText(std::string(kNet) + kLoss, TRAIN, {.threads = 4, .precision = BF16});
+  const auto plan =
+      PlanWithGain(std::string(kBFloat16Net) + kLoss, TRAIN, {.threads = 4, .precision = BF16});
   const std::shared_ptr<const Weights> weights = Weights::Make(*plan, 3);
   std::vector<double> losses;
   for (int threads : {4, 1}) {
@@ -204,7 +206,7 @@ TEST_F(BFloat16Nets, MultiplyByFixedWeightsThatWereRounded) {
   };
   const auto run = [](const std::string& net, Precision precision, bool fixed) {
     const auto plan =
-        PlanText(net, TEST, {.threads = 2, .backward = false, .precision = precision});
+        PlanWithGain(net, TEST, {.threads = 2, .backward = false, .precision = precision});
     EXPECT_EQ(plan->layers.back().implementation->name,
               precision == BF16 ? "onednn bf16" : "onednn");
     const std::shared_ptr<const Weights> weights = Weights::Make(*plan, 3);
@@ -233,7 +235,7 @@ TEST_F(BFloat16Nets, MultiplyByFixedWeightsThatWereRounded) {
 }
 
 TEST_F(BFloat16Nets, KeepParametersInSinglePrecision) {
-  const auto plan = PlanText(std::string(kNet) + kLoss, TRAIN, {.precision = BF16});
+  const auto plan = PlanWithGain(std::string(kBFloat16Net) + kLoss, TRAIN, {.precision = BF16});
   const std::shared_ptr<Weights> weights = Weights::Make(*plan, 3);
   Session session(plan, weights, ExecContext(1, 3));
   for (size_t s = 0; s < plan->parameters.size(); ++s) {

@@ -24,7 +24,7 @@ using test::ExpectNear;
 using test::Kind;
 using test::NetMaker;
 
-struct Numbers {
+struct NetNumbers {
   std::vector<std::vector<float>> outputs;
   std::vector<std::vector<float>> gradients;
 };
@@ -41,14 +41,14 @@ std::shared_ptr<Weights> WarmWeights(const std::string& text) {
   return weights;
 }
 
-Numbers RunNet(const std::string& text, Phase phase, const PlanOptions& options,
-               bool fixed = false) {
+NetNumbers RunNet(const std::string& text, Phase phase, const PlanOptions& options,
+                  bool fixed = false) {
   const auto warm = WarmWeights(text);
   const auto plan = PlanText(text, phase, options);
   const std::shared_ptr<const Weights> weights = Weights::ShareWith(*plan, *warm, 3);
   Session session(plan, weights, ExecContext(options.threads, 3));
   if (fixed) session.FixWeights();
-  Numbers numbers;
+  NetNumbers numbers;
   for (uint64_t i = 0; i < 2; ++i) {
     FillInput(&session, "x", i);
     session.Forward();
@@ -67,10 +67,10 @@ Numbers RunNet(const std::string& text, Phase phase, const PlanOptions& options,
 TEST(BlockedNets, InferAsPlainOnes) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     const std::string text = NetMaker(seed).Make();
-    const Numbers plain = RunNet(text, TEST, {.backward = false, .optimize = false});
+    const NetNumbers plain = RunNet(text, TEST, {.backward = false, .optimize = false});
     for (int threads : {1, 2}) {
       const PlanOptions options{.threads = threads, .backward = false};
-      const Numbers blocked = RunNet(text, TEST, options);
+      const NetNumbers blocked = RunNet(text, TEST, options);
       ASSERT_NO_FATAL_FAILURE(ExpectNear(plain.outputs, blocked.outputs, 1e-4, text));
       ASSERT_EQ(RunNet(text, TEST, options, true).outputs, blocked.outputs) << text;
     }
@@ -80,8 +80,8 @@ TEST(BlockedNets, InferAsPlainOnes) {
 TEST(BlockedNets, LearnAsPlainOnes) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     const std::string text = NetMaker(seed, Kind::kSmooth).Make();
-    const Numbers plain = RunNet(text, TRAIN, {.optimize = false});
-    const Numbers blocked = RunNet(text, TRAIN, {.threads = 2});
+    const NetNumbers plain = RunNet(text, TRAIN, {.optimize = false});
+    const NetNumbers blocked = RunNet(text, TRAIN, {.threads = 2});
     ASSERT_NO_FATAL_FAILURE(ExpectNear(plain.outputs, blocked.outputs, 1e-3, text));
     ASSERT_NO_FATAL_FAILURE(ExpectNear(plain.gradients, blocked.gradients, 5e-3, text));
   }
@@ -91,14 +91,14 @@ TEST(BlockedNets, EachPassAloneOnOrOffChangesNothing) {
   for (uint64_t seed = 100; seed < 112; ++seed) {
     const std::string infer = NetMaker(seed).Make();
     const std::string learn = NetMaker(seed, Kind::kSmooth).Make();
-    const Numbers inferred = RunNet(infer, TEST, {.backward = false, .optimize = false});
-    const Numbers learned = RunNet(learn, TRAIN, {.optimize = false});
+    const NetNumbers inferred = RunNet(infer, TEST, {.backward = false, .optimize = false});
+    const NetNumbers learned = RunNet(learn, TRAIN, {.optimize = false});
     for (const std::string& passes : test::PassVariants()) {
       SCOPED_TRACE(passes);
-      const Numbers out =
+      const NetNumbers out =
           RunNet(infer, TEST, {.threads = 2, .backward = false, .passes = ParsePasses(passes)});
       ASSERT_NO_FATAL_FAILURE(ExpectNear(inferred.outputs, out.outputs, 1e-4, infer));
-      const Numbers got = RunNet(learn, TRAIN, {.threads = 2, .passes = ParsePasses(passes)});
+      const NetNumbers got = RunNet(learn, TRAIN, {.threads = 2, .passes = ParsePasses(passes)});
       ASSERT_NO_FATAL_FAILURE(ExpectNear(learned.outputs, got.outputs, 1e-3, learn));
       ASSERT_NO_FATAL_FAILURE(ExpectNear(learned.gradients, got.gradients, 5e-3, learn));
     }
@@ -199,7 +199,7 @@ layer { name: 'b' type: 'Convolution' bottom: 'n' top: 'b' convolution_param { n
     for (const std::string& after : {std::string(), scale, relu, scale + relu}) {
       const std::string text = head + norm + fields + after + tail;
       EXPECT_EQ(FusedOf(text, TEST, options), (after.empty() ? 0 : after == scale + relu ? 2 : 1));
-      const Numbers plain = RunNet(text, TEST, {.backward = false, .optimize = false});
+      const NetNumbers plain = RunNet(text, TEST, {.backward = false, .optimize = false});
       ASSERT_NO_FATAL_FAILURE(
           ExpectNear(plain.outputs, RunNet(text, TEST, options).outputs, 1e-4, text));
     }

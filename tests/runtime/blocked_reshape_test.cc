@@ -27,20 +27,22 @@ std::string Input(const std::string& name, const std::vector<int>& dims) {
   return text + " } } }\n";
 }
 
-std::string Conv(const std::string& name, const std::string& bottom, int outputs, int kernel = 3) {
+std::string XavierConv(const std::string& name, const std::string& bottom, int outputs,
+                       int kernel = 3) {
   return StrCat("layer { name: '", name, "' type: 'Convolution' bottom: '", bottom, "' top: '",
                 name, "' convolution_param { num_output: ", outputs, " kernel_size: ", kernel,
                 " pad: ", kernel / 2, " weight_filler { type: 'xavier' } } }\n");
 }
 
-std::string Layer(const std::string& type, const std::string& name, const std::string& bottoms) {
+std::string LayerText(const std::string& type, const std::string& name,
+                      const std::string& bottoms) {
   std::string text = StrCat("layer { name: '", name, "' type: '", type, "' top: '", name, "' ");
   for (const std::string& bottom : Split(bottoms, ' ')) text += StrCat("bottom: '", bottom, "' ");
   return text + "}\n";
 }
 
-struct Net {
-  Net(const std::string& text, bool optimize)
+struct ReshapedNet {
+  ReshapedNet(const std::string& text, bool optimize)
       : plan(PlanText(text, TEST, {.backward = false, .optimize = optimize})),
         weights(Weights::Make(*plan, 3)),
         session(plan, std::shared_ptr<const Weights>(weights), ExecContext(1, 3)) {}
@@ -64,7 +66,7 @@ struct Net {
 // The error of a pass after `input` has got another shape; empty when there is none.
 std::string ErrorAfter(const std::string& text, bool optimize, const std::string& input,
                        const Shape& shape) {
-  Net net(text, optimize);
+  ReshapedNet net(text, optimize);
   net.Run(1);
   try {
     net.session.Reshape(input, shape);
@@ -84,13 +86,13 @@ void ExpectNear(const std::vector<float>& a, const std::vector<float>& b) {
 
 TEST(BlockedReshape, BatchOfSinglePixelsBecomesOneLargerImage) {
   const auto text = [](const std::vector<int>& dims) {
-    return Input("x", dims) + Conv("c", "x", 64);
+    return Input("x", dims) + XavierConv("c", "x", 64);
   };
   for (bool optimize : {false, true}) {
-    Net net(text({4, 32, 1, 1}), optimize);
+    ReshapedNet net(text({4, 32, 1, 1}), optimize);
     net.Run(1);
     net.session.Reshape("x", Shape{1, 32, 2, 2});
-    ExpectNear(net.Run(2), Net(text({1, 32, 2, 2}), false).Run(2));
+    ExpectNear(net.Run(2), ReshapedNet(text({1, 32, 2, 2}), false).Run(2));
   }
 }
 
@@ -98,16 +100,17 @@ TEST(BlockedReshape, BatchOfSinglePixelsBecomesOneLargerImage) {
 std::string NetOfConcats() {
   std::string text = Input("x", {1, 64, 8, 8}) + Input("z", {1, 16, 8, 8});
   for (const char* i : {"1", "2", "3"}) {
-    text += Conv(StrCat("c", i), "x", 512) + Layer("Concat", StrCat("k", i), StrCat("z c", i));
+    text += XavierConv(StrCat("c", i), "x", 512) +
+            LayerText("Concat", StrCat("k", i), StrCat("z c", i));
   }
-  return text + Layer("Eltwise", "e", "k1 k2 k3");
+  return text + LayerText("Eltwise", "e", "k1 k2 k3");
 }
 
 TEST(BlockedReshape, ChannelsThatDoNotFillBlocksAreNotTakenForSome) {
-  Net plain(NetOfConcats(), false);
-  Net blocked(NetOfConcats(), true);
+  ReshapedNet plain(NetOfConcats(), false);
+  ReshapedNet blocked(NetOfConcats(), true);
   ExpectNear(plain.Run(1), blocked.Run(1));
-  for (Net* net : {&plain, &blocked}) net->session.Reshape("z", Shape{1, 15, 8, 8});
+  for (ReshapedNet* net : {&plain, &blocked}) net->session.Reshape("z", Shape{1, 15, 8, 8});
   const std::vector<float> expected = plain.Run(2);
   try {
     ExpectNear(expected, blocked.Run(2));
@@ -125,7 +128,8 @@ TEST(BlockedReshape, RoomForChannelsThatFillBlocksUpIsLookedAt) {
 
 TEST(BlockedReshape, FusedSumsRequireEqualShapes) {
   const std::string text = Input("x", {2, 64, 8, 8}) + Input("z", {2, 64, 8, 8}) +
-                           Conv("w", "z", 64) + Conv("y", "x", 64) + Layer("Eltwise", "e", "y w");
+                           XavierConv("w", "z", 64) + XavierConv("y", "x", 64) +
+                           LayerText("Eltwise", "e", "y w");
   for (const Shape& shape : {Shape{2, 64, 4, 4}, Shape{1, 64, 8, 8}}) {
     for (const char* input : {"x", "z"}) {
       const std::string plain = ErrorAfter(text, false, input, shape);
@@ -137,11 +141,11 @@ TEST(BlockedReshape, FusedSumsRequireEqualShapes) {
 
 TEST(BlockedNets, WeightsThatChangedBeforeTheyWereFixedAreTaken) {
   for (int kernel : {3, 5}) {
-    const std::string text =
-        Input("x", {1, 64, 6, 6}) + Conv("c", "x", 64, kernel) + Layer("BatchNorm", "n", "c");
+    const std::string text = Input("x", {1, 64, 6, 6}) + XavierConv("c", "x", 64, kernel) +
+                             LayerText("BatchNorm", "n", "c");
     std::vector<std::vector<float>> outputs;
     for (bool optimize : {false, true}) {
-      Net net(text, optimize);
+      ReshapedNet net(text, optimize);
       net.Run(1);
       const TensorView weight = net.weights->blob(0);
       for (int64_t i = 0; i < weight.count(); ++i) weight.data<float>()[i] *= 2;

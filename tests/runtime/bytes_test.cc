@@ -12,7 +12,7 @@
 namespace crema {
 namespace {
 
-constexpr const char* kNet = R"(
+constexpr const char* kBytesNet = R"(
     layer { name: "x" type: "Input" top: "x" top: "t" pipeline_param { output: U8 }
             input_param { shape { dim: 2 dim: 4 dim: 5 dim: 3 } shape { dim: 2 } } }
     layer { name: "f" type: "PixelsToFloat" bottom: "x" top: "f"
@@ -29,7 +29,7 @@ BlobProto* FindBlob(NetParameter* recording, const std::string& name) {
 }
 
 TEST(Bytes, RecordingsHoldThemAsNumbers) {
-  const NetFile net = ParseNet(kNet, "net.prototxt");
+  const NetFile net = ParseNet(kBytesNet, "net.prototxt");
   NetParameter inputs;
   LayerParameter* labels = inputs.add_layer();
   labels->set_name("blob:t");

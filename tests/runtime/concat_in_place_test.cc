@@ -43,9 +43,9 @@ bool Joins(const std::string& text, const std::string& name, const PlanOptions& 
   return Joins(*PlanText(text, TRAIN, options), name);
 }
 
-class Net {
+class ConcatNet {
  public:
-  Net(const std::string& text, const PlanOptions& options)
+  ConcatNet(const std::string& text, const PlanOptions& options)
       : plan_(PlanText(text, TRAIN, options)),
         session_(plan_, std::shared_ptr<const Weights>(Weights::Make(*plan_, 3)),
                  ExecContext(options.threads, 3)) {}
@@ -83,8 +83,8 @@ PlanOptions Apart(PlanOptions options) {
 
 void ExpectSameAsApart(const std::string& text, const PlanOptions& options,
                        double tolerance = 1e-5) {
-  Net net(text, options);
-  Net apart(text, Apart(options));
+  ConcatNet net(text, options);
+  ConcatNet apart(text, Apart(options));
   for (uint64_t seed : {5, 6}) {
     ASSERT_NO_FATAL_FAILURE(ExpectNear(apart.Run(seed), net.Run(seed), tolerance, text));
   }
@@ -185,7 +185,7 @@ TEST_F(ConcatInPlace, BesidesSessionsOfOneImage) {
   for (const int threads : {2, 8}) {
     for (const bool backward : {false, true}) {
       const PlanOptions options{.threads = threads, .backward = backward, .precision = BF16};
-      Net(net(1), options).Run(1);
+      ConcatNet(net(1), options).Run(1);
       ASSERT_TRUE(Joins(net(16), "y", options));
       ASSERT_NO_FATAL_FAILURE(ExpectSameAsApart(net(16), options, 2e-2));
     }
@@ -244,8 +244,8 @@ TEST_F(ConcatInPlace, AsOutputsOfTheNet) {
 
 // Fewer images, smaller ones, and the planned ones again.
 void ExpectSameWhenSmaller(const std::string& text, const PlanOptions& options) {
-  Net net(text, options);
-  Net apart(text, Apart(options));
+  ConcatNet net(text, options);
+  ConcatNet apart(text, Apart(options));
   const Shape planned = net.session().Data("x").shape();
   const int64_t fewer = std::max<int64_t>(1, planned[0] / 2);
   for (const Shape& shape : {planned.With(0, fewer), planned.With(2, planned[2] - 1), planned}) {
@@ -278,9 +278,9 @@ TEST_F(ConcatInPlace, SessionsTurnToOtherShapesAndBack) {
   for (const bool backward : {true, false}) {
     const PlanOptions options{.threads = 2, .backward = backward};
     const std::string text = Inception(6);
-    Net net(text, options);
+    ConcatNet net(text, options);
     ASSERT_TRUE(Joins(net.plan(), "y"));
-    Net apart(text, Apart(options));
+    ConcatNet apart(text, Apart(options));
     for (const Shape& shape : shapes) {
       net.session().Reshape("x", shape);
       apart.session().Reshape("x", shape);
@@ -300,7 +300,7 @@ TEST_F(ConcatInPlace, RefuseOtherChannelsThanPlanned) {
       "layer { name: 'b' type: 'Pooling' bottom: 'z' top: 'b' pooling_param { kernel_size: 5 pad: "
       "4 } }" +
       Concat("y", {"a", "b"}) + Conv("last", "y", 64, 1);
-  Net net(text, {.backward = false});
+  ConcatNet net(text, {.backward = false});
   ASSERT_TRUE(Joins(net.plan(), "y"));
   net.Run(1);
   net.session().Reshape("z", {4, 16, 5, 5});

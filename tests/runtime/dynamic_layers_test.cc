@@ -104,7 +104,7 @@ const Registry& Layers() {
   return registry;
 }
 
-std::shared_ptr<const Plan> PlanOf(const std::string& text) {
+std::shared_ptr<const Plan> PlanDynamic(const std::string& text) {
   const NetFile file = ParseNet(text, "net.prototxt");
   NetState state = file.net.state();
   state.set_phase(TRAIN);
@@ -130,7 +130,7 @@ layer { name: "loss" type: "Reduction" bottom: "y" top: "loss" loss_weight: 1
 }
 
 TEST(DynamicOutputs, AreAPlanOfTheImplementationsThatAreLeft) {
-  const auto plan = PlanOf(FilterNet(4, true));
+  const auto plan = PlanDynamic(FilterNet(4, true));
   Session session(plan, Weights::Make(*plan, 5), ExecContext(1));
   for (const std::vector<float>& signs : std::vector<std::vector<float>>{
            {1, -1, 1, -1}, {1, 1, 1, 1}, {-1, -1, -1, 1}, {-1, -1, -1, -1}, {1, -1, -1, 1}}) {
@@ -147,7 +147,7 @@ TEST(DynamicOutputs, AreAPlanOfTheImplementationsThatAreLeft) {
     EXPECT_EQ(session.Data("kept").shape(), Shape({kept, 3}));
     EXPECT_EQ(session.Data("y").shape(), Shape({kept, 4}));
 
-    const auto fresh_plan = PlanOf(FilterNet(kept, false));
+    const auto fresh_plan = PlanDynamic(FilterNet(kept, false));
     Session fresh(fresh_plan, Weights::Make(*fresh_plan, 5), ExecContext(1));
     std::ranges::copy(rows, fresh.MutableData("x").span<float>().begin());
     EXPECT_EQ(loss, fresh.Forward());
@@ -168,7 +168,7 @@ TEST(DynamicOutputs, AreAPlanOfTheImplementationsThatAreLeft) {
 }
 
 TEST(DynamicOutputs, FollowAReshapedInput) {
-  const auto plan = PlanOf(FilterNet(4, true));
+  const auto plan = PlanDynamic(FilterNet(4, true));
   Session session(plan, Weights::Make(*plan, 5), ExecContext(1));
   session.Reshape("x", Shape{2, 3});
   std::ranges::copy(std::vector<float>{-1, 0, 0, 1, 0, 0},
@@ -199,7 +199,7 @@ float SumAfterTwoPasses(Session* session, const Weights& weights, double loss) {
 }
 
 TEST(Statistics, AreUpdatedWhereTheWeightsMayChange) {
-  const auto plan = PlanOf(kSumming);
+  const auto plan = PlanDynamic(kSumming);
   const std::shared_ptr<Weights> weights = Weights::Make(*plan, 1);
   Session session(plan, weights, ExecContext(1));
   EXPECT_EQ(SumAfterTwoPasses(&session, *weights, 12), 6);
@@ -207,7 +207,7 @@ TEST(Statistics, AreUpdatedWhereTheWeightsMayChange) {
 }
 
 TEST(Statistics, StayWhereTheWeightsAreConst) {
-  const auto plan = PlanOf(kSumming);
+  const auto plan = PlanDynamic(kSumming);
   const std::shared_ptr<const Weights> weights = Weights::Make(*plan, 1);
   Session session(plan, weights, ExecContext(1));
   EXPECT_EQ(SumAfterTwoPasses(&session, *weights, 3), 0);

@@ -19,7 +19,7 @@ namespace {
 using test::TestRegistry;
 
 // `relu` runs in place, and `ip` has two readers.
-const char* kNet = R"(
+const char* kInteractiveNet = R"(
 name: "small" force_backward: true
 layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 2 dim: 3 } } }
 layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
@@ -30,14 +30,14 @@ layer { name: "ip2" type: "InnerProduct" bottom: "ip" top: "out"
   inner_product_param { num_output: 1 weight_filler { type: "constant" value: 2 } } }
 )";
 
-InteractiveNet Open(InteractiveOptions options = {}, const char* text = kNet) {
+InteractiveNet Open(InteractiveOptions options = {}, const char* text = kInteractiveNet) {
   options.threads = 1;
   return {ParseNet(text, "small.prototxt"), TestRegistry(), std::move(options)};
 }
 
 std::span<float> Floats(const HeldView& held) { return held.view.span<float>(); }
 void Fill(const HeldView& held, float value) { std::ranges::fill(Floats(held), value); }
-std::vector<float> Values(const HeldView& held) {
+std::vector<float> ValuesIn(const HeldView& held) {
   return {Floats(held).begin(), Floats(held).end()};
 }
 
@@ -61,34 +61,34 @@ TEST(InteractiveNet, RunsPartsOfTheNetOnWhatTheProgramHasSet) {
   InteractiveNet net = Open();
   Fill(net.Data("data"), 1);
   EXPECT_EQ(net.Forward(0, 5), 24);
-  EXPECT_EQ(Values(net.Data("out")), (std::vector<float>{24, 24}));
+  EXPECT_EQ(ValuesIn(net.Data("out")), (std::vector<float>{24, 24}));
   Fill(net.Data("ip"), -1);
   net.Forward(2, 4);
-  EXPECT_EQ(Values(net.Data("sum")), std::vector<float>{0});  // ReLU ran, InnerProduct did not
-  EXPECT_EQ(Values(net.Data("out")), (std::vector<float>{24, 24}));
+  EXPECT_EQ(ValuesIn(net.Data("sum")), std::vector<float>{0});  // ReLU ran, InnerProduct did not
+  EXPECT_EQ(ValuesIn(net.Data("out")), (std::vector<float>{24, 24}));
   Fill(net.Data("ip"), 2);
   net.Forward(5, 5);
-  EXPECT_EQ(Values(net.Data("out")), (std::vector<float>{16, 16}));
+  EXPECT_EQ(ValuesIn(net.Data("out")), (std::vector<float>{16, 16}));
 }
 
 TEST(InteractiveNet, StartsBackwardFromTheGradientsThatTheProgramHasSet) {
   InteractiveNet net = Open();
   Fill(net.Data("data"), 1);
   net.Forward(0, 5);
-  EXPECT_EQ(Values(net.Gradient("sum")), std::vector<float>{1});  // the loss weight
+  EXPECT_EQ(ValuesIn(net.Gradient("sum")), std::vector<float>{1});  // the loss weight
   net.Backward(0, 5);
-  EXPECT_EQ(Values(net.Gradient("data")), std::vector<float>(6, 4));
-  EXPECT_EQ(Values(net.ParameterGradient(1)), std::vector<float>(4, 2));
+  EXPECT_EQ(ValuesIn(net.Gradient("data")), std::vector<float>(6, 4));
+  EXPECT_EQ(ValuesIn(net.ParameterGradient(1)), std::vector<float>(4, 2));
   net.ZeroParameterGradients();
   Fill(net.Gradient("sum"), 0);
   Fill(net.Gradient("out"), 1);
   net.Backward(0, 5);
-  EXPECT_EQ(Values(net.Gradient("data")), std::vector<float>(6, 8));
+  EXPECT_EQ(ValuesIn(net.Gradient("data")), std::vector<float>(6, 8));
   net.Backward(0, 5);
-  EXPECT_EQ(Values(net.ParameterGradient(1)), std::vector<float>(4, 8));  // added to
+  EXPECT_EQ(ValuesIn(net.ParameterGradient(1)), std::vector<float>(4, 8));  // added to
   Fill(net.Gradient("ip"), 3);
   net.Backward(0, 1);
-  EXPECT_EQ(Values(net.Gradient("data")), std::vector<float>(6, 12));
+  EXPECT_EQ(ValuesIn(net.Gradient("data")), std::vector<float>(6, 12));
 }
 
 TEST(InteractiveNet, GivesZerosForGradientsThatNothingComputes) {
@@ -98,7 +98,7 @@ layer { name: "abs" type: "AbsVal" bottom: "data" top: "abs" })");
   Fill(net.Data("data"), 1);
   net.Forward(0, 1);
   net.Backward(0, 1);
-  EXPECT_EQ(Values(net.Gradient("data")), std::vector<float>(2, 0));
+  EXPECT_EQ(ValuesIn(net.Gradient("data")), std::vector<float>(2, 0));
 }
 
 TEST(InteractiveNet, TakesOtherShapesAndKeepsParametersAndOtherInputs) {
@@ -106,7 +106,7 @@ TEST(InteractiveNet, TakesOtherShapesAndKeepsParametersAndOtherInputs) {
 layer { name: "in" type: "Input" top: "a" top: "b" input_param { shape { dim: 1 dim: 3 } } }
 layer { name: "ip" type: "InnerProduct" bottom: "a" top: "ip"
   inner_product_param { num_output: 4 weight_filler { type: "xavier" } } })");
-  const std::vector<float> weights = Values(net.Parameter(0));
+  const std::vector<float> weights = ValuesIn(net.Parameter(0));
   Fill(net.Data("b"), 7);
   const HeldView before = net.Data("a");
   Fill(before, 5);
@@ -115,9 +115,9 @@ layer { name: "ip" type: "InnerProduct" bottom: "a" top: "ip"
   EXPECT_EQ(net.ShapeOf("ip"), (Shape{1, 4}));
   net.UpdateShapes();
   EXPECT_EQ(net.ShapeOf("ip"), (Shape{1000, 4}));
-  EXPECT_EQ(Values(net.Data("b")), std::vector<float>(3, 7));
-  EXPECT_EQ(Values(net.Parameter(0)), weights);
-  EXPECT_EQ(Values(before), std::vector<float>(3, 5));  // the view keeps the old memory
+  EXPECT_EQ(ValuesIn(net.Data("b")), std::vector<float>(3, 7));
+  EXPECT_EQ(ValuesIn(net.Parameter(0)), weights);
+  EXPECT_EQ(ValuesIn(before), std::vector<float>(3, 5));  // the view keeps the old memory
   net.Forward(0, 1);
 }
 
@@ -144,18 +144,18 @@ TEST(InteractiveNet, SavesLoadsAndSharesParameters) {
   Fill(net.Parameter(0), 3);
   WriteCaffemodel(net.Export(), folder.File("a.caffemodel"));
   InteractiveNet loaded = Open({.weights = {folder.File("a.caffemodel")}});
-  EXPECT_EQ(Values(loaded.Parameter(0)), std::vector<float>(12, 3));
+  EXPECT_EQ(ValuesIn(loaded.Parameter(0)), std::vector<float>(12, 3));
   InteractiveNet other = Open({}, R"(
 layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 2 dim: 3 } } }
 layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
   inner_product_param { num_output: 4 } }
 layer { name: "own" type: "InnerProduct" bottom: "ip" top: "own"
   inner_product_param { num_output: 1 weight_filler { type: "xavier" } } })");
-  const std::vector<float> own = Values(other.Parameter(2));
+  const std::vector<float> own = ValuesIn(other.Parameter(2));
   other.ShareWeightsWith(net);
-  EXPECT_EQ(Values(other.Parameter(2)), own);
+  EXPECT_EQ(ValuesIn(other.Parameter(2)), own);
   Fill(net.Parameter(0), 9);
-  EXPECT_EQ(Values(other.Parameter(0)), std::vector<float>(12, 9));
+  EXPECT_EQ(ValuesIn(other.Parameter(0)), std::vector<float>(12, 9));
   EXPECT_THROW(net.LoadWeights({"/nothing.caffemodel"}), Error);
 }
 
@@ -191,13 +191,13 @@ TEST(InteractiveNet, LoadsAndTakesWeightsInTheMemoryOfASession) {
   const std::string path = dir.path() + "/w.caffemodel";
   WriteCaffemodel(other.Export(), path);
   net.LoadWeights({path});
-  EXPECT_EQ(Values(owner.Parameter(0)), std::vector<float>(12, 5));
+  EXPECT_EQ(ValuesIn(owner.Parameter(0)), std::vector<float>(12, 5));
 
   Fill(other.Parameter(0), 6);
   net.TakeWeightsOf(&other);
-  EXPECT_EQ(Values(owner.Parameter(0)), std::vector<float>(12, 6));
+  EXPECT_EQ(ValuesIn(owner.Parameter(0)), std::vector<float>(12, 6));
   Fill(owner.Parameter(0), 7);
-  EXPECT_EQ(Values(other.Parameter(0)), std::vector<float>(12, 7));
+  EXPECT_EQ(ValuesIn(other.Parameter(0)), std::vector<float>(12, 7));
 }
 
 }  // namespace

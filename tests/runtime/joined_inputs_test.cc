@@ -16,12 +16,12 @@ using test::FillInput;
 using test::PlanText;
 using test::ValuesOf;
 
-std::string Input(int batch, int channels) {
+std::string ImageInput(int batch, int channels) {
   return StrCat("layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: ", batch,
                 " dim: ", channels, " dim: 8 dim: 8 } } }\n");
 }
 
-std::string Conv(const std::string& name, int outputs) {
+std::string ConvAndRelu(const std::string& name, int outputs) {
   return StrCat("layer { name: '", name, "' type: 'Convolution' bottom: 'x' top: '", name,
                 "' convolution_param { num_output: ", outputs,
                 " kernel_size: 3 pad: 1 weight_filler { type: 'xavier' } } }\n",
@@ -39,8 +39,8 @@ std::string Pool(const std::string& name, const std::string& bottom) {
                 "' pooling_param { kernel_size: 2 stride: 2 } }\n");
 }
 
-struct Net {
-  explicit Net(const std::string& text, bool share = true, bool formats = true)
+struct JoinedNet {
+  explicit JoinedNet(const std::string& text, bool share = true, bool formats = true)
       : plan(PlanText(
             text, TEST,
             {.backward = false, .passes = {.memory_formats = formats, .share_memory = share}})),
@@ -65,16 +65,16 @@ struct Net {
 
 TEST(JoinedInputs, LieWhereTheOutputHasThem) {
   for (const bool formats : {true, false}) {
-    const std::string text =
-        Input(1, 16) + Conv("a", 16) + Conv("b", 32) + Concat("c", "a", "b") + Pool("p", "c");
-    Net net(text, true, formats);
+    const std::string text = ImageInput(1, 16) + ConvAndRelu("a", 16) + ConvAndRelu("b", 32) +
+                             Concat("c", "a", "b") + Pool("p", "c");
+    JoinedNet net(text, true, formats);
     ASSERT_TRUE(net.Joins("c"));
     const auto slot = [&](const char* name) {
       return net.plan->values[static_cast<size_t>(net.plan->FindValue(name))].data;
     };
     EXPECT_EQ(slot("a").offset, slot("c").offset);
     EXPECT_EQ(slot("b").offset, slot("c").offset + slot("a").bytes);
-    Net apart(text, false, formats);
+    JoinedNet apart(text, false, formats);
     EXPECT_FALSE(apart.Joins("c"));
     EXPECT_LT(net.plan->arena_bytes, apart.plan->arena_bytes);
     EXPECT_EQ(net.Run(5), apart.Run(5));
@@ -83,39 +83,43 @@ TEST(JoinedInputs, LieWhereTheOutputHasThem) {
 }
 
 TEST(JoinedInputs, ConcatsInConcats) {
-  const std::string text = Input(1, 16) + Conv("a", 16) + Conv("b", 32) + Conv("c", 48) +
-                           Concat("ab", "a", "b") + Concat("abc", "c", "ab") + Pool("p", "abc");
-  Net net(text);
+  const std::string text = ImageInput(1, 16) + ConvAndRelu("a", 16) + ConvAndRelu("b", 32) +
+                           ConvAndRelu("c", 48) + Concat("ab", "a", "b") +
+                           Concat("abc", "c", "ab") + Pool("p", "abc");
+  JoinedNet net(text);
   EXPECT_TRUE(net.Joins("ab"));
   EXPECT_TRUE(net.Joins("abc"));
-  Net apart(text, false);
+  JoinedNet apart(text, false);
   EXPECT_EQ(net.Run(5), apart.Run(5));
 }
 
 TEST(JoinedInputs, StayApartWhereThatCannotBe) {
   // Several images: parts of the output lie between parts (concat_in_place_test.cc).
-  EXPECT_FALSE(
-      Net(Input(2, 16) + Conv("a", 16) + Conv("b", 16) + Concat("c", "a", "b")).Joins("c"));
+  EXPECT_FALSE(JoinedNet(ImageInput(2, 16) + ConvAndRelu("a", 16) + ConvAndRelu("b", 16) +
+                         Concat("c", "a", "b"))
+                   .Joins("c"));
   // One of them twice.
-  EXPECT_FALSE(Net(Input(1, 16) + Conv("a", 16) + Concat("c", "a", "a")).Joins("c"));
+  EXPECT_FALSE(
+      JoinedNet(ImageInput(1, 16) + ConvAndRelu("a", 16) + Concat("c", "a", "a")).Joins("c"));
   // Values that are set from outside are not moved.
-  EXPECT_FALSE(Net(Input(1, 16) + Conv("a", 16) + Concat("c", "x", "a")).Joins("c"));
+  EXPECT_FALSE(
+      JoinedNet(ImageInput(1, 16) + ConvAndRelu("a", 16) + Concat("c", "x", "a")).Joins("c"));
   // Read again by a later layer.
-  EXPECT_FALSE(Net(Input(1, 16) + Conv("a", 16) + Conv("b", 16) + Concat("c", "a", "b") +
-                   Pool("pc", "c") + Pool("pa", "a"))
+  EXPECT_FALSE(JoinedNet(ImageInput(1, 16) + ConvAndRelu("a", 16) + ConvAndRelu("b", 16) +
+                         Concat("c", "a", "b") + Pool("pc", "c") + Pool("pa", "a"))
                    .Joins("c"));
   // In two outputs: only in the first.
-  const Net two(Input(1, 16) + Conv("a", 16) + Conv("b", 16) + Conv("d", 16) +
-                Concat("c", "a", "b") + Concat("e", "a", "d"));
+  const JoinedNet two(ImageInput(1, 16) + ConvAndRelu("a", 16) + ConvAndRelu("b", 16) +
+                      ConvAndRelu("d", 16) + Concat("c", "a", "b") + Concat("e", "a", "d"));
   EXPECT_FALSE(two.Joins("c"));
 }
 
 TEST(JoinedInputs, SessionsTurnToOtherShapesAndBack) {
-  const std::string text =
-      Input(1, 16) + Conv("a", 16) + Conv("b", 32) + Concat("c", "a", "b") + Pool("p", "c");
-  Net net(text);
+  const std::string text = ImageInput(1, 16) + ConvAndRelu("a", 16) + ConvAndRelu("b", 32) +
+                           Concat("c", "a", "b") + Pool("p", "c");
+  JoinedNet net(text);
   ASSERT_TRUE(net.Joins("c"));
-  Net apart(text, false);
+  JoinedNet apart(text, false);
   const std::vector<Shape> shapes = {{1, 16, 8, 8}, {1, 16, 5, 7}, {2, 16, 4, 4}, {1, 16, 8, 8}};
   for (const Shape& shape : shapes) {
     net.session.Reshape("x", shape);

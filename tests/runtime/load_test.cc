@@ -5,12 +5,14 @@
 #include "format/blob_proto.h"
 #include "format/caffemodel.h"
 #include "runtime/weights.h"
+#include "support/error_text.h"
 #include "support/net.h"
 #include "support/temp_dir.h"
 
 namespace crema {
 namespace {
 
+using test::ErrorOf;
 using test::PlanText;
 using test::ValuesOf;
 
@@ -24,8 +26,8 @@ class LogText final : public LogSink {
 };
 
 // A chain of inner products, named and sized as asked; the input has three values.
-std::string Net(const std::vector<std::pair<std::string, int>>& layers,
-                const std::string& type = "InnerProduct") {
+std::string ChainNet(const std::vector<std::pair<std::string, int>>& layers,
+                     const std::string& type = "InnerProduct") {
   std::string text =
       "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 } } }\n";
   std::string bottom = "x";
@@ -38,7 +40,7 @@ std::string Net(const std::vector<std::pair<std::string, int>>& layers,
   return text;
 }
 
-NetParameter ModelOf(const std::string& net, uint64_t seed) {
+NetParameter SavedModel(const std::string& net, uint64_t seed) {
   const auto plan = PlanText(net);
   return Weights::Make(*plan, seed)->Export(*plan);
 }
@@ -59,20 +61,10 @@ struct Target {
   std::shared_ptr<Weights> weights;
 };
 
-template <typename Action>
-std::string ErrorOf(Action&& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 TEST(Load, SkippedLayersKeepTheirValues) {
-  const Target target(Net({{"a", 4}, {"b", 5}}));
+  const Target target(ChainNet({{"a", 4}, {"b", 5}}));
   const std::vector<float> before = target.Values(2);
-  const NetParameter model = ModelOf(Net({{"a", 4}, {"b", 6}}), 2);
+  const NetParameter model = SavedModel(ChainNet({{"a", 4}, {"b", 6}}), 2);
   EXPECT_NE(ErrorOf([&] { target.Load(model, OnMismatch::kError); }), "");
   const LoadReport report = target.Load(model, OnMismatch::kSkip);
   EXPECT_EQ(report.loaded, std::vector<std::string>{"a"});
@@ -92,16 +84,16 @@ TEST(Load, SkippedLayersKeepTheirValues) {
 }
 
 TEST(Load, SkipIsForMissingLayersToo) {
-  const Target target(Net({{"a", 4}, {"b", 5}}));
-  const NetParameter model = ModelOf(Net({{"a", 4}}), 2);
+  const Target target(ChainNet({{"a", 4}, {"b", 5}}));
+  const NetParameter model = SavedModel(ChainNet({{"a", 4}}), 2);
   EXPECT_NE(ErrorOf([&] { target.Load(model, OnMismatch::kError, MissingLayers::kError); }), "");
   EXPECT_EQ(target.Load(model, OnMismatch::kSkip, MissingLayers::kError).at_fillers,
             std::vector<std::string>{"b"});
 }
 
 TEST(Load, ReshapeTakesAsManyValues) {
-  const Target target(Net({{"a", 4}}));
-  NetParameter model = ModelOf(Net({{"a", 4}}), 2);
+  const Target target(ChainNet({{"a", 4}}));
+  NetParameter model = SavedModel(ChainNet({{"a", 4}}), 2);
   BlobShape* shape = model.mutable_layer(1)->mutable_blobs(0)->mutable_shape();
   shape->clear_dim();
   for (int dim : {4, 3, 1, 1}) shape->add_dim(dim);
@@ -114,14 +106,14 @@ TEST(Load, ReshapeTakesAsManyValues) {
   EXPECT_EQ(report.reshaped[0].layer, "a");
   EXPECT_EQ(target.Values(0)[11], model.layer(1).blobs(0).data(11));
   EXPECT_NE(ErrorOf([&] {
-              target.Load(ModelOf(Net({{"a", 5}}), 1), OnMismatch::kReshape);
+              target.Load(SavedModel(ChainNet({{"a", 5}}), 1), OnMismatch::kReshape);
             }).find("is 5x3 in the file, but 4x3"),
             std::string::npos);
 }
 
 TEST(Load, FourAxesAndRawBytesAreTaken) {
-  const Target target(Net({{"a", 2}}));
-  NetParameter model = ModelOf(Net({{"a", 2}}), 2);
+  const Target target(ChainNet({{"a", 2}}));
+  NetParameter model = SavedModel(ChainNet({{"a", 2}}), 2);
   BlobProto* weight = model.mutable_layer(1)->mutable_blobs(0);
   const float first[6] = {1, 2, 3, 4, 5, 6};
   weight->clear_data();
@@ -143,9 +135,9 @@ TEST(Load, FourAxesAndRawBytesAreTaken) {
 }
 
 TEST(Load, LastLayerOfANameWithBlobsIsLoaded) {
-  const Target target(Net({{"a", 2}}));
-  NetParameter model = ModelOf(Net({{"a", 2}}), 2);
-  *model.add_layer() = ModelOf(Net({{"a", 2}}), 3).layer(1);
+  const Target target(ChainNet({{"a", 2}}));
+  NetParameter model = SavedModel(ChainNet({{"a", 2}}), 2);
+  *model.add_layer() = SavedModel(ChainNet({{"a", 2}}), 3).layer(1);
   model.add_layer()->set_name("a");
   target.Load(model, OnMismatch::kError);
   EXPECT_EQ(target.Values(0)[0], model.layer(2).blobs(0).data(0));
@@ -166,12 +158,12 @@ TEST(Load, AdaptBlobsIsAskedFirst) {
   };
   registry.Add(type);
   const auto plan_of = [&](const std::string& name) {
-    const NetFile net = ParseNet(Net({{name, 2}}, "FakeFork"), "n");
+    const NetFile net = ParseNet(ChainNet({{name, 2}}, "FakeFork"), "n");
     NetState state;
     std::vector<Problem> warnings;
     return MakePlan(net.net, net.source, state, registry, {.backward = false}, &warnings);
   };
-  NetParameter model = ModelOf(Net({{"a", 2}}), 2);
+  NetParameter model = SavedModel(ChainNet({{"a", 2}}), 2);
   const NetParameter original = model;
   LayerParameter* layer = model.mutable_layer(1);
   layer->mutable_blobs()->SwapElements(0, 1);
@@ -191,9 +183,10 @@ TEST(Load, AdaptBlobsIsAskedFirst) {
 }
 
 TEST(Load, RenamesAreSuggestedByShapeAndByName) {
-  const Target target(Net({{"one", 4}, {"two_new", 5}, {"three", 6}, {"conv_4", 7}}));
-  const LoadReport report = target.Load(
-      ModelOf(Net({{"uno", 4}, {"two", 5}, {"three", 6}, {"conv4", 8}}), 2), OnMismatch::kError);
+  const Target target(ChainNet({{"one", 4}, {"two_new", 5}, {"three", 6}, {"conv_4", 7}}));
+  const LoadReport report =
+      target.Load(SavedModel(ChainNet({{"uno", 4}, {"two", 5}, {"three", 6}, {"conv4", 8}}), 2),
+                  OnMismatch::kError);
   ASSERT_EQ(report.renames.size(), 3u);
   EXPECT_EQ(report.renames[0].layer_of_file, "uno");  // the only one of that shape
   EXPECT_EQ(report.renames[1].layer_of_file, "two");
@@ -207,8 +200,8 @@ TEST(Load, RenamesAreSuggestedByShapeAndByName) {
 }
 
 TEST(Load, HalfOfTheBlobsNeedNoWarning) {
-  const Target target(Net({{"a", 4}, {"b", 5}}));
-  const LoadReport report = target.Load(ModelOf(Net({{"a", 4}}), 2), OnMismatch::kError);
+  const Target target(ChainNet({{"a", 4}, {"b", 5}}));
+  const LoadReport report = target.Load(SavedModel(ChainNet({{"a", 4}}), 2), OnMismatch::kError);
   EXPECT_EQ(LoadWarning(report, "m"), "");
 }
 
@@ -222,9 +215,9 @@ class LoadOfFiles : public ::testing::Test {
 };
 
 TEST_F(LoadOfFiles, LaterOnesAddAndOverride) {
-  const Target target(Net({{"a", 4}, {"b", 5}, {"c", 6}, {"d", 7}}));
-  const NetParameter first = ModelOf(Net({{"a", 4}, {"b", 5}}), 2);
-  NetParameter second = ModelOf(Net({{"a", 4}, {"b", 5}, {"c", 6}, {"d", 7}}), 3);
+  const Target target(ChainNet({{"a", 4}, {"b", 5}, {"c", 6}, {"d", 7}}));
+  const NetParameter first = SavedModel(ChainNet({{"a", 4}, {"b", 5}}), 2);
+  NetParameter second = SavedModel(ChainNet({{"a", 4}, {"b", 5}, {"c", 6}, {"d", 7}}), 3);
   second.mutable_layer()->DeleteSubrange(1, 1);
   LogText log;
   const LoadReport report = LoadFiles({.paths = {Write("1", first), Write("2", second)}},
@@ -237,8 +230,8 @@ TEST_F(LoadOfFiles, LaterOnesAddAndOverride) {
 }
 
 TEST_F(LoadOfFiles, LayersMissingFromAllFilesAreAnError) {
-  const Target target(Net({{"a", 4}, {"b", 5}, {"see", 6}}));
-  const NetParameter model = ModelOf(Net({{"a", 4}, {"b", 5}, {"sea", 6}}), 2);
+  const Target target(ChainNet({{"a", 4}, {"b", 5}, {"see", 6}}));
+  const NetParameter model = SavedModel(ChainNet({{"a", 4}, {"b", 5}, {"sea", 6}}), 2);
   const std::string path = Write("1", model);
   WeightsFiles files{.paths = {path, path}};
   EXPECT_EQ(
@@ -251,9 +244,9 @@ TEST_F(LoadOfFiles, LayersMissingFromAllFilesAreAnError) {
 }
 
 TEST_F(LoadOfFiles, LessThanHalfWarnsOnceForAll) {
-  const Target target(Net({{"a", 4}, {"b_new", 5}, {"c", 6}}));
+  const Target target(ChainNet({{"a", 4}, {"b_new", 5}, {"c", 6}}));
   LogText log;
-  LoadFiles({.paths = {Write("1", ModelOf(Net({{"a", 4}, {"b", 5}}), 2))},
+  LoadFiles({.paths = {Write("1", SavedModel(ChainNet({{"a", 4}, {"b", 5}}), 2))},
              .on_mismatch = OnMismatch::kError,
              .missing = MissingLayers::kKeep},
             *target.plan, target.weights.get(), &log);
@@ -264,8 +257,8 @@ TEST_F(LoadOfFiles, LessThanHalfWarnsOnceForAll) {
 }
 
 TEST_F(LoadOfFiles, NothingIsAnErrorUnlessMismatchesAreSkipped) {
-  const Target target(Net({{"a", 4}, {"b", 5}}));
-  const std::string path = Write("1", ModelOf(Net({{"x", 9}, {"y", 5}}), 2));
+  const Target target(ChainNet({{"a", 4}, {"b", 5}}));
+  const std::string path = Write("1", SavedModel(ChainNet({{"x", 9}, {"y", 5}}), 2));
   WeightsFiles files{.paths = {path}, .missing = MissingLayers::kKeep};
   EXPECT_EQ(ErrorOf([&] { LoadFiles(files, *target.plan, target.weights.get(), nullptr); }),
             path +

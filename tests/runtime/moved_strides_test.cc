@@ -85,8 +85,9 @@ struct Implementations {
   double tolerance;  // of the largest output
 };
 
-struct Net {
-  Net(const std::string& text, bool moves, int threads, const Implementations& implementations) {
+struct StridesNet {
+  StridesNet(const std::string& text, bool moves, int threads,
+             const Implementations& implementations) {
     PlanOptions options{
         .threads = threads, .backward = false, .precision = implementations.precision};
     options.passes.optimized_implementations = implementations.optimized;
@@ -123,8 +124,8 @@ TEST_P(MovedStrides, GiveWhatTheNetGivesWithoutThem) {
   int fewer = 0;
   for (uint32_t seed = 0; seed < 60; ++seed) {
     const std::string text = StridedNet(seed).Make(1 + static_cast<int>(seed % 3));
-    const Net moved(text, true, 1 + static_cast<int>(seed % 2), implementations);
-    const Net whole(text, false, 1, implementations);
+    const StridesNet moved(text, true, 1 + static_cast<int>(seed % 2), implementations);
+    const StridesNet whole(text, false, 1, implementations);
     fewer += moved.Numbers() < whole.Numbers() ? 1 : 0;
     for (uint64_t input : {5, 6}) {
       ASSERT_NO_FATAL_FAILURE(
@@ -143,7 +144,7 @@ TEST(MovedStridesOf, OtherShapesFollowShapes) {
   for (uint32_t seed = 100; seed < 120; ++seed) {
     const std::string text = StridedNet(seed).Make(2);
     const Implementations implementations = {"native", false, FP32, 1e-6};
-    const Net moved(text, true, 1, implementations), whole(text, false, 1, implementations);
+    const StridesNet moved(text, true, 1, implementations), whole(text, false, 1, implementations);
     for (const Shape& sizes : {Shape{1, 16, 8, 7}, Shape{2, 16, 9, 5}}) {
       moved.session->Reshape("x", sizes);
       whole.session->Reshape("x", sizes);

@@ -16,7 +16,7 @@
 namespace crema {
 namespace {
 
-constexpr const char* kNet = R"(
+constexpr const char* kProfiledNet = R"(
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 3 } } }
 layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 4 } } }
 layer { name: "ip1" type: "InnerProduct" bottom: "x" top: "ip1" inner_product_param { num_output: 5 } }
@@ -42,8 +42,8 @@ LayerProfile Find(const Profile& profile, const Plan& plan, const std::string& n
 }
 
 TEST(Profiler, HasEveryLayerThatRunsAndAsManyRunsAsAsked) {
-  const auto plan = test::PlanText(kNet, TRAIN);
-  const Profile profile = ProfileText(kNet, TRAIN, {.iterations = 7, .warmup = 2});
+  const auto plan = test::PlanText(kProfiledNet, TRAIN);
+  const Profile profile = ProfileText(kProfiledNet, TRAIN, {.iterations = 7, .warmup = 2});
   std::vector<std::string> names;
   for (const LayerProfile& layer : profile.layers) {
     names.push_back(plan->layers[layer.layer].name());
@@ -60,8 +60,8 @@ TEST(Profiler, HasEveryLayerThatRunsAndAsManyRunsAsAsked) {
 }
 
 TEST(Profiler, CountsProductsAndBytes) {
-  const auto plan = test::PlanText(kNet, TRAIN);
-  const Profile profile = ProfileText(kNet, TRAIN, {.iterations = 1, .warmup = 0});
+  const auto plan = test::PlanText(kProfiledNet, TRAIN);
+  const Profile profile = ProfileText(kProfiledNet, TRAIN, {.iterations = 1, .warmup = 0});
   const LayerProfile ip1 = Find(profile, *plan, "ip1");
   EXPECT_EQ(ip1.forward.macs, 4 * 3 * 5);
   EXPECT_EQ(ip1.forward.bytes, 4 * (4 * 3 + 4 * 5 + 5 * 3 + 5));
@@ -77,7 +77,7 @@ TEST(Profiler, CountsProductsAndBytes) {
 }
 
 TEST(Profiler, TimesOfLayersLieInsideTheirPass) {
-  const Profile profile = ProfileText(kNet, TRAIN, {.iterations = 9, .warmup = 1});
+  const Profile profile = ProfileText(kProfiledNet, TRAIN, {.iterations = 9, .warmup = 1});
   double inside = 0;
   for (const LayerProfile& layer : profile.layers) {
     inside += layer.total();
@@ -99,7 +99,7 @@ TEST(Profiler, TimesOfLayersLieInsideTheirPass) {
 }
 
 TEST(Profiler, WithoutBackwardThereIsForwardOnly) {
-  const Profile profile = ProfileText(kNet, TEST, {.iterations = 2, .warmup = 0});
+  const Profile profile = ProfileText(kProfiledNet, TEST, {.iterations = 2, .warmup = 0});
   EXPECT_TRUE(profile.backward.runs.empty());
   EXPECT_EQ(profile.iteration.runs.size(), 2U);
   EXPECT_EQ(profile.total(), profile.forward.total);
@@ -108,31 +108,32 @@ TEST(Profiler, WithoutBackwardThereIsForwardOnly) {
 TEST(Profiler, AsksTheHeapAroundEachLayer) {
   // Every question is answered with one allocation of 10 bytes more.
   HeapUse use;
-  const auto plan = test::PlanText(kNet, TRAIN);
-  const Profile profile = ProfileText(kNet, TRAIN, {.iterations = 3, .warmup = 1, .heap_use = [&] {
-                                                      ++use.allocations;
-                                                      use.bytes += 10;
-                                                      return use;
-                                                    }});
+  const auto plan = test::PlanText(kProfiledNet, TRAIN);
+  const Profile profile =
+      ProfileText(kProfiledNet, TRAIN, {.iterations = 3, .warmup = 1, .heap_use = [&] {
+                                          ++use.allocations;
+                                          use.bytes += 10;
+                                          return use;
+                                        }});
   EXPECT_TRUE(profile.heap_counted);
   const LayerProfile ip1 = Find(profile, *plan, "ip1");
   EXPECT_EQ(ip1.forward.heap.allocations, 3);
   EXPECT_EQ(ip1.backward.heap.bytes, 30);
   EXPECT_EQ(profile.iteration.heap.allocations,
             profile.forward.heap.allocations + profile.backward.heap.allocations);
-  EXPECT_FALSE(ProfileText(kNet, TRAIN, {.iterations = 1}).heap_counted);
+  EXPECT_FALSE(ProfileText(kProfiledNet, TRAIN, {.iterations = 1}).heap_counted);
 }
 
 TEST(Profiler, RefusesWhatCannotBeTimed) {
   for (const ProfileOptions& options :
        {ProfileOptions{.iterations = 0}, ProfileOptions{.iterations = -3},
         ProfileOptions{.warmup = -1}, ProfileOptions{.iterations = int64_t{1} << 40}}) {
-    EXPECT_THROW(ProfileText(kNet, TRAIN, options), Error);
+    EXPECT_THROW(ProfileText(kProfiledNet, TRAIN, options), Error);
   }
 }
 
 // Records events, and throws after a layer on request.
-class Listener final : public LayerObserver {
+class ProfileListener final : public LayerObserver {
  public:
   void BeforeForward(size_t layer, const ForwardArgs&) override { Note("f", layer); }
   void AfterForward(size_t layer, const ForwardArgs& args) override {
@@ -152,9 +153,9 @@ class Listener final : public LayerObserver {
 };
 
 TEST(LayerObserver, HearsOfLayersInTheirOrder) {
-  const auto plan = test::PlanText(kNet, TRAIN);
+  const auto plan = test::PlanText(kProfiledNet, TRAIN);
   Session session(plan, Weights::Make(*plan, 1), ExecContext(1));
-  Listener listener;
+  ProfileListener listener;
   session.set_observer(&listener);
   session.Forward();
   EXPECT_EQ(listener.heard, "f0 F0 f1 F1 f2 F2 f4 F4 f5 F5 f6 F6 ");
@@ -169,9 +170,9 @@ TEST(LayerObserver, HearsOfLayersInTheirOrder) {
 }
 
 TEST(LayerObserver, WhatItThrowsEndsThePassAndNamesTheLayer) {
-  const auto plan = test::PlanText(kNet, TRAIN);
+  const auto plan = test::PlanText(kProfiledNet, TRAIN);
   Session session(plan, Weights::Make(*plan, 1), ExecContext(1));
-  Listener listener;
+  ProfileListener listener;
   listener.throw_after = 2;
   session.set_observer(&listener);
   try {

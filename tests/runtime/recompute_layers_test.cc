@@ -63,13 +63,13 @@ NetParameter NetOf(const LayerCase& of, bool recompute) {
   return net;
 }
 
-struct Outcome {
+struct LayerOutcome {
   int again = 0;  // layers that run again
   std::vector<Bytes> numbers;
 };
 
 // Throws what planning throws.
-Outcome RunCase(const LayerCase& of, const CaseValues& values, bool recompute) {
+LayerOutcome RunCase(const LayerCase& of, const CaseValues& values, bool recompute) {
   NetState state;
   state.set_phase(of.sample().phase);
   std::vector<Problem> warnings;
@@ -78,7 +78,7 @@ Outcome RunCase(const LayerCase& of, const CaseValues& values, bool recompute) {
   const std::shared_ptr<Weights> weights = Weights::Make(*plan, 1);
   for (size_t s = 0; s < plan->parameters.size(); ++s) Fill(values.parameters[s], weights->blob(s));
   Session session(plan, weights, ExecContext(2, 1));
-  Outcome outcome;
+  LayerOutcome outcome;
   for (const PlannedLayer& layer : plan->layers) {
     outcome.again += static_cast<int>(layer.runs_again.size());
   }
@@ -112,9 +112,9 @@ TEST(RecomputeOfEveryLayer, GivesTheSameBits) {
       SCOPED_TRACE(name + " " + sample.name);
       const LayerCase layer_case(type, sample, DType::kF32);
       const CaseValues values = DrawValues(layer_case);
-      const Outcome kept = RunCase(layer_case, values, false);
+      const LayerOutcome kept = RunCase(layer_case, values, false);
       try {
-        const Outcome recomputed = RunCase(layer_case, values, true);
+        const LayerOutcome recomputed = RunCase(layer_case, values, true);
         EXPECT_EQ(recomputed.numbers, kept.numbers);
         again += recomputed.again;
       } catch (const Error& error) {

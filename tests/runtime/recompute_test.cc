@@ -22,9 +22,9 @@ using test::PlanText;
 using test::ValuesOf;
 
 // Draws nets of a few layers: branches, in-place chains, views, masks, statistics, random draws.
-class NetMaker {
+class RecomputeNetMaker {
  public:
-  explicit NetMaker(uint64_t seed) : random_(seed, HashName("net")) {}
+  explicit RecomputeNetMaker(uint64_t seed) : random_(seed, HashName("net")) {}
 
   std::string Make() {
     text_ = R"(
@@ -125,19 +125,19 @@ std::string WithRecompute(const std::string& text, const std::function<bool(int)
   return out;
 }
 
-struct Outcome {
+struct RecomputeOutcome {
   std::vector<double> losses;
   std::vector<std::vector<float>> numbers;  // of each iteration: gradients; at the end: weights
 
-  friend bool operator==(const Outcome&, const Outcome&) = default;
+  friend bool operator==(const RecomputeOutcome&, const RecomputeOutcome&) = default;
 };
 
 // Three iterations of plain gradient descent.
-Outcome Train(const std::string& text, const PlanOptions& options = {}) {
+RecomputeOutcome Train(const std::string& text, const PlanOptions& options = {}) {
   const auto plan = PlanText(text, TRAIN, options);
   const std::shared_ptr<Weights> weights = Weights::Make(*plan, 3);
   Session session(plan, weights, ExecContext(options.threads, 3));
-  Outcome outcome;
+  RecomputeOutcome outcome;
   for (uint64_t i = 0; i < 3; ++i) {
     FillInput(&session, "x", i);
     outcome.losses.push_back(session.Forward());
@@ -160,8 +160,8 @@ Outcome Train(const std::string& text, const PlanOptions& options = {}) {
 TEST(Recompute, RandomNetsGiveTheSameBits) {
   int64_t smaller = 0;
   for (uint64_t seed = 0; seed < 150; ++seed) {
-    const std::string text = NetMaker(seed).Make();
-    const Outcome expected = Train(text, {.threads = 2});
+    const std::string text = RecomputeNetMaker(seed).Make();
+    const RecomputeOutcome expected = Train(text, {.threads = 2});
     const RandomStream coin(seed, HashName("coin"));
     for (uint32_t share : {1, 2, 4}) {
       const std::string marked = WithRecompute(text, [&](int layer) {
@@ -214,7 +214,7 @@ layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 24 dim: 8 di
     bottom = top;
   }
   text += "layer { name: 'loss' type: 'Reduction' bottom: 'c5' top: 'loss' loss_weight: 1 }";
-  const Outcome expected = Train(text);
+  const RecomputeOutcome expected = Train(text);
   const int64_t all = PlanText(text)->arena_bytes >> 20;
   for (int64_t budget : {all, all * 3 / 4, all * 6 / 10}) {
     const std::string bounded = StrCat("memory_budget: ", budget, "\n", text);
@@ -224,9 +224,9 @@ layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 24 dim: 8 di
 }
 
 // Notes what runs in the backward pass.
-class Listener final : public LayerObserver {
+class RecomputeListener final : public LayerObserver {
  public:
-  explicit Listener(const Plan& plan) : plan_(plan) {}
+  explicit RecomputeListener(const Plan& plan) : plan_(plan) {}
   void BeforeBackward(size_t layer, const BackwardArgs&) override { Note("", layer); }
   void BeforeRecompute(size_t layer, const ForwardArgs&) override { Note("+", layer); }
   void AfterRecompute(size_t, const ForwardArgs& args) override {
@@ -244,7 +244,7 @@ class Listener final : public LayerObserver {
 TEST(Recompute, ObserversHearOfItBeforeTheFirstBackwardThatReadsIt) {
   const auto plan = PlanText(kChain);
   Session session(plan, Weights::Make(*plan, 1), ExecContext(1));
-  Listener listener(*plan);
+  RecomputeListener listener(*plan);
   session.set_observer(&listener);
   session.Forward();
   EXPECT_EQ(listener.heard, "");

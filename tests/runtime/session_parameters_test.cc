@@ -12,7 +12,7 @@ namespace {
 
 using test::PlanText;
 
-constexpr const char* kNet = R"(
+constexpr const char* kParametersNet = R"(
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 5 } } }
 layer { name: "a" type: "InnerProduct" bottom: "x" top: "a" param { name: "w" } param { lr_mult: 0 }
   inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }
@@ -26,7 +26,7 @@ struct Parameters {
       : context(std::move(made)),
         parameters(*plan, context, weights, updates ? weights : nullptr) {}
 
-  std::shared_ptr<const Plan> plan = PlanText(kNet);
+  std::shared_ptr<const Plan> plan = PlanText(kParametersNet);
   std::shared_ptr<Weights> weights = Weights::Make(*plan, 3);
   ExecContext context;
   SessionParameters parameters;

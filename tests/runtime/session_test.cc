@@ -19,7 +19,7 @@ using test::TestRegistry;
 using test::ValuesOf;
 
 // Fan-out, in-place layers, views and several losses: everything that shares memory.
-const char* kNet = R"(
+const char* kSessionNet = R"(
 name: "mixed"
 force_backward: true
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 3 dim: 2 dim: 8 dim: 8 } } }
@@ -41,16 +41,16 @@ layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "t" top: "loss" 
 layer { name: "side" type: "Reduction" bottom: "ip" top: "side" loss_weight: 0.5 }
 )";
 
-struct Outcome {
+struct SessionOutcome {
   double loss = 0;
   std::vector<std::vector<float>> results;
 };
 
-Outcome RunOnce(const PlanOptions& options, int passes = 2) {
-  const auto plan = PlanText(kNet, TRAIN, options);
+SessionOutcome RunOnce(const PlanOptions& options, int passes = 2) {
+  const auto plan = PlanText(kSessionNet, TRAIN, options);
   const auto weights = Weights::Make(*plan, 7);
   Session session(plan, weights, ExecContext(options.threads, 7));
-  Outcome run;
+  SessionOutcome run;
   for (int pass = 0; pass < passes; ++pass) {
     FillInput(&session, "x", 1 + static_cast<uint64_t>(pass));
     FillInput(&session, "t", 2);
@@ -66,7 +66,7 @@ Outcome RunOnce(const PlanOptions& options, int passes = 2) {
   return run;
 }
 
-void ExpectNear(const Outcome& a, const Outcome& b, float tolerance) {
+void ExpectNear(const SessionOutcome& a, const SessionOutcome& b, float tolerance) {
   EXPECT_NEAR(a.loss, b.loss, tolerance);
   ASSERT_EQ(a.results.size(), b.results.size());
   for (size_t r = 0; r < a.results.size(); ++r) {
@@ -82,16 +82,16 @@ TEST(Session, SharedMemoryAndFusionChangeNothing) {
 }
 
 TEST(Session, OptimisedPlanIsSmaller) {
-  const auto optimised = PlanText(kNet, TRAIN, {.optimize = true});
-  const auto plain = PlanText(kNet, TRAIN, {.optimize = false});
+  const auto optimised = PlanText(kSessionNet, TRAIN, {.optimize = true});
+  const auto plain = PlanText(kSessionNet, TRAIN, {.optimize = false});
   EXPECT_LT(optimised->arena_bytes, plain->arena_bytes);
-  const auto inference = PlanText(kNet, TEST, {.backward = false});
+  const auto inference = PlanText(kSessionNet, TEST, {.backward = false});
   EXPECT_LT(inference->arena_bytes, optimised->arena_bytes);
 }
 
 TEST(Session, SameBitsForTheSameThreadCount) {
-  const Outcome a = RunOnce({.threads = 2});
-  const Outcome b = RunOnce({.threads = 2});
+  const SessionOutcome a = RunOnce({.threads = 2});
+  const SessionOutcome b = RunOnce({.threads = 2});
   EXPECT_EQ(a.loss, b.loss);
   EXPECT_EQ(a.results, b.results);
 }
@@ -101,15 +101,15 @@ TEST(Session, ThreadCountChangesRoundingOnly) {
 }
 
 TEST(Session, NeverRunsMoreThreadsThanThePlanBookedScratchFor) {
-  const auto plan = PlanText(kNet, TRAIN, {.threads = 2});
+  const auto plan = PlanText(kSessionNet, TRAIN, {.threads = 2});
   EXPECT_EQ(Session(plan, Weights::Make(*plan, 1), ExecContext(8)).context().threads(), 2);
   EXPECT_EQ(Session(plan, Weights::Make(*plan, 1), ExecContext(1)).context().threads(), 1);
 }
 
 TEST(Session, TwoNetsInTwoThreads) {
-  const Outcome expected = RunOnce({.threads = 1});
-  Outcome a;
-  Outcome b;
+  const SessionOutcome expected = RunOnce({.threads = 1});
+  SessionOutcome a;
+  SessionOutcome b;
   std::thread first([&] { a = RunOnce({.threads = 1}); });
   std::thread second([&] { b = RunOnce({.threads = 1}); });
   first.join();
@@ -119,7 +119,7 @@ TEST(Session, TwoNetsInTwoThreads) {
 }
 
 TEST(Session, ManySessionsOverOnePlanAndOneSetOfWeights) {
-  const auto plan = PlanText(kNet, TEST, {.backward = false});
+  const auto plan = PlanText(kSessionNet, TEST, {.backward = false});
   const std::shared_ptr<const Weights> weights = Weights::Make(*plan, 7);
   std::vector<double> losses(4);
   std::vector<std::thread> threads;
@@ -177,7 +177,7 @@ TEST(Session, NoAllocationAfterTheFirstIteration) {
     int calls = 0;
   };
   Counting allocator;
-  const auto plan = PlanText(kNet, TRAIN);
+  const auto plan = PlanText(kSessionNet, TRAIN);
   Session session(plan, Weights::Make(*plan, 1), ExecContext(nullptr, allocator, 1));
   const int before = allocator.calls;
   EXPECT_GT(before, 0);
@@ -201,7 +201,7 @@ TEST(Session, OutOfMemoryIsAnError) {
     }
     int left = 0;
   };
-  const auto plan = PlanText(kNet, TRAIN);
+  const auto plan = PlanText(kSessionNet, TRAIN);
   const auto weights = Weights::Make(*plan, 1);
   for (int allowed = 0; allowed < 3; ++allowed) {
     Refusing allocator;

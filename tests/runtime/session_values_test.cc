@@ -13,14 +13,14 @@ namespace {
 
 using test::PlanText;
 
-constexpr const char* kNet = R"(
+constexpr const char* kValuesNet = R"(
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 6 } } }
 layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
   inner_product_param { num_output: 5 } }
 )";
 
 TEST(SessionValues, CountChangesOfShapesAndKeepPlaces) {
-  const auto plan = PlanText(kNet);
+  const auto plan = PlanText(kValuesNet);
   const ExecContext context(1, 1);
   SessionValues values(*plan, context);
   const int x = plan->FindValue("x");
@@ -37,14 +37,14 @@ TEST(SessionValues, CountChangesOfShapesAndKeepPlaces) {
 }
 
 TEST(SessionValues, HaveNoGradientThatWasNotPlanned) {
-  const auto plan = PlanText(kNet, TEST, {.backward = false});
+  const auto plan = PlanText(kValuesNet, TEST, {.backward = false});
   const ExecContext context(1, 1);
   const SessionValues values(*plan, context);
   EXPECT_TRUE(values.Gradient(plan->FindValue("ip")).empty());
 }
 
 TEST(SessionValues, PlaceExternalBuffers) {
-  const auto plan = PlanText(kNet);
+  const auto plan = PlanText(kValuesNet);
   const ExecContext context(1, 1);
   SessionValues values(*plan, context);
   const ArenaSlot slot{.offset = 0, .bytes = 96, .buffer_owner = 0};
@@ -58,7 +58,7 @@ TEST(SessionValues, PlaceExternalBuffers) {
 
 // Fewer images of a sub-view lie where they were planned; images of another size do not fit there.
 TEST(SessionValues, GiveSubViewsOfOtherShapesMemoryOfTheirOwn) {
-  Plan plan = *PlanText(kNet);
+  Plan plan = *PlanText(kValuesNet);
   const int ip = plan.FindValue("ip");
   PlannedValue& planned = plan.values[static_cast<size_t>(ip)];
   planned.data.offset = plan.arena_bytes;

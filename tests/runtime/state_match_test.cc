@@ -48,8 +48,8 @@ class Fake final : public StateDict {
   std::vector<TorchEntry> values_;
 };
 
-std::string Conv(const std::string& name, const std::string& bottom, int outputs, int kernel = 1,
-                 bool bias = false) {
+std::string ConvOf(const std::string& name, const std::string& bottom, int outputs, int kernel = 1,
+                   bool bias = false) {
   return StrCat("layer { name: '", name, "' type: 'Convolution' bottom: '", bottom, "' top: '",
                 name, "' convolution_param { num_output: ", outputs, " kernel_size: ", kernel,
                 " pad: ", kernel / 2, bias ? "" : " bias_term: false", " } }\n");
@@ -73,7 +73,7 @@ void Append(const std::vector<std::pair<std::string, Shape>>& more,
   entries->insert(entries->end(), more.begin(), more.end());
 }
 
-std::shared_ptr<const Plan> PlanOf(const std::string& text) {
+std::shared_ptr<const Plan> PlanUnoptimized(const std::string& text) {
   return test::PlanText(text, TEST, {.backward = false, .optimize = false});
 }
 
@@ -116,7 +116,8 @@ std::vector<float> Filled(const Plan& plan, StateDict* file, size_t slot) {
 }
 
 TEST(StateMatch, ByName) {
-  const auto plan = PlanOf(kInput + Conv("a/1", "x", 3, 1, true) + Conv("b", "a/1", 3, 1, true));
+  const auto plan =
+      PlanUnoptimized(kInput + ConvOf("a/1", "x", 3, 1, true) + ConvOf("b", "a/1", 3, 1, true));
   // In another order; a Conv1d has one axis less.
   const Fake file({{"module.b.weight", {3, 3, 1, 1}},
                    {"module.b.bias", {3}},
@@ -129,9 +130,10 @@ TEST(StateMatch, ByName) {
 }
 
 TEST(StateMatch, ByOrderAndShape) {
-  const auto plan = PlanOf(kInput + Conv("c1", "x", 3) + Norm("1", "c1") +
-                           "layer { name: 'ip' type: 'InnerProduct' bottom: 'c1' top: 'ip' "
-                           "inner_product_param { num_output: 2 } }\n");
+  const auto plan =
+      PlanUnoptimized(kInput + ConvOf("c1", "x", 3) + Norm("1", "c1") +
+                      "layer { name: 'ip' type: 'InnerProduct' bottom: 'c1' top: 'ip' "
+                      "inner_product_param { num_output: 2 } }\n");
   std::vector<std::pair<std::string, Shape>> entries = {{"features.0.weight", {3, 4, 1, 1}}};
   Append(NormEntries("features.1", 3), &entries);
   entries.push_back({"classifier.weight", {2, 75}});
@@ -151,11 +153,11 @@ TEST(StateMatch, ByOrderAndShape) {
 // ResNet's first block: PyTorch has the shortcut last, Caffe first, and two convolutions have one
 // shape.
 TEST(StateMatch, ByTheOrderOfTheGraph) {
-  const auto plan =
-      PlanOf(kInput + Conv("branch1", "x", 8) + Norm("branch1", "branch1") + Conv("2a", "x", 4) +
-             Norm("2a", "2a") + Conv("2b", "2a", 4, 3) + Norm("2b", "2b") + Conv("2c", "2b", 8) +
-             Norm("2c", "2c") +
-             "layer { name: 'sum' type: 'Eltwise' bottom: 'branch1' bottom: '2c' top: 'sum' }\n");
+  const auto plan = PlanUnoptimized(
+      kInput + ConvOf("branch1", "x", 8) + Norm("branch1", "branch1") + ConvOf("2a", "x", 4) +
+      Norm("2a", "2a") + ConvOf("2b", "2a", 4, 3) + Norm("2b", "2b") + ConvOf("2c", "2b", 8) +
+      Norm("2c", "2c") +
+      "layer { name: 'sum' type: 'Eltwise' bottom: 'branch1' bottom: '2c' top: 'sum' }\n");
   std::vector<std::pair<std::string, Shape>> entries;
   const auto add = [&](const std::string& conv, const std::string& norm, const Shape& shape) {
     entries.push_back({conv + ".weight", shape});
@@ -188,7 +190,7 @@ TEST(StateMatch, ByNumbersOfSortedNames) {
                          int kernel, const std::string& conv, const std::string& norm) {
       const std::string name = StrCat(layer, "_", block);
       const std::string module = StrCat("layer1.", block, ".");
-      text += Conv(name, from, outputs, kernel) + Norm(name, name);
+      text += ConvOf(name, from, outputs, kernel) + Norm(name, name);
       entries.emplace(module + conv + ".weight", Shape{outputs, inputs, kernel, kernel});
       for (const auto& [entry, shape] : NormEntries(module + norm, outputs)) {
         entries.emplace(entry, shape);
@@ -207,7 +209,7 @@ TEST(StateMatch, ByNumbersOfSortedNames) {
     text += StrCat("layer { name: '", bottom, "' type: 'Eltwise' bottom: '", shortcut,
                    "' bottom: '", c, "' top: '", bottom, "' }\n");
   }
-  const auto plan = PlanOf(text);
+  const auto plan = PlanUnoptimized(text);
   const Fake file(std::vector<std::pair<std::string, Shape>>(entries.begin(), entries.end()));
   const StateMatches matches = Match(*plan, file);
   EXPECT_EQ(ProblemsOf(matches), "");
@@ -219,8 +221,8 @@ TEST(StateMatch, ByNumbersOfSortedNames) {
 
 // The alphabetical order of names does not distinguish k, q and v.
 TEST(StateMatch, WordsOfSortedNamesAreNoOrder) {
-  const auto plan = PlanOf(kInput + Conv("query", "x", 4) + Conv("key", "x", 4) +
-                           Conv("value", "x", 4) + Conv("out", "x", 5));
+  const auto plan = PlanUnoptimized(kInput + ConvOf("query", "x", 4) + ConvOf("key", "x", 4) +
+                                    ConvOf("value", "x", 4) + ConvOf("out", "x", 5));
   const Fake file({{"k_proj.weight", {4, 4, 1, 1}},
                    {"out_proj.weight", {5, 4, 1, 1}},
                    {"q_proj.weight", {4, 4, 1, 1}},
@@ -236,8 +238,8 @@ TEST(StateMatch, WordsOfSortedNamesAreNoOrder) {
 
 TEST(StateMatch, AmbiguousAndMissingOnesAreListedTogether) {
   // Two branches of one shape, in a file with more: which are meant?
-  const auto plan = PlanOf(kInput + Conv("first", "x", 2) + Conv("left", "x", 3) +
-                           Conv("right", "x", 3) + Conv("last", "x", 7));
+  const auto plan = PlanUnoptimized(kInput + ConvOf("first", "x", 2) + ConvOf("left", "x", 3) +
+                                    ConvOf("right", "x", 3) + ConvOf("last", "x", 7));
   const Fake file({{"p.weight", {3, 4, 1, 1}},
                    {"q.weight", {3, 4, 1, 1}},
                    {"r.weight", {3, 4, 1, 1}},
@@ -262,14 +264,14 @@ TEST(StateMatch, AmbiguousAndMissingOnesAreListedTogether) {
 }
 
 TEST(StateMatch, AnEntryThatFitsAFilledLayerIsNoSilentLeftover) {
-  const auto plan = PlanOf(kInput + Conv("c", "x", 3));
+  const auto plan = PlanUnoptimized(kInput + ConvOf("c", "x", 3));
   const Fake file({{"aux.weight", {3, 4, 1, 1}}, {"main.weight", {3, 4, 1, 1}}});
   EXPECT_NE(ProblemsOf(Match(*plan, file)).find("has no place; it fits c"), std::string::npos);
   ExpectMatches(*plan, file, "main.weight -> c weight\n", "aux.weight = -");
 }
 
 TEST(StateMatch, StatisticsWithoutALayerAreNoSilentLeftover) {
-  const auto plan = PlanOf(kInput + Conv("c", "x", 3, 1, true));
+  const auto plan = PlanUnoptimized(kInput + ConvOf("c", "x", 3, 1, true));
   std::vector<std::pair<std::string, Shape>> entries = {{"c.weight", {3, 4, 1, 1}},
                                                         {"c.bias", {3}}};
   Append(NormEntries("b", 3), &entries);
@@ -288,7 +290,7 @@ TEST(StateMatch, StatisticsWithoutALayerAreNoSilentLeftover) {
 }
 
 TEST(StateMatch, ParametersOfWholeNumbers) {
-  const auto plan = PlanOf(kInput + Conv("c", "x", 3, 1, true));
+  const auto plan = PlanUnoptimized(kInput + ConvOf("c", "x", 3, 1, true));
   const std::string both = "c.weight -> c weight\nc.bias -> c bias\n";
   Fake file({{"c.weight", {3, 4, 1, 1}}});
   file.With("c.bias", ElementType::kI64, {3}).With("position_ids", ElementType::kI64, {3});
@@ -297,7 +299,7 @@ TEST(StateMatch, ParametersOfWholeNumbers) {
 }
 
 TEST(StateMatch, BytesMayBeOfAQuantizedModel) {
-  const auto plan = PlanOf(kInput + Conv("c", "x", 3));
+  const auto plan = PlanUnoptimized(kInput + ConvOf("c", "x", 3));
   Fake file(std::vector<std::pair<std::string, Shape>>{});
   file.With("c.weight", ElementType::kI8, {3, 4, 1, 1});
   EXPECT_NE(ProblemsOf(Match(*plan, file)).find("'c.weight' has elements of type I8"),
@@ -306,16 +308,16 @@ TEST(StateMatch, BytesMayBeOfAQuantizedModel) {
 }
 
 TEST(StateMatch, AnEntryOfAnotherShapeIsNamed) {
-  const auto plan = PlanOf(kInput + Conv("c", "x", 3));
+  const auto plan = PlanUnoptimized(kInput + ConvOf("c", "x", 3));
   EXPECT_NE(ProblemsOf(Match(*plan, Fake({{"c.weight", {3, 4, 5, 5}}})))
                 .find("no entry for 'weight', which is 3x4x1x1; 'c.weight' is 3x4x5x5"),
             std::string::npos);
 }
 
 TEST(StateMatch, ConstantsOfTheNetCanBeKept) {
-  const auto plan = PlanOf(kInput + Conv("c", "x", 3) +
-                           "layer { name: 'p' type: 'Parameter' top: 'p' "
-                           "parameter_param { shape { dim: 2 } } }\n");
+  const auto plan = PlanUnoptimized(kInput + ConvOf("c", "x", 3) +
+                                    "layer { name: 'p' type: 'Parameter' top: 'p' "
+                                    "parameter_param { shape { dim: 2 } } }\n");
   Fake file({{"c.weight", {3, 4, 1, 1}}});
   EXPECT_NE(ProblemsOf(Match(*plan, file)).find("layer \"p\": no entry"), std::string::npos);
   const StateMatches matches = MatchState(*plan, file, {}, "", true);
@@ -328,7 +330,8 @@ TEST(StateMatch, ConstantsOfTheNetCanBeKept) {
 }
 
 TEST(StateMatch, TheMapReplacesGuesses) {
-  const auto plan = PlanOf(kInput + Conv("c", "x", 3, 1, true) + Conv("d", "x", 3, 1, true));
+  const auto plan =
+      PlanUnoptimized(kInput + ConvOf("c", "x", 3, 1, true) + ConvOf("d", "x", 3, 1, true));
   const Fake file(
       {{"p.weight", {3, 4, 1, 1}}, {"p.bias", {3}}, {"q.weight", {3, 4, 1, 1}}, {"q.bias", {3}}});
   ExpectMatches(*plan, file,
@@ -343,7 +346,7 @@ TEST(StateMatch, TheMapReplacesGuesses) {
 }
 
 TEST(StateMatch, APrintedMapIsReadBack) {
-  const auto plan = PlanOf(kInput + Conv("c", "x", 3, 1, true) + Norm("1", "c"));
+  const auto plan = PlanUnoptimized(kInput + ConvOf("c", "x", 3, 1, true) + Norm("1", "c"));
   std::vector<std::pair<std::string, Shape>> entries = {{"p.weight", {3, 4, 1, 1}},
                                                         {"position_ids", {1, 8}}};
   Append(NormEntries("n", 3), &entries);
@@ -363,7 +366,7 @@ TEST(StateMatch, APrintedMapIsReadBack) {
 }
 
 TEST(StateMatch, WrongMaps) {
-  const auto plan = PlanOf(kInput + Conv("conv", "x", 3));
+  const auto plan = PlanUnoptimized(kInput + ConvOf("conv", "x", 3));
   const Fake file({{"p.weight", {3, 4, 1, 1}}, {"q.weight", {5, 5}}});
   const auto problem = [&](const std::string& map) { return ProblemsOf(Match(*plan, file, map)); };
   const auto expect = [&](const std::string& map, const std::string& part) {
@@ -381,15 +384,15 @@ TEST(StateMatch, WrongMaps) {
 }
 
 TEST(StateMatch, MatricesFitConvolutionsOverTheWholeInput) {
-  const auto plan =
-      PlanOf(kInput + std::string("layer { name: 'fc6' type: 'Convolution' bottom: 'x' top: 'y' "
-                                  "convolution_param { num_output: 3 kernel_size: 5 } }\n"));
+  const auto plan = PlanUnoptimized(
+      kInput + std::string("layer { name: 'fc6' type: 'Convolution' bottom: 'x' top: 'y' "
+                           "convolution_param { num_output: 3 kernel_size: 5 } }\n"));
   Fake file({{"classifier.0.weight", {3, 100}}, {"classifier.0.bias", {3}}});
   EXPECT_EQ(Filled(*plan, &file, 0)[99 + 100], 199);
 }
 
 TEST(StateMatch, TransposedInnerProduct) {
-  const auto plan = PlanOf(
+  const auto plan = PlanUnoptimized(
       "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 3 } } }\n"
       "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' "
       "inner_product_param { num_output: 2 transpose: true bias_term: false } }\n");
@@ -398,7 +401,7 @@ TEST(StateMatch, TransposedInnerProduct) {
 }
 
 TEST(StateMatch, LstmGatesAndBiases) {
-  const auto plan = PlanOf(
+  const auto plan = PlanUnoptimized(
       "layer { name: 'x' type: 'Input' top: 'x' top: 'cont' input_param { shape { dim: 5 dim: 1 "
       "dim: 2 } shape { dim: 5 dim: 1 } } }\n"
       "layer { name: 'lstm' type: 'LSTM' bottom: 'x' bottom: 'cont' top: 'y' "
@@ -423,27 +426,28 @@ TEST(StateMatch, GruIsAsInPyTorchAndRnnIsRefused) {
   const std::string input =
       "layer { name: 'x' type: 'Input' top: 'x' top: 'cont' input_param { shape { dim: 5 dim: 1 "
       "dim: 2 } shape { dim: 5 dim: 1 } } }\n";
-  const auto plan = PlanOf(input +
-                           "layer { name: 'gru' type: 'GRU' bottom: 'x' top: 'y' "
-                           "recurrent_param { num_output: 1 } }\n");
+  const auto plan = PlanUnoptimized(input +
+                                    "layer { name: 'gru' type: 'GRU' bottom: 'x' top: 'y' "
+                                    "recurrent_param { num_output: 1 } }\n");
   const std::vector<std::pair<std::string, Shape>> entries = {
       {"weight_ih_l0", {3, 2}}, {"weight_hh_l0", {3, 1}}, {"bias_ih_l0", {3}}, {"bias_hh_l0", {3}}};
   Fake file(entries);
   EXPECT_EQ(Filled(*plan, &file, 0), (std::vector<float>{0, 1, 2, 3, 4, 5}));
   EXPECT_EQ(Filled(*plan, &file, 3), (std::vector<float>{300, 301, 302}));
-  const auto other = PlanOf(input +
-                            "layer { name: 'gru' type: 'GRU' bottom: 'x' top: 'y' "
-                            "recurrent_param { num_output: 1 reset_after: false } }\n"
-                            "layer { name: 'rnn' type: 'RNN' bottom: 'x' bottom: 'cont' top: 'z' "
-                            "recurrent_param { num_output: 1 } }\n");
+  const auto other =
+      PlanUnoptimized(input +
+                      "layer { name: 'gru' type: 'GRU' bottom: 'x' top: 'y' "
+                      "recurrent_param { num_output: 1 reset_after: false } }\n"
+                      "layer { name: 'rnn' type: 'RNN' bottom: 'x' bottom: 'cont' top: 'z' "
+                      "recurrent_param { num_output: 1 } }\n");
   const std::string problems = ProblemsOf(Match(*other, file));
   EXPECT_NE(problems.find("set reset_after: true"), std::string::npos) << problems;
   EXPECT_NE(problems.find("W_ho"), std::string::npos) << problems;
 }
 
 TEST(StateMatch, OtherLayersAndBothDirections) {
-  const auto plan = PlanOf(
-      kInput + Conv("c", "x", 3, 1, true) + Norm("1", "c") +
+  const auto plan = PlanUnoptimized(
+      kInput + ConvOf("c", "x", 3, 1, true) + Norm("1", "c") +
       "layer { name: 'p' type: 'PReLU' bottom: 'c' top: 'c' }\n"
       "layer { name: 'bn' type: 'BN' bottom: 'c' top: 'c' bn_param { frozen: true } }\n"
       "layer { name: 'ln' type: 'LayerNorm' bottom: 'c' top: 'c' layer_norm_param { axis: 1 } }\n"
@@ -484,13 +488,14 @@ TEST(StateMatch, OtherLayersAndBothDirections) {
 }
 
 TEST(StateMatch, SharedParametersAreFilledOnce) {
-  const auto plan = PlanOf(std::string(kInput) +
-                           "layer { name: 'a' type: 'InnerProduct' bottom: 'x' top: 'a' param { "
-                           "name: 'w' } param { name: "
-                           "'b' } inner_product_param { num_output: 2 } }\n"
-                           "layer { name: 'b' type: 'InnerProduct' bottom: 'x' top: 'b' param { "
-                           "name: 'w' } param { name: "
-                           "'b' } inner_product_param { num_output: 2 } }\n");
+  const auto plan =
+      PlanUnoptimized(std::string(kInput) +
+                      "layer { name: 'a' type: 'InnerProduct' bottom: 'x' top: 'a' param { "
+                      "name: 'w' } param { name: "
+                      "'b' } inner_product_param { num_output: 2 } }\n"
+                      "layer { name: 'b' type: 'InnerProduct' bottom: 'x' top: 'b' param { "
+                      "name: 'w' } param { name: "
+                      "'b' } inner_product_param { num_output: 2 } }\n");
   Fake file({{"tied.weight", {2, 100}}, {"tied.bias", {2}}});
   EXPECT_EQ(Filled(*plan, &file, 0)[1], 1);
   EXPECT_EQ(Filled(*plan, &file, 3), (std::vector<float>{100, 101}));

@@ -13,7 +13,7 @@ namespace {
 
 using test::PlanText;
 
-constexpr const char* kNet = R"(
+constexpr const char* kBoundNet = R"(
 force_backward: true
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 6 } } }
 layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
@@ -22,7 +22,7 @@ layer { name: "loss" type: "Reduction" bottom: "ip" top: "loss" loss_weight: 3 }
 )";
 
 struct Bound {
-  explicit Bound(std::shared_ptr<const Plan> made = PlanText(kNet))
+  explicit Bound(std::shared_ptr<const Plan> made = PlanText(kBoundNet))
       : plan(std::move(made)),
         context(1, 1),
         parameters(*plan, context, Weights::Make(*plan, 1), nullptr),
@@ -79,7 +79,7 @@ TEST(StepBinder, RefusesInputsThatNeedOtherParameters) {
 }
 
 TEST(StepBinder, RebindsLayersThatUseAnExternalBuffer) {
-  auto plan = std::make_shared<Plan>(*PlanText(kNet));
+  auto plan = std::make_shared<Plan>(*PlanText(kBoundNet));
   plan->values[0].data.buffer_owner = 0;
   plan->layers[0].info.external_output = {true};
   Bound bound(plan);

@@ -90,7 +90,7 @@ class StockFile : public ::testing::Test {
   std::unique_ptr<Message> net_;
 };
 
-constexpr const char* kNet = R"(name: "n"
+constexpr const char* kStockNet = R"(name: "n"
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 1 dim: 8 dim: 8 } } }
 layer { name: "c" type: "Convolution" bottom: "x" top: "c" param { lr_mult: 1 } param { lr_mult: 2 }
   convolution_param { num_output: 4 kernel_size: 3 weight_filler { type: "xavier" } } }
@@ -102,7 +102,7 @@ layer { name: "s" type: "Softmax" bottom: "i" top: "s" }
 
 TEST_F(StockFile, OnlyTheSealsAreUnknownToCaffe) {
   const test::TempDir folder;
-  const auto plan = test::PlanText(kNet, TEST);
+  const auto plan = test::PlanText(kStockNet, TEST);
   WriteCaffemodel(Weights::Make(*plan, 1)->Export(*plan), folder.File("m"));
   EXPECT_EQ(UnknownIn(folder.Read("m")),
             (std::set<std::string>{"NetParameter:1000", "NetParameter:1001"}));

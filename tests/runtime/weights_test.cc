@@ -13,7 +13,7 @@ namespace {
 using test::PlanText;
 using test::ValuesOf;
 
-std::string Net(int outputs, const std::string& name = "ip") {
+std::string ProductNet(int outputs, const std::string& name = "ip") {
   return "layer { name: \"x\" type: \"Input\" top: \"x\" input_param { shape { dim: 2 dim: 3 } } "
          "}\n"
          "layer { name: \"" +
@@ -36,14 +36,14 @@ std::string LoadError(const std::string& net, const NetParameter& model, Missing
   return "";
 }
 
-NetParameter ModelOf(const std::string& net, uint64_t seed) {
+NetParameter DrawnModel(const std::string& net, uint64_t seed) {
   const auto plan = PlanText(net);
   return Weights::Make(*plan, seed)->Export(*plan);
 }
 
 TEST(Weights, ExportAndLoadRoundTrip) {
-  const auto plan = PlanText(Net(4));
-  const NetParameter model = ModelOf(Net(4), 5);
+  const auto plan = PlanText(ProductNet(4));
+  const NetParameter model = DrawnModel(ProductNet(4), 5);
   const auto weights = Weights::Make(*plan, 6);
   const auto original = Weights::Make(*plan, 5);
   const LoadReport report = weights->Load(*plan, model, "m", MissingLayers::kError);
@@ -55,7 +55,8 @@ TEST(Weights, ExportAndLoadRoundTrip) {
 }
 
 TEST(Weights, AnotherShapeSaysBothAndWhatToDo) {
-  const std::string error = LoadError(Net(4), ModelOf(Net(5), 1), MissingLayers::kKeep);
+  const std::string error =
+      LoadError(ProductNet(4), DrawnModel(ProductNet(5), 1), MissingLayers::kKeep);
   EXPECT_NE(error.find("m.caffemodel: layer \"ip\": blob 0 (weight) is 5x3 in the file, but 4x3 in "
                        "the net"),
             std::string::npos)
@@ -64,38 +65,38 @@ TEST(Weights, AnotherShapeSaysBothAndWhatToDo) {
 }
 
 TEST(Weights, MissingLayerIsAnErrorOrKeptAsAsked) {
-  const NetParameter model = ModelOf(Net(4, "ip_one"), 1);
-  const std::string error = LoadError(Net(4, "ip_0ne"), model, MissingLayers::kError);
+  const NetParameter model = DrawnModel(ProductNet(4, "ip_one"), 1);
+  const std::string error = LoadError(ProductNet(4, "ip_0ne"), model, MissingLayers::kError);
   EXPECT_NE(error.find("the file has no blobs for this layer (did you mean 'ip_one'?)"),
             std::string::npos)
       << error;
-  const std::string other =
-      LoadError(Net(4, "ip_0ne"), ModelOf(Net(5, "ip_one"), 1), MissingLayers::kError);
+  const std::string other = LoadError(
+      ProductNet(4, "ip_0ne"), DrawnModel(ProductNet(5, "ip_one"), 1), MissingLayers::kError);
   EXPECT_EQ(other.find("ip_one"), std::string::npos) << "its shapes differ: " << other;
-  const auto plan = PlanText(Net(4, "ip_0ne"));
+  const auto plan = PlanText(ProductNet(4, "ip_0ne"));
   const LoadReport report = Weights::Make(*plan, 1)->Load(*plan, model, "m", MissingLayers::kKeep);
   EXPECT_EQ(report.at_fillers, std::vector<std::string>{"ip_0ne"});
   EXPECT_EQ(report.not_in_net, std::vector<std::string>{"ip_one"});
 }
 
 TEST(Weights, WrongNumberOfBlobs) {
-  NetParameter model = ModelOf(Net(4), 1);
+  NetParameter model = DrawnModel(ProductNet(4), 1);
   model.mutable_layer(1)->mutable_blobs()->RemoveLast();
-  const std::string error = LoadError(Net(4), model, MissingLayers::kKeep);
+  const std::string error = LoadError(ProductNet(4), model, MissingLayers::kKeep);
   EXPECT_NE(error.find("has 1 blobs for this layer, the net has 2 (weight, bias)"),
             std::string::npos)
       << error;
 }
 
 TEST(Weights, LegacyShapesAreTaken) {
-  NetParameter model = ModelOf(Net(4), 3);
+  NetParameter model = DrawnModel(ProductNet(4), 3);
   BlobProto* weight = model.mutable_layer(1)->mutable_blobs(0);
   weight->clear_shape();
   weight->set_num(1);
   weight->set_channels(1);
   weight->set_height(4);
   weight->set_width(3);
-  EXPECT_EQ(LoadError(Net(4), model, MissingLayers::kError), "");
+  EXPECT_EQ(LoadError(ProductNet(4), model, MissingLayers::kError), "");
 }
 
 TEST(Weights, SharedBlobsHaveOneMemory) {
@@ -133,9 +134,9 @@ TEST(Weights, SharedBlobsComeBackFromHdf5) {
 }
 
 TEST(Weights, ATestNetSeesWhatTheTrainingNetLearns) {
-  const auto train = PlanText(Net(4));
+  const auto train = PlanText(ProductNet(4));
   const auto weights = Weights::Make(*train, 1);
-  const auto test = PlanText(Net(4), TEST, {.backward = false});
+  const auto test = PlanText(ProductNet(4), TEST, {.backward = false});
   const auto shared = Weights::ShareWith(*test, *weights, 2);
   EXPECT_EQ(shared->blob(0).raw(), weights->blob(0).raw());
 }
@@ -144,11 +145,11 @@ TEST(Weights, FillersLeaveAloneWhatWasLoaded) {
   const std::string second =
       "layer { name: \"z\" type: \"InnerProduct\" bottom: \"y\" top: \"z\"\n"
       "  inner_product_param { num_output: 2 weight_filler { type: \"xavier\" } } }\n";
-  const auto plan = PlanText(Net(4) + second);
+  const auto plan = PlanText(ProductNet(4) + second);
   const auto weights = Weights::MakeToLoad(*plan, 9);
   const size_t of_z = 2;  // after weight and bias of ip
   EXPECT_EQ(ValuesOf(std::as_const(*weights).blob(of_z)), std::vector<float>(8, 0.F));
-  weights->Load(*plan, ModelOf(Net(4), 5), "m", MissingLayers::kKeep);
+  weights->Load(*plan, DrawnModel(ProductNet(4), 5), "m", MissingLayers::kKeep);
   weights->FillRest(*plan);
   EXPECT_EQ(ValuesOf(std::as_const(*weights).blob(0)),
             ValuesOf(std::as_const(*Weights::Make(*plan, 5)).blob(0)));
@@ -157,8 +158,8 @@ TEST(Weights, FillersLeaveAloneWhatWasLoaded) {
 }
 
 TEST(Weights, FillersDoNotDependOnOtherLayers) {
-  const auto alone = PlanText(Net(4));
-  const auto more = PlanText(Net(4) +
+  const auto alone = PlanText(ProductNet(4));
+  const auto more = PlanText(ProductNet(4) +
                              "layer { name: \"z\" type: \"InnerProduct\" bottom: \"y\" top: \"z\"\n"
                              "  inner_product_param { num_output: 2 } }\n");
   EXPECT_EQ(ValuesOf(std::as_const(*Weights::Make(*alone, 9)).blob(0)),

@@ -17,7 +17,7 @@ server::ServerOptions SmallLimits() {
 }
 
 // The answer if nothing follows the sent bytes.
-SocketAnswer Answer(uint16_t port, const BadRequest& request) {
+SocketAnswer AnswerTo(uint16_t port, const BadRequest& request) {
   SocketClient client(port);
   client.Send(request.bytes);
   client.EndSending();
@@ -27,7 +27,7 @@ SocketAnswer Answer(uint16_t port, const BadRequest& request) {
 TEST(BadRequests, EachGetsItsStatusAndTheServerGoesOn) {
   const RunningServer running(SmallLimits());
   for (const BadRequest& request : BadRequests()) {
-    const SocketAnswer answer = Answer(running.port(), request);
+    const SocketAnswer answer = AnswerTo(running.port(), request);
     EXPECT_EQ(answer.status, request.status) << request.name << ": " << answer.body;
     EXPECT_EQ(answer.body.find(CREMA_SOURCE_DIR), std::string::npos) << request.name;
     const bool is_json = answer.body.starts_with("{\"error\":\"") || answer.body.empty();

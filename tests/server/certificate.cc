@@ -12,10 +12,6 @@
 namespace crema::test {
 namespace {
 
-template <typename T, void (*Free)(T*)>
-struct Freer {
-  void operator()(T* value) const { Free(value); }
-};
 using Key = std::unique_ptr<EVP_PKEY, Freer<EVP_PKEY, EVP_PKEY_free>>;
 using Certificate = std::unique_ptr<X509, Freer<X509, X509_free>>;
 

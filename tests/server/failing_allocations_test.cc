@@ -13,7 +13,7 @@
 namespace crema::test {
 namespace {
 
-constexpr char kNet[] = R"(
+constexpr char kAllocatingNet[] = R"(
 layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 2 dim: 2 } } }
 layer { name: "pool" type: "Pooling" bottom: "data" top: "pool"
   pooling_param { pool: AVE global_pooling: true } }
@@ -25,7 +25,7 @@ class FailingAllocationsOfServe : public ServeCommand {
  protected:
   FailingAllocationsOfServe() {
     wrapper = allocations_.Wrapper();
-    folder.Write("pool.prototxt", kNet);
+    folder.Write("pool.prototxt", kAllocatingNet);
     Start({StrCat("--model=", folder.File("pool.prototxt")), "--grpc_port=-1"});
   }
 

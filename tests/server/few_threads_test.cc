@@ -25,7 +25,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr char kNet[] = R"(
+constexpr char kFewThreadsNet[] = R"(
 layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 8 dim: 8 } } }
 layer { name: "pool" type: "Pooling" bottom: "data" top: "pool"
   pooling_param { pool: AVE global_pooling: true } }
@@ -51,7 +51,7 @@ TEST(FewThreads, OfABatcherAreAnError) {
 // Either exit code 4 with a message, or it serves and exits with 0 after SIGTERM.
 TEST(FewThreads, ServerWithTooFewThreadsEndsWithAnError) {
   const TempDir folder;
-  folder.Write("pool.prototxt", kNet);
+  folder.Write("pool.prototxt", kFewThreadsNet);
   bool refused = false, served = false;
   for (int threads = 0; threads <= 40 && !served; ++threads) {
     std::vector<std::string> command = {

@@ -32,7 +32,7 @@ server::ServerOptions WithGrpc() {
   return options;
 }
 
-std::string Floats(const std::vector<float>& values) {
+std::string BytesOfFloats(const std::vector<float>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
 }
 
@@ -45,7 +45,7 @@ ModelInferRequest GoodRequest() {
   input->set_datatype("FP32");
   input->add_shape(1);
   input->add_shape(4);
-  request.add_raw_input_contents(Floats({1, 2, 3, 4}));
+  request.add_raw_input_contents(BytesOfFloats({1, 2, 3, 4}));
   return request;
 }
 
@@ -107,7 +107,7 @@ TEST_F(Grpc, InfersFromRawAndTypedContents) {
   EXPECT_EQ(response.model_version(), "1");
   ASSERT_EQ(response.outputs_size(), 2);
   EXPECT_EQ(response.outputs(0).name(), "y");
-  EXPECT_EQ(response.raw_output_contents(0), Floats({2, 4, 6, 8}));
+  EXPECT_EQ(response.raw_output_contents(0), BytesOfFloats({2, 4, 6, 8}));
   request.clear_raw_input_contents();
   for (const float value : {1, 1, 1, 1}) {
     request.mutable_inputs(0)->mutable_contents()->add_fp32_contents(value);
@@ -115,7 +115,7 @@ TEST_F(Grpc, InfersFromRawAndTypedContents) {
   request.add_outputs()->set_name("sum");
   ASSERT_TRUE(Infer(request).ok());
   ASSERT_EQ(response.outputs_size(), 1);
-  EXPECT_EQ(response.raw_output_contents(0), Floats({4}));
+  EXPECT_EQ(response.raw_output_contents(0), BytesOfFloats({4}));
 }
 
 TEST_F(Grpc, InfersFromOtherDatatypes) {
@@ -124,13 +124,13 @@ TEST_F(Grpc, InfersFromOtherDatatypes) {
   request.mutable_inputs(0)->set_datatype("UINT8");
   request.set_raw_input_contents(0, "\x01\x02\x03\x04");
   ASSERT_TRUE(Infer(request).ok());
-  EXPECT_EQ(response.raw_output_contents(0), Floats({2, 4, 6, 8}));
+  EXPECT_EQ(response.raw_output_contents(0), BytesOfFloats({2, 4, 6, 8}));
   request.clear_raw_input_contents();
   const auto infer = [&](const std::string& type) {
     request.mutable_inputs(0)->set_datatype(type);
     const grpc::Status status = Infer(request);
     EXPECT_TRUE(status.ok()) << type << status.error_message();
-    EXPECT_EQ(response.raw_output_contents(0), Floats({2, 4, 6, 8})) << type;
+    EXPECT_EQ(response.raw_output_contents(0), BytesOfFloats({2, 4, 6, 8})) << type;
   };
   for (const int value : {1, 2, 3, 4}) {
     auto* contents = request.mutable_inputs(0)->mutable_contents();
@@ -163,11 +163,11 @@ TEST_F(Grpc, InfersFromEncodedImages) {
                                  std::string{static_cast<char>(picture.size()), 0, 0, 0} + picture);
   const grpc::Status raw = Infer(request);
   ASSERT_TRUE(raw.ok()) << raw.error_message();
-  EXPECT_EQ(response.raw_output_contents(0), Floats({2, 4, 6, 8}));
+  EXPECT_EQ(response.raw_output_contents(0), BytesOfFloats({2, 4, 6, 8}));
   request.clear_raw_input_contents();
   input->mutable_contents()->add_bytes_contents(picture);
   ASSERT_TRUE(Infer(request).ok());
-  EXPECT_EQ(response.raw_output_contents(0), Floats({2, 4, 6, 8}));
+  EXPECT_EQ(response.raw_output_contents(0), BytesOfFloats({2, 4, 6, 8}));
   for (int i = 0; i < 4096; ++i) input->mutable_contents()->add_bytes_contents("");
   input->set_shape(0, 4097);
   EXPECT_NE(Infer(request).error_message().find("more than 4096 elements of BYTES"),
@@ -196,7 +196,9 @@ TEST_F(Grpc, RefusesWhatDoesNotFit) {
       [](auto* r) { r->set_raw_input_contents(0, "abc"); },
       [](auto* r) { r->set_raw_input_contents(0, std::string(20, 'a')); },
       [](auto* r) { r->mutable_inputs(0)->mutable_contents()->add_fp32_contents(1); },
-      [](auto* r) { *r->add_inputs() = r->inputs(0), r->add_raw_input_contents(Floats({1})); },
+      [](auto* r) {
+        *r->add_inputs() = r->inputs(0), r->add_raw_input_contents(BytesOfFloats({1}));
+      },
       [](auto* r) { r->add_outputs()->set_name("q"); },
       [](auto* r) { r->add_outputs()->set_name("y"), r->add_outputs()->set_name("y"); },
       [](auto* r) {
@@ -222,7 +224,7 @@ TEST_F(Grpc, RefusesWhatDoesNotFit) {
   EXPECT_EQ(After([](auto* r) { r->set_model_name("n"); }), StatusCode::NOT_FOUND);
   EXPECT_EQ(After([](auto* r) { r->set_model_version("2"); }), StatusCode::NOT_FOUND);
   EXPECT_EQ(After([](auto* r) {
-              r->set_raw_input_contents(0, Floats({667, 1, 1, 1}));
+              r->set_raw_input_contents(0, BytesOfFloats({667, 1, 1, 1}));
             }),
             StatusCode::INTERNAL);
   EXPECT_EQ(After([](auto*) {}), StatusCode::OK);

@@ -12,6 +12,7 @@
 #include "core/strings.h"
 #include "server/running_server.h"
 #include "server/secret.h"
+#include "support/error_text.h"
 #include "support/temp_dir.h"
 
 namespace crema::test {
@@ -21,11 +22,6 @@ using namespace server;
 using namespace std::chrono_literals;
 
 constexpr const char* kToken = "a-token-of-enough-length";
-constexpr const char* kAdmin = "an-admin-token-of-some-length";
-
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 // With one request in progress, which waits at the gate.
 struct BusyServer {
@@ -210,7 +206,7 @@ TEST(Http, AsksForTokens) {
   ServerOptions options = TestOptions();
   options.inference_tokens =
       TokenSet::FromFile(WriteSecret(folder, "t", StrCat("# mine\n", kToken)));
-  options.admin_tokens = TokenSet::FromFile(WriteSecret(folder, "a", kAdmin));
+  options.admin_tokens = TokenSet::FromFile(WriteSecret(folder, "a", kAdminToken));
   const RunningServer running(options);
   const auto status = [&](const std::string& path, const std::string& token) {
     return Get(running.port(), path,
@@ -221,7 +217,7 @@ TEST(Http, AsksForTokens) {
   EXPECT_EQ(status("/v2/models/m", std::string(kToken) + "x"), 401);
   EXPECT_EQ(status("/v2/models/m", std::string(kToken).substr(1)), 401);
   EXPECT_EQ(status("/v2/models/m", kToken), 200);
-  EXPECT_EQ(status("/v2/models/m", kAdmin), 200);
+  EXPECT_EQ(status("/v2/models/m", kAdminToken), 200);
   EXPECT_EQ(status("/metrics", ""), 401);
   for (const char* open : {"/", "/openapi.json", "/v2/health/live", "/v2/health/ready"}) {
     EXPECT_EQ(status(open, ""), 200) << open;
@@ -231,7 +227,7 @@ TEST(Http, AsksForTokens) {
                 StrCat("Authorization: Bearer ", token, "\r\n"));
   };
   EXPECT_EQ(load(kToken).status, 401);
-  EXPECT_EQ(load(kAdmin).status, 400) << "one model, which stays";
+  EXPECT_EQ(load(kAdminToken).status, 400) << "one model, which stays";
   const RunningServer open;
   EXPECT_EQ(Post(open.port(), "/v2/repository/models/m/load", "").status, 403);
 }

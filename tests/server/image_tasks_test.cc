@@ -14,6 +14,7 @@
 #include "server/http/multipart.h"
 #include "server/running_server.h"
 #include "server/security/tokens.h"
+#include "support/error_text.h"
 #include "support/net.h"
 #include "support/temp_dir.h"
 
@@ -82,10 +83,6 @@ std::string Form(std::string_view file, std::string_view head =
   return StrCat("--frontier\r\n", head, "\r\n", file, "\r\n--frontier--\r\n");
 }
 constexpr const char* kFormType = "Content-Type: multipart/form-data; boundary=frontier\r\n";
-
-bool Contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
 
 class ImageTasks : public testing::Test {
  protected:

@@ -36,6 +36,17 @@ TEST(Limits, ATrailerDoesNotEndTheServer) {
   EXPECT_EQ(Get(running.port(), "/v2/health/live").status, 200);
 }
 
+TEST(Limits, TheLargestBodyIsSaidInMiB) {
+  ServerOptions options = TestOptions();
+  options.http.limits.body_bytes = size_t{1} << 20;
+  const RunningServer running(options);
+  SocketClient client(running.port());
+  client.Send(HeadOf("/v2/models/m/infer", "Content-Length: 73400320"));
+  const SocketAnswer answer = client.Read();
+  EXPECT_EQ(answer.status, 413);
+  EXPECT_NE(answer.body.find("the body is longer than 1 MiB"), std::string::npos) << answer.body;
+}
+
 TEST(Limits, UnsentBodiesTakeNothingFromOthers) {
   ServerOptions options = TestOptions();
   options.http.limits.buffered_bytes = size_t{1} << 18;
@@ -188,10 +199,9 @@ TEST(Limits, AFullWorkPoolStillFinishesAcceptedRequests) {
 
 TEST(Limits, LoadingKeepsNoPicturesWaiting) {
   const TempDir folder;
-  constexpr const char* kAdmin = "an-admin-token-of-some-length";
   ServerOptions options = TestOptions();
   options.api.work_threads = 1;
-  options.admin_tokens = TokenSet::FromFile(WriteSecret(folder, "a", kAdmin));
+  options.admin_tokens = TokenSet::FromFile(WriteSecret(folder, "a", kAdminToken));
   for (const char* model : {"a", "b", "c"}) {
     std::filesystem::create_directories(folder.File(StrCat("models/", model, "/1")));
     folder.Write(StrCat("models/", model, "/1/model.crema"), "file");
@@ -207,7 +217,7 @@ TEST(Limits, LoadingKeepsNoPicturesWaiting) {
     fake.picture = true;
     return std::make_shared<const FakeModel>(fake);
   });
-  const std::string token = StrCat("Authorization: Bearer ", kAdmin, "\r\n");
+  const std::string token = StrCat("Authorization: Bearer ", kAdminToken, "\r\n");
   ASSERT_EQ(Post(server.http_port(), "/v2/repository/models/b/unload", "", token).status, 200);
   gate.Close();
   SocketClient load(server.http_port());

@@ -40,7 +40,7 @@ std::shared_ptr<const Model> ModelOn(ComputeDevice device) {
                      LayersOfStandIn(), NullSink());
 }
 
-InferOutcome Ask(Batcher* batcher, const Tensor& data) {
+InferOutcome AskBatcher(Batcher* batcher, const Tensor& data) {
   InferRequest request;
   InputTensor input;
   input.name = "data";
@@ -63,9 +63,11 @@ TEST(LostGpu, FailsItsRequestAndTheNextGetsAnotherSession) {
     BreakingDevices devices(
         {.no_graphs = !graphs, .broken_kernel = "SoftmaxForward", .whole_launches = whole});
     Batcher batcher(ToExecutable(ModelOn(devices.Device())), {.max_batch = 1});
-    for (int64_t i = 1; i < whole; ++i) EXPECT_FALSE(Ask(&batcher, data).failure);  // 1: warming
+    for (int64_t i = 1; i < whole; ++i) {
+      EXPECT_FALSE(AskBatcher(&batcher, data).failure);  // 1: warming
+    }
 
-    const InferOutcome lost = Ask(&batcher, data);
+    const InferOutcome lost = AskBatcher(&batcher, data);
     ASSERT_TRUE(lost.failure);
     EXPECT_EQ(lost.failure->cause(), Cause::kInternal);
     EXPECT_NE(lost.failure->detail().find("the stand-in is broken"), std::string::npos)
@@ -74,7 +76,7 @@ TEST(LostGpu, FailsItsRequestAndTheNextGetsAnotherSession) {
     const size_t asked = devices.asked();
 
     for (int again = 0; again < 3; ++again) {
-      const InferOutcome outcome = Ask(&batcher, data);
+      const InferOutcome outcome = AskBatcher(&batcher, data);
       ASSERT_FALSE(outcome.failure) << outcome.failure->what();
       ASSERT_EQ(outcome.outputs.size(), 1U);
       ASSERT_EQ(outcome.outputs[0].values.size(), expected.size());

@@ -32,7 +32,7 @@ int Status(const std::string& body, std::optional<size_t> header = {}) {
   return 0;
 }
 
-std::string Floats(const std::vector<float>& values) {
+std::string FloatBytes(const std::vector<float>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
 }
 
@@ -78,7 +78,7 @@ TEST(InferJson, ReadsBinaryInputsInTheirOrder) {
       R"("outputs":[{"name":"y","parameters":{"binary_data":true,"classification":3}},{"name":"z"}],)"
       R"("parameters":{"timeout":250,"unknown":{}}})";
   const std::string good = json.substr(0, json.find(R"(,"unknown")")) + "}}";
-  const InferRequest request = Parse(good + Floats({1, 2}) + Floats({3}), good.size());
+  const InferRequest request = Parse(good + FloatBytes({1, 2}) + FloatBytes({3}), good.size());
   ASSERT_EQ(request.inputs.size(), 3U);
   EXPECT_EQ(ValuesOfInput(request, 0), (std::vector<float>{1, 2}));
   EXPECT_EQ(ValuesOfInput(request, 1), (std::vector<float>{9}));
@@ -94,11 +94,11 @@ TEST(InferJson, ReadsBinaryInputsInTheirOrder) {
 TEST(InferJson, BinaryPartsMustFit) {
   const std::string json =
       R"({"inputs":[{"name":"a","shape":[2],"datatype":"FP32","parameters":{"binary_data_size":8}}]})";
-  EXPECT_EQ(Status(json + Floats({1, 2}), json.size()), 0);
-  EXPECT_EQ(Status(json + Floats({1}), json.size()), 400);
-  EXPECT_EQ(Status(json + Floats({1, 2, 3}), json.size()), 400);
-  EXPECT_EQ(Status(json + Floats({1, 2}), json.size() + 100), 400);
-  EXPECT_EQ(Status(json + Floats({1, 2})), 400) << "without the length of the header";
+  EXPECT_EQ(Status(json + FloatBytes({1, 2}), json.size()), 0);
+  EXPECT_EQ(Status(json + FloatBytes({1}), json.size()), 400);
+  EXPECT_EQ(Status(json + FloatBytes({1, 2, 3}), json.size()), 400);
+  EXPECT_EQ(Status(json + FloatBytes({1, 2}), json.size() + 100), 400);
+  EXPECT_EQ(Status(json + FloatBytes({1, 2})), 400) << "without the length of the header";
 }
 
 TEST(InferJson, ShapesAreBoundedWithoutMultiplying) {
@@ -134,7 +134,7 @@ TEST(InferReply, PutsBinaryOutputsAfterTheJson) {
   const InferReply reply{"m", 1, {{"y", Shape{2}, {1, 2}}, {"z", Shape{1}, {3}}}};
   const InferBody body = WriteInferReply(request, reply, {});
   ASSERT_TRUE(body.header_length.has_value());
-  EXPECT_EQ(body.bytes.substr(*body.header_length), Floats({1, 2}));
+  EXPECT_EQ(body.bytes.substr(*body.header_length), FloatBytes({1, 2}));
   EXPECT_NE(body.bytes.find(R"("parameters":{"binary_data_size":8})"), std::string::npos);
   EXPECT_NE(body.bytes.find(R"("shape":[1],"data":[3])"), std::string::npos);
 }

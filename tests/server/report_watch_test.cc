@@ -15,6 +15,7 @@
 #include "core/strings.h"
 #include "server/socket_client.h"
 #include "support/browser.h"
+#include "support/error_text.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 
@@ -29,10 +30,6 @@ constexpr const char* kRows =
     "train,0,0,100,2,2,0.01,,,,,,\ntrain,10,0,101,1.5,1.5,0.01,,,,,,\n"
     "train,20,0,102,1.25,1.25,0.01,,,,,,\n";
 constexpr const char* kNextRow = "train,30,0,103,0.625,0.625,0.01,,,,,,\n";
-
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 class ReportWatch : public testing::Test {
  protected:

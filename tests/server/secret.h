@@ -8,6 +8,8 @@
 
 namespace crema::test {
 
+constexpr const char* kAdminToken = "an-admin-token-of-some-length";
+
 // Writes a file that only its owner may read. Returns its path.
 inline std::string WriteSecret(const TempDir& folder, const std::string& name,
                                const std::string& text) {

@@ -1,22 +1,29 @@
 // The command: flags, readiness, SIGTERM, and unmodified clients.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "core/strings.h"
+#include "crema.pb.h"
+#include "format/caffemodel.h"
 #include "format/prototxt.h"
 #include "graph/registry.h"
 #include "inference/crema_export.h"
 #include "onnx/export.h"
 #include "onnx/model_builder.h"
+#include "runtime/weights.h"
 #include "server/running_server.h"
 #include "server/secret.h"
 #include "server/serve_process.h"
+#include "support/net.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 
@@ -24,7 +31,7 @@ namespace crema::test {
 namespace {
 
 // No parameters, hence no weights.
-constexpr const char* kNet = R"(
+constexpr const char* kServedNet = R"(
 name: "pool"
 layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 8 dim: 8 } } }
 layer { name: "pool" type: "Pooling" bottom: "data" top: "pool"
@@ -33,7 +40,7 @@ layer { name: "prob" type: "Softmax" bottom: "pool" top: "prob" }
 )";
 
 TEST_F(ServeCommand, AnswersAndEndsWithZeroOnSigterm) {
-  Start({StrCat("--model=", folder.Write("pool.prototxt", kNet))});
+  Start({StrCat("--model=", folder.Write("pool.prototxt", kServedNet))});
   const SocketAnswer model = Get(port, "/v2/models/pool");
   EXPECT_EQ(model.status, 200);
   EXPECT_NE(model.body.find(R"("shape":[-1,3,8,8])"), std::string::npos) << model.body;
@@ -48,7 +55,7 @@ TEST_F(ServeCommand, AnswersAndEndsWithZeroOnSigterm) {
 
 TEST_F(ServeCommand, IsEndedWhileItLoads) {
   std::filesystem::create_directories(folder.File("models/pool/1"));
-  folder.Write("models/pool/1/model.prototxt", kNet);
+  folder.Write("models/pool/1/model.prototxt", kServedNet);
   const uint16_t free = RunningServer().port();
   // Waits for files that have just been written.
   std::vector<std::string> flags{Bin("serve"), StrCat("--repository=", folder.File("models")),
@@ -73,7 +80,7 @@ TEST_F(ServeCommand, IsEndedWhileItLoads) {
 }
 
 TEST_F(ServeCommand, ExitTimeoutBoundsTheEnd) {
-  Start({StrCat("--model=", folder.Write("pool.prototxt", kNet)), "--exit_timeout=1"});
+  Start({StrCat("--model=", folder.Write("pool.prototxt", kServedNet)), "--exit_timeout=1"});
   SocketClient slow(port);
   slow.Send(
       "POST /v2/models/pool/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{");
@@ -88,7 +95,7 @@ TEST_F(ServeCommand, ExitTimeoutBoundsTheEnd) {
 
 TEST_F(ServeCommand, ServesARepository) {
   std::filesystem::create_directories(folder.File("models/pool/3"));
-  folder.Write("models/pool/3/model.prototxt", kNet);
+  folder.Write("models/pool/3/model.prototxt", kServedNet);
   folder.Write("models/pool/3/model.caffemodel", "no caffemodel");
   Start({StrCat("--repository=", folder.File("models")), "--settle_seconds=0"});
   const SocketAnswer index = Post(port, "/v2/repository/index", "");
@@ -102,7 +109,8 @@ TEST_F(ServeCommand, ServesARepository) {
 // As Triton's repositories have them; the export of the same net by the library.
 TEST_F(ServeCommand, ServesOnnxFiles) {
   static const Registry registry = BuiltinRegistry();
-  const auto model = Model::Make(ParseNet(kNet, "net.prototxt"), {}, {}, {}, registry, NullSink());
+  const auto model =
+      Model::Make(ParseNet(kServedNet, "net.prototxt"), {}, {}, {}, registry, NullSink());
   std::filesystem::create_directories(folder.File("models/pool/1"));
   const std::string file = folder.File("models/pool/1/model.onnx");
   WriteOnnx(ToOnnx(*model, {}), file, false, [](const std::string&) {});
@@ -149,7 +157,7 @@ TEST_F(ServeCommand, AFileThatIsWrittenOverDoesNoHarm) {
   card.name = "pool";
   static const Registry registry = BuiltinRegistry();
   const auto model =
-      Model::Make(ParseNet(kNet, "net.prototxt"), {}, card, {}, registry, NullSink());
+      Model::Make(ParseNet(kServedNet, "net.prototxt"), {}, card, {}, registry, NullSink());
   std::filesystem::create_directories(folder.File("models/pool/1"));
   const std::string file = folder.File("models/pool/1/model.crema");
   ExportModel(model, file);
@@ -188,7 +196,7 @@ TEST_F(ServeCommand, SaysWhereItCannotReadPicturesOfAKind) {
   const char* given = std::getenv("LD_LIBRARY_PATH");
   const std::string before = given == nullptr ? "" : given;
   ::setenv("LD_LIBRARY_PATH", StrCat(folder.path(), ":", before).c_str(), 1);
-  Start({StrCat("--model=", folder.Write("pool.prototxt", kNet))});
+  Start({StrCat("--model=", folder.Write("pool.prototxt", kServedNet))});
   given == nullptr ? ::unsetenv("LD_LIBRARY_PATH") : ::setenv("LD_LIBRARY_PATH", before.c_str(), 1);
   const SocketAnswer answer = Post(port, "/v1/classify", "P5\n2 2\n255\nabcd");
   EXPECT_EQ(answer.status, 415);
@@ -216,7 +224,7 @@ TEST_F(ServeCommand, SaysWhereModelsAreExpectedThatItDoesNotFind) {
 }
 
 TEST_F(ServeCommand, RefusesFlagsThatMakeNoSense) {
-  const std::string net = folder.Write("pool.prototxt", kNet);
+  const std::string net = folder.Write("pool.prototxt", kServedNet);
   for (const std::vector<std::string>& flags : std::vector<std::vector<std::string>>{
            {},
            {"--model=" + net, "--repository=" + folder.path()},
@@ -237,6 +245,67 @@ TEST_F(ServeCommand, RefusesFlagsThatMakeNoSense) {
   }
 }
 
+TEST_F(ServeCommand, FilesOfAnotherKindAreNamed) {
+  const std::string net =
+      StrCat(kServedNet, "layer { name: 'ip' type: 'InnerProduct' bottom: 'prob' ",
+             "top: 'ip' inner_product_param { num_output: 2 } }");
+  NetParameter weights;
+  weights.add_layer()->add_blobs()->add_data(1);
+  const std::vector<std::pair<std::string, std::string>> files = {
+      {folder.Write("net.txt", net), "is a net with parameters: give its --weights, too"},
+      {folder.Write("net.prototxt", net), "is a net with parameters: give its --weights, too"},
+      {folder.Write("w.caffemodel", weights.SerializeAsString()), "is a binary weights file"},
+      {folder.Write("page.crema", "<html></html>"), "is an HTML page, not a model file"},
+  };
+  for (const auto& [file, message] : files) {
+    const ProcessResult result =
+        RunProcess({Bin("serve"), file, "--port=0", StrCat("--grpc_port=-1")});
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_NE(result.err.find(message), std::string::npos) << result.err;
+  }
+}
+
+TEST_F(ServeCommand, SaysWhichFlagsBelongToTheExport) {
+  for (const auto& [flag, remedy] :
+       {std::pair{"--head=yolov7", "`deploy export --head=... -o MODEL.crema` stores it"},
+        std::pair{"--tail=tail.prototxt", "`deploy export --tail=... -o MODEL.crema` stores it"},
+        std::pair{"--nms=0.5", "`deploy export --nms=... -o MODEL.crema` stores it"},
+        std::pair{"--cascade=mtcnn.txt", "deploy detect --cascade runs them"}}) {
+    const ProcessResult result = RunProcess({Bin("serve"), "--model=m.onnx", flag});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_NE(result.err.find(remedy), std::string::npos) << result.err;
+  }
+}
+
+// A box that no picture changes; its shape does not show the head.
+TEST_F(ServeCommand, ServesTheHeadThatAnExportStored) {
+#ifndef CREMA_HAVE_OPENCV
+  GTEST_SKIP() << "this build reads no pictures";
+#endif
+  const std::string net = R"(
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 1 dim: 8 dim: 8 } } }
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" inner_product_param { num_output: 6 } }
+layer { name: "rows" type: "Reshape" bottom: "ip" top: "rows" reshape_param { shape { dim: 0 dim: 1 dim: 6 } } }
+)";
+  const auto plan = PlanText(net, TEST);
+  const auto weights = Weights::Make(*plan, 1);
+  std::ranges::fill(weights->blob(0).span<float>(), 0.0F);
+  std::ranges::copy(std::array{4.0F, 3.0F, 4.0F, 2.0F, 0.875F, 1.0F},  // centre, size, scores
+                    weights->blob(1).span<float>().begin());
+  WriteCaffemodel(weights->Export(*plan), folder.File("rows.caffemodel"));
+  const ProcessResult exported = RunProcess(
+      {Bin("deploy"), "export", "--model=" + folder.Write("rows.prototxt", net),
+       "--weights=" + folder.File("rows.caffemodel"), "--head=yolov7", "--nms=0.5",
+       "--labels=" + folder.Write("labels.txt", "face\n"), "-o", folder.File("faces.crema")});
+  ASSERT_EQ(exported.exit_code, 0) << exported.err;
+  Start({"--model=" + folder.File("faces.crema")});
+  const SocketAnswer found =
+      Post(port, "/v1/detect?model=faces", "P5\n8 8\n255\n" + std::string(64, 'x'));
+  EXPECT_EQ(found.status, 200);
+  EXPECT_NE(found.body.find(R"("score":0.875,"label":"face","box":[2,2,6,4])"), std::string::npos)
+      << found.body;
+}
+
 TEST_F(ServeCommand, WarnsOfAnOpenDoor) {
   const ProcessResult result = RunProcess(
       {Bin("serve"), "--model=missing.prototxt", "--host=0.0.0.0", "--port=0", "--grpc_port=0"});
@@ -249,7 +318,7 @@ TEST_F(ServeCommand, AnUnmodifiedTritonClientIsServed) {
   const char* named = std::getenv("CREMA_TRITON_PYTHON");
   const std::string python = named == nullptr ? "/usr/bin/python3" : named;
   if (!std::filesystem::exists(python)) GTEST_SKIP() << "there is no " << python;
-  Start({StrCat("--model=", folder.Write("pool.prototxt", kNet))});
+  Start({StrCat("--model=", folder.Write("pool.prototxt", kServedNet))});
   if (grpc_port < 0) GTEST_SKIP() << "this build has no gRPC";
   const ProcessResult result =
       RunProcess({python, std::string(CREMA_SOURCE_DIR) + "/tests/server/triton_client.py",

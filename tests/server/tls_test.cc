@@ -17,12 +17,8 @@
 namespace crema::test {
 namespace {
 
-template <typename T, void (*Free)(T*)>
-struct Freer {
-  void operator()(T* value) const { Free(value); }
-};
 using Context = std::unique_ptr<SSL_CTX, Freer<SSL_CTX, SSL_CTX_free>>;
-using Session = std::unique_ptr<SSL, Freer<SSL, SSL_free>>;
+using TlsSession = std::unique_ptr<SSL, Freer<SSL, SSL_free>>;
 
 std::string FingerprintOf(SSL* session) {
   X509* const certificate = SSL_get1_peer_certificate(session);
@@ -49,7 +45,7 @@ std::string AskOverTls(uint16_t port, const std::string& bytes, int version,
     SSL_CTX_set_max_proto_version(context.get(), version);
     SSL_CTX_set_security_level(context.get(), 0);
     SSL_CTX_set_cipher_list(context.get(), ciphers);
-    const Session session(SSL_new(context.get()));
+    const TlsSession session(SSL_new(context.get()));
     SSL_set_fd(session.get(), connection);
     if (SSL_connect(session.get()) == 1) {
       if (fingerprint != nullptr) *fingerprint = FingerprintOf(session.get());

@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr const char* kNet = R"(
+constexpr const char* kLoggedNet = R"(
 name: "pool"
 layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 8 dim: 8 } } }
 layer { name: "pool" type: "Pooling" bottom: "data" top: "pool"
@@ -36,7 +36,7 @@ class UnreadAccessLog : public ServeCommand {
     reader_ = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     ASSERT_GE(reader_, 0);
     ASSERT_GE(::fcntl(reader_, F_SETPIPE_SZ, 4096), 0);
-    flags.push_back(StrCat("--model=", folder.Write("pool.prototxt", kNet)));
+    flags.push_back(StrCat("--model=", folder.Write("pool.prototxt", kLoggedNet)));
     Start(std::move(flags));
   }
   void TearDown() override { CloseReader(); }

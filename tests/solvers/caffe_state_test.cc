@@ -13,7 +13,7 @@ namespace crema::test {
 namespace {
 
 // Two layers with two blobs each: P = 4.
-constexpr const char* kNet = R"(
+constexpr const char* kTwoProductsNet = R"(
 layer { name: 'data' type: 'DummyData' top: 'x' top: 't'
   dummy_data_param { shape { dim: 2 dim: 3 } shape { dim: 2 dim: 2 }
     data_filler { type: 'constant' value: 0.5 } data_filler { type: 'constant' value: 1 } } }
@@ -33,7 +33,7 @@ class CaffeState : public ::testing::TestWithParam<bool> {  // HDF5?
   }
 
   std::unique_ptr<Solver> Make(const std::string& type) const {
-    return SolverOf(kNet,
+    return SolverOf(kTwoProductsNet,
                     StrCat("max_iter: 50 random_seed: 5 base_lr: 0.05 lr_policy: 'fixed' ",
                            "delta: 1e-4 snapshot_format: ", GetParam() ? "HDF5" : "BINARYPROTO",
                            " type: '", type, "' snapshot_prefix: '", temp_.path(), "/s'"));
@@ -84,7 +84,7 @@ class CaffeState : public ::testing::TestWithParam<bool> {  // HDF5?
   TempDir temp_;
 };
 
-std::vector<float> Values(const BlobProto& blob) {
+std::vector<float> DataOf(const BlobProto& blob) {
   return {blob.data().begin(), blob.data().end()};
 }
 
@@ -110,13 +110,13 @@ TEST_P(CaffeState, StateOfAllSixTypesIsReadAndWrittenInCaffesOrder) {
       blob[0].rate = 0.05F;
       for (int h = 0; h < rule.histories; ++h) {
         blob[0].history.push_back(
-            Values(state.history(h * static_cast<int>(kBlobs) + static_cast<int>(s))));
+            DataOf(state.history(h * static_cast<int>(kBlobs) + static_cast<int>(s))));
       }
       Update(rule, solver->config().solver.solver, 1, &blob, 11);
       EXPECT_EQ(WeightsOf(*solver)[s], blob[0].weights) << s;
       for (int h = 0; h < rule.histories; ++h) {
         const BlobProto& got = written.history(h * static_cast<int>(kBlobs) + static_cast<int>(s));
-        EXPECT_EQ(Values(got), blob[0].history[static_cast<size_t>(h)]) << s;
+        EXPECT_EQ(DataOf(got), blob[0].history[static_cast<size_t>(h)]) << s;
       }
     }
   }
@@ -200,7 +200,7 @@ TEST_P(CaffeState, OursOfAnotherTypeIsRefusedByName) {
 TEST_P(CaffeState, RestoredMomentumMovesFrozenBlobsOnlyWhereCaffesDoes) {
   for (const UpdateRule& rule : UpdateRules()) {
     if (!rule.in_caffe) continue;
-    std::string net = kNet;
+    std::string net = kTwoProductsNet;
     net.insert(net.find("bottom: 'x' top: 'h'"), "param { lr_mult: 0 } ");
     const auto solver =
         SolverOf(net, StrCat("max_iter: 50 base_lr: 0.05 lr_policy: 'fixed' momentum: ",

@@ -158,20 +158,21 @@ TEST(CheckLearningRate, OddSchedulesAreWarnedAbout) {
             "");
 }
 
-constexpr const char* kNet =
+constexpr const char* kInputNet =
     "net_param { layer { name: 'd' type: 'DummyData' top: 'x' dummy_data_param { shape { dim: 1 } "
     "} } }\n";
 
 TEST(CheckLearningRate, ARunConfigCarriesProblemsAndWarningsWithTheirLines) {
   try {
-    MakeRunConfig(ParseSolver(StrCat(kNet, "lr_policy: 'fixed' max_iter: 1\nbase_lr: nan"), "s"));
+    MakeRunConfig(
+        ParseSolver(StrCat(kInputNet, "lr_policy: 'fixed' max_iter: 1\nbase_lr: nan"), "s"));
     FAIL();
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(), "s:3:1: base_lr is nan, not a finite number");
     EXPECT_EQ(ExitCode(error.code()), 2);
   }
-  const RunConfig config = MakeRunConfig(
-      ParseSolver(StrCat(kNet, "base_lr: 1 lr_policy: 'fixed' max_iter: 1\nwarmup_iter: 5"), "s"));
+  const RunConfig config = MakeRunConfig(ParseSolver(
+      StrCat(kInputNet, "base_lr: 1 lr_policy: 'fixed' max_iter: 1\nwarmup_iter: 5"), "s"));
   ASSERT_EQ(config.solver.warnings.size(), 1U);
   EXPECT_EQ(ToString(config.solver.warnings[0]),
             "s:3:1: warmup_iter 5 is more than max_iter 1: the rate never reaches base_lr");

@@ -24,7 +24,7 @@ using test::ValuesOf;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-std::unique_ptr<Solver> MakeSolver(const std::string& net, const std::string& rest = "") {
+std::unique_ptr<Solver> MakeDiagnosedSolver(const std::string& net, const std::string& rest = "") {
   const std::string text = StrCat("net_param { ", net, " } lr_policy: 'fixed' max_iter: 100 ",
                                   "random_seed: 3 snapshot_after_train: false ", rest);
   return std::make_unique<Solver>(MakeRunConfig(ParseSolver(text, "solver.prototxt")),
@@ -73,8 +73,8 @@ std::string DataNet(const std::string& set, int batch, const std::string& middle
 
 TEST(Diagnose, DataThatAreNotFiniteAreNamedByTheirKeys) {
   TempDir temp;
-  const auto solver =
-      MakeSolver(DataNet(WriteSet(temp, {1, 2, 3, 4, kNan, 1, 1, kNan, 1, 1}), 3), "base_lr: 0.25");
+  const auto solver = MakeDiagnosedSolver(
+      DataNet(WriteSet(temp, {1, 2, 3, 4, kNan, 1, 1, kNan, 1, 1}), 3), "base_lr: 0.25");
   ExpectContains(
       DivergenceOf(*solver),
       {"layer \"data\": training diverged: the loss is ", "in iteration 1 (learning rate 0.25)",
@@ -84,25 +84,26 @@ TEST(Diagnose, DataThatAreNotFiniteAreNamedByTheirKeys) {
 
 TEST(Diagnose, TheFirstFewBadSamplesAreNamed) {
   TempDir temp;
-  const auto solver = MakeSolver(
+  const auto solver = MakeDiagnosedSolver(
       DataNet(WriteSet(temp, {1, kNan, kNan, 2, kNan, kNan, kNan, 1}), 8), "base_lr: 0.1");
   ExpectContains(DivergenceOf(*solver), {"in samples 'key1', 'key2', 'key4' and 2 more"});
 }
 
 TEST(Diagnose, AbsurdlyLargeDataAreNamed) {
   TempDir temp;
-  const auto solver = MakeSolver(DataNet(WriteSet(temp, {1, 2, 3e38F, 3}), 4,
-                                         "layer { name: 'sq' type: 'Power' bottom: 'x' top: 'x' "
-                                         "power_param { power: 2 } } "),
-                                 "base_lr: 0.1");
+  const auto solver =
+      MakeDiagnosedSolver(DataNet(WriteSet(temp, {1, 2, 3e38F, 3}), 4,
+                                  "layer { name: 'sq' type: 'Power' bottom: 'x' top: 'x' "
+                                  "power_param { power: 2 } } "),
+                          "base_lr: 0.1");
   ExpectContains(DivergenceOf(*solver),
                  {"The data are at fault: \"x\" holds values up to 3e+38, in sample 'key2'"});
 }
 
 TEST(Diagnose, TheBatchOfTheFailingPassIsLookedAt) {
   TempDir temp;
-  const auto solver =
-      MakeSolver(DataNet(WriteSet(temp, {1, 2, 3, 4, kNan, 1}), 2), "base_lr: 0.1 iter_size: 3");
+  const auto solver = MakeDiagnosedSolver(DataNet(WriteSet(temp, {1, 2, 3, 4, kNan, 1}), 2),
+                                          "base_lr: 0.1 iter_size: 3");
   ExpectContains(DivergenceOf(*solver), {"in iteration 0", "in sample 'key4'"});
 }
 
@@ -110,10 +111,10 @@ TEST(Diagnose, TheBatchOfTheFailingPassIsLookedAt) {
 TEST(Diagnose, StatisticsAreNoCauseAndStayAsTheyAre) {
   TempDir temp;
   const auto solver =
-      MakeSolver(DataNet(WriteSet(temp, {1, 2, 3, kNan}), 2,
-                         "layer { name: 'bn' type: 'BatchNorm' bottom: 'x' top: 'x' } "
-                         "layer { name: 'drop' type: 'Dropout' bottom: 'x' top: 'x' } "),
-                 "base_lr: 0.1");
+      MakeDiagnosedSolver(DataNet(WriteSet(temp, {1, 2, 3, kNan}), 2,
+                                  "layer { name: 'bn' type: 'BatchNorm' bottom: 'x' top: 'x' } "
+                                  "layer { name: 'drop' type: 'Dropout' bottom: 'x' top: 'x' } "),
+                          "base_lr: 0.1");
   ExpectContains(DivergenceOf(*solver), {"layer \"data\"", "The data are at fault", "'key3'"});
 }
 
@@ -129,14 +130,14 @@ constexpr char kToy[] =
     "layer { name: 'loss' type: 'EuclideanLoss' bottom: 'y' bottom: 't' top: 'loss' }";
 
 TEST(Diagnose, WeightsThatGrewAreBlamed) {
-  const auto solver = MakeSolver(kToy, "base_lr: 1e25");
+  const auto solver = MakeDiagnosedSolver(kToy, "base_lr: 1e25");
   ExpectContains(DivergenceOf(*solver),
                  {"(learning rate 1e+25)", "in iteration 1", "The weights are at fault: those of",
                   "have grown to ", "lower base_lr"});
 }
 
 TEST(Diagnose, WeightsThatAreNotFiniteAreNamed) {
-  const auto solver = MakeSolver(kToy, "base_lr: 0.01");
+  const auto solver = MakeDiagnosedSolver(kToy, "base_lr: 0.01");
   solver->weights().blob(2).span<float>()[5] = kNan;
   const std::vector<float> before = ValuesOf(std::as_const(solver->weights()).blob(2));
   ExpectContains(DivergenceOf(*solver),
@@ -151,9 +152,10 @@ TEST(Diagnose, WeightsThatAreNotFiniteAreNamed) {
 
 TEST(Diagnose, ALayerThatComputesWhatIsNotFiniteIsNamed) {
   TempDir temp;
-  const auto solver = MakeSolver(DataNet(WriteSet(temp, {1, 2, -3, 4}), 4,
-                                         "layer { name: 'log' type: 'Log' bottom: 'x' top: 'x' } "),
-                                 "base_lr: 0.1");
+  const auto solver =
+      MakeDiagnosedSolver(DataNet(WriteSet(temp, {1, 2, -3, 4}), 4,
+                                  "layer { name: 'log' type: 'Log' bottom: 'x' top: 'x' } "),
+                          "base_lr: 0.1");
   ExpectContains(DivergenceOf(*solver),
                  {"layer \"log\"", "arithmetic is at fault: its output \"x\" holds ",
                   "in sample 'key2'", "its inputs up to 4"});
@@ -161,7 +163,7 @@ TEST(Diagnose, ALayerThatComputesWhatIsNotFiniteIsNamed) {
 
 TEST(Diagnose, WithoutBadSamplesTheBatchIsNamed) {
   TempDir temp;
-  const auto solver = MakeSolver(DataNet(WriteSet(temp, {1, 2, 3, 4}), 2), "base_lr: 0.1");
+  const auto solver = MakeDiagnosedSolver(DataNet(WriteSet(temp, {1, 2, 3, 4}), 2), "base_lr: 0.1");
   ASSERT_TRUE(solver->Step(1));
   solver->weights().blob(0).span<float>()[0] = kNan;
   ExpectContains(DivergenceOf(*solver),
@@ -169,7 +171,7 @@ TEST(Diagnose, WithoutBadSamplesTheBatchIsNamed) {
 }
 
 TEST(Diagnose, DataThatAProgramHandsOverAreLookedAtToo) {
-  const auto solver = MakeSolver(
+  const auto solver = MakeDiagnosedSolver(
       "layer { name: 'feed' type: 'MemoryData' top: 'x' top: 'label' memory_data_param { "
       "batch_size: 2 channels: 1 height: 1 width: 2 } } "
       "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' "
@@ -184,7 +186,7 @@ TEST(Diagnose, DataThatAProgramHandsOverAreLookedAtToo) {
 }
 
 TEST(Diagnose, TheFirstGradientThatIsNotFiniteIsNamed) {
-  const auto solver = MakeSolver(kToy, "base_lr: 0.5");
+  const auto solver = MakeDiagnosedSolver(kToy, "base_lr: 0.5");
   solver->session().Forward();
   solver->session().Backward();
   const DivergedRun run{.iteration = 7, .rate = 0.5, .last_snapshot = "snap_iter_5.caffemodel"};
@@ -204,7 +206,7 @@ TEST(Diagnose, TheFirstGradientThatIsNotFiniteIsNamed) {
 }
 
 TEST(Diagnose, GradientsAreReportedWithoutTheLossScale) {
-  const auto solver = MakeSolver(kToy, "base_lr: 0.5");
+  const auto solver = MakeDiagnosedSolver(kToy, "base_lr: 0.5");
   solver->session().Forward();
   solver->session().Backward();
   for (size_t slot = 0; slot < solver->session().plan().parameters.size(); ++slot) {
@@ -216,9 +218,9 @@ TEST(Diagnose, GradientsAreReportedWithoutTheLossScale) {
 
 TEST(Diagnose, TheLastSnapshotIsNamed) {
   TempDir temp;
-  const auto solver = MakeSolver(kToy, StrCat("base_lr: 0.01 snapshot_format: BINARYPROTO "
-                                              "snapshot: 2 snapshot_prefix: '",
-                                              temp.File("s"), "'"));
+  const auto solver = MakeDiagnosedSolver(kToy, StrCat("base_lr: 0.01 snapshot_format: BINARYPROTO "
+                                                       "snapshot: 2 snapshot_prefix: '",
+                                                       temp.File("s"), "'"));
   ASSERT_TRUE(solver->Step(3));
   solver->weights().blob(0).span<float>()[0] = kNan;
   ExpectContains(DivergenceOf(*solver),
@@ -238,7 +240,7 @@ TEST(Diagnose, BytesAreNeverAtFault) {
     writer.Put(StrCat("key", i), datum.SerializeAsString());
   }
   writer.Close();
-  const auto solver = MakeSolver(
+  const auto solver = MakeDiagnosedSolver(
       StrCat("layer { name: 'data' type: 'Data' top: 'bytes' top: 'label' data_param { source: '",
              temp.File("set"),
              "' batch_size: 3 } pipeline_param { output: U8 } } "

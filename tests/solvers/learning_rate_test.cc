@@ -12,13 +12,13 @@
 namespace crema {
 namespace {
 
-SolverParameter Param(const std::string& text) {
+SolverParameter RateParam(const std::string& text) {
   return ParseSolver(text, "solver.prototxt").solver;
 }
 
 // The rates of iterations 0..count-1, in order, as a run asks for them.
 std::vector<double> Rates(const std::string& text, int64_t count) {
-  LearningRate rate(Param(text));
+  LearningRate rate(RateParam(text));
   std::vector<double> rates;
   for (int64_t i = 0; i < count; ++i) rates.push_back(rate.At(i));
   return rates;
@@ -34,23 +34,23 @@ void ExpectRates(const std::string& text, const std::vector<double>& expected) {
 
 TEST(LearningRate, PoliciesOfCaffe) {
   const std::string base = "base_lr: 0.5 ";
-  EXPECT_DOUBLE_EQ(LearningRate(Param(base + "lr_policy: \"fixed\"")).At(99), 0.5);
-  LearningRate step(Param(base + "lr_policy: \"step\" gamma: 0.5 stepsize: 10"));
+  EXPECT_DOUBLE_EQ(LearningRate(RateParam(base + "lr_policy: \"fixed\"")).At(99), 0.5);
+  LearningRate step(RateParam(base + "lr_policy: \"step\" gamma: 0.5 stepsize: 10"));
   EXPECT_DOUBLE_EQ(step.At(9), 0.5);
   EXPECT_DOUBLE_EQ(step.At(10), 0.25);
   EXPECT_DOUBLE_EQ(step.At(29), 0.125);
   EXPECT_EQ(step.current_step(), 2);
-  EXPECT_DOUBLE_EQ(LearningRate(Param(base + "lr_policy: \"exp\" gamma: 0.5")).At(3), 0.0625);
-  EXPECT_NEAR(LearningRate(Param(base + "lr_policy: \"inv\" gamma: 0.25 power: 2")).At(4),
+  EXPECT_DOUBLE_EQ(LearningRate(RateParam(base + "lr_policy: \"exp\" gamma: 0.5")).At(3), 0.0625);
+  EXPECT_NEAR(LearningRate(RateParam(base + "lr_policy: \"inv\" gamma: 0.25 power: 2")).At(4),
               0.5 * std::pow(2.0, -2), 1e-9);
-  EXPECT_NEAR(LearningRate(Param(base + "lr_policy: \"poly\" power: 2 max_iter: 10")).At(5), 0.125,
-              1e-9);
-  EXPECT_NEAR(LearningRate(Param(base + "lr_policy: \"sigmoid\" gamma: 2 stepsize: 5")).At(6),
+  EXPECT_NEAR(LearningRate(RateParam(base + "lr_policy: \"poly\" power: 2 max_iter: 10")).At(5),
+              0.125, 1e-9);
+  EXPECT_NEAR(LearningRate(RateParam(base + "lr_policy: \"sigmoid\" gamma: 2 stepsize: 5")).At(6),
               0.5 / (1 + std::exp(-2.0)), 1e-9);
 }
 
 TEST(LearningRate, MultistepAdvancesAtMostOneStepAnIteration) {
-  LearningRate rate(Param(
+  LearningRate rate(RateParam(
       "base_lr: 1 lr_policy: \"multistep\" gamma: 0.5 stepvalue: 2 stepvalue: 3 stepvalue: 3"));
   EXPECT_DOUBLE_EQ(rate.At(1), 1);
   EXPECT_DOUBLE_EQ(rate.At(2), 0.5);
@@ -64,7 +64,7 @@ TEST(LearningRate, MultistepAdvancesAtMostOneStepAnIteration) {
 // A state of Caffe without current_step: the steps come back one an iteration.
 TEST(LearningRate, MultistepCatchesUpOneStepAnIteration) {
   LearningRate rate(
-      Param("base_lr: 1 lr_policy: \"multistep\" gamma: 0.5 stepvalue: 2 stepvalue: 3"));
+      RateParam("base_lr: 1 lr_policy: \"multistep\" gamma: 0.5 stepvalue: 2 stepvalue: 3"));
   rate.Restore(SolverState());
   EXPECT_DOUBLE_EQ(rate.At(100), 0.5);
   EXPECT_DOUBLE_EQ(rate.At(101), 0.25);
@@ -77,8 +77,10 @@ TEST(LearningRate, PolyEndsAtItsFloorAndStaysThere) {
   // NVCaffe's: (base_lr - min_lr) * (1 - iter / max_iter) ^ power + min_lr.
   ExpectRates(poly + "min_lr: 0.25", {1, 0.75 * std::sqrt(0.75) + 0.25,
                                       0.75 * std::sqrt(0.5) + 0.25, 0.625, 0.25, 0.25, 0.25});
-  EXPECT_EQ(LearningRate(Param("base_lr: 1 lr_policy: \"poly\" power: 1 max_iter: 0")).At(0), 0);
-  EXPECT_EQ(LearningRate(Param("base_lr: 1 lr_policy: \"poly\" power: 0 max_iter: 3")).At(9), 1);
+  EXPECT_EQ(LearningRate(RateParam("base_lr: 1 lr_policy: \"poly\" power: 1 max_iter: 0")).At(0),
+            0);
+  EXPECT_EQ(LearningRate(RateParam("base_lr: 1 lr_policy: \"poly\" power: 0 max_iter: 3")).At(9),
+            1);
 }
 
 TEST(LearningRate, CosineGoesFromBaseToFloor) {
@@ -112,7 +114,7 @@ TEST(LearningRate, OneCycleEqualsPyTorch) {
 }
 
 TEST(LearningRate, OneCycleHoldsItsLastRate) {
-  LearningRate rate(Param("base_lr: 1 lr_policy: \"one_cycle\" max_iter: 10"));
+  LearningRate rate(RateParam("base_lr: 1 lr_policy: \"one_cycle\" max_iter: 10"));
   EXPECT_DOUBLE_EQ(rate.At(10), rate.At(9));
   EXPECT_DOUBLE_EQ(rate.At(1000), rate.At(9));
 }
@@ -191,7 +193,7 @@ TEST(LearningRate, NoPolicyGoesBelowMinLr) {
 }
 
 double MomentumFactor(const std::string& rise, int64_t iteration) {
-  return WarmupMomentumFactor(Param("base_lr: 1 lr_policy: \"fixed\" " + rise), iteration);
+  return WarmupMomentumFactor(RateParam("base_lr: 1 lr_policy: \"fixed\" " + rise), iteration);
 }
 
 TEST(LearningRate, MomentumFollowsTheWarmUp) {
@@ -210,7 +212,7 @@ TEST(LearningRate, MomentumFollowsTheWarmUp) {
 
 std::string Schedule(const std::string& text) {
   std::string lines;
-  for (const Problem& problem : CheckSchedule(Param(text))) {
+  for (const Problem& problem : CheckSchedule(RateParam(text))) {
     lines += problem.where.field + ": " + problem.message + "\n";
   }
   return lines;

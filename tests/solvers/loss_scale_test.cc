@@ -19,7 +19,7 @@ using test::OptionsFor;
 using test::Recorder;
 using test::ValuesOf;
 
-LossScaleParameter Param(float initial, int growth_interval) {
+LossScaleParameter ScaleParam(float initial, int growth_interval) {
   LossScaleParameter param;
   param.set_initial(initial);
   param.set_growth_interval(growth_interval);
@@ -27,7 +27,7 @@ LossScaleParameter Param(float initial, int growth_interval) {
 }
 
 TEST(LossScale, DoublesAfterGoodUpdatesAndHalvesAfterABadOne) {
-  LossScale scale(Param(1024, 3));
+  LossScale scale(ScaleParam(1024, 3));
   EXPECT_TRUE(scale.Judge(true));
   EXPECT_TRUE(scale.Judge(true));
   EXPECT_EQ(scale.scale(), 1024);
@@ -46,7 +46,7 @@ TEST(LossScale, DoublesAfterGoodUpdatesAndHalvesAfterABadOne) {
 }
 
 TEST(LossScale, HasALargestAndASmallest) {
-  LossScale scale(Param(1 << 23, 1));
+  LossScale scale(ScaleParam(1 << 23, 1));
   for (int i = 0; i < 5; ++i) scale.Judge(true);
   EXPECT_EQ(scale.scale(), 1 << 24);
   int halvings = 0;

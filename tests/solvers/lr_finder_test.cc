@@ -39,7 +39,7 @@ void WriteNoise(const std::string& path) {
 }
 
 // A net with all state that a step could change: a reader, random masks, running means, momentum.
-constexpr const char* kNet = R"(
+constexpr const char* kFinderNet = R"(
 layer { name: "data" type: "Data" top: "data" top: "label" transform_param { scale: 0.004 mirror: true }
   data_param { source: "SOURCE" batch_size: 4 backend: LMDB } }
 layer { name: "ip1" type: "InnerProduct" bottom: "data" top: "ip1"
@@ -56,7 +56,7 @@ class LrFinder : public ::testing::Test {
   void SetUp() override { WriteNoise(temp_.File("lmdb")); }
 
   std::unique_ptr<Solver> Make(const std::string& rest = "") const {
-    std::string net = kNet;
+    std::string net = kFinderNet;
     net.replace(net.find("SOURCE"), 6, temp_.File("lmdb"));
     SolverOptions options;
     options.threads = 1;

@@ -19,7 +19,7 @@ using test::TempDir;
 using test::TestRegistry;
 using test::ValuesOf;
 
-SolverParameter Param(const std::string& text) {
+SolverParameter PlateauParam(const std::string& text) {
   return ParseSolver("base_lr: 1 gamma: 0.5 lr_policy: \"plateau\" " + text, "s").solver;
 }
 
@@ -35,7 +35,7 @@ std::vector<double> Follow(LearningRate* rate, int64_t first, const std::vector<
 }
 
 TEST(PlateauOnLoss, DropsAfterEachWindowWithoutABetterLoss) {
-  LearningRate rate(Param("plateau_winsize: 3 plateau_winsize: 2"));
+  LearningRate rate(PlateauParam("plateau_winsize: 3 plateau_winsize: 2"));
   // Best in iteration 1; the first window ends 3 later, the second 2 after that; then no more.
   EXPECT_EQ(Follow(&rate, 0, {5, 4, 4, 4.5, 4, 4, 4, 4, 4, 4}),
             (std::vector<double>{1, 1, 1, 1, 0.5, 0.5, 0.25, 0.25, 0.25, 0.25}));
@@ -43,28 +43,28 @@ TEST(PlateauOnLoss, DropsAfterEachWindowWithoutABetterLoss) {
 }
 
 TEST(PlateauOnLoss, ABetterLossOpensTheWindowAnew) {
-  LearningRate rate(Param("plateau_winsize: 3"));
+  LearningRate rate(PlateauParam("plateau_winsize: 3"));
   EXPECT_EQ(Follow(&rate, 0, {5, 5, 5, 4.9, 5, 5, 5}),
             (std::vector<double>{1, 1, 1, 1, 1, 1, 0.5}));
 }
 
 TEST(PlateauOnLoss, LossesOfTheWarmUpDoNotCount) {
-  LearningRate rate(Param("plateau_winsize: 2 warmup_iter: 4 warmup_start_lr: 1"));
+  LearningRate rate(PlateauParam("plateau_winsize: 2 warmup_iter: 4 warmup_start_lr: 1"));
   EXPECT_EQ(Follow(&rate, 0, {1, 5, 5, 5, 5, 5, 5}), (std::vector<double>{1, 1, 1, 1, 1, 1, 0.5}));
 }
 
 TEST(PlateauOnLoss, GoesOnFromItsState) {
   const std::string text = "plateau_winsize: 3 plateau_winsize: 4";
   const std::vector<double> losses = {5, 4.1, 4, 4, 4, 4, 4, 3.9, 4, 4, 4, 4, 4, 4};
-  LearningRate whole(Param(text));
+  LearningRate whole(PlateauParam(text));
   const std::vector<double> rates = Follow(&whole, 0, losses);
   for (size_t cut = 0; cut < losses.size(); ++cut) {
     const auto middle = losses.begin() + static_cast<int64_t>(cut);
-    LearningRate before(Param(text));
+    LearningRate before(PlateauParam(text));
     Follow(&before, 0, {losses.begin(), middle});
     SolverState state;
     before.Save(&state);
-    LearningRate after(Param(text));
+    LearningRate after(PlateauParam(text));
     after.Restore(state);
     EXPECT_EQ(Follow(&after, static_cast<int64_t>(cut), {middle, losses.end()}),
               std::vector<double>(rates.begin() + static_cast<int64_t>(cut), rates.end()))
@@ -73,7 +73,7 @@ TEST(PlateauOnLoss, GoesOnFromItsState) {
 }
 
 TEST(PlateauOnLoss, TheStateHasSsdsFields) {
-  LearningRate rate(Param("plateau_winsize: 2 plateau_winsize: 9"));
+  LearningRate rate(PlateauParam("plateau_winsize: 2 plateau_winsize: 9"));
   Follow(&rate, 0, {5, 4, 4, 4});
   SolverState state;
   rate.Save(&state);
@@ -95,7 +95,7 @@ std::vector<TestReport> Round(int64_t iteration, double score, double error) {
 class PlateauOnTest : public ::testing::Test {
  protected:
   LearningRate Make(const std::string& rule) {
-    LearningRate rate(Param(StrCat("test_interval: 10 plateau { ", rule, " }")));
+    LearningRate rate(PlateauParam(StrCat("test_interval: 10 plateau { ", rule, " }")));
     EXPECT_TRUE(rate.wants_metric());
     const Plan* const plans[] = {plan_.get()};
     rate.BindTests(plans);
@@ -180,16 +180,16 @@ layer { name: "out" type: "InnerProduct" bottom: "x" top: "y"
 layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" }
 )";
 
-class Recorder : public TrainingObserver {
+class PlateauRecorder : public TrainingObserver {
  public:
   void OnIteration(const IterationReport& r) override { rates[r.iteration] = r.rate; }
   std::map<int64_t, double> rates;
 };
 
 // Rates and final weights of a run to iteration 40, resumed from `state` if that is set.
-std::pair<std::map<int64_t, double>, std::vector<float>> Train(const std::string& rest,
-                                                               const std::string& state) {
-  Recorder recorder;
+std::pair<std::map<int64_t, double>, std::vector<float>> TrainOnNoise(const std::string& rest,
+                                                                      const std::string& state) {
+  PlateauRecorder recorder;
   SolverOptions options;
   options.threads = 1;
   options.observer = &recorder;
@@ -219,11 +219,11 @@ TEST(Plateau, AResumedRunDropsWhereTheWholeRunDoes) {
     const char* suffix = policy.find("HDF5") != std::string::npos ? ".h5" : "";
     const std::string rest =
         StrCat(policy, " snapshot: 7 snapshot_prefix: \"", temp.path(), "/s\"");
-    const auto [rates, weights] = Train(rest, "");
+    const auto [rates, weights] = TrainOnNoise(rest, "");
     EXPECT_LE(rates.at(39), 0.05 / 8) << policy;  // three drops at least
     for (const int cut : {7, 14, 21, 28, 35}) {
       const auto [resumed_rates, resumed_weights] =
-          Train(rest, StrCat(temp.path(), "/s_iter_", cut, ".solverstate", suffix));
+          TrainOnNoise(rest, StrCat(temp.path(), "/s_iter_", cut, ".solverstate", suffix));
       EXPECT_EQ(resumed_weights, weights) << policy << " " << cut;
       for (const auto& [iteration, rate] : resumed_rates) {
         EXPECT_EQ(rate, rates.at(iteration)) << policy << " " << cut << " " << iteration;

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kNet[] =
+constexpr char kMistakesNet[] =
     "layer { name: 'data' type: 'DummyData' top: 'x' top: 't' dummy_data_param { "
     "shape { dim: 6 dim: 4 } shape { dim: 6 } } } "
     "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' inner_product_param { "
@@ -51,7 +51,7 @@ std::string Replaced(std::string text, const std::string& from, const std::strin
   return text.replace(at, from.size(), to);
 }
 
-TEST(RunMistakes, ARightRunHasNone) { EXPECT_EQ(Checked(kNet, kSchedule), ""); }
+TEST(RunMistakes, ARightRunHasNone) { EXPECT_EQ(Checked(kMistakesNet, kSchedule), ""); }
 
 TEST(RunMistakes, OfTheNet) {
   const struct {
@@ -72,6 +72,8 @@ TEST(RunMistakes, OfTheNet) {
       {"'xavier'", "'gaussian'", "std is 1, Caffe's default"},
       {"top: 'y'", "top: 'y' param { lr_mult: -1 }", "lr_mult is -1; use 0 or more"},
       {"top: 't'", "top: 't' transform_param { scale: 0 }", "scale is 0: every value becomes 0"},
+      {"top: 't'", "top: 't' transform_param { scale: 255 }", "scale is 255: bytes reach 65025;"},
+      {"top: 'loss' }", "top: 'y' }", "the loss replaces its bottom 'y'"},
       {"layer { name: 'ip'",
        "layer { name: 'bn' type: 'BatchNorm' bottom: 'x' top: 'b' batch_norm_param { "
        "use_global_stats: true } } layer { name: 'quiet' type: 'Silence' bottom: 'b' } "
@@ -79,11 +81,11 @@ TEST(RunMistakes, OfTheNet) {
        "the stored statistics of these layers are all 0: bn;"},
   };
   for (const auto& mistake : kMistakes) {
-    const std::string lines = Checked(Replaced(kNet, mistake.from, mistake.to), kSchedule);
+    const std::string lines = Checked(Replaced(kMistakesNet, mistake.from, mistake.to), kSchedule);
     EXPECT_NE(lines.find(mistake.message), std::string::npos) << lines;
   }
   const std::string with_softmax = Replaced(
-      Replaced(kNet, "layer { name: 'loss'",
+      Replaced(kMistakesNet, "layer { name: 'loss'",
                "layer { name: 'p' type: 'Softmax' bottom: 'y' top: 'p' } layer { name: 'loss'"),
       "bottom: 'y' bottom: 't'", "bottom: 'p' bottom: 't'");
   ExpectOnly(Checked(with_softmax, kSchedule),
@@ -103,6 +105,7 @@ TEST(RunMistakes, OfTheSolver) {
       {"'fixed'", "'step' gamma: 0.1 stepsize: 1000",
        "stepsize 1000 is not below max_iter 4: the rate never drops"},
       {"base_lr: 0.1", "base_lr: 100", "base_lr 100 is very large"},
+      {"base_lr: 0.1", "base_lr: 0.1 weight_decay: 5", "weight_decay 5 is very large"},
       {"max_iter: 4", "max_iter: 0", "max_iter is 0: nothing is trained"},
       {"snapshot_after_train: false", "snapshot_prefix: ''", "nothing is saved"},
       {"max_iter: 4", "max_iter: 4 freeze: '.*'", "freeze holds every layer"},
@@ -110,8 +113,13 @@ TEST(RunMistakes, OfTheSolver) {
        "test net #1 is the same net as one before it"},
   };
   for (const auto& mistake : kMistakes) {
-    ExpectOnly(Checked(kNet, Replaced(kSchedule, mistake.from, mistake.to)), mistake.message);
+    ExpectOnly(Checked(kMistakesNet, Replaced(kSchedule, mistake.from, mistake.to)),
+               mistake.message);
   }
+  ExpectOnly(Checked(Replaced(kMistakesNet, "top: 'loss'", "top: 'accuracy'"),
+                     StrCat(kSchedule, "test_interval: 2 test_iter: 1 ",
+                            "early_stop { metric: 'accuracy' mode: MIN }")),
+             "the smallest accuracy counts as the best: remove mode, or write MAX");
 }
 
 // Data layers without data: the text alone is looked at.
@@ -144,7 +152,7 @@ TEST(RunMistakes, OfTheDataOfTests) {
 
 TEST(RunMistakes, ALayerThatOnlyTestHasIsNotTrained) {
   const std::string net = Replaced(
-      kNet, "layer { name: 'loss'",
+      kMistakesNet, "layer { name: 'loss'",
       "layer { name: 'ip2' type: 'InnerProduct' bottom: 'x' top: 'z' include { phase: TEST } "
       "inner_product_param { num_output: 3 weight_filler { type: 'xavier' } } } "
       "layer { name: 'loss'");
@@ -154,7 +162,7 @@ TEST(RunMistakes, ALayerThatOnlyTestHasIsNotTrained) {
 
 TEST(RunMistakes, ANetBesideTheSolverIsNamedWithItsFolder) {
   const test::TempDir folder;
-  folder.Write("net.pt", kNet);
+  folder.Write("net.pt", kMistakesNet);
   const std::string solver = folder.Write("s.pt", StrCat("net: 'net.pt' ", kSchedule));
   try {
     MakeRunConfig(ReadSolver(solver));

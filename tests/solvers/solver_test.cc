@@ -24,7 +24,7 @@ using test::ValuesOf;
 
 // Random inputs and a fixed target, so that nothing has to be read; Dropout makes the random state
 // matter.
-constexpr const char* kNet = R"(
+constexpr const char* kToyNet = R"(
 name: "toy"
 layer { name: "data" type: "DummyData" top: "x" top: "t"
   dummy_data_param { shape { dim: 6 dim: 4 } shape { dim: 6 dim: 3 }
@@ -40,11 +40,11 @@ layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" }
 )";
 
 std::string SolverText(const std::string& rest) {
-  return "net_param { " + std::string(kNet) +
+  return "net_param { " + std::string(kToyNet) +
          " } base_lr: 0.1 lr_policy: \"fixed\" momentum: 0.9 random_seed: 3 " + rest;
 }
 
-std::unique_ptr<Solver> MakeSolver(const std::string& rest, SolverOptions options = {}) {
+std::unique_ptr<Solver> MakeToySolver(const std::string& rest, SolverOptions options = {}) {
   if (options.threads == 0) options.threads = 1;
   return std::make_unique<Solver>(MakeRunConfig(ParseSolver(SolverText(rest), "solver.prototxt")),
                                   TestRegistry(), std::move(options));
@@ -77,7 +77,7 @@ TEST(Solver, NetsInsideOfItKeepTheirLines) {
 }
 
 TEST(Solver, LossFalls) {
-  const auto solver = MakeSolver("max_iter: 200 snapshot_after_train: false");
+  const auto solver = MakeToySolver("max_iter: 200 snapshot_after_train: false");
   const double before = solver->session().Forward();
   solver->Step(200);
   double after = 0;
@@ -86,7 +86,7 @@ TEST(Solver, LossFalls) {
 }
 
 TEST(Solver, OneSgdStepIsWhatTheFormulaSays) {
-  const auto solver = MakeSolver("max_iter: 2 weight_decay: 0.01 snapshot_after_train: false");
+  const auto solver = MakeToySolver("max_iter: 2 weight_decay: 0.01 snapshot_after_train: false");
   const auto before = WeightsOf(*solver);
   solver->Step(1);
   const auto after = WeightsOf(*solver);
@@ -101,7 +101,8 @@ TEST(Solver, OneSgdStepIsWhatTheFormulaSays) {
 }
 
 TEST(Solver, ClippingBoundsTheStep) {
-  const auto solver = MakeSolver("max_iter: 1 clip_gradients: 0.001 snapshot_after_train: false");
+  const auto solver =
+      MakeToySolver("max_iter: 1 clip_gradients: 0.001 snapshot_after_train: false");
   const auto before = WeightsOf(*solver);
   solver->Step(1);
   const auto after = WeightsOf(*solver);
@@ -116,10 +117,10 @@ TEST(Solver, ClippingBoundsTheStep) {
 }
 
 TEST(Solver, L1DecayPullsTowardsZero) {
-  const auto l1 = MakeSolver(
+  const auto l1 = MakeToySolver(
       "max_iter: 1 weight_decay: 0.5 regularization_type: \"L1\" "
       "snapshot_after_train: false");
-  const auto plain = MakeSolver("max_iter: 1 snapshot_after_train: false");
+  const auto plain = MakeToySolver("max_iter: 1 snapshot_after_train: false");
   const auto before = WeightsOf(*l1);
   l1->Step(1);
   plain->Step(1);
@@ -145,14 +146,14 @@ TEST(Solver, ResumingIsBitForBit) {
   Losses whole_losses;
   SolverOptions options;
   options.observer = &whole_losses;
-  const auto whole = MakeSolver(rest, std::move(options));
+  const auto whole = MakeToySolver(rest, std::move(options));
   whole->Solve();
 
   for (const char* suffix : {"", "_threads"}) {
     Losses resumed_losses;
     SolverOptions resumed_options;
     resumed_options.observer = &resumed_losses;
-    const auto resumed = MakeSolver(rest, std::move(resumed_options));
+    const auto resumed = MakeToySolver(rest, std::move(resumed_options));
     resumed->Restore(temp.path() + "/s_iter_7.solverstate");
     EXPECT_EQ(resumed->iteration(), 7);
     resumed->Solve();
@@ -171,9 +172,9 @@ TEST(Solver, ResumingFromHdf5IsBitForBit) {
       "max_iter: 12 snapshot: 5 snapshot_format: HDF5 "
       "snapshot_prefix: \"",
       temp.path(), "/s\"");
-  const auto whole = MakeSolver(rest);
+  const auto whole = MakeToySolver(rest);
   whole->Solve();
-  const auto resumed = MakeSolver(rest);
+  const auto resumed = MakeToySolver(rest);
   resumed->Restore(temp.path() + "/s_iter_5.solverstate.h5");
   resumed->Solve();
   EXPECT_EQ(WeightsOf(*resumed), WeightsOf(*whole));
@@ -183,14 +184,14 @@ TEST(Solver, ResumingFromHdf5IsBitForBit) {
 TEST(Solver, StateOfAnotherTypeIsRefusedByName) {
   const TempDir temp;
   const std::string rest = StrCat("max_iter: 2 snapshot_prefix: \"", temp.path(), "/s\"");
-  const auto solver = MakeSolver(rest);
+  const auto solver = MakeToySolver(rest);
   solver->Solve();
   const std::string path = temp.path() + "/s_iter_2.solverstate";
   SolverState state = ReadSolverState(path);
   state.set_solver_type("Adam");
   WriteSolverState(state, path);
   try {
-    MakeSolver(rest)->Restore(path);
+    MakeToySolver(rest)->Restore(path);
     FAIL();
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("this state is of a Adam solver"), std::string::npos)
@@ -202,13 +203,13 @@ TEST(Solver, AStateOfAnotherNetOrAnotherModelIsRefused) {
   const TempDir temp;
   const std::string rest =
       StrCat("max_iter: 4 snapshot: 2 snapshot_prefix: \"", temp.path(), "/s\"");
-  MakeSolver(rest)->Solve();
+  MakeToySolver(rest)->Solve();
   namespace fs = std::filesystem;
   // The model of iteration 4 under the name of iteration 2.
   fs::copy_file(temp.path() + "/s_iter_4.caffemodel", temp.path() + "/s_iter_2.caffemodel",
                 fs::copy_options::overwrite_existing);
   try {
-    MakeSolver(rest)->Restore(temp.path() + "/s_iter_2.solverstate");
+    MakeToySolver(rest)->Restore(temp.path() + "/s_iter_2.solverstate");
     FAIL();
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("is not the one that was saved with this state"),
@@ -217,7 +218,7 @@ TEST(Solver, AStateOfAnotherNetOrAnotherModelIsRefused) {
   }
   fs::remove(temp.path() + "/s_iter_4.caffemodel");
   try {
-    MakeSolver(rest)->Restore(temp.path() + "/s_iter_4.solverstate");
+    MakeToySolver(rest)->Restore(temp.path() + "/s_iter_4.solverstate");
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kNotFound);
@@ -228,7 +229,7 @@ TEST(Solver, ACaffeStateWithoutOurFieldsResumes) {
   const TempDir temp;
   const std::string rest =
       StrCat("max_iter: 4 snapshot: 2 snapshot_prefix: \"", temp.path(), "/s\"");
-  MakeSolver(rest)->Solve();
+  MakeToySolver(rest)->Solve();
   const SolverState full = ReadSolverState(temp.path() + "/s_iter_2.solverstate");
   SolverState plain;
   plain.set_iter(full.iter());
@@ -237,14 +238,14 @@ TEST(Solver, ACaffeStateWithoutOurFieldsResumes) {
   plain.set_current_step(full.current_step());
   const std::string path = temp.path() + "/caffe.solverstate";
   std::ofstream(path, std::ios::binary) << plain.SerializeAsString();
-  const auto resumed = MakeSolver(rest);
+  const auto resumed = MakeToySolver(rest);
   resumed->Restore(path);
   EXPECT_EQ(resumed->iteration(), 2);
   EXPECT_TRUE(resumed->Step(2));
 }
 
 TEST(Solver, DivergenceEndsWithItsOwnCode) {
-  const auto solver = MakeSolver("max_iter: 500 snapshot_after_train: false");
+  const auto solver = MakeToySolver("max_iter: 500 snapshot_after_train: false");
   for (size_t s = 0; s < solver->weights().size(); ++s) {
     for (float& w : solver->weights().blob(s).span<float>()) w = 1e30F;
   }
@@ -259,7 +260,7 @@ TEST(Solver, DivergenceEndsWithItsOwnCode) {
 
 TEST(Solver, TwoNetsTrainInTwoThreads) {
   const auto train = [](std::vector<std::vector<float>>* weights) {
-    const auto solver = MakeSolver("max_iter: 30 snapshot_after_train: false");
+    const auto solver = MakeToySolver("max_iter: 30 snapshot_after_train: false");
     solver->Step(30);
     *weights = WeightsOf(*solver);
   };
@@ -284,7 +285,7 @@ TEST(Solver, SeveralTestNetsRunAtTheirIntervals) {
   Tests tests;
   SolverOptions options;
   options.observer = &tests;
-  const auto solver = MakeSolver(
+  const auto solver = MakeToySolver(
       "max_iter: 4 test_iter: 3 test_iter: 2 test_interval: 2 snapshot_after_train: false",
       std::move(options));
   solver->Solve();
@@ -302,7 +303,7 @@ TEST(Solver, TestInitializationCanBeLeftOut) {
   Tests tests;
   SolverOptions options;
   options.observer = &tests;
-  MakeSolver(
+  MakeToySolver(
       "max_iter: 4 test_iter: 1 test_interval: 2 test_initialization: false "
       "snapshot_after_train: false",
       std::move(options))
@@ -318,8 +319,8 @@ TEST(Solver, RequestsSnapshotAndStop) {
     ++polls;
     return polls == 3 ? Request::kSnapshot : polls == 5 ? Request::kStop : Request::kNone;
   };
-  const auto solver = MakeSolver(StrCat("max_iter: 100 snapshot_prefix: \"", temp.path(), "/s\""),
-                                 std::move(options));
+  const auto solver = MakeToySolver(
+      StrCat("max_iter: 100 snapshot_prefix: \"", temp.path(), "/s\""), std::move(options));
   solver->Solve();
   EXPECT_EQ(solver->iteration(), 5);
   EXPECT_TRUE(std::filesystem::exists(temp.path() + "/s_iter_3.solverstate"));

@@ -117,6 +117,18 @@ TEST_F(TestOfARun, SourceWithoutEndNeedsTestIter) {
       << error;
 }
 
+TEST_F(TestOfARun, AnInputLayerIsNoDataSet) {
+  const std::string error = Solve(
+      "layer { name: 'd' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 } } } "
+      "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' loss_weight: 1 "
+      "inner_product_param { num_output: 1 } } "
+      "layer { name: 's' type: 'Silence' bottom: 'y' include { phase: TEST } }",
+      "max_iter: 2 test_interval: 1", &recorder_);
+  EXPECT_NE(error.find("this net reads no data set: its data come from an Input layer"),
+            std::string::npos)
+      << error;
+}
+
 TEST_F(TestOfARun, TestNetsWithoutAnIntervalAreRefused) {
   const std::string error =
       Solve(LabelNet(temp_.path(), 4), "max_iter: 2 test_net: 'other.prototxt'", &recorder_);

@@ -37,13 +37,13 @@ std::vector<SampleNet> SampleNets() {
   return nets;
 }
 
-std::shared_ptr<const Model> ModelOf(const std::string& text, const ModelCard& card) {
+std::shared_ptr<const Model> ModelWithCard(const std::string& text, const ModelCard& card) {
   return Model::Make(ParseNet(text, "net.prototxt"), {}, card, {}, TestRegistry(), NullSink());
 }
 
 std::shared_ptr<const Model> ModelOfSample(const SampleNet& sample) {
   try {
-    return ModelOf(sample.text);
+    return ModelWithCard(sample.text);
   } catch (const Error&) {
     return nullptr;
   }
@@ -90,7 +90,7 @@ std::vector<Tensor> OutputsFor(const std::shared_ptr<const Model>& model,
 
 OnnxExport ExportOf(const std::string& text, const OnnxExportOptions& options) {
   static std::vector<std::shared_ptr<const Model>> models;  // exports refer to their weights
-  models.push_back(ModelOf(text));
+  models.push_back(ModelWithCard(text));
   return ToOnnx(*models.back(), options);
 }
 

@@ -22,7 +22,7 @@ struct SampleNet {
 std::vector<SampleNet> SampleNets();
 
 // Returns a model with weights of fillers, which lives as long as the test.
-std::shared_ptr<const Model> ModelOf(const std::string& text, const ModelCard& card = {});
+std::shared_ptr<const Model> ModelWithCard(const std::string& text, const ModelCard& card = {});
 
 // Returns null if inference does not take the net (training nets, Python).
 std::shared_ptr<const Model> ModelOfSample(const SampleNet& sample);

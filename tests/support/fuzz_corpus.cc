@@ -76,7 +76,7 @@ std::string WithTempFile(const std::string& name, void (*write)(const std::strin
   return folder.Read(name);
 }
 
-BlobProto Blob(std::initializer_list<int64_t> sizes) {
+BlobProto BlobOfSizes(std::initializer_list<int64_t> sizes) {
   BlobProto blob;
   int64_t count = 1;
   for (const int64_t dim : sizes) {
@@ -87,19 +87,19 @@ BlobProto Blob(std::initializer_list<int64_t> sizes) {
   return blob;
 }
 
-NetParameter Model() {
+NetParameter SmallModel() {
   NetParameter net;
   net.set_name("small");
   LayerParameter* conv = net.add_layer();
   conv->set_name("conv1");
   conv->set_type("Convolution");
-  *conv->add_blobs() = Blob({3, 2, 3, 3});
-  *conv->add_blobs() = Blob({3});
+  *conv->add_blobs() = BlobOfSizes({3, 2, 3, 3});
+  *conv->add_blobs() = BlobOfSizes({3});
   LayerParameter* ip = net.add_layer();
   ip->set_name("ip");
   ip->set_type("InnerProduct");
-  *ip->add_blobs() = Blob({4, 27});
-  *ip->add_blobs() = Blob({4});
+  *ip->add_blobs() = BlobOfSizes({4, 27});
+  *ip->add_blobs() = BlobOfSizes({4});
   return net;
 }
 
@@ -109,22 +109,22 @@ NetParameter OldModel() {
   layer->set_name("conv1");
   layer->set_type(V1LayerParameter::CONVOLUTION);
   BlobProto* blob = layer->add_blobs();
-  *blob = Blob({3, 2, 3, 3});
+  *blob = BlobOfSizes({3, 2, 3, 3});
   blob->clear_shape();
   blob->set_num(3);
   blob->set_channels(2);
   blob->set_height(3);
   blob->set_width(3);
-  *layer->add_blobs() = Blob({3});
+  *layer->add_blobs() = BlobOfSizes({3});
   return net;
 }
 
-SolverState State() {
+SolverState SmallState() {
   SolverState state;
   state.set_iter(7);
   state.set_learned_net("m.caffemodel");
   state.set_current_step(0);
-  *state.add_history() = Blob({3, 2});
+  *state.add_history() = BlobOfSizes({3, 2});
   return state;
 }
 
@@ -282,24 +282,24 @@ void AddModels(std::vector<CorpusFile>* files) {
   const auto add = [&](const std::string& name, const NetParameter& net) {
     files->push_back({name, "caffemodel", net.SerializeAsString(), ""});
   };
-  NetParameter huge = Model();
+  NetParameter huge = SmallModel();
   huge.mutable_layer(0)->mutable_blobs(0)->mutable_shape()->set_dim(0, int64_t{1} << 40);
   add("a blob of 2^40 x ... with few values", huge);
-  NetParameter negative = Model();
+  NetParameter negative = SmallModel();
   negative.mutable_layer(0)->mutable_blobs(0)->mutable_shape()->set_dim(0, -3);
   add("a blob with a negative size", negative);
-  NetParameter few = Model();
+  NetParameter few = SmallModel();
   few.mutable_layer(0)->mutable_blobs(0)->clear_data();
   add("a blob without values", few);
-  NetParameter both = Model();
+  NetParameter both = SmallModel();
   both.mutable_layer(0)->mutable_blobs(0)->add_double_data(1);
   add("a blob with float and double values", both);
-  NetParameter raw = Model();
+  NetParameter raw = SmallModel();
   raw.mutable_layer(0)->mutable_blobs(0)->clear_data();
   raw.mutable_layer(0)->mutable_blobs(0)->set_raw_data("xyz");
   raw.mutable_layer(0)->mutable_blobs(0)->set_raw_data_type(FLOAT16);
   add("raw values of an odd number of bytes", raw);
-  NetParameter axes = Model();
+  NetParameter axes = SmallModel();
   for (int i = 0; i < 64; ++i) axes.mutable_layer(0)->mutable_blobs(0)->mutable_shape()->add_dim(1);
   add("a blob with 68 axes", axes);
   files->push_back({"text where weights are expected", "caffemodel", kNet, "text"});
@@ -349,13 +349,15 @@ std::vector<CorpusFile> WholeFiles() {
       {"old net", "prototxt", kOldNet, ""},
       {"solver", "solver", kSolver, ""},
       {"sealed model", "caffemodel",
-       WithTempFile("m.caffemodel", [](const std::string& p) { WriteCaffemodel(Model(), p); }), ""},
-      {"stock model", "caffemodel", Model().SerializeAsString(), ""},
+       WithTempFile("m.caffemodel", [](const std::string& p) { WriteCaffemodel(SmallModel(), p); }),
+       ""},
+      {"stock model", "caffemodel", SmallModel().SerializeAsString(), ""},
       {"old model", "caffemodel", OldModel().SerializeAsString(), ""},
       {"sealed state", "solverstate",
-       WithTempFile("s.solverstate", [](const std::string& p) { WriteSolverState(State(), p); }),
+       WithTempFile("s.solverstate",
+                    [](const std::string& p) { WriteSolverState(SmallState(), p); }),
        ""},
-      {"stock state", "solverstate", State().SerializeAsString(), ""},
+      {"stock state", "solverstate", SmallState().SerializeAsString(), ""},
       {"datum", "datum", RawDatum(), ""},
 #ifdef CREMA_HAVE_OPENCV
       {"encoded datum", "datum", EncodedDatum(), ""},
@@ -364,12 +366,13 @@ std::vector<CorpusFile> WholeFiles() {
 #ifdef CREMA_HAVE_HDF5
   files.push_back({"HDF5 model", "hdf5",
                    WithTempFile("m.caffemodel.h5",
-                                [](const std::string& p) { WriteCaffemodelHdf5(Model(), p); }),
+                                [](const std::string& p) { WriteCaffemodelHdf5(SmallModel(), p); }),
                    ""});
-  files.push_back({"HDF5 state", "hdf5",
-                   WithTempFile("s.solverstate.h5",
-                                [](const std::string& p) { WriteSolverStateHdf5(State(), p); }),
-                   ""});
+  files.push_back(
+      {"HDF5 state", "hdf5",
+       WithTempFile("s.solverstate.h5",
+                    [](const std::string& p) { WriteSolverStateHdf5(SmallState(), p); }),
+       ""});
 #endif
   AddWholeData(&files);
   AddWholeModelFile(&files);

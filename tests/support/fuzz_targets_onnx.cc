@@ -30,7 +30,7 @@ void PlanAndRun(const NetParameter& net) {
   session.Forward();
 }
 
-using Fill = void (*)(ModelBuilder& m);
+using FillBuilder = void (*)(ModelBuilder& m);
 
 void FillConvolutions(ModelBuilder& m) {
   m.Input("x", {-1, 2, 6, 6}).Output("y");
@@ -177,12 +177,13 @@ std::string TryOnnxNet(std::string_view bytes) {
 }
 
 void AddWholeOnnx(std::vector<CorpusFile>* files) {
-  for (const auto& [name, fill] : {std::pair<const char*, Fill>{"convolutions", FillConvolutions},
-                                   {"shapes", FillShapes},
-                                   {"control flow", FillControlFlow},
-                                   {"sequences", FillSequences},
-                                   {"indices", FillIndices},
-                                   {"transformer", FillLayers}}) {
+  for (const auto& [name, fill] :
+       {std::pair<const char*, FillBuilder>{"convolutions", FillConvolutions},
+        {"shapes", FillShapes},
+        {"control flow", FillControlFlow},
+        {"sequences", FillSequences},
+        {"indices", FillIndices},
+        {"transformer", FillLayers}}) {
     ModelBuilder builder;
     fill(builder);
     files->push_back({StrCat("ONNX of ", name), "onnx", builder.Bytes(), ""});

@@ -14,7 +14,7 @@
 namespace crema::test {
 namespace {
 
-const Plan& SmallPlan() {
+const Plan& StatePlan() {
   static const std::shared_ptr<const Plan> plan = PlanText(R"(
     layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 dim: 3 dim: 3 } } }
     layer { name: "c" type: "Convolution" bottom: "x" top: "c"
@@ -33,12 +33,12 @@ void ReadAll(StateDict* file) {
 }
 
 void MatchAndFill(StateDict* file) {
-  const StateMatches matches = MatchState(SmallPlan(), *file, {}, "");
-  DescribeMatches(SmallPlan(), *file, matches);
-  const std::string map = PrintStateMap(SmallPlan(), *file, matches);
+  const StateMatches matches = MatchState(StatePlan(), *file, {}, "");
+  DescribeMatches(StatePlan(), *file, matches);
+  const std::string map = PrintStateMap(StatePlan(), *file, matches);
   ErrorOf([&] { ParseStateMap(map, "map"); });
-  const std::shared_ptr<Weights> weights = Weights::MakeToLoad(SmallPlan(), 1);
-  ErrorOf([&] { FillFromState(SmallPlan(), file, matches, weights.get()); });
+  const std::shared_ptr<Weights> weights = Weights::MakeToLoad(StatePlan(), 1);
+  ErrorOf([&] { FillFromState(StatePlan(), file, matches, weights.get()); });
 }
 
 }  // namespace

@@ -19,8 +19,8 @@
 namespace crema::test {
 namespace {
 
-constexpr double kStep = 1e-4;         // of the numeric gradient
-constexpr size_t kMostElements = 120;  // of a blob that are differentiated numerically
+constexpr double kGradientStep = 1e-4;  // of the numeric gradient
+constexpr size_t kMostElements = 120;   // of a blob that are differentiated numerically
 constexpr double kGradientTolerance = 1e-5;
 constexpr double kFloatTolerance = 1e-4;  // f32 against f64, of the largest value
 // bfloat16 has 8 bits, so each rounding, of inputs, weights and results, is off by up to 2^-8 of
@@ -162,9 +162,9 @@ void SampleChecker::CheckOneBlob(const LayerCase& wide, CaseValues& values, Valu
   for (size_t k = 0; k < steps; ++k) {
     const size_t i = steps == blob.size() ? k : stream.Below(k, static_cast<uint32_t>(blob.size()));
     const double middle = blob[i];
-    blob[i] = middle + kStep;
+    blob[i] = middle + kGradientStep;
     const RunResult above = RunLayer(wide, values, {});
-    blob[i] = middle - kStep;
+    blob[i] = middle - kGradientStep;
     const RunResult below = RunLayer(wide, values, {});
     blob[i] = middle;
     double numeric = 0;
@@ -174,7 +174,7 @@ void SampleChecker::CheckOneBlob(const LayerCase& wide, CaseValues& values, Valu
             values.output_grads[output][j] * (above.outputs[output][j] - below.outputs[output][j]);
       }
     }
-    numeric /= 2 * kStep;
+    numeric /= 2 * kGradientStep;
     const double scale = std::max(std::abs(numeric), std::abs(analytic[i]));
     if (std::abs(numeric - analytic[i]) <= kGradientTolerance * scale + floor) continue;
     return Complain(StrCat("gradient of ", name, " is ", analytic[i], " at element ", i,

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <string>
 
 #include "core/error.h"
@@ -11,6 +12,9 @@
 
 namespace crema::test {
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
 inline RunResult CallBuiltin(const std::string& type, const LayerCall& call) {
   return CallLayer(*TestRegistry().Find(type), call);
 }
@@ -18,6 +22,11 @@ inline RunResult CallBuiltin(const std::string& type, const LayerCall& call) {
 inline void ExpectNear(const Values& got, const Values& expected, double tolerance = 1e-6) {
   ASSERT_EQ(got.size(), expected.size());
   for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], tolerance) << i;
+}
+
+// The same for results of several roundings to f32.
+inline void ExpectClose(const Values& got, const Values& expected) {
+  ExpectNear(got, expected, 1e-5);
 }
 
 // The text of the error of the given code that the call must end with.

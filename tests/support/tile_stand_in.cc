@@ -8,7 +8,7 @@
 namespace crema::test {
 namespace {
 
-void Require(bool holds, const char* fault) {
+void RequireOfTiles(bool holds, const char* fault) {
   if (!holds) throw std::logic_error(fault);
 }
 
@@ -37,16 +37,17 @@ TileUnit& TileUnit::OfThisThread() {
 
 void TileUnit::LoadConfig(const bf16_gradient::TileConfig& config) {
   // Palette 0 releases; of the others there is only 1.
-  Require(config.palette <= 1, "#GP: palette");
+  RequireOfTiles(config.palette <= 1, "#GP: palette");
   if (config.palette == 0) return Release();
-  for (const uint8_t byte : config.reserved) Require(byte == 0, "#GP: reserved bytes");
+  for (const uint8_t byte : config.reserved) RequireOfTiles(byte == 0, "#GP: reserved bytes");
   for (int i = 0; i < 16; ++i) {
     if (i >= kTiles) {
-      Require(config.colsb[i] == 0 && config.rows[i] == 0, "#GP: more tiles than there are");
+      RequireOfTiles(config.colsb[i] == 0 && config.rows[i] == 0, "#GP: more tiles than there are");
       continue;
     }
-    Require(config.colsb[i] <= kMostBytes && config.rows[i] <= kMostRows, "#GP: size of a tile");
-    Require((config.colsb[i] == 0) == (config.rows[i] == 0), "#GP: half a size");
+    RequireOfTiles(config.colsb[i] <= kMostBytes && config.rows[i] <= kMostRows,
+                   "#GP: size of a tile");
+    RequireOfTiles((config.colsb[i] == 0) == (config.rows[i] == 0), "#GP: half a size");
     tiles_[static_cast<size_t>(i)] = {.row = {}, .rows = config.rows[i], .colsb = config.colsb[i]};
   }
   configured_ = true;
@@ -55,9 +56,9 @@ void TileUnit::LoadConfig(const bf16_gradient::TileConfig& config) {
 void TileUnit::Release() { *this = TileUnit(); }
 
 TileUnit::Tile& TileUnit::Configured(int tile) {
-  Require(configured_, "#UD: no configuration");
+  RequireOfTiles(configured_, "#UD: no configuration");
   Tile& t = tiles_.at(static_cast<size_t>(tile));
-  Require(t.rows > 0 && t.colsb > 0, "#UD: tile without a size");
+  RequireOfTiles(t.rows > 0 && t.colsb > 0, "#UD: tile without a size");
   return t;
 }
 const TileUnit::Tile& TileUnit::Configured(int tile) const {
@@ -90,9 +91,9 @@ void TileUnit::Store(int tile, void* memory, int64_t row_bytes) const {
 void TileUnit::MultiplyBF16(int sum, int a, int b) {
   Tile& c = Configured(sum);
   const Tile &x = Configured(a), &y = Configured(b);
-  Require(sum != a && sum != b && a != b, "#UD: the same tile twice");
-  Require(x.colsb % 4 == 0 && y.colsb % 4 == 0 && c.colsb % 4 == 0, "#UD: half an element");
-  Require(c.rows == x.rows && c.colsb == y.colsb && x.colsb / 4 == y.rows, "#UD: sizes");
+  RequireOfTiles(sum != a && sum != b && a != b, "#UD: the same tile twice");
+  RequireOfTiles(x.colsb % 4 == 0 && y.colsb % 4 == 0 && c.colsb % 4 == 0, "#UD: half an element");
+  RequireOfTiles(c.rows == x.rows && c.colsb == y.colsb && x.colsb / 4 == y.rows, "#UD: sizes");
   for (int m = 0; m < c.rows; ++m) {
     Row& row = c.row[static_cast<size_t>(m)];
     Row result{};

@@ -13,6 +13,7 @@
 #include "crema.pb.h"
 #include "data/record_sets.h"
 #include "format/caffemodel.h"
+#include "format/data_file.h"
 #include "runtime/gpu.h"
 #include "tools/data_set.h"
 #include "tools/run_folder.h"
@@ -270,8 +271,8 @@ TEST(CaffeTools, LieWhereScriptsOfCaffeExpectThem) {
   const fs::path build = CREMA_BIN_DIR "/../caffe-tools/build";
   for (const char* program :
        {"tools/caffe", "tools/caffe.bin", "tools/convert_imageset", "tools/compute_image_mean",
-        "tools/extract_features.bin", "examples/mnist/convert_mnist_data.bin",
-        "examples/cifar10/convert_cifar_data.bin",
+        "tools/extract_features.bin", "tools/create_label_map", "tools/get_image_size.bin",
+        "examples/mnist/convert_mnist_data.bin", "examples/cifar10/convert_cifar_data.bin",
         "examples/siamese/convert_mnist_siamese_data.bin"}) {
     const ProcessResult help = RunProcess({build / program, "--help"});
     EXPECT_TRUE(Contains(help.out + help.err, "usage: ")) << program << help.out << help.err;
@@ -320,6 +321,90 @@ TEST(CaffeTools, ConvertImagesetLeavesOutWhatItCannotRead) {
   EXPECT_TRUE(Contains(mean.out, "mean_value channel [0]: ")) << mean.out;
   EXPECT_EQ(ReadBlobProtoFile(temp.File("m")).data_size(), 25);
   EXPECT_EQ(RunCaffeTool("compute_image_mean", {}).exit_code, 1);
+}
+
+TEST(CaffeTools, CreateLabelMapNumbersTheClasses) {
+  const TempDir temp;
+  const auto make = [&](std::vector<std::string> flags, const std::string& text) {
+    temp.Write("names.txt", text);
+    fs::remove(temp.File("map"));
+    flags.insert(flags.end(), {temp.File("names.txt"), temp.File("map")});
+    return RunCaffeTool("create_label_map", flags);
+  };
+  const auto items = [&] {
+    std::string text;
+    const LabelMap map = ReadLabelMap(temp.File("map"));
+    for (const LabelMapItem& item : map.item()) {
+      text += StrCat(item.label(), " ", item.name(), " ", item.display_name(), ";");
+    }
+    return text;
+  };
+  ASSERT_EQ(make({}, "cat\n\ndog\r\n").exit_code, 0);
+  EXPECT_EQ(items(), "0 cat cat;1 dog dog;");
+  ASSERT_EQ(make({"--include_background"}, "cat\ndog").exit_code, 0);
+  EXPECT_EQ(items(), "0 none_of_the_above background;1 cat cat;2 dog dog;");
+  ASSERT_EQ(make({}, "cat 7\ndog 3\n").exit_code, 0);
+  EXPECT_EQ(items(), "7 cat cat;3 dog dog;");
+  ASSERT_EQ(
+      make({"-delimiter", ",;", "-include_background=true"}, "n01,1;a house cat\nn02;2,a dog\n")
+          .exit_code,
+      0);
+  EXPECT_EQ(items(), "0 none_of_the_above background;1 n01 a house cat;2 n02 a dog;");
+  for (const auto& [text, message] :
+       {std::pair{"cat\ndog 2\n",
+                  "names.txt:2:1: 'dog 2' has 2 fields, expected 1 as in the first"},
+        std::pair{"a 1 b c\n", "names.txt:1:1: 'a 1 b c' has 4 fields, expected NAME [LABEL"},
+        std::pair{"cat one\n", "names.txt:1:1: the label 'one' is not a whole number"},
+        std::pair{"cat 1\ncat 2\n", "names.txt:2:1: the class 'cat' comes twice"},
+        std::pair{"cat 1\ndog 1\n", "names.txt:2:1: the label 1 comes twice"},
+        std::pair{"\n", "names no class"}}) {
+    const ProcessResult result = make({}, text);
+    EXPECT_EQ(result.exit_code, kFatal);
+    EXPECT_TRUE(Contains(result.err, message)) << result.err;
+    EXPECT_FALSE(fs::exists(temp.File("map")));
+  }
+  EXPECT_EQ(RunCaffeTool("create_label_map", {"names.txt"}).exit_code, 1);
+  temp.Write("names.txt", "cat\n");
+  EXPECT_TRUE(Contains(
+      RunCaffeTool("create_label_map", {temp.File("names.txt"), temp.File("names.txt")}).err,
+      "which is read"));
+}
+
+TEST(CaffeTools, GetImageSizeWritesWhatDetectionOutputReads) {
+  const TempDir temp;
+  fs::create_directories(temp.File("JPEGImages"));
+  temp.Write("JPEGImages/a.png", Png(Pattern(6, 8)));
+  temp.Write("JPEGImages/b c.png", Png(Pattern(5, 4)));
+  temp.Write("list.txt", "JPEGImages/a.png Annotations/a.xml\nJPEGImages/b c.png 1\n\n");
+  temp.Write("ids.txt", "b c 12\na 7\n");
+  const auto run = [&](std::vector<std::string> flags) {
+    fs::remove(temp.File("sizes.txt"));
+    flags.insert(flags.end(), {temp.path() + "/", temp.File("list.txt"), temp.File("sizes.txt")});
+    return RunCaffeTool("get_image_size", flags);
+  };
+  ASSERT_EQ(run({}).exit_code, 0);
+  EXPECT_EQ(temp.Read("sizes.txt"), "a 6 8\nb c 5 4\n");
+  ASSERT_EQ(run({"--name_id_file=" + temp.File("ids.txt")}).exit_code, 0);
+  EXPECT_EQ(temp.Read("sizes.txt"), "7 6 8\n12 5 4\n");
+  const auto fails = [&](const std::vector<std::string>& flags, const std::string& message) {
+    const ProcessResult result = run(flags);
+    EXPECT_EQ(result.exit_code, kFatal);
+    EXPECT_TRUE(Contains(result.err, message)) << result.err;
+    EXPECT_FALSE(fs::exists(temp.File("sizes.txt")));
+  };
+  temp.Write("ids.txt", "a 7\n");
+  fails({"--name_id_file", temp.File("ids.txt")}, "has no name 'b c' (line 2 of");
+  temp.Write("ids.txt", "a 7\na 8\n");
+  fails({"--name_id_file", temp.File("ids.txt")}, "the name 'a' comes twice");
+  temp.Write("list.txt", "JPEGImages/a.png 0\nJPEGImages/none.png 0\n");
+  fails({}, "JPEGImages/none.png");
+  temp.Write("list.txt", "list.txt 0\n");
+  fails({}, "line 1 of");
+  temp.Write("list.txt", "JPEGImages/a.png\n");
+  fails({}, "list.txt:1:1: 'JPEGImages/a.png' is not `path label`");
+  temp.Write("list.txt", "");
+  fails({}, "has no line `path label`");
+  EXPECT_EQ(RunCaffeTool("get_image_size", {temp.path(), temp.File("list.txt")}).exit_code, 1);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace crema::tools {
 namespace {
 
 // The labels that are there, in order.
-std::string Labels(const ChartAxis& axis) {
+std::string LabelsOf(const ChartAxis& axis) {
   std::string labels;
   for (const AxisTick& tick : axis.ticks) {
     if (!tick.label.empty()) labels += (labels.empty() ? "" : " ") + tick.label;
@@ -17,11 +17,11 @@ std::string Labels(const ChartAxis& axis) {
 }
 
 std::string Linear(double least, double most, AxisEnds ends = AxisEnds::kTicks) {
-  return Labels(MakeAxis(AxisScale::kLinear, least, most, ends, 7));
+  return LabelsOf(MakeAxis(AxisScale::kLinear, least, most, ends, 7));
 }
 
 std::string Log(double least, double most, AxisEnds ends = AxisEnds::kTicks) {
-  return Labels(MakeAxis(AxisScale::kLog, least, most, ends, 9));
+  return LabelsOf(MakeAxis(AxisScale::kLog, least, most, ends, 9));
 }
 
 TEST(ChartAxis, LinearTicksAreRoundNumbers) {

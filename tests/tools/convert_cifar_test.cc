@@ -23,7 +23,7 @@ std::string PixelsOf(int seed) {
 }
 
 // Images first..first+count-1, each with its label bytes.
-std::string Batch(int first, int count, bool coarse = false) {
+std::string CifarBatch(int first, int count, bool coarse = false) {
   std::string bytes;
   for (int i = first; i < first + count; ++i) {
     if (coarse) bytes += static_cast<char>(i % 20);
@@ -35,8 +35,10 @@ std::string Batch(int first, int count, bool coarse = false) {
 
 TEST(ConvertCifar, Cifar10AsCaffeWritesIt) {
   const TempDir temp;
-  for (int i = 0; i < 5; ++i) temp.Write(StrCat("data_batch_", i + 1, ".bin"), Batch(10 * i, 10));
-  temp.Write("test_batch.bin", Batch(70, 5));
+  for (int i = 0; i < 5; ++i) {
+    temp.Write(StrCat("data_batch_", i + 1, ".bin"), CifarBatch(10 * i, 10));
+  }
+  temp.Write("test_batch.bin", CifarBatch(70, 5));
   const ProcessResult result =
       RunTool("convert_cifar", {temp.path(), temp.File("new/out"), "lmdb"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
@@ -58,8 +60,10 @@ TEST(ConvertCifar, Cifar10AsCaffeWritesIt) {
 TEST(ConvertCifar, TheNetsOfCifar10ReadWhatItWrites) {
   const TempDir temp;
   fs::create_directories(temp.File("batches"));
-  for (int i = 1; i <= 5; ++i) temp.Write(StrCat("batches/data_batch_", i, ".bin"), Batch(0, 40));
-  temp.Write("batches/test_batch.bin", Batch(0, 100));
+  for (int i = 1; i <= 5; ++i) {
+    temp.Write(StrCat("batches/data_batch_", i, ".bin"), CifarBatch(0, 40));
+  }
+  temp.Write("batches/test_batch.bin", CifarBatch(0, 100));
   fs::create_directories(temp.File("build"));
   ASSERT_EQ(RunTool("convert_cifar", {temp.File("batches"), temp.File("build/data")}).exit_code, 0);
   for (const std::string model : {"models/cifar10_quick", "models/cifar10_full"}) {
@@ -74,8 +78,8 @@ TEST(ConvertCifar, TheNetsOfCifar10ReadWhatItWrites) {
 
 TEST(ConvertCifar, Cifar100HasTwoLabels) {
   const TempDir temp;
-  temp.Write("train.bin", Batch(0, 90, true));
-  temp.Write("test.bin", Batch(30, 5, true));
+  temp.Write("train.bin", CifarBatch(0, 90, true));
+  temp.Write("test.bin", CifarBatch(30, 5, true));
   ASSERT_EQ(RunTool("convert_cifar", {temp.path(), temp.File("fine")}).exit_code, 0);
   ASSERT_EQ(
       RunTool("convert_cifar", {"--labels=coarse", temp.path(), temp.File("coarse")}).exit_code, 0);
@@ -92,9 +96,9 @@ TEST(ConvertCifar, RefusesOtherFiles) {
   const ProcessResult nothing = RunTool("convert_cifar", {temp.path(), temp.File("out")});
   EXPECT_EQ(nothing.exit_code, 2);
   EXPECT_TRUE(Contains(nothing.err, "test_batch.bin")) << nothing.err;
-  for (int i = 0; i < 5; ++i) temp.Write(StrCat("data_batch_", i + 1, ".bin"), Batch(0, 2));
-  temp.Write("test_batch.bin", Batch(0, 1));
-  temp.Write("data_batch_4.bin", Batch(0, 2).substr(1));
+  for (int i = 0; i < 5; ++i) temp.Write(StrCat("data_batch_", i + 1, ".bin"), CifarBatch(0, 2));
+  temp.Write("test_batch.bin", CifarBatch(0, 1));
+  temp.Write("data_batch_4.bin", CifarBatch(0, 2).substr(1));
   const ProcessResult cut = RunTool("convert_cifar", {temp.path(), temp.File("out")});
   EXPECT_EQ(cut.exit_code, 3);
   EXPECT_TRUE(Contains(cut.err, "data_batch_4.bin' has 6145 bytes")) << cut.err;

@@ -216,6 +216,10 @@ TEST_F(ConvertImageset, PipesAndSocketsAreNoImagesAndNoLists) {
 
 // Shared with ImageData, whose fields do not exist on a command line.
 TEST_F(ConvertImageset, MessagesAreRightWithoutANet) {
+  const ProcessResult swapped =
+      RunTool("convert_imageset", {list_, temp_.File("root/"), temp_.File("db")});
+  EXPECT_EQ(swapped.exit_code, 2);
+  EXPECT_TRUE(Contains(swapped.err, "is a file: the order is ROOTFOLDER LISTFILE DB_NAME"));
   const ProcessResult folder =
       RunTool("convert_imageset", {temp_.File("root/"), temp_.path(), temp_.File("db")});
   EXPECT_EQ(folder.exit_code, 2);
@@ -254,6 +258,19 @@ TEST_F(ConvertImageset, AnErrorKeepsWhatWasWrittenForResume) {
   EXPECT_EQ(ReadAll(temp_.File("db")), whole);
   EXPECT_FALSE(fs::exists(temp_.File("db.unfinished")));
   EXPECT_TRUE(Contains(Run({"--resume"}).out, "complete already"));
+}
+
+TEST_F(ConvertImageset, AFinishedSetOfOtherImagesIsNotComplete) {
+  ASSERT_EQ(Run({}).exit_code, 0);
+  const std::string list = temp_.Read("list.txt");
+  temp_.Write("list.txt", list + "a.png 1\n");
+  const ProcessResult more = Run({"--resume"});
+  EXPECT_EQ(more.exit_code, 2) << more.err;
+  EXPECT_TRUE(Contains(more.err, "was finished with the first")) << more.err;
+  temp_.Write("list.txt", "a.png 1\n");
+  const ProcessResult other = Run({"--resume"});
+  EXPECT_EQ(other.exit_code, 2) << other.err;
+  EXPECT_TRUE(Contains(other.err, "so it was made of other images; choose another path"));
 }
 
 TEST_F(ConvertImageset, ClassFolders) {

@@ -30,7 +30,7 @@ std::string Images(uint32_t count) {
   return bytes;
 }
 
-std::string Labels(uint32_t count) {
+std::string LabelFile(uint32_t count) {
   std::string bytes = BigEndian(2049) + BigEndian(count);
   for (uint32_t i = 0; i < count; ++i) bytes += static_cast<char>(i % 10);
   return bytes;
@@ -45,7 +45,7 @@ void WriteGzip(const std::string& path, const std::string& bytes) {
 TEST(ConvertMnist, WritesTheImagesInOrder) {
   const TempDir temp;
   WriteGzip(temp.File("images.gz"), Images(25));
-  temp.Write("labels", Labels(25));
+  temp.Write("labels", LabelFile(25));
   const ProcessResult result = RunTool("convert_mnist", {"--backend=lmdb", temp.File("images.gz"),
                                                          temp.File("labels"), temp.File("db")});
   ASSERT_EQ(result.exit_code, 0) << result.err;
@@ -63,7 +63,7 @@ TEST(ConvertMnist, WritesTheImagesInOrder) {
 TEST(ConvertMnist, DamagedFilesLeaveNothing) {
   const TempDir temp;
   temp.Write("images", Images(25).substr(0, 100));
-  temp.Write("labels", Labels(25));
+  temp.Write("labels", LabelFile(25));
   const ProcessResult result =
       RunTool("convert_mnist", {temp.File("images"), temp.File("labels"), temp.File("db")});
   EXPECT_EQ(result.exit_code, 3);
@@ -74,7 +74,7 @@ TEST(ConvertMnist, DamagedFilesLeaveNothing) {
 TEST(ConvertMnist, PipesAreNotWaitedFor) {
   const TempDir temp;
   ASSERT_EQ(mkfifo(temp.File("images").c_str(), 0600), 0);
-  temp.Write("labels", Labels(25));
+  temp.Write("labels", LabelFile(25));
   const ProcessResult result =
       RunProcess({"/usr/bin/timeout", "20", Bin("convert_mnist"), temp.File("images"),
                   temp.File("labels"), temp.File("db")});
@@ -85,7 +85,7 @@ TEST(ConvertMnist, PipesAreNotWaitedFor) {
 TEST(ConvertMnist, ResumesAfterTheLastKey) {
   const TempDir temp;
   temp.Write("images", Images(25));
-  temp.Write("labels", Labels(25));
+  temp.Write("labels", LabelFile(25));
   const std::vector<std::string> command = {"--resume", temp.File("images"), temp.File("labels"),
                                             temp.File("db")};
   ASSERT_EQ(RunTool("convert_mnist", command).exit_code, 0);

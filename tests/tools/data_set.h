@@ -11,13 +11,10 @@
 #include "crema.pb.h"
 #include "data/image/image.h"
 #include "data/records/record_db.h"
+#include "support/error_text.h"
 #include "support/process.h"
 
 namespace crema::test {
-
-inline bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 // Pixel (c, y, x) is base + 50c + 10y + x, modulo 256.
 inline Image Pattern(int height, int width, int channels = 3, int base = 0) {

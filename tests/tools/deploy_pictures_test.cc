@@ -135,8 +135,10 @@ TEST_F(DeployPictures, FlagsOfTheSizeAreChecked) {
   expect("--resize=3", "images are resized to 3 before the crop, which must be from 4x4");
   expect("--interpolation=lanczos4", "unknown interpolation 'lanczos4'; use linear");
   expect("--std=1,2", "--std has 2 numbers for 3 channels");
-  expect("--std=0", "a standard deviation is 0");
-  expect("--pixel_range=0", "the range is 0");
+  expect("--std=0", "a standard deviation (std) is 0; use numbers above 0");
+  expect("--std=-1", "(std) is -1");
+  expect("--scale=0", "--scale is 0; use a finite number other than 0");
+  expect("--pixel_range=0", "(pixel_range) is 0; use a number above 0");
   expect("--pad=256", "the padding is 256");
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/machine_limits.h"
 #include "runtime/gpu.h"
+#include "support/error_text.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 
@@ -12,13 +13,10 @@ namespace crema {
 namespace {
 
 using test::Bin;
+using test::Contains;
 using test::ProcessResult;
 using test::RunProcess;
 using test::TempDir;
-
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 TEST(Devices, TellsOfTheProcessorAndWhyThereIsNoGpu) {
   const TempDir temp;

@@ -11,6 +11,7 @@
 #include "format/file.h"
 #include "runtime/weights.h"
 #include "support/browser.h"
+#include "support/error_text.h"
 #include "support/net.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
@@ -20,14 +21,11 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::Bin;
+using test::Contains;
 using test::ProcessResult;
 using test::TempDir;
 
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-constexpr const char* kNet = R"(name: "small"
+constexpr const char* kDrawnNet = R"(name: "small"
 layer { name: "in" type: "Input" top: "data" top: "label" input_param { shape { dim: 4 dim: 3 dim: 6 dim: 6 } shape { dim: 4 } } }
 layer { name: "conv" type: "Convolution" bottom: "data" top: "conv" convolution_param { num_output: 2 kernel_size: 3 weight_filler { value: 0.5 } } }
 layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
@@ -42,9 +40,9 @@ constexpr const char* kProfile =
 class Draw : public ::testing::Test {
  protected:
   void SetUp() override {
-    temp_.Write("net.prototxt", kNet);
+    temp_.Write("net.prototxt", kDrawnNet);
     temp_.Write("profile.json", kProfile);
-    const auto plan = test::PlanText(kNet, TEST);
+    const auto plan = test::PlanText(kDrawnNet, TEST);
     WriteCaffemodel(Weights::Make(*plan, 1)->Export(*plan), temp_.File("m.caffemodel"));
   }
   ProcessResult Run(const std::string& picture, const std::vector<std::string>& flags = {}) const {
@@ -120,6 +118,7 @@ TEST_F(Draw, RefusesWhatDoesNotFit) {
   expect("n.dot", "--weights=m.caffemodel", 2, "-o FILE.html");
   expect("n.jpg", "--plan", 2, "it ends in .html, .svg, .png, .pdf or .dot");
   expect("n.dot", "second.prototxt", 2, "second.prototxt");
+  expect("none/n.svg", "--plan", 3, "none/n.svg: cannot be written: the folder 'none'");
 }
 
 // What a visitor finds, as attributes of <body>.

@@ -14,6 +14,7 @@
 #include "data/records/lmdb.h"
 #include "format/caffemodel.h"
 #include "runtime/weights.h"
+#include "support/error_text.h"
 #include "support/net.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
@@ -23,13 +24,10 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::Bin;
+using test::Contains;
 using test::ProcessResult;
 using test::TempDir;
 using Table = std::vector<std::vector<std::string>>;
-
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 class EvaluateReport : public ::testing::Test {
  protected:

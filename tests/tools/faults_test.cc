@@ -110,8 +110,8 @@ TEST_F(Faults, LabelOfARecordOutsideTheClasses) {
 
 TEST_F(Faults, LabelOfTheTestSetOutsideTheClasses) {
   WriteLmdb("test_lmdb", 16, 9, Image(94).SerializeAsString());
-  ExpectFault(3, {"label 94 at sample '00000009' but \"ip2\" has 4 outputs (labels 0..3; does your "
-                  "set start at 1?)"});
+  ExpectFault(3, {"label 94 at sample '00000009' but \"ip2\" has 4 outputs (labels 0..3; correct "
+                  "the label, or use more outputs (num_output))"});
 }
 
 #ifdef CREMA_HAVE_OPENCV

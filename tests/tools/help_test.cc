@@ -8,6 +8,7 @@
 
 #include "core/strings.h"
 #include "format/file.h"
+#include "support/error_text.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 #include "support/terminal.h"
@@ -17,12 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::Bin;
+using test::Contains;
 using test::ProcessResult;
 using test::RunProcess;
-
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 // Returns the commands of this build: each file in tools/ that was built.
 std::vector<std::string> Commands() {
@@ -269,6 +267,30 @@ TEST_F(Positional, ValuesOfTheWrongKindAreRefused) {
   ExpectRefused({"train", "--threads=abc"}, "flag --threads takes a whole number, not 'abc'");
   ExpectRefused({"deploy", "detect", "--confidence=x"},
                 "flag --confidence takes a number, not 'x'");
+  ExpectRefused({"deploy", "classify", "--scale=1/256"},
+                "flag --scale takes a number, not '1/256'; write 0.00390625");
+  ExpectRefused({"new", "--split=20%"}, "flag --split takes a number, not '20%'; write 0.2");
+  ExpectRefused({"make_digits", "--count=5k"},
+                "flag --count takes a whole number, not '5k'; write 5000");
+}
+
+TEST_F(Positional, FormsThatAreNoFlagsAreExplained) {
+  ExpectRefused({"train", "solver=s.prototxt"}, "flags begin with --: write --solver=s.prototxt");
+  ExpectRefused({"train", "--solver=", "s.prototxt"},
+                "--solver= has no value: leave no space after '='");
+  ExpectRefused({"train", "--model=net.prototxt"},
+                "unknown flag --model: this command takes a solver, which names its net; crema new "
+                "writes one");
+  ExpectRefused({"serve", "m.crema", "--token=secret"},
+                "unknown flag --token (did you mean 'token_file'?); --help lists the flags");
+  ExpectRefused({"sweep", "--threads=1"},
+                "unknown flag --threads; flags of train follow '--': crema sweep ... -- "
+                "--threads=1");
+  ExpectRefused({"deploy", "classify", "--json=out.json"},
+                "flag --json takes true or false, not 'out.json'; the shell writes the output to a "
+                "file: --json > FILE");
+  ExpectRefused({"plot_lr", "solver.prototxt", "-o", "x.gif"},
+                "unknown flag -o; --help lists the flags");
 }
 
 }  // namespace

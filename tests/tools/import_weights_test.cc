@@ -17,7 +17,7 @@ using test::ProcessResult;
 using test::TempDir;
 using test::TorchTensor;
 
-constexpr const char* kNet = R"(name: "two"
+constexpr const char* kImportNet = R"(name: "two"
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 } } }
 layer { name: "ip1" type: "InnerProduct" bottom: "x" top: "ip1"
   inner_product_param { num_output: 2 } }
@@ -37,7 +37,7 @@ const std::vector<TorchTensor>& Tensors() {
 class ImportWeights : public ::testing::Test {
  protected:
   void SetUp() override {
-    temp_.Write("deploy.prototxt", kNet);
+    temp_.Write("deploy.prototxt", kImportNet);
     temp_.Write("m.pth", test::OldTorchFile(Tensors()));
   }
   ProcessResult Run(std::vector<std::string> arguments,

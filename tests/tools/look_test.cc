@@ -14,6 +14,7 @@
 #include "format/caffemodel.h"
 #include "format/file.h"
 #include "runtime/weights.h"
+#include "support/error_text.h"
 #include "support/net.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
@@ -23,13 +24,10 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::Bin;
+using test::Contains;
 using test::ProcessResult;
 using test::RunProcess;
 using test::TempDir;
-
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 constexpr const char* kTraining = R"(name: "small"
 layer { name: "d" type: "Data" top: "data" top: "label" data_param { source: "nowhere" batch_size: 4 } transform_param { crop_size: 6 } }
@@ -226,10 +224,11 @@ TEST_F(Look, SummaryTakesBatchAndShapes) {
   ASSERT_EQ(batch.exit_code, 0) << batch.err;
   EXPECT_TRUE(Contains(batch.out, "[7, 2, 4, 4]")) << batch.out;
   EXPECT_TRUE(Contains(batch.out, "\"parameters\": 221")) << batch.out;
-  const ProcessResult shape =
-      Run({"summary", "--model=train.prototxt", "--shape=data:2,3,5,5", "--json"});
-  ASSERT_EQ(shape.exit_code, 0) << shape.err;
-  EXPECT_TRUE(Contains(shape.out, "[2, 2, 3, 3]")) << shape.out;
+  for (const char* flag : {"--shape=data:2,3,5,5", "--shape=data=2x3x5x5"}) {
+    const ProcessResult shape = Run({"summary", "--model=train.prototxt", flag, "--json"});
+    ASSERT_EQ(shape.exit_code, 0) << shape.err;
+    EXPECT_TRUE(Contains(shape.out, "[2, 2, 3, 3]")) << shape.out;
+  }
 }
 
 TEST_F(Look, SummaryRefusesBadShapes) {

@@ -9,6 +9,7 @@
 #include "core/strings.h"
 #include "format/caffemodel.h"
 #include "runtime/weights.h"
+#include "support/error_text.h"
 #include "support/net.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
@@ -17,15 +18,12 @@ namespace crema {
 namespace {
 
 namespace fs = std::filesystem;
+using test::Contains;
 using test::ProcessResult;
 using test::TempDir;
 
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // Input is noise, the targets are two constants, which the bias of `out` can learn.
-constexpr const char* kNet = R"(
+constexpr const char* kNoiseNet = R"(
 layer { name: "data" type: "DummyData" top: "x" top: "target"
   dummy_data_param { shape { dim: 16 dim: 4 } shape { dim: 16 dim: 2 }
     data_filler { type: "gaussian" mean: 1 } data_filler { value: 3 } } }
@@ -40,7 +38,7 @@ layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "target" top: "lo
 class LrFind : public ::testing::Test {
  protected:
   void SetUp() override {
-    temp_.Write("net.prototxt", kNet);
+    temp_.Write("net.prototxt", kNoiseNet);
     Solver(
         "base_lr: 0.1 lr_policy: \"fixed\" max_iter: 50 snapshot: 10 snapshot_prefix: \"snap\" "
         "test_iter: 1 test_interval: 10");
@@ -100,7 +98,7 @@ TEST_F(LrFind, SaysWhenTheLossDoesNotFall) {
 }
 
 TEST_F(LrFind, StartsFromWeights) {
-  const auto plan = test::PlanText(kNet);
+  const auto plan = test::PlanText(kNoiseNet);
   WriteCaffemodel(Weights::Make(*plan, 77)->Export(*plan), temp_.File("w.caffemodel"));
   Run({"--csv=fresh.csv"});
   const ProcessResult result = Run({"--csv=tuned.csv", "--weights=w.caffemodel"});

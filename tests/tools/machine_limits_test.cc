@@ -15,7 +15,7 @@ namespace {
 
 #ifndef CREMA_SANITIZED
 
-constexpr char kSolver[] = R"(
+constexpr char kLimitedSolver[] = R"(
 net_param {
   layer { name: "data" type: "DummyData" top: "x" top: "t" dummy_data_param {
     shape { dim: 8 dim: 3 dim: 12 dim: 12 } shape { dim: 8 dim: 1 }
@@ -35,9 +35,9 @@ base_lr: 0.01 lr_policy: "fixed" max_iter: 3 display: 1 snapshot_after_train: fa
 test_iter: 2 test_interval: 2
 )";
 
-class MachineLimits : public testing::Test {
+class MachineLimits : public ::testing::Test {
  protected:
-  MachineLimits() { temp_.Write("solver.prototxt", kSolver); }
+  MachineLimits() { temp_.Write("solver.prototxt", kLimitedSolver); }
 
   // Runs in a shell that sets a limit first, for at most a minute (exit code 124).
   ProcessResult RunWith(const std::string& limit, const std::vector<std::string>& command) const {
@@ -109,7 +109,7 @@ TEST_F(MachineLimits, IdleThreadsSpinBriefly) {
 }
 
 TEST_F(MachineLimits, TrainSaysThatANetNeedsMoreThanThereIs) {
-  std::string solver = kSolver;
+  std::string solver = kLimitedSolver;
   solver.replace(solver.find("dim: 8 dim: 3"), 13, "dim: 30000 dim: 3");
   solver.replace(solver.find("dim: 8 dim: 1 "), 14, "dim: 30000 dim: 1 ");
   temp_.Write("solver.prototxt", solver);

@@ -7,6 +7,7 @@
 
 #include "core/strings.h"
 #include "data/image/image.h"
+#include "support/error_text.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 
@@ -14,12 +15,9 @@ namespace crema {
 namespace {
 
 namespace fs = std::filesystem;
+using test::Contains;
 using test::ProcessResult;
 using test::TempDir;
-
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 class PlotLr : public ::testing::Test {
  protected:

@@ -15,6 +15,7 @@
 #include "format/caffemodel.h"
 #include "format/file.h"
 #include "runtime/weights.h"
+#include "support/error_text.h"
 #include "support/net.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
@@ -25,9 +26,10 @@ namespace {
 using google::protobuf::Struct;
 using google::protobuf::Value;
 using test::Bin;
+using test::Contains;
 using test::ProcessResult;
 
-constexpr const char* kNet = R"(name: "small"
+constexpr const char* kProfiledNet = R"(name: "small"
 layer { name: "d" type: "Data" top: "data" top: "label" data_param { source: "nowhere" batch_size: 4 } transform_param { crop_size: 8 } }
 layer { name: "conv" type: "Convolution" bottom: "data" top: "conv" convolution_param { num_output: 4 kernel_size: 3 weight_filler { type: "xavier" } } }
 layer { name: "tanh" type: "TanH" bottom: "conv" top: "tanh" }
@@ -35,10 +37,6 @@ layer { name: "scale" type: "Scale" bottom: "tanh" top: "scale" }
 layer { name: "ip \"quoted\"" type: "InnerProduct" bottom: "scale" top: "ip" inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
 )";
-
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 Struct Parse(const std::string& json) {
   Struct object;
@@ -62,7 +60,7 @@ double Number(const Struct& object, const std::string& name) {
 
 class ProfileTool : public ::testing::Test {
  protected:
-  void SetUp() override { temp_.Write("net.prototxt", kNet); }
+  void SetUp() override { temp_.Write("net.prototxt", kProfiledNet); }
   // Uses at most two threads, and given peaks, which need not be measured.
   ProcessResult Run(std::vector<std::string> flags) const {
     std::vector<std::string> command = {Bin("profile"), "--model=net.prototxt", "--iterations=3",
@@ -140,7 +138,7 @@ TEST_F(ProfileTool, JsonCountsProductsAndSaysWhyImplementationsWerePassedOver) {
 }
 
 TEST_F(ProfileTool, LayersThatRunAgainHaveALineOfTheirOwn) {
-  std::string net = kNet;
+  std::string net = kProfiledNet;
   net.insert(net.find("name: \"tanh\""), "recompute: true ");
   temp_.Write("net.prototxt", net);
   const ProcessResult table = Run({"--sort=net", "--trace=t.json"});
@@ -313,7 +311,10 @@ TEST_F(ProfileTool, CremaNamesTheCommandThatIsMeant) {
   std::filesystem::create_symlink(Bin("profile"), temp_.File("profile"));
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"profil", "crema: unknown command 'profil' (did you mean 'profile'?)"},
-      {"classify", "crema: unknown command 'classify' (did you mean 'deploy classify'?)"}};
+      {"classify", "crema: unknown command 'classify' (did you mean 'deploy classify'?)"},
+      {"predict", "crema: unknown command 'predict' (did you mean 'deploy classify'?)"},
+      {"eval", "crema: unknown command 'eval' (did you mean 'evaluate'?)"},
+      {"fit", "crema: unknown command 'fit' (did you mean 'train'?)"}};
   for (const auto& [word, message] : cases) {
     for (const std::vector<std::string>& before :
          std::vector<std::vector<std::string>>{{}, {"help"}}) {

@@ -11,6 +11,7 @@
 #include "core/strings.h"
 #include "data/image/png.h"
 #include "support/browser.h"
+#include "support/error_text.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 
@@ -19,16 +20,13 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::Bin;
+using test::Contains;
 using test::ProcessResult;
 using test::TempDir;
 
 constexpr const char* kHeader =
     "kind,iteration,epoch,time,loss,smoothed_loss,lr,samples_per_second,wait_share,net,blob,"
     "element,value\n";
-
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 std::string Replaced(std::string text, const std::string& what, const std::string& by) {
   for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size()) {
@@ -103,6 +101,26 @@ TEST_F(ReportPage, TellsTheResultsOfRuns) {
   EXPECT_TRUE(Contains(page, "Test loss, last")) << page;
   EXPECT_FALSE(Contains(page, "<h3>loss</h3>"));
   EXPECT_TRUE(Contains(page, "<h3>Learning rate</h3>"));
+}
+
+TEST_F(ReportPage, NamesTheNewestWeightsOfARun) {
+  const auto write = [&](const std::string& solver) {
+    WriteRun("run", Metrics(11, 0.2, "accuracy"),
+             StrCat(R"({"working_folder":")", temp_.path(), "\"}"));
+    temp_.Write("run/solver.prototxt", solver);
+    EXPECT_EQ(Report({"run", "-o", "r.html"}).exit_code, 0);
+    return temp_.Read("r.html");
+  };
+  const std::string row = "Weights</th><td>";
+  EXPECT_FALSE(Contains(write("snapshot_prefix: 'out/s'"), row));
+  fs::create_directories(temp_.File("out"));
+  for (const char* end : {"_iter_9.solverstate", "_iter_10.solverstate", "_best.caffemodel"}) {
+    temp_.Write(StrCat("out/s", end), "");
+  }
+  const std::string in = StrCat(" <small>in ", temp_.File("out"));
+  EXPECT_TRUE(Contains(write("snapshot_prefix: 'out/s'"), row + "s_iter_10.caffemodel" + in));
+  EXPECT_TRUE(Contains(write("snapshot_prefix: 'out/s' snapshot_best { metric: 'accuracy' }"),
+                       row + "s_best.caffemodel" + in));
 }
 
 TEST_F(ReportPage, ReplacesItsOwnPagesAndNothingElse) {
@@ -191,6 +209,18 @@ TEST_F(ReportPage, ReadsWhatAKilledRunLeft) {
   const ProcessResult result = Report({"run", "-o", "r.html"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_TRUE(Contains(temp_.Read("r.html"), "Iterations</th><td>100</td>"));
+}
+
+TEST_F(ReportPage, WarnsAboutDamagedFiles) {
+  WriteRun("half", Metrics(11, 0.2, "accuracy"), "{\"net\":");
+  WriteRun("none", "");
+  WriteRun("other", "a,b,c\n");
+  const ProcessResult result = Report({"half", "none", "other", "-o", "r.html"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  for (const char* fault : {"half/run.json is damaged", "none/metrics.csv is empty",
+                            "other/metrics.csv is no table of a run"}) {
+    EXPECT_TRUE(Contains(result.err, fault)) << result.err;
+  }
 }
 
 // The run does not count time that the clock was set back by.

@@ -26,7 +26,7 @@ using test::RunProcess;
 using test::TempDir;
 using test::Terminal;
 
-constexpr const char* kNet = R"(name: "toy"
+constexpr const char* kSeeingNet = R"(name: "toy"
 layer { name: "data" type: "DummyData" top: "x" top: "t"
   dummy_data_param { shape { dim: 6 dim: 4 } shape { dim: 6 dim: 3 }
     data_filler { type: "gaussian" } data_filler { type: "constant" value: 0.5 } } }
@@ -45,7 +45,7 @@ constexpr const char* kEndless = "100000000";
 class Seeing : public ::testing::Test {
  protected:
   void SetUp() override {
-    temp_.Write("net.prototxt", kNet);
+    temp_.Write("net.prototxt", kSeeingNet);
     temp_.Write("solver.prototxt",
                 SolverText("40") + "test_iter: 1 test_interval: 20 snapshot: 20\n");
     temp_.Write("endless.prototxt", SolverText(kEndless));
@@ -148,7 +148,7 @@ TEST_F(Seeing, ColoursMarkErrorsOnATerminalUnlessTheyAreTurnedOff) {
 TEST_F(Seeing, CtrlCInATerminalEndsOnAFreshLineWithOneSnapshot) {
   for (const int columns : {80, 20}) {
     const TempDir folder;
-    folder.Write("net.prototxt", kNet);
+    folder.Write("net.prototxt", kSeeingNet);
     folder.Write("endless.prototxt", SolverText(kEndless));
     Terminal terminal(columns);
     terminal.Start(Command("endless.prototxt"), folder.path());
@@ -308,7 +308,7 @@ TEST_F(Seeing, JsonLogHasTimeSeverityMessageAndFields) {
 }
 
 TEST_F(Seeing, JsonLogHasErrorsToo) {
-  temp_.Write("net.prototxt", std::string(kNet) + "layer { name: \"a\" typ: \"b\" }\n");
+  temp_.Write("net.prototxt", std::string(kSeeingNet) + "layer { name: \"a\" typ: \"b\" }\n");
   const ProcessResult result = Train({"--log_format=json"});
   EXPECT_EQ(result.exit_code, 2);
   const auto lines = JsonLinesOf(result.err);

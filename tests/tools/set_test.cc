@@ -74,6 +74,8 @@ TEST_F(Set, AFieldGivenAsAFlagIsExplained) {
                 "unknown flag --memory_budget: it is a field of the net; write --set "
                 "memory_budget=5\n");
   ExpectRefused("summary", {"--base_lr=0.1"}, "unknown flag --base_lr; --help lists the flags\n");
+  ExpectRefused("check", {"--set=conv1.num_output=3"},
+                "unknown field 'conv1'; a field of a layer is written layer[conv1].BLOCK.FIELD\n");
 }
 
 TEST_F(Set, CommandsUseTheValues) {

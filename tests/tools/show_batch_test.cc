@@ -93,6 +93,13 @@ TEST_F(ShowBatch, CountBatchesAndNames) {
   EXPECT_EQ(Sheet().height, 3 * (120 + 24 + 6) + 6);
 }
 
+TEST_F(ShowBatch, NamesOfTheDataSetAreTaken) {
+  temp_.Write("db/labels.txt", "cat\ndog\n");
+  const ProcessResult result = Run({"--model=" + Net(""), "--count=1"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(Contains(result.out, "0  00000000  label dog\n")) << result.out;
+}
+
 TEST_F(ShowBatch, MixedLabelsNameTheirClassesAndShares) {
   const std::string labels = temp_.Write("labels.txt", "cat\ndog\n");
   const ProcessResult result =

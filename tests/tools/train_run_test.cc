@@ -141,6 +141,7 @@ TEST_F(TrainRun, ResumeFlagsAreChecked) {
   ExpectFailure(2, "not both", {"--resume=s_iter_10.solverstate", "--weights=w"});
   ExpectFailure(2, "other.solverstate", {"--resume=other.solverstate"});
   ExpectFailure(2, "there is no file 'atuo' (did you mean 'auto'?)", {"--resume=atuo"});
+  ExpectFailure(2, "; give auto or a .solverstate", {"--resume=latest"});
   ExpectFailure(2, "--snapshot takes a .solverstate; give --resume=auto", {"--snapshot=auto"});
   ExpectFailure(2, "--snapshot: '.' is a folder", {"--snapshot=."});
   ExpectFailure(2, "--resume needs a value: --resume=auto|STATE", {"--resume", "--quiet"});
@@ -166,6 +167,22 @@ TEST_F(TrainRun, ResumeAutoStartsFromWeightsWhereThereIsNoSnapshot) {
   const ProcessResult second = Run(flags);
   ASSERT_EQ(second.exit_code, 0) << second.err;
   EXPECT_NE(second.err.find("resuming from fine_iter_5.solverstate"), std::string::npos);
+  EXPECT_NE(second.err.find("--weights has no effect: the run resumes from"), std::string::npos);
+}
+
+TEST_F(TrainRun, ADataSetOfAnotherSizeIsAWarningOnResuming) {
+  const std::string warning = "the data set had 13 samples when this run was started before";
+  ASSERT_EQ(Run().exit_code, 0);
+  WriteSolver("max_iter: 50 snapshot: 10");
+  const ProcessResult same = Run({"--resume=auto"});
+  EXPECT_EQ(same.exit_code, 0) << same.err;
+  EXPECT_EQ(same.err.find("the data set had"), std::string::npos) << same.err;
+  fs::remove_all(temp_.File("train"));
+  test::WriteRecords(temp_.File("train"), 9);
+  WriteSolver("max_iter: 60 snapshot: 10");
+  const ProcessResult other = Run({"--resume=auto", "-q"});
+  EXPECT_EQ(other.exit_code, 0) << other.err;
+  EXPECT_NE(other.err.find(StrCat(warning, ", and now has 9")), std::string::npos) << other.err;
 }
 
 // Numbers beyond the GPUs of this machine, and several of them.

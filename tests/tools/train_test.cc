@@ -63,7 +63,7 @@ void WriteQuarters(const std::string& path, int count, int shift = 0) {
   writer.Close();
 }
 
-constexpr const char* kNet = R"(
+constexpr const char* kTrainedNet = R"(
 name: "quarters"
 layer { name: "data" type: "Data" top: "data" top: "label" include { phase: TRAIN }
   transform_param { scale: 0.00390625 }
@@ -96,7 +96,7 @@ class Train : public ::testing::Test {
   void SetUp() override {
     WriteQuarters(Path("train_lmdb"), 52);
     WriteQuarters(Path("test_lmdb"), 24);
-    Write(Path("net.prototxt"), kNet);
+    Write(Path("net.prototxt"), kTrainedNet);
     Write(Path("solver.prototxt"), kSolver);
   }
 
@@ -402,7 +402,8 @@ TEST_F(Train, MakesTheFolderOfSnapshots) {
 
 TEST_F(Train, FolderOfSnapshotsThatCannotBeMade) {
   Edit("solver.prototxt", "\"snap\"", "\"net.prototxt/there/snap\"");
-  ExpectFailure(3, {"the folder of snapshot_prefix \"net.prototxt/there/snap\" cannot be made"});
+  ExpectFailure(3, {"the folder of snapshot_prefix \"net.prototxt/there/snap\" cannot be made: "
+                    "'net.prototxt' is a file, not a folder"});
 }
 
 TEST_F(Train, DiskFullStopsWithTheReasonAndKeepsTheLastSnapshot) {

@@ -21,6 +21,7 @@
 #include "format/prototxt.h"
 #include "format/safetensors.h"
 #include "format/state_dict.h"
+#include "support/error_text.h"
 #include "support/net.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
@@ -28,13 +29,10 @@
 namespace crema {
 namespace {
 
+using test::Contains;
 using test::ProcessResult;
 using test::TempDir;
 using Values = std::vector<float>;
-
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 struct TestLayer {
   std::string name;

@@ -4,6 +4,7 @@
 #include <google/protobuf/descriptor.h>
 
 #include <algorithm>
+#include <charconv>
 #include <set>
 #include <string_view>
 
@@ -16,6 +17,8 @@
 
 namespace crema::tools {
 namespace {
+
+std::string Dashed(const std::string& name) { return (name.size() == 1 ? "-" : "--") + name; }
 
 // Returns the kind of values of a flag, by gflags' name for its type.
 std::string_view KindOf(std::string_view type) {
@@ -39,11 +42,60 @@ std::string SetHint(const std::string& name, const std::string& value) {
                 of_solver ? "solver" : "net", "; write --set ", field, "=", value);
 }
 
+// Returns the remedy for a flag of `deploy` that `serve` lacks. Empty for others.
+std::string ServeHint(std::string_view program, const std::string& name) {
+  if (program.substr(program.rfind('/') + 1) != "serve") return "";
+  if (name == "cascade") return "; cascades are not served: deploy detect --cascade runs them";
+  if (name != "head" && name != "tail" && name != "nms") return "";
+  return StrCat("; `deploy export --", name, "=... -o MODEL.crema` stores it in the file to serve");
+}
+
+// Returns the remedy for a flag that this command does not have.
+std::string UnknownFlagHint(std::string_view program, const std::string& name,
+                            const std::string& value, const std::vector<std::string>& names) {
+  std::string hint = SetHint(name, value);
+  if (hint.empty()) hint = ServeHint(program, name);
+  if (!hint.empty()) return hint;
+  google::CommandLineFlagInfo info;
+  if (name == "model" && google::GetCommandLineFlagInfo("solver", &info)) {
+    return ": this command takes a solver, which names its net; crema new writes one";
+  }
+  const std::string near = DidYouMean(name, names);
+  if (near.empty() && google::GetCommandLineFlagInfo("over", &info)) {
+    return StrCat("; flags of train follow '--': crema sweep ... -- ", Dashed(name), "=", value);
+  }
+  return near + "; --help lists the flags";
+}
+
+// Returns "; write 0.2" for a number written as 20%, 1/5 or 1k; empty for other texts.
+std::string MeantNumber(std::string_view text) {
+  double number = 0;
+  double divisor = 1;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || rest == end) return "";
+  if (*rest == '/') {
+    if (std::from_chars(rest + 1, end, divisor).ptr != end || divisor == 0) return "";
+  } else {
+    if (rest + 1 != end) return "";
+    divisor = *rest == '%' ? 100 : *rest == 'k' ? 1e-3 : 0;
+  }
+  return divisor == 0 ? "" : StrCat("; write ", number / divisor);
+}
+
+// Refuses "solver=s.prototxt", which would be taken for a path.
+void RefuseFlagWithoutDashes(std::string_view word) {
+  const std::string name(word.substr(0, word.find('=')));
+  google::CommandLineFlagInfo info;
+  if (name.size() == word.size() || !google::GetCommandLineFlagInfo(name.c_str(), &info)) return;
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat("flags begin with --: write ", Dashed(name), word.substr(name.size())));
+}
+
 // gflags keeps the last value only. That is an override for a number, and a mistake for a file.
 void RefuseSecond(const std::string& name, bool repeated, std::set<std::string>* given) {
   if (given->insert(name).second || repeated) return;
-  Fail(ErrorCode::kInvalidArgument,
-       StrCat(name.size() == 1 ? "-" : "--", name, " is given twice; give it once"));
+  Fail(ErrorCode::kInvalidArgument, StrCat(Dashed(name), " is given twice; give it once"));
 }
 
 // Returns "--resume=auto|STATE".
@@ -68,6 +120,7 @@ void RefuseWrongFlags(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     std::string_view word = argv[i];
     if (word == "--") return;
+    if (!word.starts_with("-")) RefuseFlagWithoutDashes(word);
     if (!word.starts_with("-") || word == "-") continue;
     word.remove_prefix(word.starts_with("--") ? 2 : 1);
     const size_t equals = word.find('=');
@@ -84,13 +137,16 @@ void RefuseWrongFlags(int argc, char** argv) {
       const bool has_next = i + 1 < argc && argv[i + 1][0] != '-';
       const std::string next = has_next ? argv[i + 1] : "VALUE";
       const bool has_value = equals != std::string_view::npos;
-      const std::string hint =
-          SetHint(name, has_value ? std::string(word.substr(equals + 1)) : next);
+      const std::string value = has_value ? std::string(word.substr(equals + 1)) : next;
       Fail(ErrorCode::kInvalidArgument,
-           StrCat("unknown flag --", name,
-                  hint.empty() ? DidYouMean(name, names) + "; --help lists the flags" : hint));
+           StrCat("unknown flag ", Dashed(name), UnknownFlagHint(argv[0], name, value, names)));
     }
     if (info.type == "string") RefuseSecond(info.name, repeated.contains(info.name), &given);
+    const bool has_next_word = i + 1 < argc && argv[i + 1][0] != '-';
+    if (equals + 1 == word.size() && has_next_word && info.type == "string") {
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat(Dashed(name), "= has no value: leave no space after '='"));
+    }
     const bool takes_next = equals == std::string_view::npos && info.type != "bool";
     if (takes_next && (i + 1 >= argc || std::string_view(argv[i + 1]).starts_with("--"))) {
       Fail(ErrorCode::kInvalidArgument,
@@ -101,7 +157,9 @@ void RefuseWrongFlags(int argc, char** argv) {
           equals == std::string_view::npos ? argv[i + 1] : std::string(word.substr(equals + 1)));
       if (google::SetCommandLineOption(name.c_str(), value.c_str()).empty()) {
         Fail(ErrorCode::kInvalidArgument,
-             StrCat("flag --", name, " takes ", KindOf(info.type), ", not '", value, "'"));
+             StrCat("flag --", name, " takes ", KindOf(info.type), ", not '", value, "'",
+                    name == "json" ? "; the shell writes the output to a file: --json > FILE"
+                                   : MeantNumber(value)));
       }
     }
     if (takes_next) ++i;
@@ -132,8 +190,7 @@ std::vector<std::string> TakePositional(const std::string& program,
     if (flag.position > 0 && given.is_default && taken < arguments.size()) {
       google::SetCommandLineOption(flag.name.c_str(), arguments[taken++].c_str());
     } else if (flag.required && given.current_value.empty()) {
-      Fail(ErrorCode::kInvalidArgument,
-           StrCat(flag.name.size() == 1 ? "-" : "--", flag.name, " is required; see --help"));
+      Fail(ErrorCode::kInvalidArgument, StrCat(Dashed(flag.name), " is required; see --help"));
     }
   }
   if (!takes_some) return arguments;

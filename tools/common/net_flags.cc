@@ -28,36 +28,18 @@ int64_t ParseDim(const std::string& text, const std::string& where) {
 std::map<std::string, Shape> ParseShapes(const std::string& text) {
   std::map<std::string, Shape> shapes;
   if (text.empty()) return shapes;
-  for (const std::string& entry : Split(text, ';')) {
-    const size_t colon = entry.rfind(':');
-    if (colon == std::string::npos || colon == 0) {
-      Fail(ErrorCode::kInvalidArgument,
-           StrCat("--shape '", entry, "' is not BLOB:SHAPE, such as data:1,3,224,224, nor, for an ",
-                  "ONNX model, NAME=SHAPE, such as data=1x3x224x224"));
-    }
-    std::vector<int64_t> dims;
-    for (const std::string& dim : Split(entry.substr(colon + 1), ',')) {
-      dims.push_back(ParseDim(dim, entry));
-    }
-    shapes[entry.substr(0, colon)] = Shape(std::span<const int64_t>(dims));
-  }
-  return shapes;
-}
-
-std::map<std::string, Shape> ParseOnnxShapes(const std::string& text) {
-  if (text.find('=') == std::string::npos) return ParseShapes(text);
-  std::map<std::string, Shape> shapes;
-  for (const std::string& entry : Split(text, ',')) {
-    const size_t equals = entry.rfind('=');
-    if (equals == std::string::npos || equals == 0) {
+  const bool with_equals = text.find('=') != std::string::npos;
+  for (const std::string& entry : Split(text, with_equals ? ',' : ';')) {
+    const size_t after_name = entry.rfind(with_equals ? '=' : ':');
+    if (after_name == std::string::npos || after_name == 0) {
       Fail(ErrorCode::kInvalidArgument,
            StrCat("--shape '", entry, "' is not NAME=SHAPE, such as data=1x3x224x224"));
     }
     std::vector<int64_t> dims;
-    for (const std::string& dim : Split(entry.substr(equals + 1), 'x')) {
+    for (const std::string& dim : Split(entry.substr(after_name + 1), with_equals ? 'x' : ',')) {
       dims.push_back(ParseDim(dim, entry));
     }
-    const std::string name = entry.substr(0, equals);
+    const std::string name = entry.substr(0, after_name);
     if (!shapes.emplace(name, Shape(std::span<const int64_t>(dims))).second) {
       Fail(ErrorCode::kInvalidArgument, StrCat("--shape gives '", name, "' twice"));
     }
@@ -87,7 +69,8 @@ Precision ParsePrecision(const std::string& what, const std::string& name) {
     if (upper == Precision_Name(precision)) return precision;
   }
   Fail(ErrorCode::kInvalidArgument,
-       StrCat(what, " is '", name, "'; use FP32 or BF16, on a GPU also TF32 or FP16"));
+       StrCat(what, " is '", name, "'; use FP32 or BF16, on a GPU also TF32 or FP16",
+              what == "--precision" ? ", in deploy export also INT8" : ""));
 }
 
 void SetTrainState(int level, const std::string& stages, SolverParameter* solver) {

@@ -9,12 +9,8 @@
 
 namespace crema::tools {
 
-// Parses "data:1,3,224,224;label:1". Throws kInvalidArgument.
+// Parses "data=1x3x224x224,label=1", or "data:1,3,224,224;label:1". Throws kInvalidArgument.
 std::map<std::string, Shape> ParseShapes(const std::string& text);
-
-// Parses shapes of an ONNX model, "data=1x3x224x224,label=1", or the form of ParseShapes. Throws
-// kInvalidArgument.
-std::map<std::string, Shape> ParseOnnxShapes(const std::string& text);
 
 // Parses "test" or "train" (any case), NetState.level and its stages, separated by commas. Throws
 // kInvalidArgument.

@@ -120,8 +120,9 @@ const std::vector<std::string>& PreprocessingFlags() {
 }
 
 void SetPreprocessingOfFlags(const Shape* input, Preprocessing* preprocessing) {
-  if (!std::isfinite(FLAGS_scale) || std::abs(FLAGS_scale) > 1e30) {
-    Fail(ErrorCode::kInvalidArgument, StrCat("--scale is ", FLAGS_scale));
+  if (!std::isfinite(FLAGS_scale) || std::abs(FLAGS_scale) > 1e30 || FLAGS_scale == 0) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--scale is ", FLAGS_scale, "; use a finite number other than 0"));
   }
   if (IsSet("invert")) preprocessing->invert = FLAGS_invert;
   if (IsSet("scale")) preprocessing->scale = static_cast<float>(FLAGS_scale);

@@ -108,6 +108,9 @@ void ReadCsv(const std::string& path, RunData* run) {
   // A run in progress, or a killed one, may have an incomplete last line.
   const std::vector<std::vector<std::string>> lines =
       ParseCsv(std::string_view(text).substr(0, text.rfind('\n') + 1));
+  if (text.empty() || (!lines.empty() && std::ranges::count(lines[0], "iteration") == 0)) {
+    run->faults.push_back(path + (text.empty() ? " is empty" : " is no table of a run"));
+  }
   SeriesBuilder builder(run);
   for (size_t i = 1; i < lines.size(); ++i) {
     JsonMembers row;
@@ -184,7 +187,10 @@ RunData ReadRun(const std::string& folder) {
     ReadJsonLines((in / "metrics.jsonl").string(), &run);
   }
   if (Exists(in / "run.json")) {
-    run.facts = ParseJsonMembers(ReadFile((in / "run.json").string())).value_or(JsonMembers());
+    const std::string facts = (in / "run.json").string();
+    const std::optional<JsonMembers> members = ParseJsonMembers(ReadFile(facts));
+    if (!members) run.faults.push_back(facts + " is damaged: what it says of the run is left out");
+    run.facts = members.value_or(JsonMembers());
   }
   if (Exists(in / "solver.prototxt")) run.solver_text = ReadFile((in / "solver.prototxt").string());
   run.hyperparameters = ReadHyperparameters(folder);

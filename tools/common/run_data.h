@@ -39,7 +39,8 @@ struct RunData {
   Hyperparameters hyperparameters;
   std::vector<double> starts;  // seconds since 1970, of starts.jsonl
   std::vector<MetricSeries> series;
-  int64_t unreadable = 0;  // ignored rows
+  int64_t unreadable = 0;           // ignored rows
+  std::vector<std::string> faults;  // of its files: "a/run.json is damaged: ..."
 
   // Returns null if there is none.
   const MetricSeries* Find(MetricSeries::Kind kind, const std::string& name) const;

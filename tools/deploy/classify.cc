@@ -132,7 +132,8 @@ class ClassifyWorker final : public PictureWorker {
 }  // namespace
 
 int Classify(const std::vector<std::string>& arguments) {
-  if (FLAGS_top < 1) Fail(ErrorCode::kInvalidArgument, StrCat("--top is ", FLAGS_top));
+  if (FLAGS_top < 1)
+    Fail(ErrorCode::kInvalidArgument, StrCat("--top is ", FLAGS_top, "; use 1 or more"));
   const ModelNames names = ModelOfFlags();
   CheckPictureFlags(arguments);
   const Registry registry = LayersOfFlag();

@@ -51,7 +51,7 @@ std::string OutputPath() {
   const std::string path = FLAGS_o.empty() ? FLAGS_output : FLAGS_o;
   if (path.empty() && !FLAGS_write_net.empty()) return "";
   RequireFlag(path, "output");
-  if (!WantsOnnx(path) && !IsModelFile(path)) {
+  if (!WantsOnnx(path) && !path.ends_with(".crema")) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("--output: '", path,
                 "' must end in .crema, by which other actions know it, or "

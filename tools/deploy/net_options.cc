@@ -56,7 +56,7 @@ NetFile NetOfFlags(const ModelNames& names, const Registry& registry, ModelCard*
   if (IsOnnxFile(names.model)) {
     // GPUs have no int8, and another precision is that of the values that the model states.
     ImportOptions options;
-    options.shapes = ParseOnnxShapes(FLAGS_shape);
+    options.shapes = ParseShapes(FLAGS_shape);
     options.arrays = ShapesOfInputFiles();
     options.int8 = FLAGS_gpu.empty() && (names.precision.empty() || names.precision == "INT8");
     ImportedNet imported = ImportOnnx(names.model, options);
@@ -66,12 +66,12 @@ NetFile NetOfFlags(const ModelNames& names, const Registry& registry, ModelCard*
   } else if (names.training != nullptr) {
     const Training& training = *names.training;
     card->labels = training.labels;
-    net = DeployNetOf(training.net, training.state, ParseOnnxShapes(FLAGS_shape), registry, card);
+    net = DeployNetOf(training.net, training.state, ParseShapes(FLAGS_shape), registry, card);
   } else {
     net = ReadNet(names.model);
     const NetState state = InferenceState(net.net);
     if (IsTrainingNet(net.net, state)) card->labels = ClassNames(net.net);
-    net = DeployNetOf(std::move(net), state, ParseOnnxShapes(FLAGS_shape), registry, card);
+    net = DeployNetOf(std::move(net), state, ParseShapes(FLAGS_shape), registry, card);
   }
   if (!names.precision.empty()) {
     net.net.set_precision(ParsePrecision("--precision", names.precision));

@@ -15,6 +15,7 @@
 #include "common/weights_flags.h"
 #include "core/error.h"
 #include "core/strings.h"
+#include "format/sniff.h"
 #include "inference/model_parts.h"
 
 DEFINE_string(model, "",
@@ -45,7 +46,7 @@ DEFINE_int32(batch, 1, "[Run] images or samples computed together");
 namespace crema::tools {
 bool IsGiven(const char* flag) { return !gflags::GetCommandLineFlagInfoOrDie(flag).is_default; }
 
-bool IsModelFile(const std::string& path) { return path.ends_with(".crema"); }
+bool IsModelFile(const std::string& path) { return IsCremaFile(path); }
 
 bool IsOnnxFile(const std::string& path) { return path.ends_with(".onnx"); }
 

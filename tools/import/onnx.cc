@@ -152,7 +152,7 @@ std::string NoteOfCard(const ModelCard& card) {
 
 int Import(const std::string& model, const std::string& folder) {
   ImportOptions options;
-  options.shapes = ParseOnnxShapes(FLAGS_shape);
+  options.shapes = ParseShapes(FLAGS_shape);
   options.dialect = FLAGS_dialect;
   { const Outputs checked(folder); }  // refuses the folder before the work
   ImportedNet imported = ImportOnnx(model, options);

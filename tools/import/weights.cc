@@ -22,9 +22,8 @@
 DEFINE_string(weights, "", "[Input FILE] the state dict: .safetensors, .pth or .pt");
 DEFINE_string(onto, "", "[Input FILE] the deploy net whose parameters are filled");
 DEFINE_string(shape, "",
-              "[Input BLOB:SIZES] shapes of inputs that the net or model does not give: "
-              "data:1,3,224,224; of an ONNX "
-              "model also data=1x3x224x224, with commas between inputs");
+              "[Input NAME=SIZES] shapes of inputs that the net or model does not give: "
+              "data=1x3x224x224, with commas between inputs");
 DEFINE_string(map, "",
               "[Input FILE] a file of lines 'entry = layer parameter', which replace guesses");
 DEFINE_string(constants, "",

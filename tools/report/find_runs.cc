@@ -129,6 +129,9 @@ ReportedRuns ReadRuns(const std::vector<std::string>& folders, RunOrder order) {
       all.notes.emplace_back(error.what());  // it has not begun, or a file is being written
     }
   }
+  for (const ReportedRun& one : all.runs) {
+    all.notes.insert(all.notes.end(), one.run.faults.begin(), one.run.faults.end());
+  }
   if (is_folder_of_runs && order == RunOrder::kBestFirst) all.order = SortByBest(&all.runs);
   MakeNamesUnique(&all.runs);
   return all;

@@ -1,6 +1,7 @@
 // The tables of results and settings: one column per run, one row per fact.
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -9,9 +10,13 @@
 #include "common/html_text.h"
 #include "common/metric_name.h"
 #include "core/strings.h"
+#include "crema.pb.h"
+#include "format/prototxt.h"
 #include "report/charts.h"
 #include "report/page.h"
 #include "report/ranking.h"
+#include "solvers/snapshot.h"
+#include "solvers/snapshot_set.h"
 
 namespace crema::tools {
 namespace {
@@ -98,7 +103,29 @@ Cell StartCell(const RunData& run) {
   return cell;
 }
 
+// Returns the newest weights of the run, best ones first, with their folder.
+Cell WeightsCell(const RunData& run) {
+  namespace fs = std::filesystem;
+  SolverParameter solver;
+  std::vector<Problem> ignored;
+  ParseText(run.solver_text, "", &solver, nullptr, &ignored);
+  const auto folder = run.facts.find("working_folder");
+  const fs::path prefix =
+      fs::path(folder == run.facts.end() ? "" : folder->second) / solver.snapshot_prefix();
+  if (solver.snapshot_prefix().empty()) return {.text = "–"};
+  solver.set_snapshot_prefix(prefix.string());
+  std::error_code error;
+  fs::path weights = BestPath(solver);
+  if (!solver.has_snapshot_best() || !fs::exists(weights, error)) {
+    const std::vector<SnapshotFile> snapshots = ListSnapshots(prefix.string());
+    if (snapshots.empty()) return {.text = "–"};
+    weights = PathsOfState(snapshots.back().state).model;
+  }
+  return {.text = weights.filename().string(), .small = "in " + weights.parent_path().string()};
+}
+
 void AddRunRows(const std::vector<RunData>& runs, std::vector<Row>* rows) {
+  rows->push_back(RowOf(runs, "Weights", WeightsCell));
   rows->push_back(RowOf(runs, "Started", StartCell));
   rows->push_back(RowOf(runs, "Iterations",
                         [](const RunData& run) { return Cell{.text = IterationText(run)}; }));

@@ -18,6 +18,7 @@
 #include "graph/registry.h"
 #include "inference/deploy_net.h"
 #include "inference/model.h"
+#include "inference/model_parts.h"
 #include "onnx/import.h"
 #include "runtime/gpu.h"
 #include "serve/private_copy.h"
@@ -127,8 +128,13 @@ std::shared_ptr<const server::Executable> LoadServed(const std::string& name,
   ModelCard card;
   NetFile net = NetIn(files, &card);
   if (!files.folder.empty()) ConfineFilesTo(files.folder, &net);
-  return server::ToExecutable(
-      Model::Make(net, weights, CardOf(name, files.labels, card), options, registry, ToolLog()));
+  auto model =
+      Model::Make(net, weights, CardOf(name, files.labels, card), options, registry, ToolLog());
+  if (files.onnx.empty() && weights.paths.empty() && !model->parts().plan->parameters.empty()) {
+    Fail(ErrorCode::kInvalidArgument, "is a net with parameters: give its --weights, too",
+         {.file = files.net});
+  }
+  return server::ToExecutable(std::move(model));
 }
 
 }  // namespace crema::tools

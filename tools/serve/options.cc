@@ -8,6 +8,7 @@
 
 #include "common/tool.h"
 #include "core/strings.h"
+#include "format/sniff.h"
 #include "report/build_info.h"
 #include "serve/descriptor_limit.h"
 #include "serve/load.h"
@@ -223,7 +224,7 @@ void StartServing(const ServeOptions& options, server::Server* server) {
     server::VersionFiles files;
     // A net without parameters needs no weights.
     const bool is_onnx = FLAGS_model.ends_with(".onnx");
-    const bool is_net = !FLAGS_weights.empty() || FLAGS_model.ends_with(".prototxt");
+    const bool is_net = !FLAGS_weights.empty() || !(is_onnx || IsCremaFile(FLAGS_model));
     if (is_onnx && is_net) {
       Fail(ErrorCode::kInvalidArgument,
            StrCat("--weights belongs to a prototxt; ", FLAGS_model, " has its own"));

@@ -4,14 +4,18 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
 #include <string>
 #include <string_view>
 
+#include "common/json_rows.h"
 #include "common/log.h"
 #include "common/tool.h"
 #include "core/error.h"
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "format/file.h"
+#include "solvers/epochs.h"
 #include "train/json_lines.h"
 
 DECLARE_string(log_dir);
@@ -44,6 +48,24 @@ class TrainObservers::TerminalLog final : public LogSink {
   LiveLine& line_;
   std::atomic<bool> taken_{false};
 };
+
+namespace {
+
+// Warns if a run is resumed with a data set of another size.
+void WarnOfOtherData(const std::string& folder, Solver& solver, LogSink& log) {
+  const std::string path = folder + "/run.json";
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return;
+  const JsonMembers before = ParseJsonMembers(ReadFile(path)).value_or(JsonMembers());
+  const auto samples = before.find("samples");
+  const std::string now = StrCat(EpochsOf(solver.session(), 1).samples());
+  if (samples == before.end() || samples->second == now) return;
+  log.Write(Severity::kWarning,
+            StrCat("the data set had ", samples->second,
+                   " samples when this run was started before, and now has ", now));
+}
+
+}  // namespace
 
 std::string RunFolderOfFlag(const std::string& prefix, RunStart start) {
   if (FLAGS_run == "none") return "";
@@ -81,6 +103,7 @@ bool TrainObservers::Record(Solver& solver, RunStart start,
   const SolverParameter& param = solver.config().solver.solver;
   const std::string folder = RunFolderOfFlag(param.snapshot_prefix(), start);
   if (folder.empty()) return true;
+  if (start == RunStart::kContinued) WarnOfOtherData(folder, solver, *log_);
   constexpr int64_t kWithoutDisplay = 100;
   const int64_t unset = param.display() > 0 ? 0 : kWithoutDisplay;
   const RecorderOptions options{

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "format/data_file.h"
+#include "format/sniff.h"
 
 namespace crema {
 namespace {
@@ -46,12 +47,25 @@ ImageList::ImageList(const std::string& source, const std::string& root, size_t 
     ReadCsv();
   } else {
     form_ = labels > 1 ? "path label label" : "path label";
-    ReadLines(ReadDataFile(source));
+    const std::string text = ReadDataFile(source);
+    const Content content = Sniff(text);
+    if (content != Content::kText && content != Content::kEmpty) {
+      Fail(ErrorCode::kDataLoss, DescribeWrongContent(content, "a list of images"),
+           {.file = source});
+    }
+    ReadLines(text);
   }
   if (entries_.empty()) {
     Fail(ErrorCode::kDataLoss, StrCat("lists no images: write `", form_, "`, one image a line"),
          {.file = source});
   }
+  const std::string& first = entries_.front().path;
+  if (root.empty() || root.ends_with('/') || std::filesystem::exists(first, ignored)) return;
+  if (!std::filesystem::exists(StrCat(root, "/", first.substr(root.size())), ignored)) return;
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat("is read with root folder '", root,
+              "', which is put before each path as it is: write '", root, "/'"),
+       {.file = source});
 }
 
 void ImageList::FailLine(uint32_t line, std::string message) const {
@@ -68,6 +82,9 @@ void ImageList::Add(std::string_view path, std::span<const std::string_view> lab
   entry.path += path;
   if (path.find('\0') != std::string_view::npos) {
     FailLine(line, "the path holds a zero byte: the list is damaged, or no text");
+  }
+  if (path.starts_with('"') && path.ends_with('"')) {
+    FailLine(line, StrCat("write ", path, " without quotes, or name the list .csv"));
   }
   if (labels_ == 0) {
     entry.label = WholeNumber(labels[0], entry);

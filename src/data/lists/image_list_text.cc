@@ -26,7 +26,10 @@ void ImageList::AddLine(std::string_view line, uint32_t number) {
       const std::string lack = labels.size() == 1
                                    ? "there is no space before the label"
                                    : StrCat("there are not ", labels.size(), " labels in it");
-      FailLine(number, StrCat("'", line, "' is not `", form_, "`: ", lack));
+      FailLine(number, StrCat("'", line, "' is not `", form_, "`: ", lack,
+                              line.find(',') == std::string_view::npos
+                                  ? ""
+                                  : "; with commas, name the list .csv"));
     }
     labels[left] = path.substr(space + 1);
     path = Trim(path.substr(0, space));

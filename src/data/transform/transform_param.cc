@@ -113,7 +113,9 @@ MeanImage ReadMeanImage(const std::string& path) {
   const std::vector<int64_t> dims = ImageShape(blob);
   if (dims.empty()) {
     Fail(ErrorCode::kDataLoss,
-         StrCat("'", path, "' does not hold one mean image (1 x channels x height x width)"));
+         StrCat("'", path,
+                "' does not hold one mean image (1 x channels x height x width); give the "
+                "file that compute_image_mean writes"));
   }
   MeanImage mean{.shape = Shape(dims), .values = {}};
   if (blob.double_data_size() > 0) {

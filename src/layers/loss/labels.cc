@@ -20,8 +20,8 @@ bool IsWhole(double value) { return value == std::trunc(value) && std::isfinite(
 // as 255.
 std::string Hint(double label, int64_t classes) {
   if (label < 0 || (label == 255 && classes < 255)) return "; is it an ignore_label?";
-  if (label < 1e9) return "; does your set start at 1?";
-  return "";
+  if (label == static_cast<double>(classes)) return "; does your set start at 1?";
+  return "; correct the label, or use more outputs (num_output)";
 }
 
 [[noreturn]] void FailLabel(const Layer& layer, double label, int64_t index, const Shape& labels,

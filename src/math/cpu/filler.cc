@@ -24,6 +24,20 @@ const std::vector<std::string>& KnownTypes() {
   return types;
 }
 
+// Names of PyTorch and Keras.
+constexpr std::pair<std::string_view, std::string_view> kForeignTypes[] = {
+    {"kaiming", "msra"},  {"he", "msra"},      {"glorot", "xavier"},
+    {"zero", "constant"}, {"one", "constant"}, {"normal", "gaussian"},
+};
+
+// Returns " (did you mean 'msra'?)" for "kaiming_normal".
+std::string HintOfType(std::string_view type) {
+  for (const auto& [begin, here] : kForeignTypes) {
+    if (type.starts_with(begin)) return StrCat(" (did you mean '", here, "'?)");
+  }
+  return DidYouMean(type, KnownTypes());
+}
+
 [[noreturn]] void FailFiller(Where where, std::string_view field, std::string message) {
   if (!where.field.empty()) where.field += StrCat(".", field);
   Fail(ErrorCode::kInvalidArgument, std::move(message), std::move(where));
@@ -152,8 +166,8 @@ void ValidateFiller(const FillerParameter& filler, const Shape& shape, const Whe
   const std::string& type = filler.type();
   if (std::ranges::find(KnownTypes(), type) == KnownTypes().end()) {
     FailFiller(where, "type",
-               StrCat("unknown filler type '", type, "'", DidYouMean(type, KnownTypes()),
-                      "; the types are ", Join(KnownTypes(), ", ")));
+               StrCat("unknown filler type '", type, "'", HintOfType(type), "; the types are ",
+                      Join(KnownTypes(), ", ")));
   }
   ValidateSparse(filler, shape, where);
   if (type == "uniform" && !(filler.min() <= filler.max() && std::isfinite(filler.min()) &&

@@ -12,7 +12,9 @@ namespace {
 constexpr size_t kFirstStep = size_t{64} << 10;
 
 [[noreturn]] void TooLong(size_t most) {
-  Refuse(Cause::kTooLarge, StrCat("the body is longer than ", most, " bytes"));
+  Refuse(Cause::kTooLarge,
+         StrCat("the body is longer than ",
+                most >> 20 > 0 ? StrCat(most >> 20, " MiB") : StrCat(most, " bytes")));
 }
 
 [[noreturn]] void BadBody(const char* message) { Refuse(Cause::kBadRequest, message); }

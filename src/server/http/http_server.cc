@@ -149,7 +149,9 @@ class HttpServer::Listener {
     boost::system::error_code error;
     const asio::ip::address address = asio::ip::make_address(options_.host, error);
     if (error) {
-      crema::Fail(ErrorCode::kInvalidArgument, StrCat("'", options_.host, "' is not an address"));
+      crema::Fail(ErrorCode::kInvalidArgument,
+                  StrCat("'", options_.host,
+                         "' is not an IP address, such as 127.0.0.1; the port goes to --port"));
     }
     const tcp::endpoint place(address, options_.port);
     acceptor_.open(place.protocol(), error);

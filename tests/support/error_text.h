@@ -1,7 +1,8 @@
-// Error messages of actions.
+// Error messages of actions, and parts of texts.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/error.h"
@@ -18,7 +19,7 @@ std::vector<Problem> ProblemsOf(Action&& action) {
   return {};
 }
 
-// The message of the error, or "no error".
+// The message of the error; empty if there is none.
 template <typename Action>
 std::string ErrorOf(Action&& action) {
   try {
@@ -26,11 +27,11 @@ std::string ErrorOf(Action&& action) {
   } catch (const Error& error) {
     return error.what();
   }
-  return "no error";
+  return "";
 }
 
-inline bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
+inline bool Contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
 }
 
 }  // namespace crema::test
