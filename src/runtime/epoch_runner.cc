@@ -64,8 +64,9 @@ DataEpoch EpochOf(const Session& session, const std::string& advice) {
         plan.layers, [](const PlannedLayer& layer) { return layer.type->name == "Input"; });
     if (is_deploy_net) {
       Fail(ErrorCode::kInvalidArgument,
-           "this net reads no data set: its data come from an Input layer; give the net for "
-           "training");
+           StrCat("this net reads no data set: its data come from an Input layer; give the net for "
+                  "training, or ",
+                  advice));
     }
     Fail(ErrorCode::kInvalidArgument,
          StrCat("no layer of the ", phase, " phase reads a data set with an end; ", advice));

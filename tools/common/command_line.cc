@@ -105,6 +105,14 @@ std::string PlaceOfValue(const std::string& name, const char* program) {
   return flag == flags.end() ? StrCat("--", name, "=VALUE") : flag->Form();
 }
 
+void SetFlag(const google::CommandLineFlagInfo& flag, const std::string& value) {
+  if (!google::SetCommandLineOption(flag.name.c_str(), value.c_str()).empty()) return;
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat("flag --", flag.name, " takes ", KindOf(flag.type), ", not '", value, "'",
+              flag.name == "json" ? "; the shell writes the output to a file: --json > FILE"
+                                  : MeantNumber(value)));
+}
+
 }  // namespace
 
 void RefuseWrongFlags(int argc, char** argv) {
@@ -133,8 +141,8 @@ void RefuseWrongFlags(int argc, char** argv) {
     if (name == "flagfile" || name == "fromenv" || name == "tryfromenv") {
       Fail(ErrorCode::kInvalidArgument, StrCat("--", name, " is not supported; give the flags"));
     }
+    const bool has_next = i + 1 < argc && argv[i + 1][0] != '-';
     if (!google::GetCommandLineFlagInfo(name.c_str(), &info)) {
-      const bool has_next = i + 1 < argc && argv[i + 1][0] != '-';
       const std::string next = has_next ? argv[i + 1] : "VALUE";
       const bool has_value = equals != std::string_view::npos;
       const std::string value = has_value ? std::string(word.substr(equals + 1)) : next;
@@ -142,8 +150,7 @@ void RefuseWrongFlags(int argc, char** argv) {
            StrCat("unknown flag ", Dashed(name), UnknownFlagHint(argv[0], name, value, names)));
     }
     if (info.type == "string") RefuseSecond(info.name, repeated.contains(info.name), &given);
-    const bool has_next_word = i + 1 < argc && argv[i + 1][0] != '-';
-    if (equals + 1 == word.size() && has_next_word && info.type == "string") {
+    if (equals + 1 == word.size() && has_next && info.type == "string") {
       Fail(ErrorCode::kInvalidArgument,
            StrCat(Dashed(name), "= has no value: leave no space after '='"));
     }
@@ -155,12 +162,7 @@ void RefuseWrongFlags(int argc, char** argv) {
     if (equals != std::string_view::npos || takes_next) {
       const std::string value(
           equals == std::string_view::npos ? argv[i + 1] : std::string(word.substr(equals + 1)));
-      if (google::SetCommandLineOption(name.c_str(), value.c_str()).empty()) {
-        Fail(ErrorCode::kInvalidArgument,
-             StrCat("flag --", name, " takes ", KindOf(info.type), ", not '", value, "'",
-                    name == "json" ? "; the shell writes the output to a file: --json > FILE"
-                                   : MeantNumber(value)));
-      }
+      SetFlag(info, value);
     }
     if (takes_next) ++i;
   }
