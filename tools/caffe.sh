@@ -232,6 +232,7 @@ case $program in
     ;;
   upgrade_net_proto_text | upgrade_net_proto_binary | upgrade_solver_proto_text)
     [ $# = 2 ] || usage 1 >&2
+    [ ! "$1" -ef "$2" ] || run upgrade --in_place -- "$1"
     run upgrade -o "$2" -- "$1"
     ;;
   convert_mnist_data)

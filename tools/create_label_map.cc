@@ -69,7 +69,8 @@ class MapReader {
     if (fields_ == 0) fields_ = fields.size();
     if (fields.size() != fields_ || fields_ > 3) {
       FailHere(StrCat(
-          "'", line, "' has ", fields.size(), " fields, expected ",
+          "'", line, "' has ", fields.size(), fields.size() == 1 ? " field" : " fields",
+          ", expected ",
           fields_ > 3 ? "NAME [LABEL [DISPLAY_NAME]]" : StrCat(fields_, " as in the first line"),
           "; --delimiter='", FLAGS_delimiter, "' divides them"));
     }
@@ -82,14 +83,15 @@ class MapReader {
     const char* const last = text.data() + text.size();
     const auto [end, error] = std::from_chars(text.data(), last, label);
     if (error != std::errc() || end != last || label < 0) {
-      FailHere(StrCat("the label '", text, "' is not a whole number from 0 on"));
+      FailHere(StrCat("the label '", text,
+                      "' is not a whole number from 0 on; --delimiter divides the fields"));
     }
     return label;
   }
 
   void Add(const std::string& name, int label, const std::string& display_name) {
-    if (!names_.insert(name).second) FailHere(StrCat("the class '", name, "' comes twice"));
-    if (!labels_.insert(label).second) FailHere(StrCat("the label ", label, " comes twice"));
+    if (!names_.insert(name).second) FailHere(StrCat("the class '", name, "' is given twice"));
+    if (!labels_.insert(label).second) FailHere(StrCat("the label ", label, " is given twice"));
     LabelMapItem* item = map_.add_item();
     item->set_name(name);
     item->set_label(label);

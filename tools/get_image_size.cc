@@ -66,15 +66,15 @@ std::map<std::string, std::string> ReadIds() {
   if (FLAGS_name_id_file.empty()) return ids;
   for (const Pair& pair : ReadPairs(FLAGS_name_id_file, "`name id`")) {
     if (ids.emplace(pair.first, pair.second).second) continue;
-    Fail(ErrorCode::kDataLoss, StrCat(pair.place, ": the name '", pair.first, "' comes twice"));
+    Fail(ErrorCode::kDataLoss, StrCat(pair.place, ": the name '", pair.first, "' is given twice"));
   }
   return ids;
 }
 
 // Returns a line of the output, by the size that a net sees: after the orientation of EXIF.
-std::string LineOf(const Pair& entry, const fs::path& root,
+std::string LineOf(const Pair& entry, const std::string& root,
                    const std::map<std::string, std::string>& ids) {
-  const fs::path path = root / entry.first;
+  const fs::path path = root + entry.first;
   std::string name = path.stem().string();
   if (!ids.empty()) {
     const auto id = ids.find(name);

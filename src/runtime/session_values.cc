@@ -24,15 +24,17 @@ SessionValues::SessionValues(const Plan& plan, const ExecContext& context)
 }
 
 void SessionValues::SetShape(int v, const Shape& shape) {
-  Shape& now = shapes_[static_cast<size_t>(v)];
-  if (now == shape) return;
-  now = shape;
-  ++version_;
+  if (shapes_[static_cast<size_t>(v)] == shape) return;
+  // Memory first: if there is none, the shape stays as it is.
   const PlannedValue& value = Planned(v);
-  if (value.sub_view_of >= 0 && !IsSubView(v)) AllocateOwnMemory(v);
-  if (!CanGrow()) return;
-  Reserve(value.data, Spec(v));
-  Reserve(value.gradient, Spec(v), value.gradient_written ? 0 : value.loss_weight);
+  if (value.sub_view_of >= 0 && !IsSubView(v, shape)) AllocateOwnMemory(v);
+  if (CanGrow()) {
+    const BlobSpec spec{shape, value.spec.dtype, value.spec.format};
+    Reserve(value.data, spec);
+    Reserve(value.gradient, spec, value.gradient_written ? 0 : value.loss_weight);
+  }
+  shapes_[static_cast<size_t>(v)] = shape;
+  ++version_;
 }
 
 void SessionValues::Reserve(const ArenaSlot& slot, const BlobSpec& spec, float fill) {
@@ -43,8 +45,12 @@ void SessionValues::Reserve(const ArenaSlot& slot, const BlobSpec& spec, float f
   std::shared_ptr<Tensor>& memory = (*grown)[slot.offset];
   if (memory != nullptr && static_cast<int64_t>(memory->view().bytes()) >= bytes) return;
   memory = std::make_shared<Tensor>(MakeByteTensor(static_cast<size_t>(bytes), context_));
-  const TensorView view(memory->view().raw(), spec.shape, StoredType(spec), context_.device());
-  if (fill != 0) FillWith(context_, view, fill);
+  if (fill != 0) {
+    // All of it, rounded up: a later shape may need more than this one.
+    const auto count = static_cast<int64_t>(memory->view().bytes() / SizeOf(StoredType(spec)));
+    FillWith(context_, {memory->view().raw(), Shape{count}, StoredType(spec), context_.device()},
+             fill);
+  }
   grown_ = std::move(grown);
 }
 

@@ -265,6 +265,9 @@ TEST_F(Caffe, UpgradesTakeTwoFiles) {
   EXPECT_EQ(
       RunCaffeTool("upgrade_net_proto_text", {"broken.prototxt", "x"}, temp_.path()).exit_code, 2);
   EXPECT_EQ(RunCaffeTool("upgrade_net_proto_text", {"old.prototxt"}, temp_.path()).exit_code, 1);
+  const std::vector<std::string> in_place = {"old.prototxt", "old.prototxt"};
+  EXPECT_EQ(RunCaffeTool("upgrade_net_proto_text", in_place, temp_.path()).exit_code, 0);
+  EXPECT_EQ(temp_.Read("old.prototxt"), temp_.Read("new.prototxt"));
 }
 
 TEST(CaffeTools, LieWhereScriptsOfCaffeExpectThem) {
@@ -355,8 +358,8 @@ TEST(CaffeTools, CreateLabelMapNumbersTheClasses) {
                   "names.txt:2:1: 'dog 2' has 2 fields, expected 1 as in the first"},
         std::pair{"a 1 b c\n", "names.txt:1:1: 'a 1 b c' has 4 fields, expected NAME [LABEL"},
         std::pair{"cat one\n", "names.txt:1:1: the label 'one' is not a whole number"},
-        std::pair{"cat 1\ncat 2\n", "names.txt:2:1: the class 'cat' comes twice"},
-        std::pair{"cat 1\ndog 1\n", "names.txt:2:1: the label 1 comes twice"},
+        std::pair{"cat 1\ncat 2\n", "names.txt:2:1: the class 'cat' is given twice"},
+        std::pair{"cat 1\ndog 1\n", "names.txt:2:1: the label 1 is given twice"},
         std::pair{"\n", "names no class"}}) {
     const ProcessResult result = make({}, text);
     EXPECT_EQ(result.exit_code, kFatal);
@@ -395,7 +398,7 @@ TEST(CaffeTools, GetImageSizeWritesWhatDetectionOutputReads) {
   temp.Write("ids.txt", "a 7\n");
   fails({"--name_id_file", temp.File("ids.txt")}, "has no name 'b c' (line 2 of");
   temp.Write("ids.txt", "a 7\na 8\n");
-  fails({"--name_id_file", temp.File("ids.txt")}, "the name 'a' comes twice");
+  fails({"--name_id_file", temp.File("ids.txt")}, "the name 'a' is given twice");
   temp.Write("list.txt", "JPEGImages/a.png 0\nJPEGImages/none.png 0\n");
   fails({}, "JPEGImages/none.png");
   temp.Write("list.txt", "list.txt 0\n");

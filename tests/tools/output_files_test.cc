@@ -140,6 +140,21 @@ TEST_F(OutputFiles, AFileOfTheSameKindIsReplaced) {
   }
 }
 
+TEST_F(OutputFiles, ACommandCanBeRepeated) {
+  const std::vector<std::vector<std::string>> commands = {
+      {"upgrade", "net.prototxt", "-o", "out.txt"},
+      {"report", "run", "-o", "page.html", "--title=page.html"},
+      {"report", "run", "-o", "a,b.html"},
+      {"train", "solver.prototxt", "--run=none", "-q", "--log_format=text", "--log_format=json"},
+  };
+  for (const std::vector<std::string>& command : commands) {
+    for (int i = 0; i < 2; ++i) {
+      const ProcessResult result = Command(command);
+      EXPECT_EQ(result.exit_code, 0) << command[0] << ": " << result.err;
+    }
+  }
+}
+
 TEST_F(OutputFiles, PipesAreRefusedAndNotWaitedFor) {
   ASSERT_EQ(::mkfifo(temp_.File("p").c_str(), 0600), 0);
   const std::string weights = StrCat("--weights=", kWeights);

@@ -67,8 +67,9 @@ std::string UnknownFlagHint(std::string_view program, const std::string& name,
   return near + "; --help lists the flags";
 }
 
-// Returns "; write 0.2" for a number written as 20%, 1/5 or 1k; empty for other texts.
-std::string MeantNumber(std::string_view text) {
+// Returns "; write 0.2" for a number written as 20%, 1/5 or 1k; empty for other texts, and for a
+// fraction if the flag takes whole numbers.
+std::string MeantNumber(std::string_view text, bool whole) {
   double number = 0;
   double divisor = 1;
   const char* const end = text.data() + text.size();
@@ -80,21 +81,30 @@ std::string MeantNumber(std::string_view text) {
     if (rest + 1 != end) return "";
     divisor = *rest == '%' ? 100 : *rest == 'k' ? 1e-3 : 0;
   }
-  return divisor == 0 ? "" : StrCat("; write ", number / divisor);
+  if (divisor == 0) return "";
+  const double meant = number / divisor;
+  const auto rounded = static_cast<int64_t>(meant);
+  if (static_cast<double>(rounded) == meant) return StrCat("; write ", rounded);
+  return whole ? "" : StrCat("; write ", meant);
 }
 
-// Refuses "solver=s.prototxt", which would be taken for a path.
-void RefuseFlagWithoutDashes(std::string_view word) {
+// Refuses "solver=s.prototxt", which would be taken for a path: the argument may stand for that
+// flag.
+void RefuseFlagWithoutDashes(std::string_view word, const std::vector<FlagEntry>& entries) {
   const std::string name(word.substr(0, word.find('=')));
-  google::CommandLineFlagInfo info;
-  if (name.size() == word.size() || !google::GetCommandLineFlagInfo(name.c_str(), &info)) return;
+  const auto entry = std::ranges::find(entries, name, &FlagEntry::name);
+  if (name.size() == word.size() || entry == entries.end() || entry->position == 0) return;
   Fail(ErrorCode::kInvalidArgument,
        StrCat("flags begin with --: write ", Dashed(name), word.substr(name.size())));
 }
 
-// gflags keeps the last value only. That is an override for a number, and a mistake for a file.
-void RefuseSecond(const std::string& name, bool repeated, std::set<std::string>* given) {
-  if (given->insert(name).second || repeated) return;
+// gflags keeps the last value only. That is an override for a setting, and a mistake for a file.
+void RefuseSecond(const std::string& name, const std::vector<FlagEntry>& entries,
+                  std::set<std::string>* given) {
+  const auto entry = std::ranges::find(entries, name, &FlagEntry::name);
+  if (entry == entries.end() || entry->repeated || entry->type != "string") return;
+  if (entry->group != "Input" && entry->group != "Output") return;
+  if (given->insert(name).second) return;
   Fail(ErrorCode::kInvalidArgument, StrCat(Dashed(name), " is given twice; give it once"));
 }
 
@@ -110,7 +120,7 @@ void SetFlag(const google::CommandLineFlagInfo& flag, const std::string& value) 
   Fail(ErrorCode::kInvalidArgument,
        StrCat("flag --", flag.name, " takes ", KindOf(flag.type), ", not '", value, "'",
               flag.name == "json" ? "; the shell writes the output to a file: --json > FILE"
-                                  : MeantNumber(value)));
+                                  : MeantNumber(value, flag.type != "double")));
 }
 
 }  // namespace
@@ -120,15 +130,12 @@ void RefuseWrongFlags(int argc, char** argv) {
   google::GetAllFlags(&flags);
   std::vector<std::string> names;
   for (const auto& flag : flags) names.push_back(flag.name);
-  std::set<std::string> repeated;
-  for (const FlagEntry& flag : FlagsOf(argv[0])) {
-    if (flag.repeated) repeated.insert(flag.name);
-  }
+  const std::vector<FlagEntry> entries = FlagsOf(argv[0]);
   std::set<std::string> given;
   for (int i = 1; i < argc; ++i) {
     std::string_view word = argv[i];
     if (word == "--") return;
-    if (!word.starts_with("-")) RefuseFlagWithoutDashes(word);
+    if (!word.starts_with("-")) RefuseFlagWithoutDashes(word, entries);
     if (!word.starts_with("-") || word == "-") continue;
     word.remove_prefix(word.starts_with("--") ? 2 : 1);
     const size_t equals = word.find('=');
@@ -149,11 +156,7 @@ void RefuseWrongFlags(int argc, char** argv) {
       Fail(ErrorCode::kInvalidArgument,
            StrCat("unknown flag ", Dashed(name), UnknownFlagHint(argv[0], name, value, names)));
     }
-    if (info.type == "string") RefuseSecond(info.name, repeated.contains(info.name), &given);
-    if (equals + 1 == word.size() && has_next && info.type == "string") {
-      Fail(ErrorCode::kInvalidArgument,
-           StrCat(Dashed(name), "= has no value: leave no space after '='"));
-    }
+    RefuseSecond(info.name, entries, &given);
     const bool takes_next = equals == std::string_view::npos && info.type != "bool";
     if (takes_next && (i + 1 >= argc || std::string_view(argv[i + 1]).starts_with("--"))) {
       Fail(ErrorCode::kInvalidArgument,

@@ -127,7 +127,9 @@ bool IsBinaryKind(std::string_view kind) {
 // Returns true if a file of kind `written` may replace one of kind `found`.
 bool MayReplace(std::string_view written, std::string_view found) {
   if (written.empty() || found.empty() || written == found) return true;
-  if (written == kText) return found == kTable;  // names with a comma
+  // What a short text is can be wrong: names with a comma, a table of one column.
+  if (written == kText) return !IsBinaryKind(found);
+  if (found == kText) return !IsBinaryKind(written);
   return IsBinaryKind(written) && found == kBinary;
 }
 
@@ -191,14 +193,17 @@ void ProtectedFiles::RefuseToReplace(const std::string& name, const std::string&
 void CheckOutputFlags(const std::vector<FlagEntry>& flags,
                       const std::vector<std::string>& arguments) {
   const auto values = [](const FlagEntry& flag) {
-    return Split(google::GetCommandLineFlagInfoOrDie(flag.name.c_str()).current_value, ',');
+    const std::string value = google::GetCommandLineFlagInfoOrDie(flag.name.c_str()).current_value;
+    if (!flag.placeholder.starts_with("FILES")) return std::vector<std::string>{value};
+    const auto parts = Split(value, ',');
+    return std::vector<std::string>(parts.begin(), parts.end());
   };
   const auto is_output = [](const FlagEntry& flag) {
     return flag.group == "Output" && flag.placeholder.starts_with("FILE");
   };
   std::vector<std::string> read = arguments;
   for (const FlagEntry& flag : flags) {
-    if (flag.type != "string" || is_output(flag)) continue;
+    if (flag.type != "string" || flag.group != "Input") continue;
     for (const std::string& value : values(flag)) read.push_back(value);
   }
   const ProtectedFiles inputs(read);

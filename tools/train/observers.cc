@@ -56,10 +56,12 @@ void WarnOfOtherData(const std::string& folder, Solver& solver, LogSink& log) {
   const std::string path = folder + "/run.json";
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return;
+  const Epochs epochs = EpochsOf(solver.session(), 1);
+  if (!epochs.known()) return;
+  const std::string now = StrCat(epochs.samples());
   const JsonMembers before = ParseJsonMembers(ReadFile(path)).value_or(JsonMembers());
   const auto samples = before.find("samples");
-  const std::string now = StrCat(EpochsOf(solver.session(), 1).samples());
-  if (samples == before.end() || samples->second == now) return;
+  if (samples == before.end() || samples->second == "0" || samples->second == now) return;
   log.Write(Severity::kWarning,
             StrCat("the data set had ", samples->second,
                    " samples when this run was started before, and now has ", now));

@@ -73,7 +73,7 @@ MaxoutSize::MaxoutSize(const Layer& layer, const Shape& x) {
   const MaxoutParameter& p = layer.param().maxout_param();
   const bool by_outputs = p.has_num_output();
   const int64_t divisor = by_outputs ? p.num_output() : p.chgroup_sz();
-  if (divisor == 0 || x[1] % divisor != 0) {
+  if (divisor == 0 || x[1] == 0 || x[1] % divisor != 0) {
     const char* field = by_outputs ? "num_output" : "chgroup_sz";
     FailField(layer, StrCat("maxout_param.", field),
               StrCat(field, " is ", divisor, ", expected a divisor of the ", x[1], " channels"));
@@ -122,6 +122,7 @@ void RegisterMaxout(Registry& registry) {
       {"maxout_param { num_output: 3 chgroup_sz: 2 }", {{2, 6}}, "write either num_output"},
       {"maxout_param { num_output: 4 }", {{2, 6}}, "num_output is 4, expected a divisor of the 6"},
       {"maxout_param { num_output: 0 }", {{2, 6}}, "num_output is 0"},
+      {"maxout_param { num_output: 3 }", {{2, 0}}, "expected a divisor of the 0"},
       {"maxout_param { chgroup_sz: 4 }", {{2, 6}}, "chgroup_sz is 4, expected a divisor of the 6"},
       {"maxout_param { chgroup_sz: 2 }", {{6}}, "expected 2 axes or more"},
   };
