@@ -119,6 +119,12 @@ CREMA_C_API crema_status crema_runner_detect(crema_runner* runner, const void* i
                                              double confidence, crema_detection* detections,
                                              size_t most, size_t* count, crema_error* error);
 
+/* For models that segment: does the same, and returns the best class of each pixel of the image:
+ * `height` rows of `width` bytes, owned by the runner until its next call. */
+CREMA_C_API crema_status crema_runner_segment(crema_runner* runner, const void* image, size_t bytes,
+                                              const unsigned char** classes, size_t* width,
+                                              size_t* height, crema_error* error);
+
 #ifdef __cplusplus
 }
 #endif

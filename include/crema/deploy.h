@@ -96,6 +96,13 @@ struct Detection {
   std::vector<KeyPoint> keypoints;  // of models that have them
 };
 
+// The class of each pixel of an image, the first pixel first, row by row.
+struct Segmentation {
+  int width = 0;
+  int height = 0;
+  std::vector<std::uint8_t> classes;  // height x width
+};
+
 struct Options {
   int threads = 1;  // per runner; up to 1024
   int gpu = -1;     // GPU number; -1: the CPU
@@ -155,6 +162,9 @@ class CREMA_API Runner {
   // For models that detect: does the same, and returns the boxes with scores above `confidence`,
   // best first.
   std::vector<Detection> Detect(const void* image, size_t bytes, double confidence = 0.6);
+
+  // For models that segment: does the same, and returns the best class of each pixel of the image.
+  Segmentation Segment(const void* image, size_t bytes);
 
  private:
   struct Impl;

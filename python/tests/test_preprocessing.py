@@ -128,7 +128,7 @@ def test_a_crop_is_the_middle(tmp_path):
     [
         ({"std": [1, 2]}, "standard deviation has 2 numbers for 3 channels"),
         ({"std": [1, 0, 1]}, "a standard deviation (std) is 0"),
-        ({"pixel_range": 0}, "the largest pixel value (pixel_range) is 0"),
+        ({"pixel_range": 0}, "the largest pixel value (pixel_range) is 0; use a number above 0"),
         ({"resize": 31}, "images are resized to 31 before the crop, which must be from 32x32"),
         ({"resize": (32, 31)}, "images are resized to 32x31 before the crop"),
         ({"resize": 100000}, "to 16384"),

@@ -25,6 +25,7 @@ struct crema_runner {
   crema::deploy::Runner runner;
   std::vector<Tensor> outputs;                     // those requested since the last run
   std::vector<std::vector<float>> keypoints = {};  // of the last detections
+  crema::deploy::Segmentation segmentation = {};   // the last one
 };
 
 namespace {
@@ -244,5 +245,24 @@ crema_status crema_runner_detect(crema_runner* runner, const void* image, size_t
                        points.data()};
     }
     *count = found.size();
+  });
+}
+
+crema_status crema_runner_segment(crema_runner* runner, const void* image, size_t bytes,
+                                  const unsigned char** classes, size_t* width, size_t* height,
+                                  crema_error* error) {
+  return Guarded(error, [&] {
+    Require(runner != nullptr, "runner");
+    Require(image != nullptr, "image");
+    Require(classes != nullptr, "classes");
+    Require(width != nullptr, "width");
+    Require(height != nullptr, "height");
+    *classes = nullptr;
+    *width = *height = 0;
+    runner->outputs.clear();
+    runner->segmentation = runner->runner.Segment(image, bytes);
+    *classes = runner->segmentation.classes.data();
+    *width = static_cast<size_t>(runner->segmentation.width);
+    *height = static_cast<size_t>(runner->segmentation.height);
   });
 }

@@ -6,11 +6,13 @@
 #include <utility>
 
 #include "core/error.h"
+#include "data/image/draw_boxes.h"
 #include "graph/plugin.h"
 #include "inference/classifier.h"
 #include "inference/detector.h"
 #include "inference/image_input.h"
 #include "inference/model.h"
+#include "inference/segmenter.h"
 #include "runtime/gpu.h"
 
 namespace crema::deploy {
@@ -157,8 +159,16 @@ struct Runner::Impl {
   std::shared_ptr<const Model::Impl> model;
   ModelRunner runner;
 
-  std::unique_ptr<const Detector> detector;  // made by the first Detect
+  std::unique_ptr<const Detector> detector;    // made by the first Detect
+  std::unique_ptr<const Segmenter> segmenter;  // made by the first Segment
 
+  struct PlacedImage {
+    int height = 0;  // of the image
+    int width = 0;
+    ImagePlacement place;  // in the input
+  };
+  // Runs the net on an image file.
+  PlacedImage RunImage(const ImageModel& images, const void* image, size_t bytes);
   crema::Tensor ReadImage(const void* image, size_t bytes) const;
   std::vector<Prediction> Best(size_t most) const;
 };
@@ -178,6 +188,22 @@ crema::Tensor Runner::Impl::ReadImage(const void* image, size_t bytes) const {
   FillImageInput(std::string_view(static_cast<const char*>(image), bytes), "the image",
                  model->model->card().preprocessing, input.view());
   return input;
+}
+
+Runner::Impl::PlacedImage Runner::Impl::RunImage(const ImageModel& images, const void* image,
+                                                 size_t bytes) {
+  const Preprocessing& preprocessing = model->model->card().preprocessing;
+  Image decoded;
+  DecodeImage(std::string_view(static_cast<const char*>(image), bytes), images.color_mode(),
+              "the image", &decoded);
+  crema::Tensor input(images.BatchShape(1), DType::kF32);
+  FillImageInput(decoded, preprocessing, images.height(), images.width(),
+                 input.view().span<float>());
+  const NamedTensor named{images.input(), std::as_const(input).view()};
+  runner.Run({&named, 1});
+  return {
+      decoded.height, decoded.width,
+      PlaceImage(preprocessing, decoded.height, decoded.width, images.height(), images.width())};
 }
 
 std::vector<Prediction> Runner::Impl::Best(size_t most) const {
@@ -235,27 +261,32 @@ std::vector<Detection> Runner::Detect(const void* image, size_t bytes, double co
       impl_->detector = std::make_unique<const Detector>(impl_->model->model, confidence);
     }
     const Detector& detector = *impl_->detector;
-    const ModelCard& card = impl_->model->model->card();
-    Image decoded;
-    DecodeImage(std::string_view(static_cast<const char*>(image), bytes),
-                detector.image_model().color_mode(), "the image", &decoded);
-    const int height = detector.image_model().height(), width = detector.image_model().width();
-    crema::Tensor input(detector.image_model().BatchShape(1), DType::kF32);
-    FillImageInput(decoded, card.preprocessing, height, width, input.view().span<float>());
-    const NamedTensor named{detector.image_model().input(), std::as_const(input).view()};
-    impl_->runner.Run({&named, 1});
+    const Impl::PlacedImage placed = impl_->RunImage(detector.image_model(), image, bytes);
     std::vector<std::span<const float>> values;
     for (const std::string& output : detector.outputs()) {
       values.push_back(impl_->runner.Output(output).span<float>());
     }
     std::vector<Detection> detections;
-    for (const FoundBox& found : detector.BoxesOf(
-             values, 0, decoded.height, decoded.width,
-             PlaceImage(card.preprocessing, decoded.height, decoded.width, height, width),
-             confidence)) {
-      detections.push_back(DetectionOf(found, card.labels));
+    for (const FoundBox& found :
+         detector.BoxesOf(values, 0, placed.height, placed.width, placed.place, confidence)) {
+      detections.push_back(DetectionOf(found, impl_->model->model->card().labels));
     }
     return detections;
+  });
+}
+
+Segmentation Runner::Segment(const void* image, size_t bytes) {
+  return Translated([&] {
+    if (!impl_->segmenter) {
+      RefuseCrop(impl_->model->model->card().preprocessing);
+      impl_->segmenter = std::make_unique<const Segmenter>(impl_->model->model, "");
+    }
+    const Segmenter& segmenter = *impl_->segmenter;
+    const Impl::PlacedImage placed = impl_->RunImage(segmenter.image_model(), image, bytes);
+    Image classes = ResizeClasses(
+        segmenter.ClassesOf(impl_->runner.Output(segmenter.output()), 0, placed.place),
+        placed.height, placed.width);
+    return Segmentation{classes.width, classes.height, std::move(classes.pixels)};
   });
 }
 

@@ -87,6 +87,37 @@ TEST_F(CApi, DetectsInImages) {
   crema_model_free(detector);
 }
 
+TEST_F(CApi, SegmentsImages) {
+  crema_model* segmenter = nullptr;
+  ASSERT_EQ(crema_model_open(this->segmenter().c_str(), nullptr, &segmenter, &error_), CREMA_OK)
+      << error_.message;
+  crema_runner* runner = nullptr;
+  ASSERT_EQ(crema_runner_new(segmenter, &runner, &error_), CREMA_OK);
+  std::string image = "P6\n4 3\n255\n";
+  const std::string halves = std::string("\xF0\0\0\xF0\0\0\0\xF0\0\0\xF0\0", 12);  // red, green
+  for (int row = 0; row < 3; ++row) image += halves;
+  const unsigned char* classes = nullptr;
+  size_t width = 0, height = 0;
+  ASSERT_EQ(
+      crema_runner_segment(runner, image.data(), image.size(), &classes, &width, &height, &error_),
+      CREMA_OK)
+      << error_.message;
+  ASSERT_EQ(width, 4U);
+  ASSERT_EQ(height, 3U);
+  const std::vector<unsigned char> expected = {2, 2, 1, 1, 2, 2, 1, 1, 2, 2, 1, 1};
+  EXPECT_EQ(std::vector<unsigned char>(classes, classes + 12), expected);
+  EXPECT_EQ(crema_runner_segment(runner, "no image", 8, &classes, &width, &height, &error_),
+            CREMA_DATA_LOSS);
+  EXPECT_EQ(width, 0U);
+  EXPECT_EQ(
+      crema_runner_segment(runner_, image.data(), image.size(), &classes, &width, &height, &error_),
+      CREMA_INVALID_ARGUMENT)
+      << "a model that classifies";
+  EXPECT_NE(std::strstr(error_.message, "segmentation needs scores"), nullptr) << error_.message;
+  crema_runner_free(runner);
+  crema_model_free(segmenter);
+}
+
 TEST_F(CApi, ClassifiesImages) {
   const std::string image = BytesOf(picture());
   crema_prediction best[2];

@@ -1,5 +1,5 @@
-// Writes a small model with three classes, one that detects, and a picture for them:
-// make_test_model MODEL DETECTOR PICTURE
+// Writes a small model with three classes, one that detects, one that segments, and a picture:
+// make_test_model MODEL DETECTOR SEGMENTER PICTURE
 #include <cstdio>
 #include <fstream>
 
@@ -31,6 +31,13 @@ layer { name: "rows" type: "Reshape" bottom: "ip" top: "rows"
   reshape_param { shape { dim: 0 dim: 300 dim: 9 } } }
 )";
 
+// The colour of each pixel: 0 blue, 1 green, 2 red.
+const char* const kSegmenter = R"(
+name: "colours"
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 12 dim: 12 } } }
+layer { name: "score" type: "Power" bottom: "data" top: "score" power_param { scale: 2 } }
+)";
+
 void Export(const char* net, const crema::ModelCard& card, const char* path) {
   crema::ExportModel(crema::Model::Make(crema::ParseNet(net, "net.prototxt"), {}, card, {},
                                         crema::test::TestRegistry(), crema::NullSink()),
@@ -51,7 +58,9 @@ int main(int, char** argv) {
           .preprocessing = {},
           .labels = {"ant", "bee", "cat", "dog"}},
          argv[2]);
-  std::ofstream picture(argv[3], std::ios::binary);
+  Export(kSegmenter, {.name = "colours", .task = "segment", .preprocessing = {}, .labels = {}},
+         argv[3]);
+  std::ofstream picture(argv[4], std::ios::binary);
   picture << "P6\n7 5\n255\n";
   for (int i = 0; i < 7 * 5 * 3; ++i) picture << static_cast<char>(i * 2);
   return picture.good() ? 0 : 1;

@@ -19,12 +19,13 @@ std::string PathOf(const std::string& program);
 class WithModel : public testing::Test {
  protected:
   void SetUp() override {
-    const std::string command =
-        PathOf("make_test_model") + " " + model() + " " + detector() + " " + picture();
+    const std::string command = PathOf("make_test_model") + " " + model() + " " + detector() + " " +
+                                segmenter() + " " + picture();
     ASSERT_EQ(std::system(command.c_str()), 0) << command;
   }
   std::string model() const { return folder_.File("m.crema"); }
   std::string detector() const { return folder_.File("d.crema"); }
+  std::string segmenter() const { return folder_.File("s.crema"); }
   std::string picture() const { return folder_.File("p.ppm"); }
   std::string BytesOf(const std::string& path) const {
     std::ifstream file(path, std::ios::binary);

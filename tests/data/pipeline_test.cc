@@ -38,6 +38,18 @@ TEST(Pipeline, HasTheDefaultsOfTheSchema) {
   EXPECT_EQ(pipeline.cache_bytes, 0u);
 }
 
+// The default of the schema, 4, is NVCaffe's; docs/layers.md says that it does not count.
+TEST(Pipeline, ThreadsOfImageDataCountOnlyIfTheyAreWritten) {
+  const auto threads_of = [](const std::string& text) {
+    const LayerParameter param = ParamOf(text);
+    return MakePipeline(param, PipelineFieldsOf(param.image_data_param())).options.decode_threads;
+  };
+  EXPECT_EQ(ParamOf("").image_data_param().threads(), 4U);
+  EXPECT_EQ(threads_of(""), 0);
+  EXPECT_EQ(threads_of("image_data_param { threads: 0 }"), 0);
+  EXPECT_EQ(threads_of("image_data_param { threads: 4 }"), 4);
+}
+
 TEST(Pipeline, OwnFieldsOfTheLayerCountUnlessTheCommonOnesSaySomething) {
   const std::string own = "data_param { threads: 5 prefetch: 6 shuffle: true cache: true } ";
   const Pipeline pipeline = PipelineOf(own);

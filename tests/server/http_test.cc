@@ -50,7 +50,9 @@ TEST(Http, AnswersHealthAndMetadata) {
             R"({"name":"m","versions":["1"],"platform":"crema","inputs":[{"name":"x",)"
             R"("datatype":"FP32","shape":[-1,4]}],"outputs":[{"name":"y","datatype":"FP32",)"
             R"("shape":[-1,4]},{"name":"sum","datatype":"FP32","shape":[-1,1]}]})");
-  EXPECT_EQ(Get(running.port(), "/v2/models/m/versions/1/ready").status, 200);
+  const SocketAnswer ready = Get(running.port(), "/v2/models/m/versions/1/ready");
+  EXPECT_EQ(ready.status, 200);
+  EXPECT_EQ(ready.body, R"({"name":"m","ready":true})");
   EXPECT_EQ(Get(running.port(), "/v2/models/m/versions/2/ready").status, 404);
   EXPECT_EQ(Get(running.port(), "/v2/models/n/ready").status, 404);
   EXPECT_TRUE(Contains(Get(running.port(), "/v2/models/m/config").body, R"("max_batch_size":16)"));

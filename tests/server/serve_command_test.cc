@@ -39,6 +39,16 @@ layer { name: "pool" type: "Pooling" bottom: "data" top: "pool"
 layer { name: "prob" type: "Softmax" bottom: "pool" top: "prob" }
 )";
 
+// Two outputs, too.
+constexpr const char* kTwoInputs = R"(
+layer { name: "a" type: "Input" top: "input0" input_param { shape { dim: 2 dim: 2 } } }
+layer { name: "b" type: "Input" top: "input1" input_param { shape { dim: 3 } } }
+layer { name: "c" type: "Reshape" bottom: "input1" top: "c" reshape_param { shape { dim: 3 dim: 1 } } }
+layer { name: "d" type: "Tile" bottom: "c" top: "d" tile_param { axis: 1 tiles: 2 } }
+layer { name: "e" type: "MatMul" bottom: "d" bottom: "input0" top: "output0" }
+layer { name: "f" type: "Power" bottom: "input0" top: "output1" power_param { scale: 2 } }
+)";
+
 TEST_F(ServeCommand, AnswersAndEndsWithZeroOnSigterm) {
   Start({StrCat("--model=", folder.Write("pool.prototxt", kServedNet))});
   const SocketAnswer model = Get(port, "/v2/models/pool");
@@ -104,6 +114,26 @@ TEST_F(ServeCommand, ServesARepository) {
       << index.body;
   EXPECT_EQ(index.body.find(folder.path()), std::string::npos) << "no paths";
   EXPECT_EQ(Get(port, "/v2/models/pool/ready").status, 503);
+}
+
+// The example of the protocol's text, whose input1 has one value there, though its shape takes
+// three.
+TEST_F(ServeCommand, AnswersTheExampleOfTheProtocol) {
+  Start({StrCat("--model=", folder.Write("mymodel.prototxt", kTwoInputs))});
+  const auto infer = [&](const std::string& data) {
+    return Post(
+        port, "/v2/models/mymodel/infer",
+        StrCat(R"({"id":"42","inputs":[{"name":"input0","shape":[2,2],"datatype":"UINT32",)"
+               R"("data":[1,2,3,4]},{"name":"input1","shape":[3],"datatype":"BOOL","data":)",
+               data, R"(}],"outputs":[{"name":"output0"}]})"));
+  };
+  EXPECT_EQ(infer("[true]").body,
+            R"({"error":"input 'input1' has 1 elements, but its shape 3 takes 3"})");
+  const SocketAnswer answer = infer("[true,false,true]");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.body,
+            R"({"model_name":"mymodel","model_version":"1","id":"42","outputs":[{"name":"output0",)"
+            R"("datatype":"FP32","shape":[3,2],"data":[4,6,0,0,4,6]}]})");
 }
 
 // As Triton's repositories have them; the export of the same net by the library.

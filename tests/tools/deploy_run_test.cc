@@ -71,6 +71,24 @@ TEST_F(DeployRun, ArraysInAndOut) {
   EXPECT_TRUE(json.starts_with("{\"prob\": {\"shape\": [5, 3, 1, 1], \"min\": ")) << json;
 }
 
+TEST_F(DeployRun, LayersOfTheWeightsThatTheNetLacksAreOneLine) {
+  std::string trained = test::kMeans;
+  for (int i = 0; i < 12; ++i) {
+    trained +=
+        StrCat("layer { name: \"more", i, "\" type: \"InnerProduct\" bottom: \"prob\" top: \"m", i,
+               "\" inner_product_param { num_output: 1 } }\n");
+  }
+  const auto plan = test::PlanText(trained, TEST);
+  temp_.Write("fewer.prototxt", test::kMeans);
+  WriteCaffemodel(Weights::Make(*plan, 1)->Export(*plan), temp_.File("fewer.caffemodel"));
+  const ProcessResult result = Deploy({"run", "--input=x.npy", "-q"}, "fewer.prototxt");
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(std::ranges::count(result.err, '\n'), 1) << result.err;
+  EXPECT_TRUE(result.err.ends_with(
+      "fewer.caffemodel: did not use 12 layers (more0, more1, more10, more11, more2 and 7 more)\n"))
+      << result.err;
+}
+
 TEST_F(DeployRun, OtherKindsOfFiles) {
 #if defined(CREMA_HAVE_ZIP) && defined(CREMA_HAVE_HDF5)
   const Tensor x = ParseNpy(temp_.Read("x.npy"), "x.npy");

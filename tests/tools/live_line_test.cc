@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cmath>
 
 #include "support/pipe.h"
 #include "support/terminal.h"
@@ -65,6 +66,25 @@ TEST(LiveLine, ShowsDataAndComputeShareAt100Columns) {
   const std::string shown = terminal.screen().lines().back();
   EXPECT_TRUE(shown.starts_with("iter 5/450000  [>         ]  loss 0.4321  ETA ")) << shown;
   EXPECT_NE(shown.find("  data 4 % compute 96 %"), std::string::npos) << shown;
+}
+
+// Losses of 0 and 2 by turns: the line shows their mean, and a loss that is not finite at once.
+TEST(LiveLine, ShowsALossThatDoesNotJump) {
+  Terminal terminal(100);
+  LiveLine line(terminal.program_side(), milliseconds(0));
+  const auto shown_loss = [&](int64_t iteration, double loss) {
+    IterationReport report = Iteration(iteration);
+    report.smoothed_loss = loss;
+    line.OnIteration(report);
+    terminal.Drain();
+    const std::string shown = terminal.screen().lines().back();
+    return shown.substr(shown.find("loss ") + 5);
+  };
+  EXPECT_TRUE(shown_loss(0, 2).starts_with("2 ")) << "the first one as it is";
+  for (int64_t i = 1; i < 100; ++i) shown_loss(i, i % 2 == 0 ? 2 : 0);
+  EXPECT_TRUE(shown_loss(100, 2).starts_with("1.053 "));
+  EXPECT_TRUE(shown_loss(101, std::nan("")).starts_with("nan "));
+  EXPECT_TRUE(shown_loss(102, 0.5).starts_with("0.5 ")) << "begins again";
 }
 
 TEST(LiveLine, HasABarAndTheLastAndBestResultOfTheTests) {

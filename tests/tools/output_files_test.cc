@@ -118,6 +118,9 @@ TEST_F(OutputFiles, AFileOfTheSameKindIsReplaced) {
   const std::string weights = StrCat("--weights=", kWeights);
   const std::vector<std::vector<std::string>> commands = {
       {"report", "run", "-o", "run/page.html"},
+      {"report", "run", "-o", "a,b.html", "--title=a,b.html"},
+      {"upgrade", "net.prototxt", "-o", "out.txt"},
+      {"train", "solver.prototxt", "--run=none", "-q", "--log_format=text", "--log_format=json"},
       {"plot_lr", "solver.prototxt", "--csv=lr.csv"},
       {"plot_lr", "solver.prototxt", "--csv=lr"},
       {"profile", "net.prototxt", "--iterations=1", "--trace=t.json"},
@@ -136,21 +139,6 @@ TEST_F(OutputFiles, AFileOfTheSameKindIsReplaced) {
     for (int time = 0; time < 2; ++time) {
       const ProcessResult result = Command(words);
       EXPECT_EQ(result.exit_code, 0) << Join(words, " ") << result.err;
-    }
-  }
-}
-
-TEST_F(OutputFiles, ACommandCanBeRepeated) {
-  const std::vector<std::vector<std::string>> commands = {
-      {"upgrade", "net.prototxt", "-o", "out.txt"},
-      {"report", "run", "-o", "page.html", "--title=page.html"},
-      {"report", "run", "-o", "a,b.html"},
-      {"train", "solver.prototxt", "--run=none", "-q", "--log_format=text", "--log_format=json"},
-  };
-  for (const std::vector<std::string>& command : commands) {
-    for (int i = 0; i < 2; ++i) {
-      const ProcessResult result = Command(command);
-      EXPECT_EQ(result.exit_code, 0) << command[0] << ": " << result.err;
     }
   }
 }

@@ -29,9 +29,10 @@ std::string BarOf(int64_t done, int64_t all) {
 }
 
 // Most important first. `speed` is in iterations per second of wall-clock time, including tests.
-std::vector<std::string> PartsOf(const IterationReport& r, const Pace& pace, double speed) {
+std::vector<std::string> PartsOf(const IterationReport& r, double loss, const Pace& pace,
+                                 double speed) {
   const auto left = static_cast<double>(r.max_iterations - r.iteration - 1);
-  std::vector<std::string> parts = {Format("loss %.4g", r.smoothed_loss)};
+  std::vector<std::string> parts = {Format("loss %.4g", loss)};
   parts.push_back("ETA " + (speed > 0 ? DurationText(left / speed) : std::string("?")));
   const double waiting = pace.WaitShare();
   if (std::isfinite(waiting)) {
@@ -58,6 +59,9 @@ void LiveLine::OnStart(const std::string& net, int64_t iteration) {
 }
 
 void LiveLine::OnIteration(const IterationReport& r) {
+  constexpr double kPast = 0.9;
+  const bool has_past = !progress_.empty() && std::isfinite(loss_);
+  loss_ = has_past ? kPast * loss_ + (1 - kPast) * r.smoothed_loss : r.smoothed_loss;
   window_.Add(r);
   progress_ = StrCat("iter ", r.iteration + 1, "/", r.max_iterations);
   const auto now = std::chrono::steady_clock::now();
@@ -67,7 +71,7 @@ void LiveLine::OnIteration(const IterationReport& r) {
   const double seconds = std::chrono::duration<double>(now - start_).count();
   const auto done = static_cast<double>(r.iteration - first_iteration_);
   const double speed = done > 0 && seconds > 0 ? done / seconds : 0;
-  std::vector<std::string> parts = PartsOf(r, window_.Total(), speed);
+  std::vector<std::string> parts = PartsOf(r, loss_, window_.Total(), speed);
   if (!metric_.empty()) {
     parts.insert(parts.begin() + 1, metric_ + Format(" %.4g", last_) + Format(" best %.4g", best_));
   }
@@ -97,7 +101,9 @@ void LiveLine::OnTest(const TestReport& report) {
   if (report.has_loss) text += StrCat(" loss ", report.loss, ";");
   constexpr size_t kMost = 8;
   for (size_t k = 0; k < std::min(kMost, report.outputs.size()); ++k) {
-    text += StrCat(k == 0 ? " " : ", ", DescribeOutput(report.outputs[k]));
+    OutputValue output = report.outputs[k];
+    if (output.loss_weight == 1) output.loss_weight = 0;  // " (* 1 = ...)" is for parsers
+    text += StrCat(k == 0 ? " " : ", ", DescribeOutput(output));
   }
   Print(text);
 }

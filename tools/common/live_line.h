@@ -35,6 +35,7 @@ class LiveLine final : public TrainingObserver {
   std::chrono::milliseconds interval_;
   PaceWindow window_;
   int64_t first_iteration_ = 0;
+  double loss_ = 0;       // exponential mean, as losses of single iterations jump
   std::string progress_;  // "iter 20/100"
   std::string metric_;    // first output of the first test net; empty: no test yet
   double last_ = 0;       // its values

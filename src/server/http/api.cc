@@ -32,8 +32,9 @@ HttpResponse Text(std::string_view type, std::string_view body) {
   return response;
 }
 
-HttpResponse Health(std::string_view what, bool good) {
-  HttpResponse response = Json(StrCat("{\"", what, "\":", good ? "true" : "false", "}"));
+// `first`: members before, with a comma.
+HttpResponse Health(std::string_view what, bool good, std::string_view first = "") {
+  HttpResponse response = Json(StrCat("{", first, "\"", what, "\":", good ? "true" : "false", "}"));
   response.status = good ? 200 : 503;
   return response;
 }
@@ -197,11 +198,13 @@ HttpResponse HttpApi::AnswerNow(const HttpRequest& request, const RouteMatch& ma
 
 HttpResponse HttpApi::AnswerModel(const RouteMatch& match) {
   if (match.row->route == Route::kModelReady) {
+    // Names that are found need no escapes.
+    const std::string name = StrCat("\"name\":\"", match.model, "\",");
     try {
       service_.Find(match.model, match.version);
-      return Health("ready", true);
+      return Health("ready", true, name);
     } catch (const RequestError& error) {
-      if (error.cause() == Cause::kUnavailable) return Health("ready", false);
+      if (error.cause() == Cause::kUnavailable) return Health("ready", false, name);
       throw;
     }
   }
