@@ -1,5 +1,6 @@
 import io
 import os
+import resource
 import signal
 import sys
 import threading
@@ -430,3 +431,24 @@ def test_arguments_are_checked(solver_file, tmp_path):
     solver.step(1)
     solver.snapshot()
     solver.restore(tmp_path / "run_iter_1.solverstate")
+
+
+def test_a_blob_without_memory_to_grow_keeps_its_shape():
+    solver = crema.Solver.parse(
+        """base_lr: 0.1 lr_policy: "fixed" max_iter: 9 snapshot_after_train: false net_param {
+        layer { name: "data" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }
+        layer { name: "ip" type: "InnerProduct" bottom: "x" top: "loss" loss_weight: 1
+          inner_product_param { num_output: 1 weight_filler { type: "xavier" } } } }""")
+    blob = solver.net.blobs["x"]
+    with open("/proc/self/statm") as file:
+        size = int(file.read().split()[0]) * resource.getpagesize()
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (size + (1 << 30), before[1]))
+    try:
+        with pytest.raises((crema.Error, MemoryError)):
+            blob.reshape(1 << 28, 3)
+            solver.net.forward()
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+    assert blob.data.shape == (2, 3)
+    solver.net.forward()

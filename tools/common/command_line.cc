@@ -102,8 +102,9 @@ void RefuseFlagWithoutDashes(std::string_view word, const std::vector<FlagEntry>
 void RefuseSecond(const std::string& name, const std::vector<FlagEntry>& entries,
                   std::set<std::string>* given) {
   const auto entry = std::ranges::find(entries, name, &FlagEntry::name);
-  if (entry == entries.end() || entry->repeated || entry->type != "string") return;
-  if (entry->group != "Input" && entry->group != "Output") return;
+  if (entry == entries.end() || entry->repeated) return;
+  const std::string& value = entry->placeholder;
+  if (!value.starts_with("FILE") && !value.starts_with("FOLDER")) return;
   if (given->insert(name).second) return;
   Fail(ErrorCode::kInvalidArgument, StrCat(Dashed(name), " is given twice; give it once"));
 }

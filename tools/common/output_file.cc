@@ -125,11 +125,11 @@ bool IsBinaryKind(std::string_view kind) {
 }
 
 // Returns true if a file of kind `written` may replace one of kind `found`.
-bool MayReplace(std::string_view written, std::string_view found) {
+// `named`: the kind of its extension, which decides for a text, such as a table of one column.
+bool MayReplace(std::string_view written, std::string_view found, std::string_view named) {
   if (written.empty() || found.empty() || written == found) return true;
-  // What a short text is can be wrong: names with a comma, a table of one column.
   if (written == kText) return !IsBinaryKind(found);
-  if (found == kText) return !IsBinaryKind(written);
+  if (found == kText) return written == named;
   return IsBinaryKind(written) && found == kBinary;
 }
 
@@ -185,7 +185,7 @@ void ProtectedFiles::RefuseToReplace(const std::string& name, const std::string&
   if (!extension.empty()) CheckExtension(name, output, extension);
   const std::string_view written = KindByExtension(extension.empty() ? own : extension);
   const std::string_view found = KindOfFile(output);
-  if (MayReplace(written, found)) return;
+  if (MayReplace(written, found, KindByExtension(own))) return;
   Fail(ErrorCode::kInvalidArgument, StrCat(Dashed(name), " would replace ", output, ", which is ",
                                            found, ", by ", written, "; write somewhere else"));
 }
