@@ -68,10 +68,10 @@ void RefuseFlagsOfOthers(const std::string& action) {
   for (const FlagEntry& flag : FlagsOf("deploy")) {
     if (flag.IsOf(action) || !IsGiven(flag.name.c_str())) continue;
     const bool wants_masks = action == "segment" && flag.name == "npy";
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat("deploy ", action, " does not take ", flag.name.size() == 1 ? "-" : "--", flag.name,
-                ": it is a flag of deploy ", Join(flag.actions, ", "),
-                wants_masks ? "; segment has --masks" : ""));
+    Fail(
+        ErrorCode::kInvalidArgument,
+        StrCat("deploy ", action, " does not take ", Dashed(flag.name), ": it is a flag of deploy ",
+               Join(flag.actions, ", "), wants_masks ? "; segment has --masks" : ""));
   }
 }
 

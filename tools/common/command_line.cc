@@ -18,8 +18,6 @@
 namespace crema::tools {
 namespace {
 
-std::string Dashed(const std::string& name) { return (name.size() == 1 ? "-" : "--") + name; }
-
 // Returns the kind of values of a flag, by gflags' name for its type.
 std::string_view KindOf(std::string_view type) {
   if (type == "string") return "text";

@@ -82,9 +82,11 @@ bool FlagEntry::IsOf(std::string_view action) const {
   return action.empty() || actions.empty() || std::ranges::find(actions, action) != actions.end();
 }
 
+std::string Dashed(std::string_view name) { return StrCat(name.size() == 1 ? "-" : "--", name); }
+
 std::string FlagEntry::Form() const {
   if (IsBool()) return (default_value == "true" ? "--[no]" : "--") + name;
-  return StrCat(name.size() == 1 ? "-" : "--", name, name.size() == 1 ? " " : "=", placeholder);
+  return StrCat(Dashed(name), name.size() == 1 ? " " : "=", placeholder);
 }
 
 std::vector<std::string> FlagEntry::Choices() const {

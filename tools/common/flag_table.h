@@ -38,6 +38,9 @@ struct FlagEntry {
   bool TakesOthers() const;
 };
 
+// Returns a flag as it is written: "--json", but "-o" for a name of one letter.
+std::string Dashed(std::string_view name);
+
 // Returns the groups of flags, in the order in which help shows them. Builds without CUDA have no
 // Device.
 std::vector<std::string> FlagGroups();

@@ -66,8 +66,7 @@ std::string WordsOf(const std::vector<FlagEntry>& flags, std::string_view action
   std::string words;
   for (const FlagEntry& flag : flags) {
     if (!flag.IsOf(action)) continue;
-    const std::string dashes = flag.name.size() == 1 ? "-" : "--";
-    words += StrCat(words.empty() ? "" : " ", dashes, flag.name, flag.IsBool() ? "" : "=");
+    words += StrCat(words.empty() ? "" : " ", Dashed(flag.name), flag.IsBool() ? "" : "=");
     if (!Negated(flag).empty()) words += " --" + Negated(flag);
   }
   return words;
@@ -89,8 +88,7 @@ std::string ZshSpec(const FlagEntry& flag) {
     if (c == '[' || c == ']' || c == ':' || c == '\\') text += '\\';
     text += c;
   }
-  const std::string dashes = flag.name.size() == 1 ? "-" : "--";
-  std::string spec = StrCat(dashes, flag.name);
+  const std::string spec = Dashed(flag.name);
   const std::string help = StrCat("[", Quoted(text, kShellQuote), "]'");
   if (!Negated(flag).empty()) return StrCat("'", spec, help, " '--", Negated(flag), help);
   if (flag.IsBool()) return StrCat("'", spec, help);

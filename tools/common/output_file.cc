@@ -140,9 +140,9 @@ std::optional<std::pair<dev_t, ino_t>> Identity(const std::string& path) {
   return std::pair(status.st_dev, status.st_ino);
 }
 
-std::string Dashed(const std::string& name) {
-  if (std::isupper(static_cast<unsigned char>(name[0])) != 0) return name;
-  return StrCat(name.size() == 1 ? "-" : "--", name);
+// An argument is named in capitals, as OUTPUT.
+std::string FlagOrArgument(const std::string& name) {
+  return std::isupper(static_cast<unsigned char>(name[0])) != 0 ? name : Dashed(name);
 }
 
 // An extension that contradicts what is written is a slip: report -o run.caffemodel.
@@ -153,8 +153,8 @@ void CheckExtension(const std::string& name, const std::string& output,
   const std::string_view named = KindByExtension(own);
   if (named.empty() || named == kText || named == written) return;
   Fail(ErrorCode::kInvalidArgument,
-       StrCat(Dashed(name), " writes ", written, ", but ", output, " has the extension of ", named,
-              "; write to a file that ends in ", extension));
+       StrCat(FlagOrArgument(name), " writes ", written, ", but ", output, " has the extension of ",
+              named, "; write to a file that ends in ", extension));
 }
 
 void RefuseDataSet(const std::string& name, const std::string& folder) {
@@ -162,7 +162,7 @@ void RefuseDataSet(const std::string& name, const std::string& folder) {
   for (const char* part : {"data.mdb", "CURRENT"}) {
     if (!fs::exists(fs::path(folder) / part, ignored)) continue;
     Fail(ErrorCode::kInvalidArgument,
-         StrCat(Dashed(name), ": ", folder, " is a data set; name another folder"));
+         StrCat(FlagOrArgument(name), ": ", folder, " is a data set; name another folder"));
   }
 }
 
@@ -178,16 +178,17 @@ void ProtectedFiles::RefuseToReplace(const std::string& name, const std::string&
                                      std::string_view extension) const {
   const auto file = Identity(output);
   if (file && files_.contains(*file)) {
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat(Dashed(name), " would replace ", output, ", which is read; write somewhere else"));
+    Fail(ErrorCode::kInvalidArgument, StrCat(FlagOrArgument(name), " would replace ", output,
+                                             ", which is read; write somewhere else"));
   }
   const std::string own = fs::path(output).extension().string();
   if (!extension.empty()) CheckExtension(name, output, extension);
   const std::string_view written = KindByExtension(extension.empty() ? own : extension);
   const std::string_view found = KindOfFile(output);
   if (MayReplace(written, found, KindByExtension(own))) return;
-  Fail(ErrorCode::kInvalidArgument, StrCat(Dashed(name), " would replace ", output, ", which is ",
-                                           found, ", by ", written, "; write somewhere else"));
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat(FlagOrArgument(name), " would replace ", output, ", which is ", found, ", by ",
+              written, "; write somewhere else"));
 }
 
 void CheckOutputFlags(const std::vector<FlagEntry>& flags,
@@ -221,7 +222,7 @@ void CheckOutputFlags(const std::vector<FlagEntry>& flags,
       std::error_code ignored;
       if (taken.insert(fs::weakly_canonical(fs::absolute(path), ignored)).second) continue;
       Fail(ErrorCode::kInvalidArgument,
-           StrCat(Dashed(flag.name), ": ", path, " is written twice; name two files"));
+           StrCat(FlagOrArgument(flag.name), ": ", path, " is written twice; name two files"));
     }
   }
 }

@@ -245,8 +245,7 @@ void RefusePositional(const std::vector<std::string>& arguments) {
 
 void RequireFlag(const std::string& value, const char* name) {
   if (value.empty()) {
-    const std::string_view dashes = std::string_view(name).size() == 1 ? "-" : "--";
-    Fail(ErrorCode::kInvalidArgument, StrCat(dashes, name, " is required; see --help"));
+    Fail(ErrorCode::kInvalidArgument, StrCat(Dashed(name), " is required; see --help"));
   }
 }
 
