@@ -77,6 +77,8 @@ struct ImplementationFacts {
   NormRole norm_role = NormRole::kNone;
   // Its own inputs after the first are plain, whatever the format of the first is.
   bool plain_later_inputs = false;
+  // Computes with parameter 0 as bytes with a step for each output (math/int8_weights.h).
+  bool rounds_weights = false;
 
   // Returns the format of own input i.
   MemoryFormat InputFormat(size_t i) const {

@@ -1,5 +1,7 @@
 #include "inference/crema_export.h"
 
+#include <algorithm>
+#include <deque>
 #include <map>
 #include <utility>
 
@@ -8,6 +10,7 @@
 #include "inference/deploy_net.h"
 #include "inference/model_parts.h"
 #include "inference/recording.h"
+#include "quantization/byte_weights.h"
 
 namespace crema {
 namespace {
@@ -43,9 +46,18 @@ void StoreCard(const ModelCard& card, CremaFileHeader* header) {
   if (from.pad != defaults.pad) to->set_pad(static_cast<uint32_t>(from.pad));
 }
 
-// Stores the parameters of the remaining layers, by layer name.
+// Returns true for the weights of a layer that rounds them to bytes, if no other layer uses them.
+bool AreBytes(const Plan& plan, size_t slot) {
+  const ParameterSlot& parameter = plan.parameters[slot];
+  const PlannedLayer& layer = plan.layers[static_cast<size_t>(parameter.layer)];
+  return parameter.index == 0 && layer.implementation->rounds_weights &&
+         std::ranges::count(plan.parameters, static_cast<int>(slot), &ParameterSlot::owner) == 1;
+}
+
+// Stores the parameters of the remaining layers, by layer name. `bytes`: memory of those that are
+// rounded.
 void StoreWeights(const Plan& left, const Plan& whole, const Weights& weights,
-                  CremaContents* contents) {
+                  std::deque<ByteWeights>* bytes, CremaContents* contents) {
   std::map<std::pair<std::string, int>, size_t> slots;
   for (size_t s = 0; s < whole.parameters.size(); ++s) {
     slots[{LayerOf(whole, s), whole.parameters[s].index}] = s;
@@ -57,8 +69,17 @@ void StoreWeights(const Plan& left, const Plan& whole, const Weights& weights,
     const ConstTensorView value(blob.raw(), slot.shape, blob.dtype());
     StoredTensor tensor = Describe(LayerOf(left, s), value);
     tensor.set_index(static_cast<uint32_t>(slot.index));
-    *contents->header.add_learned() = std::move(tensor);
     contents->tensors.push_back(value);
+    if (AreBytes(left, s)) {
+      ByteWeights& rounded = bytes->emplace_back(
+          RoundWeights(left.layers[static_cast<size_t>(slot.layer)], value, 127));
+      contents->tensors.back() = {rounded.bytes.data(), slot.shape, DType::kU8};
+      tensor.set_type(StoredTensor::I8);
+      tensor.set_bytes(rounded.bytes.size());
+      tensor.mutable_step()->Add(rounded.steps.begin(), rounded.steps.end());
+      tensor.set_step_axis(static_cast<uint32_t>(rounded.axis));
+    }
+    *contents->header.add_learned() = std::move(tensor);
   }
 }
 
@@ -117,7 +138,8 @@ void ExportModel(const std::shared_ptr<const Model>& model, const std::string& p
   std::vector<Problem> warnings;
   const auto plan =
       MakePlan(left.net, left.source, parts.state, *parts.registry, parts.options.plan, &warnings);
-  StoreWeights(*plan, *parts.plan, *parts.weights, &contents);
+  std::deque<ByteWeights> bytes;
+  StoreWeights(*plan, *parts.plan, *parts.weights, &bytes, &contents);
   StoreRun(*model, run, &contents);
   WriteCremaFile(std::move(contents), path, [&](const std::string& written) {
     Model::Open(written, parts.options, *parts.registry, NullSink());

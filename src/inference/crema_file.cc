@@ -10,6 +10,7 @@
 #include "format/seal.h"
 #include "format/sniff.h"
 #include "inference/crema_layout.h"
+#include "quantization/byte_weights.h"
 
 namespace crema {
 namespace {
@@ -68,7 +69,18 @@ void CheckWhole(std::string_view bytes, const std::string& path) {
 }
 
 DType TypeOf(const StoredTensor& tensor) {
-  return tensor.type() == StoredTensor::U8 ? DType::kU8 : DType::kF32;
+  return tensor.type() == StoredTensor::F32 ? DType::kF32 : DType::kU8;
+}
+
+// Throws if a tensor of type I8 has not one step for each output.
+void CheckSteps(const StoredTensor& tensor, const Shape& shape, const std::string& name,
+                const std::string& path) {
+  const uint32_t axis = tensor.step_axis();
+  if (axis >= static_cast<uint32_t>(shape.axes()) ||
+      tensor.step_size() != shape[static_cast<int>(axis)]) {
+    FailContradiction(path, StrCat(name, " of ", ToString(shape), " has ", tensor.step_size(),
+                                   " steps on axis ", axis));
+  }
 }
 
 // Throws if the entry of the tensor is invalid.
@@ -86,6 +98,7 @@ void CheckTensor(const StoredTensor& tensor, uint64_t first, uint64_t size,
     FailContradiction(path, StrCat(name, " of ", ToString(shape), " has ", tensor.bytes(),
                                    " bytes instead of ", bytes));
   }
+  if (tensor.type() == StoredTensor::I8) CheckSteps(tensor, shape, name, path);
   const uint64_t offset = tensor.offset();
   if (offset % kAlignment != 0 || offset < first || offset > size || bytes > size - offset) {
     FailContradiction(path, StrCat(name, " lies at ", offset, ", which is outside or not a ",
@@ -100,6 +113,12 @@ void CheckTensors(const CremaFileHeader& header, uint64_t first, uint64_t size,
     CheckTensor(tensor, first, size, path);
     tensors.push_back(&tensor);
   });
+  for (const auto* recorded : {&header.recording().input(), &header.recording().output()}) {
+    for (const StoredTensor& tensor : *recorded) {
+      if (tensor.type() != StoredTensor::I8) continue;
+      FailContradiction(path, StrCat("tensor '", tensor.name(), "' of the recording has steps"));
+    }
+  }
   std::ranges::sort(tensors, {},
                     [](const StoredTensor* t) { return std::pair(t->offset(), t->bytes()); });
   for (size_t i = 1; i < tensors.size(); ++i) {
@@ -144,6 +163,18 @@ CremaFileHeader ReadCremaFile(std::string_view bytes, const std::string& path) {
 
 ConstTensorView TensorIn(std::string_view bytes, const StoredTensor& tensor) {
   return {bytes.data() + tensor.offset(), ShapeOf(tensor), TypeOf(tensor)};
+}
+
+ConstTensorView WeightIn(std::string_view bytes, const StoredTensor& tensor,
+                         std::deque<Tensor>* converted) {
+  const ConstTensorView stored = TensorIn(bytes, tensor);
+  if (tensor.type() != StoredTensor::I8) return stored;
+  Tensor& floats = converted->emplace_back(stored.shape(), DType::kF32);
+  WeightsFromBytes(stored.shape(), static_cast<int>(tensor.step_axis()),
+                   static_cast<const int8_t*>(stored.raw()),
+                   {tensor.step().data(), static_cast<size_t>(tensor.step_size())},
+                   floats.view().data<float>());
+  return std::as_const(floats).view();
 }
 
 }  // namespace crema

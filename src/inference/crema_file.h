@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -13,8 +14,8 @@
 
 namespace crema {
 
-// The newest format that this program reads. It writes format 1 if the header has no field of 2.
-inline constexpr uint32_t kCremaFormat = 2;
+// The newest format that this program reads. It writes the oldest that has all that a file needs.
+inline constexpr uint32_t kCremaFormat = 3;
 
 // Verifies all bytes, and that the tensors of the header are inside the file and do not overlap.
 // `path` is for messages. Throws kInvalidArgument: another format, or too new; kDataLoss:
@@ -23,6 +24,10 @@ CremaFileHeader ReadCremaFile(std::string_view bytes, const std::string& path);
 
 // Returns a view of a tensor. Requires: a header that ReadCremaFile returned for these bytes.
 ConstTensorView TensorIn(std::string_view bytes, const StoredTensor& tensor);
+
+// The same for weights: those of type I8 are appended to `converted` as floats.
+ConstTensorView WeightIn(std::string_view bytes, const StoredTensor& tensor,
+                         std::deque<Tensor>* converted);
 
 Shape ShapeOf(const StoredTensor& tensor);
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
@@ -32,6 +33,10 @@ uint64_t Place(CremaFileHeader* header) {
 }
 
 uint32_t FormatOf(const CremaFileHeader& header) {
+  const bool is_third = std::ranges::any_of(header.learned(), [](const StoredTensor& tensor) {
+    return tensor.type() == StoredTensor::I8;
+  });
+  if (is_third) return 3;
   const StoredPreprocessing& p = header.preprocessing();
   const bool is_second = p.has_range() || p.deviation_size() > 0 || p.has_fit() ||
                          p.has_short_side() || p.has_resize_height() || p.has_resize_width() ||

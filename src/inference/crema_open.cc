@@ -1,5 +1,6 @@
 // Model::Open: a model whose weights are in a mapped file.
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <set>
 #include <utility>
@@ -38,6 +39,7 @@ class MappedBlobs final : public Allocator {
 
 struct MappedWeights {
   std::shared_ptr<const MappedFile> file;
+  std::deque<Tensor> converted;  // weights that the file has as bytes
   MappedBlobs blobs;
   std::shared_ptr<const Weights> weights = {};  // destroyed first
 };
@@ -48,9 +50,10 @@ struct MappedWeights {
        {.file = file.path(), .layer = layer});
 }
 
-// Returns the file's tensor for each blob that the net owns. Throws if any is missing or left over.
+// Returns the file's tensor for each blob that the net owns, converted to floats if it is of
+// bytes. Throws if any is missing or left over.
 std::vector<ConstTensorView> FindBlobs(const Plan& plan, const CremaFileHeader& header,
-                                       const MappedFile& file) {
+                                       const MappedFile& file, std::deque<Tensor>* converted) {
   std::map<std::pair<std::string, uint32_t>, const StoredTensor*> stored;
   for (const StoredTensor& tensor : header.learned()) {
     if (stored.emplace(std::pair(tensor.name(), tensor.index()), &tensor).second) continue;
@@ -64,12 +67,12 @@ std::vector<ConstTensorView> FindBlobs(const Plan& plan, const CremaFileHeader& 
     const auto found = stored.find({layer, static_cast<uint32_t>(slot.index)});
     if (found == stored.end()) FailWeights(file, layer, StrCat("there is no ", slot.role));
     const StoredTensor& tensor = *found->second;
-    if (ShapeOf(tensor) != slot.shape || tensor.type() != StoredTensor::F32) {
+    if (ShapeOf(tensor) != slot.shape || tensor.type() == StoredTensor::U8) {
       FailWeights(
           file, layer,
           StrCat(slot.role, " is ", ToString(ShapeOf(tensor)), ", not ", ToString(slot.shape)));
     }
-    blobs.push_back(TensorIn(file.bytes(), tensor));
+    blobs.push_back(WeightIn(file.bytes(), tensor, converted));
   }
   if (blobs.size() != stored.size()) FailWeights(file, "", "there are more of them");
   return blobs;
@@ -77,8 +80,10 @@ std::vector<ConstTensorView> FindBlobs(const Plan& plan, const CremaFileHeader& 
 
 std::shared_ptr<const Weights> WeightsIn(const std::shared_ptr<const MappedFile>& file,
                                          const CremaFileHeader& header, const Plan& plan) {
+  std::deque<Tensor> converted;
+  std::vector<ConstTensorView> blobs = FindBlobs(plan, header, *file, &converted);
   auto mapped = std::make_shared<MappedWeights>(
-      MappedWeights{file, MappedBlobs(FindBlobs(plan, header, *file))});
+      MappedWeights{file, std::move(converted), MappedBlobs(std::move(blobs))});
   mapped->weights = Weights::MakeToLoad(plan, 1, mapped->blobs);
   return {mapped, mapped->weights.get()};
 }

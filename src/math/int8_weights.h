@@ -9,9 +9,11 @@ namespace crema {
 // 16 bits (without VNNI), which would overflow.
 int LargestInt8Weight();
 
-// Quantizes weight * factor row by row, and writes the step of each row, 0 for a row of zeros.
-// `factor` (one for each row) may be null. Thread safety: any.
+// Quantizes weight * factor row by row, and writes the step of each row, 0 for a row of zeros. The
+// largest magnitude of a row becomes `largest`. `factor` (one for each row) may be null. Thread
+// safety: any.
 void QuantizeRows(int threads, int64_t rows, int64_t columns, const float* weight,
-                  const float* factor, int8_t* bytes, float* steps);
+                  const float* factor, int8_t* bytes, float* steps,
+                  int largest = LargestInt8Weight());
 
 }  // namespace crema

@@ -8,6 +8,7 @@
 #include "math/blocked_copy.h"
 #include "math/int8_copy.h"
 #include "math/int8_weights.h"
+#include "quantization/byte_weights.h"
 
 namespace crema {
 namespace {
@@ -29,27 +30,11 @@ std::vector<float> AsBytes(std::span<const float> x, Int8Scale scale) {
   return rounded;
 }
 
-// Quantizes the weights of a layer and converts them back, with one scale per row; `transposed`:
-// per column.
+// The weights of a layer, rounded as its implementation rounds them.
 std::vector<float> WeightsAsBytes(const PlannedLayer& layer, const ConstTensorView& weight) {
-  const LayerParameter& param = layer.layer->param();
-  const bool transposed = param.type() == "InnerProduct" && param.inner_product_param().transpose();
-  const int64_t rows = weight.shape()[transposed ? weight.shape().axes() - 1 : 0];
-  const int64_t columns = rows == 0 ? 0 : weight.count() / rows;
-  const float* w = weight.data<float>();
-  const auto at = [&](int64_t r, int64_t c) { return transposed ? c * rows + r : r * columns + c; };
-  std::vector<float> row(static_cast<size_t>(columns)),
-      rounded(static_cast<size_t>(weight.count()));
-  std::vector<int8_t> bytes(static_cast<size_t>(columns));
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t c = 0; c < columns; ++c) row[static_cast<size_t>(c)] = w[at(r, c)];
-    float step = 0;
-    QuantizeRows(1, 1, columns, row.data(), nullptr, bytes.data(), &step);
-    for (int64_t c = 0; c < columns; ++c) {
-      rounded[static_cast<size_t>(at(r, c))] =
-          static_cast<float>(bytes[static_cast<size_t>(c)]) * step;
-    }
-  }
+  const ByteWeights bytes = RoundWeights(layer, weight, LargestInt8Weight());
+  std::vector<float> rounded(bytes.bytes.size());
+  WeightsFromBytes(weight.shape(), bytes.axis, bytes.bytes.data(), bytes.steps, rounded.data());
   return rounded;
 }
 

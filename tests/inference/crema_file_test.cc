@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <deque>
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <utility>
 
 #include "core/strings.h"
 #include "crema.pb.h"
@@ -15,6 +18,8 @@
 #include "format/seal.h"
 #include "inference/crema_export.h"
 #include "inference/crema_layout.h"
+#include "inference/model_parts.h"
+#include "runtime/weights.h"
 #include "support/serving_nets.h"
 #include "support/temp_dir.h"
 
@@ -118,6 +123,109 @@ TEST(CremaFile, ComputesWhatTheNetDid) {
     const Tensor input = Drawn({batch, 3, 12, 12}, static_cast<uint64_t>(batch));
     EXPECT_EQ(Answer(&after, input), Answer(&before, input)) << batch;
   }
+}
+
+// A convolution and a transposed product on bytes, and a product on floats.
+const char* const kByteNet = R"(precision: INT8
+layer { name: "data" type: "Input" top: "data" int8 { top { max: 4 } }
+  input_param { shape { dim: 1 dim: 16 dim: 6 dim: 6 } } }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
+  int8 { bottom { max: 4 } top { max: 12 } }
+  convolution_param { num_output: 32 kernel_size: 3 weight_filler { type: "msra" } } }
+layer { name: "ip" type: "InnerProduct" bottom: "conv" top: "ip"
+  int8 { bottom { max: 12 } top { max: 20 } }
+  inner_product_param { num_output: 16 transpose: true weight_filler { type: "msra" } } }
+layer { name: "last" type: "InnerProduct" bottom: "ip" top: "prob" precision: FP32
+  inner_product_param { num_output: 4 weight_filler { type: "msra" } } }
+)";
+
+// Opens the net on bytes with the implementations that its name says. Null without them: a build
+// or a processor may have none.
+std::shared_ptr<const Model> ByteModel() {
+  ModelOptions options;
+  options.plan.pinned = {{"conv", "int8, plain output"}, {"ip", "int8"}};
+  try {
+    return ModelOf(kByteNet, options);
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
+TEST(CremaFile, StoresTheWeightsOfBytesAsBytes) {
+  const auto model = ByteModel();
+  if (model == nullptr) GTEST_SKIP() << "there are no implementations on bytes";
+  const test::TempDir folder;
+  ExportModel(model, folder.File("m.crema"));
+  const std::string file = folder.Read("m.crema");
+  EXPECT_EQ(int{file[crema_layout::kFormatAt]}, 3);
+  for (const StoredTensor& tensor : ReadCremaFile(file, "m.crema").learned()) {
+    const bool are_bytes = tensor.index() == 0 && tensor.name() != "last";
+    EXPECT_EQ(tensor.type(), are_bytes ? StoredTensor::I8 : StoredTensor::F32) << tensor.name();
+  }
+  ModelRunner before(model);
+  ModelRunner after(OpenFile(folder.File("m.crema"), model->parts().options));
+  const Tensor input = Drawn({3, 16, 6, 6}, 7);
+  const std::vector<float> right = Answer(&before, input), rounded = Answer(&after, input);
+  for (size_t i = 0; i < right.size(); ++i) EXPECT_NEAR(rounded[i], right[i], 0.2) << i;
+}
+
+// Rounding rounded weights changes nothing.
+TEST(CremaFile, ExportsWeightsOfBytesAgainAsTheSameBytes) {
+  const auto model = ByteModel();
+  if (model == nullptr) GTEST_SKIP() << "there are no implementations on bytes";
+  const test::TempDir folder;
+  ExportModel(model, folder.File("a.crema"));
+  ExportModel(OpenFile(folder.File("a.crema"), model->parts().options), folder.File("b.crema"));
+  const std::string a = folder.Read("a.crema"), b = folder.Read("b.crema");
+  const CremaFileHeader of_a = ReadCremaFile(a, "a.crema"), of_b = ReadCremaFile(b, "b.crema");
+  ASSERT_EQ(of_a.learned_size(), of_b.learned_size());
+  for (int i = 0; i < of_a.learned_size(); ++i) {
+    const auto bytes = [&](const std::string& file, const StoredTensor& tensor) {
+      return file.substr(tensor.offset(), tensor.bytes());
+    };
+    EXPECT_EQ(bytes(a, of_a.learned(i)), bytes(b, of_b.learned(i))) << of_a.learned(i).name();
+  }
+}
+
+// A file with the weights 2 x 3 of bytes 1, 2, 3, 4, 5, -6, with the steps on one of the axes.
+std::string ByteFile(int axis, const std::vector<float>& steps) {
+  static const int8_t kBytes[] = {1, 2, 3, 4, 5, -6};
+  CremaContents contents;
+  contents.tensors = {{kBytes, Shape{2, 3}, DType::kU8}};
+  StoredTensor tensor = Describe("ip", contents.tensors[0]);
+  tensor.set_type(StoredTensor::I8);
+  tensor.set_step_axis(static_cast<uint32_t>(axis));
+  tensor.mutable_step()->Add(steps.begin(), steps.end());
+  *contents.header.add_learned() = tensor;
+  const test::TempDir folder;
+  WriteCremaFile(std::move(contents), folder.File("m.crema"), {});
+  return folder.Read("m.crema");
+}
+
+TEST(CremaFile, MultipliesBytesByTheStepOfTheirOutput) {
+  const auto read = [](const std::string& file) {
+    std::deque<Tensor> converted;
+    const CremaFileHeader header = ReadCremaFile(file, "m.crema");
+    const auto span = WeightIn(file, header.learned(0), &converted).span<float>();
+    return std::vector<float>(span.begin(), span.end());
+  };
+  EXPECT_EQ(read(ByteFile(0, {0.5F, 2})), (std::vector<float>{0.5F, 1, 1.5F, 8, 10, -12}));
+  EXPECT_EQ(read(ByteFile(1, {1, 0, 2})), (std::vector<float>{1, 0, 6, 4, 0, -12}));
+}
+
+TEST(CremaFile, RefusesBytesWithWrongSteps) {
+  const auto refuse = [](const std::string& file, const std::string& part) {
+    ExpectRefused(Read(file), ErrorCode::kDataLoss, part);
+  };
+  refuse(ByteFile(0, {1}), "'ip' of 2x3 has 1 steps on axis 0");
+  refuse(ByteFile(1, {1, 2}), "'ip' of 2x3 has 2 steps on axis 1");
+  refuse(ByteFile(2, {1}), "'ip' of 2x3 has 1 steps on axis 2");
+  refuse(ByteFile(-1, {1}), "'ip' of 2x3 has 1 steps on axis 4294967295");
+  const std::string recorded = WithHeader(ByteFile(0, {1, 2}), [](CremaFileHeader* header) {
+    *header->mutable_recording()->add_input() = header->learned(0);
+    header->clear_learned();
+  });
+  refuse(recorded, "tensor 'ip' of the recording has steps");
 }
 
 TEST(CremaFile, KeepsHowImagesAreResized) {
@@ -239,9 +347,9 @@ TEST(CremaFile, EachAlteredByteIsRefused) {
 TEST(CremaFile, OtherKindsAndNewerFormatsSayWhatTheyAre) {
   ExpectRefused(Read("layer { name: 'x' }"), ErrorCode::kInvalidArgument, "is not a model file");
   std::string newer = TinyFile();
-  newer[crema_layout::kFormatAt] = 3;
+  newer[crema_layout::kFormatAt] = 4;
   ExpectRefused(Read(newer), ErrorCode::kInvalidArgument,
-                "is a model file of format 3; this version of Crema reads up to 2");
+                "is a model file of format 4; this version of Crema reads up to 3");
   ExpectRefused(RefusalOf([] { OpenFile("/no/such/file.crema"); }), ErrorCode::kNotFound,
                 "no such file");
   const test::TempDir folder;

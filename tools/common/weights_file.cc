@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <memory>
 #include <set>
@@ -139,6 +140,7 @@ StoredWeights ReadModelFile(const std::string& path) {
   StoredWeights file{.path = path, .net = header.net(), .stored = {}};
   std::map<std::string, LayerParameter*> layers;
   for (LayerParameter& layer : *file.net.mutable_layer()) layers[layer.name()] = &layer;
+  std::set<std::pair<std::string, int>> bytes;  // weights stored as bytes: layer and index
   for (const StoredTensor& tensor : header.learned()) {
     const auto found = layers.find(tensor.name());
     if (found == layers.end() || tensor.index() >= kMostBlobs) {
@@ -148,12 +150,17 @@ StoredWeights ReadModelFile(const std::string& path) {
     }
     const int index = static_cast<int>(tensor.index());
     while (found->second->blobs_size() <= index) found->second->add_blobs();
-    CopyFrom(TensorIn(mapped.bytes(), tensor), found->second->mutable_blobs(index));
+    std::deque<Tensor> converted;
+    if (tensor.type() == StoredTensor::I8) bytes.insert({tensor.name(), index});
+    CopyFrom(WeightIn(mapped.bytes(), tensor, &converted), found->second->mutable_blobs(index));
   }
   FillShared(&file.net);
   KeepLayersWithBlobs(&file.net);
   for (const LayerParameter& layer : file.net.layer()) {
-    file.stored.emplace_back(static_cast<size_t>(layer.blobs_size()), "f32");
+    std::vector<std::string>& types = file.stored.emplace_back();
+    for (int i = 0; i < layer.blobs_size(); ++i) {
+      types.emplace_back(bytes.contains({layer.name(), i}) ? "int8" : "f32");
+    }
   }
   return file;
 }

@@ -74,7 +74,8 @@ class Int8InnerProduct final : public FunctionImplementation {
   explicit Int8InnerProduct(bool bytes_in)
       : FunctionImplementation(
             {.name = bytes_in ? "int8, int8 input" : "int8",
-             .input_format = bytes_in ? MemoryFormat{Layout::kNHWC, DType::kU8} : MemoryFormat{}},
+             .input_format = bytes_in ? MemoryFormat{Layout::kNHWC, DType::kU8} : MemoryFormat{},
+             .rounds_weights = true},
             {.can_fuse = CanFuseRelu}),
         bytes_in_(bytes_in) {}
 

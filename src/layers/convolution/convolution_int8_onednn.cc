@@ -176,7 +176,8 @@ class Int8Convolution final : public FunctionImplementation {
   explicit Int8Convolution(const Kind& kind)
       : FunctionImplementation({.name = kind.Name(),
                                 .input_format = {Layout::kNHWC, DType::kU8},
-                                .output_format = kind.output},
+                                .output_format = kind.output,
+                                .rounds_weights = true},
                                {.forward = kind.GivesBytes() ? crema::Forward : ForwardToFloats}),
         kind_(kind) {}
 

@@ -11,12 +11,12 @@ namespace {
 
 constexpr float kLeastStep = 1e-30F;  // keeps 1 / step finite
 
-float QuantizeRow(int64_t columns, const float* weight, float factor, int8_t* bytes) {
+float QuantizeRow(int64_t columns, const float* weight, float factor, int largest, int8_t* bytes) {
   float magnitude = 0;
   for (int64_t i = 0; i < columns; ++i) {
     magnitude = std::max(magnitude, std::abs(weight[i] * factor));
   }
-  const float step = magnitude / static_cast<float>(LargestInt8Weight());
+  const float step = magnitude / static_cast<float>(largest);
   if (step < kLeastStep || !std::isfinite(step)) {
     std::fill(bytes, bytes + columns, int8_t{0});
     return 0;
@@ -39,12 +39,12 @@ int LargestInt8Weight() {
 }
 
 void QuantizeRows(int threads, int64_t rows, int64_t columns, const float* weight,
-                  const float* factor, int8_t* bytes, float* steps) {
+                  const float* factor, int8_t* bytes, float* steps, int largest) {
   constexpr int64_t kGrain = 16;
   ParallelFor(threads, rows, kGrain, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
       steps[r] = QuantizeRow(columns, weight + r * columns, factor == nullptr ? 1.0F : factor[r],
-                             bytes + r * columns);
+                             largest, bytes + r * columns);
     }
   });
 }
