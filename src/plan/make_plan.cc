@@ -324,6 +324,7 @@ std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& s
   SumNeeds(plan.get());
   FitMemoryBudget(net.memory_budget(), source, plan.get());
   PlaceMemory(plan.get());
+  WarnOfUnusedBFloat16(graph, net, *plan, warnings);
   return plan;
 }
 

@@ -167,6 +167,29 @@ void CheckPrecisions(const Graph& graph, const NetParameter& net, const PlanOpti
   if (!problems.empty()) throw Error(std::move(problems));
 }
 
+void WarnOfUnusedBFloat16(const Graph& graph, const NetParameter& net, const Plan& plan,
+                          std::vector<Problem>* warnings) {
+  if (plan.options.device.type != DeviceType::kCpu) return;
+  const auto is_half = [](std::string_view name) { return name.find(" bf16") != name.npos; };
+  const PlannedLayer* first = nullptr;  // that requests it
+  for (const PlannedLayer& layer : plan.layers) {
+    if (PrecisionOf(*layer.layer, plan.options) != BF16) continue;
+    if (is_half(layer.implementation->name)) return;
+    if (first == nullptr && layer.type->traits.multiplies_matrices) first = &layer;
+  }
+  if (first == nullptr) return;
+  Where where = net.has_precision() ? graph.source.Locate("precision") : Where{};
+  where.field = "precision";
+  std::string message =
+      "precision BF16 changes nothing: no layer computes in bfloat16 on this processor";
+  for (const SkippedImplementation& skipped : first->skipped) {
+    if (!is_half(skipped.implementation)) continue;
+    message += StrCat(" (", first->name(), ": ", skipped.implementation, " ", skipped.reason, ")");
+    break;
+  }
+  warnings->push_back({ErrorCode::kInvalidArgument, std::move(where), std::move(message)});
+}
+
 void InheritPrecisions(const std::map<std::string, std::string>& pinned, Graph* graph) {
   for (Node& node : graph->nodes) {
     const LayerParameter& own = node.layer->param();

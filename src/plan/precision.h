@@ -31,6 +31,11 @@ const Int8Range* Int8RangeOf(const Graph& graph, int value);
 void CheckPrecisions(const Graph& graph, const NetParameter& net, const PlanOptions& options,
                      std::vector<Problem>* warnings);
 
+// Appends a warning, with a reason, if precision BF16 is requested and no layer of the plan
+// computes in it on the CPU.
+void WarnOfUnusedBFloat16(const Graph& graph, const NetParameter& net, const Plan& plan,
+                          std::vector<Problem>* warnings);
+
 // Gives a ReLU without a precision that of the convolution or product before it, which can then
 // fuse it. Does not change `pinned` layers (PlanOptions), nor what is written.
 void InheritPrecisions(const std::map<std::string, std::string>& pinned, Graph* graph);

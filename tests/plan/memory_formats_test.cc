@@ -384,6 +384,28 @@ TEST_F(BFloat16Formats, AreNotUsedWhereReordersCostMoreThanTheySave) {
   EXPECT_TRUE(NamesOf(*plan, "Reorder").empty());
 }
 
+// A processor without bfloat16 gains nothing either.
+TEST(UnusedBFloat16, IsAWarningWithItsPlaceAndReason) {
+  const auto warnings = [](const std::string& text) {
+    const NetFile file = ParseNet(text, "net.prototxt");
+    PlanOptions options{.backward = false};
+    options.processor.bfloat16_speedup = 0.25;
+    NetState state;
+    state.set_phase(TEST);
+    std::vector<Problem> found;
+    MakePlan(file.net, file.source, state, test::TestRegistry(), options, &found);
+    return found;
+  };
+  const std::string layers = SquareInput(16, 64) + OneByOne("a", "x");
+  const std::vector<Problem> found = warnings("precision: BF16\n" + layers);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_NE(found[0].message.find("precision BF16 changes nothing: no layer computes in bfloat16"),
+            std::string::npos);
+  EXPECT_NE(found[0].message.find("(a: onednn bf16 "), std::string::npos) << found[0].message;
+  EXPECT_EQ(found[0].where.line, 1);
+  EXPECT_TRUE(warnings(layers).empty());
+}
+
 TEST(PrecisionOfGpus, IsRefusedWithItsPlace) {
   const std::string text = SquareInput(16, 8) + LayerOnBlobs("ReLU", "r", "x", "precision: FP16");
   EXPECT_NE(test::PlanError("precision: FP16\n" + SquareInput(16, 8)).find("net.prototxt:1"),

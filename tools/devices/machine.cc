@@ -1,5 +1,9 @@
 #include "devices/machine.h"
 
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <cpuid.h>
+#endif
+
 #include "core/error.h"
 #include "core/exec_context.h"
 #include "core/machine_limits.h"
@@ -20,6 +24,13 @@ std::vector<std::string> CpuFeatures() {
   add("avx512bw", __builtin_cpu_supports("avx512bw") != 0);
   add("avx512vnni", __builtin_cpu_supports("avx512vnni") != 0);
   add("avx512bf16", __builtin_cpu_supports("avx512bf16") != 0);
+  // By number: not every compiler knows these names.
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return features;
+  add("avx512fp16", (d & 1U << 23) != 0);
+  add("amx-tile", (d & 1U << 24) != 0);
+  add("amx-bf16", (d & 1U << 22) != 0);
+  add("amx-int8", (d & 1U << 25) != 0);
 #endif
   return features;
 }
