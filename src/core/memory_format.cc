@@ -1,5 +1,6 @@
 #include "core/memory_format.h"
 
+#include "core/processor.h"
 #include "core/strings.h"
 
 namespace crema {
@@ -13,16 +14,6 @@ std::string ToString(MemoryFormat format) {
   return format.type ? StrCat(layout, " ", ToString(*format.type)) : layout;
 }
 
-int64_t ChannelBlock() {
-#if defined(__x86_64__) && defined(__GNUC__)
-  static const int64_t block =
-      __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") ? 16
-      : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")       ? 8
-                                                                              : 0;
-  return block;
-#else
-  return 0;
-#endif
-}
+int64_t ChannelBlock() { return Processor().avx512 ? 16 : Processor().avx2 ? 8 : 0; }
 
 }  // namespace crema

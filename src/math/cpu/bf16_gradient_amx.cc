@@ -1,4 +1,5 @@
 // The products of the weight gradient by AMX.
+#include "core/processor.h"
 #include "math/cpu/bf16_gradient_driver.h"
 #include "math/cpu/tile_products.h"
 
@@ -84,7 +85,8 @@ bool ProcessorHasTiles() {
 }
 
 bool HasTiles() {
-  static const bool has = ProcessorHasTiles() && AskForTiles();
+  static const bool has =
+      AllowedLevel() == ProcessorLevel::kAll && ProcessorHasTiles() && AskForTiles();
   return has;
 }
 

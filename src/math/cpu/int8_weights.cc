@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/parallel_for.h"
+#include "core/processor.h"
 #include "math/int8_copy.h"
 
 namespace crema {
@@ -30,9 +31,8 @@ float QuantizeRow(int64_t columns, const float* weight, float factor, int larges
 }  // namespace
 
 int LargestInt8Weight() {
-#if defined(__x86_64__) && defined(__GNUC__)
-  static const bool wide = __builtin_cpu_supports("avx512vnni") != 0;
-  return wide ? 127 : 63;
+#if defined(__x86_64__)
+  return Processor().avx512_vnni ? 127 : 63;
 #else
   return 127;
 #endif

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/processor.h"
 #include "math/cpu/simd_gemm.h"
 #include "math/relu_rule.h"
 
@@ -155,13 +156,8 @@ constexpr BasicSimdGemm<T> kGemmOf{Implementation::kName, Implementation::kRows,
 template <typename T>
 const BasicSimdGemm<T>& FindSimdGemm([[maybe_unused]] int most_bytes) {
 #if defined(__x86_64__)
-  if (most_bytes >= Avx512<T>::kBytes && __builtin_cpu_supports("avx512f")) {
-    return kGemmOf<T, Avx512<T>>;
-  }
-  if (most_bytes >= Avx2<T>::kBytes && __builtin_cpu_supports("avx2") &&
-      __builtin_cpu_supports("fma")) {
-    return kGemmOf<T, Avx2<T>>;
-  }
+  if (most_bytes >= Avx512<T>::kBytes && Processor().avx512) return kGemmOf<T, Avx512<T>>;
+  if (most_bytes >= Avx2<T>::kBytes && Processor().avx2) return kGemmOf<T, Avx2<T>>;
 #endif
   return kGemmOf<T, Portable<T>>;
 }

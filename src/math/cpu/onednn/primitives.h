@@ -16,12 +16,33 @@
 #include "core/error.h"
 #include "core/memory_format.h"
 #include "core/parallel_for.h"
+#include "core/processor.h"
 #include "core/strings.h"
 
 namespace crema::onednn {
 
+// Returns the instructions that CREMA_CPU leaves to oneDNN (core/processor.h).
+inline dnnl::cpu_isa AllowedIsa() {
+  switch (AllowedLevel()) {
+    case ProcessorLevel::kBaseline:
+      return dnnl::cpu_isa::sse41;  // the least that it has code for
+    case ProcessorLevel::kAvx2:
+      return dnnl::cpu_isa::avx2;
+    case ProcessorLevel::kAvx512:
+      return dnnl::cpu_isa::avx512_core;
+    case ProcessorLevel::kAvx512BF16:
+      return dnnl::cpu_isa::avx512_core_bf16;
+    case ProcessorLevel::kAll:
+      break;
+  }
+  return dnnl::cpu_isa::all;
+}
+
 inline const dnnl::engine& Cpu() {
-  static const dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
+  static const dnnl::engine cpu = [] {
+    if (AllowedLevel() != ProcessorLevel::kAll) dnnl::set_max_cpu_isa(AllowedIsa());
+    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
   return cpu;
 }
 
