@@ -396,7 +396,9 @@ TEST(UnusedBFloat16, IsAWarningWithItsPlaceAndReason) {
     MakePlan(file.net, file.source, state, test::TestRegistry(), options, &found);
     return found;
   };
-  const std::string layers = SquareInput(16, 64) + OneByOne("a", "x");
+  const std::string layers =
+      SquareInput(16, 64) +
+      LayerOnBlobs("Convolution", "a", "x", "convolution_param { num_output: 16 kernel_size: 1 }");
   const std::vector<Problem> found = warnings("precision: BF16\n" + layers);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_NE(found[0].message.find("precision BF16 changes nothing: no layer computes in bfloat16"),
