@@ -210,10 +210,55 @@ TEST_F(DeployRun, ExportForBytesCalibrates) {
   ExpectMistake(with({int8, "--calibrate=list.txt", "--percentile=50"}), "no layer can compute");
   ExpectMistake(with({int8}), "needs --calibrate=LIST");
   ExpectMistake(with({"--calibrate=list.txt"}), "is for --precision=int8");
+  ExpectMistake(with({"--precision=auto"}), "needs --calibrate=LIST");
+  ExpectMistake(with({"--precision=auto", "--calibrate=list.txt", "--most_error=-1"}),
+                "must be 0 or more");
   ExpectMistake(with({int8, "--calibrate=empty.txt"}), "names no images");
   ExpectMistake(with({int8, "--calibrate=missing.txt"}), "c.ppm");
   ExpectMistake(with({int8, "--calibrate=list.txt", "--range=most"}), "most");
   ExpectMistake(with({int8, "--calibrate=list.txt", "--keep_float=maen"}), "maen");
+}
+
+// Which one is the fastest depends on the machine; that it is near does not.
+TEST_F(DeployRun, ExportTakesTheFastestPrecisionThatIsNear) {
+#ifndef CREMA_HAVE_OPENCV
+  GTEST_SKIP() << "this build has no OpenCV";
+#endif
+  temp_.Write("a.ppm", test::Stripes(9, 5, "rkg"));
+  temp_.Write("list.txt", "a.ppm\n");
+  const auto count = [](const std::string& text, const std::string& part) {
+    int found = 0;
+    for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++found;
+    return found;
+  };
+  const std::vector<std::string> base = {"export",  "--scale=0.01",     "-o",
+                                         "m.crema", "--precision=auto", "--calibrate=list.txt"};
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{"--json"}, {"--json", "--most_error=0", "--agreement=1"}}) {
+    std::vector<std::string> all = base;
+    all.insert(all.end(), more.begin(), more.end());
+    const ProcessResult made = Deploy(all);
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+    for (const char* precision : {"FP32", "BF16", "INT8"}) {
+      EXPECT_EQ(count(made.out, StrCat("\"precision\": \"", precision, "\"")), 1) << made.out;
+    }
+    EXPECT_EQ(count(made.out, "\"chosen\": true"), 1) << made.out;
+    const size_t chosen = made.out.find("\"chosen\": true");
+    const size_t line =
+        made.out.rfind('\n', chosen) == made.out.npos ? 0 : made.out.rfind('\n', chosen);
+    EXPECT_NE(made.out.substr(line, chosen - line).find("\"near\": true"), std::string::npos)
+        << made.out;
+    EXPECT_EQ(Deploy({"classify", "--top=1", "a.ppm"}, "m.crema").exit_code, 0);
+  }
+  // What cannot be rounded is left out.
+  std::vector<std::string> rounded = base;
+  rounded.emplace_back("--percentile=50");
+  const ProcessResult made = Deploy(rounded);
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_NE(made.out.find("INT8 was left out: "), std::string::npos) << made.out;
+  std::vector<std::string> onnx = base;
+  onnx[3] = "m.onnx";
+  ExpectMistake(onnx, "an ONNX file is run by others");
 }
 
 TEST_F(DeployRun, VerifyAgainstARecording) {

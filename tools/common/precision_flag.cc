@@ -8,7 +8,9 @@
 DEFINE_string(precision, "",
               "[Run FP32|BF16] lowest number format that layers may compute in, instead of that of "
               "the net: FP32 "
-              "or BF16 if it is faster; on a GPU also TF32 and FP16; of deploy export also INT8");
+              "or BF16 if it is faster; on a GPU also TF32 and FP16; of deploy export also INT8, "
+              "and auto: the fastest of FP32, BF16 and "
+              "INT8 that answers nearly the same");
 
 namespace crema::tools {
 

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cmath>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/lines.h"
@@ -17,10 +18,11 @@
 #include "inference/image_model.h"
 #include "inference/model_parts.h"
 
-DEFINE_string(calibrate, "",
-              "[Input FILE @export] for --precision=int8: text file with the path of an image on "
-              "each line; a few "
-              "hundred as the net will see them");
+DEFINE_string(
+    calibrate, "",
+    "[Input FILE @export] for --precision=int8 or auto: text file with the path of an image on "
+    "each line; a few "
+    "hundred as the net will see them");
 DEFINE_string(range, "percentile",
               "[Expert entropy|percentile|max @export] for --precision=int8: rule for the range of "
               "a blob: entropy, percentile or max");
@@ -54,11 +56,7 @@ class PictureBatches {
     const std::span<float> values = session.MutableData(images_.input()).span<float>();
     const auto sample = static_cast<size_t>(images_.sample().count());
     for (size_t i = 0; i < count; ++i) {
-      const std::string& path = paths_[begin + i];
-      Image image;
-      DecodeImage(ReadFile(path), images_.color_mode(), path, &image);
-      FillImageInput(image, images_.model().card().preprocessing, images_.height(), images_.width(),
-                     values.subspan(i * sample, sample));
+      FillFromPicture(images_, paths_[begin + i], values.subspan(i * sample, sample));
     }
     return true;
   }
@@ -68,23 +66,40 @@ class PictureBatches {
   const std::vector<std::string> paths_;
 };
 
+bool PrecisionIs(std::string_view name) {
+  return std::ranges::equal(FLAGS_precision, name, [](unsigned char given, char lower) {
+    return std::tolower(given) == lower;
+  });
+}
+
 }  // namespace
 
-bool WantsInt8() {
-  std::string precision = FLAGS_precision;
-  std::ranges::transform(precision, precision.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return precision == "int8";
+bool WantsInt8() { return PrecisionIs("int8"); }
+bool WantsFastest() { return PrecisionIs("auto"); }
+
+std::vector<std::string> CalibrationPictures() {
+  std::vector<std::string> paths = ReadLines(FLAGS_calibrate);
+  if (!paths.empty()) return paths;
+  Fail(ErrorCode::kInvalidArgument, "names no images to calibrate with", {.file = FLAGS_calibrate});
+}
+
+void FillFromPicture(const ImageModel& images, const std::string& path, std::span<float> sample) {
+  Image image;
+  DecodeImage(ReadFile(path), images.color_mode(), path, &image);
+  FillImageInput(image, images.model().card().preprocessing, images.height(), images.width(),
+                 sample);
 }
 
 void CheckCalibrationFlags() {
-  if (WantsInt8() && FLAGS_calibrate.empty()) {
+  const bool rounds = WantsInt8() || WantsFastest();
+  if (rounds && FLAGS_calibrate.empty()) {
     Fail(ErrorCode::kInvalidArgument,
-         "--precision=int8 needs --calibrate=LIST, images to take the ranges of blobs from");
+         StrCat("--precision=", FLAGS_precision,
+                " needs --calibrate=LIST, images to take the ranges of blobs from"));
   }
   for (const char* flag : {"calibrate", "range", "percentile", "keep_float", "least_snr_db"}) {
-    if (WantsInt8() || !IsGiven(flag)) continue;
-    Fail(ErrorCode::kInvalidArgument, StrCat("--", flag, " is for --precision=int8"));
+    if (rounds || !IsGiven(flag)) continue;
+    Fail(ErrorCode::kInvalidArgument, StrCat("--", flag, " is for --precision=int8 and auto"));
   }
   ParseRangeRule(FLAGS_range);
   if (!(FLAGS_percentile > 0 && FLAGS_percentile <= 100)) {
@@ -97,12 +112,7 @@ void CheckCalibrationFlags() {
 
 QuantizeResult QuantizeOnPictures(const std::shared_ptr<const Model>& model) {
   const ImageModel images(model, "calibration");
-  std::vector<std::string> paths = ReadLines(FLAGS_calibrate);
-  if (paths.empty()) {
-    Fail(ErrorCode::kInvalidArgument, "names no images to calibrate with",
-         {.file = FLAGS_calibrate});
-  }
-  PictureBatches batches(images, std::move(paths));
+  PictureBatches batches(images, CalibrationPictures());
   QuantizeOptions options;
   options.rule = ParseRangeRule(FLAGS_range);
   options.percentile = FLAGS_percentile;

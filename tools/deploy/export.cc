@@ -19,6 +19,7 @@
 #include "deploy/calibrate.h"
 #include "deploy/detect_options.h"
 #include "deploy/export_onnx.h"
+#include "deploy/fastest_precision.h"
 #include "deploy/options.h"
 #include "format/file.h"
 #include "format/prototxt.h"
@@ -76,6 +77,11 @@ void CheckFlags(bool onnx) {
                                              Join(tasks, ", "), DidYouMean(FLAGS_task, tasks)));
   }
   CheckCalibrationFlags();
+  if (onnx && WantsFastest()) {
+    Fail(ErrorCode::kInvalidArgument,
+         "--precision=auto measures Crema on this machine; an ONNX file is run by others: leave it "
+         "out, or give int8");
+  }
 }
 
 // The net in the form it is used in.
@@ -193,7 +199,8 @@ int Export(const std::vector<std::string>& arguments) {
   const bool onnx = !path.empty() && WantsOnnx(path);
   CheckFlags(onnx);
   ModelNames names = ModelOfFlags(!path.empty());
-  if (WantsInt8()) names.precision.clear();  // ranges are determined first
+  // Ranges are determined first.
+  if (WantsInt8() || WantsFastest()) names.precision.clear();
   CheckDetectFlags();
   if (IsModelFile(names.model)) return ExportReopened(names, path);
   ModelCard card;
@@ -206,14 +213,18 @@ int Export(const std::vector<std::string>& arguments) {
   if (card.name.empty()) card.name = net.net.name();
   if (card.name.empty()) card.name = std::filesystem::path(path).stem().string();
   auto model = MakeModel(net, names, card, registry, options);
+  const auto make = [&](NetParameter changed) {
+    NetFile ready;
+    ready.net = std::move(changed);
+    ready.source.file = names.model;
+    return MakeModel(ready, names, card, registry, options, NullSink());
+  };
   if (WantsInt8()) {
     QuantizeResult quantized = QuantizeOnPictures(model);
     std::printf("%s\n", (FLAGS_json ? quantized.report.Json() : quantized.report.Text()).c_str());
-    NetFile ready;
-    ready.net = std::move(quantized.net);
-    ready.source.file = names.model;
-    model = MakeModel(ready, names, card, registry, options, NullSink());
+    model = make(std::move(quantized.net));
   }
+  if (WantsFastest()) model = FastestPrecision(model, make);
   if (onnx) return ExportOnnx(model, registry, path);
   ExportModel(model, path);
   PrintExported(path, card);

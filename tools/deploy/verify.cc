@@ -35,8 +35,8 @@ DEFINE_double(
     "[Run @verify @export] allowed difference, relative to the largest value of the output");
 DEFINE_double(
     agreement, 0.99,
-    "[Run @verify] with --against: smallest share of images with the same best class, or of boxes "
-    "that both models find");
+    "[Run @verify @export] with --against or --precision=auto: smallest share of images with the "
+    "same best class, or of boxes that both models find");
 DEFINE_int32(samples, 8, "[Run @verify] number of random inputs, if there are no images or arrays");
 DEFINE_bool(layers, true, "[Run @verify] with --against: compare every blob, not only the outputs");
 
