@@ -10,6 +10,7 @@
 #include "crema.pb.h"
 #include "inference/crema_file.h"
 #include "inference/model_parts.h"
+#include "inference/region_head.h"
 
 namespace crema {
 namespace {
@@ -122,6 +123,7 @@ RecordedRun RecordRun(const std::shared_ptr<const Model>& model) {
         plan.values[static_cast<size_t>(plan.FindFirstValue(input.name))].spec.shape;
     run.inputs.emplace_back(RecordedShape(input, planned), input.dtype);
     DrawValues(i + 1, model->card(), run.inputs.back().view());
+    SetSizesIfThose(*model, input.name, run.inputs.back().view());
   }
   ModelRunner runner(model);
   try {

@@ -8,6 +8,7 @@
 
 #include "api/model_files.h"
 #include "crema/deploy.h"
+#include "support/region_net.h"
 
 namespace crema::api_test {
 namespace {
@@ -111,6 +112,23 @@ TEST_F(DeployApi, ClassifiesImages) {
   }
   ExpectError(Code::kDataLoss, "the image", [&] { runner.Classify("no image", 8); });
   EXPECT_EQ(runner.Classify(image.data(), image.size(), 10)[0].score, all[0].score);
+}
+
+TEST_F(DeployApi, DetectsByRegions) {
+  Write("regions.prototxt", test::kRegionNet);
+  Write("regions.caffemodel", "\x0A\x07regions");  // the name: the net has no weights
+  const std::string folder = this->model().substr(0, this->model().rfind('/') + 1);
+  const Model model = Model::FromCaffe(folder + "regions.prototxt", folder + "regions.caffemodel");
+  Runner runner(model);
+  const std::string image = test::PictureOfALamp();
+  const auto found = runner.Detect(image.data(), image.size(), 0.6);
+  ASSERT_FALSE(found.empty());
+  EXPECT_EQ(found[0].index, 1);
+  // The first place of a picture that was scaled by 37.5 to a short side of 600.
+  EXPECT_NEAR(found[0].xmin, 0.5 * (1 + 16 / 37.5), 1e-6);
+  EXPECT_NEAR(found[0].ymin, 0, 1e-6);
+  EXPECT_NEAR(found[0].xmax, 1.5 * (1 + 16 / 37.5), 1e-6);
+  EXPECT_NEAR(found[0].ymax, 1 + 16 / 37.5, 1e-6);
 }
 #endif
 

@@ -97,6 +97,11 @@ void CheckCalibrationFlags() {
 
 QuantizeResult QuantizeOnPictures(const std::shared_ptr<const Model>& model) {
   const ImageModel images(model, "calibration");
+  if (!images.sizes_input().empty()) {
+    Fail(ErrorCode::kUnsupported,
+         StrCat("a net with the input '", images.sizes_input(),
+                "' cannot be calibrated, as its images have sizes of their own; use bf16"));
+  }
   std::vector<std::string> paths = ReadLines(FLAGS_calibrate);
   if (paths.empty()) {
     Fail(ErrorCode::kInvalidArgument, "names no images to calibrate with",
