@@ -70,7 +70,7 @@ REGIONS = """
     layer { name: "moves" type: "Concat" bottom: "still" bottom: "still" bottom: "still"
       bottom: "still" top: "moves" }
     layer { name: "proposal" type: "Proposal" bottom: "rpn" bottom: "moves" bottom: "im_info"
-      top: "rois" proposal_param { ratio: 1 scale: 1 min_size: 4 } }
+      top: "rois" proposal_param { ratio: 1 scale: 1 min_size: 0 } }
     layer { name: "pool" type: "ROIPooling" bottom: "map" bottom: "rois" top: "pool"
       roi_pooling_param { pooled_h: 1 pooled_w: 1 spatial_scale: 0.0625 } }
     layer { name: "zero" type: "Power" bottom: "pool" top: "zero" power_param { scale: 0 } }

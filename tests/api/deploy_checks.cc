@@ -115,20 +115,17 @@ TEST_F(DeployApi, ClassifiesImages) {
 }
 
 TEST_F(DeployApi, DetectsByRegions) {
-  Write("regions.prototxt", test::kRegionNet);
-  Write("regions.caffemodel", "\x0A\x07regions");  // the name: the net has no weights
-  const std::string folder = this->model().substr(0, this->model().rfind('/') + 1);
-  const Model model = Model::FromCaffe(folder + "regions.prototxt", folder + "regions.caffemodel");
+  const Model model = Model::FromCaffe(regions_net(), regions_weights());
   Runner runner(model);
   const std::string image = test::PictureOfALamp();
   const auto found = runner.Detect(image.data(), image.size(), 0.6);
   ASSERT_FALSE(found.empty());
   EXPECT_EQ(found[0].index, 1);
   // The first place of a picture that was scaled by 37.5 to a short side of 600.
-  EXPECT_NEAR(found[0].xmin, 0.5 * (1 + 16 / 37.5), 1e-6);
-  EXPECT_NEAR(found[0].ymin, 0, 1e-6);
-  EXPECT_NEAR(found[0].xmax, 1.5 * (1 + 16 / 37.5), 1e-6);
-  EXPECT_NEAR(found[0].ymax, 1 + 16 / 37.5, 1e-6);
+  EXPECT_NEAR(found[0].left, 0.5 * (1 + 16 / 37.5), 1e-6);
+  EXPECT_NEAR(found[0].top, 0, 1e-6);
+  EXPECT_NEAR(found[0].right, 1.5 * (1 + 16 / 37.5), 1e-6);
+  EXPECT_NEAR(found[0].bottom, 1 + 16 / 37.5, 1e-6);
 }
 #endif
 

@@ -199,6 +199,13 @@ TEST(RegionHead, TheInputTakesTheSizeOfEachPicture) {
   }
 }
 
+TEST(RegionHead, APictureWithoutRegionsHasNoBoxes) {
+  const Detector detector(OpenedRegions(WithText(kRegionNet, "min_size: 0", "min_size: 1000")), 0);
+  Detector::Worker worker(detector, detector.image_model().model().card().preprocessing);
+  const Image image{.channels = 1, .height = 2, .width = 2, .pixels = {255, 255, 255, 255}};
+  EXPECT_TRUE(worker.Detect({&image, 1})[0].empty());
+}
+
 TEST(RegionHead, ALetterboxKeepsTheSizeOfTheInput) {
   ModelCard card;
   card.preprocessing.fit = ImageFit::kLetterbox;
@@ -240,7 +247,7 @@ TEST(RegionHead, NetsThatDoNotFitAreExplained) {
   fast = WithText(
       fast,
       R"(layer { name: "proposal" type: "Proposal" bottom: "rpn" bottom: "moves" )"
-      R"(bottom: "im_info" top: "rois" proposal_param { ratio: 1 scale: 1 min_size: 4 } })",
+      R"(bottom: "im_info" top: "rois" proposal_param { ratio: 1 scale: 1 min_size: 0 } })",
       "");
   expect(fast, "a net for detection has one input; this one has 2: data, rois");
   // The names of other heads are those of other outputs.

@@ -15,7 +15,7 @@ layer { name: "dark" type: "Power" bottom: "map" top: "dark" power_param { scale
 layer { name: "rpn" type: "Concat" bottom: "dark" bottom: "map" top: "rpn" }
 layer { name: "still" type: "Power" bottom: "map" top: "still" power_param { scale: 0 } }
 layer { name: "moves" type: "Concat" bottom: "still" bottom: "still" bottom: "still" bottom: "still" top: "moves" }
-layer { name: "proposal" type: "Proposal" bottom: "rpn" bottom: "moves" bottom: "im_info" top: "rois" proposal_param { ratio: 1 scale: 1 min_size: 4 } }
+layer { name: "proposal" type: "Proposal" bottom: "rpn" bottom: "moves" bottom: "im_info" top: "rois" proposal_param { ratio: 1 scale: 1 min_size: 0 } }
 layer { name: "pool" type: "ROIPooling" bottom: "map" bottom: "rois" top: "pool" roi_pooling_param { pooled_h: 1 pooled_w: 1 spatial_scale: 0.0625 } }
 layer { name: "zero" type: "Power" bottom: "pool" top: "zero" power_param { scale: 0 } }
 layer { name: "half" type: "Power" bottom: "pool" top: "half" power_param { scale: 0 shift: 0.5 } }
