@@ -2,7 +2,8 @@
 
 python bench/detectors/faster_rcnn.py build/bin/deploy test.prototxt weights.caffemodel photo.jpg ...
 Needs: pip install "opencv-python-headless<5", and the package crema. If the weights do not exist, random ones are
-written: "as bytes" and "as numbers" are how pixels are resized, by Crema and by py-faster-rcnn.
+written. "as bytes": pixels are resized to whole sides and rounded, as Crema does it; "as numbers": as py-faster-rcnn
+does, by one factor and without rounding.
 """
 
 import os
@@ -17,6 +18,9 @@ import crema
 MEANS = np.array([102.9801, 115.9465, 122.7717], np.float32)
 CONFIDENCE = 0.3
 OVERLAP = 0.3
+# Of random weights: scores differ between regions, and boxes stay near them.
+FACTORS = {"cls_score": 0.3, "bbox_pred": 0.01, "rpn_cls_score": 0.1, "rpn_bbox_pred": 0.01}
+FACTORS |= {"rfcn_cls": 0.5, "rfcn_bbox": 0.01}
 
 
 def write_random_weights(model, path):
@@ -24,14 +28,15 @@ def write_random_weights(model, path):
     net = crema.Net.open(model, phase="TEST")
     random = np.random.default_rng(1)
     for name, blobs in net.params.items():
-        for blob in blobs:
+        for index, blob in enumerate(blobs):
             shape = blob.data.shape
-            if len(shape) < 2:
-                blob.data[...] = 0 if len(blobs) == 2 else 1
+            if len(shape) < 2:  # biases; factors of Scale; mean, variance and divisor of BatchNorm
+                blob.data[...] = index > 0 if len(blobs) == 3 else index == 0
+                if name.endswith("branch2c"):  # residuals are small
+                    blob.data[...] *= 0.3
                 continue
             spread = (2 / np.prod(shape[1:])) ** 0.5
-            factor = {"cls_score": 0.3, "bbox_pred": 0.01, "rpn_cls_score": 0.1, "rpn_bbox_pred": 0.01}
-            blob.data[...] = random.normal(0, spread * factor.get(name, 1), shape)
+            blob.data[...] = random.normal(0, spread * FACTORS.get(name, 1), shape)
     net.save(path)
 
 
@@ -46,7 +51,8 @@ def blobs_of(image, as_bytes):
         scaled = cv2.resize(image, (width, height)).astype(np.float32) - MEANS
     else:
         scaled = cv2.resize(image.astype(np.float32) - MEANS, None, None, fx=scale, fy=scale)
-    return scaled.transpose(2, 0, 1)[None], scale
+    sides = scaled.shape[1] / image.shape[1], scaled.shape[0] / image.shape[0]
+    return scaled.transpose(2, 0, 1)[None], scale, sides if as_bytes else (scale, scale)
 
 
 def transform(boxes, deltas):
@@ -64,14 +70,14 @@ def transform(boxes, deltas):
 
 
 def im_detect(net, image, as_bytes):
-    data, scale = blobs_of(image, as_bytes)
+    data, scale, sides = blobs_of(image, as_bytes)
     net.blobs["data"].reshape(*data.shape)
     net.blobs["data"].data[...] = data
     net.blobs["im_info"].data[...] = [[data.shape[2], data.shape[3], scale]]
     net.forward()
     scores = net.blobs["cls_prob"].data.reshape(-1, net.blobs["cls_prob"].data.shape[1])
     deltas = net.blobs["bbox_pred"].data.reshape(len(scores), -1)
-    boxes = transform(net.blobs["rois"].data[:, 1:5] / scale, deltas)
+    boxes = transform(net.blobs["rois"].data[:, 1:5] / (sides * 2), deltas)
     boxes[:, 0::2] = np.clip(boxes[:, 0::2], 0, image.shape[1] - 1)
     boxes[:, 1::2] = np.clip(boxes[:, 1::2], 0, image.shape[0] - 1)
     return scores, boxes
@@ -112,6 +118,8 @@ def main():
     flags = [f"--model={model}", f"--weights={weights}", means, f"--confidence={CONFIDENCE}"]
     for picture in pictures:
         image = cv2.imread(picture)
+        apart = np.abs(blobs_of(image, True)[0] - blobs_of(image, False)[0])
+        print(f"pixels as bytes and as numbers: {apart.mean():.3f} apart, at most {apart.max():.3f}")
         found = detect(deploy, flags, picture)
         compare("as bytes", picture, expected_boxes(net, image, True), found)
         compare("as numbers", picture, expected_boxes(net, image, False), found)

@@ -127,7 +127,7 @@ void ImageInputs::Fill(const ImageModel& model, const Preprocessing& preprocessi
   CREMA_CHECK(images.size() == 1);
   const auto blob = std::ranges::find(model.model().inputs(), model.sizes_input(), &BlobInfo::name);
   sizes_ = Tensor(Shape(std::span<const int64_t>(blob->shape)), DType::kF32);
-  SetSizes(height, width, place.y_scale, sizes_.view());
+  SetSizes(height, width, place.scale, sizes_.view());
 }
 
 std::vector<NamedTensor> ImageInputs::tensors() const {

@@ -87,7 +87,7 @@ void SetReshapedSize(const Preprocessing& p, int image_height, int image_width,
   RefuseNarrow(image_height, image_width, side(image_height), side(image_width));
   place->height = static_cast<int>(side(image_height));
   place->width = static_cast<int>(side(image_width));
-  place->y_scale = place->x_scale = scale;
+  place->scale = scale;
 }
 
 void SetLetterboxSize(int64_t image_height, int64_t image_width, int64_t height, int64_t width,
@@ -212,8 +212,7 @@ ImagePlacement PlaceImage(const Preprocessing& p, int image_height, int image_wi
   }
   place.input_height = height;
   place.input_width = width;
-  place.y_scale = static_cast<double>(place.height) / image_height;
-  place.x_scale = static_cast<double>(place.width) / image_width;
+  place.scale = static_cast<double>(place.height) / image_height;
   return place;
 }
 

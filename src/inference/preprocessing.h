@@ -63,8 +63,7 @@ struct ImagePlacement {
   int left = 0;
   int input_height = 0;  // of the input
   int input_width = 0;
-  double y_scale = 1;  // factors from the image to the resized image
-  double x_scale = 1;
+  double scale = 1;  // of the height; kReshape: of both sides before they are rounded
 };
 
 // Computes the placement of an image of height x width. The crop is rounded as in Caffe and OpenCV

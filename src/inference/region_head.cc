@@ -160,8 +160,8 @@ std::vector<HeadObject> RegionHead::Decode(std::span<const std::span<const float
   std::vector<HeadObject> found;
   for (size_t r = 0; r < rows; ++r) {
     const float* region = values[0].data() + 5 * r + 1;  // after the index of the image
-    const auto x = [&](int k) { return (double{region[k]} - place.left) / place.x_scale; };
-    const auto y = [&](int k) { return (double{region[k]} - place.top) / place.y_scale; };
+    const auto x = [&](int k) { return (double{region[k]} - place.left) * width / place.width; };
+    const auto y = [&](int k) { return (double{region[k]} - place.top) * height / place.height; };
     const Box prior{x(0), y(1), x(2) + 1, y(3) + 1};  // the last pixels are part of it
     for (size_t c = 1; c < classes; ++c) {
       const double score = values[1][r * classes + c];

@@ -37,8 +37,7 @@ TEST(Preprocessing, AReshapedInputHasTheSizeOfTheImage) {
     ExpectPlace(place, input_height, input_width, 0, 0);
     EXPECT_EQ(place.input_height, input_height);
     EXPECT_EQ(place.input_width, input_width);
-    EXPECT_EQ(place.y_scale, scale);
-    EXPECT_EQ(place.x_scale, scale);
+    EXPECT_EQ(place.scale, scale);
   };
   const Preprocessing both{.fit = ImageFit::kReshape, .resize_height = 600, .resize_width = 1000};
   expect(both, 375, 500, 600, 800, 1.6);

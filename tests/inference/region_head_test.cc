@@ -79,15 +79,15 @@ RegionOutputs DrawOutputs(size_t rows, size_t classes, size_t numbers, double wi
 
 // im_detect and the loop over classes after it.
 std::vector<RegionRow> ImDetect(const RegionOutputs& outputs, size_t classes, bool agnostic,
-                                double scale, int width, int height, double threshold,
-                                double overlap) {
+                                const std::array<double, 2>& scale, int width, int height,
+                                double threshold, double overlap) {
   std::vector<RegionRow> all;
   const size_t rows = outputs.rois.size() / 5, numbers = outputs.boxes.size() / rows;
   for (size_t c = 1; c < classes; ++c) {
     std::vector<RegionRow> of_class;
     for (size_t r = 0; r < rows; ++r) {
       std::array<double, 4> box;
-      for (size_t k = 0; k < 4; ++k) box[k] = double{outputs.rois[5 * r + 1 + k]} / scale;
+      for (size_t k = 0; k < 4; ++k) box[k] = double{outputs.rois[5 * r + 1 + k]} / scale[k % 2];
       const double w = box[2] - box[0] + 1, h = box[3] - box[1] + 1;
       const float* d = outputs.boxes.data() + r * numbers + 4 * (agnostic ? 1 : c);
       const double x = double{d[0]} * w + (box[0] + 0.5 * w);
@@ -118,7 +118,7 @@ void ExpectDecoded(const std::string& net, size_t numbers, std::optional<double>
   const Preprocessing& pixels = model->card().preprocessing;
   EXPECT_EQ(pixels.fit, ImageFit::kReshape);
   const ImagePlacement place = PlaceImage(pixels, kHeight, kWidth, 16, 16);
-  const double scale = 600.0 / 97;
+  const std::array<double, 2> scale = {804.0 / 130, 600.0 / 97};  // whole sides
   EXPECT_EQ(place.input_height, 600);
   EXPECT_EQ(place.input_width, 804);
   const RegionOutputs drawn = DrawOutputs(40, 3, numbers, place.input_width, place.input_height);

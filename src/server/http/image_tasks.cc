@@ -137,7 +137,7 @@ InputTensor SizesOf(const ModelDescription& model, const ImagePlacement& place) 
   sizes.name = blob->name;
   sizes.shape = Shape(std::span<const int64_t>(blob->shape));
   sizes.values.resize(3);
-  SetSizes(place.input_height, place.input_width, place.y_scale,
+  SetSizes(place.input_height, place.input_width, place.scale,
            TensorView(sizes.values.data(), sizes.shape, DType::kF32));
   return sizes;
 }
