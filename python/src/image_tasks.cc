@@ -111,9 +111,12 @@ nb::object Preprocess(const ModelPtr& model, const nb::object& image) {
     const GilReleased released;
     const ImageModel images(model->model, "images");
     CheckPreprocessing(model->preprocessing, images);
-    input = std::make_shared<Tensor>(images.BatchShape(1), DType::kF32);
-    FillImageInput(given.Decode(images.color_mode()), model->preprocessing, images.height(),
-                   images.width(), input->view().span<float>());
+    const Image decoded = given.Decode(images.color_mode());
+    const ImagePlacement place = PlaceImage(model->preprocessing, decoded.height, decoded.width,
+                                            images.height(), images.width());
+    const int height = place.input_height, width = place.input_width;
+    input = std::make_shared<Tensor>(Shape{1, images.sample()[0], height, width}, DType::kF32);
+    FillImageInput(decoded, model->preprocessing, height, width, input->view().span<float>());
   }
   return ArrayOf({input->view(), input});
 }

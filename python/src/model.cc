@@ -28,6 +28,7 @@
 #include "crema.pb.h"
 #include "format/prototxt.h"
 #include "inference/model_parts.h"
+#include "inference/region_head.h"
 #include "log.h"
 #include "look.h"
 #include "onnx/import.h"
@@ -104,6 +105,7 @@ void SetImageKeyword(const std::string& name, nb::handle value, const Shape& sam
 // Overrides what the file says.
 void SetImages(const nb::kwargs& given, PyModel* model) {
   std::optional<ImageModel> images;
+  const ImageFit fit_of_file = model->preprocessing.fit;
   for (const auto& [key, value] : given) {
     const auto name = nb::cast<std::string>(key);
     if (value.is_none()) continue;
@@ -118,8 +120,8 @@ void SetImages(const nb::kwargs& given, PyModel* model) {
   Preprocessing& set = model->preprocessing;
   const bool has_fit = given.contains("fit") && !given["fit"].is_none();
   const bool has_resize = given.contains("resize") && !given["resize"].is_none();
-  if (has_resize && !has_fit) set.fit = ImageFit::kCrop;
-  if (has_fit && !has_resize && set.fit != ImageFit::kCrop) {  // the size is that of the file
+  if (has_resize && !has_fit && set.fit != ImageFit::kReshape) set.fit = ImageFit::kCrop;
+  if (!has_resize && set.fit != fit_of_file) {  // the size is that of the file
     set.short_side = set.resize_height = set.resize_width = 0;
   }
   if (!std::isfinite(set.scale)) throw nb::value_error("scale is not a finite number");
@@ -178,6 +180,7 @@ ModelPtr FromCaffe(const fs::path& net, const Paths& weights, int threads,
     card.name = file.net.name();
     card.head = head;
     if (raw) card.head_overlap = nms;
+    PrepareRegionNet(&file, &card);
     return Model::Make(file, files, card, OptionsOf(threads), Layers(), Log());
   });
 }
@@ -319,8 +322,10 @@ constexpr const char* kFromFile =
     "for "
     "each\n"
     "channel or each element of the input, or a .binaryproto; `std` is a number, or one for each\n"
-    "channel; channels are BGR, with `rgb` RGB. `fit` is \"stretch\", \"crop\" or \"letterbox\";\n"
-    "`resize` is the short side before a crop, or (height, width); `interpolation` is \"linear\",\n"
+    "channel; channels are BGR, with `rgb` RGB. `fit` is \"stretch\", \"crop\", \"letterbox\",\n"
+    "or \"reshape\" for Faster R-CNN; `resize` is the short side before a crop, or (height, "
+    "width),\n"
+    "with \"reshape\" (short side, largest long side); `interpolation` is \"linear\",\n"
     "\"area\", \"nearest\", \"cubic\", \"lanczos\" (OpenCV's) or \"antialias\", "
     "\"antialias_cubic\"\n"
     "(Pillow's); `pad` is the pixel value of a letterbox's bars. `labels` are the names of the\n"

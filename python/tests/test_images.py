@@ -55,6 +55,36 @@ ROWS = """
     layer { name: "rows" type: "Reshape" bottom: "ip" top: "rows"
       reshape_param { shape { dim: 0 dim: 300 dim: 9 } } }
 """
+# Proposes each place of 16 x 16 pixels. A bright one has the class 1, and a box that lies half its
+# width to the right.
+REGIONS = """
+    name: "regions"
+    layer { name: "data" type: "Input" top: "data"
+      input_param { shape { dim: 1 dim: 1 dim: 16 dim: 16 } } }
+    layer { name: "im_info" type: "Input" top: "im_info" input_param { shape { dim: 1 dim: 3 } } }
+    layer { name: "map" type: "Pooling" bottom: "data" top: "map"
+      pooling_param { pool: AVE kernel_size: 16 stride: 16 } }
+    layer { name: "dark" type: "Power" bottom: "map" top: "dark" power_param { scale: -1 } }
+    layer { name: "rpn" type: "Concat" bottom: "dark" bottom: "map" top: "rpn" }
+    layer { name: "still" type: "Power" bottom: "map" top: "still" power_param { scale: 0 } }
+    layer { name: "moves" type: "Concat" bottom: "still" bottom: "still" bottom: "still"
+      bottom: "still" top: "moves" }
+    layer { name: "proposal" type: "Proposal" bottom: "rpn" bottom: "moves" bottom: "im_info"
+      top: "rois" proposal_param { ratio: 1 scale: 1 min_size: 0 } }
+    layer { name: "pool" type: "ROIPooling" bottom: "map" bottom: "rois" top: "pool"
+      roi_pooling_param { pooled_h: 1 pooled_w: 1 spatial_scale: 0.0625 } }
+    layer { name: "zero" type: "Power" bottom: "pool" top: "zero" power_param { scale: 0 } }
+    layer { name: "half" type: "Power" bottom: "pool" top: "half"
+      power_param { scale: 0 shift: 0.5 } }
+    layer { name: "lamp" type: "Power" bottom: "pool" top: "lamp"
+      power_param { scale: 0.1 shift: -10 } }
+    layer { name: "scores" type: "Concat" bottom: "zero" bottom: "lamp" top: "scores" }
+    layer { name: "cls_score" type: "Flatten" bottom: "scores" top: "cls_score" }
+    layer { name: "cls_prob" type: "Softmax" bottom: "cls_score" top: "cls_prob" }
+    layer { name: "boxes" type: "Concat" bottom: "zero" bottom: "zero" bottom: "zero"
+      bottom: "zero" bottom: "half" bottom: "zero" bottom: "zero" bottom: "zero" top: "boxes" }
+    layer { name: "bbox_pred" type: "Flatten" bottom: "boxes" top: "bbox_pred" }
+"""
 RED, GREEN, BLUE, BLACK = (240, 0, 0), (0, 240, 0), (0, 0, 240), (0, 0, 0)
 
 
@@ -189,6 +219,24 @@ def test_decodes_heads(tmp_path):
     assert found.keypoints == ((2, 4),)
     with pytest.raises(crema.Error, match="the head yolox has outputs"):
         crema.Model.from_caffe(*files, head="yolox").detect(np.zeros((8, 8), np.uint8))
+
+
+def test_detects_by_regions(tmp_path):
+    net = tmp_path / "regions.prototxt"
+    net.write_text(REGIONS)
+    model = crema.Model.from_caffe(net, [], resize=(32, 48), interpolation="nearest")
+    gray = np.zeros((16, 24), np.uint8)
+    assert model.preprocess(gray).shape == (1, 1, 32, 48)
+    assert model.detect(gray) == []
+    gray[:8, :8] = 255
+    (found,) = model.detect(gray)
+    assert (found.class_id, found.box) == (1, (4.5, 0, 13.5, 9))
+    assert found.score > 0.999
+    assert model.preprocess(np.zeros((64, 16), np.uint8)).shape == (1, 1, 48, 12)
+    fixed = crema.Model.from_caffe(net, [], fit="letterbox")
+    assert fixed.preprocess(gray).shape == (1, 1, 16, 16)
+    with pytest.raises(crema.Error, match="needs a resize"):
+        crema.Model.from_caffe(net, [], resize=(48, 32))
 
 
 def test_detects(halves):

@@ -138,9 +138,10 @@ Model Model::Open(const std::string& path, const Options& options) {
 
 Model Model::FromCaffe(const std::string& net, const std::string& weights, const Options& options) {
   return Translated([&] {
-    const NetFile file = ReadNet(net);
+    NetFile file = ReadNet(net);
     ModelCard card;
     card.name = file.net.name();
+    PrepareRegionNet(&file, &card);
     return Model(std::make_shared<const Impl>(crema::Model::Make(
         file, {.paths = {weights}}, card, Inner(options), Layers().Now(), NullSink())));
   });
@@ -196,11 +197,9 @@ Runner::Impl::PlacedImage Runner::Impl::RunImage(const ImageModel& images, const
   Image decoded;
   DecodeImage(std::string_view(static_cast<const char*>(image), bytes), images.color_mode(),
               "the image", &decoded);
-  crema::Tensor input(images.BatchShape(1), DType::kF32);
-  FillImageInput(decoded, preprocessing, images.height(), images.width(),
-                 input.view().span<float>());
-  const NamedTensor named{images.input(), std::as_const(input).view()};
-  runner.Run({&named, 1});
+  ImageInputs inputs;
+  inputs.Fill(images, preprocessing, {&decoded, 1});
+  runner.Run(inputs.tensors());
   return {
       decoded.height, decoded.width,
       PlaceImage(preprocessing, decoded.height, decoded.width, images.height(), images.width())};

@@ -1,5 +1,9 @@
 #include "format/upgrade.h"
 
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "core/strings.h"
@@ -23,6 +27,37 @@ void CheckInputSizes(const NetParameter& net, const SourceMap& source,
   if (given < needed) Fail(ErrorCode::kInvalidArgument, message, source.Locate(field));
   warnings->push_back(
       {ErrorCode::kInvalidArgument, source.Locate(field), message + "; the surplus has no effect"});
+}
+
+// Reads "'feat_stride': 16 \n'scales': !!python/tuple [4, 8]". Nothing: it has other names.
+std::optional<ProposalParameter> ReadProposal(std::string_view text) {
+  constexpr std::string_view kBetween = " \t\r\n{}[](),:'\"";
+  ProposalParameter proposal;
+  std::string_view name;
+  while (true) {
+    text.remove_prefix(std::min(text.find_first_not_of(kBetween), text.size()));
+    if (text.empty()) return proposal;
+    const std::string_view word = text.substr(0, text.find_first_of(kBetween));
+    text.remove_prefix(word.size());
+    float value = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    const bool is_number = error == std::errc() && end == word.data() + word.size();
+    if (word == "feat_stride" || word == "scales") {
+      name = word;
+    } else if (is_number && name == "feat_stride" && value >= 1 && value < 1 << 20) {
+      proposal.set_feat_stride(static_cast<uint32_t>(value));
+    } else if (is_number && name == "scales") {
+      proposal.add_scale(value);
+    } else if (word != "!!python/tuple") {
+      return std::nullopt;
+    }
+  }
+}
+
+std::optional<ProposalParameter> ProposalOf(const LayerParameter& layer) {
+  const PythonParameter& python = layer.python_param();
+  if (python.module() != "rpn.proposal_layer" || python.layer() != "ProposalLayer") return {};
+  return ReadProposal(python.param_str());
 }
 
 }  // namespace
@@ -72,12 +107,26 @@ void UpgradeBatchNorm(NetParameter* net) {
   }
 }
 
+void UpgradeProposals(NetParameter* net) {
+  const auto stays = [](const LayerParameter& layer) {
+    return layer.type() == "Python" && !ProposalOf(layer);
+  };
+  if (std::ranges::any_of(net->layer(), stays)) return;
+  for (LayerParameter& layer : *net->mutable_layer()) {
+    if (layer.type() != "Python") continue;
+    layer.set_type("Proposal");
+    *layer.mutable_proposal_param() = *ProposalOf(layer);
+    layer.clear_python_param();
+  }
+}
+
 void UpgradeNet(NetParameter* net, SourceMap* source, std::vector<Problem>* warnings) {
   UpgradeV0(net, source, warnings);
   UpgradeDataTransforms(net, source);
   UpgradeV1(net, source);
   UpgradeInputs(net, source, warnings);
   UpgradeBatchNorm(net);
+  UpgradeProposals(net);
 }
 
 void UpgradeSolver(SolverParameter* solver, SourceMap* source) {

@@ -27,6 +27,9 @@ std::string TypeNamedByV1(const std::string& name);
 void UpgradeInputs(NetParameter* net, SourceMap* source, std::vector<Problem>* warnings);
 // Sets the multipliers of BatchNorm's three running statistics to 0: they are not trained.
 void UpgradeBatchNorm(NetParameter* net);
+// Replaces the Python layer `rpn.proposal_layer` of py-faster-rcnn by Proposal, which computes the
+// same in phase TEST. Leaves nets with other Python layers, as those for training are.
+void UpgradeProposals(NetParameter* net);
 
 // Replaces solver_type by type. Throws kInvalidArgument if both are set.
 void UpgradeSolver(SolverParameter* solver, SourceMap* source);

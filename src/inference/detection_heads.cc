@@ -465,9 +465,10 @@ const HeadKind& KindOf(const std::string& name) {
                                            DidYouMean(name, names), "; known: ", Join(names, " ")));
 }
 
-// Drops boxes that overlap a better one of their class, and those beyond the best `most`.
-std::vector<HeadObject> KeepBest(const HeadKind& kind, double overlap,
-                                 std::vector<HeadObject> found) {
+}  // namespace
+
+std::vector<HeadObject> KeepBest(std::vector<HeadObject> found, double overlap, BoxUnits units,
+                                 int64_t most) {
   std::ranges::stable_sort(found, std::ranges::greater{}, &HeadObject::score);
   std::map<int, std::vector<int64_t>> by_label;
   std::vector<Box> boxes;
@@ -480,17 +481,15 @@ std::vector<HeadObject> KeepBest(const HeadKind& kind, double overlap,
     const std::vector<int64_t> left =
         overlap >= kNoSuppression
             ? candidates
-            : Suppress(boxes, candidates, {.threshold = overlap, .units = kind.units});
+            : Suppress(boxes, candidates, {.threshold = overlap, .units = units});
     kept.insert(kept.end(), left.begin(), left.end());
   }
   std::ranges::sort(kept);
-  if (kind.most >= 0 && std::ssize(kept) > kind.most) kept.resize(static_cast<size_t>(kind.most));
+  if (most >= 0 && std::ssize(kept) > most) kept.resize(static_cast<size_t>(most));
   std::vector<HeadObject> best;
   for (const int64_t i : kept) best.push_back(std::move(found[static_cast<size_t>(i)]));
   return best;
 }
-
-}  // namespace
 
 std::vector<std::string> DetectionHead::Names() {
   std::vector<std::string> names;
@@ -550,7 +549,7 @@ std::vector<HeadObject> DetectionHead::Decode(std::span<const std::span<const fl
     CREMA_CHECK(values[k].size() % count == 0 && (index + 1) * count <= values[k].size());
     head.values.push_back(values[k].subspan(index * count, count));
   }
-  return KeepBest(*kind_, overlap.value_or(kind_->overlap), kind_->decode(head));
+  return KeepBest(kind_->decode(head), overlap.value_or(kind_->overlap), kind_->units, kind_->most);
 }
 
 }  // namespace crema

@@ -33,6 +33,11 @@ struct HeadObject {
   std::vector<KeyPoint> keypoints = {};
 };
 
+// Returns the objects best first, without those that overlap a better one of their class by more
+// than `overlap` (1: all stay), and of these the best `most` (-1: all).
+std::vector<HeadObject> KeepBest(std::vector<HeadObject> found, double overlap, BoxUnits units,
+                                 int64_t most);
+
 struct HeadKind;
 
 // The outputs that a kind of head reads.

@@ -1,8 +1,6 @@
 #include "inference/detector.h"
 
 #include <algorithm>
-#include <iterator>
-#include <string_view>
 #include <utility>
 
 #include "core/error.h"
@@ -37,25 +35,6 @@ LayerParameter* FindDecoder(NetParameter* net, const std::string& file) {
 
 double Within(double value, double end) { return std::clamp(value, 0.0, 1.0) * end; }
 
-// Layers that move values, and leave them as they are.
-bool Moves(const std::string& type) {
-  constexpr std::string_view kTypes[] = {"Concat", "Flatten", "Permute", "Reshape", "Slice"};
-  return std::ranges::find(kTypes, type) != std::end(kTypes);
-}
-
-// Returns true if values of `blob` are those of a convolution, only moved.
-bool IsRaw(const NetParameter& net, const std::string& blob, int before) {
-  for (int i = before; i-- > 0;) {
-    const LayerParameter& layer = net.layer(i);
-    if (std::ranges::find(layer.top(), blob) == layer.top().end()) continue;
-    if (layer.type() == "Convolution") return true;
-    return Moves(layer.type()) && std::ranges::any_of(layer.bottom(), [&](const std::string& from) {
-             return IsRaw(net, from, i);
-           });
-  }
-  return false;
-}
-
 std::vector<HeadOutput> HeadOutputsOf(const ImageModel& model) {
   const std::shared_ptr<const Plan> plan = model.PlanForBatch(1);
   std::vector<HeadOutput> outputs;
@@ -63,12 +42,21 @@ std::vector<HeadOutput> HeadOutputsOf(const ImageModel& model) {
     const Shape shape = model.OutputShape(blob.name, 1);
     const bool by_image = shape.axes() > 1 && shape[0] == 1 && blob.dtype == DType::kF32;
     outputs.push_back({blob.name, by_image ? Shape(shape.dims().subspan(1)) : Shape(),
-                       IsRaw(plan->written, blob.name, plan->written.layer_size())});
+                       IsMovedFrom(plan->written, blob.name, "Convolution")});
   }
   return outputs;
 }
 
+// The head is known by the layers of the net, so that --head and a decoder are for other nets.
+std::optional<RegionHead> FindRegionHead(const ImageModel& model) {
+  if (!model.model().card().head.empty() || HasDecoder(model.PlanForBatch(1)->written)) return {};
+  return RegionHead::Find(model);
+}
+
 [[noreturn]] void FailWithoutHead(const ImageModel& model) {
+  if (!model.sizes_input().empty()) {
+    Fail(ErrorCode::kInvalidArgument, RegionHead::Explain(model));
+  }
   const std::vector<std::string> candidates =
       DetectionHead::Candidates(HeadOutputsOf(model), model.height(), model.width());
   if (!candidates.empty()) {
@@ -121,13 +109,14 @@ NetFile WithTail(NetFile net, const NetFile& tail) {
 Detector::Detector(std::shared_ptr<const Model> model, double confidence)
     : model_(std::move(model), "detection"),
       confidence_(confidence),
-      head_(FindDetectionHead(model_)) {
-  if (!head_) {
+      regions_(FindRegionHead(model_)) {
+  if (!regions_) head_ = FindDetectionHead(model_);
+  if (!regions_ && !head_) {
     ReadDecoder();
     return;
   }
-  outputs_ = head_->outputs();
-  classes_ = head_->classes();
+  outputs_ = regions_ ? regions_->outputs() : head_->outputs();
+  classes_ = regions_ ? regions_->classes() : head_->classes();
 }
 
 void Detector::ReadDecoder() {
@@ -156,10 +145,17 @@ const char* Detector::classes_note() const {
 std::vector<FoundBox> Detector::BoxesOf(std::span<const std::span<const float>> values,
                                         size_t index, int height, int width,
                                         const ImagePlacement& place, double confidence) const {
-  const AxisMap x = ColumnsOfImage(place, model_.width());
-  const AxisMap y = RowsOfImage(place, model_.height());
+  const AxisMap x = ColumnsOfImage(place, place.input_width);
+  const AxisMap y = RowsOfImage(place, place.input_height);
   const auto least = static_cast<float>(confidence);
   std::vector<FoundBox> found;
+  if (regions_) {
+    for (const auto& [label, score, box, points] : regions_->Decode(
+             values, height, width, place, double{least}, model_.model().card().head_overlap)) {
+      found.push_back({label, score, {box.xmin, box.ymin, box.xmax, box.ymax}});
+    }
+    return found;
+  }
   const auto add = [&](int label, double score, const Box& box) {
     found.push_back({label,
                      score,
@@ -193,6 +189,13 @@ Detector::Worker::Worker(const Detector& detector, const Preprocessing& preproce
     : detector_(detector), runner_(detector.model_, preprocessing) {}
 
 std::vector<std::vector<FoundBox>> Detector::Worker::Detect(std::span<const Image> images) {
+  if (detector_.model_.sizes_input().empty()) return DetectBatch(images);
+  std::vector<std::vector<FoundBox>> found;
+  for (const Image& image : images) found.push_back(std::move(DetectBatch({&image, 1})[0]));
+  return found;
+}
+
+std::vector<std::vector<FoundBox>> Detector::Worker::DetectBatch(std::span<const Image> images) {
   if (detector_.head_) {
     runner_.RunBySample(images);
   } else {

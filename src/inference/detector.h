@@ -11,6 +11,7 @@
 #include "format/prototxt.h"
 #include "inference/detection_heads.h"
 #include "inference/image_model.h"
+#include "inference/region_head.h"
 
 namespace crema {
 
@@ -29,12 +30,13 @@ struct FoundBox {
 // Throws kInvalidArgument if they do not suit card().head.
 std::optional<DetectionHead> FindDetectionHead(const ImageModel& model);
 
-// A model that ends in a layer that makes detections (graph/detections.h) or in a DetectionHead.
+// A model that ends in a layer that makes detections (graph/detections.h), in a DetectionHead or in
+// a RegionHead.
 // Thread safety: const; each thread makes its own worker.
 class Detector {
  public:
   // Requires: a model for ImageModel with one such layer, whose output is an output of the net, or
-  // with such a head.
+  // with such a head. Detectors of regions are prepared by PrepareRegionNet.
   // Returns boxes with scores above `confidence`. Throws kInvalidArgument if the model does not
   // fit, for example if its own threshold is higher.
   Detector(std::shared_ptr<const Model> model, double confidence);
@@ -63,6 +65,8 @@ class Detector {
     std::vector<std::vector<FoundBox>> Detect(std::span<const Image> images);
 
    private:
+    std::vector<std::vector<FoundBox>> DetectBatch(std::span<const Image> images);
+
     const Detector& detector_;
     ImageRunner runner_;
   };
@@ -72,7 +76,8 @@ class Detector {
 
   ImageModel model_;
   double confidence_;
-  std::optional<DetectionHead> head_;  // nothing: a layer makes the boxes
+  std::optional<RegionHead> regions_;
+  std::optional<DetectionHead> head_;  // neither: a layer makes the boxes
   std::vector<std::string> outputs_;
   int classes_ = 0;
   double least_score_ = 0;

@@ -5,6 +5,8 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "inference/model_parts.h"
+#include "inference/region_head.h"
 
 namespace crema {
 namespace {
@@ -18,12 +20,16 @@ std::string SizesOf(const BlobInfo& blob) {
 }  // namespace
 
 ImageModel::ImageModel(std::shared_ptr<const Model> model, const std::string& task)
-    : model_(std::move(model)) {
-  const std::vector<BlobInfo>& inputs = model_->inputs();
+    : model_(std::move(model)), sizes_input_(FindSizesInput(model_->parts().plan->written)) {
+  std::vector<BlobInfo> inputs = model_->inputs();
+  std::erase_if(inputs, [&](const BlobInfo& blob) { return blob.name == sizes_input_; });
   if (inputs.size() != 1) {
+    std::vector<std::string> names;
+    for (const BlobInfo& blob : inputs) names.push_back(blob.name);
     Fail(ErrorCode::kInvalidArgument,
          StrCat("a net for ", task, " has one input; this one has ", inputs.size(),
-                inputs.empty() ? ": give the deploy net, which begins with an Input layer" : ""));
+                inputs.empty() ? ": give the deploy net, which begins with an Input layer"
+                               : StrCat(": ", Join(names, ", "))));
   }
   const BlobInfo& input = inputs[0];
   input_ = input.name;
@@ -48,8 +54,12 @@ Shape ImageModel::BatchShape(int64_t images) const {
 }
 
 std::shared_ptr<const Plan> ImageModel::PlanForBatch(int64_t images) const {
-  const Shape shape = BatchShape(images);
-  return model_->PlanFor({&shape, 1});
+  std::vector<Shape> shapes;
+  for (const BlobInfo& blob : model_->inputs()) {
+    shapes.push_back(blob.name == input_ ? BatchShape(images)
+                                         : Shape(std::span<const int64_t>(blob.shape)));
+  }
+  return model_->PlanFor(shapes);
 }
 
 std::string ImageModel::FindOutput(const std::string& wanted) const {
@@ -74,7 +84,8 @@ Shape ImageModel::OutputShape(const std::string& output, int64_t images) const {
 }
 
 void CheckPreprocessing(const Preprocessing& preprocessing, const ImageModel& model) {
-  const std::string problem = FindPreprocessingProblem(preprocessing, model.sample());
+  const std::string problem =
+      FindPreprocessingProblem(preprocessing, model.sample(), !model.sizes_input().empty());
   if (!problem.empty()) Fail(ErrorCode::kInvalidArgument, problem);
 }
 
@@ -94,17 +105,35 @@ void ImageRunner::RunBySample(std::span<const Image> images) {
 }
 
 void ImageRunner::Run(std::span<const Image> images) {
+  inputs_.Fill(model_, preprocessing_, images);
+  runner_.Run(inputs_.tensors());
+}
+
+void ImageInputs::Fill(const ImageModel& model, const Preprocessing& preprocessing,
+                       std::span<const Image> images) {
   CREMA_CHECK(!images.empty());
-  const Shape shape = model_.BatchShape(static_cast<int64_t>(images.size()));
-  if (!(batch_.shape() == shape)) batch_ = Tensor(shape, DType::kF32);
-  const std::span<float> values = batch_.view().span<float>();
-  const auto sample = static_cast<size_t>(model_.sample().count());
+  model_ = &model;
+  const ImagePlacement place =
+      PlaceImage(preprocessing, images[0].height, images[0].width, model.height(), model.width());
+  const int height = place.input_height, width = place.input_width;
+  const Shape shape = {std::ssize(images), model.sample()[0], height, width};
+  if (!(pixels_.shape() == shape)) pixels_ = Tensor(shape, DType::kF32);
+  const std::span<float> values = pixels_.view().span<float>();
+  const auto sample = static_cast<size_t>(shape.count(1));
   for (size_t i = 0; i < images.size(); ++i) {
-    FillImageInput(images[i], preprocessing_, model_.height(), model_.width(),
-                   values.subspan(i * sample, sample));
+    FillImageInput(images[i], preprocessing, height, width, values.subspan(i * sample, sample));
   }
-  const NamedTensor input{.name = model_.input(), .value = std::as_const(batch_).view()};
-  runner_.Run({&input, 1});
+  if (model.sizes_input().empty()) return;
+  CREMA_CHECK(images.size() == 1);
+  const auto blob = std::ranges::find(model.model().inputs(), model.sizes_input(), &BlobInfo::name);
+  sizes_ = Tensor(Shape(std::span<const int64_t>(blob->shape)), DType::kF32);
+  SetSizes(height, width, place.scale, sizes_.view());
+}
+
+std::vector<NamedTensor> ImageInputs::tensors() const {
+  std::vector<NamedTensor> tensors = {{.name = model_->input(), .value = pixels_.view()}};
+  if (!model_->sizes_input().empty()) tensors.push_back({model_->sizes_input(), sizes_.view()});
+  return tensors;
 }
 
 }  // namespace crema

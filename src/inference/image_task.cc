@@ -10,6 +10,7 @@ namespace crema {
 std::string FindImageTask(const ImageModel& model) {
   const std::vector<BlobInfo>& outputs = model.model().outputs();
   if (HasDecoder(model.PlanForBatch(1)->written)) return "detect";
+  if (RegionHead::Find(model)) return "detect";
   if (FindDetectionHead(model)) return "detect";
   if (outputs.size() != 1) return "";
   const Shape scores = model.OutputShape(outputs[0].name, 1);

@@ -8,6 +8,7 @@
 #include "graph/detections.h"
 #include "inference/deploy_net.h"
 #include "inference/model_parts.h"
+#include "inference/region_head.h"
 #include "inference/sample_axis.h"
 
 namespace crema {
@@ -91,15 +92,21 @@ std::vector<BlobInfo> OutputInfos(const Plan& plan, bool batches) {
   return infos;
 }
 
-void CheckPreprocessing(const ModelCard& card, const Shape& image, const std::string& file) {
-  const Preprocessing& p = card.preprocessing;
-  if (p == Preprocessing{}) return;
+// `sizes` is the input of the sizes of images; empty: none.
+void CheckPreprocessing(const Model::Parts& parts, const std::string& sizes) {
+  const Preprocessing& p = parts.card.preprocessing;
+  const auto blob = std::ranges::find_if(
+      parts.input_blobs, [&](const InputBlob& input) { return input.name != sizes; });
+  if (p == Preprocessing{} || blob == parts.input_blobs.end()) return;
+  const Plan& plan = *parts.plan;
+  const Shape& image = ValueOf(plan, plan.FindFirstValue(blob->name)).spec.shape;
   const bool is_image = image.axes() == 4;
   const std::string problem =
-      is_image         ? FindPreprocessingProblem(p, Shape{image[1], image[2], image[3]})
+      is_image ? FindPreprocessingProblem(p, Shape{image[1], image[2], image[3]}, !sizes.empty())
       : p.mean.empty() ? ""
                        : StrCat("the mean is for images, but the input is ", ToString(image));
-  if (!problem.empty()) Fail(ErrorCode::kInvalidArgument, problem, {.file = file});
+  if (problem.empty()) return;
+  Fail(ErrorCode::kInvalidArgument, problem, {.file = parts.net.source.Locate("").file});
 }
 
 // Describes the shapes that a net does not accept, and those of its text.
@@ -150,13 +157,15 @@ std::unique_ptr<Model::Parts> Model::Parts::Make(const NetFile& net, const Model
          "the net has no input: give the deploy net, which begins with an Input layer",
          {.file = net.source.Locate("").file});
   }
-  const int first = parts->plan->FindFirstValue(parts->input_blobs[0].name);
-  CheckPreprocessing(card, ValueOf(*parts->plan, first).spec.shape, net.source.Locate("").file);
+  const std::string sizes = FindSizesInput(parts->plan->written);
+  CheckPreprocessing(*parts, sizes);
+  // A session of each size of picture would need much memory.
+  if (!sizes.empty()) parts->options.max_plans = std::min<size_t>(parts->options.max_plans, 2);
   parts->batches = WorksBySample(parts->net, parts->state, registry);
   parts->inputs = InputInfos(*parts->plan, parts->input_blobs, parts->batches);
   parts->outputs = OutputInfos(*parts->plan, parts->batches);
   parts->plans = std::make_unique<PlanCache>(
-      options.max_plans,
+      parts->options.max_plans,
       [p = parts.get()](std::span<const Shape> shapes) { return p->MakePlanFor(shapes); });
   return parts;
 }

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
+#include "inference/region_head.h"
 
 namespace crema {
 namespace {
@@ -105,6 +106,7 @@ std::vector<NamedOutput> RandomInputs(const Model& model, int64_t batch, uint64_
     }
     inputs.push_back({blob.name, Tensor(Shape(dims), blob.dtype)});
     Fill(seed, &inputs.back());
+    SetSizesIfThose(model, blob.name, inputs.back().value.view());
   }
   return inputs;
 }

@@ -13,7 +13,7 @@ namespace crema {
 namespace {
 
 constexpr int64_t kMostResizedPixels = int64_t{1} << 26;
-constexpr std::array<const char*, 3> kFits = {"stretch", "crop", "letterbox"};
+constexpr std::array<const char*, 4> kFits = {"stretch", "crop", "letterbox", "reshape"};
 constexpr std::array<const char*, 7> kInterpolations = {
     "linear", "area", "nearest", "cubic", "lanczos", "antialias", "antialias_cubic"};
 
@@ -39,6 +39,13 @@ int MiddleOf(int whole, int part, Interpolation how) {
   return static_cast<int>(std::nearbyint(margin / 2.0));
 }
 
+void RefuseNarrow(int64_t image_height, int64_t image_width, int64_t rows, int64_t columns) {
+  if (rows * columns <= kMostResizedPixels) return;
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat("an image of ", image_width, "x", image_height, " would be resized to ", columns, "x",
+              rows, ": it is too narrow"));
+}
+
 void SetCropSize(const Preprocessing& p, int64_t image_height, int64_t image_width, int height,
                  int width, ImagePlacement* place) {
   if (p.resize_height > 0) {
@@ -60,13 +67,27 @@ void SetCropSize(const Preprocessing& p, int64_t image_height, int64_t image_wid
         std::llround(static_cast<double>(image_height * width) / static_cast<double>(image_width));
     columns = width;
   }
-  if (rows * columns > kMostResizedPixels) {
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat("an image of ", image_width, "x", image_height, " would be resized to ", columns,
-                "x", rows, " before the crop: it is too narrow"));
-  }
+  RefuseNarrow(image_height, image_width, rows, columns);
   place->height = static_cast<int>(rows);
   place->width = static_cast<int>(columns);
+}
+
+// As _get_image_blob of py-faster-rcnn.
+void SetReshapedSize(const Preprocessing& p, int image_height, int image_width,
+                     ImagePlacement* place) {
+  const double least = std::min(image_height, image_width);
+  const double most = std::max(image_height, image_width);
+  double scale = std::max(p.short_side, p.resize_height) / least;
+  if (p.resize_width > 0 && std::nearbyint(scale * most) > p.resize_width) {
+    scale = p.resize_width / most;
+  }
+  const auto side = [&](int of_image) {
+    return std::max<int64_t>(1, std::llrint(of_image * scale));
+  };
+  RefuseNarrow(image_height, image_width, side(image_height), side(image_width));
+  place->height = static_cast<int>(side(image_height));
+  place->width = static_cast<int>(side(image_width));
+  place->scale = scale;
 }
 
 void SetLetterboxSize(int64_t image_height, int64_t image_width, int64_t height, int64_t width,
@@ -103,9 +124,24 @@ AxisMap MapOf(int first, int length, int whole) {
           .factor = static_cast<double>(whole) / length};
 }
 
+std::string FindReshapeProblem(const Preprocessing& p, bool can_reshape) {
+  if (!can_reshape) {
+    return "the fit 'reshape' needs a net that takes the size of the image as an input, which a "
+           "layer Proposal reads";
+  }
+  const int least = std::max(p.short_side, p.resize_height);
+  const bool fits = least > 0 && least <= kMaxResizedSide && p.resize_width <= kMaxResizedSide &&
+                    (p.resize_height == 0 || p.resize_width >= p.resize_height);
+  if (fits) return "";
+  return StrCat(
+      "the fit 'reshape' needs a resize of the short side, or of the short side and the "
+      "largest long side (600x1000), from 1 to ",
+      kMaxResizedSide);
+}
+
 }  // namespace
 
-std::string FindPreprocessingProblem(const Preprocessing& p, const Shape& input) {
+std::string FindPreprocessingProblem(const Preprocessing& p, const Shape& input, bool can_reshape) {
   const auto channels = static_cast<size_t>(input[0]);
   const size_t mean = p.mean.size();
   if (mean != 0 && mean != channels && mean != static_cast<size_t>(input.count())) {
@@ -124,13 +160,14 @@ std::string FindPreprocessingProblem(const Preprocessing& p, const Shape& input)
     return StrCat("the largest pixel value (pixel_range) is ", p.range, "; use a number above 0");
   }
   if (p.pad < 0 || p.pad > 255) return StrCat("the padding is ", p.pad, ", not 0 to 255");
-  const bool sized = p.short_side != 0 || p.resize_height != 0 || p.resize_width != 0;
-  if (!sized) return "";
-  if (p.fit != ImageFit::kCrop) return "a size before the crop needs the fit 'crop'";
   const bool by_size = p.resize_height != 0 || p.resize_width != 0;
+  const bool sized = p.short_side != 0 || by_size;
   if (by_size && p.short_side != 0)
     return "the short side and the size before the crop exclude "
            "each other";
+  if (p.fit == ImageFit::kReshape) return FindReshapeProblem(p, can_reshape);
+  if (!sized) return "";
+  if (p.fit != ImageFit::kCrop) return "a size before the crop needs the fit 'crop'";
   const int height = by_size ? p.resize_height : p.short_side;
   const int width = by_size ? p.resize_width : p.short_side;
   if (height < input[1] || width < input[2] || height > kMaxResizedSide ||
@@ -158,6 +195,12 @@ float PreprocessedValue(const Preprocessing& p, float pixel, size_t channel, siz
 ImagePlacement PlaceImage(const Preprocessing& p, int image_height, int image_width, int height,
                           int width) {
   ImagePlacement place{.height = height, .width = width};
+  if (p.fit == ImageFit::kReshape) {
+    SetReshapedSize(p, image_height, image_width, &place);
+    place.input_height = place.height;
+    place.input_width = place.width;
+    return place;
+  }
   if (p.fit == ImageFit::kCrop) {
     SetCropSize(p, image_height, image_width, height, width, &place);
     place.top = -MiddleOf(place.height, height, p.interpolation);
@@ -167,6 +210,9 @@ ImagePlacement PlaceImage(const Preprocessing& p, int image_height, int image_wi
     place.top = (height - place.height) / 2;
     place.left = (width - place.width) / 2;
   }
+  place.input_height = height;
+  place.input_width = width;
+  place.scale = static_cast<double>(place.height) / image_height;
   return place;
 }
 

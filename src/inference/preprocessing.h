@@ -16,6 +16,7 @@ enum class ImageFit {
   kStretch,    // the whole image, with another aspect
   kCrop,       // resized, then the part in its middle
   kLetterbox,  // the whole image with its aspect, and bars beside or above it
+  kReshape,    // the whole image with its aspect: the input takes its size
 };
 
 // Size and values of an image input. Computes
@@ -29,8 +30,10 @@ struct Preprocessing {
   std::vector<float> deviation = {};  // one per channel, none is 0; or empty
   ImageFit fit = ImageFit::kStretch;
   // kCrop: the length of the shorter side before the crop; 0: the smallest that covers the input.
+  // kReshape: the length of the shorter side.
   int short_side = 0;
-  // kCrop, in place of short_side: the size before the crop.
+  // In place of short_side. kCrop: the size before the crop. kReshape: the lengths of the shorter
+  // side, and of the longer one at most.
   int resize_height = 0;
   int resize_width = 0;
   Interpolation interpolation = Interpolation::kLinear;
@@ -42,8 +45,10 @@ struct Preprocessing {
 // The largest side of Preprocessing.
 inline constexpr int kMaxResizedSide = 1 << 14;
 
-// Returns what is wrong for an input of shape C x H x W; empty: nothing.
-std::string FindPreprocessingProblem(const Preprocessing& preprocessing, const Shape& input);
+// Returns what is wrong for an input of shape C x H x W; empty: nothing. `can_reshape`: the net may
+// have kReshape.
+std::string FindPreprocessingProblem(const Preprocessing& preprocessing, const Shape& input,
+                                     bool can_reshape = false);
 
 // Returns the value of a pixel in channel `channel` of the net; `element` is its index in C x H x
 // W.
@@ -56,12 +61,15 @@ struct ImagePlacement {
   int width = 0;
   int top = 0;  // of its first row; negative: rows that the crop leaves out
   int left = 0;
+  int input_height = 0;  // of the input
+  int input_width = 0;
+  double scale = 1;  // of the height; kReshape: of both sides before they are rounded
 };
 
 // Computes the placement of an image of height x width. The crop is rounded as in Caffe and OpenCV
-// (down); with kAntialias and kAntialiasCubic as in torchvision (half to even). Requires: no
-// problem; all sides above 0. Throws kInvalidArgument for an image so narrow that its resized form
-// would have more than 2^26 pixels.
+// (down); with kAntialias and kAntialiasCubic as in torchvision (half to even). kReshape is that of
+// py-faster-rcnn. Requires: no problem; all sides above 0. Throws kInvalidArgument for an image so
+// narrow that its resized form would have more than 2^26 pixels.
 ImagePlacement PlaceImage(const Preprocessing& preprocessing, int image_height, int image_width,
                           int height, int width);
 

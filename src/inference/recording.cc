@@ -10,6 +10,7 @@
 #include "crema.pb.h"
 #include "inference/crema_file.h"
 #include "inference/model_parts.h"
+#include "inference/region_head.h"
 
 namespace crema {
 namespace {
@@ -43,11 +44,24 @@ std::vector<NamedTensor> Named(const Model& model, const std::vector<Tensor>& va
   return named;
 }
 
-// Returns true for outputs that are positions, or have one row per value above a threshold.
-bool IsDiscrete(const Plan& plan, const BlobInfo& output) {
-  const PlannedValue& value = plan.values[static_cast<size_t>(plan.FindValue(output.name))];
-  const PlannedLayer& producer = plan.layers[static_cast<size_t>(value.producer)];
-  return producer.info.dynamic_outputs || producer.type->name == "ArgMax";
+enum class OutputKind {
+  kNumbers,
+  kPositions,   // of the best: a small difference of numbers may choose another one
+  kChosenRows,  // those of the best boxes: it may also put them in another order
+};
+
+OutputKind OutputKindOf(const Plan& plan, const BlobInfo& output) {
+  const auto value = static_cast<size_t>(plan.FindValue(output.name));
+  std::vector<bool> chosen(plan.values.size());
+  for (const PlannedLayer& layer : plan.layers) {
+    const bool chooses =
+        layer.info.dynamic_outputs ||
+        std::ranges::any_of(layer.inputs, [&](int v) { return chosen[static_cast<size_t>(v)]; });
+    for (const int v : layer.outputs) chosen[static_cast<size_t>(v)] = chooses;
+  }
+  if (chosen[value]) return OutputKind::kChosenRows;
+  const PlannedLayer& producer = plan.layers[static_cast<size_t>(plan.values[value].producer)];
+  return producer.type->name == "ArgMax" ? OutputKind::kPositions : OutputKind::kNumbers;
 }
 
 [[noreturn]] void FailOther(const std::string& path, const std::string& output,
@@ -62,6 +76,11 @@ std::vector<float> FloatsOf(const ConstTensorView& view) {
   return {view.span<uint8_t>().begin(), view.span<uint8_t>().end()};
 }
 
+// NaNs are the least.
+std::pair<bool, float> Ordered(float value) {
+  return std::isnan(value) ? std::pair(false, 0.0F) : std::pair(true, value);
+}
+
 bool ImplementationsMayDiffer(const Shape& a, const Shape& b) {
   if (a.axes() != b.axes()) return false;
   constexpr double kPart = 0.1;
@@ -69,17 +88,23 @@ bool ImplementationsMayDiffer(const Shape& a, const Shape& b) {
   return std::abs(static_cast<double>(a.count() - b.count())) <= std::max(kPart * most, 7.0);
 }
 
-void CheckOutput(const std::string& name, bool discrete, double tolerance,
+void CheckOutput(const std::string& name, OutputKind kind, double tolerance,
                  const ConstTensorView& expected, const ConstTensorView& computed,
                  const std::string& path) {
   if (computed.shape() != expected.shape()) {
-    if (discrete && ImplementationsMayDiffer(computed.shape(), expected.shape())) return;
+    if (kind != OutputKind::kNumbers &&
+        ImplementationsMayDiffer(computed.shape(), expected.shape()))
+      return;
     FailOther(
         path, name,
         StrCat("is ", ToString(computed.shape()), ", recorded is ", ToString(expected.shape())));
   }
-  const std::vector<float> a = FloatsOf(expected);
-  const std::vector<float> b = FloatsOf(computed);
+  std::vector<float> a = FloatsOf(expected);
+  std::vector<float> b = FloatsOf(computed);
+  if (kind == OutputKind::kChosenRows) {
+    std::ranges::sort(a, std::ranges::less{}, Ordered);
+    std::ranges::sort(b, std::ranges::less{}, Ordered);
+  }
   double largest = 0;
   for (const float value : a) {
     if (std::isfinite(value)) largest = std::max(largest, std::abs(double{value}));
@@ -94,7 +119,7 @@ void CheckOutput(const std::string& name, bool discrete, double tolerance,
     worst = std::isnan(difference) ? difference : std::max(worst, difference);
     ++off;
   }
-  if (off == 0 || (discrete && off * 10 <= a.size())) return;
+  if (off == 0 || (kind != OutputKind::kNumbers && off * 10 <= a.size())) return;
   FailOther(path, name,
             StrCat("differs in ", off, " of ", a.size(), " values, by up to ", worst, ", where ",
                    tolerance * largest, " is allowed"));
@@ -122,6 +147,7 @@ RecordedRun RecordRun(const std::shared_ptr<const Model>& model) {
         plan.values[static_cast<size_t>(plan.FindFirstValue(input.name))].spec.shape;
     run.inputs.emplace_back(RecordedShape(input, planned), input.dtype);
     DrawValues(i + 1, model->card(), run.inputs.back().view());
+    SetSizesIfThose(*model, input.name, run.inputs.back().view());
   }
   ModelRunner runner(model);
   try {
@@ -169,7 +195,7 @@ void CheckRecording(const std::shared_ptr<const Model>& model, const Recording& 
       Fail(ErrorCode::kDataLoss, StrCat("has no recording of output '", output.name, "'"),
            {.file = path});
     }
-    CheckOutput(output.name, IsDiscrete(plan, output), recording.tolerance(),
+    CheckOutput(output.name, OutputKindOf(plan, output), recording.tolerance(),
                 TensorIn(bytes, recorded), runner.Output(output.name), path);
   }
   runner.PassToNext();

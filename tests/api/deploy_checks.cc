@@ -8,6 +8,7 @@
 
 #include "api/model_files.h"
 #include "crema/deploy.h"
+#include "support/region_net.h"
 
 namespace crema::api_test {
 namespace {
@@ -111,6 +112,20 @@ TEST_F(DeployApi, ClassifiesImages) {
   }
   ExpectError(Code::kDataLoss, "the image", [&] { runner.Classify("no image", 8); });
   EXPECT_EQ(runner.Classify(image.data(), image.size(), 10)[0].score, all[0].score);
+}
+
+TEST_F(DeployApi, DetectsByRegions) {
+  const Model model = Model::FromCaffe(regions_net(), regions_weights());
+  Runner runner(model);
+  const std::string image = test::PictureOfALamp();
+  const auto found = runner.Detect(image.data(), image.size(), 0.6);
+  ASSERT_FALSE(found.empty());
+  EXPECT_EQ(found[0].index, 1);
+  // The first place of a picture that was scaled by 37.5 to a short side of 600.
+  EXPECT_NEAR(found[0].left, 0.5 * (1 + 16 / 37.5), 1e-6);
+  EXPECT_NEAR(found[0].top, 0, 1e-6);
+  EXPECT_NEAR(found[0].right, 1.5 * (1 + 16 / 37.5), 1e-6);
+  EXPECT_NEAR(found[0].bottom, 1 + 16 / 37.5, 1e-6);
 }
 #endif
 

@@ -1,9 +1,14 @@
-// Writes a small model with three classes, one that detects, one that segments, and a picture:
-// make_test_model MODEL DETECTOR SEGMENTER PICTURE
+// Writes a small model with three classes, one that detects, one that segments, a picture, and a
+// detector of regions, its net and its weights:
+// make_test_model MODEL DETECTOR SEGMENTER PICTURE REGIONS_NET REGIONS_WEIGHTS
 #include <cstdio>
 #include <fstream>
 
+#include "format/caffemodel.h"
 #include "inference/crema_export.h"
+#include "runtime/weights.h"
+#include "support/net.h"
+#include "support/region_net.h"
 #include "support/serving_nets.h"
 
 namespace {
@@ -44,6 +49,18 @@ void Export(const char* net, const crema::ModelCard& card, const char* path) {
                      path);
 }
 
+// Reads the pixels through a layer that has a weight.
+void WriteRegionNet(const char* net_path, const char* weights_path) {
+  std::string net = crema::test::kRegionNet;
+  const size_t at = net.find(R"(layer { name: "map")");
+  net.replace(net.find("bottom: \"data\"", at), 14, "bottom: \"same\"");
+  net.insert(at, R"(layer { name: "same" type: "Scale" bottom: "data" top: "same" })"
+                 "\n");
+  std::ofstream(net_path) << net;
+  const auto plan = crema::test::PlanText(net, crema::TEST);
+  crema::WriteCaffemodel(crema::Weights::Make(*plan, 1)->Export(*plan), weights_path);
+}
+
 }  // namespace
 
 int main(int, char** argv) {
@@ -60,6 +77,7 @@ int main(int, char** argv) {
          argv[2]);
   Export(kSegmenter, {.name = "colours", .task = "segment", .preprocessing = {}, .labels = {}},
          argv[3]);
+  WriteRegionNet(argv[5], argv[6]);
   std::ofstream picture(argv[4], std::ios::binary);
   picture << "P6\n7 5\n255\n";
   for (int i = 0; i < 7 * 5 * 3; ++i) picture << static_cast<char>(i * 2);

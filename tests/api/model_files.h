@@ -20,12 +20,15 @@ class WithModel : public testing::Test {
  protected:
   void SetUp() override {
     const std::string command = PathOf("make_test_model") + " " + model() + " " + detector() + " " +
-                                segmenter() + " " + picture();
+                                segmenter() + " " + picture() + " " + regions_net() + " " +
+                                regions_weights();
     ASSERT_EQ(std::system(command.c_str()), 0) << command;
   }
   std::string model() const { return folder_.File("m.crema"); }
   std::string detector() const { return folder_.File("d.crema"); }
   std::string segmenter() const { return folder_.File("s.crema"); }
+  std::string regions_net() const { return folder_.File("r.prototxt"); }
+  std::string regions_weights() const { return folder_.File("r.caffemodel"); }
   std::string picture() const { return folder_.File("p.ppm"); }
   std::string BytesOf(const std::string& path) const {
     std::ifstream file(path, std::ios::binary);

@@ -109,6 +109,43 @@ TEST(UpgradeV1, PositionsFollow) {
   EXPECT_EQ(file.source.Locate("layer[1].type").line, 3);
 }
 
+std::string PythonLayer(const std::string& module, const std::string& text) {
+  return "layer { name: 'proposal' type: 'Python' bottom: 'p' bottom: 'd' bottom: 'i' top: 'rois' "
+         "python_param { module: '" +
+         module + "' layer: 'ProposalLayer' param_str: \"" + text + "\" } }";
+}
+
+TEST(UpgradeProposals, ThePythonLayerOfFasterRcnnBecomesProposal) {
+  const std::string begin =
+      "layer { name: 'proposal' type: 'Proposal' bottom: 'p' bottom: 'd' bottom: 'i' top: 'rois' ";
+  for (const auto& [text, field] : {
+           std::pair{"'feat_stride': 16", "feat_stride: 16"},
+           {"{'feat_stride': 8, \"scales\": [2, 4.5]}", "feat_stride: 8 scale: 2 scale: 4.5"},
+           {"'feat_stride': 16 \\n'scales': !!python/tuple [4, 8, 16, 32]",
+            "feat_stride: 16 scale: 4 scale: 8 scale: 16 scale: 32"},
+       }) {
+    std::string quoted;
+    for (const char c : std::string(text)) quoted += c == '"' ? "\\\"" : std::string(1, c);
+    ExpectUpgrade(PythonLayer("rpn.proposal_layer", quoted),
+                  begin + "proposal_param { " + field + " } }");
+  }
+}
+
+TEST(UpgradeProposals, OtherPythonLayersStay) {
+  const std::string known = PythonLayer("rpn.proposal_layer", "'feat_stride': 16");
+  for (const std::string& net : {
+           PythonLayer("mine", "'feat_stride': 16"),
+           PythonLayer("rpn.proposal_layer", "'feat_stride': 16 \\n'ratios': [1]"),
+           PythonLayer("rpn.proposal_layer", "'feat_stride': wide"),
+           PythonLayer("rpn.proposal_layer", "16"),
+           // A net for training.
+           known + "layer { name: 'targets' type: 'Python' top: 'labels' python_param { module: "
+                   "'rpn.anchor_target_layer' layer: 'AnchorTargetLayer' } }",
+       }) {
+    ExpectUpgrade(net, net);
+  }
+}
+
 TEST(UpgradeInputs, InputShapesBecomeOneFirstLayer) {
   ExpectUpgrade(
       "name: 'n' input: 'a' input: 'b' input_shape { dim: 1 dim: 2 } input_shape { dim: 3 }"

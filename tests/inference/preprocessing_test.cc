@@ -29,6 +29,38 @@ TEST(Preprocessing, PlacesImages) {
   ExpectPlace(PlaceImage(sized, 7, 9, 32, 32), 40, 33, -4, 0);
 }
 
+// The sizes of _get_image_blob in py-faster-rcnn.
+TEST(Preprocessing, AReshapedInputHasTheSizeOfTheImage) {
+  const auto expect = [](const Preprocessing& p, int height, int width, int input_height,
+                         int input_width, double scale) {
+    const ImagePlacement place = PlaceImage(p, height, width, 224, 224);
+    ExpectPlace(place, input_height, input_width, 0, 0);
+    EXPECT_EQ(place.input_height, input_height);
+    EXPECT_EQ(place.input_width, input_width);
+    EXPECT_EQ(place.scale, scale);
+  };
+  const Preprocessing both{.fit = ImageFit::kReshape, .resize_height = 600, .resize_width = 1000};
+  expect(both, 375, 500, 600, 800, 1.6);
+  expect(both, 500, 333, 901, 600, 600.0 / 333);
+  expect(both, 480, 960, 500, 1000, 1000.0 / 960);
+  expect(both, 1, 4000, 1, 1000, 0.25);
+  const Preprocessing one{.fit = ImageFit::kReshape, .short_side = 600};
+  expect(one, 480, 960, 600, 1200, 1.25);
+  EXPECT_THROW(PlaceImage(one, 1, 60000, 224, 224), Error);
+  const Shape input{3, 224, 224};
+  EXPECT_EQ(FindPreprocessingProblem(both, input, true), "");
+  EXPECT_EQ(FindPreprocessingProblem(one, input, true), "");
+  EXPECT_NE(FindPreprocessingProblem(one, input).find("needs a net that takes the size"),
+            std::string::npos);
+  for (const Preprocessing& p :
+       {Preprocessing{.fit = ImageFit::kReshape},
+        Preprocessing{.fit = ImageFit::kReshape, .resize_height = 600, .resize_width = 500},
+        Preprocessing{.fit = ImageFit::kReshape, .resize_width = 500},
+        Preprocessing{.fit = ImageFit::kReshape, .short_side = 1 << 15}}) {
+    EXPECT_NE(FindPreprocessingProblem(p, input, true).find("needs a resize"), std::string::npos);
+  }
+}
+
 // torchvision rounds the middle half to even, Caffe and OpenCV down.
 TEST(Preprocessing, RoundsTheCropAsTheLibraryOfItsInterpolation) {
   Preprocessing p{.fit = ImageFit::kCrop, .short_side = 35};

@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "crema.pb.h"
+#include "inference/crema_file.h"
+#include "inference/region_head.h"
+#include "support/error_text.h"
+#include "support/region_net.h"
 #include "support/serving_nets.h"
 
 namespace crema {
@@ -50,6 +54,51 @@ layer { name: "y" type: "Power" bottom: "x" top: "y" power_param { scale: 2 } }
   ASSERT_EQ(run.inputs.size(), 1U);
   EXPECT_EQ(run.inputs[0].shape(), Shape());
   EXPECT_EQ(run.outputs[0].view().span<float>()[0], 2 * run.inputs[0].view().span<float>()[0]);
+}
+
+// Other processors may choose among equal scores in another order.
+TEST(Recording, RegionsMayHaveAnotherOrder) {
+  std::string text = test::kRegionNet;
+  text.replace(text.find("dim: 16 dim: 16"), 15, "dim: 64 dim: 64");
+  NetFile net = ParseNet(text, "net.prototxt");
+  ModelCard card;
+  PrepareRegionNet(&net, &card);
+  const auto model = Model::Make(net, {}, card, {}, test::TestRegistry(), NullSink());
+  const RecordedRun run = RecordRun(model);
+  const std::span<const float> sizes = run.inputs[1].view().span<float>();
+  EXPECT_EQ(std::vector<float>(sizes.begin(), sizes.end()), (std::vector<float>{64, 64, 1}));
+  // Checks the run after a change of the regions.
+  const auto check = [&](auto&& change) {
+    Recording recording;
+    std::string bytes;
+    const auto store = [&](const std::string& name, const ConstTensorView& value) {
+      StoredTensor tensor = Describe(name, value);
+      tensor.set_offset(bytes.size());
+      bytes.append(static_cast<const char*>(value.raw()), value.bytes());
+      return tensor;
+    };
+    for (size_t i = 0; i < run.inputs.size(); ++i) {
+      *recording.add_input() = store(model->inputs()[i].name, run.inputs[i].view());
+    }
+    for (size_t i = 0; i < run.outputs.size(); ++i) {
+      Tensor output(run.outputs[i].shape(), DType::kF32);
+      const std::span<float> values = output.view().span<float>();
+      std::ranges::copy(run.outputs[i].view().span<float>(), values.begin());
+      if (model->outputs()[i].name == "rois_output") change(values);
+      *recording.add_output() = store(model->outputs()[i].name, output.view());
+    }
+    recording.set_tolerance(1e-3);
+    return test::ErrorOf([&] { CheckRecording(model, recording, bytes, "m.crema"); });
+  };
+  const auto swap = [](std::span<float> rows) {
+    EXPECT_EQ(rows.size(), 16U * 5);
+    std::swap_ranges(rows.begin(), rows.begin() + 5, rows.end() - 5);
+  };
+  EXPECT_EQ(check(swap), "");
+  const auto grow = [](std::span<float> rows) {
+    for (float& value : rows) value *= 1.5F;
+  };
+  EXPECT_TRUE(test::Contains(check(grow), "output 'rois_output' differs in"));
 }
 
 }  // namespace

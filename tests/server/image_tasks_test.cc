@@ -11,11 +11,13 @@
 #include "data/image/draw_boxes.h"
 #include "data/image/image.h"
 #include "inference/model.h"
+#include "inference/region_head.h"
 #include "server/http/multipart.h"
 #include "server/running_server.h"
 #include "server/security/tokens.h"
 #include "support/error_text.h"
 #include "support/net.h"
+#include "support/region_net.h"
 #include "support/temp_dir.h"
 
 namespace crema::test {
@@ -104,6 +106,46 @@ TEST_F(ImageTasks, BoxesAreInPixelsOfTheSentImage) {
   EXPECT_EQ(served.Post("/v1/detect", half).body, StrCat(head, "]}"));
   const std::string low = served.Post("/v1/detect?confidence=0.4", half).body;
   EXPECT_TRUE(Contains(low, R"("label":"leaf")") && Contains(low, R"("label":"apple")")) << low;
+}
+
+TEST_F(ImageTasks, ADetectorOfRegionsTakesTheSizeOfEachImage) {
+  NetFile net = ParseNet(kRegionNet, "net.prototxt");
+  ModelCard card;
+  PrepareRegionNet(&net, &card);
+  card.preprocessing.resize_height = 32;
+  card.preprocessing.resize_width = 48;
+  server::Server server(TestOptions(), NullSink());
+  server.ServeModel(
+      "m", server::ToExecutable(Model::Make(net, {}, card, {}, TestRegistry(), NullSink())), {});
+  const auto post = [&](const std::string& path, const std::string& body) {
+    return Post(server.http_port(), path, body).body;
+  };
+  const std::string found = post("/v1/detect", PictureOfALamp());
+  EXPECT_TRUE(Contains(found, R"("width":24,"height":16,"detections":[{"index":1,"score":0.99)"))
+      << found;
+  EXPECT_TRUE(Contains(found, R"("box":[4.5,0,13.5,9]}]})")) << found;
+  EXPECT_TRUE(Contains(post("/v1/detect", "P5\n6 9\n255\n" + std::string(54, '\0')),
+                       R"("width":6,"height":9,"detections":[]})"));
+  const std::string models = Get(server.http_port(), "/v1/models").body;
+  EXPECT_TRUE(Contains(models, R"({"name":"data","datatype":"FP32","shape":[1,1,-1,-1]})"))
+      << models;
+  EXPECT_TRUE(Contains(models, R"("image":{"channels":1,"height":-1,"width":-1,"colors":"gray",)"
+                               R"("fit":"reshape"})"))
+      << models;
+  // Tensors of any size, but no encoded images without their sizes.
+  std::string zeros = "0";
+  for (int i = 1; i < 16 * 32; ++i) zeros += ",0";
+  const auto infer = [&](const std::string& data) {
+    return post("/v2/models/m/infer",
+                StrCat(R"({"inputs":[)", data, R"(,{"name":"im_info","datatype":"FP32",)",
+                       R"("shape":[1,3],"data":[16,32,1]}],"outputs":[{"name":"rois_output"}]})"));
+  };
+  const std::string rois = infer(
+      StrCat(R"({"name":"data","datatype":"FP32","shape":[1,1,16,32],"data":[)", zeros, "]}"));
+  EXPECT_TRUE(Contains(rois, R"("shape":[2,5])")) << rois;
+  const std::string encoded =
+      infer(R"({"name":"data","datatype":"BYTES","shape":[1],"data":["eA=="]})");
+  EXPECT_TRUE(Contains(encoded, "takes no encoded images (BYTES)")) << encoded;
 }
 
 TEST_F(ImageTasks, RawOutputsOfAHeadAreDecoded) {

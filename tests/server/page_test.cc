@@ -2,9 +2,13 @@
 #include <gtest/gtest.h>
 
 #include "core/strings.h"
+#include "inference/model.h"
+#include "inference/region_head.h"
 #include "server/running_server.h"
 #include "server/secret.h"
 #include "support/browser.h"
+#include "support/net.h"
+#include "support/region_net.h"
 #include "support/temp_dir.h"
 
 namespace crema::test {
@@ -16,9 +20,10 @@ class Page : public testing::Test {
     if (Chromium().empty()) GTEST_SKIP() << "there is no Chromium; name one with CREMA_CHROMIUM";
   }
   // Returns the document after its script has run.
-  std::string Open(const RunningServer& running) {
-    const ProcessResult result = Browse(StrCat("http://127.0.0.1:", running.port(), "/"),
-                                        "--dump-dom", 800, 600, folder.path());
+  std::string Open(const RunningServer& running) { return Open(running.port()); }
+  std::string Open(uint16_t port) {
+    const ProcessResult result =
+        Browse(StrCat("http://127.0.0.1:", port, "/"), "--dump-dom", 800, 600, folder.path());
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return result.out;
   }
@@ -38,6 +43,21 @@ TEST_F(Page, ShowsWhatAModelOfImagesTakes) {
                                   std::string("triton.InferInput(\"x\", image.shape, 'BYTES')")}) {
     EXPECT_NE(page.find(part), std::string::npos) << part << "\n" << page;
   }
+}
+
+TEST_F(Page, ShowsThatADetectorOfRegionsTakesAnySize) {
+  NetFile net = ParseNet(kRegionNet, "net.prototxt");
+  ModelCard card;
+  PrepareRegionNet(&net, &card);
+  server::Server server(TestOptions(), NullSink());
+  server.ServeModel(
+      "m", server::ToExecutable(Model::Make(net, {}, card, {}, TestRegistry(), NullSink())), {});
+  const std::string page = Open(server.http_port());
+  EXPECT_NE(page.find("detects objects \u00b7 input gray \u00b7 images keep their aspect"),
+            std::string::npos)
+      << page;
+  EXPECT_NE(page.find("/v1/detect?model=m"), std::string::npos) << page;
+  EXPECT_EQ(page.find("triton.InferInput(\"data\""), std::string::npos) << "no encoded images";
 }
 
 TEST_F(Page, ShowsWhatAModelOfTensorsTakes) {

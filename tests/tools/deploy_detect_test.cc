@@ -8,6 +8,7 @@
 #include "runtime/weights.h"
 #include "support/net.h"
 #include "support/process.h"
+#include "support/region_net.h"
 #include "support/temp_dir.h"
 
 namespace crema {
@@ -239,6 +240,65 @@ TEST_F(DeployHead, HeadsThatDoNotSuitTheNetAreExplained) {
                   "--confidence=0.2", "--output=m.crema"},
                  temp_.path());
   EXPECT_NE(low.err.find("give it to deploy detect"), std::string::npos) << low.err;
+}
+
+// A detector of regions: no weights, and two inputs.
+class DeployRegions : public DeployDetect {
+ protected:
+  void SetUp() override {
+    DeployDetect::SetUp();
+    if (IsSkipped()) return;
+    temp_.Write("regions.prototxt", test::kRegionNet);
+    temp_.Write("lamp.pgm", test::PictureOfALamp());
+  }
+  ProcessResult Deploy(const std::string& action, std::vector<std::string> arguments) const {
+    std::vector<std::string> command = {Bin("deploy"), action};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return RunProcess(command, temp_.path());
+  }
+  std::string Boxes(std::vector<std::string> arguments) const {
+    const ProcessResult result = Deploy("detect", std::move(arguments));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out;
+  }
+};
+
+constexpr const char* kLampFound = "lamp.pgm: 1 box\n  1 1.0000 4.5 0.0 13.5 9.0\n";
+
+TEST_F(DeployRegions, TheInputTakesTheSizeOfEachPicture) {
+  const std::string model = "--model=regions.prototxt", resize = "--resize=32x48";
+  EXPECT_EQ(Boxes({model, resize, "lamp.pgm"}), kLampFound);
+  // left.pgm is a square whose left half is bright: two places, one above the other.
+  const std::string both = Boxes({model, resize, "--batch=2", "lamp.pgm", "left.pgm", "dark.pgm"});
+  EXPECT_TRUE(both.starts_with(kLampFound)) << both;
+  EXPECT_NE(both.find("left.pgm: 2 boxes\n"), std::string::npos) << both;
+  EXPECT_TRUE(both.ends_with("dark.pgm: 0 boxes\n")) << both;
+  EXPECT_EQ(Boxes({model, resize, "--fit=reshape", "lamp.pgm"}), kLampFound);
+  // Without a size, the short side is 600, and the box of the first of many places is small.
+  const std::string large = Boxes({model, "lamp.pgm"});
+  EXPECT_NE(large.find("  1 1.0000 0.7 0.0 2.1 1.4\n"), std::string::npos) << large;
+  const ProcessResult wrong =
+      Deploy("detect", {model, "--fit=reshape", "--resize=32x20", "lamp.pgm"});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_NE(wrong.err.find("needs a resize of the short side"), std::string::npos) << wrong.err;
+}
+
+TEST_F(DeployRegions, AnExportedModelKeepsItsSizes) {
+  const ProcessResult exported = Deploy(
+      "export", {"--model=regions.prototxt", "--resize=32x48", "--nms=0.5", "--output=m.crema"});
+  EXPECT_NE(exported.out.find("to detect"), std::string::npos) << exported.out << exported.err;
+  EXPECT_EQ(Boxes({"--model=m.crema", "lamp.pgm"}), kLampFound);
+  const ProcessResult same = Deploy("verify", {"--model=m.crema", "--against=m.crema", "lamp.pgm"});
+  EXPECT_EQ(same.exit_code, 0) << same.out << same.err;
+  EXPECT_NE(same.out.find("rois_output"), std::string::npos) << same.out;
+}
+
+TEST_F(DeployRegions, OtherNetsDoNotReshape) {
+  const ProcessResult other =
+      Detect({"--model=whole.prototxt", "--fit=reshape", "--resize=32x48", "left.pgm"});
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_NE(other.err.find("the fit 'reshape' needs a net that takes the size"), std::string::npos)
+      << other.err;
 }
 
 TEST_F(DeployDetect, JsonConfidenceAndDrawing) {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include "core/error.h"
 #include "core/strings.h"
@@ -24,14 +25,15 @@ DEFINE_double(pixel_range, 255,
               "[Input] largest pixel value before --mean: 1 for means such as 0.485,0.456,0.406");
 DEFINE_bool(invert, false, "[Input] take 255 - pixel: dark on light becomes light on dark");
 DEFINE_bool(rgb, false, "[Input] the net takes red, green, blue instead of blue, green, red");
-DEFINE_string(fit, "stretch",
-              "[Input stretch|crop|letterbox] how images get the size of the input: stretch; crop, "
-              "the part in the middle; "
-              "letterbox, the whole with bars");
+DEFINE_string(
+    fit, "stretch",
+    "[Input stretch|crop|letterbox|reshape] how images get the size of the input: stretch; "
+    "crop, the part in the middle; letterbox, the whole with bars; reshape, the input gets "
+    "the size of --resize (Faster R-CNN)");
 DEFINE_string(
     resize, "",
     "[Input SIZE] size before the crop: the short side (256), or height x width (256x256); "
-    "implies --fit=crop");
+    "implies --fit=crop. With --fit=reshape: the short side, and the longest long side (600x1000)");
 DEFINE_string(
     interpolation, "linear",
     "[Input KIND] linear, area, nearest, cubic, lanczos: as OpenCV; antialias, antialias_cubic: as "
@@ -97,15 +99,15 @@ void SetResize(Preprocessing* p) {
   } else {
     p->short_side = *first;
   }
-  if (!IsSet("fit")) p->fit = ImageFit::kCrop;
+  if (!IsSet("fit") && p->fit != ImageFit::kReshape) p->fit = ImageFit::kCrop;
 }
 
 void SetFit(Preprocessing* p) {
   if (IsSet("interpolation")) p->interpolation = ParseInterpolation(FLAGS_interpolation);
   if (IsSet("pad")) p->pad = FLAGS_pad;
   if (IsSet("fit")) {
-    p->fit = ParseFit(FLAGS_fit);
-    if (p->fit != ImageFit::kCrop) p->short_side = p->resize_height = p->resize_width = 0;
+    const ImageFit before = std::exchange(p->fit, ParseFit(FLAGS_fit));
+    if (p->fit != before) p->short_side = p->resize_height = p->resize_width = 0;
   }
   if (IsSet("resize")) SetResize(p);
 }

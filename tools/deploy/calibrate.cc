@@ -112,6 +112,11 @@ void CheckCalibrationFlags() {
 
 QuantizeResult QuantizeOnPictures(const std::shared_ptr<const Model>& model) {
   const ImageModel images(model, "calibration");
+  if (!images.sizes_input().empty()) {
+    Fail(ErrorCode::kUnsupported,
+         StrCat("a net with the input '", images.sizes_input(),
+                "' cannot be calibrated, as its images have sizes of their own; use bf16"));
+  }
   PictureBatches batches(images, CalibrationPictures());
   QuantizeOptions options;
   options.rule = ParseRangeRule(FLAGS_range);

@@ -13,6 +13,7 @@
 #include "inference/deploy_net.h"
 #include "inference/derive_deploy_net.h"
 #include "inference/detector.h"
+#include "inference/region_head.h"
 #include "onnx/import.h"
 
 DEFINE_string(tail, "",
@@ -77,6 +78,7 @@ NetFile NetOfFlags(const ModelNames& names, const Registry& registry, ModelCard*
     net.net.set_precision(ParsePrecision("--precision", names.precision));
   }
   if (!FLAGS_tail.empty()) net = WithTail(std::move(net), ReadNet(FLAGS_tail));
+  PrepareRegionNet(&net, card);
   if (!FLAGS_head.empty()) card->head = FLAGS_head;
   if (IsGiven("nms") && !HasDecoder(net.net)) card->head_overlap = FLAGS_nms;
   return net;

@@ -150,12 +150,11 @@ void ForEachBatch(const std::shared_ptr<const Model>& model,
   const ImageModel images(model, "images");
   const Preprocessing preprocessing = PreprocessingOfFlags(images);
   PictureReader reader(PictureSources(arguments));
-  Tensor batch(images.BatchShape(1), DType::kF32);
+  ImageInputs inputs;
   while (std::optional<InputPicture> picture = reader.Next()) {
-    FillImageInput(PixelsOf(images.color_mode(), &*picture), preprocessing, images.height(),
-                   images.width(), batch.view().span<float>());
-    const NamedTensor input{images.input(), std::as_const(batch).view()};
-    run({&input, 1});
+    const Image pixels = PixelsOf(images.color_mode(), &*picture);
+    inputs.Fill(images, preprocessing, {&pixels, 1});
+    run(inputs.tensors());
   }
 }
 

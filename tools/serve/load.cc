@@ -19,6 +19,7 @@
 #include "inference/deploy_net.h"
 #include "inference/model.h"
 #include "inference/model_parts.h"
+#include "inference/region_head.h"
 #include "onnx/import.h"
 #include "runtime/gpu.h"
 #include "serve/private_copy.h"
@@ -128,6 +129,7 @@ std::shared_ptr<const server::Executable> LoadServed(const std::string& name,
   ModelCard card;
   NetFile net = NetIn(files, &card);
   if (!files.folder.empty()) ConfineFilesTo(files.folder, &net);
+  PrepareRegionNet(&net, &card);
   auto model =
       Model::Make(net, weights, CardOf(name, files.labels, card), options, registry, ToolLog());
   if (files.onnx.empty() && weights.paths.empty() && !model->parts().plan->parameters.empty()) {

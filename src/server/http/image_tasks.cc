@@ -131,6 +131,17 @@ std::vector<std::string> OutputsFor(const ModelDescription& model) {
   return {model.segmenter ? model.segmenter->output() : model.outputs[0].name};
 }
 
+InputTensor SizesOf(const ModelDescription& model, const ImagePlacement& place) {
+  const auto blob = std::ranges::find(model.inputs, model.sizes_input, &BlobInfo::name);
+  InputTensor sizes;
+  sizes.name = blob->name;
+  sizes.shape = Shape(std::span<const int64_t>(blob->shape));
+  sizes.values.resize(3);
+  SetSizes(place.input_height, place.input_width, place.scale,
+           TensorView(sizes.values.data(), sizes.shape, DType::kF32));
+  return sizes;
+}
+
 std::string Head(const std::string& model, int64_t version) {
   return StrCat(R"({"model":)", JsonString(model), R"(,"version":")", version, '"');
 }
@@ -241,17 +252,18 @@ std::shared_ptr<ModelVersion> ChooseModel(const ModelTable& table, const ImageQu
 
 ImageRequest ReadImage(const ModelDescription& model, std::string_view file,
                        const RequestLimits& limits) {
-  const BlobInfo& blob = model.inputs[0];
+  const BlobInfo& blob = *ImageInput(model);
   ImageRequest request;
   InputTensor input;
   input.name = blob.name;
-  input.shape = Shape{1, blob.shape[1], blob.shape[2], blob.shape[3]};
-  input.values.resize(static_cast<size_t>(input.shape.count()));
   const std::string_view other = OtherThanImage(file);
   if (!other.empty()) Refuse(Cause::kBadRequest, StrCat(other, kSendFile));
   const std::string refusal = StrCat("cannot decode the request body as an image", kSendFile);
-  request.placed = FillFromFile(model, file, refusal, limits, input.values);
+  request.placed = AppendFromFile(model, file, refusal, limits, &input.values);
+  const ImagePlacement& place = request.placed.place;
+  input.shape = Shape{1, blob.shape[1], place.input_height, place.input_width};
   request.infer.inputs.push_back(std::move(input));
+  if (!model.sizes_input.empty()) request.infer.inputs.push_back(SizesOf(model, place));
   for (const std::string& output : OutputsFor(model)) {
     request.infer.outputs.push_back({output, false, 0});
   }

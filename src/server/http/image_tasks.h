@@ -43,7 +43,7 @@ struct ImageRequest {
 };
 
 // Makes a request for the output that the task reads. Requires: TakesImage. Throws like
-// FillFromFile.
+// AppendFromFile.
 ImageRequest ReadImage(const ModelDescription& model, std::string_view file,
                        const RequestLimits& limits);
 

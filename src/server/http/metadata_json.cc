@@ -50,7 +50,7 @@ std::string Duration(int64_t count, int64_t nanoseconds) {
 }
 
 std::string ImageJson(const ModelDescription& model) {
-  const std::vector<int64_t>& dims = model.inputs[0].shape;
+  const std::vector<int64_t>& dims = ImageInput(model)->shape;
   return StrCat(R"({"channels":)", dims[1], R"(,"height":)", dims[2], R"(,"width":)", dims[3],
                 R"(,"colors":")",
                 dims[1] == 1              ? "gray"

@@ -55,7 +55,7 @@ constexpr std::string_view kSchemas = R"json({
   "image":{"type":"object","properties":{"channels":{"type":"integer"},
    "height":{"type":"integer"},"width":{"type":"integer"},
    "colors":{"type":"string","enum":["gray","BGR","RGB"]},
-   "fit":{"type":"string","enum":["stretch","crop","letterbox"]}}},
+   "fit":{"type":"string","enum":["stretch","crop","letterbox","reshape"]}}},
   "confidence":{"type":"number"},"problem":{"type":"string"}}}}}}})json";
 
 struct Description {

@@ -50,8 +50,9 @@ function facts(model) {
     const colors = model.image.colors === 'gray' ? 'gray' : 'color (' + model.image.colors + ')';
     const fits = { stretch: 'images are resized', crop: 'images are resized and cropped',
                    letterbox: 'images are resized, with bars' };
-    parts.push('input ' + model.image.width + ' \u00d7 ' + model.image.height + ', ' + colors,
-               fits[model.image.fit] + ' to fit');
+    const any = model.image.fit === 'reshape';
+    parts.push('input ' + (any ? '' : model.image.width + ' \u00d7 ' + model.image.height + ', ') + colors,
+               any ? 'images keep their aspect' : fits[model.image.fit] + ' to fit');
   } else {
     for (const input of model.inputs) parts.push('input ' + input.name + ' [' + input.shape.join(', ') + ']');
   }
@@ -78,6 +79,7 @@ function programs(model) {
     all.curl = 'curl -F file=@image.jpg' + secret + " '" + base + pathOf(model) + "'";
     all.Python = "import json, urllib.request\n\nimage = open('image.jpg', 'rb').read()\n" +
         "request = urllib.request.Request('" + base + pathOf(model) + "', image" + field + ')\n' + sends;
+    if (model.inputs.length > 1) return all;
     all[title] = opens + "image = numpy.array([open('image.jpg', 'rb').read()], dtype=object)\n" +
         'tensors = [triton.InferInput(' + quoted(model.inputs[0].name) + ", image.shape, 'BYTES')]\n" +
         'tensors[0].set_data_from_numpy(image)\n' + asks;

@@ -5,6 +5,8 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "inference/image_task.h"
+#include "inference/model_parts.h"
+#include "inference/region_head.h"
 
 namespace crema::server {
 namespace {
@@ -43,6 +45,13 @@ void FindTask(const std::shared_ptr<const Model>& model, ModelDescription* descr
   }
 }
 
+// Requires: the net accepts images of any size.
+void TakeAnySize(ModelDescription* description) {
+  for (BlobInfo& input : description->inputs) {
+    if (input.shape.size() == 4) input.shape[2] = input.shape[3] = -1;
+  }
+}
+
 class ModelExecutable final : public Executable {
  public:
   explicit ModelExecutable(std::shared_ptr<const Model> model) : model_(std::move(model)) {
@@ -55,9 +64,12 @@ class ModelExecutable final : public Executable {
                     .preprocessing = card.preprocessing,
                     .detector = nullptr,
                     .segmenter = nullptr,
-                    .task_problem = {}};
+                    .task_problem = {},
+                    .sizes_input = {}};
     RequireFloats(description_.inputs);
     RequireFloats(description_.outputs);
+    description_.sizes_input = FindSizesInput(model_->parts().plan->written);
+    if (card.preprocessing.fit == ImageFit::kReshape) TakeAnySize(&description_);
     if (TakesImage(description_)) FindTask(model_, &description_);
   }
   const ModelDescription& description() const override { return description_; }
@@ -72,10 +84,18 @@ class ModelExecutable final : public Executable {
 
 }  // namespace
 
-bool TakesImage(const ModelDescription& model) {
-  if (model.inputs.size() != 1 || model.outputs.empty()) return false;
-  const std::vector<int64_t>& dims = model.inputs[0].shape;
-  return dims.size() == 4 && (dims[1] == 1 || dims[1] == 3) && dims[2] > 0 && dims[3] > 0;
+const BlobInfo* ImageInput(const ModelDescription& model) {
+  const BlobInfo* image = nullptr;
+  for (const BlobInfo& input : model.inputs) {
+    if (input.name == model.sizes_input) continue;
+    if (image != nullptr) return nullptr;
+    image = &input;
+  }
+  if (image == nullptr || model.outputs.empty()) return nullptr;
+  const std::vector<int64_t>& dims = image->shape;
+  const bool fits =
+      dims.size() == 4 && (dims[1] == 1 || dims[1] == 3) && dims[2] != 0 && dims[3] != 0;
+  return fits ? image : nullptr;
 }
 
 std::shared_ptr<const Executable> ToExecutable(std::shared_ptr<const Model> model) {

@@ -25,10 +25,13 @@ struct ModelDescription {
   std::shared_ptr<const Detector> detector;    // of the task "detect"
   std::shared_ptr<const Segmenter> segmenter;  // of the task "segment"
   std::string task_problem;                    // why there is none of these; empty: no problem
+  std::string sizes_input;                     // ImageModel::sizes_input
 };
 
-// Returns true if the only input is an image: N x 1 or 3 x H x W.
-bool TakesImage(const ModelDescription& model);
+// Returns the input that takes images, N x 1 or 3 x H x W; H and W are -1 if they are those of each
+// image. Null: there are other inputs than this one and the sizes of images.
+const BlobInfo* ImageInput(const ModelDescription& model);
+inline bool TakesImage(const ModelDescription& model) { return ImageInput(model) != nullptr; }
 
 // Thread safety: one thread at a time.
 class Executor {

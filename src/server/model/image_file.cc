@@ -1,6 +1,7 @@
 #include "server/model/image_file.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "core/strings.h"
@@ -45,10 +46,11 @@ void OrRefuse(std::string_view refusal, Work&& work) {
 }
 
 // The decoder read the image, so that a failure needs another message than that of OrRefuse.
-ImagePlacement PlaceOrRefuse(const Preprocessing& preprocessing, const Image& image, int height,
-                             int width) {
+ImagePlacement PlaceOrRefuse(const ModelDescription& model, const Image& image) {
+  const std::vector<int64_t>& dims = ImageInput(model)->shape;
   try {
-    return PlaceImage(preprocessing, image.height, image.width, height, width);
+    return PlaceImage(model.preprocessing, image.height, image.width, static_cast<int>(dims[2]),
+                      static_cast<int>(dims[3]));
   } catch (const Error& error) {
     Refuse(Cause::kBadRequest, error.problems().front().message);
   }
@@ -57,7 +59,7 @@ ImagePlacement PlaceOrRefuse(const Preprocessing& preprocessing, const Image& im
 // Returns the shape of the decoded images. Refuses what FitRequest would, because decoding is slow.
 Shape ShapeOfImages(const ModelDescription& model, int64_t max_batch, const RequestLimits& limits,
                     const InputTensor& input) {
-  if (!TakesImage(model) || input.name != model.inputs[0].name) {
+  if (!TakesImage(model) || model.inputs.size() != 1 || input.name != model.inputs[0].name) {
     Refuse(Cause::kBadRequest,
            StrCat("input '", input.name,
                   "' takes no encoded images (BYTES); send its elements as FP32"));
@@ -83,19 +85,24 @@ Shape ShapeOfImages(const ModelDescription& model, int64_t max_batch, const Requ
 
 }  // namespace
 
-PlacedImage FillFromFile(const ModelDescription& model, std::string_view file,
-                         std::string_view refusal, const RequestLimits& limits,
-                         std::span<float> values) {
-  const std::vector<int64_t>& dims = model.inputs[0].shape;
-  const auto height = static_cast<int>(dims[2]);
-  const auto width = static_cast<int>(dims[3]);
+PlacedImage AppendFromFile(const ModelDescription& model, std::string_view file,
+                           std::string_view refusal, const RequestLimits& limits,
+                           std::vector<float>* values) {
+  const int64_t channels = ImageInput(model)->shape[1];
   PlacedImage placed;
   OrRefuse(refusal, [&] {
     RefuseLarge(file, limits);
     Image image;
-    DecodeImage(file, dims[1] == 1 ? ColorMode::kGray : ColorMode::kColor, "the image", &image);
-    placed = {image.height, image.width, PlaceOrRefuse(model.preprocessing, image, height, width)};
-    FillImageInput(image, model.preprocessing, height, width, values);
+    DecodeImage(file, channels == 1 ? ColorMode::kGray : ColorMode::kColor, "the image", &image);
+    placed = {image.height, image.width, PlaceOrRefuse(model, image)};
+    const int height = placed.place.input_height, width = placed.place.input_width;
+    const int64_t elements = channels * height * width;
+    if (elements > limits.elements) {
+      Refuse(Cause::kTooLarge, StrCat("more than ", limits.elements, " elements in one request"));
+    }
+    const size_t begin = values->size();
+    values->resize(begin + static_cast<size_t>(elements));
+    FillImageInput(image, model.preprocessing, height, width, std::span(*values).subspan(begin));
   });
   return placed;
 }
@@ -111,16 +118,15 @@ void DecodeImages(const ModelDescription& model, int64_t max_batch, const Reques
   for (InputTensor& input : request->inputs) {
     if (input.images.empty()) continue;
     const Shape shape = ShapeOfImages(model, max_batch, limits, input);
-    const auto sample = static_cast<size_t>(shape.count(1));
-    input.values.resize(static_cast<size_t>(shape.count()));
+    input.values.reserve(static_cast<size_t>(shape.count()));
     for (size_t i = 0; i < input.images.size(); ++i) {
       if (request->cancelled && *request->cancelled) {
         Refuse(Cause::kCancelled, "the client gave the request up");
       }
-      const PlacedImage placed = FillFromFile(
+      const PlacedImage placed = AppendFromFile(
           model, input.images[i],
           StrCat("element ", i, " of input '", input.name, "' cannot be decoded as an image"),
-          limits, std::span(input.values).subspan(i * sample, sample));
+          limits, &input.values);
       pixels += int64_t{placed.height} * placed.width;
       if (pixels > limits.pixels) {
         Refuse(Cause::kTooLarge,

@@ -84,7 +84,8 @@ std::string ReadyLine(const ModelVersion& model) {
     line +=
         StrCat(i == 0 ? "" : ", ", Printable(input.name, kMostText), " [", Join(dims, ","), "]");
   }
-  if (TakesImage(description) && description.inputs[0].shape[1] == 3) {
+  const BlobInfo* image = ImageInput(description);
+  if (image != nullptr && image->shape[1] == 3) {
     line += description.preprocessing.rgb ? ", RGB" : ", BGR";
   }
   return line;
