@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/strings.h"
+#include "format/fork_rewrites.h"
 
 namespace crema {
 namespace {
@@ -15,6 +16,7 @@ constexpr std::string_view kRistretto = "Ristretto";
 constexpr std::string_view kSurgery = "dynamic network surgery";
 constexpr std::string_view kOcr = "text recognition (warp-ctc ports)";
 
+constexpr std::string_view kOneByOne = "with one bottom and one top";
 constexpr std::string_view kNoYoloTraining =
     "not supported: training of YOLO heads; for a net in use, leave it out and let "
     "YoloDetectionOutput (YOLOv2) or Yolov3DetectionOutput read the last convolutions";
@@ -32,8 +34,11 @@ constexpr std::string_view kFlowFiles =
 constexpr std::string_view kFlowAugmentation =
     "not supported: one change drawn for several blobs; change the pictures before they are "
     "stored, or use transform_param { augment_param } of a Data layer";
-constexpr std::string_view kResize =
-    "use Resize { resize_param { height width interpolation } } or Interp { interp_param }";
+constexpr std::string_view kWarpCtc =
+    "use CTCLoss with bottoms logits (T x N x C), labels (N x L) and, if needed, lengths, and "
+    "ctc_loss_param { blank_label zero_infinity: true }; the gradients of the ports are not "
+    "divided "
+    "by the batch size N, so that loss_weight: N gives theirs";
 constexpr std::string_view kQuantize =
     "use the layer without 'Ristretto' in its type; `deploy export --precision=int8` makes 8-bit "
     "models";
@@ -48,15 +53,11 @@ constexpr ForkLayer kForkLayers[] = {
     {"BoxData", kIntel, "use AnnotatedData, which reads boxes for detectors"},
     {"EvalDetection", kIntel,
      "leave it out and use `evaluate`, which scores the boxes of a detector"},
-    {"MKLBatchNorm", kIntel,
-     "use BatchNorm { batch_norm_param { use_weight_bias: true } }, which reads the same weights"},
-    {"MnActivation", kIntel,
-     "leave it out and let its readers read its bottom: on one machine it only copies"},
-    {"SpatialDropout", kIntel, "drop whole channels with a factor for each of them",
-     "layer { name: 'ones' type: 'DummyData' top: 'ones' dummy_data_param { shape { dim: 4 dim: 6 "
-     "} data_filler { type: 'constant' value: 1 } } } layer { name: 'drop' type: 'Dropout' bottom: "
-     "'ones' top: 'drop' dropout_param { dropout_ratio: 0.5 } } layer { name: 'y' type: 'Scale' "
-     "bottom: 'x' bottom: 'drop' top: 'y' scale_param { axis: 0 } }"},
+    {"MKLBatchNorm", kIntel, kOneByOne},
+    {"MnActivation", kIntel, kOneByOne},
+    {"SpatialDropout", kIntel,
+     "with one bottom, one top and the ratio in dropout_param, since the fork ignores "
+     "spatial_dropout_param"},
 
     {"RegionLoss", "IntelCaffe, MobileNet-YOLO", kNoYoloTraining},
     {"YoloV3Loss", "YOLOv3 ports", kNoYoloTraining},
@@ -82,7 +83,8 @@ constexpr ForkLayer kForkLayers[] = {
      "use Proposal { proposal_param { feat_stride min_size pre_nms_topn post_nms_topn nms_thresh "
      "ratio scale } }"},
     {"PriorBoxClustered", "OpenVINO",
-     "use PriorBox { prior_box_param { width height step_w step_h offset variance clip } }"},
+     "with two bottoms, one top, as many width as height and without min_size, which the fork "
+     "ignores"},
 
     {"CoupledClusterLoss", "vehicle re-identification",
      "not supported: distances to the centre of a cluster; TripletLoss and CenterLoss train "
@@ -91,18 +93,15 @@ constexpr ForkLayer kForkLayers[] = {
      "write anchors, positives and negatives into three data sets in the same order, read them "
      "with three Data layers, and use TripletLoss"},
 
-    {"WarpCTC", kOcr,
-     "use CTCLoss with bottoms logits (T x N x C), labels (N x L) and, if needed, lengths; "
-     "ctc_loss_param { blank_label } names the blank"},
-    {"WarpCTCLoss", kOcr,
-     "use CTCLoss with bottoms logits (T x N x C), labels (N x L) and, if needed, lengths; "
-     "ctc_loss_param { blank_label } names the blank"},
+    {"WarpCTC", kOcr, kWarpCtc},
+    {"WarpCTCLoss", kOcr, kWarpCtc},
     {"CTCDecoder", kOcr,
      "use CTCGreedyDecoder, or CTCBeamSearchDecoder { ctc_decoder_param { beam_width } }, with "
      "bottoms scores (T x N x C) and indicators (T x N); ContinuationIndicator makes the latter"},
-    {"Lstm", "LSTM ports before Caffe's own",
-     "use LSTM { recurrent_param { num_output } }, which takes T x N x I and indicators T x N; "
-     "weights of the port have another order and must be trained again"},
+    {"Lstm", "caffe-lstm",
+     "with one or two bottoms, one top, lstm_param { batch_size } and without clipping_threshold; "
+     "else use LSTM { recurrent_param { num_output } }, which takes T x N x I and indicators T x "
+     "N"},
     {"DLSTM", "LSTM ports before Caffe's own",
      "use LSTM { recurrent_param { num_output } } twice and add their outputs; weights of the port "
      "have another order and must be trained again"},
@@ -112,21 +111,30 @@ constexpr ForkLayer kForkLayers[] = {
     {"FlowWarp", kFlowNet,
      "use GridSample, whose grid holds positions from -1 to 1 where the flow holds distances in "
      "pixels"},
-    {"ChannelNorm", kFlowNet, "take the norm over the channels",
-     "layer { name: 'y' type: 'Reduction' bottom: 'x' top: 'y' reduction_param { operation: L2 "
-     "axes: 1 keep_dims: true } }"},
+    {"ChannelNorm", kFlowNet, kOneByOne},
     {"DataAugmentation", kFlowNet, kFlowAugmentation},
     {"GenerateAugmentationParameters", kFlowNet, kFlowAugmentation},
     {"CustomData", kFlowNet,
      "use Data with one data set for each picture of the pair and for the flow, in the same order"},
     {"Accum", kFlowNet,
-     "use Reduction { reduction_param { operation: MEAN } } over the axes that are summed"},
+     "with two or more bottoms, one top and accum_param { have_reference: true } alone; else "
+     "enlarge each bottom with Interp { interp_param { height width } } and join them with Concat"},
     {"Mean", kFlowNet,
-     "use transform_param { mean_value } of the data layer, or Bias with the means"},
-    {"LpqLoss", kFlowNet, "use L1Loss (p 1, q 1) or EuclideanLoss; other exponents: not supported"},
-    {"Resample", kFlowNet, kResize},
-    {"Downsample", kFlowNet, kResize},
-    {"BilinearInterpolation", "segmentation and detection ports", kResize},
+     "with as many tops as bottoms and mean_param { value } in place of a file; else use "
+     "transform_param { mean_file } of the data layer"},
+    {"LpqLoss", kFlowNet,
+     "with one or two bottoms, one top, one p and one q, and without normalize_by_num_entries"},
+    {"Resample", kFlowNet,
+     "use Resize { resize_param { height width interpolation antialias exclude_outside: true } }, "
+     "which computes the same if both sides change by one factor (for CUBIC with cubic_coeff_a: "
+     "-0.5); the fork takes half the other axis' factor in its positions"},
+    {"Downsample", kFlowNet,
+     "use Resize { resize_param { height width align_corners: true antialias: true } }, whose "
+     "kernel "
+     "is nearly the same"},
+    {"BilinearInterpolation", "segmentation ports",
+     "with one top and either a second bottom of the wanted size, or "
+     "bilinear_interpolation_param { interpolation_factor }"},
     {"FloReader", kFlowNet, kFlowFiles},
     {"FloWriter", kFlowNet, kFlowFiles},
     {"ImgReader", kFlowNet, kFlowFiles},
@@ -134,30 +142,20 @@ constexpr ForkLayer kForkLayers[] = {
     {"Reader", kFlowNet, kFlowFiles},
     {"Writer", kFlowNet, kFlowFiles},
 
-    {"CReLU", "ports of CReLU", "concatenate both signs",
-     "layer { name: 'minus' type: 'Power' bottom: 'x' top: 'minus' power_param { scale: -1 } } "
-     "layer { name: 'both' type: 'Concat' bottom: 'x' bottom: 'minus' top: 'both' } layer { name: "
-     "'y' type: 'ReLU' bottom: 'both' top: 'y' }"},
-    {"SyncBN", "ports for several GPUs",
-     "use BN { bn_param } or BatchNorm, whose statistics are those of one device; GroupNorm does "
-     "not depend on the batch"},
+    {"CReLU", "ports of CReLU", kOneByOne},
+    {"SyncBN", "yjxiong's Caffe", "with one bottom, one top and without bn_param { frozen }"},
     {"BatchReNorm", "ports of batch renormalisation",
      "not supported: renormalised statistics; GroupNorm does not depend on the batch"},
-    {"GRN", "OpenVINO", "divide by the norm over the channels (here with bias 1e-6)",
-     "layer { name: 'y' type: 'Normalize' bottom: 'x' top: 'y' param { lr_mult: 0 } norm_param { "
-     "across_spatial: false eps: 1e-6 } }"},
-    {"Padding", "several forks", "use Pad { pad_param { axis pad_before pad_after mode value } }"},
-    {"PadChannel", "ports of residual nets", "append channels of 0 (here 8)",
-     "layer { name: 'y' type: 'Pad' bottom: 'x' top: 'y' pad_param { axis: 1 pad_before: 0 "
-     "pad_after: 8 pad_after: 0 pad_after: 0 } }"},
-    {"RingPad", "nets for panoramas", "pad with the other end (here 1 column on each side)",
-     "layer { name: 'y' type: 'Pad' bottom: 'x' top: 'y' pad_param { axis: 3 pad: 1 mode: WRAP } "
-     "}"},
+    {"GRN", "OpenVINO", "with one bottom, one top and without dummy_backward"},
+    {"Padding", "several forks",
+     "with one bottom, one top and without pad_to_power_of_2; else use Pad { pad_param { axis "
+     "pad_before pad_after mode value } }"},
+    {"PadChannel", "ports of residual nets",
+     "with one bottom, one top and pad_channel_param { num_channels_to_pad } above 0"},
+    {"RingPad", "nets for panoramas", kOneByOne},
     {"BatchReduction", "temporal segment networks, PSPNet",
-     "average groups of items (here 2 items of 6 values)",
-     "layer { name: 'groups' type: 'Reshape' bottom: 'x' top: 'groups' reshape_param { shape { "
-     "dim: -1 dim: 2 dim: 6 } } } layer { name: 'y' type: 'Reduction' bottom: 'groups' top: 'y' "
-     "reduction_param { operation: MEAN axes: 1 } }"},
+     "with one bottom, one top, operation SUM or MEAN, levels above 0 and without pos; else use "
+     "Reduction"},
     {"MultiLabelImageData", "multi-label ports",
      "use ImageData { image_data_param { label_count } }, which reads several numbers after each "
      "path"},
@@ -181,9 +179,8 @@ std::span<const ForkLayer> ForkLayers() { return kForkLayers; }
 std::string ForkLayerMessage(std::string_view type) {
   const auto* const found = std::ranges::find(kForkLayers, type, &ForkLayer::type);
   if (found == std::end(kForkLayers)) return "";
-  return StrCat("layer type '", type, "' comes from ", found->fork,
-                " and is not in Crema: ", found->instead,
-                found->layers.empty() ? "" : StrCat("; from blob x to y: ", found->layers));
+  return StrCat("layer type '", type, "' comes from ", found->fork, " and ",
+                HasForkRewrite(type) ? "works here only " : "is not in Crema: ", found->instead);
 }
 
 }  // namespace crema

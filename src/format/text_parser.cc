@@ -7,6 +7,7 @@
 
 #include "core/strings.h"
 #include "format/fork_layers.h"
+#include "format/fork_rewrites.h"
 #include "format/text_lexer.h"
 
 namespace crema {
@@ -432,7 +433,8 @@ void TextParser::CheckForkFields(const Message& layer) {
     const FieldDescriptor* field = layer.GetDescriptor()->FindFieldByName(fork.field);
     const std::string path = StrCat(path_, path_.empty() ? "" : ".", fork.field);
     if (field == nullptr || !first_.Has(path)) continue;
-    if (StringOf(layer, "type") == fork.layer_type) continue;
+    const std::string type = StringOf(layer, "type");
+    if (type == fork.layer_type || HasForkRewrite(type)) continue;
     const Where where = first_.Locate(path);
     Report({where.line, where.column},
            StrCat(kUnknownField, fork.field, "' (did you mean '", fork.meant, "'?)"));
@@ -445,8 +447,9 @@ void TextParser::CheckForkFields(const Message& layer) {
 
 // The layers of forks bring fields of their own: one error says what to do about the layer.
 void TextParser::ExplainForkLayer(const Message& layer, size_t first_problem, Position end) {
-  const std::string message = ForkLayerMessage(StringOf(layer, "type"));
-  if (message.empty()) return;
+  const std::string type = StringOf(layer, "type");
+  const std::string message = ForkLayerMessage(type);
+  if (message.empty() || HasForkRewrite(type)) return;  // whose fields are known
   const auto unknown = [&](const Problem& problem) {
     return problem.where.field.find('.') == std::string::npos &&
            problem.message.starts_with(kUnknownField) &&

@@ -125,6 +125,7 @@ void UpgradeNet(NetParameter* net, SourceMap* source, std::vector<Problem>* warn
   UpgradeDataTransforms(net, source);
   UpgradeV1(net, source);
   UpgradeInputs(net, source, warnings);
+  UpgradeForkLayers(net, source, warnings);
   UpgradeBatchNorm(net);
   UpgradeProposals(net);
 }

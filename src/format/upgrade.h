@@ -25,6 +25,9 @@ void UpgradeV1(NetParameter* net, SourceMap* source);
 std::string TypeNamedByV1(const std::string& name);
 // Replaces `input`, `input_shape`, `input_dim` by a first layer "input" of type Input.
 void UpgradeInputs(NetParameter* net, SourceMap* source, std::vector<Problem>* warnings);
+// Writes layers of Caffe's forks with layers of Crema: one becomes one or a few. Others that the
+// forks have stay, and are errors when the graph is built. Reports differences in `warnings`.
+void UpgradeForkLayers(NetParameter* net, SourceMap* source, std::vector<Problem>* warnings);
 // Sets the multipliers of BatchNorm's three running statistics to 0: they are not trained.
 void UpgradeBatchNorm(NetParameter* net);
 // Replaces the Python layer `rpn.proposal_layer` of py-faster-rcnn by Proposal, which computes the

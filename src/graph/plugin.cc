@@ -13,6 +13,7 @@
 #include "core/strings.h"
 #include "crema/plugin.h"
 #include "format/file.h"
+#include "format/fork_rewrites.h"
 #include "graph/plugin_layer.h"
 
 namespace crema {
@@ -101,10 +102,12 @@ void CheckNew(const PluginFacts& plugin, const std::vector<LayerType>& types,
   std::map<std::string, int> own;
   for (const LayerType& type : types) {
     const LayerType* existing = registry.Find(type.name);
-    if (existing == nullptr && own[type.name]++ == 0) continue;
-    const std::string owner = existing == nullptr           ? "in this plugin, twice"
-                              : existing->plugin == nullptr ? "built in"
-                                                            : "of " + ToString(*existing->plugin);
+    const bool rewritten = HasForkRewrite(type.name);  // no net would reach the plugin's
+    if (existing == nullptr && !rewritten && own[type.name]++ == 0) continue;
+    const bool built_in = rewritten || (existing != nullptr && existing->plugin == nullptr);
+    const std::string owner = built_in              ? "built in"
+                              : existing == nullptr ? "in this plugin, twice"
+                                                    : "of " + ToString(*existing->plugin);
     Refuse(plugin.path, StrCat(ToString(plugin), ": a layer type '", type.name,
                                "' exists already (", owner, ")"));
   }

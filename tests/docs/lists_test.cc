@@ -1,4 +1,4 @@
-// The pages and lists with a line for each pass or solver type have all of them.
+// The pages and lists with a line for each pass, solver type or layer of a fork have all of them.
 #include <gtest/gtest.h>
 
 #include <iterator>
@@ -6,6 +6,7 @@
 #include <string>
 
 #include "format/file.h"
+#include "format/fork_layers.h"
 #include "plan/plan_passes.h"
 #include "solvers/update_rule.h"
 
@@ -39,6 +40,13 @@ TEST(Lists, HaveEverySolverType) {
     ExpectNamed(name, "tests/soak/kill_resume.sh", "types", "\ntypes=[^\n]*\\b@\\b");
     ExpectNamed(name, "bench/solvers_mnist.sh", "settings", "\n *\\[@\\]=");
     ExpectNamed(name, "bench/solvers_mnist.sh", "order", "\norder=\\([^\n]*\\b@\\b");
+  }
+}
+
+TEST(Lists, HaveEveryLayerOfForks) {
+  for (const ForkLayer& layer : ForkLayers()) {
+    ExpectNamed(std::string(layer.type), "docs/caffe.md", "the tables of layers of forks",
+                "(?:\n\\| |[,;] )@(?: \\||[,;])");
   }
 }
 

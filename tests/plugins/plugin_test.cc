@@ -188,6 +188,7 @@ TEST(Plugin, ThatIsFaultyIsRefused) {
 
 TEST(Plugin, WithATypeOrANameThatExistsIsRefused) {
   ExpectRefusal("relu", "a layer type 'ReLU' exists already (built in)");
+  ExpectRefusal("crelu", "a layer type 'CReLU' exists already (built in)");  // when nets are read
   const Registry registry = LayersWith("interface");
   ExpectRefusal("same_type",
                 StrCat("plugin 'other' 1.0 (", PluginPath("same_type"),
