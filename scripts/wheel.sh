@@ -19,7 +19,8 @@ stubs=$(mktemp -d)
 trap 'rm -rf "$stubs"' EXIT
 stub() { # NAME VERSION < CODE
   echo "$2 { *; };" >"$stubs/map"
-  cc -xc -shared -fPIC -Wl,-soname,"$1" -Wl,--version-script,"$stubs/map" -o "$stubs/$1" -
+  { echo 'extern "C" {' && cat && echo '}'; } | c++ -xc++ -include stdexcept -shared -fPIC \
+    -Wl,-soname,"$1" -Wl,--version-script,"$stubs/map" -o "$stubs/$1" -
 }
 # OpenCV's core asks libGLX for an OpenGL context. That library needs those of an X server, so one
 # that has no context takes its place.
@@ -28,6 +29,15 @@ void *glXGetCurrentContext(void) { return 0; }
 void *glXGetCurrentDisplay(void) { return 0; }
 void *glXGetProcAddressARB(const unsigned char *name) { (void)name; return 0; }
 CODE
+# OpenCV's core computes products and equations of large matrices by BLAS and LAPACK, which are in
+# Fortran. Nothing that Crema calls leads there (bench/results/python.md).
+missing='{ throw std::runtime_error("OpenCV is here without BLAS and LAPACK, which this call needs"); }'
+for name in {s,d}{gels,geqrf,gesdd,gesv,getrf,posv,potrf}; do
+  echo "void ${name}_() $missing"
+done | stub liblapack.so.3 ""
+for name in {c,d,s,z}gemm; do
+  echo "void cblas_$name() $missing"
+done | stub libblas.so.3 ""
 # HDF5 reads files of the internet by libcurl, with LDAP, Kerberos and TLS: here it cannot start.
 stub libcurl.so.4 CURL_OPENSSL_4 <<'CODE'
 int curl_global_init(long flags) { (void)flags; return 2; }

@@ -4,6 +4,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+if find build/wheels -name '*.whl' -size +39062k | grep .; then
+  echo "error: this wheel is larger than 40 MB: see bench/results/python.md, The wheels" >&2
+  exit 1
+fi
 python=${1:-python3}
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
