@@ -7,6 +7,7 @@
 
 #include "core/strings.h"
 #include "onnx/import_fold.h"
+#include "onnx/import_operators.h"
 #include "onnx/import_unroll.h"
 
 namespace crema {
@@ -92,6 +93,10 @@ class Pass {
       if (node.proto.output_size() == 0) continue;
       why_.clear();
       for (std::string& name : *node.proto.mutable_input()) name = graph_.Resolve(name);
+      if (ReportNoOperator(node)) {
+        graph_.nodes.push_back(std::move(node));
+        continue;
+      }
       auto unrolled = Unroll(node);
       if (unrolled) {
         waiting.insert(waiting.begin(), std::make_move_iterator(unrolled->begin()),
@@ -275,10 +280,30 @@ class Pass {
     return true;
   }
 
-  void Convert(const OnnxNode& node) {
+  void ForgetOutputs(const OnnxNode& node) {
     for (const auto& output : node.proto.output()) {
       if (!output.empty()) result_.state.values[output] = {};
     }
+  }
+
+  // Reports a node that breaks the rules of its operator. Returns true if it does.
+  bool ReportNoOperator(const OnnxNode& node) {
+    if (node.made || !IsOnnx(node.proto)) return false;
+    std::vector<int> types;
+    for (const std::string& name : node.proto.input()) {
+      const auto value = result_.state.values.find(name);
+      const bool known = value != result_.state.values.end() && value->second.known;
+      types.push_back(known ? value->second.blob.type : 0);
+    }
+    const std::string why = WhyNoOperator(node, types);
+    if (why.empty()) return false;
+    ForgetOutputs(node);
+    Report(node, {{ErrorCode::kUnsupported, {}, why}});
+    return true;
+  }
+
+  void Convert(const OnnxNode& node) {
+    ForgetOutputs(node);
     for (const std::string& name : node.proto.input()) {
       const auto unreadable = graph_.unreadable.find(name);
       if (unreadable == graph_.unreadable.end()) continue;
@@ -298,9 +323,7 @@ class Pass {
       FollowRowsOfRun(import, first);
     } catch (const Error& error) {
       import.Undo();
-      for (const auto& output : node.proto.output()) {
-        if (!output.empty()) result_.state.values[output] = {};
-      }
+      ForgetOutputs(node);
       Report(node, error.problems());
     }
   }
@@ -312,6 +335,12 @@ class Pass {
     if (node.op_type() == "Loop" || node.op_type() == "Scan") return "is control flow";
     if (!folds_.contains(node.op_type()) && node.op_type() != "Constant")
       return "is an operator that Crema does not read";
+    for (int i = 0; i < node.input_size(); ++i) {
+      const std::string& name = node.input(i);
+      if (name.empty() || result_.state.values.at(name).constant != nullptr) continue;
+      return StrCat("is computed on constants alone, but its input ", i, " ('", name,
+                    "') is known only when the net runs");
+    }
     return StrCat("is computed on constants alone, to ", kMostFoldedElements,
                   " elements and in all to 4 times those of the file and ", kMostFolded);
   }

@@ -17,9 +17,6 @@ using Opsets = std::map<std::string, int64_t>;
 constexpr int64_t kMostInlinedNodes = int64_t{1} << 18;
 constexpr int64_t kMostInlinedBytes = int64_t{1} << 30;
 constexpr int64_t kMostSparseElements = int64_t{1} << 26;  // of all sparse initializers, dense
-// Attribute of nodes in branches and bodies: their opset, if it differs from that of the node that
-// has the branch.
-constexpr const char* kOpsetAttribute = "crema_opset";
 
 std::string DomainOf(const std::string& domain) { return IsDefaultDomain(domain) ? "" : domain; }
 
@@ -97,6 +94,7 @@ class Builder {
       functions_[Key(function.domain(), function.name())] = &function;
     }
     onnx::GraphProto* graph = model_.mutable_graph();
+    if (graph->output_size() == 0) Refuse("has no outputs, so that it computes nothing");
     CollectNames(*graph);
     ReadInitializers(graph);
     ReadInputs(*graph);

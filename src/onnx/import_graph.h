@@ -13,7 +13,12 @@ namespace crema {
 struct OnnxNode {
   onnx::NodeProto proto;
   int64_t opset = 0;  // version of the operator set of its domain
+  bool made = false;  // by the importer, which may extend its operator
 };
+
+// Attribute that the importer gives to nodes in branches and bodies: their opset, if it differs
+// from that of the node that has the branch.
+inline constexpr const char* kOpsetAttribute = "crema_opset";
 
 struct OnnxInput {
   std::string name;

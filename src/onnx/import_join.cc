@@ -101,6 +101,7 @@ class Joiner {
     node->proto.clear_input();
     for (const std::string& input : inputs) node->proto.add_input(input);
     node->opset = kJoinedOpset;
+    node->made = true;
     changed_ = true;
   }
 

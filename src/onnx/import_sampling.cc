@@ -205,6 +205,23 @@ void ConvertRoiAlign(NodeImport& node) {
   node.Output(0, WithType(y, x.type));
 }
 
+void ConvertMaxRoiPool(NodeImport& node) {
+  const std::vector<int64_t> size = node.IntList("pooled_shape");
+  const auto fits = [](int64_t bins) { return bins >= 1 && bins <= (1 << 16); };
+  if (size.size() != 2 || !std::ranges::all_of(size, fits)) {
+    node.Refuse("has a pooled_shape that is not two sizes");
+  }
+  const OnnxBlob x = node.In(0);
+  const OnnxBlob y = node.Add("ROIPooling", {x, node.In(1)}, [&](LayerParameter* layer) {
+    ROIPoolingParameter* param = layer->mutable_roi_pooling_param();
+    param->set_pooled_h(static_cast<uint32_t>(size[0]));
+    param->set_pooled_w(static_cast<uint32_t>(size[1]));
+    if (node.HasAttribute("spatial_scale"))
+      param->set_spatial_scale(node.Float("spatial_scale", 1));
+  });
+  node.Output(0, y);
+}
+
 }  // namespace
 
 void AddSamplingConverters(ConverterTable* table) {
@@ -212,6 +229,7 @@ void AddSamplingConverters(ConverterTable* table) {
   (*table)["Upsample"] = ConvertResize;
   (*table)["GridSample"] = ConvertGridSample;
   (*table)["RoiAlign"] = ConvertRoiAlign;
+  (*table)["MaxRoiPool"] = ConvertMaxRoiPool;
 }
 
 }  // namespace crema

@@ -78,6 +78,7 @@ class Maker {
                                const std::string& output = "") {
     OnnxNode node;
     node.opset = kMadeOpset;
+    node.made = true;
     node.proto.set_op_type(op);
     node.proto.set_name(prefix_);
     for (const std::string& input : inputs) node.proto.add_input(input);

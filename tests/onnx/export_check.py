@@ -121,7 +121,7 @@ def check_in(reader, folder, build, seconds):
 
 def write_cases(build, cases):
     environment = dict(os.environ, CREMA_ONNX_CASES=str(cases))
-    subprocess.run([str(build / "bin" / "onnx_test"), "--gtest_filter=ExportCases.*",
+    subprocess.run([str(build / "dev" / "onnx_test"), "--gtest_filter=ExportCases.*",
                     "--gtest_brief=1"], env=environment, check=True)
 
 

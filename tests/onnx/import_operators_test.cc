@@ -55,6 +55,19 @@ TEST(OnnxOperators, AlignsRegions) {
   EXPECT_EQ(AlignedRegions("output_half_pixel"), Numbers{4});  // at (1, 1)
 }
 
+TEST(OnnxOperators, PoolsRegions) {
+  ModelBuilder builder;
+  builder.Input("x", {1, 1, 2, 4}).Output("y");
+  builder.Floats("boxes", {1, 5}, {0, 0, 0, 3, 1});
+  onnx::NodeProto& node = builder.Node("MaxRoiPool", {"x", "boxes"}, {"y"});
+  EXPECT_TRUE(Contains(ImportError(builder), "pooled_shape that is not two sizes"));
+  ModelBuilder::SetInts(node, "pooled_shape", {1, 2});
+  const auto outputs =
+      test::Run(Import(builder), {{"x", {Shape({1, 1, 2, 4}), {1, 2, 3, 4, 5, 6, 7, 8}}}});
+  EXPECT_EQ(outputs.at("y").shape, Shape({1, 1, 1, 2}));
+  EXPECT_EQ(outputs.at("y").values, (Numbers{6, 8}));
+}
+
 TEST(OnnxOperators, ConvolvesAtDisplacedPlaces) {
   ModelBuilder builder(19);
   builder.Input("x", {1, 1, 1, 3}).Input("offset", {1, 2, 1, 3}).Output("y").Output("z");
@@ -207,6 +220,106 @@ TEST(OnnxOperators, RefusesSequencesBackwardWithInitialStates) {
   onnx::NodeProto& node = builder.Node("LSTM", {"x", "w", "r", "", "lengths", "h"}, {"y"});
   ModelBuilder::SetString(node, "direction", "reverse");
   EXPECT_TRUE(Contains(ImportError(builder), "sequences of different lengths"));
+}
+
+// The error of a node with an attribute.
+std::string ErrorOfAttribute(int64_t opset, const std::string& op, const std::string& attribute) {
+  ModelBuilder builder(opset);
+  builder.Input("x", {1, 3, 8, 8}).Output("y");
+  builder.Floats("w", {4, 3, 1, 1}, Numbers(12, 1));
+  const bool takes_weights = op == "Conv";
+  onnx::NodeProto& node = builder.Node(
+      op, takes_weights ? std::vector<std::string>{"x", "w"} : std::vector<std::string>{"x"},
+      {"y"});
+  ModelBuilder::SetInt(node, attribute, 1);
+  return ImportError(builder);
+}
+
+TEST(OnnxOperators, RefuseAttributesThatTheOperatorOfTheOpsetLacks) {
+  EXPECT_TRUE(Contains(ErrorOfAttribute(17, "Conv", "groups"),
+                       "node 'n_y' (Conv) of opset 17 with inputs (float32 1x3x8x8, float32 "
+                       "4x3x1x1): has the attribute 'groups', which Conv lacks"))
+      << ErrorOfAttribute(17, "Conv", "groups");
+  EXPECT_TRUE(Contains(ErrorOfAttribute(17, "Relu", "alpha"), "which Relu lacks"));
+  EXPECT_TRUE(Contains(ErrorOfAttribute(13, "Clip", "min"), "lacks from opset 11 on"));
+  EXPECT_TRUE(Contains(ErrorOfAttribute(12, "AveragePool", "dilations"), "lacks before opset 19"));
+  EXPECT_TRUE(Contains(ErrorOfAttribute(9, "MaxPool", "ceil_mode"), "lacks before opset 10"));
+}
+
+TEST(OnnxOperators, TakeAttributesThatChangeNothing) {
+  EXPECT_EQ(ErrorOfAttribute(5, "Relu", "consumed_inputs"), "");
+  ModelBuilder builder(19);
+  builder.Input("x", {2}).Output("y");
+  onnx::NodeProto& cast = builder.Node("Cast", {"x"}, {"y"});
+  ModelBuilder::SetInt(cast, "to", onnx::TensorProto::FLOAT16);
+  ModelBuilder::SetInt(cast, "saturate", 0);
+  EXPECT_EQ(ImportError(builder), "");
+}
+
+// The error of a node on inputs x of one type and z of another.
+std::string ErrorOfTypes(const std::string& op, int x, int z) {
+  ModelBuilder builder(17);
+  builder.Input("x", {2}, x).Input("z", {2}, z).Output("y");
+  builder.Node(op, {"x", "z"}, {"y"});
+  return ImportError(builder);
+}
+
+TEST(OnnxOperators, RefuseInputsOfAnotherKind) {
+  constexpr int kFloat = onnx::TensorProto::FLOAT;
+  constexpr int kInt64 = onnx::TensorProto::INT64;
+  constexpr int kBool = onnx::TensorProto::BOOL;
+  EXPECT_TRUE(Contains(ErrorOfTypes("Add", kFloat, kInt64),
+                       "its inputs 0 and 1 are float32 and int64, but Add takes one type"))
+      << ErrorOfTypes("Add", kFloat, kInt64);
+  EXPECT_TRUE(Contains(ErrorOfTypes("Max", kInt64, kFloat), "but Max takes one type"));
+  EXPECT_TRUE(Contains(ErrorOfTypes("Mul", kBool, kBool),
+                       "its input 0 is bool, but Mul takes floats or whole numbers there"));
+  EXPECT_TRUE(Contains(ErrorOfTypes("Or", kBool, kFloat), "but Or takes booleans there"));
+  EXPECT_TRUE(Contains(ErrorOfTypes("Gather", kFloat, kFloat), "takes whole numbers there"));
+  EXPECT_EQ(ErrorOfTypes("Add", kInt64, kInt64), "");
+  EXPECT_EQ(ErrorOfTypes("Pow", kFloat, kInt64), "");
+}
+
+TEST(OnnxOperators, RefuseInputsThatTheOperatorOfTheOpsetLacks) {
+  const auto error = [](int64_t opset, const std::string& op) {
+    ModelBuilder builder(opset);
+    builder.Input("x", {2, 2}).Output("y");
+    builder.Floats("low", {}, {0});
+    builder.Node(op, {"x", "low", ""}, {"y"});
+    return ImportError(builder);
+  };
+  EXPECT_TRUE(Contains(error(17, "Relu"), "has an input 1, but Relu takes 1")) << error(17, "Relu");
+  EXPECT_TRUE(Contains(error(10, "Clip"), "has an input 1, but Clip takes 1"));
+  EXPECT_EQ(error(11, "Clip"), "");
+}
+
+TEST(OnnxOperators, AreRefusedByNameIfThereIsNoLayer) {
+  ModelBuilder builder;
+  builder.Input("x", {8}).Input("matrix", {2, 2}).Output("u").Output("d");
+  builder.Node("Unique", {"x"}, {"u"});
+  builder.Node("Det", {"matrix"}, {"d"});
+  const std::string error = ImportError(builder);
+  EXPECT_TRUE(Contains(error, "node 'n_u' (Unique)")) << error;
+  EXPECT_TRUE(Contains(error, "node 'n_d' (Det)")) << error;
+}
+
+TEST(OnnxOperators, RefuseValuesOfTheRunWhereConstantsAreNeeded) {
+  ModelBuilder builder;
+  builder.Input("x", {2, 3}).Output("y").Node("NonZero", {"x"}, {"y"});
+  EXPECT_TRUE(Contains(ImportError(builder), "its input 0 ('x') is known only when the net runs"))
+      << ImportError(builder);
+}
+
+TEST(OnnxOperators, RefusePeepholesByName) {
+  ModelBuilder builder;
+  builder.Input("x", {2, 1, 1}).Output("y");
+  builder.Floats("w", {1, 4, 1}, Numbers(4, 1));
+  builder.Floats("r", {1, 4, 1}, Numbers(4, 1));
+  builder.Floats("p", {1, 3}, {0, 1, 0});
+  ModelBuilder::SetInt(builder.Node("LSTM", {"x", "w", "r", "", "", "", "", "p"}, {"y"}),
+                       "hidden_size", 1);
+  EXPECT_TRUE(Contains(ImportError(builder), "node 'n_y' (LSTM)")) << ImportError(builder);
+  EXPECT_TRUE(Contains(ImportError(builder), "has peepholes"));
 }
 
 }  // namespace

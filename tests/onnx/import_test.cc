@@ -47,7 +47,7 @@ TEST(OnnxImport, ReducesElementsAlone) {
   const std::vector<std::pair<std::string, float>> cases = {
       {"ReduceSum", 3.0F}, {"ReduceL1", 3.0F}, {"ReduceSumSquare", 9.0F}};
   for (const auto& [op, value] : cases) {
-    ModelBuilder builder;
+    ModelBuilder builder(18);
     builder.Input("x", {1, 2}).Output("y");
     ModelBuilder::SetInt(builder.Node(op, {"x"}, {"y"}), "noop_with_empty_axes", 1);
     const auto outputs = test::Run(Import(builder), {{"x", {Shape({1, 2}), {3, 1}}}});
@@ -114,6 +114,12 @@ TEST(OnnxImport, RefusesDamagedGraphs) {
   ModelBuilder output;
   output.Input("x", {1}).Output("y");
   EXPECT_TRUE(Contains(ImportError(output), "output 'y'"));
+}
+
+TEST(OnnxImport, RefusesModelsWithoutOutputs) {
+  ModelBuilder builder = SmallNet();
+  builder.graph().clear_output();
+  EXPECT_TRUE(Contains(ImportError(builder), "has no outputs"));
 }
 
 TEST(OnnxImport, SortsNodes) {

@@ -216,11 +216,10 @@ TEST_F(ImportOnnxTool, ExportsOfChosenItemsAreChecked) {
 
 TEST_F(ImportOnnxTool, ExportsThatCannotBeReadBackSaySo) {
   temp_.Write("net.prototxt",
-              "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 2 dim: 8 "
-              "dim: 8 } } }"
-              "layer { name: 'r' type: 'Input' top: 'r' input_param { shape { dim: 3 dim: 5 } } }"
-              "layer { name: 'y' type: 'ROIPooling' bottom: 'x' bottom: 'r' top: 'y'"
-              "        roi_pooling_param { pooled_h: 2 pooled_w: 2 } }");
+              "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 2 dim: 5 "
+              "dim: 6 } } }"
+              "layer { name: 'y' type: 'Pooling' bottom: 'x' top: 'y' top: 'positions'"
+              "        pooling_param { kernel_size: 2 stride: 2 } }");
   const std::vector<std::string> command = {"export", "--model=net.prototxt", "-o", "f.onnx"};
   const ProcessResult result = Run(command, "deploy");
   EXPECT_EQ(result.exit_code, 0) << result.err;

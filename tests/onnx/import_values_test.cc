@@ -296,6 +296,7 @@ TEST(OnnxValues, RefusesUnknownChoicesAndMissingAttributes) {
     ModelBuilder builder;
     builder.Input("x", {1, 2, 4, 4}).Output("y");
     builder.Floats("w", {1, 2, 1, 1}, {1, 1});
+    builder.Ints("places", {1, 2, 4, 4}, std::vector<int64_t>(32, 0));
     change(builder.Node(op, {"x"}, {"y"}));
     return ImportError(builder);
   };
@@ -313,7 +314,7 @@ TEST(OnnxValues, RefusesUnknownChoicesAndMissingAttributes) {
                        "pads has an entry of -1"));
   EXPECT_TRUE(Contains(error("MaxUnpool",
                              [](onnx::NodeProto& node) {
-                               node.add_input("x");
+                               node.add_input("places");
                                ModelBuilder::SetInts(node, "kernel_shape", {1, 1});
                                ModelBuilder::SetInts(node, "pads", {3, 3, 3, 3});
                              }),
