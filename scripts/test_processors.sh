@@ -49,7 +49,7 @@ for level in $levels; do
       "$build/dev/${program}_test" --gtest_brief=1 >"$out" 2>&1
     )
     code=$?
-    count() { sed -nE "s/^\[  $1  \] ([0-9]+) tests?.*/\1/p" "$out" | tail -n 1; }
+    count() { sed -nE "s/^\[  $1 +\] ([0-9]+) tests?.*/\1/p" "$out" | tail -n 1; }
     passed=$(count PASSED) skipped=$(count SKIPPED) failed=$(count FAILED)
     [ "$code" = 0 ] || [ -n "$failed" ] || failed="exit code $code"
     echo "| $level${note:+ (no $note)} | $program | ${passed:-0} | ${skipped:-0} | ${failed:-0} |"

@@ -158,7 +158,8 @@ TEST(CremaFile, StoresTheWeightsOfBytesAsBytes) {
   ExportModel(model, folder.File("m.crema"));
   const std::string file = folder.Read("m.crema");
   EXPECT_EQ(int{file[crema_layout::kFormatAt]}, 3);
-  for (const StoredTensor& tensor : ReadCremaFile(file, "m.crema").learned()) {
+  const CremaFileHeader header = ReadCremaFile(file, "m.crema");
+  for (const StoredTensor& tensor : header.learned()) {
     const bool are_bytes = tensor.index() == 0 && tensor.name() != "last";
     EXPECT_EQ(tensor.type(), are_bytes ? StoredTensor::I8 : StoredTensor::F32) << tensor.name();
   }
