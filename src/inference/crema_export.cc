@@ -50,7 +50,9 @@ void StoreCard(const ModelCard& card, CremaFileHeader* header) {
 bool AreBytes(const Plan& plan, size_t slot) {
   const ParameterSlot& parameter = plan.parameters[slot];
   const PlannedLayer& layer = plan.layers[static_cast<size_t>(parameter.layer)];
-  return parameter.index == 0 && layer.implementation->rounds_weights &&
+  // Fused layers and views have no implementation.
+  return parameter.index == 0 && layer.implementation != nullptr &&
+         layer.implementation->rounds_weights &&
          std::ranges::count(plan.parameters, static_cast<int>(slot), &ParameterSlot::owner) == 1;
 }
 

@@ -173,7 +173,8 @@ void WarnOfUnusedBFloat16(const Graph& graph, const NetParameter& net, const Pla
   const auto is_half = [](std::string_view name) { return name.find(" bf16") != name.npos; };
   const PlannedLayer* first = nullptr;  // that requests it
   for (const PlannedLayer& layer : plan.layers) {
-    if (PrecisionOf(*layer.layer, plan.options) != BF16) continue;
+    const bool runs = layer.implementation != nullptr;  // fused layers and views do not
+    if (!runs || PrecisionOf(*layer.layer, plan.options) != BF16) continue;
     if (is_half(layer.implementation->name)) return;
     if (first == nullptr && layer.type->traits.multiplies_matrices) first = &layer;
   }
