@@ -398,7 +398,8 @@ TEST(UnusedBFloat16, IsAWarningWithItsPlaceAndReason) {
   };
   const std::string layers =
       SquareInput(16, 64) +
-      LayerOnBlobs("Convolution", "a", "x", "convolution_param { num_output: 16 kernel_size: 1 }");
+      LayerOnBlobs("Convolution", "a", "x", "convolution_param { num_output: 16 kernel_size: 1 }") +
+      LayerOnBlobs("ReLU", "r", "a");
   const std::vector<Problem> found = warnings("precision: BF16\n" + layers);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_NE(found[0].message.find("precision BF16 changes nothing: no layer computes in bfloat16"),
