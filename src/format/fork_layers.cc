@@ -83,7 +83,7 @@ constexpr ForkLayer kForkLayers[] = {
      "use Proposal { proposal_param { feat_stride min_size pre_nms_topn post_nms_topn nms_thresh "
      "ratio scale } }"},
     {"PriorBoxClustered", "OpenVINO",
-     "with two bottoms, one top, as many width as height and without min_size, which the fork "
+     "with two bottoms, one top, width, as many height and without min_size, which the fork "
      "ignores"},
 
     {"CoupledClusterLoss", "vehicle re-identification",
@@ -146,15 +146,17 @@ constexpr ForkLayer kForkLayers[] = {
     {"SyncBN", "yjxiong's Caffe", "with one bottom, one top and without bn_param { frozen }"},
     {"BatchReNorm", "ports of batch renormalisation",
      "not supported: renormalised statistics; GroupNorm does not depend on the batch"},
-    {"GRN", "OpenVINO", "with one bottom, one top and without dummy_backward"},
+    {"GRN", "OpenVINO", "with one bottom, one top, a bias of 0 or more and without dummy_backward"},
     {"Padding", "several forks",
      "with one bottom, one top and without pad_to_power_of_2; else use Pad { pad_param { axis "
      "pad_before pad_after mode value } }"},
     {"PadChannel", "ports of residual nets",
      "with one bottom, one top and pad_channel_param { num_channels_to_pad } above 0"},
-    {"RingPad", "nets for panoramas", kOneByOne},
+    {"RingPad", "nets for panoramas",
+     "with one bottom, one top, an axis from -4 to 3 and pad from 0"},
     {"BatchReduction", "temporal segment networks, PSPNet",
-     "with one bottom, one top, operation SUM or MEAN, levels above 0 and without pos; else use "
+     "with one bottom, one top, operation SUM or MEAN, levels from 1 to 1024 and without pos and "
+     "other fields of reduction_param; else use "
      "Reduction"},
     {"MultiLabelImageData", "multi-label ports",
      "use ImageData { image_data_param { label_count } }, which reads several numbers after each "

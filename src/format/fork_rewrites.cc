@@ -105,7 +105,7 @@ bool CReLU(LayerParameter* layer, ForkParts* parts) {
 // OpenVINO's training_toolbox_caffe, grn_layer.cpp: x / sqrt(bias + sum over channels of x^2).
 bool Grn(LayerParameter* layer, ForkParts* parts) {
   const GRNParameter param = layer->grn_param();
-  if (param.dummy_backward()) return false;
+  if (param.dummy_backward() || param.bias() < 0) return false;
   ReductionParameter* squares = parts->Add("Reduction", "@0", "squares").mutable_reduction_param();
   squares->set_operation(ReductionParameter::SUMSQ);
   squares->add_axes(1);
@@ -129,6 +129,9 @@ bool ChannelNorm(LayerParameter*, ForkParts* parts) {
   return true;
 }
 
+// A negative or huge pad would crop.
+bool IsPad(int64_t pad) { return pad >= 0 && pad < 1 << 20; }
+
 // Pads one axis of a blob that has four.
 void PadOneAxis(int axis, int before, int after, PadParameter* pad) {
   pad->set_axis(axis);
@@ -143,7 +146,7 @@ void PadOneAxis(int axis, int before, int after, PadParameter* pad) {
 // MyCaffe, pad_channel_layer.cpp: channels of 0 after the others.
 bool PadChannel(LayerParameter* layer, ForkParts* parts) {
   const auto count = static_cast<int>(layer->pad_channel_param().num_channels_to_pad());
-  if (count <= 0) return false;
+  if (count <= 0 || !IsPad(count)) return false;
   PadOneAxis(1, 0, count, parts->Add("Pad", "@0", "=0").mutable_pad_param());
   layer->clear_pad_channel_param();
   return true;
@@ -152,6 +155,7 @@ bool PadChannel(LayerParameter* layer, ForkParts* parts) {
 // panoramic-object-detection, ring_pad_layer.cu. (Its .cpp reads a wrong size.)
 bool RingPad(LayerParameter* layer, ForkParts* parts) {
   const RingPadParameter param = layer->ring_pad_param();
+  if (param.axis() < -4 || param.axis() > 3 || !IsPad(param.pad())) return false;
   PadParameter* pad = parts->Add("Pad", "@0", "=0").mutable_pad_param();
   PadOneAxis(param.axis(), param.pad(), param.pad(), pad);
   pad->set_mode(PadParameter::WRAP);
@@ -164,6 +168,11 @@ bool RingPad(LayerParameter* layer, ForkParts* parts) {
 bool Padding(LayerParameter* layer, ForkParts* parts) {
   const PaddingParameter param = layer->padding_param();
   if (param.pad_to_power_of_2() || param.pad_method() != PaddingParameter::CONSTANT) return false;
+  for (const uint32_t pad : {param.pad(), param.pad_h(), param.pad_w(), param.pad_h_top(),
+                             param.pad_h_bottom(), param.pad_w_left(), param.pad_w_right(),
+                             param.pad_t(), param.pad_b(), param.pad_l(), param.pad_r()}) {
+    if (!IsPad(pad)) return false;
+  }
   const uint32_t rows = param.pad() > 0 ? param.pad() : param.pad_h();
   const uint32_t columns = param.pad() > 0 ? param.pad() : param.pad_w();
   const auto side = [](uint32_t both, uint32_t older, uint32_t own) {
@@ -187,8 +196,13 @@ bool BatchReduction(LayerParameter* layer, ForkParts* parts) {
   const auto operation = param.reduction_param().operation();
   const int axis = param.reduction_param().axis(), levels = param.level_size();
   const bool folds = operation == ReductionParameter::SUM || operation == ReductionParameter::MEAN;
-  const bool sized = std::ranges::all_of(param.level(), [](int level) { return level > 0; });
-  if (param.pos() || !folds || !sized) return false;
+  const bool sized = levels <= 1024 && std::ranges::all_of(param.level(), [](int level) {
+                       return level > 0 && level <= 1024;  // so that their squares and sums fit
+                     });
+  ReductionParameter others = param.reduction_param();
+  others.clear_operation();
+  others.clear_axis();
+  if (param.pos() || !folds || !sized || others.ByteSizeLong() > 0) return false;
   const auto reduce = [&](const std::string& bottom, const std::string& top, bool keep) {
     ReductionParameter* reduction = parts->Add("Reduction", bottom, top).mutable_reduction_param();
     reduction->set_operation(operation);
@@ -227,7 +241,10 @@ bool BatchReduction(LayerParameter* layer, ForkParts* parts) {
 // OpenVINO's training_toolbox_caffe, prior_box_clustered_layer.cpp: only boxes of width x height.
 bool PriorBoxClustered(LayerParameter* layer, ForkParts* parts) {
   const PriorBoxParameter& param = layer->prior_box_param();
-  if (param.min_size_size() > 0 || param.width_size() != param.height_size()) return false;
+  if (param.min_size_size() > 0 || param.width_size() == 0 ||
+      param.width_size() != param.height_size()) {
+    return false;
+  }
   parts->Add("PriorBox", "@0 @1", "=0");
   return true;
 }

@@ -434,7 +434,7 @@ void TextParser::CheckForkFields(const Message& layer) {
     const std::string path = StrCat(path_, path_.empty() ? "" : ".", fork.field);
     if (field == nullptr || !first_.Has(path)) continue;
     const std::string type = StringOf(layer, "type");
-    if (type == fork.layer_type || HasForkRewrite(type)) continue;
+    if (type == fork.layer_type || type == "SyncBN") continue;
     const Where where = first_.Locate(path);
     Report({where.line, where.column},
            StrCat(kUnknownField, fork.field, "' (did you mean '", fork.meant, "'?)"));

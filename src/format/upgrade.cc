@@ -57,6 +57,9 @@ std::optional<ProposalParameter> ReadProposal(std::string_view text) {
 std::optional<ProposalParameter> ProposalOf(const LayerParameter& layer) {
   const PythonParameter& python = layer.python_param();
   if (python.module() != "rpn.proposal_layer" || python.layer() != "ProposalLayer") return {};
+  const auto trains = [](const NetStateRule& rule) { return rule.phase() == TRAIN; };
+  if (layer.has_phase() && layer.phase() == TRAIN) return {};
+  if (std::ranges::any_of(layer.include(), trains)) return {};
   return ReadProposal(python.param_str());
 }
 
@@ -107,13 +110,20 @@ void UpgradeBatchNorm(NetParameter* net) {
   }
 }
 
-void UpgradeProposals(NetParameter* net) {
+void UpgradeProposals(NetParameter* net, const SourceMap& source, std::vector<Problem>* warnings) {
   const auto stays = [](const LayerParameter& layer) {
     return layer.type() == "Python" && !ProposalOf(layer);
   };
   if (std::ranges::any_of(net->layer(), stays)) return;
-  for (LayerParameter& layer : *net->mutable_layer()) {
+  for (int i = 0; i < net->layer_size(); ++i) {
+    LayerParameter& layer = *net->mutable_layer(i);
     if (layer.type() != "Python") continue;
+    Where where = source.Locate(StrCat("layer[", i, "].type"));
+    where.layer = layer.name();
+    warnings->push_back({ErrorCode::kUnsupported, std::move(where),
+                         "the Python layer rpn.proposal_layer runs as Proposal, with the values of "
+                         "py-faster-rcnn in TEST: min_size 16, 6000 candidates, 300 regions, NMS "
+                         "0.7; write a layer Proposal for others"});
     layer.set_type("Proposal");
     *layer.mutable_proposal_param() = *ProposalOf(layer);
     layer.clear_python_param();
@@ -127,7 +137,7 @@ void UpgradeNet(NetParameter* net, SourceMap* source, std::vector<Problem>* warn
   UpgradeInputs(net, source, warnings);
   UpgradeForkLayers(net, source, warnings);
   UpgradeBatchNorm(net);
-  UpgradeProposals(net);
+  UpgradeProposals(net, *source, warnings);
 }
 
 void UpgradeSolver(SolverParameter* solver, SourceMap* source) {

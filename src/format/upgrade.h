@@ -31,8 +31,9 @@ void UpgradeForkLayers(NetParameter* net, SourceMap* source, std::vector<Problem
 // Sets the multipliers of BatchNorm's three running statistics to 0: they are not trained.
 void UpgradeBatchNorm(NetParameter* net);
 // Replaces the Python layer `rpn.proposal_layer` of py-faster-rcnn by Proposal, which computes the
-// same in phase TEST. Leaves nets with other Python layers, as those for training are.
-void UpgradeProposals(NetParameter* net);
+// same in phase TEST, with a warning. Leaves nets with other Python layers, as those for training
+// are, and layers of phase TRAIN.
+void UpgradeProposals(NetParameter* net, const SourceMap& source, std::vector<Problem>* warnings);
 
 // Replaces solver_type by type. Throws kInvalidArgument if both are set.
 void UpgradeSolver(SolverParameter* solver, SourceMap* source);

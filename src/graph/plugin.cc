@@ -102,7 +102,8 @@ void CheckNew(const PluginFacts& plugin, const std::vector<LayerType>& types,
   std::map<std::string, int> own;
   for (const LayerType& type : types) {
     const LayerType* existing = registry.Find(type.name);
-    const bool rewritten = HasForkRewrite(type.name);  // no net would reach the plugin's
+    // Most nets would not reach the plugin's: the layer is written with others when they are read.
+    const bool rewritten = HasForkRewrite(type.name);
     if (existing == nullptr && !rewritten && own[type.name]++ == 0) continue;
     const bool built_in = rewritten || (existing != nullptr && existing->plugin == nullptr);
     const std::string owner = built_in              ? "built in"

@@ -272,7 +272,8 @@ std::string KindNames(std::string_view kinds) {
 std::string WhyNoAttribute(const OnnxNode& node, const Operator& op) {
   for (const auto& attribute : node.proto.attribute()) {
     const std::string& name = attribute.name();
-    if (name == kOpsetAttribute) continue;
+    // Names that begin so are for tools: onnx.checker accepts them anywhere.
+    if (name == kOpsetAttribute || name.starts_with("__")) continue;
     const auto found = std::ranges::find(op.attributes, name, &Word::name);
     if (found != op.attributes.end() && found->IsIn(node.opset)) continue;
     std::string when;

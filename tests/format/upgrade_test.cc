@@ -126,8 +126,10 @@ TEST(UpgradeProposals, ThePythonLayerOfFasterRcnnBecomesProposal) {
        }) {
     std::string quoted;
     for (const char c : std::string(text)) quoted += c == '"' ? "\\\"" : std::string(1, c);
-    ExpectUpgrade(PythonLayer("rpn.proposal_layer", quoted),
-                  begin + "proposal_param { " + field + " } }");
+    const NetFile file = ParseNet(PythonLayer("rpn.proposal_layer", quoted), "n");
+    EXPECT_EQ(PrintText(file.net), PrintText(Plain(begin + "proposal_param { " + field + " } }")));
+    ASSERT_EQ(file.warnings.size(), 1U);
+    EXPECT_NE(file.warnings[0].message.find("6000 candidates, 300 regions"), std::string::npos);
   }
 }
 
@@ -138,6 +140,7 @@ TEST(UpgradeProposals, OtherPythonLayersStay) {
            PythonLayer("rpn.proposal_layer", "'feat_stride': 16 \\n'ratios': [1]"),
            PythonLayer("rpn.proposal_layer", "'feat_stride': wide"),
            PythonLayer("rpn.proposal_layer", "16"),
+           known.substr(0, known.size() - 1) + "include { phase: TRAIN } }",
            // A net for training.
            known + "layer { name: 'targets' type: 'Python' top: 'labels' python_param { module: "
                    "'rpn.anchor_target_layer' layer: 'AnchorTargetLayer' } }",

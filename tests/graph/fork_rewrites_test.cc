@@ -160,6 +160,32 @@ TEST(ForkRewrites, AreListedWithTheirConditions) {
   EXPECT_FALSE(HasForkRewrite("BoxData"));
 }
 
+// Numbers of a hostile file, which would take memory or crop.
+TEST(ForkRewrites, RefuseNumbersThatNoNetHas) {
+  for (const std::string layer :
+       {"type: 'RingPad' ring_pad_param { axis: -2147483648 }",
+        "type: 'RingPad' ring_pad_param { pad: -1 }", "type: 'RingPad' ring_pad_param { axis: 4 }",
+        "type: 'Padding' padding_param { pad_l: 4294967295 }", "type: 'GRN' grn_param { bias: -1 }",
+        "type: 'BatchReduction' batch_reduction_param { level: 2147483647 level: 2147483647 }",
+        "type: 'BatchReduction' batch_reduction_param { level: 1 reduction_param { coeff: 5 } }"}) {
+    const NetFile file = ParseNet("layer { name: 'a' bottom: 'x' top: 'y' " + layer + " }", "n");
+    ASSERT_EQ(file.net.layer_size(), 1) << layer;
+    EXPECT_TRUE(HasForkRewrite(file.net.layer(0).type())) << layer;
+  }
+}
+
+TEST(ForkRewrites, BnParamIsForSyncBnAlone) {
+  const auto error = [](const std::string& type) {
+    return test::ErrorOf([&] {
+      ParseNet(
+          "layer { name: 'a' type: '" + type + "' bottom: 'x' top: 'y' bn_param { eps: 0.1 } }",
+          "n");
+    });
+  };
+  EXPECT_TRUE(Contains(error("MKLBatchNorm"), "bn_param"));
+  EXPECT_EQ(error("SyncBN"), "");
+}
+
 TEST(ForkRewrites, CReLU) {
   ForkNet({{.name = "x", .dims = {2, 3, 2, 2}}},
           "layer { name: 'a' type: 'CReLU' bottom: 'x' top: 'y' }", {2, 6, 2, 2})

@@ -139,11 +139,11 @@ layer { name: "last" type: "InnerProduct" bottom: "ip" top: "prob" precision: FP
   inner_product_param { num_output: 4 weight_filler { type: "msra" } } }
 )";
 
-// Opens the net on bytes with the implementations that its name says. Null without them: a build
-// or a processor may have none.
+// The net with the convolution on bytes, and so the product behind it. Null if a build or a
+// processor has no implementations on bytes.
 std::shared_ptr<const Model> ByteModel() {
   ModelOptions options;
-  options.plan.pinned = {{"conv", "int8, plain output"}, {"ip", "int8"}};
+  options.plan.pinned = {{"conv", "int8"}};
   try {
     return ModelOf(kByteNet, options);
   } catch (const Error&) {
