@@ -117,6 +117,8 @@ def quota_group():
         return group
     except OSError as error:
         print(f"no quota: {error}", file=sys.stderr)
+        if group.is_dir():
+            group.rmdir()
         return None
 
 
@@ -157,12 +159,14 @@ def main():
     cases += [Case(options, one, "squeezenet", 300) for one in who]
     group = quota_group()
     rows = {case: [] for case in cases}
-    for _ in range(options.turns):
-        for case in cases:
-            rows[case].append(turn(case, options.threads, group))
-            time.sleep(0.2)
-    if group is not None:
-        group.rmdir()
+    try:
+        for _ in range(options.turns):
+            for case in cases:
+                rows[case].append(turn(case, options.threads, group))
+                time.sleep(0.2)
+    finally:
+        if group is not None:
+            group.rmdir()
     columns = list(rows[cases[0]][0])
     print("| | | " + " | ".join(columns) + " |")
     print("|---" * (len(columns) + 2) + "|")

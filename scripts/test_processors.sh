@@ -50,8 +50,9 @@ for level in $levels; do
     )
     code=$?
     count() { sed -nE "s/^\[  $1 +\] ([0-9]+) tests?.*/\1/p" "$out" | tail -n 1; }
-    passed=$(count PASSED) skipped=$(count SKIPPED) failed=$(count FAILED)
-    [ "$code" = 0 ] || [ -n "$failed" ] || failed="exit code $code"
+    passed=$(count PASSED) skipped=$(count SKIPPED) failed=$(grep -cE '^\[  FAILED  \] .*\(' "$out")
+    [ "$code" = 0 ] || [ "$failed" != 0 ] || failed="exit code $code"
+    if [ "${passed:-0}" = 0 ]; then code=1 failed="no test ran"; fi
     echo "| $level${note:+ (no $note)} | $program | ${passed:-0} | ${skipped:-0} | ${failed:-0} |"
     if [ "$code" != 0 ]; then
       status=1

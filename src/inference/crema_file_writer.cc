@@ -36,8 +36,8 @@ uint32_t FormatOf(const CremaFileHeader& header) {
   const bool is_third = std::ranges::any_of(header.learned(), [](const StoredTensor& tensor) {
     return tensor.type() == StoredTensor::I8;
   });
-  if (is_third) return 3;
   const StoredPreprocessing& p = header.preprocessing();
+  if (is_third || p.fit() == "reshape") return 3;
   const bool is_second = p.has_range() || p.deviation_size() > 0 || p.has_fit() ||
                          p.has_short_side() || p.has_resize_height() || p.has_resize_width() ||
                          p.has_interpolation() || p.has_pad();

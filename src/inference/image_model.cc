@@ -22,7 +22,16 @@ std::string SizesOf(const BlobInfo& blob) {
 ImageModel::ImageModel(std::shared_ptr<const Model> model, const std::string& task)
     : model_(std::move(model)), sizes_input_(FindSizesInput(model_->parts().plan->written)) {
   std::vector<BlobInfo> inputs = model_->inputs();
-  std::erase_if(inputs, [&](const BlobInfo& blob) { return blob.name == sizes_input_; });
+  const auto sizes = std::ranges::find(inputs, sizes_input_, &BlobInfo::name);
+  if (sizes != inputs.end()) {
+    const Shape shape(std::span<const int64_t>(sizes->shape));
+    if (shape.count() != 3) {
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat(task, " takes one image at a time; '", sizes_input_, "' is ", ToString(shape),
+                  ", expected 1x3 for its height, width and scale"));
+    }
+    inputs.erase(sizes);
+  }
   if (inputs.size() != 1) {
     std::vector<std::string> names;
     for (const BlobInfo& blob : inputs) names.push_back(blob.name);

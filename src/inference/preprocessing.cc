@@ -147,6 +147,12 @@ std::string FindPreprocessingProblem(const Preprocessing& p, const Shape& input,
   if (mean != 0 && mean != channels && mean != static_cast<size_t>(input.count())) {
     return StrCat("the mean has ", mean, " numbers, but the input is ", ToString(input));
   }
+  if (p.fit == ImageFit::kReshape && mean > channels) {
+    return StrCat(
+        "a mean image has one size, but the fit 'reshape' gives each image a size of its "
+        "own; give ",
+        channels, " means of channels");
+  }
   if (!p.deviation.empty() && p.deviation.size() != channels) {
     return StrCat("the standard deviation has ", p.deviation.size(), " numbers for ", channels,
                   " channels");

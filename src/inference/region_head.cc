@@ -48,8 +48,10 @@ std::string FindRegions(const NetParameter& net, const LayerParameter& proposal)
   return found == names.end() ? "" : *found;
 }
 
-bool MovedFrom(const NetParameter& net, const std::string& blob, std::string_view type,
-               int before) {
+// `seen`: blobs and layers that were looked at, as paths may join again.
+bool MovedFrom(const NetParameter& net, const std::string& blob, std::string_view type, int before,
+               std::set<std::pair<std::string, int>>* seen) {
+  if (!seen->emplace(blob, before).second) return false;
   constexpr std::string_view kMoves[] = {"Concat", "Flatten", "Permute", "Reshape", "Slice"};
   for (int i = before; i-- > 0;) {
     const LayerParameter& layer = net.layer(i);
@@ -57,7 +59,7 @@ bool MovedFrom(const NetParameter& net, const std::string& blob, std::string_vie
     if (layer.type() == type) return true;
     return std::ranges::find(kMoves, layer.type()) != std::end(kMoves) &&
            std::ranges::any_of(layer.bottom(), [&](const std::string& from) {
-             return MovedFrom(net, from, type, i);
+             return MovedFrom(net, from, type, i, seen);
            });
   }
   return false;
@@ -66,7 +68,8 @@ bool MovedFrom(const NetParameter& net, const std::string& blob, std::string_vie
 }  // namespace
 
 bool IsMovedFrom(const NetParameter& net, const std::string& blob, std::string_view type) {
-  return MovedFrom(net, blob, type, net.layer_size());
+  std::set<std::pair<std::string, int>> seen;
+  return MovedFrom(net, blob, type, net.layer_size(), &seen);
 }
 
 std::string FindSizesInput(const NetParameter& net) {
@@ -75,17 +78,19 @@ std::string FindSizesInput(const NetParameter& net) {
 }
 
 void SetSizes(int64_t height, int64_t width, double scale, const TensorView& sizes) {
-  CREMA_CHECK(sizes.count() == 3);
   const std::span<float> values = sizes.span<float>();
-  values[0] = static_cast<float>(height);
-  values[1] = static_cast<float>(width);
-  values[2] = static_cast<float>(scale);
+  for (size_t i = 0; i + 3 <= values.size(); i += 3) {
+    values[i] = static_cast<float>(height);
+    values[i + 1] = static_cast<float>(width);
+    values[i + 2] = static_cast<float>(scale);
+  }
 }
 
 void SetSizesIfThose(const Model& model, const std::string& input, const TensorView& value) {
   if (input != FindSizesInput(model.parts().plan->written)) return;
-  const auto image = std::ranges::find_if(
-      model.inputs(), [](const BlobInfo& blob) { return blob.shape.size() == 4; });
+  const auto image = std::ranges::find_if(model.inputs(), [&](const BlobInfo& blob) {
+    return blob.name != input && blob.shape.size() == 4;
+  });
   if (image != model.inputs().end()) SetSizes(image->shape[2], image->shape[3], 1, value);
 }
 

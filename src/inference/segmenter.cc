@@ -49,6 +49,11 @@ Image WithoutBars(const Image& classes, const ImagePlacement& place, int height,
 Segmenter::Segmenter(std::shared_ptr<const Model> model, const std::string& output)
     : model_(std::move(model), "segmentation"), output_(model_.FindOutput(output)) {
   constexpr int64_t kMostClasses = 256;  // one byte per pixel
+  if (!model_.sizes_input().empty()) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("segmentation takes nets of one size; this one has the input '",
+                model_.sizes_input(), "' for the size of the image, as detectors have"));
+  }
   const Shape scores = model_.OutputShape(output_, 1);
   if (scores.axes() != 4 || scores[0] != 1 || scores[1] < 2 || scores[1] > kMostClasses ||
       scores.count() == 0) {

@@ -167,24 +167,35 @@ void CheckPrecisions(const Graph& graph, const NetParameter& net, const PlanOpti
   if (!problems.empty()) throw Error(std::move(problems));
 }
 
+namespace {
+
+bool IsBFloat16(std::string_view implementation) {
+  return implementation.find(" bf16") != std::string_view::npos;
+}
+
+}  // namespace
+
+bool UsesBFloat16(const Plan& plan) {
+  return std::ranges::any_of(plan.layers, [&](const PlannedLayer& layer) {
+    return layer.implementation != nullptr && layer.type->name != "Reorder" &&
+           IsBFloat16(layer.implementation->name);
+  });
+}
+
 void WarnOfUnusedBFloat16(const Graph& graph, const NetParameter& net, const Plan& plan,
                           std::vector<Problem>* warnings) {
-  if (plan.options.device.type != DeviceType::kCpu) return;
-  const auto is_half = [](std::string_view name) { return name.find(" bf16") != name.npos; };
-  const PlannedLayer* first = nullptr;  // that requests it
-  for (const PlannedLayer& layer : plan.layers) {
-    const bool runs = layer.implementation != nullptr;  // fused layers and views do not
-    if (!runs || PrecisionOf(*layer.layer, plan.options) != BF16) continue;
-    if (is_half(layer.implementation->name)) return;
-    if (first == nullptr && layer.type->traits.multiplies_matrices) first = &layer;
-  }
-  if (first == nullptr) return;
+  if (plan.options.device.type != DeviceType::kCpu || UsesBFloat16(plan)) return;
+  const auto first = std::ranges::find_if(plan.layers, [&](const PlannedLayer& layer) {
+    return layer.implementation != nullptr && layer.type->traits.multiplies_matrices &&
+           PrecisionOf(*layer.layer, plan.options) == BF16;
+  });
+  if (first == plan.layers.end()) return;
   Where where = net.has_precision() ? graph.source.Locate("precision") : Where{};
   where.field = "precision";
   std::string message =
       "precision BF16 changes nothing: no layer computes in bfloat16 on this processor";
   for (const SkippedImplementation& skipped : first->skipped) {
-    if (!is_half(skipped.implementation)) continue;
+    if (!IsBFloat16(skipped.implementation)) continue;
     message += StrCat(" (", first->name(), ": ", skipped.implementation, " ", skipped.reason, ")");
     break;
   }

@@ -31,6 +31,9 @@ const Int8Range* Int8RangeOf(const Graph& graph, int value);
 void CheckPrecisions(const Graph& graph, const NetParameter& net, const PlanOptions& options,
                      std::vector<Problem>* warnings);
 
+// Returns true if a layer of the plan computes in bfloat16 on the CPU.
+bool UsesBFloat16(const Plan& plan);
+
 // Appends a warning, with a reason, if precision BF16 is requested and no layer of the plan
 // computes in it on the CPU.
 void WarnOfUnusedBFloat16(const Graph& graph, const NetParameter& net, const Plan& plan,

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/machine_limits.h"
 #include "core/memory_format.h"
+#include "core/processor.h"
 #include "core/strings.h"
 #include "math/library_versions.h"
 #include "runtime/implementation_bench.h"
@@ -20,6 +21,8 @@ namespace {
 std::string MachineText(const std::string& build) {
   std::string text = StrCat(ProcessorName(), ", vectors of ", ChannelBlock(), "; ", build, "; ",
                             LibraryVersions(), "; ");
+  const ProcessorLevel level = AllowedLevel();
+  if (level != ProcessorLevel::kAll) text += StrCat("level ", static_cast<int>(level), "; ");
   for (char& c : text) {
     if (c == '\t' || c == '\n') c = ' ';
   }

@@ -213,6 +213,7 @@ TEST_F(DeployRun, ExportForBytesCalibrates) {
   ExpectMistake(with({"--precision=auto"}), "needs --calibrate=LIST");
   ExpectMistake(with({"--precision=auto", "--calibrate=list.txt", "--most_error=-1"}),
                 "must be 0 or more");
+  ExpectMistake(with({"--most_error=1"}), "is for --precision=auto");
   ExpectMistake(with({int8, "--calibrate=empty.txt"}), "names no images");
   ExpectMistake(with({int8, "--calibrate=missing.txt"}), "c.ppm");
   ExpectMistake(with({int8, "--calibrate=list.txt", "--range=most"}), "most");

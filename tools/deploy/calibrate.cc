@@ -18,6 +18,8 @@
 #include "inference/image_model.h"
 #include "inference/model_parts.h"
 
+DECLARE_double(agreement);
+DECLARE_double(most_error);
 DEFINE_string(
     calibrate, "",
     "[Input FILE @export] for --precision=int8 or auto: text file with the path of an image on "
@@ -100,6 +102,13 @@ void CheckCalibrationFlags() {
   for (const char* flag : {"calibrate", "range", "percentile", "keep_float", "least_snr_db"}) {
     if (rounds || !IsGiven(flag)) continue;
     Fail(ErrorCode::kInvalidArgument, StrCat("--", flag, " is for --precision=int8 and auto"));
+  }
+  if (!WantsFastest() && IsGiven("most_error")) {
+    Fail(ErrorCode::kInvalidArgument, "--most_error is for --precision=auto");
+  }
+  if (!(FLAGS_most_error >= 0 && FLAGS_agreement >= 0 && FLAGS_agreement <= 1)) {
+    Fail(ErrorCode::kInvalidArgument,
+         "--most_error must be 0 or more, and --agreement from 0 to 1");
   }
   ParseRangeRule(FLAGS_range);
   if (!(FLAGS_percentile > 0 && FLAGS_percentile <= 100)) {

@@ -17,6 +17,7 @@
 #include "deploy/verify_parts.h"
 #include "inference/model_bench.h"
 #include "inference/model_parts.h"
+#include "plan/precision.h"
 
 DECLARE_double(agreement);
 DEFINE_double(
@@ -51,8 +52,10 @@ Tensor PictureOf(const ImageModel& images, const std::string& path) {
 // Judges the answers of a trial, by output.
 void CompareTrial(const std::shared_ptr<const Model>& single, PrecisionTrial* trial) {
   const ImageModel images(single, "images");
-  std::vector<std::string> paths = CalibrationPictures();
-  paths.resize(std::min(paths.size(), kMostPictures));
+  const std::vector<std::string> all = CalibrationPictures();
+  std::vector<std::string> paths;  // spread over the list
+  const size_t count = std::min(all.size(), kMostPictures);
+  for (size_t i = 0; i < count; ++i) paths.push_back(all[i * all.size() / count]);
   constexpr double kConfidence = 0.5;  // of boxes
   ModelPair pair(single, trial->model, kConfidence);
   for (const std::string& path : paths) {
@@ -64,7 +67,10 @@ void CompareTrial(const std::shared_ptr<const Model>& single, PrecisionTrial* tr
   for (size_t i = 0; i < pair.differences().size(); ++i) {
     const Difference& difference = pair.differences()[i];
     const Agreement& agreement = pair.agreements()[i];
-    const bool counts = agreement.of > 0 || pair.HasBoxes(i);
+    // A best class tells nothing of landmarks and features.
+    const std::string& task = single->card().task;
+    const bool counts =
+        pair.HasBoxes(i) || (agreement.of > 0 && (task == "classify" || task == "segment"));
     const bool near = counts ? agreement.share() >= FLAGS_agreement
                              : difference.note.empty() && difference.relative() <= FLAGS_most_error;
     trial->near = trial->near && near;
@@ -114,14 +120,23 @@ void PrintTrials(const std::vector<PrecisionTrial>& trials, const PrecisionTrial
 std::shared_ptr<const Model> FastestPrecision(
     const std::shared_ptr<const Model>& single,
     const std::function<std::shared_ptr<const Model>(NetParameter net)>& make) {
-  if (!(FLAGS_most_error >= 0)) {
-    Fail(ErrorCode::kInvalidArgument, "--most_error must be 0 or more");
+  const NetParameter& net = single->parts().net.net;
+  const bool has_one =
+      net.has_precision() || std::ranges::any_of(net.layer(), [](const LayerParameter& layer) {
+        return layer.has_precision() && layer.precision() != FP32;
+      });
+  if (has_one) {
+    Fail(ErrorCode::kInvalidArgument,
+         "--precision=auto chooses the precision, but the net has one: remove its fields precision "
+         "and int8");
   }
   std::vector<PrecisionTrial> trials;
   trials.push_back({.precision = "FP32", .model = single, .answers = "as they are"});
-  NetParameter half = single->parts().net.net;
+  NetParameter half = net;
   half.set_precision(BF16);
-  trials.push_back({.precision = "BF16", .model = make(std::move(half))});
+  const auto half_model = make(std::move(half));
+  const bool uses_half = UsesBFloat16(*half_model->parts().plan);
+  if (uses_half) trials.push_back({.precision = "BF16", .model = half_model});
   std::string no_bytes;
   try {
     trials.push_back({.precision = "INT8", .model = make(QuantizeOnPictures(single).net)});
@@ -137,7 +152,13 @@ std::shared_ptr<const Model> FastestPrecision(
     if (trial.near && gains && trial.Seconds() < chosen->Seconds()) chosen = &trial;
   }
   PrintTrials(trials, *chosen);
-  if (!no_bytes.empty() && !FLAGS_json) std::printf("INT8 was left out: %s\n", no_bytes.c_str());
+  const auto left_out = [](const char* precision, const std::string& why) {
+    std::printf(
+        FLAGS_json ? "{\"precision\": \"%s\", \"left_out\": %s}\n" : "%s was left out: %s\n",
+        precision, (FLAGS_json ? JsonString(why) : why).c_str());
+  };
+  if (!uses_half) left_out("BF16", "no layer would compute in bfloat16 on this processor");
+  if (!no_bytes.empty()) left_out("INT8", no_bytes);
   return chosen->model;
 }
 

@@ -48,6 +48,7 @@ void FindTask(const std::shared_ptr<const Model>& model, ModelDescription* descr
 // Requires: the net accepts images of any size.
 void TakeAnySize(ModelDescription* description) {
   for (BlobInfo& input : description->inputs) {
+    if (input.name == description->sizes_input) continue;
     if (input.shape.size() == 4) input.shape[2] = input.shape[3] = -1;
   }
 }
