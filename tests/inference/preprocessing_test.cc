@@ -52,6 +52,13 @@ TEST(Preprocessing, AReshapedInputHasTheSizeOfTheImage) {
   EXPECT_EQ(FindPreprocessingProblem(one, input, true), "");
   EXPECT_NE(FindPreprocessingProblem(one, input).find("needs a net that takes the size"),
             std::string::npos);
+  // A mean image would be read beyond its end.
+  Preprocessing mean = both;
+  mean.mean.assign(static_cast<size_t>(input.count()), 1);
+  EXPECT_NE(FindPreprocessingProblem(mean, input, true).find("give 3 means of channels"),
+            std::string::npos);
+  mean.mean.resize(3);
+  EXPECT_EQ(FindPreprocessingProblem(mean, input, true), "");
   for (const Preprocessing& p :
        {Preprocessing{.fit = ImageFit::kReshape},
         Preprocessing{.fit = ImageFit::kReshape, .resize_height = 600, .resize_width = 500},

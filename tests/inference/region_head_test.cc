@@ -8,7 +8,10 @@
 #include <cmath>
 #include <random>
 
+#include "core/strings.h"
 #include "inference/detector.h"
+#include "inference/image_model.h"
+#include "inference/segmenter.h"
 #include "support/error_text.h"
 #include "support/net.h"
 #include "support/region_net.h"
@@ -268,6 +271,37 @@ TEST(RegionHead, OtherNetsAreNotReshaped) {
         card);
   });
   EXPECT_TRUE(test::Contains(error, "the fit 'reshape' needs a net that takes the size")) << error;
+}
+
+TEST(RegionHead, NetsOfAnySizeAreNotSegmented) {
+  const auto model = OpenedRegions(std::string(kRegionNet) +
+                                   "layer { name: 's' type: 'Softmax' bottom: 'rpn' top: 's' }");
+  EXPECT_NE(test::ErrorOf([&] { Segmenter(model, "s"); }).find("takes nets of one size"),
+            std::string::npos);
+}
+
+TEST(RegionHead, TakesTheSizesOfOneImage) {
+  std::string two =
+      WithText(kRegionNet, "dim: 1 dim: 1 dim: 16 dim: 16", "dim: 2 dim: 1 dim: 16 dim: 16");
+  two = WithText(two, "shape { dim: 1 dim: 3 }", "shape { dim: 2 dim: 3 }");
+  const auto model = OpenedRegions(two);
+  EXPECT_NE(
+      test::ErrorOf([&] { ImageModel(model, "detection"); }).find("takes one image at a time"),
+      std::string::npos);
+}
+
+// Each pair doubles the paths.
+TEST(RegionHead, FollowsManyPathsOnce) {
+  std::string text =
+      "layer { name: 'x' type: 'Input' top: 'x0' input_param { shape { dim: 1 dim: 2 } } }";
+  for (int i = 0; i < 40; ++i) {
+    text += StrCat("layer { name: 'l", i, "' type: 'Slice' bottom: 'x", i, "' top: 'a", i,
+                   "' top: 'b", i, "' } layer { name: 'c", i, "' type: 'Concat' bottom: 'a", i,
+                   "' bottom: 'b", i, "' top: 'x", i + 1, "' }");
+  }
+  const NetFile net = ParseNet(text, "net.prototxt");
+  EXPECT_FALSE(IsMovedFrom(net.net, "x40", "Convolution"));
+  EXPECT_TRUE(IsMovedFrom(net.net, "x40", "Input"));
 }
 
 }  // namespace
