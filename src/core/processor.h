@@ -16,7 +16,7 @@ enum class ProcessorLevel {
 // avx512, avx512bf16; kAll if it is not set. Throws kInvalidArgument for another name.
 ProcessorLevel AllowedLevel();
 
-// What the processor has and CREMA_CPU allows.
+// Instructions that the processor has and CREMA_CPU allows.
 struct ProcessorFeatures {
   bool avx2 = false;    // and FMA
   bool avx512 = false;  // F and BW

@@ -10,7 +10,7 @@ namespace crema {
 struct ForkLayer {
   std::string_view type;  // as in `type: "..."`
   std::string_view fork;  // programs that have it
-  // What to do here, as an instruction, or "not supported: ...". For types that are rewritten
+  // The remedy, as an instruction, or "not supported: ...". For types that are rewritten
   // (HasForkRewrite): the layers that are, as in "with one bottom".
   std::string_view instead;
 };

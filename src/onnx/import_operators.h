@@ -1,4 +1,4 @@
-// What the operators of ONNX take: attributes, and the number and kinds of their inputs.
+// Rules of the operators of ONNX: attributes, and the number and kinds of their inputs.
 #pragma once
 
 #include <string>

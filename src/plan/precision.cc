@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,10 @@
 
 namespace crema {
 namespace {
+
+bool IsBFloat16(std::string_view implementation) {
+  return implementation.find(" bf16") != std::string_view::npos;
+}
 
 Problem Refused(std::string message, Where where) {
   where.field = "precision";
@@ -166,14 +171,6 @@ void CheckPrecisions(const Graph& graph, const NetParameter& net, const PlanOpti
   }
   if (!problems.empty()) throw Error(std::move(problems));
 }
-
-namespace {
-
-bool IsBFloat16(std::string_view implementation) {
-  return implementation.find(" bf16") != std::string_view::npos;
-}
-
-}  // namespace
 
 bool UsesBFloat16(const Plan& plan) {
   return std::ranges::any_of(plan.layers, [&](const PlannedLayer& layer) {
