@@ -63,7 +63,13 @@ void WriteRegionNet(const char* net_path, const char* weights_path) {
 
 }  // namespace
 
-int main(int, char** argv) {
+int main(int argc, char** argv) {
+  if (argc != 7) {
+    std::fprintf(stderr,
+                 "usage: make_test_model MODEL DETECTOR SEGMENTER PICTURE REGIONS_NET "
+                 "REGIONS_WEIGHTS\n");
+    return 2;
+  }
   const crema::ModelCard card{.name = "three",
                               .task = "classify",
                               .preprocessing = {.scale = 1.0F / 255, .mean = {}},
