@@ -1,7 +1,8 @@
 # A front end: every target calls CMake or a script; the build description is CMakeLists.txt.
 #
 #   make demo             set up, build, train LeNet on drawn digits, evaluate, classify
-#   make test             set up, build, run the tests; test-processors: as if on older processors
+#   make test             set up, build, run the tests; test-processors: as if on older processors;
+#                         amx-check: proofs and races for a processor with AMX
 #   make                  build/bin/train and the other commands; `make tests` builds the tests too
 #   make compare PYTHON=P against the peers that P can import (bench/compare/README.md)
 #   make wheel | wheel-check | notebooks  the Python packages and their notebooks (docs/python.md)
@@ -15,7 +16,7 @@ BUILD := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
-.PHONY: all packages configure build tests demo test test-processors bench compare docs wheel wheel-check notebooks lint install clean gpu-check soak soak-big soak-serve soak-exports fuzz faults
+.PHONY: all packages configure build tests demo test test-processors amx-check bench compare docs wheel wheel-check notebooks lint install clean gpu-check soak soak-big soak-serve soak-exports fuzz faults
 
 all: build
 
@@ -42,6 +43,10 @@ test: tests
 # The tests whose code depends on the processor, as if it were an older one (docs/development/processors.md).
 test-processors: tests
 	@scripts/test_processors.sh $(BUILD)
+
+# Proofs and times of 16 bits on a processor with AMX (docs/development/processors.md).
+amx-check: tests
+	@scripts/amx_check.py $(BUILD)
 
 bench: packages
 	cmake --preset $(PRESET) -DCREMA_BUILD_BENCH=ON $(CMAKE_FLAGS)

@@ -7,7 +7,7 @@ import typing
 # which takes the processors from other programs. The settings of the user stay.
 _chosen = "GOMP_SPINCOUNT" in os.environ or "OMP_WAIT_POLICY" in os.environ
 if not _chosen:
-    os.environ["GOMP_SPINCOUNT"] = "10000"
+    os.environ["GOMP_SPINCOUNT"] = "1000"
 from . import _core, layers
 
 if not _chosen:

@@ -18,8 +18,12 @@ namespace crema {
 // Properties of the processor that time estimates depend on. Unset ones are measured on this
 // machine at the first use; tests of planning set them.
 struct ProcessorFacts {
-  // Speed of a convolution on bfloat16 relative to f32; 0: not supported.
+  // Speeds of a convolution on bfloat16 relative to f32, on blocked and on channels-last blobs; 0:
+  // not supported, or for the latter no faster than on blocked blobs.
   std::optional<double> bfloat16_speedup = {};
+  std::optional<double> channels_last_speedup = {};
+  // Multiplies bytes four at a time.
+  std::optional<bool> vnni = {};
 };
 
 // Describes one operation to an implementation: a layer with the layers that are fused into it, its

@@ -1,4 +1,5 @@
-// Batch normalisation of blocked blobs of whole blocks (core/memory_format.h), with an optional
+// Batch normalisation of blocked or channels-last blobs (core/memory_format.h) whose channels fill
+// whole blocks, with an optional
 // ReLU after it, in as few passes over memory as possible. Source: Ioffe and Szegedy, "Batch
 // Normalization", 2015.
 #pragma once
@@ -15,6 +16,7 @@ struct ChannelBlocks {
   int64_t batch = 0;
   int64_t channels = 0;
   int64_t pixels = 0;
+  bool channels_last = false;
   int64_t Values() const { return batch * pixels; }  // of a channel
   int64_t Count() const { return batch * channels * pixels; }
 };

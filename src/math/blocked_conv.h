@@ -1,6 +1,6 @@
-// Convolution on blocked blobs (core/memory_format.h), by oneDNN, in single precision or with x, y
-// and their gradients in bfloat16; sums are in single precision in both. Only in builds with oneDNN
-// (CREMA_HAVE_ONEDNN).
+// Convolution on blocked or channels-last blobs (core/memory_format.h), by oneDNN, in single
+// precision or with x, y and their gradients in bfloat16; sums are in single precision in both.
+// Only in builds with oneDNN (CREMA_HAVE_ONEDNN).
 #pragma once
 
 #include <cstddef>
@@ -30,8 +30,9 @@ struct BlockedConvShape {
 
 struct BlockedConvConfig {
   BlockedConvShape shape;
-  bool plain_input = false;  // x is N x C x H x W, row-major, and float
-  // Blocked blobs, including the added one, hold bfloat16; weights are rounded to it.
+  bool plain_input = false;    // x is N x C x H x W, row-major, and float
+  bool channels_last = false;  // all blobs are N x H x W x C instead of blocked; without y_stride
+  // The blobs, including the added one, hold bfloat16; weights are rounded to it.
   bool bfloat16 = false;
   bool bias = false;
   bool affine = false;  // ConvParameters::factor and shift are given

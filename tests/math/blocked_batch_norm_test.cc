@@ -1,4 +1,4 @@
-// Sums over the channels of blocked blobs against loops in double precision.
+// Sums over the channels of blocked and channels-last blobs against loops in double precision.
 #include "math/blocked_batch_norm.h"
 
 #include <gtest/gtest.h>
@@ -24,6 +24,7 @@ std::vector<float> Draw(int64_t count, uint64_t seed, double offset) {
 
 // The channel of element i.
 size_t ChannelOf(const ChannelBlocks& b, size_t i) {
+  if (b.channels_last) return i % static_cast<size_t>(b.channels);
   const auto block = static_cast<size_t>(ChannelBlock());
   const auto plane = i / block / static_cast<size_t>(b.pixels);
   return plane * block % static_cast<size_t>(b.channels) + i % block;
@@ -95,10 +96,13 @@ TEST_P(BlockedBatchNorm, NormalisesAndComesBack) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, BlockedBatchNorm,
                          testing::Values(ChannelBlocks{1, 16, 1}, ChannelBlocks{3, 32, 7},
-                                         ChannelBlocks{2, 64, 130}, ChannelBlocks{5, 16, 64}),
+                                         ChannelBlocks{2, 64, 130}, ChannelBlocks{5, 16, 64},
+                                         ChannelBlocks{3, 32, 7, true},
+                                         ChannelBlocks{2, 64, 130, true}),
                          [](const auto& sizes) {
                            return StrCat(sizes.param.batch, "x", sizes.param.channels, "x",
-                                         sizes.param.pixels);
+                                         sizes.param.pixels,
+                                         sizes.param.channels_last ? "last" : "");
                          });
 
 }  // namespace

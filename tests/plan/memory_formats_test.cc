@@ -287,6 +287,7 @@ class BFloat16Formats : public MemoryFormats {
   static std::shared_ptr<const Plan> PlanText(const std::string& text, Phase phase = TRAIN,
                                               PlanOptions options = {}) {
     options.processor.bfloat16_speedup = 2;
+    if (!options.processor.channels_last_speedup) options.processor.channels_last_speedup = 0;
     return test::PlanText(text, phase, std::move(options));
   }
   static int StoredAsHalves(const Plan& plan) {
@@ -318,6 +319,27 @@ TEST_F(BFloat16Formats, AreKeptFromLayerToLayer) {
     EXPECT_EQ(LayerOf(*plan, "c").implementation->name, "onednn bf16");
     EXPECT_EQ(NamesOf(*plan, "Reorder"), std::vector<std::string>{"c_to_NCHW"});
   }
+}
+
+// As on processors with AMX, whose tiles oneDNN uses on this layout only.
+TEST_F(BFloat16Formats, AreChannelsLastWhereThatIsClearlyFaster) {
+  const std::string text =
+      SquareInput(3, 64) + PaddedConv("a", "x", 256) + LayerOnBlobs("ReLU", "r", "a") +
+      LayerOnBlobs("Pooling", "p", "r", "pooling_param { kernel_size: 2 stride: 2 }") +
+      OneByOne("b", "p") + LayerOnBlobs("BatchNorm", "m", "b") +
+      LayerOnBlobs("Eltwise", "e", "m p") + LayerOnBlobs("Concat", "j", "e p") +
+      OneByOne("c", "j") + LayerOnBlobs("Softmax", "s", "c");
+  PlanOptions options{.backward = false, .precision = BF16};
+  options.processor.channels_last_speedup = 16;
+  const auto plan = PlanText(text, TRAIN, options);
+  for (const char* convolution : {"a", "b", "c"}) {
+    EXPECT_EQ(LayerOf(*plan, convolution).implementation->name, "onednn bf16, channels last")
+        << DescribePlan(*plan);
+  }
+  for (const char* other : {"p", "m", "j"}) {
+    EXPECT_EQ(LayerOf(*plan, other).implementation->name, "channels last bf16");
+  }
+  EXPECT_EQ(NamesOf(*plan, "Reorder"), (std::vector<std::string>{"x_to_NHWC_bf16", "c_to_NCHW"}));
 }
 
 // oneDNN would add gradients of windows that overlap in bfloat16.
@@ -369,6 +391,7 @@ TEST_F(BFloat16Formats, AreNotUsedWhereTheProcessorGainsNothing) {
   const std::string text =
       "precision: BF16 " + SquareInput(16, 64) + OneByOne("a", "x") + OneByOne("b", "a");
   PlanOptions options{.backward = false};
+  options.processor.channels_last_speedup = 0;
   options.processor.bfloat16_speedup = 0.25;
   EXPECT_EQ(StoredAsHalves(*test::PlanText(text, TEST, options)), 0);
   options.processor.bfloat16_speedup = 4;
@@ -390,6 +413,7 @@ TEST(UnusedBFloat16, IsAWarningWithItsPlaceAndReason) {
     const NetFile file = ParseNet(text, "net.prototxt");
     PlanOptions options{.backward = false};
     options.processor.bfloat16_speedup = 0.25;
+    options.processor.channels_last_speedup = 0;
     NetState state;
     state.set_phase(TEST);
     std::vector<Problem> found;

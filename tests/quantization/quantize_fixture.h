@@ -56,6 +56,7 @@ inline NetState TestState() {
 }
 
 inline std::shared_ptr<const Plan> PlanOf(const NetParameter& net, PlanOptions options = {}) {
+  options.processor.vnni = true;  // so that bytes pay on each processor
   options.backward = false;
   std::vector<Problem> warnings;
   return MakePlan(net, {}, TestState(), TestRegistry(), options, &warnings);

@@ -12,6 +12,7 @@
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "format/prototxt.h"
+#include "math/int8_weights.h"
 #include "quantization/quantize_fixture.h"
 #include "support/net.h"
 
@@ -263,8 +264,10 @@ TEST_F(Quantize, ReportsAreTextAndJson) {
   EXPECT_NE(report.Json().find("\"name\":\"a\",\"type\":\"Convolution\",\"int8\":true"),
             std::string::npos);
   EXPECT_EQ(report.outputs.size(), 1U);
+  // Without VNNI weights have half as many steps, which costs 6 dB.
+  const double least = LargestInt8Weight() == 127 ? 25 : 19;
   for (const QuantizedLayer& layer : report.layers) {
-    EXPECT_GT(layer.snr_db, 25) << layer.name;
+    EXPECT_GT(layer.snr_db, least) << layer.name;
     EXPECT_LT(layer.relative_error, 0.05) << layer.name;
     EXPECT_FALSE(std::isnan(layer.accumulated_error)) << layer.name;
   }

@@ -16,13 +16,6 @@ namespace {
 using test::FillInput;
 using test::ValuesOf;
 
-// Plans for a processor on which bfloat16 gains, so that nets use it on every machine that has it.
-std::shared_ptr<const Plan> PlanWithGain(const std::string& text, Phase phase,
-                                         PlanOptions options) {
-  options.processor.bfloat16_speedup = 2;
-  return test::PlanText(text, phase, std::move(options));
-}
-
 // Large enough for rows of bfloat16 to be worth their reorders.
 const char* const kBFloat16Net = R"(
 layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 4 dim: 3 dim: 32 dim: 32 } } }
@@ -58,9 +51,9 @@ const char* const kLoss =
     "layer { name: 'loss' type: 'Reduction' bottom: 'ip' top: 'loss' loss_weight: 1 "
     "reduction_param { operation: SUMSQ axis: 0 } }\n";
 
-int ValuesStoredAsHalves(const Plan& plan) {
+int ValuesStoredAs(const Plan& plan, MemoryFormat format) {
   return static_cast<int>(std::ranges::count_if(
-      plan.values, [](const PlannedValue& v) { return v.spec.format.type == DType::kBF16; }));
+      plan.values, [&](const PlannedValue& v) { return v.spec.format == format; }));
 }
 
 double Norm(const std::vector<float>& values) {
@@ -81,46 +74,58 @@ struct Learned {
   std::vector<double> losses;
 };
 
-// `steps` of gradient descent on one batch; gradients are those of the first.
-Learned Learn(const PlanOptions& options, int steps) {
-  const auto plan = PlanWithGain(std::string(kBFloat16Net) + kLoss, TRAIN, options);
-  const std::shared_ptr<Weights> weights = Weights::Make(*plan, 3);
-  Session session(plan, weights, ExecContext(options.threads, 3));
-  Learned result;
-  for (int step = 0; step < steps; ++step) {
-    FillInput(&session, "x", 1);
-    session.ZeroParameterGradients();
-    result.losses.push_back(session.Forward());
-    session.Backward();
-    for (size_t s = 0; s < plan->parameters.size(); ++s) {
-      const TensorView gradient = session.ParameterGradient(s);
-      if (gradient.empty()) continue;
-      if (step == 0) result.gradients.push_back(ValuesOf(gradient));
-      const std::span<float> values = weights->blob(s).span<float>();
-      for (size_t i = 0; i < values.size(); ++i) values[i] -= 0.0002F * gradient.span<float>()[i];
-    }
-  }
-  return result;
-}
-
-class BFloat16Nets : public testing::Test {
+// Tests one layout of bfloat16 blobs.
+class BFloat16Nets : public testing::TestWithParam<Layout> {
  protected:
   void SetUp() override {
     if (!HasBFloat16()) GTEST_SKIP() << "this processor does not multiply bfloat16";
     const auto plan = PlanWithGain(kBFloat16Net, TEST, {.backward = false, .precision = BF16});
-    if (ValuesStoredAsHalves(*plan) == 0)
+    if (ValuesStoredAs(*plan, format()) == 0)
       GTEST_SKIP() << "this build has no implementation that stores it";
+  }
+
+  static MemoryFormat format() { return {GetParam(), DType::kBF16}; }
+
+  // Plans for a processor on which bfloat16 gains in this layout, so that nets use it on every
+  // machine that has it.
+  static std::shared_ptr<const Plan> PlanWithGain(const std::string& text, Phase phase,
+                                                  PlanOptions options) {
+    options.processor.bfloat16_speedup = 2;
+    options.processor.channels_last_speedup = GetParam() == Layout::kNHWC ? 32 : 0;
+    return test::PlanText(text, phase, std::move(options));
+  }
+
+  // `steps` of gradient descent on one batch; gradients are those of the first.
+  static Learned Learn(const PlanOptions& options, int steps) {
+    const auto plan = PlanWithGain(std::string(kBFloat16Net) + kLoss, TRAIN, options);
+    const std::shared_ptr<Weights> weights = Weights::Make(*plan, 3);
+    Session session(plan, weights, ExecContext(options.threads, 3));
+    Learned result;
+    for (int step = 0; step < steps; ++step) {
+      FillInput(&session, "x", 1);
+      session.ZeroParameterGradients();
+      result.losses.push_back(session.Forward());
+      session.Backward();
+      for (size_t s = 0; s < plan->parameters.size(); ++s) {
+        const TensorView gradient = session.ParameterGradient(s);
+        if (gradient.empty()) continue;
+        if (step == 0) result.gradients.push_back(ValuesOf(gradient));
+        const std::span<float> values = weights->blob(s).span<float>();
+        for (size_t i = 0; i < values.size(); ++i) values[i] -= 0.0002F * gradient.span<float>()[i];
+      }
+    }
+    return result;
   }
 };
 
 // Each of some ten values in a row is off by up to 2^-8 of itself, by chance in either direction.
-TEST_F(BFloat16Nets, InferNearlyAsInSinglePrecision) {
+TEST_P(BFloat16Nets, InferNearlyAsInSinglePrecision) {
   std::vector<float> single;
   for (const Precision precision : {FP32, BF16}) {
     for (int threads : {1, 2}) {
       const PlanOptions options{.threads = threads, .backward = false, .precision = precision};
       const auto plan = PlanWithGain(kBFloat16Net, TEST, options);
-      EXPECT_EQ(ValuesStoredAsHalves(*plan) > 5, precision == BF16);
+      EXPECT_EQ(ValuesStoredAs(*plan, format()) > 5, precision == BF16);
       const std::shared_ptr<const Weights> weights = Weights::Make(*plan, 3);
       Session session(plan, weights, ExecContext(threads, 3));
       session.FixWeights();
@@ -140,7 +145,7 @@ TEST_F(BFloat16Nets, InferNearlyAsInSinglePrecision) {
   }
 }
 
-TEST_F(BFloat16Nets, LearnAsInSinglePrecision) {
+TEST_P(BFloat16Nets, LearnAsInSinglePrecision) {
   const Learned single = Learn({.threads = 2}, 15);
   const Learned half = Learn({.threads = 2, .precision = BF16}, 15);
   ASSERT_EQ(single.gradients.size(), half.gradients.size());
@@ -159,12 +164,12 @@ TEST_F(BFloat16Nets, LearnAsInSinglePrecision) {
   EXPECT_NEAR(half.losses.back(), single.losses.back(), 0.03 * single.losses.front());
 }
 
-TEST_F(BFloat16Nets, LearnTheSameBytesAgain) {
+TEST_P(BFloat16Nets, LearnTheSameBytesAgain) {
   const PlanOptions options{.threads = 2, .precision = BF16};
   EXPECT_EQ(Learn(options, 3).losses, Learn(options, 3).losses);
 }
 
-TEST_F(BFloat16Nets, TakeSmallerInputs) {
+TEST_P(BFloat16Nets, TakeSmallerInputs) {
   const auto run = [](const PlanOptions& options) {
     const auto plan = PlanWithGain(kBFloat16Net, TEST, options);
     const std::shared_ptr<const Weights> weights = Weights::Make(*plan, 3);
@@ -182,7 +187,7 @@ TEST_F(BFloat16Nets, TakeSmallerInputs) {
   EXPECT_LT(Distance(single, half), 0.02 * Norm(single));
 }
 
-TEST_F(BFloat16Nets, RunOnFewerThreadsThanPlanned) {
+TEST_P(BFloat16Nets, RunOnFewerThreadsThanPlanned) {
   const auto plan =
       PlanWithGain(std::string(kBFloat16Net) + kLoss, TRAIN, {.threads = 4, .precision = BF16});
   const std::shared_ptr<const Weights> weights = Weights::Make(*plan, 3);
@@ -196,7 +201,7 @@ TEST_F(BFloat16Nets, RunOnFewerThreadsThanPlanned) {
   EXPECT_NEAR(losses[0], losses[1], 0.01 * losses[0]);
 }
 
-TEST_F(BFloat16Nets, MultiplyByFixedWeightsThatWereRounded) {
+TEST_P(BFloat16Nets, MultiplyByFixedWeightsThatWereRounded) {
   const auto text = [](const std::string& fields, const std::string& more) {
     return "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 3 dim: 24 dim: 5 "
            "dim: 5 } } } layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'ip' "
@@ -234,7 +239,7 @@ TEST_F(BFloat16Nets, MultiplyByFixedWeightsThatWereRounded) {
   }
 }
 
-TEST_F(BFloat16Nets, KeepParametersInSinglePrecision) {
+TEST_P(BFloat16Nets, KeepParametersInSinglePrecision) {
   const auto plan = PlanWithGain(std::string(kBFloat16Net) + kLoss, TRAIN, {.precision = BF16});
   const std::shared_ptr<Weights> weights = Weights::Make(*plan, 3);
   Session session(plan, weights, ExecContext(1, 3));
@@ -246,6 +251,11 @@ TEST_F(BFloat16Nets, KeepParametersInSinglePrecision) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Layouts, BFloat16Nets, testing::Values(Layout::kBlocked, Layout::kNHWC),
+                         [](const auto& layout) {
+                           return layout.param == Layout::kNHWC ? "ChannelsLast" : "Blocked";
+                         });
 
 }  // namespace
 }  // namespace crema

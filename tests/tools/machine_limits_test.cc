@@ -103,7 +103,7 @@ TEST_F(MachineLimits, IdleThreadsSpinBriefly) {
     return result.err.substr(at, result.err.find('\n', at) - at);
   };
   if (spins("") == "no libgomp") GTEST_SKIP() << "built with another OpenMP than libgomp";
-  EXPECT_EQ(spins(""), "GOMP_SPINCOUNT = '10000'");
+  EXPECT_EQ(spins(""), "GOMP_SPINCOUNT = '1000'");
   EXPECT_EQ(spins("GOMP_SPINCOUNT=77"), "GOMP_SPINCOUNT = '77'");
   EXPECT_EQ(spins("OMP_WAIT_POLICY=passive"), "GOMP_SPINCOUNT = '0'");
 }

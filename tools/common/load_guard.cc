@@ -46,7 +46,7 @@ bool IsMemoryLimited() {
 // the processors from other programs and, once these delay one thread, from our own. Has no effect
 // if the user has chosen, or if the program was started through the dynamic linker.
 void LimitSpinning(char** arguments, char** environment) {
-  static char setting[] = "GOMP_SPINCOUNT=10000";  // a few 0.1 ms
+  static char setting[] = "GOMP_SPINCOUNT=1000";  // some 10 us
   static std::array<char*, 1024> changed{};
   size_t count = 0;
   for (; environment[count] != nullptr; ++count) {

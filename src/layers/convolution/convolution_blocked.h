@@ -19,8 +19,8 @@ Support SupportsBlockedGeometry(const OpDesc& query,
                                 ConvGeometry (*geometry)(const Layer&, const Shape&));
 // Depends neither on the batch nor on the spatial sizes of the input.
 Support SupportsBlockedConv(const OpDesc& query);
-// Also requires that oneDNN has more than its reference, which does depend on them.
-Support SupportsFastBlockedConv(const OpDesc& query, bool plain_input, bool bf16 = false);
+// Checks that oneDNN has more than its reference, which does depend on them.
+Support HasFastBlockedConv(const BlockedConvConfig& config);
 // Returns the estimated seconds of oneDNN's forward pass, in single precision on blocked blobs.
 double BlockedConvSeconds(const OpDesc& query);
 // Implementation::CanFuse of these implementations. `activations`: of those that fuse other

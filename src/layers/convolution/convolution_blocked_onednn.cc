@@ -1,6 +1,7 @@
 // Convolution on blocked blobs by oneDNN. The implementations are "onednn", and "onednn, plain
 // input" for the first convolution of a net, whose few channels would fill a small part of a block.
-// Each exists in single precision and on bfloat16 blobs.
+// Each exists in single precision and on bfloat16 blobs. "onednn bf16, channels last" is for
+// processors with AMX: oneDNN multiplies by tiles on this layout only.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -101,11 +102,9 @@ Support SupportsBlockedConv(const OpDesc& query) {
   return SupportsBlockedGeometry(query, MakeConvGeometry);
 }
 
-Support SupportsFastBlockedConv(const OpDesc& query, bool plain_input, bool bf16) {
-  const Support support = SupportsBlockedConv(query);
-  if (!support.yes) return support;
+Support HasFastBlockedConv(const BlockedConvConfig& config) {
   try {
-    if (!BlockedConv(BlockedConfigOf(query, plain_input, bf16)).IsReference()) return {};
+    if (!BlockedConv(config).IsReference()) return {};
   } catch (const Error& error) {
     return Support::No(error.what());
   }
@@ -151,13 +150,16 @@ struct Kind {
   bool plain_input = false;
   bool bf16 = false;
   bool fast = true;
+  bool channels_last = false;  // with bf16 only
 
   std::string Name() const {
     return StrCat("onednn", bf16 ? " bf16" : "", fast ? "" : ", reference",
-                  plain_input ? ", plain input" : "");
+                  plain_input ? ", plain input" : "", channels_last ? ", channels last" : "");
   }
   BlockedConvConfig ConfigOf(const OpDesc& query) const {
-    return BlockedConfigOf(query, plain_input, bf16);
+    BlockedConvConfig config = BlockedConfigOf(query, plain_input, bf16);
+    config.channels_last = channels_last;
+    return config;
   }
 };
 
@@ -170,7 +172,7 @@ Support Supports(const Kind& kind, const OpDesc& query) {
   }
   const Support support = kind.plain_input ? SupportsPlainInput(query) : SupportsBlockedConv(query);
   if (!support.yes || !kind.fast) return support;
-  return SupportsFastBlockedConv(query, kind.plain_input, kind.bf16);
+  return HasFastBlockedConv(kind.ConfigOf(query));
 }
 
 struct State final : ImplementationState, HasPackedWeights {
@@ -184,9 +186,13 @@ struct State final : ImplementationState, HasPackedWeights {
   ConvEpilogueNumbers epilogue;
 };
 
-double BFloat16Speedup(const OpDesc& query) {
-  return query.processor.bfloat16_speedup ? *query.processor.bfloat16_speedup
-                                          : onednn::BFloat16Gain();
+double BFloat16Speedup(const Kind& kind, const OpDesc& query) {
+  const ProcessorFacts& processor = query.processor;
+  const auto& given =
+      kind.channels_last ? processor.channels_last_speedup : processor.bfloat16_speedup;
+  if (given) return *given;
+  const onednn::BFloat16Gains gains = onednn::MeasuredBFloat16Gains();
+  return kind.channels_last ? gains.channels_last : gains.blocked;
 }
 
 // Returns the estimated time, at the rate that oneDNN reaches on full blocks, or at that of its
@@ -195,6 +201,7 @@ double Seconds(const Kind& kind, const OpDesc& query) {
   constexpr double kProductsPerSecond = 100e9;    // per thread
   constexpr double kWeightBytesPerSecond = 28e9;  // per thread, from memory
   constexpr double kReferenceProductsPerSecond = 100e6;
+  constexpr double kNeverSeconds = 1e6;
   const auto products = static_cast<double>(query.info.macs) / query.threads;
   if (!kind.fast) return products / kReferenceProductsPerSecond;
   const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
@@ -206,7 +213,8 @@ double Seconds(const Kind& kind, const OpDesc& query) {
   }
   const double fill =
       FillOf(g.out_channels / g.groups) * (kind.plain_input ? 1 : FillOf(g.in_channels / g.groups));
-  const double gain = kind.bf16 ? BFloat16Speedup(query) : 1;
+  const double gain = kind.bf16 ? BFloat16Speedup(kind, query) : 1;
+  if (gain == 0) return kNeverSeconds;
   const double weight_bytes = static_cast<double>(ConvWeightCount(g)) * (kind.bf16 ? 2 : 4);
   return std::max(products / (kProductsPerSecond * fill * gain),
                   weight_bytes / (kWeightBytesPerSecond * query.threads));
@@ -246,12 +254,12 @@ class OneDnnConvolution final : public Implementation {
 
  private:
   static ImplementationFacts FactsOf(const Kind& kind) {
-    MemoryFormat blocked{Layout::kBlocked};
-    if (kind.bf16) blocked.type = DType::kBF16;
+    MemoryFormat format{kind.channels_last ? Layout::kNHWC : Layout::kBlocked};
+    if (kind.bf16) format.type = DType::kBF16;
     return {.name = kind.Name(),
-            .input_format = kind.plain_input ? MemoryFormat{} : blocked,
-            .output_format = blocked,
-            .strided_output = true};
+            .input_format = kind.plain_input ? MemoryFormat{} : format,
+            .output_format = format,
+            .strided_output = !kind.channels_last};
   }
   Support SupportsLayer(const OpDesc& op) const override { return crema::Supports(kind_, op); }
 
@@ -273,6 +281,8 @@ std::vector<ImplementationPtr> OneDnnConvolutionImplementations() {
             std::make_shared<OneDnnConvolution>(Kind{plain_input, bf16, fast}));
       }
     }
+    implementations.push_back(std::make_shared<OneDnnConvolution>(
+        Kind{.bf16 = true, .fast = fast, .channels_last = true}));
   }
   implementations.push_back(JoinedConvolutionImplementation());
   std::ranges::copy(Int8ConvolutionImplementations(), std::back_inserter(implementations));

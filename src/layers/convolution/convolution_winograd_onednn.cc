@@ -62,7 +62,7 @@ Support Supports(const OpDesc& query) {
   }
   const Passes passes(query);
   if (!passes.Any()) return Support::No("does not pay for these shapes");
-  if (passes.NeedsOther()) return SupportsFastBlockedConv(query, false);
+  if (passes.NeedsOther()) return HasFastBlockedConv(BlockedConfigOf(query, false));
   return {};
 }
 

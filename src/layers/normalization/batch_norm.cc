@@ -162,8 +162,8 @@ void RegisterBatchNorm(Registry& registry) {
   type.unread_fields = {"batch_norm_param.stats_batch_size"};
   type.adapt_blobs = AdaptBatchNormBlobs;
   type.make = [](const LayerParameter& p) { return std::make_unique<const BatchNorm>(p); };
-  type.implementations = {BatchNormBase::BlockedImplementation(),
-                          BatchNormBase::BlockedBF16Implementation(), Int8ByFloats()};
+  type.implementations = BatchNormBase::BlockedImplementations();
+  type.implementations.push_back(Int8ByFloats());
   type.samples = Samples();
   type.bad_samples = {
       {"batch_norm_param { eps: -1 }", {{2, 3}}, "eps is -1"},

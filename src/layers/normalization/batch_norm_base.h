@@ -87,11 +87,10 @@ class BatchNormBase : public Layer, public ChannelAffine {
   // channels on axis 1.
   static LayerInfo FusedInfo(const OpDesc& query);
 
-  // Returns implementation "blocked": f32, channels on axis 1 that fill whole blocks. Fuses a Scale
-  // and a ReLU; with running statistics, only if no backward pass follows.
-  static ImplementationPtr BlockedImplementation();
-  // Returns the same for bfloat16 blobs, for layers without a scale and shift of their own.
-  static ImplementationPtr BlockedBF16Implementation();
+  // Returns implementation "blocked": f32, channels on axis 1 that fill whole blocks; and the same
+  // for bfloat16 blobs, blocked and channels last, for layers without a scale and shift of their
+  // own. Fuse a Scale and a ReLU; with running statistics, only if no backward pass follows.
+  static std::vector<ImplementationPtr> BlockedImplementations();
 
  protected:
   BatchNormBase(const LayerParameter& param, BatchNormRule rule)

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/strings.h"
 #include "crema.pb.h"
 #include "layers/blocked_implementation.h"
 #include "layers/channel_affine.h"
@@ -19,7 +20,9 @@
 namespace crema {
 namespace {
 
-ChannelBlocks BlocksOf(const Shape& shape) { return {shape[0], shape[1], shape.count(2)}; }
+ChannelBlocks BlocksOf(const Shape& shape, bool channels_last = false) {
+  return {shape[0], shape[1], shape.count(2), channels_last};
+}
 
 const float* DataOrNull(std::span<const ConstTensorView> views, size_t index) {
   return index < views.size() && !views[index].empty() ? views[index].data<float>() : nullptr;
@@ -94,7 +97,7 @@ template <typename T>
 void BatchNormBase::RunByChannels(const ForwardArgs& args) const {
   auto& state = *static_cast<FusedNormState*>(args.implementation_state);
   const Shape& shape = args.inputs[0].shape();
-  const ChannelBlocks blocks = BlocksOf(shape);
+  const ChannelBlocks blocks = BlocksOf(shape, state.channels_last);
   if (blocks.Count() == 0) return;
   const int threads = args.context.threads();
   const auto channels = static_cast<size_t>(blocks.channels);
@@ -121,7 +124,7 @@ void BatchNormBase::RunByChannels(const ForwardArgs& args) const {
 template <typename T>
 void BatchNormBase::RunFused(const BackwardArgs& args) const {
   auto& state = *static_cast<FusedNormState*>(args.implementation_state);
-  const ChannelBlocks blocks = BlocksOf(args.inputs[0].shape());
+  const ChannelBlocks blocks = BlocksOf(args.inputs[0].shape(), state.channels_last);
   if (blocks.Count() == 0) return;
   const int threads = args.context.threads();
   const auto channels = static_cast<size_t>(blocks.channels);
@@ -158,7 +161,7 @@ void BatchNormBase::RunFused(const BackwardArgs& args) const {
 template <typename T>
 void BatchNormBase::RunAlone(const BackwardArgs& args) const {
   auto& state = *static_cast<FusedNormState*>(args.implementation_state);
-  const ChannelBlocks blocks = BlocksOf(args.output_grads[0].shape());
+  const ChannelBlocks blocks = BlocksOf(args.output_grads[0].shape(), state.channels_last);
   if (blocks.Count() == 0 || args.input_grads[0].empty()) return;
   const int threads = args.context.threads();
   const auto channels = static_cast<size_t>(blocks.channels);
@@ -199,7 +202,7 @@ void BatchNormBase::RunByChannels(const BackwardArgs& args) const {
 template <typename T>
 class BatchNormBase::Blocked final : public FunctionImplementation {
  public:
-  Blocked() : FunctionImplementation(BlockedFacts("blocked")) {}
+  explicit Blocked(MemoryFormat format) : FunctionImplementation(FactsOf(format)) {}
 
   bool CanFuse(const OpDesc& op) const override {
     return Norm(op.layer).CanFuse(op) && !NormEpilogue(op.fused).sum;
@@ -212,12 +215,19 @@ class BatchNormBase::Blocked final : public FunctionImplementation {
   }
   std::unique_ptr<ImplementationState> MakeState(const OpDesc& op) const override {
     if (!Norm(op.layer).GoesByChannels()) return nullptr;
-    return std::make_unique<FusedNormState>(op.fused, op.context.inputs[0].shape[1]);
+    return std::make_unique<FusedNormState>(op.fused, op.context.inputs[0].shape[1],
+                                            input_format.layout == Layout::kNHWC);
   }
   void Forward(const Layer& layer, const ForwardArgs& args) const override { Run(layer, args); }
   void Backward(const Layer& layer, const BackwardArgs& args) const override { Run(layer, args); }
 
  private:
+  static ImplementationFacts FactsOf(MemoryFormat format) {
+    return {.name = StrCat(format.layout == Layout::kNHWC ? "channels last" : "blocked",
+                           format.type ? " bf16" : ""),
+            .input_format = format,
+            .output_format = format};
+  }
   static const BatchNormBase& Norm(const Layer& layer) {
     return static_cast<const BatchNormBase&>(layer);
   }
@@ -231,16 +241,17 @@ class BatchNormBase::Blocked final : public FunctionImplementation {
       return Support::No("is for layers without a scale and shift of their own");
     }
     if (Norm(op.layer).rule_.axis != 1) return Support::No("is for channels on axis 1");
+    if (std::is_same_v<T, BFloat16>) {
+      if (const Support stores = StoresBFloat16(op); !stores.yes) return stores;
+    }
     return SupportsWholeBlocks(op);
   }
 };
 
-ImplementationPtr BatchNormBase::BlockedImplementation() {
-  return std::make_shared<Blocked<float>>();
-}
-
-ImplementationPtr BatchNormBase::BlockedBF16Implementation() {
-  return StoringBFloat16(std::make_shared<Blocked<BFloat16>>());
+std::vector<ImplementationPtr> BatchNormBase::BlockedImplementations() {
+  return {std::make_shared<Blocked<float>>(MemoryFormat{Layout::kBlocked}),
+          std::make_shared<Blocked<BFloat16>>(MemoryFormat{Layout::kBlocked, DType::kBF16}),
+          std::make_shared<Blocked<BFloat16>>(MemoryFormat{Layout::kNHWC, DType::kBF16})};
 }
 
 }  // namespace crema

@@ -181,8 +181,8 @@ void RegisterBN(Registry& registry) {
   type.adapt_blobs = [](const LayerParameter&, const LayerInfo& info,
                         std::vector<BlobProto>* blobs) { GiveParameterShapes(info, blobs); };
   type.make = [](const LayerParameter& p) { return std::make_unique<const BN>(p); };
-  type.implementations = {BatchNormBase::BlockedImplementation(),
-                          BatchNormBase::BlockedBF16Implementation(), Int8ByFloats()};
+  type.implementations = BatchNormBase::BlockedImplementations();
+  type.implementations.push_back(Int8ByFloats());
   type.samples = Samples();
   type.bad_samples = {
       {"bn_param { bn_mode: LEARN momentum: 0.9 }", {{2, 3}}, "several kinds of BN"},

@@ -24,8 +24,9 @@ struct NormEpilogue {
 // State of a layer that is computed by channels, with or without fused layers. Thread safety: one
 // thread.
 struct FusedNormState final : ImplementationState {
-  FusedNormState(std::span<const Layer* const> fused, int64_t channels)
+  FusedNormState(std::span<const Layer* const> fused, int64_t channels, bool last)
       : alone(fused.empty()),
+        channels_last(last),
         epilogue(fused),
         center(static_cast<size_t>(channels)),
         factor(center.size()),
@@ -34,6 +35,7 @@ struct FusedNormState final : ImplementationState {
         slope(center.size()) {}
 
   const bool alone;
+  const bool channels_last;  // else blocked
   NormEpilogue epilogue;
   std::vector<float> center, factor, shift, offset, slope;  // per channel
 };

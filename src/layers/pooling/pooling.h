@@ -45,7 +45,8 @@ class Pooling final : public Layer {
 
 // Returns implementation "blocked": f32, MAX and AVE of planes of whole blocks of channels.
 ImplementationPtr BlockedPoolingImplementation();
-ImplementationPtr BlockedBF16PoolingImplementation();  // the same on bfloat16 blobs
+ImplementationPtr BlockedBF16PoolingImplementation();       // the same on bfloat16 blobs
+ImplementationPtr ChannelsLastBF16PoolingImplementation();  // only forward
 // Return implementations "int8" and "int8, plain output", on blobs of bytes.
 ImplementationPtr Int8PoolingImplementation();
 ImplementationPtr Int8PlainPoolingImplementation();

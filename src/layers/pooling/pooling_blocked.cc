@@ -1,4 +1,5 @@
-// Implementation "blocked": MAX and AVE pooling of planes, one vector of channels at a time.
+// Implementation "blocked": MAX and AVE pooling of planes, one vector of channels at a time. And
+// "channels last bf16": the same forward on channels-last blobs.
 #include "core/bfloat16.h"
 #include "layers/blocked_implementation.h"
 #include "layers/part_blocks.h"
@@ -20,13 +21,17 @@ Support Supports(const OpDesc& query) {
   return PoolingOf(query.layer).SupportsBlocks(query.context.inputs[0].shape);
 }
 
+Support SupportsChannelsLastBF16(const OpDesc& query) {
+  if (const Support stores = StoresBFloat16(query); !stores.yes) return stores;
+  if (query.backward) return Support::No("computes no gradients");
+  const Support support = SupportsWholeBlocks(query);
+  return support.yes ? Supports(query) : support;
+}
+
 template <typename T>
-void ForwardOf(const Layer& layer, const ForwardArgs& args) {
+void ForwardOn(const Layer& layer, const BlockedPoolPlanes& planes, const ForwardArgs& args) {
   const Pooling& pooling = PoolingOf(layer);
-  const Shape& shape = args.inputs[0].shape();
-  const PoolWindow window = pooling.PlaneWindow(shape);
-  const int64_t blocks = (shape[1] + ChannelBlock() - 1) / ChannelBlock();
-  const BlockedPoolPlanes planes(shape[0], blocks, args.outputs[0].image_stride());
+  const PoolWindow window = pooling.PlaneWindow(args.inputs[0].shape());
   const T* x = args.inputs[0].data<T>();
   T* y = args.outputs[0].data<T>();
   const int threads = args.context.threads();
@@ -38,7 +43,19 @@ void ForwardOf(const Layer& layer, const ForwardArgs& args) {
   } else {
     BlockedMaxPool(threads, window, planes, x, y, static_cast<int32_t*>(saved.raw()));
   }
+}
+
+template <typename T>
+void ForwardOf(const Layer& layer, const ForwardArgs& args) {
+  const Shape& shape = args.inputs[0].shape();
+  const int64_t blocks = (shape[1] + ChannelBlock() - 1) / ChannelBlock();
+  ForwardOn<T>(layer, {shape[0], blocks, args.outputs[0].image_stride()}, args);
   ClearPadding(args.outputs[0]);  // empty windows do not give 0
+}
+
+void ForwardChannelsLastBF16(const Layer& layer, const ForwardArgs& args) {
+  const Shape& shape = args.inputs[0].shape();
+  ForwardOn<BFloat16>(layer, BlockedPoolPlanes::ChannelsLast(shape[0], shape[1]), args);
 }
 
 template <typename T>
@@ -96,6 +113,13 @@ ImplementationPtr BlockedPoolingImplementation() { return MakeImplementation(nul
 
 ImplementationPtr BlockedBF16PoolingImplementation() {
   return StoringBFloat16(MakeImplementation(BackwardScratch));
+}
+
+ImplementationPtr ChannelsLastBF16PoolingImplementation() {
+  constexpr MemoryFormat kFormat{Layout::kNHWC, DType::kBF16};
+  return MakeSimpleImplementation(
+      {.name = "channels last bf16", .input_format = kFormat, .output_format = kFormat},
+      {.supports = SupportsChannelsLastBF16, .forward = ForwardChannelsLastBF16});
 }
 
 }  // namespace crema

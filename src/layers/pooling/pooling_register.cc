@@ -165,6 +165,7 @@ void RegisterPooling(Registry& registry) {
   type.implementations.push_back(OneDnnBF16PoolingImplementation());
 #endif
   type.implementations.push_back(BlockedBF16PoolingImplementation());
+  type.implementations.push_back(ChannelsLastBF16PoolingImplementation());
   type.implementations.push_back(Int8PoolingImplementation());
   type.implementations.push_back(Int8PlainPoolingImplementation());
   type.samples = PlaneSamples();

@@ -5,7 +5,7 @@
 #include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/shape/axis_parts.h"
-#include "layers/shape/concat_int8.h"
+#include "layers/shape/concat_pixels.h"
 
 namespace crema {
 namespace {
@@ -66,7 +66,7 @@ void RegisterConcat(Registry& registry) {
   type.param_fields = {"concat_param"};
   type.inputs = {1, Arity::kAny};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Concat>(p); };
-  type.implementations = {Int8ConcatImplementation()};
+  type.implementations = PixelConcatImplementations();
   const SampleInput a{.shape = {2, 3, 4}};
   const SampleInput b{.shape = {2, 1, 4}};
   const SampleInput c{.shape = {2, 5, 4}};

@@ -8,6 +8,7 @@
 #include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/int8_ranges.h"
+#include "layers/shape/reorder_implementations.h"
 #include "math/blocked_copy.h"
 #include "math/scratch.h"
 
@@ -123,6 +124,20 @@ void Int8ToBF16(int threads, const Shape& x, const void* from, Int8Scale scale,
   Round(threads, x, wide, to);
 }
 
+void ChannelsLastBF16ToInt8(int threads, const Shape& x, const void* from, Int8Scale scale,
+                            std::span<std::byte> scratch, void* to) {
+  float* wide = Wide(x, scratch);
+  WidenAll(threads, x.count(), static_cast<const BFloat16*>(from), wide);
+  FloatsToInt8(threads, x.count(), wide, scale, to);
+}
+
+void Int8ToChannelsLastBF16(int threads, const Shape& x, const void* from, Int8Scale scale,
+                            std::span<std::byte> scratch, void* to) {
+  float* wide = Wide(x, scratch);
+  Int8ToPlain(threads, 1, 1, x.count(), from, scale, wide);  // the order stays
+  RoundAll(threads, x.count(), wide, static_cast<BFloat16*>(to));
+}
+
 Support SupportsInt8(const OpDesc& query) { return SupportsInt8Pixels(query, 1, 1); }
 
 size_t WideScratch(const OpDesc& query) {
@@ -159,6 +174,7 @@ void RegisterReorder(Registry& registry) {
   };
   constexpr MemoryFormat kPlain{}, kBlocked{Layout::kBlocked};
   constexpr MemoryFormat kHalves{Layout::kBlocked, DType::kBF16}, kInt8{Layout::kNHWC, DType::kU8};
+  constexpr MemoryFormat kLastBF16{Layout::kNHWC, DType::kBF16};
   type.implementations = {
       Reordering<ToBlocked<float>, ToPlain<float>>("to blocked", kPlain, kBlocked),
       Reordering<ToPlain<float>, ToBlocked<float>>("to plain", kBlocked, kPlain),
@@ -171,7 +187,14 @@ void RegisterReorder(Registry& registry) {
       Reordering<FromInt8<Int8ToPlain>>("int8 to plain", kInt8, kPlain),
       Reordering<FromInt8<Int8ToBlocked>>("int8 to blocked", kInt8, kBlocked),
       Reordering<BF16ToInt8>("bf16 to int8", kHalves, kInt8),
-      Reordering<Int8ToBF16>("int8 to bf16", kInt8, kHalves)};
+      Reordering<Int8ToBF16>("int8 to bf16", kInt8, kHalves),
+      Reordering<ChannelsLastBF16ToInt8>("NHWC bf16 to int8", kLastBF16, kInt8),
+      Reordering<Int8ToChannelsLastBF16>("int8 to NHWC bf16", kInt8, kLastBF16)};
+#ifdef CREMA_HAVE_ONEDNN
+  for (const ImplementationPtr& reorder : ChannelsLastReorders()) {
+    type.implementations.push_back(reorder);
+  }
+#endif
   type.samples = {
       {.name = "image", .prototxt = "", .inputs = {{.shape = {2, 19, 3, 5}}}},
       {.name = "whole_blocks", .prototxt = "", .inputs = {{.shape = {1, 32, 4, 4}}}},

@@ -17,6 +17,16 @@ constexpr int64_t kGrain = 1 << 13;  // elements worth a thread
 constexpr size_t kMostLanes = 16;
 constexpr int64_t kChunk = 64;  // pixels that are summed in single precision
 
+// Returns the elements from one pixel to the next.
+int64_t StepOf(const ChannelBlocks& b) { return b.channels_last ? b.channels : ChannelBlock(); }
+
+// Returns the offset of a plane.
+int64_t StartOf(const ChannelBlocks& b, int64_t plane) {
+  const int64_t block = ChannelBlock(), blocks = b.channels / block;
+  if (!b.channels_last) return plane * b.pixels * block;
+  return plane / blocks * b.pixels * b.channels + plane % blocks * block;
+}
+
 // body(plane, first channel of its block); a plane is one block of one image.
 template <typename Body>
 void ForPlanes(int threads, const ChannelBlocks& b, Body&& body) {
@@ -31,15 +41,15 @@ void ForPlanes(int threads, const ChannelBlocks& b, Body&& body) {
 
 // Computes two sums for each channel of one plane.
 template <int kBlock, typename Terms>
-[[gnu::always_inline]] inline void SumTerms(int64_t pixels, double* first, double* second,
-                                            Terms&& terms) {
+[[gnu::always_inline]] inline void SumTerms(int64_t pixels, int64_t step, double* first,
+                                            double* second, Terms&& terms) {
   using L = Lanes<kBlock>;
   std::fill(first, first + kBlock, 0.0);
   std::fill(second, second + kBlock, 0.0);
   for (int64_t begin = 0; begin < pixels; begin += kChunk) {
     typename L::Floats a{}, b{};
     const int64_t end = std::min(pixels, begin + kChunk);
-    for (int64_t p = begin; p < end; ++p) terms(p * kBlock, &a, &b);
+    for (int64_t p = begin; p < end; ++p) terms(p * step, &a, &b);
     for (int i = 0; i < kBlock; ++i) {
       first[i] += static_cast<double>(a[i]);
       second[i] += static_cast<double>(b[i]);
@@ -48,12 +58,13 @@ template <int kBlock, typename Terms>
 }
 
 template <int kBlock, typename T>
-[[gnu::always_inline]] inline void MomentsPlane(int64_t pixels, const T* x, const float* origin,
-                                                double* first, double* second) {
+[[gnu::always_inline]] inline void MomentsPlane(int64_t pixels, int64_t step, const T* x,
+                                                const float* origin, double* first,
+                                                double* second) {
   using L = Lanes<kBlock>;
   typename L::Floats zero;
   L::Load(origin, &zero);
-  SumTerms<kBlock>(pixels, first, second,
+  SumTerms<kBlock>(pixels, step, first, second,
                    [&](int64_t at, typename L::Floats* a, typename L::Floats* b) {
                      typename L::Floats value;
                      L::Load(x + at, &value);
@@ -97,13 +108,13 @@ struct ReluMask {
 
 template <int kBlock, typename T>
 [[gnu::always_inline]] inline void GradSumsPlane(const NormalizedGradsOf<T>& g, int64_t pixels,
-                                                 int64_t start, int64_t channel, double* first,
-                                                 double* second) {
+                                                 int64_t step, int64_t start, int64_t channel,
+                                                 double* first, double* second) {
   using L = Lanes<kBlock>;
   const ReluMask<kBlock> mask(g, channel);
   typename L::Floats middle;
   L::Load(g.center + channel, &middle);
-  SumTerms<kBlock>(pixels, first, second,
+  SumTerms<kBlock>(pixels, step, first, second,
                    [&](int64_t at, typename L::Floats* a, typename L::Floats* b) {
                      typename L::Floats d, x;
                      L::Load(g.dy + start + at, &d);
@@ -115,24 +126,25 @@ template <int kBlock, typename T>
 }
 
 template <int kBlock, typename T>
-[[gnu::always_inline]] inline void NormalizePlane(int64_t pixels, const T* x, const float* center,
-                                                  const float* factor, const float* shift,
-                                                  FusedRelu relu, T* y) {
+[[gnu::always_inline]] inline void NormalizePlane(int64_t pixels, int64_t step, const T* x,
+                                                  const float* center, const float* factor,
+                                                  const float* shift, FusedRelu relu, T* y) {
   using L = Lanes<kBlock>;
   const Affine<kBlock> affine(center, factor, shift);
   for (int64_t p = 0; p < pixels; ++p) {
     typename L::Floats value;
-    L::Load(x + p * kBlock, &value);
+    L::Load(x + p * step, &value);
     affine.Apply(&value);
     if (relu.on) ApplyRelu(relu.slope, &value);
-    L::Store(value, y + p * kBlock);
+    L::Store(value, y + p * step);
   }
 }
 
 template <int kBlock, typename T>
 [[gnu::always_inline]] inline void ToInputPlane(const NormalizedGradsOf<T>& g, int64_t pixels,
-                                                int64_t start, int64_t channel, const float* factor,
-                                                const float* offset, const float* slope, T* dx) {
+                                                int64_t step, int64_t start, int64_t channel,
+                                                const float* factor, const float* offset,
+                                                const float* slope, T* dx) {
   using L = Lanes<kBlock>;
   typename L::Floats c, f, o, s;
   L::Load(g.center + channel, &c);
@@ -140,7 +152,7 @@ template <int kBlock, typename T>
   L::Load(offset + channel, &o);
   L::Load(slope + channel, &s);
   const ReluMask<kBlock> mask(g, channel);
-  for (int64_t at = start; at < start + pixels * kBlock; at += kBlock) {
+  for (int64_t at = start; at < start + pixels * step; at += step) {
     typename L::Floats d, x;
     L::Load(g.dy + at, &d);
     L::Load(g.x + at, &x);
@@ -150,45 +162,47 @@ template <int kBlock, typename T>
 }
 
 // One version for each processor level, and for both block sizes; bfloat16 has blocks of 16 only.
-CREMA_MULTIVERSION void Moments(int64_t block, int64_t pixels, const float* x, const float* origin,
-                                double* first, double* second) {
-  block == 16 ? MomentsPlane<16>(pixels, x, origin, first, second)
-              : MomentsPlane<8>(pixels, x, origin, first, second);
+CREMA_MULTIVERSION void Moments(int64_t block, int64_t pixels, int64_t step, const float* x,
+                                const float* origin, double* first, double* second) {
+  block == 16 ? MomentsPlane<16>(pixels, step, x, origin, first, second)
+              : MomentsPlane<8>(pixels, step, x, origin, first, second);
 }
 CREMA_MULTIVERSION void GradSums(int64_t block, const NormalizedGradsOf<float>& g, int64_t pixels,
-                                 int64_t start, int64_t channel, double* first, double* second) {
-  block == 16 ? GradSumsPlane<16>(g, pixels, start, channel, first, second)
-              : GradSumsPlane<8>(g, pixels, start, channel, first, second);
+                                 int64_t step, int64_t start, int64_t channel, double* first,
+                                 double* second) {
+  block == 16 ? GradSumsPlane<16>(g, pixels, step, start, channel, first, second)
+              : GradSumsPlane<8>(g, pixels, step, start, channel, first, second);
 }
-CREMA_MULTIVERSION void Normalize(int64_t block, int64_t pixels, const float* x,
+CREMA_MULTIVERSION void Normalize(int64_t block, int64_t pixels, int64_t step, const float* x,
                                   const float* center, const float* factor, const float* shift,
                                   FusedRelu relu, float* y) {
-  block == 16 ? NormalizePlane<16>(pixels, x, center, factor, shift, relu, y)
-              : NormalizePlane<8>(pixels, x, center, factor, shift, relu, y);
+  block == 16 ? NormalizePlane<16>(pixels, step, x, center, factor, shift, relu, y)
+              : NormalizePlane<8>(pixels, step, x, center, factor, shift, relu, y);
 }
 CREMA_MULTIVERSION void ToInput(int64_t block, const NormalizedGradsOf<float>& g, int64_t pixels,
-                                int64_t start, int64_t channel, const float* factor,
+                                int64_t step, int64_t start, int64_t channel, const float* factor,
                                 const float* offset, const float* slope, float* dx) {
-  block == 16 ? ToInputPlane<16>(g, pixels, start, channel, factor, offset, slope, dx)
-              : ToInputPlane<8>(g, pixels, start, channel, factor, offset, slope, dx);
+  block == 16 ? ToInputPlane<16>(g, pixels, step, start, channel, factor, offset, slope, dx)
+              : ToInputPlane<8>(g, pixels, step, start, channel, factor, offset, slope, dx);
 }
-CREMA_MULTIVERSION void Moments(int64_t, int64_t pixels, const BFloat16* x, const float* origin,
-                                double* first, double* second) {
-  MomentsPlane<16>(pixels, x, origin, first, second);
+CREMA_MULTIVERSION void Moments(int64_t, int64_t pixels, int64_t step, const BFloat16* x,
+                                const float* origin, double* first, double* second) {
+  MomentsPlane<16>(pixels, step, x, origin, first, second);
 }
 CREMA_MULTIVERSION void GradSums(int64_t, const NormalizedGradsOf<BFloat16>& g, int64_t pixels,
-                                 int64_t start, int64_t channel, double* first, double* second) {
-  GradSumsPlane<16>(g, pixels, start, channel, first, second);
+                                 int64_t step, int64_t start, int64_t channel, double* first,
+                                 double* second) {
+  GradSumsPlane<16>(g, pixels, step, start, channel, first, second);
 }
-CREMA_MULTIVERSION void Normalize(int64_t, int64_t pixels, const BFloat16* x, const float* center,
-                                  const float* factor, const float* shift, FusedRelu relu,
-                                  BFloat16* y) {
-  NormalizePlane<16>(pixels, x, center, factor, shift, relu, y);
+CREMA_MULTIVERSION void Normalize(int64_t, int64_t pixels, int64_t step, const BFloat16* x,
+                                  const float* center, const float* factor, const float* shift,
+                                  FusedRelu relu, BFloat16* y) {
+  NormalizePlane<16>(pixels, step, x, center, factor, shift, relu, y);
 }
 CREMA_MULTIVERSION void ToInput(int64_t, const NormalizedGradsOf<BFloat16>& g, int64_t pixels,
-                                int64_t start, int64_t channel, const float* factor,
+                                int64_t step, int64_t start, int64_t channel, const float* factor,
                                 const float* offset, const float* slope, BFloat16* dx) {
-  ToInputPlane<16>(g, pixels, start, channel, factor, offset, slope, dx);
+  ToInputPlane<16>(g, pixels, step, start, channel, factor, offset, slope, dx);
 }
 
 // Adds the two sums of each plane, adjacent in `partial`, to those of the channels.
@@ -216,19 +230,19 @@ template <typename T>
 void ChannelMoments(int threads, const ChannelBlocks& b, const T* x, double* mean, double* variance,
                     double* scratch) {
   const int64_t block = ChannelBlock();
-  // Returns the first value of each channel, in the first image.
-  const auto origin = [&](int64_t channel) { return x + channel * b.pixels; };
+  // Returns the first value of the channels of a block, in the first image.
+  const auto origin = [&](int64_t channel) { return x + StartOf(b, channel / block); };
   ForPlanes(threads, b, [&](int64_t plane, int64_t channel) {
     double* sums = scratch + plane * 2 * block;
     std::array<float, kMostLanes> first;
     std::copy_n(origin(channel), block, first.begin());
-    Moments(block, b.pixels, x + plane * b.pixels * block, first.data(), sums, sums + block);
+    Moments(block, b.pixels, StepOf(b), x + StartOf(b, plane), first.data(), sums, sums + block);
   });
   AddImages(b, scratch, mean, variance);
   const auto values = static_cast<double>(b.Values());
   for (int64_t c = 0; c < b.channels; ++c) {
     const double off = mean[c] / values;
-    mean[c] = double{Compute<T>{origin(c / block * block)[c % block]}} + off;
+    mean[c] = double{Compute<T>{origin(c)[c % block]}} + off;
     variance[c] = std::max(0.0, variance[c] / values - off * off);
   }
 }
@@ -238,9 +252,9 @@ void NormalizeChannels(int threads, const ChannelBlocks& b, const T* x, const fl
                        const float* factor, const float* shift, FusedRelu relu, T* y) {
   const int64_t block = ChannelBlock();
   ForPlanes(threads, b, [&](int64_t plane, int64_t channel) {
-    const int64_t at = plane * b.pixels * block;
-    Normalize(block, b.pixels, x + at, center + channel, factor + channel, shift + channel, relu,
-              y + at);
+    const int64_t at = StartOf(b, plane);
+    Normalize(block, b.pixels, StepOf(b), x + at, center + channel, factor + channel,
+              shift + channel, relu, y + at);
   });
 }
 
@@ -250,7 +264,8 @@ void NormalizedSums(int threads, const ChannelBlocks& b, const NormalizedGradsOf
   const int64_t block = ChannelBlock();
   ForPlanes(threads, b, [&](int64_t plane, int64_t channel) {
     double* partial = scratch + plane * 2 * block;
-    GradSums(block, grads, b.pixels, plane * b.pixels * block, channel, partial, partial + block);
+    GradSums(block, grads, b.pixels, StepOf(b), StartOf(b, plane), channel, partial,
+             partial + block);
   });
   AddImages(b, scratch, sums, products);
 }
@@ -260,7 +275,8 @@ void NormalizedToInput(int threads, const ChannelBlocks& b, const NormalizedGrad
                        const float* factor, const float* offset, const float* slope, T* dx) {
   const int64_t block = ChannelBlock();
   ForPlanes(threads, b, [&](int64_t plane, int64_t channel) {
-    ToInput(block, grads, b.pixels, plane * b.pixels * block, channel, factor, offset, slope, dx);
+    ToInput(block, grads, b.pixels, StepOf(b), StartOf(b, plane), channel, factor, offset, slope,
+            dx);
   });
 }
 

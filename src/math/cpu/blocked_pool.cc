@@ -38,8 +38,8 @@ struct Places {
 
 // Pools one row of windows of one plane.
 template <int kBlock, typename T, typename Index>
-[[gnu::always_inline]] inline void MaxRow(const PoolWindow& w, int64_t oh, const T* x, T* y,
-                                          Index* index) {
+[[gnu::always_inline]] inline void MaxRow(const PoolWindow& w, int64_t oh, int64_t step, const T* x,
+                                          T* y, Index* index) {
   using L = Lanes<kBlock>;
   for (int64_t ow = 0; ow < w.w.out; ++ow) {
     typename L::Floats best = typename L::Floats{} - FLT_MAX;
@@ -48,13 +48,13 @@ template <int kBlock, typename T, typename Index>
       const int64_t row = (ih - w.h.Start(oh)) * w.w.kernel - w.w.Start(ow);
       for (int64_t iw = w.w.Begin(ow); iw < w.w.End(ow); ++iw) {
         typename L::Floats value;
-        L::Load(x + (ih * w.w.in + iw) * kBlock, &value);
+        L::Load(x + (ih * w.w.in + iw) * step, &value);
         const typename L::Ints larger = value > best;
         best = larger ? value : best;
         place = larger ? typename L::Ints{} + static_cast<int32_t>(row + iw) : place;
       }
     }
-    L::Store(best, y + ow * kBlock);
+    L::Store(best, y + ow * step);
     if (index != nullptr) Places<Index, kBlock>::Store(place, index + ow * kBlock);
   }
 }
@@ -96,18 +96,18 @@ inline float Divisor(const PoolWindow& w, bool exclude_pad, int64_t oh, int64_t 
 
 template <int kBlock, typename T>
 [[gnu::always_inline]] inline void AverageRow(const PoolWindow& w, bool exclude_pad, int64_t oh,
-                                              const T* x, T* y) {
+                                              int64_t step, const T* x, T* y) {
   using L = Lanes<kBlock>;
   for (int64_t ow = 0; ow < w.w.out; ++ow) {
     typename L::Floats sum{};
     for (int64_t ih = w.h.Begin(oh); ih < w.h.End(oh); ++ih) {
       for (int64_t iw = w.w.Begin(ow); iw < w.w.End(ow); ++iw) {
         typename L::Floats value;
-        L::Load(x + (ih * w.w.in + iw) * kBlock, &value);
+        L::Load(x + (ih * w.w.in + iw) * step, &value);
         sum += value;
       }
     }
-    L::Store(sum / Divisor(w, exclude_pad, oh, ow), y + ow * kBlock);
+    L::Store(sum / Divisor(w, exclude_pad, oh, ow), y + ow * step);
   }
 }
 
@@ -138,13 +138,13 @@ template <int kBlock, typename T>
 // of 16 only.
 // NOLINTBEGIN(bugprone-macro-parentheses): T is a type
 #define CREMA_MAX_OF(Index)                                                                       \
-  CREMA_MULTIVERSION void MaxOf(int64_t block, const PoolWindow& w, int64_t oh, const float* x,   \
-                                float* y, Index* index) {                                         \
-    block == 16 ? MaxRow<16>(w, oh, x, y, index) : MaxRow<8>(w, oh, x, y, index);                 \
+  CREMA_MULTIVERSION void MaxOf(int64_t block, const PoolWindow& w, int64_t oh, int64_t step,     \
+                                const float* x, float* y, Index* index) {                         \
+    block == 16 ? MaxRow<16>(w, oh, step, x, y, index) : MaxRow<8>(w, oh, step, x, y, index);     \
   }                                                                                               \
-  CREMA_MULTIVERSION void MaxOf(int64_t, const PoolWindow& w, int64_t oh, const BFloat16* x,      \
-                                BFloat16* y, Index* index) {                                      \
-    MaxRow<16>(w, oh, x, y, index);                                                               \
+  CREMA_MULTIVERSION void MaxOf(int64_t, const PoolWindow& w, int64_t oh, int64_t step,           \
+                                const BFloat16* x, BFloat16* y, Index* index) {                   \
+    MaxRow<16>(w, oh, step, x, y, index);                                                         \
   }                                                                                               \
   CREMA_MULTIVERSION void MaxBackwardOf(int64_t block, const PoolWindow& w, const Index* index,   \
                                         const float* dy, float* dx) {                             \
@@ -158,12 +158,13 @@ template <int kBlock, typename T>
 CREMA_MAX_OF(uint8_t)
 CREMA_MAX_OF(int32_t)
 CREMA_MULTIVERSION void AverageOf(int64_t block, const PoolWindow& w, bool exclude_pad, int64_t oh,
-                                  const float* x, float* y) {
-  block == 16 ? AverageRow<16>(w, exclude_pad, oh, x, y) : AverageRow<8>(w, exclude_pad, oh, x, y);
+                                  int64_t step, const float* x, float* y) {
+  block == 16 ? AverageRow<16>(w, exclude_pad, oh, step, x, y)
+              : AverageRow<8>(w, exclude_pad, oh, step, x, y);
 }
 CREMA_MULTIVERSION void AverageOf(int64_t, const PoolWindow& w, bool exclude_pad, int64_t oh,
-                                  const BFloat16* x, BFloat16* y) {
-  AverageRow<16>(w, exclude_pad, oh, x, y);
+                                  int64_t step, const BFloat16* x, BFloat16* y) {
+  AverageRow<16>(w, exclude_pad, oh, step, x, y);
 }
 CREMA_MULTIVERSION void AverageBackwardOf(int64_t block, const PoolWindow& w, bool exclude_pad,
                                           const float* dy, float* dx) {
@@ -219,8 +220,9 @@ void BlockedMaxPool(int threads, const PoolWindow& w, const BlockedPoolPlanes& p
   CREMA_CHECK(block > 0);
   ForRows(threads, w, planes.count, [&](int64_t plane, int64_t oh, int64_t row) {
     const int64_t at = row * w.w.out * block;
-    const int64_t before = planes.OutputBefore(plane, w.OutSize() * block);
-    MaxOf(block, w, oh, x + plane * w.InSize() * block, y + before + oh * w.w.out * block,
+    const int64_t step = planes.PixelStep();
+    MaxOf(block, w, oh, step, x + planes.InputBefore(plane, w.InSize()),
+          y + planes.OutputBefore(plane, w.OutSize()) + oh * w.w.out * step,
           index == nullptr ? nullptr : index + at);
   });
 }
@@ -236,7 +238,7 @@ void BlockedMaxPoolBackward(int threads, const PoolWindow& w, const BlockedPoolP
   CREMA_CHECK(block > 0);
   ForPlanes(threads, w, planes.count, dx, scratch, [&](int64_t plane, float* sums) {
     const int64_t out = plane * w.OutSize() * block;
-    const int64_t before = planes.OutputBefore(plane, w.OutSize() * block);
+    const int64_t before = planes.OutputBefore(plane, w.OutSize());
     MaxBackwardOf(block, w, index + out, dy + before, sums);
   });
 }
@@ -247,9 +249,9 @@ void BlockedAveragePool(int threads, const PoolWindow& w, bool exclude_pad,
   const int64_t block = ChannelBlock();
   CREMA_CHECK(block > 0);
   ForRows(threads, w, planes.count, [&](int64_t plane, int64_t oh, int64_t) {
-    const int64_t before = planes.OutputBefore(plane, w.OutSize() * block);
-    AverageOf(block, w, exclude_pad, oh, x + plane * w.InSize() * block,
-              y + before + oh * w.w.out * block);
+    const int64_t step = planes.PixelStep();
+    AverageOf(block, w, exclude_pad, oh, step, x + planes.InputBefore(plane, w.InSize()),
+              y + planes.OutputBefore(plane, w.OutSize()) + oh * w.w.out * step);
   });
 }
 
@@ -260,7 +262,7 @@ void BlockedAveragePoolBackward(int threads, const PoolWindow& w, bool exclude_p
   const int64_t block = ChannelBlock();
   CREMA_CHECK(block > 0);
   ForPlanes(threads, w, planes.count, dx, scratch, [&](int64_t plane, float* sums) {
-    const int64_t before = planes.OutputBefore(plane, w.OutSize() * block);
+    const int64_t before = planes.OutputBefore(plane, w.OutSize());
     AverageBackwardOf(block, w, exclude_pad, dy + before, sums);
   });
 }

@@ -29,7 +29,7 @@ constexpr double kImpossibleSeconds = 1e6;
 constexpr double kWorthwhile = 0.97;  // two measurements of a net differ by a percent or two
 
 constexpr MemoryFormat kBlocked{Layout::kBlocked}, kBlockedBF16{Layout::kBlocked, DType::kBF16};
-constexpr MemoryFormat kInt8{Layout::kNHWC, DType::kU8};
+constexpr MemoryFormat kInt8{Layout::kNHWC, DType::kU8}, kLastBF16{Layout::kNHWC, DType::kBF16};
 
 // One way to run a node.
 struct Choice {
@@ -43,14 +43,21 @@ bool HasWholeBlocks(const BlobSpec& spec) {
   return spec.shape.axes() == 4 && spec.shape[1] % ChannelBlock() == 0 && spec.dtype == DType::kF32;
 }
 
-// Returns true for a layer that reads no element, so bytes suit it as well as floats.
-bool PassesOn(const LayerInfo& info) { return info.any_format && (info.share || info.view); }
-
 bool HasPixels(std::span<const BlobSpec> specs) {
   return std::ranges::all_of(specs, [](const BlobSpec& spec) {
     return spec.shape.axes() == 4 && spec.dtype == DType::kF32;
   });
 }
+
+// Returns true for a layer on the CPU whose own methods take channels-last blobs: it works on
+// elements, in any order, or reads none.
+bool TakesPixels(const LayerInfo& info, std::span<const BlobSpec> inputs) {
+  return info.any_format && (info.reach == Reach::kElement || info.share || info.view) &&
+         HasPixels(inputs) && HasPixels(info.outputs);
+}
+
+// Returns true for a layer that reads no element, so bytes suit it as well as floats.
+bool PassesOn(const LayerInfo& info) { return info.any_format && (info.share || info.view); }
 
 class Chooser {
  public:
@@ -229,18 +236,31 @@ class Chooser {
     // Any other format is better than a format that the pinned implementation lacks.
     if (!has_plain && IsPinned(*node.layer, options_)) choices[0].seconds = kImpossibleSeconds;
     if (OnGpu()) return WithViewsOfHalves(node, info, std::move(choices));
+    AddAnyFormats(n, query, inputs, &choices);
+    return choices;
+  }
+
+  // Adds the formats that the methods of the layer take besides plain, on the CPU.
+  void AddAnyFormats(size_t n, const OpDesc& query, std::span<const BlobSpec> inputs,
+                     std::vector<Choice>* choices) const {
+    const LayerInfo& info = infos_[n];
+    const auto add = [&](MemoryFormat format) {
+      const bool passes = info.view || info.share;
+      const double seconds =
+          passes ? 0 : CopySeconds(inputs, format) + CopySeconds(info.outputs, format);
+      choices->push_back({{format, format}, seconds * estimate_scale_});
+    };
+    const bool halves = StoresBFloat16(query).yes;
     if (info.any_format && std::ranges::all_of(inputs, HasWholeBlocks) &&
         std::ranges::all_of(info.outputs, HasWholeBlocks)) {
-      for (const MemoryFormat format : {kBlocked, kBlockedBF16}) {
-        if (format == kBlockedBF16 && !StoresBFloat16(query).yes) continue;
-        choices.push_back({{format, format}, moved(format, format) * estimate_scale_});
-      }
+      add(kBlocked);
+      if (halves) add(kBlockedBF16);
     }
+    if (halves && TakesPixels(info, inputs)) add(kLastBF16);
     if (PassesOn(info) && HasPixels(inputs) && !flow_.nodes[n].backward &&
-        KeepsInt8Range(graph_, node)) {
-      choices.push_back({{kInt8, kInt8}});
+        KeepsInt8Range(graph_, graph_.nodes[n])) {
+      choices->push_back({{kInt8, kInt8}});
     }
-    return choices;
   }
 
   bool OnGpu() const { return options_.device.type != DeviceType::kCpu; }
@@ -428,6 +448,10 @@ bool FitsFormats(const Implementation& implementation, const LayerInfo& info,
   const MemoryFormat format = inputs.empty() ? MemoryFormat{} : inputs[0].format;
   if (format.type == DType::kU8) {
     return PassesOn(info) && fits(inputs, format) && fits(outputs, format) && HasPixels(inputs);
+  }
+  if (format == kLastBF16 && implementation.device == DeviceType::kCpu) {
+    return implementation.input_format == MemoryFormat{} && TakesPixels(info, inputs) &&
+           fits(inputs, format) && fits(outputs, format);
   }
   return info.any_format && implementation.input_format == MemoryFormat{} &&
          format.layout == Layout::kBlocked && fits(inputs, format) && fits(outputs, format) &&

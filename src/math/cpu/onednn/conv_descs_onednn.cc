@@ -9,15 +9,19 @@ using Dims = memory::dims;
 constexpr auto kF32 = memory::data_type::f32;
 constexpr auto kDirect = dnnl::algorithm::convolution_direct;
 
+memory::format_tag TagOf(const BlockedConvConfig& c) {
+  return c.channels_last ? memory::format_tag::nhwc : BlockedTag();
+}
+
 // The blobs and dimensions of one convolution.
 struct Geometry {
   explicit Geometry(const BlockedConvConfig& c)
       : type(c.bfloat16 ? memory::data_type::bf16 : kF32),
         x({c.shape.batch, c.shape.in_channels, c.shape.h.in, c.shape.w.in}, type,
-          c.plain_input ? memory::format_tag::nchw : BlockedTag()),
+          c.plain_input ? memory::format_tag::nchw : TagOf(c)),
         weight(WeightDims(c.shape), type, memory::format_tag::any),
         weight_gradient(WeightDims(c.shape), kF32, memory::format_tag::any),
-        y({c.shape.batch, c.shape.out_channels, c.shape.h.out, c.shape.w.out}, type, BlockedTag()),
+        y({c.shape.batch, c.shape.out_channels, c.shape.h.out, c.shape.w.out}, type, TagOf(c)),
         strides{c.shape.h.stride, c.shape.w.stride},
         dilates{c.shape.h.dilation - 1, c.shape.w.dilation - 1},
         before{c.shape.h.pad, c.shape.w.pad},

@@ -3,9 +3,18 @@
 
 namespace crema::onednn {
 
-// Returns the speed of a convolution that reads and writes bfloat16, relative to single precision;
-// 0 if bfloat16 is not supported. The first call times one of each on one core (milliseconds), and
-// rounds the ratio, so that plans do not change from run to run. Thread safety: any.
-double BFloat16Gain();
+// Speeds of a convolution that reads and writes bfloat16, relative to single precision on blocked
+// blobs; 0 if bfloat16 is not supported.
+struct BFloat16Gains {
+  double blocked = 0;
+  // 0 also where it is not clearly faster than on blocked blobs, for which there are more
+  // implementations. It is where oneDNN multiplies by tiles (AMX), which it does on this layout
+  // only.
+  double channels_last = 0;
+};
+
+// The first call times one convolution of each kind on one core (milliseconds), and rounds the
+// ratios, so that plans do not change from run to run. Thread safety: any.
+BFloat16Gains MeasuredBFloat16Gains();
 
 }  // namespace crema::onednn

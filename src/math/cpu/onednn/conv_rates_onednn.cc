@@ -24,8 +24,8 @@ constexpr int kRounds = 8;
 // One convolution with its memory; blobs are zeros, which take as long as other numbers.
 class Trial {
  public:
-  explicit Trial(bool bfloat16)
-      : conv_({.shape = kShape, .bfloat16 = bfloat16, .relu = {}}),
+  explicit Trial(bool bfloat16, bool channels_last = false)
+      : conv_({.shape = kShape, .channels_last = channels_last, .bfloat16 = bfloat16, .relu = {}}),
         weight_(Shape{kShape.WeightCount()}, DType::kF32),
         x_(Shape{kShape.in_channels * kShape.h.in * kShape.w.in}, DType::kF32),
         y_(Shape{kShape.out_channels * kShape.h.out * kShape.w.out}, DType::kF32),
@@ -44,28 +44,38 @@ class Trial {
   std::vector<std::byte> scratch_;
 };
 
-double Measure() {
-  if (!HasBFloat16()) return 0;
-  try {
-    Trial single(false), half(true);
-    double least_single = single.Seconds(), least_half = half.Seconds();  // with the packing
-    for (int round = 0; round < kRounds; ++round) {
-      const double a = single.Seconds(), b = half.Seconds();
-      least_single = std::min(least_single, a);
-      least_half = std::min(least_half, b);
-    }
-    constexpr double kSteps = 4;  // steps of the result in a doubling
-    return std::exp2(std::round(std::log2(least_single / least_half) * kSteps) / kSteps);
-  } catch (const Error&) {
-    return 0;  // oneDNN has none
+// Returns the seconds of `single` divided by those of `half`, in turns.
+double GainOf(Trial* single, Trial* half) {
+  double least_single = single->Seconds(), least_half = half->Seconds();  // with the packing
+  for (int round = 0; round < kRounds; ++round) {
+    const double a = single->Seconds(), b = half->Seconds();
+    least_single = std::min(least_single, a);
+    least_half = std::min(least_half, b);
   }
+  constexpr double kSteps = 4;  // steps of the result in a doubling
+  return std::exp2(std::round(std::log2(least_single / least_half) * kSteps) / kSteps);
+}
+
+BFloat16Gains Measure() {
+  constexpr double kClearly = 1.5;
+  BFloat16Gains gains;
+  if (!HasBFloat16()) return gains;
+  try {
+    Trial single(false), blocked(true), last(true, true);
+    gains.blocked = GainOf(&single, &blocked);
+    gains.channels_last = GainOf(&single, &last);
+  } catch (const Error&) {
+    return gains;  // oneDNN has none
+  }
+  if (gains.channels_last < kClearly * std::max(gains.blocked, 1.0)) gains.channels_last = 0;
+  return gains;
 }
 
 }  // namespace
 
-double BFloat16Gain() {
-  static const double gain = Measure();
-  return gain;
+BFloat16Gains MeasuredBFloat16Gains() {
+  static const BFloat16Gains gains = Measure();
+  return gains;
 }
 
 }  // namespace crema::onednn

@@ -125,6 +125,11 @@ void Int8Conv::Parts::Pack(const ConvParameters& parameters, std::byte* base) {
   std::vector<float> steps(static_cast<size_t>(outputs));
   QuantizeRows(config.threads, outputs, depth, parameters.weight,
                config.affine ? parameters.factor : nullptr, bytes.data(), steps.data());
+  // Without VNNI oneDNN halves the weights for a signed input, which would round them again.
+  if (config.x.is_signed && LargestInt8Weight() < 64) {
+    for (int8_t& weight : bytes) weight = static_cast<int8_t>(2 * weight);
+    for (float& step : steps) step /= 2;
+  }
   auto* times = reinterpret_cast<float*>(base + WeightBytes());
   auto* added = reinterpret_cast<float*>(base + WeightBytes() + ChannelBytes());
   for (int64_t o = 0; o < outputs; ++o) {

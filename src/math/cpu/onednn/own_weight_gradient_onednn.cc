@@ -8,7 +8,8 @@ namespace crema::onednn {
 
 std::optional<OwnWeightGradient> OwnWeightGradient::Choose(const BlockedConvConfig& c,
                                                            const ToWeightDesc& desc) {
-  if (!c.bfloat16 || c.plain_input || !IsBF16GradientShape(c.shape)) return std::nullopt;
+  if (!c.bfloat16 || c.plain_input || c.channels_last) return std::nullopt;
+  if (!IsBF16GradientShape(c.shape)) return std::nullopt;
   // oneDNN 2 uses tiles itself; which are faster is not measured.
   const std::string_view theirs = desc.impl_info_str();
   if (theirs.find("amx") != std::string_view::npos) return std::nullopt;
