@@ -25,6 +25,7 @@
 #include "core/error.h"
 #include "core/machine_limits.h"
 #include "core/strings.h"
+#include "core/whole_number.h"
 #include "crema.pb.h"
 #include "format/prototxt.h"
 #include "inference/model_parts.h"
@@ -199,16 +200,20 @@ ModelPtr FromOnnx(const fs::path& path, const std::map<std::string, std::vector<
            {.file = path.string()});
     }
   }
-  return Made(images, [&] {
+  std::map<std::string, std::string> types;
+  ModelPtr made = Made(images, [&] {
     NetFile file;
     ImportedNet imported = ImportOnnx(path.string(), options);
     file.net = std::move(imported.net);
+    types = std::move(imported.types);
     ModelCard card = std::move(imported.card);
     card.name = file.net.name();
     if (!head.empty()) card.head = head;
     if (nms) card.head_overlap = nms;
     return Model::Make(file, {}, card, OptionsOf(threads), Layers(), Log());
   });
+  made->types = std::move(types);
+  return made;
 }
 
 using InputArray = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
@@ -220,12 +225,44 @@ ConstTensorView ViewOf(const InputArray& array) {
   return {array.data(), Shape(std::span<const int64_t>(sizes)), type};
 }
 
-// Throws TypeError unless it is an array of float32 or uint8.
-InputArray ArrayFor(const std::string& name, nb::handle given) {
+// Returns whole numbers or truth values as floats; nothing: they are of another type than T. Throws
+// kInvalidArgument for a number that no float is.
+template <typename T>
+std::optional<InputArray> FloatsOf(const std::string& name, const InputArray& from) {
+  if (from.dtype() != nb::dtype<T>()) return std::nullopt;
+  const ConstTensorView view = ViewOf(from);
+  auto values = std::make_shared<Tensor>(view.shape(), DType::kF32);
+  const auto* given = static_cast<const T*>(from.data());
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (!IsExactFloat(given[i])) {
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("input '", name, "' is ", given[i], " at element ", i,
+                  "; inputs become float32, which holds whole numbers up to 2^24, and few beyond"));
+    }
+    values->view().data<float>()[i] = static_cast<float>(given[i]);
+  }
+  return nb::cast<InputArray>(ArrayOf({values->view(), values}));
+}
+
+template <typename... Ts>
+std::optional<InputArray> FloatsOfAny(const std::string& name, const InputArray& from) {
+  std::optional<InputArray> floats;
+  static_cast<void>(((floats = FloatsOf<Ts>(name, from)).has_value() || ...));
+  return floats;
+}
+
+// Throws TypeError unless it is an array of float32 or uint8, or, if the file of the model has no
+// floats there, of whole numbers or truth values.
+InputArray ArrayFor(const PyModel& model, const std::string& name, nb::handle given) {
   InputArray array;
   const char* remedy = "";
   if (nb::try_cast(given, array)) {
     const nb::dlpack::dtype type = array.dtype();
+    if (model.types.contains(name)) {
+      const auto floats = FloatsOfAny<bool, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
+                                      uint32_t, uint64_t>(name, array);
+      if (floats) return *floats;
+    }
     if (type == nb::dtype<float>() || type == nb::dtype<uint8_t>()) return array;
     remedy = "; use .astype(numpy.float32), or .float() of PyTorch";
   }
@@ -239,14 +276,15 @@ HeldView CopyOf(const ConstTensorView& view) {
   return {copy->view(), copy};
 }
 
-std::vector<std::pair<std::string, InputArray>> InputsOf(const Model& model, nb::handle given) {
+std::vector<std::pair<std::string, InputArray>> InputsOf(const PyModel& of, nb::handle given) {
+  const Model& model = *of.model;
   std::vector<std::pair<std::string, InputArray>> inputs;
   if (nb::isinstance<nb::dict>(given)) {
     // A copy, which no code that converts an array can change.
     for (const auto& [name, array] : nb::steal<nb::dict>(PyDict_Copy(given.ptr()))) {
       if (!nb::isinstance<nb::str>(name)) throw nb::type_error("the keys are names of inputs");
       auto& [input, value] = inputs.emplace_back(nb::cast<std::string>(name), InputArray());
-      value = ArrayFor(input, array);
+      value = ArrayFor(of, input, array);
     }
     return inputs;
   }
@@ -256,12 +294,37 @@ std::vector<std::pair<std::string, InputArray>> InputsOf(const Model& model, nb:
                              .c_str());
   }
   const std::string& name = model.inputs()[0].name;
-  inputs.emplace_back(name, ArrayFor(name, given));
+  inputs.emplace_back(name, ArrayFor(of, name, given));
   return inputs;
 }
 
+// Returns an output as an array of the type that its ONNX model gives it. Throws kUnsupported for
+// a whole number that floats may have rounded, or that the type does not hold.
+nb::object Typed(const PyModel& model, const std::string& name, const HeldView& answer) {
+  struct Range {
+    std::string_view type;
+    float least, most;
+  };
+  static constexpr Range kRanges[] = {{"int8", -128, 127},          {"uint8", 0, 255},
+                                      {"int16", -32768, 32767},     {"uint16", 0, 65535},
+                                      {"uint32", 0, 0x1p24F},       {"int32", -0x1p24F, 0x1p24F},
+                                      {"int64", -0x1p24F, 0x1p24F}, {"uint64", 0, 0x1p24F}};
+  nb::object array = ArrayOf(answer);
+  const auto type = model.types.find(name);
+  if (type == model.types.end()) return array;
+  const auto* const range = std::ranges::find(kRanges, type->second, &Range::type);
+  const auto* values = answer.view.data<float>();
+  for (int64_t i = 0; range != std::end(kRanges) && i < answer.view.count(); ++i) {
+    if (values[i] >= range->least && values[i] <= range->most) continue;
+    Fail(ErrorCode::kUnsupported,
+         StrCat("output '", name, "' of ", type->second, " is ", values[i], " at element ", i,
+                "; whole numbers are computed as float32, where those up to 2^24 are exact"));
+  }
+  return array.attr("astype")(type->second);
+}
+
 nb::dict Run(const ModelPtr& model, const nb::object& inputs) {
-  const auto held = InputsOf(*model->model, inputs);
+  const auto held = InputsOf(*model, inputs);
   std::vector<std::pair<std::string, HeldView>> answers;
   {
     const GilReleased released;
@@ -277,16 +340,20 @@ nb::dict Run(const ModelPtr& model, const nb::object& inputs) {
                         });
   }
   nb::dict outputs;
-  for (const auto& [name, answer] : answers) outputs[name.c_str()] = ArrayOf(answer);
+  for (const auto& [name, answer] : answers) outputs[name.c_str()] = Typed(*model, name, answer);
   return outputs;
 }
 
-nb::list InfosOf(const std::vector<BlobInfo>& blobs) {
+nb::list InfosOf(const PyModel& model, const std::vector<BlobInfo>& blobs) {
   nb::list infos;
   for (const BlobInfo& blob : blobs) {
     nb::list sizes;
     for (const int64_t size : blob.shape) sizes.append(size);
-    infos.append(nb::make_tuple(blob.name, blob.dtype == DType::kU8 ? "uint8" : "float32",
+    const auto type = model.types.find(blob.name);
+    infos.append(nb::make_tuple(blob.name,
+                                type != model.types.end()  ? type->second
+                                : blob.dtype == DType::kU8 ? "uint8"
+                                                           : "float32",
                                 nb::tuple(sizes)));
   }
   return infos;
@@ -389,19 +456,21 @@ void BindModel(nb::module_& module) {
           "labels", [](const ModelPtr& self) { return self->labels; },
           "The names of the classes; may be empty.")
       .def_prop_ro(
-          "inputs", [](const ModelPtr& self) { return InfosOf(self->model->inputs()); },
+          "inputs", [](const ModelPtr& self) { return InfosOf(*self, self->model->inputs()); },
           nb::sig("def inputs(self) -> list[tuple[str, str, tuple[int, ...]]]"),
           "(name, element type, shape) of each input; -1 means any size.")
       .def_prop_ro(
-          "outputs", [](const ModelPtr& self) { return InfosOf(self->model->outputs()); },
+          "outputs", [](const ModelPtr& self) { return InfosOf(*self, self->model->outputs()); },
           nb::sig("def outputs(self) -> list[tuple[str, str, tuple[int, ...]]]"))
-      .def(
-          "run", &Run, nb::arg("inputs"),
-          nb::sig("def run(self, inputs: object) -> dict[str, numpy.typing.NDArray[typing.Any]]"),
-          "Runs a dict with an array for each input, or an array if there is one input.\n\n"
-          "Arrays are float32 or uint8, as `inputs` says, in C order or copied into it. Returns a\n"
-          "dict of new arrays. Raises TypeError for any other value, crema.Error for a\n"
-          "shape that the net does not accept.")
+      .def("run", &Run, nb::arg("inputs"),
+           nb::sig("def run(self, inputs: object) -> dict[str, numpy.typing.NDArray[typing.Any]]"),
+           "Runs a dict with an array for each input, or an array if there is one input.\n\n"
+           "Arrays are float32 or uint8, as `inputs` says, in C order or copied into it. If "
+           "`inputs`\n"
+           "says int64, bool or the like, arrays of any whole numbers and of truth values become\n"
+           "float32. Returns a dict of new arrays. Raises TypeError for any other value,\n"
+           "crema.Error for a shape that the net does not accept, and for a whole number that\n"
+           "float32 does not hold, or that an output may have rounded.")
       .def(
           "to_text", [](const ModelPtr& self) { return PrintText(self->model->parts().net.net); },
           "Returns the net as prototxt.")

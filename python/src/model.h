@@ -1,6 +1,7 @@
 // A trained model in Python.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -85,6 +86,7 @@ struct PyModel {
   std::shared_ptr<const Model> model;
   Preprocessing preprocessing;
   std::vector<std::string> labels;
+  std::map<std::string, std::string> types;  // of inputs and outputs of ONNX that are no floats
   Pool<ModelRunner> runners;
   TaskOfModel<Classifier, std::string> classifier;  // by output
   TaskOfModel<Detector, double> detector;           // by confidence

@@ -236,6 +236,34 @@ def test_onnx_models_run(tmp_path):
         crema.Model.from_onnx(path)
 
 
+# y = x + x and z = (x == y), where x is of int64.
+WHOLE_ONNX = (
+    b'\x08\x08:X\n\x0e\n\x01x\n\x01x\x12\x01y"\x03Add\n\x10\n\x01x\n\x01y\x12\x01z"\x05Equal'
+    b"\x12\x01gZ\x0f\n\x01x\x12\n\n\x08\x08\x07\x12\x04\n\x02\x08\x02b\x0f\n\x01y\x12\n\n\x08\x08"
+    b"\x07\x12\x04\n\x02\x08\x02b\x0f\n\x01z\x12\n\n\x08\x08\t\x12\x04\n\x02\x08\x02B\x04\n\x00\x10\x11"
+)
+
+
+def test_whole_numbers_of_onnx_models_are_exact_or_errors(tmp_path):
+    path = tmp_path / "whole.onnx"
+    path.write_bytes(WHOLE_ONNX)
+    model = crema.Model.from_onnx(path)
+    assert model.inputs == [("x", "int64", (2,))]
+    assert model.outputs == [("y", "int64", (2,)), ("z", "bool", (2,))]
+    for kind in (np.int64, np.int32, np.int8, np.uint8, np.float32):
+        answer = model.run(np.array([0, 100], kind))
+        assert answer["y"].dtype == np.int64 and answer["y"].tolist() == [0, 200]
+        assert answer["z"].dtype == np.bool_ and answer["z"].tolist() == [True, False]
+    assert model.run(np.array([True, False]))["y"].tolist() == [2, 0]
+    assert model.run(np.array([3, 1 << 23]))["y"].tolist() == [6, 1 << 24]
+    with pytest.raises(crema.Error, match="input 'x' is 16777217 at element 1"):
+        model.run(np.array([3, (1 << 24) + 1]))
+    with pytest.raises(crema.Error, match=r"output 'y' of int64 is 1.67772e\+07 at element 1"):
+        model.run(np.array([3, (1 << 23) + 1]))
+    with pytest.raises(TypeError):
+        model.run(np.array([0.5, 1]))
+
+
 @pytest.mark.parametrize(
     "content, code, message",
     [

@@ -69,8 +69,10 @@ class InputShapes {
 
   Shape ShapeOf(const OnnxInput& input) const {
     if (!IsNumberType(input.type)) {
-      Refuse(input,
-             StrCat("is of ", OnnxTypeName(input.type), "; Crema takes numbers and booleans"));
+      const std::string kind =
+          input.type == 0 ? "no tensor" : StrCat("of ", OnnxTypeName(input.type));
+      Refuse(input, StrCat("is ", kind, ", which ", ReaderOf(input), " reads; Crema takes tensors ",
+                           "of numbers and booleans"));
     }
     const auto given = options_.shapes.find(input.name);
     if (given != options_.shapes.end()) return Checked(input, given->second);
@@ -88,6 +90,14 @@ class InputShapes {
       dims[i] = 1;
     }
     return Shape(dims);
+  }
+
+  // Describes the first node that reads an input.
+  std::string ReaderOf(const OnnxInput& input) const {
+    const auto reader = std::ranges::find_if(graph_.nodes, [&](const OnnxNode& node) {
+      return std::ranges::count(node.proto.input(), input.name) > 0;
+    });
+    return reader == graph_.nodes.end() ? "no node" : DescribeNode(reader->proto);
   }
 
   // Returns the shape of the array for an input, or null.
@@ -179,8 +189,11 @@ class Assembly {
                                             : graph_.name);
     AddInputs(&result.net);
     graph_.constants.clear();  // so that weights are in memory once, but for those of one layer
-    for (ImportedLayer& layer : state_.layers) AddLayer(&layer, &result);
+    for (ImportedLayer& layer : state_.layers) AddLayer(&layer, &result.net);
     AddSilence(&result.net);
+    for (const auto& [name, type] : types_) {
+      if (!IsFloatType(type)) result.types[name] = OnnxTypeName(type);
+    }
     result.notes.insert(result.notes.begin(), state_.notes.begin(), state_.notes.end());
     return result;
   }
@@ -247,6 +260,7 @@ class Assembly {
   void AddOutput(const std::string& output) {
     const OnnxValue& value = state_.values.at(graph_.Resolve(output));
     if (outputs_.contains(output)) return;  // listed twice
+    types_[output] = value.blob.type;
     const bool input = inputs_.contains(output);
     const bool own = value.blob.name == output && !input;
     if (own && reads_[output] == 0 && reads_by_outputs_[output] == 1) {
@@ -262,6 +276,7 @@ class Assembly {
     }
     if (own) renamed_[output] = state_.blob_names.Add(StrCat(output, "/inner"), &graph_.names);
     const std::string name = input ? state_.blob_names.Add(output) : output;
+    types_[name] = value.blob.type;
     outputs_.insert(name);
     if (value.blob.name.empty()) return AddConstantOutput(value, name);
     Copy(value.blob, name);
@@ -294,13 +309,14 @@ class Assembly {
       layer->set_name(state_.layer_names.Add(blob.name));
       layer->set_type("Input");
       layer->add_top(blob.name);
+      types_[blob.name] = input.type;
       auto* shape = layer->mutable_input_param()->add_shape();
       for (const int64_t dim : blob.shape.dims()) shape->add_dim(dim);
     }
   }
 
-  static void AddLayer(ImportedLayer* layer, ImportedNet* result) {
-    LayerParameter* added = result->net.add_layer();
+  static void AddLayer(ImportedLayer* layer, NetParameter* net) {
+    LayerParameter* added = net->add_layer();
     *added = std::move(layer->param);
     for (const OnnxTensor& weights : layer->weights) {
       BlobProto* blob = added->add_blobs();
@@ -312,14 +328,9 @@ class Assembly {
         continue;
       }
       data->Reserve(static_cast<int>(weights.ints->size()));
-      bool exact = true;
       for (const int64_t value : *weights.ints) {
         data->AddAlreadyReserved(static_cast<float>(value));
-        exact = exact && value >= -(1 << 24) && value <= (1 << 24);
       }
-      if (exact) continue;
-      result->notes.push_back(
-          StrCat("layer '", added->name(), "' has whole numbers beyond 2^24, which floats round"));
     }
     layer->weights.clear();
   }
@@ -345,6 +356,7 @@ class Assembly {
   std::set<std::string> inputs_;
   std::set<std::string> outputs_;
   std::map<std::string, std::string> renamed_;
+  std::map<std::string, int> types_;  // of inputs and outputs
   std::vector<ImportedLayer> copies_;
 };
 

@@ -30,13 +30,16 @@ struct ImportedNet {
   NetParameter net;                // layers in order, with their parameters as blobs
   std::vector<std::string> notes;  // remarks for the user: what was dropped or loses precision
   ModelCard card;                  // task, labels and preprocessing of a file that Crema wrote
+  // "int64", "bool", ... of the inputs and outputs that are no floats in the file.
+  std::map<std::string, std::string> types;
 };
 
 // Converts the model in the file `path` to layers of Crema. Blobs have the names of the values,
-// layers those of the nodes; both are made unique. Whole numbers and booleans become floats.
-// Throws what ReadOnnxModel throws; kInvalidArgument for shapes that do not fit or an unknown
-// dialect; kUnsupported with one problem for each node that cannot be converted, or cannot go
-// to the dialect.
+// layers those of the nodes; both are made unique. Whole numbers and booleans become floats;
+// constants that floats cannot hold are problems of the nodes that read them. Throws what
+// ReadOnnxModel throws; kInvalidArgument for shapes that do not fit or an unknown dialect;
+// kUnsupported with one problem for each node that cannot be converted, or cannot go to the
+// dialect.
 ImportedNet ImportOnnx(const std::string& path, const ImportOptions& options);
 
 }  // namespace crema

@@ -121,8 +121,10 @@ void ConvertBitwiseNot(NodeImport& node) {
   float most = -1;
   if (type == TensorProto::UINT8) most = 255;
   if (type == TensorProto::UINT16) most = 65535;
-  if (type == TensorProto::UINT32) most = 4294967295.0F;
-  if (type == TensorProto::UINT64) node.Refuse("is of uint64, which floats do not hold");
+  if (type == TensorProto::UINT32 || type == TensorProto::UINT64) {
+    node.Refuse(
+        StrCat("is of ", OnnxTypeName(type), ", and floats do not hold its largest numbers"));
+  }
   node.Output(0, PowerBlob(node, node.In(0), 1, -1, most));
 }
 
@@ -149,38 +151,6 @@ void Softmax(NodeImport& node, const char* type) {
 void ConvertSoftmax(NodeImport& node) { Softmax(node, "Softmax"); }
 void ConvertLogSoftmax(NodeImport& node) { Softmax(node, "LogSoftmax"); }
 
-bool IsSigned(int type) {
-  return type == TensorProto::INT8 || type == TensorProto::INT16 || type == TensorProto::INT4 ||
-         type == TensorProto::INT2;
-}
-
-int BitsOf(int type) {
-  switch (type) {
-    case TensorProto::INT2:
-    case TensorProto::UINT2:
-      return 2;
-    case TensorProto::INT4:
-    case TensorProto::UINT4:
-      return 4;
-    case TensorProto::INT8:
-    case TensorProto::UINT8:
-      return 8;
-    case TensorProto::INT16:
-    case TensorProto::UINT16:
-      return 16;
-    default:
-      return 32;
-  }
-}
-
-// The last bits of whole numbers, as a type of few bits holds them.
-OnnxBlob Wrapped(NodeImport& node, const OnnxBlob& x, int type) {
-  const auto range = static_cast<float>(1 << BitsOf(type));
-  if (!IsSigned(type)) return BinaryBlob(node, BinaryParameter::MOD, x, range);
-  const OnnxBlob raised = PowerBlob(node, x, 1, 1, range / 2);
-  return PowerBlob(node, BinaryBlob(node, BinaryParameter::MOD, raised, range), 1, 1, -range / 2);
-}
-
 // Casts to whole numbers cut towards 0, and those to float16 round. Those to other floats change
 // nothing, since all blobs are single-precision floats.
 void Cast(NodeImport& node, int to) {
@@ -201,12 +171,15 @@ void Cast(NodeImport& node, int to) {
   if (exact || IsFloatType(to)) return node.Output(0, WithType(x, to));
   if (to != TensorProto::BOOL && !IsFloatType(from)) {
     const bool holds_signs =
-        IsSigned(to) == IsSigned(from) || (IsSigned(to) && BitsOf(to) > BitsOf(from));
+        IsSignedType(to) == IsSignedType(from) || (IsSignedType(to) && BitsOf(to) > BitsOf(from));
     const bool wraps = BitsOf(to) <= 16 && (BitsOf(to) < BitsOf(from) || !holds_signs);
-    return node.Output(0, WithType(wraps ? Wrapped(node, x, to) : x, to));
+    return node.Output(0, WithType(wraps ? WrappedBlob(node, x, to) : x, to));
   }
-  OnnxBlob y = cast_to(to == TensorProto::BOOL ? BOOL : INT);
-  if (to != TensorProto::BOOL && BitsOf(to) <= 4) y = Wrapped(node, y, to);
+  if (to == TensorProto::BOOL) return node.Output(0, WithType(cast_to(BOOL), to));
+  // Cast keeps whole numbers within int32.
+  const bool wide = BitsOf(to) == 64 || to == TensorProto::UINT32;
+  OnnxBlob y = wide ? BinaryBlob(node, BinaryParameter::INTEGER_DIV, x, 1) : cast_to(INT);
+  if (BitsOf(to) <= 4) y = WrappedBlob(node, y, to);
   node.Output(0, WithType(y, to));
 }
 

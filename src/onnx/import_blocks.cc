@@ -1,11 +1,14 @@
 #include "onnx/import_blocks.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "onnx/import_fold.h"
 
 namespace crema {
+
+using onnx::TensorProto;
 
 OnnxBlob ExpandBlob(NodeImport& node, const OnnxBlob& blob, const std::vector<int64_t>& dims) {
   if (DimsOf(blob) == dims) return blob;
@@ -36,6 +39,58 @@ OnnxBlob PadBlob(NodeImport& node, const OnnxBlob& blob, const std::vector<int64
     if (mode != PadParameter::CONSTANT) param->set_mode(mode);
     if (mode == PadParameter::CONSTANT && value != 0) param->set_value(value);
   });
+}
+
+bool IsSignedType(int type) {
+  switch (type) {
+    case TensorProto::INT2:
+    case TensorProto::INT4:
+    case TensorProto::INT8:
+    case TensorProto::INT16:
+    case TensorProto::INT32:
+    case TensorProto::INT64:
+      return true;
+    default:
+      return false;
+  }
+}
+
+int BitsOf(int type) {
+  switch (type) {
+    case TensorProto::INT2:
+    case TensorProto::UINT2:
+      return 2;
+    case TensorProto::INT4:
+    case TensorProto::UINT4:
+      return 4;
+    case TensorProto::INT8:
+    case TensorProto::UINT8:
+      return 8;
+    case TensorProto::INT16:
+    case TensorProto::UINT16:
+      return 16;
+    case TensorProto::INT64:
+    case TensorProto::UINT64:
+      return 64;
+    default:
+      return 32;
+  }
+}
+
+OnnxBlob WrappedBlob(NodeImport& node, const OnnxBlob& x, int type) {
+  const float range = std::ldexp(1.0F, BitsOf(type));
+  const float half = range / 2;
+  if (!IsSignedType(type)) return BinaryBlob(node, BinaryParameter::MOD, x, range);
+  if (BitsOf(type) <= 16) {
+    const OnnxBlob raised = PowerBlob(node, x, 1, 1, half);
+    return PowerBlob(node, BinaryBlob(node, BinaryParameter::MOD, raised, range), 1, 1, -half);
+  }
+  // Floats of this size have no place for a sum with `half`.
+  const OnnxBlob rest = BinaryBlob(node, BinaryParameter::FMOD, x, range);
+  const OnnxBlob high = BinaryBlob(node, BinaryParameter::GREATER_OR_EQUAL, rest, half);
+  const OnnxBlob low = BinaryBlob(node, BinaryParameter::LESS, rest, -half);
+  const OnnxBlob turns = BinaryBlob(node, BinaryParameter::SUB, low, high);
+  return BinaryBlob(node, BinaryParameter::ADD, rest, PowerBlob(node, turns, 1, range, 0));
 }
 
 OnnxBlob WholeBlob(NodeImport& node, const OnnxBlob& x) {

@@ -33,6 +33,11 @@ std::optional<OnnxBlob> PackedBlob(NodeImport& node, const std::vector<OnnxBlob>
 std::optional<OnnxBlob> SourceOfRows(const NodeImport& node, const OnnxBlob& blob);
 OnnxBlob MoveRows(NodeImport& node, const OnnxBlob& like, const OnnxBlob& rows);
 
+// Of ONNX types of whole numbers; false and 32 for others.
+bool IsSignedType(int type);
+int BitsOf(int type);
+// Returns whole numbers as the type holds them: their last bits.
+OnnxBlob WrappedBlob(NodeImport& node, const OnnxBlob& x, int type);
 // Cuts towards 0.
 OnnxBlob WholeBlob(NodeImport& node, const OnnxBlob& x);
 OnnxBlob UnaryBlob(NodeImport& node, UnaryParameter::Operation operation, const OnnxBlob& x);

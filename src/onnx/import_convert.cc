@@ -117,13 +117,16 @@ class Pass {
     for (const std::string& output : graph_.outputs) {
       const std::string& name = graph_.Resolve(output);
       const auto value = result_.state.values.find(name);
-      if (value != result_.state.values.end() &&
-          (value->second.known || !result_.problems.empty())) {
+      std::string why = "is no tensor that can be made";
+      if (value != result_.state.values.end() && value->second.known) {
+        const OnnxTensor* constant = value->second.constant;
+        why = constant == nullptr ? "" : WhyNoFloats(*constant);
+        if (why.empty()) continue;
+      } else if (value != result_.state.values.end() && !result_.problems.empty()) {
         continue;
       }
-      result_.problems.push_back({ErrorCode::kUnsupported,
-                                  {.file = graph_.path},
-                                  StrCat("output '", output, "' is no tensor that can be made")});
+      result_.problems.push_back(
+          {ErrorCode::kUnsupported, {.file = graph_.path}, StrCat("output '", output, "' ", why)});
     }
   }
 
@@ -329,6 +332,9 @@ class Pass {
   }
 
   std::string WhyUnknown(const onnx::NodeProto& node) const {
+    if (node.domain() == "ai.onnx.preview.training") {
+      return "is an operator of training; import the net that it trains, without it";
+    }
     if (!IsOnnx(node)) return "is of a domain that Crema does not read";
     if (!Known(node)) return "reads a value that cannot be made";
     if (!why_.empty()) return why_;

@@ -6,6 +6,9 @@
 #include <utility>
 
 #include "core/bfloat16.h"
+#include "core/error.h"
+#include "core/strings.h"
+#include "core/whole_number.h"
 #include "layers/arithmetic/cast.h"
 
 namespace crema {
@@ -17,6 +20,9 @@ using onnx::TensorProto;
 using MaybeInt = std::optional<int64_t>;
 
 int64_t Wrap(uint64_t value) { return static_cast<int64_t>(value); }
+
+// Returns true for one of uint64 from 2^63 on, which tensors have less 2^64.
+bool IsLargeUnsigned(int type, int64_t value) { return type == TensorProto::UINT64 && value < 0; }
 
 MaybeInt DivideInts(int64_t a, int64_t b) {
   if (b == 0 || (b == -1 && a == std::numeric_limits<int64_t>::min())) return std::nullopt;
@@ -335,7 +341,27 @@ void AddReductions(FoldTable* table) {
 
 OnnxTensor ToFloats(const OnnxTensor& from) {
   if (from.IsFloat()) return from;
+  const std::string why = WhyNoFloats(from);
+  if (!why.empty()) Fail(ErrorCode::kUnsupported, StrCat("a constant ", why));
   return MakeFloats(from.dims, {from.ints->begin(), from.ints->end()});
+}
+
+std::string WhyNoFloats(const OnnxTensor& tensor, bool limits) {
+  if (tensor.IsFloat()) return "";
+  const auto is_limit = [](int64_t value) {
+    constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+    return value == kMost || value == -kMost || value == std::numeric_limits<int32_t>::max() ||
+           value == -int64_t{std::numeric_limits<int32_t>::max()};
+  };
+  for (size_t i = 0; i < tensor.ints->size(); ++i) {
+    const int64_t value = (*tensor.ints)[i];
+    const bool large = IsLargeUnsigned(tensor.type, value);
+    if (!large && (IsExactFloat(value) || (limits && is_limit(value)))) continue;
+    return StrCat("has ", large ? StrCat(static_cast<uint64_t>(value)) : StrCat(value),
+                  " at element ", i,
+                  "; blobs are of float32, which holds whole numbers up to 2^24, and few beyond");
+  }
+  return "";
 }
 
 namespace {
@@ -364,15 +390,30 @@ int64_t Narrow(int64_t value, int type) {
 int64_t ToInt(float value, int type) {
   if (type == TensorProto::BOOL) return value != 0 ? 1 : 0;
   if (std::isnan(value)) return 0;
-  const float limited = std::clamp(value, -0x1p62F, 0x1p62F);
-  return Narrow(static_cast<int64_t>(limited), type);
+  if (type == TensorProto::UINT64 && value >= 0x1p63F) {
+    return value < 0x1p64F ? Wrap(static_cast<uint64_t>(value)) : -1;
+  }
+  if (value >= 0x1p63F) return Narrow(std::numeric_limits<int64_t>::max(), type);
+  return Narrow(static_cast<int64_t>(std::max(value, -0x1p63F)), type);
+}
+
+// The nearest floats.
+OnnxTensor NearestFloats(const OnnxTensor& from) {
+  if (from.IsFloat()) return from;
+  std::vector<float> values;
+  for (const int64_t value : *from.ints) {
+    const bool large = IsLargeUnsigned(from.type, value);
+    values.push_back(large ? static_cast<float>(static_cast<uint64_t>(value))
+                           : static_cast<float>(value));
+  }
+  return MakeFloats(from.dims, std::move(values));
 }
 
 }  // namespace
 
 OnnxTensor CastTensor(const OnnxTensor& from, int type) {
   if (IsFloatType(type)) {
-    OnnxTensor result = ToFloats(from);
+    OnnxTensor result = NearestFloats(from);
     const bool half = type == TensorProto::FLOAT16 && from.type != type;
     if (half || (type == TensorProto::BFLOAT16 && from.type != type)) {
       std::vector<float> values = *result.floats;
@@ -388,6 +429,26 @@ OnnxTensor CastTensor(const OnnxTensor& from, int type) {
   }
   return MakeInts(from.dims, std::move(values), type);
 }
+
+namespace {
+
+// The same with results that wrap as their types do; it does not fold large numbers of uint64.
+FoldFunction Wrapping(FoldFunction fold) {
+  return [fold = std::move(fold)](const NodeImport& node) -> std::vector<OnnxTensor> {
+    for (size_t i = 0; i < node.inputs(); ++i) {
+      const OnnxTensor* x = node.Constant(i);
+      if (x == nullptr || x->IsFloat() || x->type != TensorProto::UINT64) continue;
+      if (std::ranges::any_of(*x->ints, [](int64_t value) { return value < 0; })) return {};
+    }
+    std::vector<OnnxTensor> outputs = fold(node);
+    for (OnnxTensor& output : outputs) {
+      if (!output.IsFloat()) output = CastTensor(output, output.type);
+    }
+    return outputs;
+  };
+}
+
+}  // namespace
 
 void AddArithmeticFolds(FoldTable* table) {
   for (const auto& entry : BinaryFolds()) {
@@ -426,6 +487,7 @@ void AddArithmeticFolds(FoldTable* table) {
   AddUnary(table, "Sin", [](double v) { return std::sin(v); });
   AddUnary(table, "Cos", [](double v) { return std::cos(v); });
   AddReductions(table);
+  for (auto& entry : *table) entry.second = Wrapping(std::move(entry.second));
 }
 
 }  // namespace crema

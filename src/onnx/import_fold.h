@@ -43,9 +43,14 @@ OnnxTensor BroadcastTensor(const OnnxTensor& from, const std::vector<int64_t>& d
 OnnxTensor TransposeTensor(const OnnxTensor& from, const std::vector<int64_t>& order);
 // Returns the same values under other dimensions. Requires: as many elements.
 OnnxTensor ReshapeTensor(OnnxTensor from, std::vector<int64_t> dims);
-// Returns the values as single-precision numbers.
+// Returns the values as single-precision numbers. Throws kUnsupported for a whole number that is
+// none.
 OnnxTensor ToFloats(const OnnxTensor& from);
-// Returns the values in another type: whole numbers are cut towards 0 and wrap.
+// Says which element no float is; empty: floats can be all of them. `limits`: the limits of int32
+// and int64 may be rounded.
+std::string WhyNoFloats(const OnnxTensor& tensor, bool limits = false);
+// Returns the values in another type: whole numbers are cut towards 0 and wrap, floats are the
+// nearest ones.
 OnnxTensor CastTensor(const OnnxTensor& from, int type);
 
 // Shape arithmetic that folding and conversion share. They refuse the node if it is wrong.

@@ -134,11 +134,6 @@ std::vector<OnnxTensor> FoldTranspose(const NodeImport& node) {
   }
   if (order.size() != x.dims.size()) node.Refuse("perm does not fit the axes");
   order = CanonicalAxes(node, std::move(order), x.dims.size());
-  Dims sorted = order;
-  std::ranges::sort(sorted);
-  for (size_t i = 0; i < sorted.size(); ++i) {
-    if (sorted[i] != static_cast<int64_t>(i)) node.Refuse("perm is no permutation");
-  }
   return {TransposeTensor(x, order)};
 }
 
@@ -297,6 +292,10 @@ Dims CanonicalAxes(const NodeImport& node, Dims axes, size_t count) {
     }
     if (axis < 0) axis += size;
   }
+  Dims sorted = axes;
+  std::ranges::sort(sorted);
+  const auto twice = std::ranges::adjacent_find(sorted);
+  if (twice != sorted.end()) node.Refuse(StrCat("names axis ", *twice, " twice"));
   return axes;
 }
 
@@ -319,6 +318,7 @@ Dims ReshapedDims(const NodeImport& node, const Dims& from, Dims to, bool allow_
       inferred = i;
       continue;
     }
+    if (to[i] == -1) node.Refuse("gives -1 for more than one dimension");
     if (to[i] < 0) node.Refuse(StrCat("gives a dimension of ", to[i]));
     if (to[i] > 0 && known > std::numeric_limits<int64_t>::max() / to[i]) {
       node.Refuse("gives too many elements");
@@ -400,6 +400,9 @@ SliceBounds SliceBoundsOf(const NodeImport& node) {
 Dims SplitSizes(const NodeImport& node, int64_t size) {
   Dims sizes = node.IntsOf("split", 1);
   const auto parts = static_cast<int64_t>(node.outputs());
+  if (const int64_t given = node.Int("num_outputs", parts); given != parts) {
+    node.Refuse(StrCat("has ", parts, " outputs, but num_outputs is ", given));
+  }
   if (sizes.empty()) {
     const int64_t part = (size + parts - 1) / parts;
     for (int64_t i = 0; i < parts; ++i) {

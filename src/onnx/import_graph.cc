@@ -195,6 +195,14 @@ class Builder {
     }
     const auto opset = opsets.find(DomainOf(node.proto.domain()));
     node.opset = opset == opsets.end() ? 1 : opset->second;
+    if (IsDefaultDomain(node.proto.domain()) && opset == opsets.end()) {
+      Refuse(StrCat(DescribeNode(node.proto), " is of ONNX's operators, and ",
+                    depth > 0 ? "its function" : "the file", " does not say of which opset"));
+    }
+    if (node.opset > kNewestOpset && IsDefaultDomain(node.proto.domain())) {
+      Refuse(StrCat(DescribeNode(node.proto), " is of opset ", node.opset, "; the most is ",
+                    kNewestOpset));
+    }
     for (auto& attribute : *node.proto.mutable_attribute()) {
       if (attribute.has_g()) InlineInside(node.opset, opsets, depth, attribute.mutable_g());
     }

@@ -13,6 +13,18 @@ namespace {
 
 using onnx::TensorProto;
 
+// Refuses an axis with more places than a blob of indices can tell apart.
+void RequireIndices(const NodeImport& node, int64_t size) {
+  constexpr int64_t kMost = (int64_t{1} << 24) + 1;
+  if (size <= kMost) return;
+  node.Refuse(StrCat("has an axis of ", size, " elements, and its indices are of float32, which ",
+                     "holds whole numbers up to 2^24, and few beyond"));
+}
+
+void RequireIndices(const NodeImport& node, const Shape& shape) {
+  for (const int64_t size : shape.dims()) RequireIndices(node, size);
+}
+
 // One element of an axis, at a constant place.
 OnnxBlob TakeOne(NodeImport& node, const OnnxBlob& x, int axis, int64_t index) {
   const int64_t size = x.shape[axis];
@@ -45,16 +57,19 @@ void ConvertGather(NodeImport& node) {
     return node.Output(0, TakeOne(node, x, axis, (*index->ints)[0]));
   }
   const OnnxBlob x = node.In(0);
+  if (index == nullptr) RequireIndices(node, x.shape[axis]);
   node.Output(0, Gather(node, x, node.In(1), axis, GatherParameter::AXIS));
 }
 
 void ConvertGatherElements(NodeImport& node) {
   const OnnxBlob x = node.In(0);
+  RequireIndices(node, x.shape);
   node.Output(0, Gather(node, x, node.In(1), AxisOf(node, x.shape, 0), GatherParameter::ELEMENTS));
 }
 
 void ConvertGatherND(NodeImport& node) {
   const OnnxBlob x = node.In(0);
+  RequireIndices(node, x.shape);
   node.Output(0, Gather(node, x, node.In(1), 0, GatherParameter::ND, node.Int("batch_dims", 0)));
 }
 
@@ -68,6 +83,7 @@ void Scatter(NodeImport& node, ScatterParameter::Mode mode) {
   const auto reduction = kReductions.find(node.String("reduction", "none"));
   if (reduction == kReductions.end()) node.Refuse("has an unknown reduction");
   const OnnxBlob x = node.In(0);
+  RequireIndices(node, x.shape);
   const OnnxBlob index = node.In(1);
   const OnnxBlob updates = node.In(2);
   node.Output(0, node.Add("Scatter", {x, index, updates}, [&](LayerParameter* layer) {
@@ -86,6 +102,7 @@ void ConvertScatterND(NodeImport& node) { Scatter(node, ScatterParameter::ND); }
 
 std::vector<OnnxBlob> TopK(NodeImport& node, const OnnxBlob& x, int axis, int64_t k, bool largest,
                            bool sorted) {
+  RequireIndices(node, x.shape[axis]);
   return node.AddAll("TopK", {x}, 2, [&](LayerParameter* layer) {
     TopKParameter* param = layer->mutable_top_k_param();
     param->set_k(k);
@@ -110,6 +127,7 @@ void ArgExtreme(NodeImport& node, bool largest) {
   OnnxBlob x = node.In(0);
   const int axis = AxisOf(node, x.shape, 0);
   OnnxBlob index;
+  RequireIndices(node, x.shape[axis]);
   if (node.Int("select_last_index", 0) != 0) {
     if (!largest) x = PowerBlob(node, x, 1, -1, 0);
     index = node.Add("ArgMax", {x},
@@ -144,6 +162,7 @@ void ConvertOneHot(NodeImport& node) {
   const std::vector<float> values = node.Floats(2, "values");
   if (depth.size() != 1 || values.size() != 2) node.Refuse("has not one depth and two values");
   if (!(depth[0] >= 1 && depth[0] < 0x1p31F)) node.Refuse("has a depth below 1");
+  RequireIndices(node, static_cast<int64_t>(depth[0]));
   const OnnxBlob index = node.In(0);
   node.Output(0, WithType(OneHot(node, index, static_cast<int64_t>(depth[0]), node.Int("axis", -1),
                                  values[1], values[0]),

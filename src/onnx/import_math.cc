@@ -68,6 +68,7 @@ OnnxBlob AddScale(NodeImport& node, const OnnxBlob& x, const Covered& scale) {
 // x op constant, where the result has the shape of x and layers of Caffe compute it.
 bool ByConstant(NodeImport& node, BinaryParameter::Operation operation, const OnnxBlob& x,
                 const OnnxTensor& constant, OnnxBlob* result) {
+  if (operation > BinaryParameter::DIV) return false;  // Scale and Bias compute four
   Covered covered = CoveredAxes(x.shape, constant);
   if (!covered.fits) return false;
   switch (operation) {
@@ -175,6 +176,7 @@ OnnxBlob BinaryAtAxis(NodeImport& node, BinaryParameter::Operation operation) {
 }
 
 OnnxBlob Binary(NodeImport& node, BinaryParameter::Operation operation) {
+  for (const size_t input : {0, 1}) node.RequireFloats(input);
   if (node.opset() < 7 && node.HasAttribute("axis")) return BinaryAtAxis(node, operation);
   const bool commutes = operation == BinaryParameter::ADD || operation == BinaryParameter::MUL;
   OnnxBlob result;
@@ -202,6 +204,13 @@ void ConvertBinary(NodeImport& node) {
   node.Output(0, Binary(node, kOperation));
 }
 
+// The last bits of the result, if the type has few.
+template <BinaryParameter::Operation kOperation>
+void ConvertArithmetic(NodeImport& node) {
+  const OnnxBlob y = Binary(node, kOperation);
+  node.Output(0, BitsOf(y.type) <= 16 ? WrappedBlob(node, y, y.type) : y);
+}
+
 template <BinaryParameter::Operation kOperation>
 void ConvertComparison(NodeImport& node) {
   node.Output(0, WithType(Binary(node, kOperation), TensorProto::BOOL));
@@ -226,11 +235,18 @@ void ConvertMod(NodeImport& node) {
   node.Output(0, Binary(node, fmod ? BinaryParameter::FMOD : BinaryParameter::MOD));
 }
 
+// Negative counts, and those from the number of bits on, shift all bits out.
 void ConvertShift(NodeImport& node) {
   const std::string direction = node.Choice("direction", {"", "LEFT", "RIGHT"});
   if (direction.empty()) node.Refuse("has no attribute direction");
   const bool left = direction == "LEFT";
-  node.Output(0, Binary(node, left ? BinaryParameter::SHIFT_LEFT : BinaryParameter::SHIFT_RIGHT));
+  const OnnxBlob x = node.In(0);
+  OnnxBlob count = node.In(1);
+  if (IsSignedType(x.type)) count = BinaryBlob(node, BinaryParameter::MOD, count, 0x1p32F);
+  count = BinaryBlob(node, BinaryParameter::MIN, count, static_cast<float>(BitsOf(x.type)));
+  const OnnxBlob y =
+      BinaryBlob(node, left ? BinaryParameter::SHIFT_LEFT : BinaryParameter::SHIFT_RIGHT, x, count);
+  node.Output(0, left ? WrappedBlob(node, y, x.type) : y);
 }
 
 // Sum, Max, Min and Mean of any number of inputs.
@@ -291,6 +307,7 @@ void ConvertClip(NodeImport& node) {
 void ConvertPRelu(NodeImport& node) {
   const OnnxBlob x = node.In(0);
   const OnnxTensor* slope = node.Constant(1);
+  node.RequireFloats(1);
   if (slope != nullptr && slope->count() == 1 && x.shape.axes() >= 2) {
     return node.Output(0, node.Add("PReLU", {x},
                                    [](LayerParameter* layer) {
@@ -312,9 +329,9 @@ void ConvertPRelu(NodeImport& node) {
 
 void AddMathConverters(ConverterTable* table) {
   using P = BinaryParameter;
-  (*table)["Add"] = ConvertBinary<P::ADD>;
-  (*table)["Sub"] = ConvertBinary<P::SUB>;
-  (*table)["Mul"] = ConvertBinary<P::MUL>;
+  (*table)["Add"] = ConvertArithmetic<P::ADD>;
+  (*table)["Sub"] = ConvertArithmetic<P::SUB>;
+  (*table)["Mul"] = ConvertArithmetic<P::MUL>;
   (*table)["Div"] = ConvertDiv;
   (*table)["Pow"] = ConvertPow;
   (*table)["Mod"] = ConvertMod;

@@ -77,6 +77,7 @@ OnnxBlob BroadcastMatMul(NodeImport& node, OnnxBlob a, OnnxBlob b) {
 
 // A third input, which joining adds, is a constant bias of the outputs.
 void ConvertMatMul(NodeImport& node) {
+  node.RequireFloats(1);
   const OnnxTensor* weight = node.Constant(1);
   if (weight != nullptr && weight->dims.size() == 2 && node.ShapeOf(0).axes() >= 2) {
     const OnnxBlob a = node.In(0);
@@ -102,6 +103,7 @@ void ConvertGemm(NodeImport& node) {
   const bool transpose_a = node.Int("transA", 0) != 0;
   const bool transpose_b = node.Int("transB", 0) != 0;
   OnnxBlob a = node.In(0);
+  for (const size_t input : {1, 2}) node.RequireFloats(input);
   if (a.shape.axes() != 2 || node.ShapeOf(1).axes() != 2) node.Refuse("takes matrices");
   const OnnxTensor* weight = node.Constant(1);
   if (weight == nullptr) {

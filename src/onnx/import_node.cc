@@ -1,10 +1,12 @@
 #include "onnx/import_node.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "onnx/import_fold.h"
 
 namespace crema {
 namespace {
@@ -40,6 +42,7 @@ const OnnxTensor* NodeImport::Constant(size_t input) const {
 
 OnnxBlob NodeImport::In(size_t input) {
   const OnnxValue& value = ValueOf(input);
+  RequireFloats(input);
   if (!value.blob.name.empty()) return value.blob;
   const std::string& name = state_.graph->Resolve(node_.proto.input(static_cast<int>(input)));
   OnnxValue& constant = state_.values.at(name);
@@ -75,7 +78,24 @@ std::vector<int64_t> NodeImport::Ints(size_t input, std::string_view what) const
 std::vector<float> NodeImport::Floats(size_t input, std::string_view what) const {
   const OnnxTensor& tensor = Weights(input, what);
   if (tensor.IsFloat()) return *tensor.floats;
+  RequireFloats(input);
   return {tensor.ints->begin(), tensor.ints->end()};
+}
+
+void NodeImport::RequireFloats(size_t input) const {
+  static constexpr std::string_view kComparesOrMoves[] = {
+      "Clip", "Concat", "Equal",       "Expand", "Greater", "GreaterOrEqual",
+      "Less", "Max",    "LessOrEqual", "Min",    "Pad",     "Where"};
+  const std::string& op = node_.proto.op_type();
+  const OnnxTensor* constant = Constant(input);
+  // These give floats, which may round.
+  const bool rounds =
+      op == "DequantizeLinear" || (op == "Cast" && IsFloatType(static_cast<int>(Int("to", 0))));
+  if (constant == nullptr || rounds) return;
+  const std::string why =
+      WhyNoFloats(*constant, std::ranges::find(kComparesOrMoves, op) != std::end(kComparesOrMoves));
+  if (why.empty()) return;
+  Refuse(StrCat("its constant '", node_.proto.input(static_cast<int>(input)), "' ", why));
 }
 
 bool NodeImport::HasAttribute(std::string_view name) const {
@@ -216,6 +236,8 @@ const CutOfBlob* NodeImport::Cut(const OnnxBlob& blob) const {
 }
 
 OnnxBlob NodeImport::AddConstant(const OnnxTensor& tensor) {
+  const std::string why = WhyNoFloats(tensor);
+  if (!why.empty()) Refuse(StrCat("needs a constant that ", why));
   return WithType(Add("Parameter", {},
                       [&](LayerParameter* layer) {
                         auto* shape = layer->mutable_parameter_param()->mutable_shape();

@@ -93,6 +93,9 @@ class NodeImport {
   const OnnxTensor& Weights(size_t input, std::string_view what) const;
   std::vector<int64_t> Ints(size_t input, std::string_view what) const;
   std::vector<float> Floats(size_t input, std::string_view what) const;
+  // Refuses a constant input with a whole number that no float is, which it names. In() and
+  // Floats() do. Limits of int32 and int64 are allowed where the operator compares or moves values.
+  void RequireFloats(size_t input) const;
 
   // Attributes. Throw kUnsupported for one of another type.
   bool HasAttribute(std::string_view name) const;

@@ -38,6 +38,7 @@ ResizeNode ReadResize(const NodeImport& node, const OnnxBlob& x) {
   const size_t scales_input = old ? 1 : 2;
   if (node.Has(scales_input)) scales = node.Floats(scales_input, "scales");
   const Dims sizes = !old && node.Has(3) ? node.Ints(3, "sizes") : Dims{};
+  if (!scales.empty() && !sizes.empty()) node.Refuse("has both scales and sizes");
   std::vector<float> roi = !old && node.Has(1) ? node.Floats(1, "roi") : std::vector<float>{};
   if ((sizes.empty() ? scales.size() : sizes.size()) != axes.size()) {
     node.Refuse("has sizes or scales that do not fit its axes");

@@ -148,6 +148,10 @@ std::optional<Nodes> TakeBranch(const OnnxNode& node, ImportState* state) {
   }
   const char* name = (*condition->ints)[0] != 0 ? "then_branch" : "else_branch";
   InlinedGraph branch = InlineGraph(node, GraphOf(node, name), {}, state->graph);
+  const auto wanted = static_cast<size_t>(node.proto.output_size());
+  if (branch.outputs.size() < wanted) {
+    Refuse(StrCat("has ", wanted, " outputs, but its ", name, " has ", branch.outputs.size()));
+  }
   for (size_t i = 0; i < branch.outputs.size(); ++i) {
     Alias(node, i, branch.outputs[i], state->graph);
   }

@@ -23,8 +23,6 @@ namespace {
 
 using onnx::TensorProto;
 
-constexpr int kOldestOpset = 1;
-constexpr int kNewestOpset = 28;
 // Elements of a dense tensor that a sparse one stands for.
 constexpr int64_t kMostSparseElements = int64_t{1} << 24;
 
@@ -103,7 +101,9 @@ class Reader {
       default:
         Refuse(ErrorCode::kUnsupported,
                StrCat("has elements of ", OnnxTypeName(tensor_.data_type()),
-                      ", which Crema does not read; export the model with float32 weights"));
+                      ", which Crema does not read",
+                      IsNumberType(tensor_.data_type()) ? "; export the model with float32 weights"
+                                                        : ""));
     }
   }
 
@@ -287,13 +287,22 @@ class LimitCheck {
 };
 
 void CheckOpset(const onnx::ModelProto& model, const std::string& path) {
+  std::optional<int64_t> first;
   for (const auto& opset : model.opset_import()) {
     if (!opset.domain().empty() && opset.domain() != "ai.onnx") continue;
-    if (opset.version() >= kOldestOpset && opset.version() <= kNewestOpset) return;
-    Fail(ErrorCode::kUnsupported,
-         StrCat("is of opset ", opset.version(), "; this version reads ", kOldestOpset, " to ",
-                kNewestOpset, ": export the model again with opset 17"),
-         {.file = path});
+    const int64_t version = opset.version();
+    if (version < kOldestOpset || version > kNewestOpset) {
+      Fail(ErrorCode::kUnsupported,
+           StrCat("is of opset ", version, "; this version reads ", kOldestOpset, " to ",
+                  kNewestOpset, ": export the model again with opset 17"),
+           {.file = path});
+    }
+    if (first.value_or(version) != version) {
+      Fail(ErrorCode::kDataLoss,
+           StrCat("is of two opsets, ", *first, " and ", version, "; the file is damaged"),
+           {.file = path});
+    }
+    first = version;
   }
 }
 

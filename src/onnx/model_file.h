@@ -38,6 +38,9 @@ bool IsNumberType(int type);
 // Returns "float32", "int64", ..., or "type 99".
 std::string OnnxTypeName(int type);
 
+inline constexpr int kOldestOpset = 1;
+inline constexpr int kNewestOpset = 28;
+
 // Most axes of a tensor, nodes of a file, bytes of a name, and nested graphs.
 inline constexpr int kMostOnnxAxes = 32;
 inline constexpr int kMostOnnxNodes = 1'000'000;

@@ -293,6 +293,39 @@ TEST(OnnxOperators, RefuseInputsThatTheOperatorOfTheOpsetLacks) {
   EXPECT_EQ(error(11, "Clip"), "");
 }
 
+// The error of a node that reads x of 2x3x4 and constants of whole numbers.
+std::string ErrorOfInts(int64_t opset, const std::string& op,
+                        const std::vector<std::vector<int64_t>>& constants,
+                        const std::string& attribute = "") {
+  ModelBuilder builder(opset);
+  builder.Input("x", {2, 3, 4}).Output("y");
+  std::vector<std::string> inputs = {"x"};
+  for (const std::vector<int64_t>& values : constants) {
+    inputs.push_back("k" + std::to_string(inputs.size()));
+    builder.Ints(inputs.back(), {static_cast<int64_t>(values.size())}, values);
+  }
+  onnx::NodeProto& node = builder.Node(op, inputs, {"y"});
+  if (!attribute.empty()) ModelBuilder::SetInt(node, attribute, 9);
+  return ImportError(builder);
+}
+
+TEST(OnnxOperators, RefuseParametersThatContradictThemselves) {
+  const auto says = [](const std::string& error, const char* text) {
+    EXPECT_TRUE(Contains(error, text)) << error;
+  };
+  says(ErrorOfInts(18, "ReduceSum", {{0, -3}}), "names axis 0 twice");
+  says(ErrorOfInts(17, "Slice", {{0, 1}, {1, 2}, {0, 0}}), "names axis 0 twice");
+  says(ErrorOfInts(17, "Squeeze", {{1, 1}}), "names axis 1 twice");
+  says(ErrorOfInts(17, "Reshape", {{-1, -1}}), "gives -1 for more than one dimension");
+  says(ErrorOfInts(18, "Split", {}, "num_outputs"), "has 1 outputs, but num_outputs is 9");
+  ModelBuilder resize(18);
+  resize.Input("x", {2, 3, 4}).Output("y");
+  resize.Floats("scales", {3}, {1, 1, 2});
+  resize.Ints("sizes", {3}, {2, 3, 8});
+  resize.Node("Resize", {"x", "", "scales", "sizes"}, {"y"});
+  says(ImportError(resize), "has both scales and sizes");
+}
+
 TEST(OnnxOperators, AreRefusedByNameIfThereIsNoLayer) {
   ModelBuilder builder;
   builder.Input("x", {8}).Input("matrix", {2, 2}).Output("u").Output("d");

@@ -59,7 +59,7 @@ TEST(OnnxImport, RefusesAnAxisTwiceInTranspose) {
   ModelBuilder builder;
   builder.Input("x", {2, 2}).Output("y");
   ModelBuilder::SetInts(builder.Node("Transpose", {"x"}, {"y"}), "perm", {0, 0});
-  EXPECT_TRUE(Contains(ImportError(builder), "perm names an axis twice"));
+  EXPECT_TRUE(Contains(ImportError(builder), "names axis 0 twice"));
 }
 
 TEST(OnnxImport, TakesOtherBatches) {
@@ -200,6 +200,13 @@ TEST(OnnxImport, TakesBranchesOfConstantConditions) {
   const std::string error = ImportError(Choice(false));
   EXPECT_TRUE(Contains(error, "node 'n_y' (If)")) << error;
   EXPECT_TRUE(Contains(error, "condition that is not constant")) << error;
+}
+
+TEST(OnnxImport, RefusesBranchesWithTooFewOutputs) {
+  ModelBuilder builder = Choice(true);
+  builder.graph().mutable_node(builder.graph().node_size() - 1)->add_output("z");
+  EXPECT_TRUE(Contains(ImportError(builder), "(If)")) << ImportError(builder);
+  EXPECT_TRUE(Contains(ImportError(builder), "has 2 outputs, but its ")) << ImportError(builder);
 }
 
 TEST(OnnxImport, UnrollsLoopsOfConstantLength) {

@@ -252,6 +252,27 @@ TEST(OnnxValues, BranchesCallFunctionsOfOtherOpsets) {
   EXPECT_EQ(RunX(builder, {1, 2, 2}, Numbers(4, 1)).at("y").values, Numbers(4, 1.25F));
 }
 
+TEST(OnnxValues, NodesWithoutOneOpsetAreErrors) {
+  ModelBuilder function = CallInBranch({1});
+  function.proto().mutable_functions(0)->clear_opset_import();
+  EXPECT_TRUE(Contains(ImportError(function), "its function does not say of which opset"))
+      << ImportError(function);
+  ModelBuilder newer = CallInBranch({1});
+  newer.proto().mutable_functions(0)->mutable_opset_import(0)->set_version(99);
+  EXPECT_TRUE(Contains(ImportError(newer), "is of opset 99")) << ImportError(newer);
+  ModelBuilder none;
+  none.Input("x", {1}).Output("y").Node("Neg", {"x"}, {"y"});
+  none.proto().mutable_opset_import(0)->set_domain("ai.onnx.ml");
+  EXPECT_TRUE(Contains(ImportError(none), "the file does not say of which opset"))
+      << ImportError(none);
+  ModelBuilder two;
+  two.Input("x", {1}).Output("y").Node("Neg", {"x"}, {"y"});
+  auto* other = two.proto().add_opset_import();
+  other->set_domain("ai.onnx");
+  other->set_version(11);
+  EXPECT_TRUE(Contains(ImportError(two), "is of two opsets, 17 and 11")) << ImportError(two);
+}
+
 TEST(OnnxValues, TransposesConstantsByAxesFromTheEnd) {
   ModelBuilder builder;
   builder.Input("x", {3, 2}).Output("y");

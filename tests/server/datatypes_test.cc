@@ -73,10 +73,26 @@ TEST(Datatypes, NumbersBecomeFp32) {
 }
 
 // The limit that docs/serving.md states.
-TEST(Datatypes, IntegersBeyondTheMantissaAreRounded) {
-  const std::vector<int64_t> values = {(1 << 24) + 1, -(1 << 24) - 3, int64_t{1} << 62};
-  EXPECT_EQ(server::ToFloats(server::InputType::kInt64, BytesOf(values)),
-            (std::vector<float>{0x1p24F, -0x1.000004p24F, 0x1p62F}));
+TEST(Datatypes, IntegersThatFp32DoesNotHoldAreErrorsWithPlaceAndValue) {
+  const RunningServer running;
+  const auto refuses = [](const SocketAnswer& answer, const std::string& text) {
+    return answer.status == 400 &&
+           answer.body.find(StrCat("element 2 of input 'x' is ", text, "; inputs become FP32")) !=
+               std::string::npos;
+  };
+  const SocketAnswer binary = Infer(running.port(), "INT64", "[1,4]",
+                                    BytesOf<int64_t>({1, int64_t{1} << 40, (1 << 24) + 1, 0}));
+  EXPECT_TRUE(refuses(binary, "16777217")) << binary.body;
+  const SocketAnswer most =
+      Infer(running.port(), "UINT64", "[1,4]", BytesOf<uint64_t>({1, 0, ~uint64_t{0}, 0}));
+  EXPECT_TRUE(refuses(most, "18446744073709551615")) << most.body;
+  for (const char* number : {"16777217", "-9223372036854775807", "1.6777217e7"}) {
+    const SocketAnswer json = Infer(running.port(), "INT64", "[1,4]", "",
+                                    StrCat("[1,-9223372036854775808,", number, ",0]"));
+    EXPECT_TRUE(refuses(json, number)) << json.body;
+  }
+  EXPECT_EQ(Infer(running.port(), "FP32", "[1,4]", "", "[1,0,16777217,0]").status, 200);
+  EXPECT_EQ(Infer(running.port(), "INT64", "[1,4]", "", "[1,0,16777218,0]").status, 200);
 }
 
 std::string Picture(const std::string& pixels) { return "P5\n2 2\n255\n" + pixels; }

@@ -147,6 +147,18 @@ TEST_F(DeployFiles, RangesOfWhatIsNoNumber) {
   EXPECT_EQ(Deploy("run", {"--input=nan.npy"}).out, "prob: 1x3x1x1, min nan, mean nan, max nan\n");
 }
 
+TEST_F(DeployFiles, WholeNumbersThatNoFloatIsAreNotCast) {
+  Tensor x(Shape{1, 3, 4, 4}, DType::kI64);
+  auto* values = static_cast<int64_t*>(x.view().raw());
+  std::fill_n(values, x.view().count(), 0);
+  values[5] = int64_t{1} << 40;
+  temp_.Write("x.npy", FormatNpy(x.view()));
+  EXPECT_EQ(Deploy("run", {"--input=x.npy", "--cast"}).exit_code, 0);
+  values[7] = 16777217;
+  temp_.Write("x.npy", FormatNpy(x.view()));
+  ExpectRefused("run", {"--input=x.npy", "--cast"}, "16777217 at element 7 is no float32");
+}
+
 TEST_F(DeployFiles, MistakesAreNamedAsWhatTheyAre) {
   ExpectRefused("run", {"--input=missing.npy"}, "missing.npy");
 #ifdef CREMA_HAVE_HDF5

@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "core/whole_number.h"
 #include "deploy/options.h"
 #include "format/tensor_files.h"
 
@@ -63,6 +64,13 @@ void WithType(DType dtype, const Body& body) {
 
 bool CanCast(DType dtype) { return dtype != DType::kF16 && dtype != DType::kBF16; }
 
+// Returns false for a whole number that no float32 is.
+template <typename T>
+bool IsFloat(T value) {
+  if constexpr (std::is_integral_v<T>) return IsExactFloat(value);
+  return true;
+}
+
 // Throws for values that the other type cannot represent.
 Tensor Cast(const ConstTensorView& from, DType dtype, const std::string& what) {
   Tensor to(from.shape(), dtype);
@@ -81,6 +89,10 @@ Tensor Cast(const ConstTensorView& from, DType dtype, const std::string& what) {
             Fail(ErrorCode::kInvalidArgument,
                  StrCat(what, ": ", value, " at element ", i, " is no ", NameOf(dtype)));
           }
+        } else if (std::is_same_v<T, float> && !IsFloat(x[i])) {
+          Fail(ErrorCode::kInvalidArgument,
+               StrCat(what, ": ", x[i], " at element ", i, " is no float32, which holds whole ",
+                      "numbers up to 2^24, and few beyond"));
         }
         y[i] = static_cast<T>(x[i]);
       }

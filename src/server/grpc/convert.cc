@@ -93,14 +93,17 @@ void TakeRaw(InputType type, const std::string& raw, InputTensor* input) {
   if (type == InputType::kFp32) {
     input->raw = raw;
   } else {
-    input->values = ToFloats(type, raw);
+    input->values = ToFloats(input->name, type, raw);
   }
 }
 
 template <typename Values>
 void TakeNumbers(const Values& values, InputType type, InputTensor* input) {
   RequireSize(input->name, input->shape, values.size());
-  input->values.assign(values.begin(), values.end());
+  input->values.reserve(static_cast<size_t>(values.size()));
+  for (const auto value : values) {
+    input->values.push_back(ExactFloat(input->name, input->values.size(), value));
+  }
   CheckNumbers(input->name, type, input->values);
 }
 

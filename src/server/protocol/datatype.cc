@@ -79,6 +79,8 @@ InputType ParseInputType(std::string_view input, std::string_view datatype) {
                 "or BYTES with encoded images"));
 }
 
+bool IsInteger(InputType type) { return RowOf(type).most != 0; }
+
 int64_t SizeOf(InputType type) { return RowOf(type).size; }
 
 namespace {
@@ -89,18 +91,25 @@ std::vector<float> Converted(std::string_view bytes, Convert&& convert) {
   for (size_t i = 0; i < values.size(); ++i) {
     T element;
     std::memcpy(&element, bytes.data() + i * sizeof(T), sizeof(T));
-    values[i] = convert(element);
+    values[i] = convert(element, i);
   }
   return values;
 }
 
 }  // namespace
 
-std::vector<float> ToFloats(InputType type, std::string_view bytes) {
-  const auto number = [](auto element) { return static_cast<float>(element); };
+void RefuseInteger(std::string_view input, size_t element, std::string_view text) {
+  Refuse(Cause::kBadRequest,
+         StrCat("element ", element, " of input '", input, "' is ", text, "; inputs become FP32, ",
+                "which holds integers up to 2^24, and few beyond"));
+}
+
+std::vector<float> ToFloats(std::string_view input, InputType type, std::string_view bytes) {
+  const auto number = [&](auto element, size_t i) { return ExactFloat(input, i, element); };
   switch (type) {
     case InputType::kBool:
-      return Converted<uint8_t>(bytes, [](uint8_t element) { return element == 0 ? 0.0F : 1.0F; });
+      return Converted<uint8_t>(bytes,
+                                [](uint8_t element, size_t) { return element == 0 ? 0.0F : 1.0F; });
     case InputType::kUint8:
       return Converted<uint8_t>(bytes, number);
     case InputType::kUint16:
@@ -118,7 +127,7 @@ std::vector<float> ToFloats(InputType type, std::string_view bytes) {
     case InputType::kInt64:
       return Converted<int64_t>(bytes, number);
     case InputType::kFp16:
-      return Converted<uint16_t>(bytes, HalfToFloat);
+      return Converted<uint16_t>(bytes, [](uint16_t bits, size_t) { return HalfToFloat(bits); });
     case InputType::kBf16:
       return Converted<BFloat16>(bytes, number);
     case InputType::kFp64:

@@ -5,9 +5,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "core/dtype.h"
+#include "core/whole_number.h"
 
 namespace crema::server {
 
@@ -35,11 +37,22 @@ enum class InputType {
 
 // Throws kBadRequest for a name that is none.
 InputType ParseInputType(std::string_view input, std::string_view datatype);
+bool IsInteger(InputType type);  // also kBool
 // Bytes of an element. Requires: not kBytes.
 int64_t SizeOf(InputType type);
-// Rounds to the nearest FP32: integers beyond 2^24 are inexact. Requires: whole elements,
-// little-endian, not of kBytes.
-std::vector<float> ToFloats(InputType type, std::string_view bytes);
+// Returns FP64 as the nearest FP32. Throws kBadRequest for an integer that FP32 does not hold.
+// Requires: whole elements, little-endian, not of kBytes.
+std::vector<float> ToFloats(std::string_view input, InputType type, std::string_view bytes);
+// Refuses an integer, which is shown as text, that FP32 does not hold.
+[[noreturn]] void RefuseInteger(std::string_view input, size_t element, std::string_view text);
+// Returns an integer as FP32. Throws kBadRequest if FP32 does not hold it.
+template <typename T>
+float ExactFloat(std::string_view input, size_t element, T value) {
+  if constexpr (std::is_integral_v<T>) {
+    if (!IsExactFloat(value)) RefuseInteger(input, element, std::to_string(value));
+  }
+  return static_cast<float>(value);
+}
 // Throws kBadRequest if a number of JSON is none of this type.
 void CheckNumbers(std::string_view input, InputType type, std::span<const float> numbers);
 // Splits elements of kBytes, each after its length in four bytes. Throws kBadRequest unless there

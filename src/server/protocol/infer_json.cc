@@ -41,6 +41,8 @@ struct ParsedTensor {
   std::optional<std::vector<float>> data;
   std::vector<std::string> texts;  // elements of data that are strings
   bool has_truth_values = false;   // in data, as 0 and 1
+  // The first element of data that is an integer and no FP32: its place and text.
+  std::optional<std::pair<size_t, std::string>> rounded;
   ParsedParameters parameters;
 };
 
@@ -258,6 +260,7 @@ class InferHandler {
 
   bool Element(std::string_view number) {
     CountElement();
+    std::vector<float>& data = *tensor().data;
     float value = 0;
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
     if (error == std::errc::result_out_of_range) {
@@ -268,7 +271,12 @@ class InferHandler {
         Bad(StrCat("an element of 'data'", Of(), " is beyond FP32"));
       value = static_cast<float>(wide);
     }
-    tensor().data->push_back(value);
+    if (std::abs(value) >= 0x1p24F && !tensor().rounded) {
+      const std::string text(number);
+      const long double wide = std::strtold(text.c_str(), nullptr);  // exact for 64 bits
+      if (wide != value && wide == std::trunc(wide)) tensor().rounded = {data.size(), text};
+    }
+    data.push_back(value);
     return true;
   }
 
@@ -430,7 +438,7 @@ void TakeBinary(InputType type, std::string_view bytes, InputTensor* input) {
   } else if (type == InputType::kBytes) {
     input->images = SplitBytes(input->name, bytes, input->shape.count());
   } else {
-    input->values = ToFloats(type, bytes);
+    input->values = ToFloats(input->name, type, bytes);
   }
 }
 
@@ -468,6 +476,9 @@ InputTensor ToInput(ParsedTensor&& parsed, const RequestLimits& limits, BinaryPa
   }
   RequireCount(input, parsed.data->size());
   CheckNumbers(input.name, type, *parsed.data);
+  if (parsed.rounded && IsInteger(type)) {
+    RefuseInteger(input.name, parsed.rounded->first, parsed.rounded->second);
+  }
   input.values = std::move(*parsed.data);
   return input;
 }
