@@ -248,8 +248,8 @@ def test_whole_numbers_of_onnx_models_are_exact_or_errors(tmp_path):
     path = tmp_path / "whole.onnx"
     path.write_bytes(WHOLE_ONNX)
     model = crema.Model.from_onnx(path)
-    assert model.inputs == [("x", "int64", (2,))]
-    assert model.outputs == [("y", "int64", (2,)), ("z", "bool", (2,))]
+    assert model.inputs == [("x", "int64", (-1,))]
+    assert sorted(model.outputs) == [("y", "int64", (-1,)), ("z", "bool", (-1,))]
     for kind in (np.int64, np.int32, np.int8, np.uint8, np.float32):
         answer = model.run(np.array([0, 100], kind))
         assert answer["y"].dtype == np.int64 and answer["y"].tolist() == [0, 200]

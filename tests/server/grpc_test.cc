@@ -144,6 +144,11 @@ TEST_F(Grpc, InfersFromOtherDatatypes) {
        {"UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64", "FP64"}) {
     infer(type);
   }
+  request.mutable_inputs(0)->set_datatype("INT64");
+  request.mutable_inputs(0)->mutable_contents()->set_int64_contents(2, (1 << 24) + 1);
+  EXPECT_EQ(Infer(request).error_message(),
+            "element 2 of input 'x' is 16777217; inputs become FP32, which holds integers up to "
+            "2^24, and few beyond");
 }
 
 TEST_F(Grpc, InfersFromEncodedImages) {
