@@ -153,6 +153,7 @@ TEST_F(DeployFiles, WholeNumbersThatNoFloatIsAreNotCast) {
   std::fill_n(values, x.view().count(), 0);
   values[5] = int64_t{1} << 40;
   temp_.Write("x.npy", FormatNpy(x.view()));
+  ExpectRefused("run", {"--input=x.npy"}, "; give --cast\n");
   EXPECT_EQ(Deploy("run", {"--input=x.npy", "--cast"}).exit_code, 0);
   values[7] = 16777217;
   temp_.Write("x.npy", FormatNpy(x.view()));

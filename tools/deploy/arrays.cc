@@ -113,10 +113,13 @@ Tensor Fitted(const BlobInfo& blob, Tensor value, const std::string& what) {
   }
   if (view.dtype() == blob.dtype) return value;
   if (!FLAGS_cast || !CanCast(view.dtype())) {
+    // NumPy rounds whole numbers without a word.
+    const bool whole = view.dtype() == DType::kI32 || view.dtype() == DType::kI64;
     Fail(ErrorCode::kInvalidArgument,
          StrCat(what, " holds ", NameOf(view.dtype()), ", but the input is ", Describe(blob),
-                "; save it with .astype(numpy.", NameOf(blob.dtype), ")",
-                CanCast(view.dtype()) ? ", or give --cast" : ""));
+                whole ? "; give --cast"
+                      : StrCat("; save it with .astype(numpy.", NameOf(blob.dtype), ")",
+                               CanCast(view.dtype()) ? ", or give --cast" : "")));
   }
   return Cast(view, blob.dtype, what);
 }
