@@ -85,6 +85,10 @@ CREMA_C_API crema_status crema_load_plugin(const char* path, crema_error* error)
 /* Opens a file written by `deploy export`. `options` may be NULL. */
 CREMA_C_API crema_status crema_model_open(const char* path, const crema_options* options,
                                           crema_model** model, crema_error* error);
+/* Opens a cascade of nets that detects: the file that names them, as --cascade of `deploy detect`.
+ * Its runners have crema_runner_detect alone. */
+CREMA_C_API crema_status crema_model_open_cascade(const char* path, const crema_options* options,
+                                                  crema_model** model, crema_error* error);
 CREMA_C_API void crema_model_free(crema_model* model);
 CREMA_C_API const char* crema_model_name(const crema_model* model);
 CREMA_C_API const char* crema_model_task(const crema_model* model);

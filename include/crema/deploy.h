@@ -123,6 +123,10 @@ class CREMA_API Model {
   static Model FromCaffe(const std::string& net, const std::string& weights,
                          const Options& options = {});
 
+  // Opens a cascade of nets that detects, such as MTCNN: the file that names them, as --cascade of
+  // `deploy detect`. Its runners have Detect alone. All boxes have the label 1.
+  static Model OpenCascade(const std::string& path, const Options& options = {});
+
   const std::string& name() const;
   const std::string& task() const;                 // "classify", "detect", "segment" or ""
   const std::vector<std::string>& labels() const;  // by class
@@ -159,8 +163,8 @@ class CREMA_API Runner {
   // preprocesses it as the model specifies, runs, and returns the `most` best classes, best first.
   std::vector<Prediction> Classify(const void* image, size_t bytes, size_t most = 5);
 
-  // For models that detect: does the same, and returns the boxes with scores above `confidence`,
-  // best first.
+  // For models that detect, and cascades: does the same, and returns the boxes with scores above
+  // `confidence` (those of a cascade are also above the threshold of its last net), best first.
   std::vector<Detection> Detect(const void* image, size_t bytes, double confidence = 0.6);
 
   // For models that segment: does the same, and returns the best class of each pixel of the image.

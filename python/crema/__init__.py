@@ -14,6 +14,7 @@ if not _chosen:
     del os.environ["GOMP_SPINCOUNT"]
 from ._core import (
     Blob,
+    Cascade,
     Model,
     Net,
     Solver,
@@ -38,6 +39,7 @@ __version__: str = _core.__dict__["__version__"]
 
 __all__ = [
     "Blob",
+    "Cascade",
     "ClassShare",
     "Curve",
     "Detection",

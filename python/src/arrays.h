@@ -126,6 +126,7 @@ void BindDnn(nb::module_& module);
 void BindErrors(nb::module_& module);
 void BindLook(nb::module_& module);
 void BindModel(nb::module_& module);
+void BindCascade(nb::module_& module);
 void BindNet(nb::module_& module);
 void BindSchema(nb::module_& module);
 void BindSolver(nb::module_& module);

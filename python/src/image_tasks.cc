@@ -1,8 +1,17 @@
 // Classification, detection and segmentation of images in Python.
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
+#include <filesystem>
+#include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "core/strings.h"
@@ -10,7 +19,10 @@
 #include "data/image/image.h"
 #include "data/image/pixel_kernels.h"
 #include "format/file.h"
+#include "inference/cascade.h"
+#include "log.h"
 #include "model.h"
+#include "onnx/import.h"
 
 namespace crema::python {
 namespace {
@@ -115,8 +127,9 @@ nb::object Preprocess(const ModelPtr& model, const nb::object& image) {
     const ImagePlacement place = PlaceImage(model->preprocessing, decoded.height, decoded.width,
                                             images.height(), images.width());
     const int height = place.input_height, width = place.input_width;
-    input = std::make_shared<Tensor>(Shape{1, images.sample()[0], height, width}, DType::kF32);
-    FillImageInput(decoded, model->preprocessing, height, width, input->view().span<float>());
+    const int64_t crops = CropsOf(model->preprocessing);
+    input = std::make_shared<Tensor>(Shape{crops, images.sample()[0], height, width}, DType::kF32);
+    FillCrops(decoded, model->preprocessing, height, width, input->view().span<float>());
   }
   return ArrayOf({input->view(), input});
 }
@@ -141,30 +154,72 @@ nb::list Classify(const ModelPtr& model, const nb::object& image, size_t most,
   return predictions;
 }
 
+nb::list DetectionsOf(const std::vector<FoundBox>& boxes, const std::vector<std::string>& labels) {
+  const nb::object make = Result("Detection");
+  nb::list detections;
+  for (const auto& [index, score, box, points] : boxes) {
+    nb::list keypoints;
+    for (const auto& [x, y] : points) keypoints.append(nb::make_tuple(x, y));
+    detections.append(make(index, score, LabelOf(labels, index),
+                           nb::make_tuple(box.xmin, box.ymin, box.xmax, box.ymax),
+                           nb::tuple(keypoints)));
+  }
+  return detections;
+}
+
+void CheckConfidence(double confidence) {
+  if (confidence >= 0 && confidence <= 1) return;
+  Fail(ErrorCode::kInvalidArgument, StrCat("confidence is ", confidence, ", expected 0 to 1"));
+}
+
 nb::list Detect(const ModelPtr& model, const nb::object& image, double confidence) {
   const GivenImage given(image);
   std::vector<FoundBox> boxes;
   {
     const GilReleased released;
     const Apart apart;  // a callback may call this
-    if (!(confidence >= 0 && confidence <= 1)) {
-      Fail(ErrorCode::kInvalidArgument, StrCat("confidence is ", confidence, ", expected 0 to 1"));
-    }
+    CheckConfidence(confidence);
     const auto ready = model->detector.For(model->model, confidence);
     WithWorker(*model, *ready, given, [&](Detector::Worker& worker, const Image& decoded) {
       boxes = worker.Detect({&decoded, 1})[0];
     });
   }
-  const nb::object make = Result("Detection");
-  nb::list detections;
-  for (const auto& [index, score, box, points] : boxes) {
-    nb::list keypoints;
-    for (const auto& [x, y] : points) keypoints.append(nb::make_tuple(x, y));
-    detections.append(make(index, score, LabelOf(model->labels, index),
-                           nb::make_tuple(box.xmin, box.ymin, box.xmax, box.ymax),
-                           nb::tuple(keypoints)));
+  return DetectionsOf(boxes, model->labels);
+}
+
+// Thread safety: any number of threads.
+struct PyCascade {
+  PyCascade(const std::string& path, const ModelOptions& options, std::vector<std::string> names)
+      : cascade(path, Layers(), {.model = options, .read_onnx = ReadOnnxNet}, Log()),
+        labels(std::move(names)) {}
+  Cascade cascade;
+  std::vector<std::string> labels;
+  Pool<CascadeRunner> runners;
+};
+
+std::shared_ptr<PyCascade> OpenCascade(const std::filesystem::path& path, int threads,
+                                       std::vector<std::string> labels) {
+  const GilReleased released;
+  const Apart apart;  // a layer may open a cascade while its net is planned
+  return std::make_shared<PyCascade>(path.string(), OptionsOf(threads), std::move(labels));
+}
+
+nb::list DetectByCascade(const std::shared_ptr<PyCascade>& self, const nb::object& image,
+                         std::optional<double> confidence) {
+  const GivenImage given(image);
+  std::vector<FoundBox> boxes;
+  {
+    const GilReleased released;
+    const Apart apart;  // a callback may call this
+    if (confidence) CheckConfidence(*confidence);
+    const Image decoded = given.Decode(ColorMode::kColor);
+    self->runners.With([&] { return std::make_unique<CascadeRunner>(self->cascade); },
+                       [&](CascadeRunner& runner) { boxes = runner.Detect(decoded); });
+    if (confidence) {
+      std::erase_if(boxes, [&](const FoundBox& f) { return !(f.score > *confidence); });
+    }
   }
-  return detections;
+  return DetectionsOf(boxes, self->labels);
 }
 
 nb::object Segment(const ModelPtr& model, const nb::object& image, const std::string& output) {
@@ -192,13 +247,33 @@ nb::object Segment(const ModelPtr& model, const nb::object& image, const std::st
 
 }  // namespace
 
+void BindCascade(nb::module_& module) {
+  nb::class_<PyCascade>(
+      module, "Cascade",
+      "Nets that look closer and closer, such as MTCNN. Any number of threads may use it at once.")
+      .def_static("from_file", &OpenCascade, nb::arg("path"), nb::kw_only(), nb::arg("threads") = 0,
+                  nb::arg("labels") = std::vector<std::string>(),
+                  nb::sig("def from_file(path: str | os.PathLike[str], *, threads: int = 0, "
+                          "labels: collections.abc.Sequence[str] = ()) -> Cascade"),
+                  "Opens the file that names the nets, as --cascade of `crema deploy detect`.\n\n"
+                  "All objects have the label 1. Raises crema.Error.")
+      .def("detect", &DetectByCascade, nb::arg("image"), nb::arg("confidence") = nb::none(),
+           nb::sig("def detect(self, image: object, confidence: float | None = None) -> "
+                   "list[crema._results.Detection]"),
+           "Returns the objects in an image (as for Model.classify), best first. `confidence` can\n"
+           "only raise the threshold of the last net.")
+      .def_prop_ro(
+          "labels", [](const std::shared_ptr<PyCascade>& self) { return self->labels; },
+          "The names of the classes; may be empty.");
+}
+
 void BindImageTasks(nb::class_<PyModel>& model) {
   model
       .def("preprocess", &Preprocess, nb::arg("image"),
            nb::sig("def preprocess(self, image: object) -> "
                    "numpy.typing.NDArray[numpy.float32]"),
            "Returns the input that classify, detect and segment compute from an image (as for\n"
-           "classify): an array of 1 x channels x height x width.")
+           "classify): an array of 1 x channels x height x width; 10 samples with ten_crops.")
       .def("classify", &Classify, nb::arg("image"), nb::arg("most") = 5, nb::arg("output") = "",
            nb::sig("def classify(self, image: object, most: int = 5, output: str = '') -> "
                    "list[crema._results.Prediction]"),

@@ -40,17 +40,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-ModelOptions OptionsOf(int threads) {
-  constexpr int kMostThreads = 1024;
-  if (threads < 0 || threads > kMostThreads) {
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat("threads is ", threads, ", expected 0 (all processors) to ", kMostThreads));
-  }
-  ModelOptions options;
-  options.threads = threads > 0 ? threads : AvailableProcessors();
-  return options;
-}
-
 // Returns one number for each channel or element, from None, a path, or numbers.
 std::vector<float> NumbersOf(const nb::object& given, const Shape& sample) {
   if (const std::optional<std::string> path = PathOf(given)) return ReadMean(*path, sample);
@@ -98,6 +87,8 @@ void SetImageKeyword(const std::string& name, nb::handle value, const Shape& sam
     set.interpolation = ParseInterpolation(nb::cast<std::string>(value));
   } else if (name == "pad") {
     set.pad = nb::cast<int>(value);
+  } else if (name == "ten_crops") {
+    set.ten_crops = nb::cast<bool>(value);
   } else {
     throw nb::type_error(StrCat("unexpected keyword argument '", name, "'").c_str());
   }
@@ -380,6 +371,7 @@ std::string ReprOf(const ModelPtr& model) {
   "pixel_range: float | None = None, rgb: bool | None = None, invert: bool | None = None, " \
   "fit: str | None = None, resize: int | tuple[int, int] | None = None, "                   \
   "interpolation: str | None = None, pad: int | None = None, "                              \
+  "ten_crops: bool | None = None, "                                                         \
   "labels: collections.abc.Sequence[str] | None = None"
 
 constexpr const char* kFromFile =
@@ -395,8 +387,9 @@ constexpr const char* kFromFile =
     "with \"reshape\" (short side, largest long side); `interpolation` is \"linear\",\n"
     "\"area\", \"nearest\", \"cubic\", \"lanczos\" (OpenCV's) or \"antialias\", "
     "\"antialias_cubic\"\n"
-    "(Pillow's); `pad` is the pixel value of a letterbox's bars. `labels` are the names of the\n"
-    "classes. What is not given is as in the file. Raises crema.Error.";
+    "(Pillow's); `pad` is the pixel value of a letterbox's bars. With `ten_crops`, classify takes\n"
+    "the mean of the scores of the corners, the middle and their mirror images. `labels` are the\n"
+    "names of the classes. What is not given is as in the file. Raises crema.Error.";
 constexpr const char* kFromCaffe =
     "Opens a deploy net (.prototxt) with its weights, one file or several.\n\n"
     "Keywords as for from_file. For detection, `confidence` and `nms` replace the thresholds of\n"
@@ -413,6 +406,17 @@ constexpr const char* kFromOnnx =
     "imported.";
 
 }  // namespace
+
+ModelOptions OptionsOf(int threads) {
+  constexpr int kMostThreads = 1024;
+  if (threads < 0 || threads > kMostThreads) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("threads is ", threads, ", expected 0 (all processors) to ", kMostThreads));
+  }
+  ModelOptions options;
+  options.threads = threads > 0 ? threads : AvailableProcessors();
+  return options;
+}
 
 nb::object ObjectOf(std::shared_ptr<const Model> model) {
   auto made = std::make_shared<PyModel>();

@@ -94,6 +94,9 @@ struct PyModel {
 };
 using ModelPtr = std::shared_ptr<PyModel>;
 
+// Throws kInvalidArgument; 0 threads are all processors.
+ModelOptions OptionsOf(int threads);
+
 // Adds classify, detect and segment.
 void BindImageTasks(nb::class_<PyModel>& model);
 

@@ -16,6 +16,7 @@ NB_MODULE(_core, module) {
   BindNet(module);
   BindSolver(module);
   BindModel(module);
+  BindCascade(module);
   BindSchema(module);
   BindStateDict(module);
   BindLook(module);

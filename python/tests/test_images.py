@@ -85,6 +85,32 @@ REGIONS = """
       bottom: "zero" bottom: "half" bottom: "zero" bottom: "zero" bottom: "zero" top: "boxes" }
     layer { name: "bbox_pred" type: "Flatten" bottom: "boxes" top: "bbox_pred" }
 """
+# A cascade: a bright window of 12 x 12 pixels, then the box around it, moved.
+WINDOW = """
+    name: "first"
+    layer { name: "data" type: "Input" top: "data"
+      input_param { shape { dim: 1 dim: 3 dim: 12 dim: 12 } } }
+    layer { name: "score" type: "Convolution" bottom: "data" top: "score"
+      convolution_param { num_output: 2 kernel_size: 12 stride: 2 } }
+    layer { name: "shift" type: "Convolution" bottom: "data" top: "shift"
+      convolution_param { num_output: 4 kernel_size: 12 stride: 2 } }
+"""
+CLOSER = """
+    name: "second"
+    layer { name: "data" type: "Input" top: "data"
+      input_param { shape { dim: 1 dim: 3 dim: 24 dim: 24 } } }
+    layer { name: "score" type: "InnerProduct" bottom: "data" top: "score"
+      inner_product_param { num_output: 2 } }
+    layer { name: "shift" type: "InnerProduct" bottom: "data" top: "shift"
+      inner_product_param { num_output: 4 } }
+    layer { name: "points" type: "InnerProduct" bottom: "data" top: "points"
+      inner_product_param { num_output: 10 } }
+"""
+CASCADE = """
+    stage { net: "first.prototxt" weights: "first.caffemodel" threshold: 0.95 }
+    stage { net: "second.prototxt" weights: "second.caffemodel" threshold: 0.9 nms_by: SMALLER }
+    min_size: 12 mean: 0 scale: 0.0038
+"""
 RED, GREEN, BLUE, BLACK = (240, 0, 0), (0, 240, 0), (0, 0, 240), (0, 0, 0)
 
 
@@ -251,6 +277,54 @@ def test_detects(halves):
     gray[:, 2:] = 1
     assert [d.box[0] for d in model.detect(gray, confidence=0)] == [0, 2]
     assert model.detect(np.zeros((4, 4), np.uint8), confidence=0.9) == []
+
+
+@pytest.fixture
+def cascade(tmp_path, opencv):
+    for text, size, shifts in ((WINDOW, 12, [0, 0, 0, 0]), (CLOSER, 24, [-0.25, 0, 0.25, 0.5])):
+        mean = np.full(3 * size * size, 1 / (3 * size * size))
+        write(tmp_path, text, {
+            "score": [np.concatenate([0 * mean, mean]), [0, 0]],
+            "shift": [np.zeros((4, mean.size)), shifts],
+            "points": [np.zeros((10, mean.size)), np.full(10, 0.5)],
+        })
+    file = tmp_path / "cascade.txt"
+    file.write_text(CASCADE)
+    return file
+
+
+def test_detects_by_a_cascade(cascade):
+    faces = crema.Cascade.from_file(cascade, labels=["background", "face"])
+    image = np.zeros((30, 36, 3), np.uint8)
+    assert faces.detect(image) == []
+    image[4:16, 8:20] = 255
+    for given in (image, image[:, :, 0], pixmap(image)):
+        (found,) = faces.detect(given)
+        assert (found.class_id, found.label, found.box) == (1, "face", (6, 5, 23, 22))
+        assert found.keypoints == ((14, 10),) * 5
+    assert faces.labels == ["background", "face"]
+    assert faces.detect(image, confidence=0.98) == []
+    with pytest.raises(crema.Error, match="expected 0 to 1"):
+        faces.detect(image, confidence=2)
+    with pytest.raises(crema.Error):
+        faces.detect(b"no image")
+    with pytest.raises(crema.Error, match="threads is -1"):
+        crema.Cascade.from_file(cascade, threads=-1)
+    (cascade.parent / "second.caffemodel").unlink()
+    with pytest.raises(crema.Error, match="second.caffemodel: there is no such file"):
+        crema.Cascade.from_file(cascade)
+
+
+def test_ten_crops_are_averaged(means, opencv, tmp_path):
+    model = crema.Model.from_caffe(*means, resize=4, ten_crops=True, scale=0.01)
+    image = np.concatenate([plain(RED), plain(GREEN)], axis=1)
+    assert model.preprocess(image).shape == (10, 3, 4, 4)
+    scores = model.run(model.preprocess(image))["prob"].mean(axis=0).ravel()
+    assert [p.score for p in sorted(model.classify(image))] == pytest.approx(list(scores))
+    one = crema.Model.from_caffe(*means, resize=4, scale=0.01)
+    assert model.classify(image)[0].score > one.classify(image)[0].score
+    with pytest.raises(crema.Error, match="ten crops .* need the fit 'crop'"):
+        crema.Model.from_caffe(*means, ten_crops=True)
 
 
 def test_thresholds_of_the_net_are_replaced(halves):

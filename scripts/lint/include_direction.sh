@@ -27,7 +27,7 @@ awk '
     allowed["inference"] = "core format math graph plan data runtime quantization inference"
     allowed["onnx"] = "core format math graph plan layers runtime inference onnx"
     allowed["server"] = "core format math graph plan data runtime inference server"
-    allowed["api"] = "core format math graph plan data runtime inference crema"
+    allowed["api"] = "core format math graph plan data runtime inference onnx crema"
     # The folders of src/data that each of them may include.
     data["image"] = "image"
     data["pipeline"] = "image pipeline"

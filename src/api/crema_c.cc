@@ -133,6 +133,16 @@ crema_status crema_model_open(const char* path, const crema_options* options, cr
   });
 }
 
+crema_status crema_model_open_cascade(const char* path, const crema_options* options,
+                                      crema_model** model, crema_error* error) {
+  return Guarded(error, [&] {
+    Require(model != nullptr, "model");
+    *model = nullptr;
+    Require(path != nullptr, "path");
+    *model = new crema_model{crema::deploy::Model::OpenCascade(path, OptionsOf(options))};
+  });
+}
+
 void crema_model_free(crema_model* model) { delete model; }
 const char* crema_model_name(const crema_model* model) { return model->model.name().c_str(); }
 const char* crema_model_task(const crema_model* model) { return model->model.task().c_str(); }

@@ -2,17 +2,20 @@
 #include "crema/deploy.h"
 
 #include <new>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "core/error.h"
 #include "data/image/draw_boxes.h"
 #include "graph/plugin.h"
+#include "inference/cascade.h"
 #include "inference/classifier.h"
 #include "inference/detector.h"
 #include "inference/image_input.h"
 #include "inference/model.h"
 #include "inference/segmenter.h"
+#include "onnx/import.h"
 #include "runtime/gpu.h"
 
 namespace crema::deploy {
@@ -89,6 +92,13 @@ ConstTensorView ViewOf(const Tensor& tensor) {
           tensor.type == Type::kUInt8 ? DType::kU8 : DType::kF32};
 }
 
+Image Decoded(const void* image, size_t bytes, ColorMode mode) {
+  Image decoded;
+  DecodeImage(std::string_view(static_cast<const char*>(image), bytes), mode, "the image",
+              &decoded);
+  return decoded;
+}
+
 Detection DetectionOf(const FoundBox& found, const std::vector<std::string>& labels) {
   const auto index = static_cast<size_t>(found.label);
   Detection detection{found.label,
@@ -119,10 +129,16 @@ Error::~Error() = default;
 struct Model::Impl {
   explicit Impl(std::shared_ptr<const crema::Model> opened)
       : model(std::move(opened)),
+        card(model->card()),
         inputs(InfosOf(model->inputs())),
         outputs(InfosOf(model->outputs())) {}
+  explicit Impl(std::unique_ptr<const Cascade> opened) : cascade(std::move(opened)) {
+    card.task = "detect";
+  }
 
-  std::shared_ptr<const crema::Model> model;
+  std::shared_ptr<const crema::Model> model;  // null: a cascade
+  std::unique_ptr<const Cascade> cascade;
+  ModelCard card;
   std::vector<TensorInfo> inputs;
   std::vector<TensorInfo> outputs;
 };
@@ -147,19 +163,43 @@ Model Model::FromCaffe(const std::string& net, const std::string& weights, const
   });
 }
 
-const std::string& Model::name() const { return impl_->model->card().name; }
-const std::string& Model::task() const { return impl_->model->card().task; }
-const std::vector<std::string>& Model::labels() const { return impl_->model->card().labels; }
+Model Model::OpenCascade(const std::string& path, const Options& options) {
+  return Translated([&] {
+    return Model(std::make_shared<const Impl>(std::make_unique<const Cascade>(
+        path, Layers().Now(), CascadeOptions{.model = Inner(options), .read_onnx = ReadOnnxNet},
+        NullSink())));
+  });
+}
+
+const std::string& Model::name() const { return impl_->card.name; }
+const std::string& Model::task() const { return impl_->card.task; }
+const std::vector<std::string>& Model::labels() const { return impl_->card.labels; }
 const std::vector<TensorInfo>& Model::inputs() const { return impl_->inputs; }
 const std::vector<TensorInfo>& Model::outputs() const { return impl_->outputs; }
-bool Model::Batches() const { return impl_->model->Batches(); }
+bool Model::Batches() const { return impl_->model && impl_->model->Batches(); }
 
 struct Runner::Impl {
-  explicit Impl(const Model& of) : model(of.impl_), runner(model->model) {}
+  explicit Impl(const Model& of) : model(of.impl_) {
+    if (model->cascade) {
+      cascade.emplace(*model->cascade);
+    } else {
+      runner.emplace(model->model);
+    }
+  }
+
+  // Throws for a cascade.
+  ModelRunner& Net() {
+    if (runner) return *runner;
+    throw Error(Code::kInvalidArgument,
+                "the model is a cascade: it detects objects in images only");
+  }
 
   std::shared_ptr<const Model::Impl> model;
-  ModelRunner runner;
-
+  std::optional<ModelRunner> runner;  // or
+  std::optional<CascadeRunner> cascade;
+  // Made by the first Classify, whose worker has a session of its own.
+  std::unique_ptr<const Classifier> classifier;
+  std::unique_ptr<Classifier::Worker> classifying;
   std::unique_ptr<const Detector> detector;    // made by the first Detect
   std::unique_ptr<const Segmenter> segmenter;  // made by the first Segment
 
@@ -170,50 +210,48 @@ struct Runner::Impl {
   };
   // Runs the net on an image file.
   PlacedImage RunImage(const ImageModel& images, const void* image, size_t bytes);
-  crema::Tensor ReadImage(const void* image, size_t bytes) const;
-  std::vector<Prediction> Best(size_t most) const;
+  std::vector<Prediction> Best(std::span<const float> scores, size_t most) const;
+  std::vector<FoundBox> Boxes(const void* image, size_t bytes, double confidence);
 };
-
-crema::Tensor Runner::Impl::ReadImage(const void* image, size_t bytes) const {
-  const std::vector<TensorInfo>& inputs = model->inputs;
-  const bool fits = inputs.size() == 1 && model->outputs.size() == 1 &&
-                    inputs[0].type == Type::kFloat32 && inputs[0].shape.size() == 4 &&
-                    (inputs[0].shape[1] == 1 || inputs[0].shape[1] == 3);
-  if (!fits) {
-    throw Error(Code::kInvalidArgument,
-                "this model does not take one image: it has another number of inputs or outputs, "
-                "or one that is not N x 1 or 3 x H x W");
-  }
-  const std::vector<int64_t>& shape = inputs[0].shape;
-  crema::Tensor input({1, shape[1], shape[2], shape[3]}, DType::kF32);
-  FillImageInput(std::string_view(static_cast<const char*>(image), bytes), "the image",
-                 model->model->card().preprocessing, input.view());
-  return input;
-}
 
 Runner::Impl::PlacedImage Runner::Impl::RunImage(const ImageModel& images, const void* image,
                                                  size_t bytes) {
-  const Preprocessing& preprocessing = model->model->card().preprocessing;
-  Image decoded;
-  DecodeImage(std::string_view(static_cast<const char*>(image), bytes), images.color_mode(),
-              "the image", &decoded);
+  const Preprocessing& preprocessing = model->card.preprocessing;
+  const Image decoded = Decoded(image, bytes, images.color_mode());
   ImageInputs inputs;
   inputs.Fill(images, preprocessing, {&decoded, 1});
-  runner.Run(inputs.tensors());
+  Net().Run(inputs.tensors());
   return {
       decoded.height, decoded.width,
       PlaceImage(preprocessing, decoded.height, decoded.width, images.height(), images.width())};
 }
 
-std::vector<Prediction> Runner::Impl::Best(size_t most) const {
-  const std::span<const float> scores = runner.Output(model->outputs[0].name).span<float>();
-  const std::vector<std::string>& labels = model->model->card().labels;
+std::vector<Prediction> Runner::Impl::Best(std::span<const float> scores, size_t most) const {
+  const std::vector<std::string>& labels = model->card.labels;
   std::vector<Prediction> predictions;
   for (const auto& [index, score] : BestFirst(scores, most)) {
     const auto k = static_cast<size_t>(index);
     predictions.push_back({index, static_cast<float>(score), k < labels.size() ? labels[k] : ""});
   }
   return predictions;
+}
+
+std::vector<FoundBox> Runner::Impl::Boxes(const void* image, size_t bytes, double confidence) {
+  if (cascade) {
+    std::vector<FoundBox> boxes = cascade->Detect(Decoded(image, bytes, ColorMode::kColor));
+    std::erase_if(boxes, [&](const FoundBox& f) { return !(f.score > confidence); });
+    return boxes;
+  }
+  if (!detector || confidence < detector->least_score()) {  // refuses too low a one
+    RefuseTenCrops(model->card.preprocessing);
+    detector = std::make_unique<const Detector>(model->model, confidence);
+  }
+  const PlacedImage placed = RunImage(detector->image_model(), image, bytes);
+  std::vector<std::span<const float>> values;
+  for (const std::string& output : detector->outputs()) {
+    values.push_back(runner->Output(output).span<float>());
+  }
+  return detector->BoxesOf(values, 0, placed.height, placed.width, placed.place, confidence);
 }
 
 Runner::Runner(const Model& model)
@@ -226,13 +264,13 @@ void Runner::Run(const std::vector<Tensor>& inputs) {
   Translated([&] {
     std::vector<NamedTensor> named;
     for (const Tensor& input : inputs) named.push_back({input.name, ViewOf(input)});
-    impl_->runner.Run(named);
+    impl_->Net().Run(named);
   });
 }
 
 Tensor Runner::Output(const std::string& name) const {
   return Translated([&] {
-    const ConstTensorView view = impl_->runner.Output(name);
+    const ConstTensorView view = impl_->Net().Output(name);
     const auto dims = view.shape().dims();
     return Tensor{name,
                   view.dtype() == DType::kU8 ? Type::kUInt8 : Type::kFloat32,
@@ -243,10 +281,14 @@ Tensor Runner::Output(const std::string& name) const {
 
 std::vector<Prediction> Runner::Classify(const void* image, size_t bytes, size_t most) {
   return Translated([&] {
-    const crema::Tensor input = impl_->ReadImage(image, bytes);
-    const NamedTensor named{impl_->model->inputs[0].name, input.view()};
-    impl_->runner.Run({&named, 1});
-    return impl_->Best(most);
+    impl_->Net();
+    if (!impl_->classifier) {
+      impl_->classifier = std::make_unique<const Classifier>(impl_->model->model, "");
+      impl_->classifying = std::make_unique<Classifier::Worker>(*impl_->classifier,
+                                                                impl_->model->card.preprocessing);
+    }
+    const Image decoded = Decoded(image, bytes, impl_->classifier->image_model().color_mode());
+    return impl_->Best(impl_->classifying->Scores({&decoded, 1}), most);
   });
 }
 
@@ -256,19 +298,9 @@ std::vector<Detection> Runner::Detect(const void* image, size_t bytes, double co
       throw Error(Code::kInvalidArgument,
                   "confidence is " + std::to_string(confidence) + ", expected 0 to 1");
     }
-    if (!impl_->detector || confidence < impl_->detector->least_score()) {  // refuses too low a one
-      impl_->detector = std::make_unique<const Detector>(impl_->model->model, confidence);
-    }
-    const Detector& detector = *impl_->detector;
-    const Impl::PlacedImage placed = impl_->RunImage(detector.image_model(), image, bytes);
-    std::vector<std::span<const float>> values;
-    for (const std::string& output : detector.outputs()) {
-      values.push_back(impl_->runner.Output(output).span<float>());
-    }
     std::vector<Detection> detections;
-    for (const FoundBox& found :
-         detector.BoxesOf(values, 0, placed.height, placed.width, placed.place, confidence)) {
-      detections.push_back(DetectionOf(found, impl_->model->model->card().labels));
+    for (const FoundBox& found : impl_->Boxes(image, bytes, confidence)) {
+      detections.push_back(DetectionOf(found, impl_->model->card.labels));
     }
     return detections;
   });
@@ -276,15 +308,16 @@ std::vector<Detection> Runner::Detect(const void* image, size_t bytes, double co
 
 Segmentation Runner::Segment(const void* image, size_t bytes) {
   return Translated([&] {
+    ModelRunner& net = impl_->Net();
     if (!impl_->segmenter) {
-      RefuseCrop(impl_->model->model->card().preprocessing);
+      RefuseCrop(impl_->model->card.preprocessing);
       impl_->segmenter = std::make_unique<const Segmenter>(impl_->model->model, "");
     }
     const Segmenter& segmenter = *impl_->segmenter;
     const Impl::PlacedImage placed = impl_->RunImage(segmenter.image_model(), image, bytes);
-    Image classes = ResizeClasses(
-        segmenter.ClassesOf(impl_->runner.Output(segmenter.output()), 0, placed.place),
-        placed.height, placed.width);
+    Image classes =
+        ResizeClasses(segmenter.ClassesOf(net.Output(segmenter.output()), 0, placed.place),
+                      placed.height, placed.width);
     return Segmentation{classes.width, classes.height, std::move(classes.pixels)};
   });
 }

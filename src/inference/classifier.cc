@@ -2,12 +2,24 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "core/error.h"
 #include "core/strings.h"
 
 namespace crema {
+namespace {
+
+// Crops have the size of the input.
+Preprocessing WithoutFit(Preprocessing p) {
+  p.fit = ImageFit::kStretch;
+  p.short_side = p.resize_height = p.resize_width = 0;
+  p.ten_crops = false;
+  return p;
+}
+
+}  // namespace
 
 Classifier::Classifier(std::shared_ptr<const Model> model, const std::string& output)
     : model_(std::move(model), "classification"), output_(model_.FindOutput(output)) {
@@ -20,11 +32,38 @@ Classifier::Classifier(std::shared_ptr<const Model> model, const std::string& ou
 }
 
 Classifier::Worker::Worker(const Classifier& classifier, const Preprocessing& preprocessing)
-    : classifier_(classifier), runner_(classifier.model_, preprocessing) {}
+    : classifier_(classifier),
+      preprocessing_(preprocessing),
+      runner_(classifier.model_,
+              preprocessing.ten_crops ? WithoutFit(preprocessing) : preprocessing) {}
 
 std::span<const float> Classifier::Worker::Scores(std::span<const Image> images) {
-  runner_.RunBySample(images);
-  return runner_.Output(classifier_.output_).span<float>();
+  if (!preprocessing_.ten_crops) {
+    runner_.RunBySample(images);
+    return runner_.Output(classifier_.output_).span<float>();
+  }
+  means_.clear();
+  for (const Image& image : images) std::ranges::copy(ScoresOfCrops(image), back_inserter(means_));
+  return means_;
+}
+
+std::vector<float> Classifier::Worker::ScoresOfCrops(const Image& image) {
+  const ImageModel& model = classifier_.model_;
+  const std::vector<Image> crops = TenCrops(image, preprocessing_, model.height(), model.width());
+  const size_t together = model.model().Batches() ? crops.size() : 1;
+  std::vector<float> scores;
+  for (size_t at = 0; at < crops.size(); at += together) {
+    runner_.RunBySample(std::span<const Image>(crops).subspan(at, together));
+    std::ranges::copy(runner_.Output(classifier_.output_).span<float>(), back_inserter(scores));
+  }
+  return MeanOfRows(scores, std::ssize(crops));
+}
+
+std::vector<float> MeanOfRows(std::span<const float> scores, int64_t rows) {
+  std::vector<float> mean(scores.size() / static_cast<size_t>(rows));
+  for (size_t i = 0; i < scores.size(); ++i) mean[i % mean.size()] += scores[i];
+  for (float& value : mean) value /= static_cast<float>(rows);
+  return mean;
 }
 
 std::vector<Prediction> BestFirst(std::span<const float> scores, size_t most) {

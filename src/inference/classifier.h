@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <span>
@@ -25,13 +26,17 @@ class Classifier {
   class Worker {
    public:
     Worker(const Classifier& classifier, const Preprocessing& preprocessing);
-    // Returns the scores: images x classes. Valid until the next call. Throws like
-    // ImageRunner::RunBySample.
+    // Returns the scores: images x classes; with ten_crops those are means over the crops. Valid
+    // until the next call. Throws like ImageRunner::RunBySample.
     std::span<const float> Scores(std::span<const Image> images);
 
    private:
+    std::vector<float> ScoresOfCrops(const Image& image);
+
     const Classifier& classifier_;
+    const Preprocessing preprocessing_;
     ImageRunner runner_;
+    std::vector<float> means_;  // of the last Scores
   };
 
  private:
@@ -39,6 +44,9 @@ class Classifier {
   std::string output_;
   int64_t classes_ = 0;
 };
+
+// Returns the mean of `rows` rows, the scores of the crops of an image.
+std::vector<float> MeanOfRows(std::span<const float> scores, int64_t rows);
 
 struct Prediction {
   int index = 0;

@@ -44,6 +44,7 @@ void StoreCard(const ModelCard& card, CremaFileHeader* header) {
     to->set_interpolation(ToString(from.interpolation));
   }
   if (from.pad != defaults.pad) to->set_pad(static_cast<uint32_t>(from.pad));
+  if (from.ten_crops) to->set_ten_crops(true);
 }
 
 // Returns true for the weights of a layer that rounds them to bytes, if no other layer uses them.

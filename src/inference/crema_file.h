@@ -15,7 +15,7 @@
 namespace crema {
 
 // The newest format that this program reads. It writes the oldest that has all that a file needs.
-inline constexpr uint32_t kCremaFormat = 3;
+inline constexpr uint32_t kCremaFormat = 4;
 
 // Verifies all bytes, and that the tensors of the header are inside the file and do not overlap.
 // `path` is for messages. Throws kInvalidArgument: another format, or too new; kDataLoss:

@@ -37,6 +37,7 @@ uint32_t FormatOf(const CremaFileHeader& header) {
     return tensor.type() == StoredTensor::I8;
   });
   const StoredPreprocessing& p = header.preprocessing();
+  if (p.ten_crops()) return 4;
   if (is_third || p.fit() == "reshape") return 3;
   const bool is_second = p.has_range() || p.deviation_size() > 0 || p.has_fit() ||
                          p.has_short_side() || p.has_resize_height() || p.has_resize_width() ||

@@ -103,7 +103,8 @@ Preprocessing PreprocessingOf(const StoredPreprocessing& from, const std::string
                    .short_side = static_cast<int>(from.short_side()),
                    .resize_height = static_cast<int>(from.resize_height()),
                    .resize_width = static_cast<int>(from.resize_width()),
-                   .pad = static_cast<int>(from.pad())};
+                   .pad = static_cast<int>(from.pad()),
+                   .ten_crops = from.ten_crops()};
   try {
     if (from.has_fit()) to.fit = ParseFit(from.fit());
     if (from.has_interpolation()) to.interpolation = ParseInterpolation(from.interpolation());

@@ -185,8 +185,17 @@ std::vector<FoundBox> Detector::BoxesOf(std::span<const std::span<const float>> 
   return found;
 }
 
+void RefuseTenCrops(const Preprocessing& preprocessing) {
+  if (!preprocessing.ten_crops) return;
+  Fail(
+      ErrorCode::kInvalidArgument,
+      "ten crops (ten_crops) are for models that classify: their scores have a mean, boxes do not");
+}
+
 Detector::Worker::Worker(const Detector& detector, const Preprocessing& preprocessing)
-    : detector_(detector), runner_(detector.model_, preprocessing) {}
+    : detector_(detector), runner_(detector.model_, preprocessing) {
+  RefuseTenCrops(preprocessing);
+}
 
 std::vector<std::vector<FoundBox>> Detector::Worker::Detect(std::span<const Image> images) {
   if (detector_.model_.sizes_input().empty()) return DetectBatch(images);

@@ -1,6 +1,7 @@
 // Detects objects in images.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <span>
@@ -30,10 +31,28 @@ struct FoundBox {
 // Throws kInvalidArgument if they do not suit card().head.
 std::optional<DetectionHead> FindDetectionHead(const ImageModel& model);
 
+// Finds the boxes in the outputs of a model. Thread safety: const.
+class BoxReader {
+ public:
+  virtual ~BoxReader() = default;
+  // The outputs of the net that have the boxes.
+  virtual const std::vector<std::string>& outputs() const = 0;
+  // The net finds no boxes of lower scores.
+  virtual double least_score() const = 0;
+  // The least score of boxes unless another is asked for.
+  virtual double default_confidence() const = 0;
+  // Returns the boxes of one image of height x width with scores above `confidence`, best first.
+  // `values` are those of outputs(), `index` the image in its batch, `place` its place in the
+  // input.
+  virtual std::vector<FoundBox> BoxesOf(std::span<const std::span<const float>> values,
+                                        size_t index, int height, int width,
+                                        const ImagePlacement& place, double confidence) const = 0;
+};
+
 // A model that ends in a layer that makes detections (graph/detections.h), in a DetectionHead or in
 // a RegionHead.
 // Thread safety: const; each thread makes its own worker.
-class Detector {
+class Detector final : public BoxReader {
  public:
   // Requires: a model for ImageModel with one such layer, whose output is an output of the net, or
   // with such a head. Detectors of regions are prepared by PrepareRegionNet.
@@ -46,17 +65,12 @@ class Detector {
   int classes() const { return classes_; }
   // For messages after classes().
   const char* classes_note() const;
-  // The outputs of the net that have the boxes.
-  const std::vector<std::string>& outputs() const { return outputs_; }
-  // The net finds no boxes of lower scores.
-  double least_score() const { return least_score_; }
-
-  // Returns the boxes of one image of height x width with scores above `confidence`, best first.
-  // `values` are those of outputs(), `index` the image in its batch, `place` its place in the
-  // input.
+  const std::vector<std::string>& outputs() const override { return outputs_; }
+  double least_score() const override { return least_score_; }
+  double default_confidence() const override { return std::max(kDefaultConfidence, least_score_); }
   std::vector<FoundBox> BoxesOf(std::span<const std::span<const float>> values, size_t index,
                                 int height, int width, const ImagePlacement& place,
-                                double confidence) const;
+                                double confidence) const override;
 
   class Worker {
    public:
@@ -92,6 +106,9 @@ struct DecoderChanges {
 // Applies the changes and prevents the layer from writing files. Throws kInvalidArgument unless the
 // net has exactly one such layer.
 void ConfigureDecoder(const DecoderChanges& changes, NetFile* net);
+
+// Throws kInvalidArgument if there are ten crops, of which a detector would find boxes in each.
+void RefuseTenCrops(const Preprocessing& preprocessing);
 
 // Returns true if a layer makes detections.
 bool HasDecoder(const NetParameter& net);

@@ -107,4 +107,18 @@ void FillImageInput(std::string_view bytes, const std::string& name,
                  input.span<float>());
 }
 
+int64_t CropsOf(const Preprocessing& preprocessing) { return preprocessing.ten_crops ? 10 : 1; }
+
+void FillCrops(const Image& image, const Preprocessing& preprocessing, int height, int width,
+               std::span<float> values) {
+  if (!preprocessing.ten_crops) {
+    return FillImageInput(image, preprocessing, height, width, values);
+  }
+  const std::vector<Image> crops = TenCrops(image, preprocessing, height, width);
+  const size_t sample = values.size() / crops.size();
+  for (size_t i = 0; i < crops.size(); ++i) {
+    FillFitted(crops[i], preprocessing, values.subspan(i * sample, sample));
+  }
+}
+
 }  // namespace crema

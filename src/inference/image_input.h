@@ -33,4 +33,10 @@ void FillImageInput(const Image& image, const Preprocessing& preprocessing, int 
 void FillImageInput(std::string_view bytes, const std::string& name,
                     const Preprocessing& preprocessing, const TensorView& input);
 
+// Returns the number of samples that a classifier takes of an image: 10 with ten_crops, else 1.
+int64_t CropsOf(const Preprocessing& preprocessing);
+// Writes these samples, one after another; without ten_crops the same as FillImageInput.
+void FillCrops(const Image& image, const Preprocessing& preprocessing, int height, int width,
+               std::span<float> values);
+
 }  // namespace crema

@@ -166,6 +166,11 @@ std::string FindPreprocessingProblem(const Preprocessing& p, const Shape& input,
     return StrCat("the largest pixel value (pixel_range) is ", p.range, "; use a number above 0");
   }
   if (p.pad < 0 || p.pad > 255) return StrCat("the padding is ", p.pad, ", not 0 to 255");
+  if (p.ten_crops && p.fit != ImageFit::kCrop) {
+    return "ten crops (ten_crops) need the fit 'crop', with a size before it (resize) above that "
+           "of "
+           "the input";
+  }
   const bool by_size = p.resize_height != 0 || p.resize_width != 0;
   const bool sized = p.short_side != 0 || by_size;
   if (by_size && p.short_side != 0)

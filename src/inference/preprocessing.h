@@ -38,6 +38,9 @@ struct Preprocessing {
   int resize_width = 0;
   Interpolation interpolation = Interpolation::kLinear;
   int pad = 114;  // kLetterbox: the value of the bars, 0 to 255
+  // Classifiers take the mean of the scores of ten crops (TenCrops). Requires: kCrop. Other
+  // readers of images take the crop in the middle.
+  bool ten_crops = false;
 
   bool operator==(const Preprocessing&) const = default;
 };

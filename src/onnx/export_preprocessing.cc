@@ -79,6 +79,7 @@ void AddMetadata(const ModelCard& card, bool inside, onnx::ModelProto* model) {
     more += StrCat(", \"interpolation\": \"", ToString(p.interpolation), "\"");
   }
   if (p.pad != defaults.pad) more += StrCat(", \"pad\": ", p.pad);
+  if (p.ten_crops) more += ", \"ten_crops\": true";
   Put("preprocessing",
       StrCat("{\"in_graph\": ", inside ? "true" : "false",
              ", \"mean\": ", p.mean.size() > kMostChannels ? "\"image\"" : list(p.mean),

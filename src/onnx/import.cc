@@ -469,4 +469,12 @@ ImportedNet ImportOnnx(const std::string& path, const ImportOptions& options) {
   }
 }
 
+NetFile ReadOnnxNet(const std::string& path, const Shape& input) {
+  ImportOptions options;
+  options.arrays[""] = input;
+  NetFile file;
+  file.net = ImportOnnx(path, options).net;
+  return file;
+}
+
 }  // namespace crema

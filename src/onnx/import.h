@@ -42,4 +42,8 @@ struct ImportedNet {
 // dialect.
 ImportedNet ImportOnnx(const std::string& path, const ImportOptions& options);
 
+// Returns the net of ImportOnnx for an only input of this shape, which is ignored if it does not
+// fit the file.
+NetFile ReadOnnxNet(const std::string& path, const Shape& input);
+
 }  // namespace crema

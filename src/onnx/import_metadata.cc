@@ -72,6 +72,7 @@ bool TakeFit(const Get& get, Preprocessing* p) {
                    side(size.list_value().values(1), &p->resize_width))) {
     return false;
   }
+  p->ten_crops = get("ten_crops").bool_value();
   return side(get("short_side"), &p->short_side) && side(get("pad"), &p->pad);
 }
 

@@ -87,6 +87,30 @@ TEST_F(CApi, DetectsInImages) {
   crema_model_free(detector);
 }
 
+TEST_F(CApi, DetectsByACascade) {
+  crema_model* faces = nullptr;
+  ASSERT_EQ(crema_model_open_cascade(cascade().c_str(), nullptr, &faces, &error_), CREMA_OK)
+      << error_.message;
+  EXPECT_STREQ(crema_model_task(faces), "detect");
+  EXPECT_EQ(crema_model_input_count(faces), 0U);
+  crema_runner* runner = nullptr;
+  ASSERT_EQ(crema_runner_new(faces, &runner, &error_), CREMA_OK);
+  const std::string image = BytesOf(square());
+  crema_detection found[2];
+  size_t count = 0;
+  ASSERT_EQ(crema_runner_detect(runner, image.data(), image.size(), 0, found, 2, &count, &error_),
+            CREMA_OK)
+      << error_.message;
+  ASSERT_EQ(count, 1U);
+  EXPECT_EQ(found[0].box[2], 23);
+  EXPECT_EQ(found[0].keypoint_count, 5U);
+  EXPECT_EQ(crema_runner_run(runner, nullptr, 0, &error_), CREMA_INVALID_ARGUMENT);
+  crema_runner_free(runner);
+  crema_model_free(faces);
+  EXPECT_EQ(crema_model_open_cascade("missing.txt", nullptr, &faces, &error_), CREMA_NOT_FOUND);
+  EXPECT_EQ(faces, nullptr);
+}
+
 TEST_F(CApi, SegmentsImages) {
   crema_model* segmenter = nullptr;
   ASSERT_EQ(crema_model_open(this->segmenter().c_str(), nullptr, &segmenter, &error_), CREMA_OK)

@@ -114,6 +114,35 @@ TEST_F(DeployApi, ClassifiesImages) {
   EXPECT_EQ(runner.Classify(image.data(), image.size(), 10)[0].score, all[0].score);
 }
 
+TEST_F(DeployApi, DetectsByACascade) {
+  const Model model = Model::OpenCascade(cascade());
+  EXPECT_EQ(model.task(), "detect");
+  EXPECT_TRUE(model.inputs().empty() && model.outputs().empty() && !model.Batches());
+  Runner runner(model);
+  const std::string image = BytesOf(square());
+  const auto found = runner.Detect(image.data(), image.size());
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].index, 1);
+  EXPECT_EQ((std::vector{found[0].left, found[0].top, found[0].right, found[0].bottom}),
+            (std::vector<float>{6, 5, 23, 22}));
+  ASSERT_EQ(found[0].keypoints.size(), 5U);
+  EXPECT_EQ(found[0].keypoints[4].x, 14);
+  EXPECT_TRUE(runner.Detect(image.data(), image.size(), 0.98).empty());
+  const std::string colors = BytesOf(picture());
+  EXPECT_TRUE(runner.Detect(colors.data(), colors.size()).empty()) << "smaller than a window";
+  ExpectError(Code::kDataLoss, "the image", [&] { runner.Detect("no image", 8); });
+  constexpr const char* kOnly = "a cascade: it detects objects in images only";
+  ExpectError(Code::kInvalidArgument, kOnly, [&] { runner.Run({}); });
+  ExpectError(Code::kInvalidArgument, kOnly, [&] { runner.Output("boxes"); });
+  ExpectError(Code::kInvalidArgument, kOnly, [&] { runner.Classify(image.data(), image.size()); });
+  ExpectError(Code::kInvalidArgument, kOnly, [&] { runner.Segment(image.data(), image.size()); });
+  Remove("second.caffemodel");
+  ExpectError(Code::kNotFound, "second.caffemodel: there is no such file",
+              [&] { Model::OpenCascade(cascade()); });
+  ExpectError(Code::kInvalidArgument, "has no stage of a cascade",
+              [&] { Model::OpenCascade(regions_net()); });
+}
+
 TEST_F(DeployApi, DetectsByRegions) {
   const Model model = Model::FromCaffe(regions_net(), regions_weights());
   Runner runner(model);

@@ -1,12 +1,13 @@
 // Writes a small model with three classes, one that detects, one that segments, a picture, and a
-// detector of regions, its net and its weights:
-// make_test_model MODEL DETECTOR SEGMENTER PICTURE REGIONS_NET REGIONS_WEIGHTS
+// detector of regions, its net and its weights, and a folder with a cascade:
+// make_test_model MODEL DETECTOR SEGMENTER PICTURE REGIONS_NET REGIONS_WEIGHTS CASCADE_FOLDER
 #include <cstdio>
 #include <fstream>
 
 #include "format/caffemodel.h"
 #include "inference/crema_export.h"
 #include "runtime/weights.h"
+#include "support/cascade_files.h"
 #include "support/net.h"
 #include "support/region_net.h"
 #include "support/serving_nets.h"
@@ -64,10 +65,10 @@ void WriteRegionNet(const char* net_path, const char* weights_path) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 7) {
+  if (argc != 8) {
     std::fprintf(stderr,
                  "usage: make_test_model MODEL DETECTOR SEGMENTER PICTURE REGIONS_NET "
-                 "REGIONS_WEIGHTS\n");
+                 "REGIONS_WEIGHTS CASCADE_FOLDER\n");
     return 2;
   }
   const crema::ModelCard card{.name = "three",
@@ -84,6 +85,8 @@ int main(int argc, char** argv) {
   Export(kSegmenter, {.name = "colours", .task = "segment", .preprocessing = {}, .labels = {}},
          argv[3]);
   WriteRegionNet(argv[5], argv[6]);
+  crema::test::WriteCascade(argv[7]);
+  std::ofstream(std::string(argv[7]) + "/square.ppm") << crema::test::SquarePicture();
   std::ofstream picture(argv[4], std::ios::binary);
   picture << "P6\n7 5\n255\n";
   for (int i = 0; i < 7 * 5 * 3; ++i) picture << static_cast<char>(i * 2);

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -21,7 +22,7 @@ class WithModel : public testing::Test {
   void SetUp() override {
     const std::string command = PathOf("make_test_model") + " " + model() + " " + detector() + " " +
                                 segmenter() + " " + picture() + " " + regions_net() + " " +
-                                regions_weights();
+                                regions_weights() + " " + folder_.path();
     ASSERT_EQ(std::system(command.c_str()), 0) << command;
   }
   std::string model() const { return folder_.File("m.crema"); }
@@ -30,6 +31,9 @@ class WithModel : public testing::Test {
   std::string regions_net() const { return folder_.File("r.prototxt"); }
   std::string regions_weights() const { return folder_.File("r.caffemodel"); }
   std::string picture() const { return folder_.File("p.ppm"); }
+  std::string cascade() const { return folder_.File("cascade.txt"); }
+  // Of SquarePicture.
+  std::string square() const { return folder_.File("square.ppm"); }
   std::string BytesOf(const std::string& path) const {
     std::ifstream file(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
@@ -37,6 +41,7 @@ class WithModel : public testing::Test {
   void Write(const std::string& name, const std::string& bytes) const {
     folder_.Write(name, bytes);
   }
+  void Remove(const std::string& name) const { std::filesystem::remove(folder_.File(name)); }
   // Returns the output of an example.
   std::string OutputOf(const std::string& example, const std::string& arguments) const {
     const std::string out = folder_.File("out");

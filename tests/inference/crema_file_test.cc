@@ -251,6 +251,9 @@ TEST(CremaFile, KeepsHowImagesAreResized) {
     EXPECT_EQ(format(exported()), 2);
     EXPECT_TRUE(OpenFile(folder.File("m.crema"))->card().preprocessing == one);
   }
+  card.preprocessing = {.fit = ImageFit::kCrop, .short_side = 20, .ten_crops = true};
+  EXPECT_EQ(format(exported()), 4);
+  EXPECT_TRUE(OpenFile(folder.File("m.crema"))->card().preprocessing == card.preprocessing);
 }
 
 TEST(CremaFile, AnUnknownTaskIsRefused) {
@@ -287,6 +290,8 @@ TEST(CremaFile, PreprocessingThatDoesNotFitIsRefused) {
                 ErrorCode::kInvalidArgument, "standard deviation");
   ExpectRefused(refusal([](StoredPreprocessing* p) { p->set_range(-1); }),
                 ErrorCode::kInvalidArgument, "(pixel_range) is -1");
+  ExpectRefused(refusal([](StoredPreprocessing* p) { p->set_ten_crops(true); }),
+                ErrorCode::kInvalidArgument, "ten crops (ten_crops) need the fit 'crop'");
 }
 
 // A byte output without consumer is returned.
@@ -348,9 +353,9 @@ TEST(CremaFile, EachAlteredByteIsRefused) {
 TEST(CremaFile, OtherKindsAndNewerFormatsSayWhatTheyAre) {
   ExpectRefused(Read("layer { name: 'x' }"), ErrorCode::kInvalidArgument, "is not a model file");
   std::string newer = TinyFile();
-  newer[crema_layout::kFormatAt] = 4;
+  newer[crema_layout::kFormatAt] = 5;
   ExpectRefused(Read(newer), ErrorCode::kInvalidArgument,
-                "is a model file of format 4; this version of Crema reads up to 3");
+                "is a model file of format 5; this version of Crema reads up to 4");
   ExpectRefused(RefusalOf([] { OpenFile("/no/such/file.crema"); }), ErrorCode::kNotFound,
                 "no such file");
   const test::TempDir folder;

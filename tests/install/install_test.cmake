@@ -40,7 +40,7 @@ expect("${text}" "${layers}")
 # Programs that only run models, which need nothing but libcrema_deploy.
 set(model ${WORK_DIR}/m.crema)
 run(text ${BUILD_DIR}/dev/make_test_model ${model} ${WORK_DIR}/d.crema ${WORK_DIR}/s.crema
-    ${WORK_DIR}/p.ppm ${WORK_DIR}/r.prototxt ${WORK_DIR}/r.caffemodel)
+    ${WORK_DIR}/p.ppm ${WORK_DIR}/r.prototxt ${WORK_DIR}/r.caffemodel ${WORK_DIR})
 set(examples ${SOURCE_DIR}/../../examples)
 run(text ${CMAKE_COMMAND} -S ${examples} -B ${WORK_DIR}/examples -DCMAKE_PREFIX_PATH=${prefix}
     -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_FLAGS=${FLAGS} -DCMAKE_C_FLAGS=${FLAGS})

@@ -290,7 +290,7 @@ TEST(OnnxExport, MetadataSayHowImagesAreResized) {
   const Preprocessing every[] = {
       {.range = 1, .deviation = {1, 2, 4}},
       {.fit = ImageFit::kCrop, .short_side = 20, .interpolation = Interpolation::kAntialias},
-      {.fit = ImageFit::kCrop, .resize_height = 20, .resize_width = 30},
+      {.fit = ImageFit::kCrop, .resize_height = 20, .resize_width = 30, .ten_crops = true},
       {.fit = ImageFit::kLetterbox, .pad = 0}};
   for (const Preprocessing& one : every) {
     ModelCard card;

@@ -10,11 +10,13 @@
 #include "core/strings.h"
 #include "data/image/draw_boxes.h"
 #include "data/image/image.h"
+#include "inference/cascade.h"
 #include "inference/model.h"
 #include "inference/region_head.h"
 #include "server/http/multipart.h"
 #include "server/running_server.h"
 #include "server/security/tokens.h"
+#include "support/cascade_files.h"
 #include "support/error_text.h"
 #include "support/net.h"
 #include "support/region_net.h"
@@ -146,6 +148,152 @@ TEST_F(ImageTasks, ADetectorOfRegionsTakesTheSizeOfEachImage) {
   const std::string encoded =
       infer(R"({"name":"data","datatype":"BYTES","shape":[1],"data":["eA=="]})");
   EXPECT_TRUE(Contains(encoded, "takes no encoded images (BYTES)")) << encoded;
+}
+
+// The means of the channels are the scores; crops of 4 x 4 of 4 x 8 are green, red or both.
+constexpr const char* kMeans = R"(
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 4 dim: 4 } } }
+layer { name: "mean" type: "Pooling" bottom: "data" top: "mean" pooling_param { pool: AVE global_pooling: true } }
+layer { name: "square" type: "Power" bottom: "mean" top: "square" power_param { power: 2 } }
+layer { name: "scores" type: "Flatten" bottom: "square" top: "scores" }
+)";
+
+ModelCard TenCropsCard() {
+  ModelCard card{.name = {}, .task = "classify", .preprocessing = {}, .labels = {}};
+  card.preprocessing.scale = 1.0F / 255;
+  card.preprocessing.fit = ImageFit::kCrop;
+  card.preprocessing.short_side = 4;
+  card.preprocessing.ten_crops = true;
+  return card;
+}
+
+TEST_F(ImageTasks, TenCropsAreOneRequest) {
+  server::BatcherOptions batching;
+  batching.max_batch = 4;
+  server::Server server(TestOptions(), NullSink());
+  server.ServeModel("m", Loaded(kMeans, TenCropsCard()), batching);
+  const auto ask = [&](const std::string& picture) {
+    return Post(server.http_port(), "/v1/classify?k=2", picture).body;
+  };
+  // Four crops of each color, and two of both: (4 + 2 / 4) / 10.
+  EXPECT_EQ(ask(Halves(4, 8, kGreen, kRed)),
+            R"({"model":"m","version":"1","predictions":[{"index":1,"score":0.45},)"
+            R"({"index":2,"score":0.45}]})");
+  EXPECT_TRUE(Contains(ask("no picture"), "cannot decode the request body as an image"));
+}
+
+TEST_F(ImageTasks, TenCropsThatCannotBeComputedAreExplained) {
+  const auto ask = [](const std::string& task, const std::string& net, int short_side) {
+    ModelCard card = TenCropsCard();
+    card.task = task;
+    card.preprocessing.short_side = short_side;
+    return ServedNet(net, card).Post(StrCat("/v1/", task, "?model=m"), "x").body;
+  };
+  const std::string detects = ask("detect", kDetector, 8);
+  EXPECT_TRUE(Contains(detects, "cannot answer this: ten crops (ten_crops) are for models that"))
+      << detects;
+  const std::string mixed = StrCat(kMeans, R"(
+layer { name: "all" type: "Softmax" bottom: "scores" top: "all" softmax_param { axis: 0 } })");
+  const std::string together = ask("classify", mixed, 4);
+  EXPECT_TRUE(Contains(together, "the samples of this net cannot be taken apart")) << together;
+}
+
+class ServedCascade : public ImageTasks {
+ protected:
+  void SetUp() override {
+    ImageTasks::SetUp();
+    if (IsSkipped()) return;
+    WriteCascade(temp_.path());
+    server.ServeModel("faces",
+                      server::ToExecutable(
+                          std::make_shared<const Cascade>(temp_.File("cascade.txt"), TestRegistry(),
+                                                          CascadeOptions{}, NullSink()),
+                          {"background", "face"}),
+                      {});
+  }
+  SocketAnswer Ask(const std::string& path, const std::string& body) {
+    return Post(server.http_port(), path, body);
+  }
+
+  TempDir temp_;
+  server::Server server{TestOptions(), NullSink()};
+};
+
+TEST_F(ServedCascade, Detects) {
+  const std::string head =
+      R"({"model":"faces","version":"1","width":36,"height":30,"detections":[)";
+  const std::string all = Ask("/v1/detect", SquarePicture()).body;
+  EXPECT_TRUE(all.starts_with(head + R"({"index":1,"score":0.96)")) << all;
+  EXPECT_TRUE(all.ends_with(R"(,"label":"face","box":[6,5,23,22],)"
+                            R"("keypoints":[[14,10],[14,10],[14,10],[14,10],[14,10]]}]})"))
+      << all;
+  EXPECT_EQ(Ask("/v1/detect?model=faces&confidence=0.98", SquarePicture()).body, head + "]}");
+  EXPECT_EQ(Ask("/v1/detect", Halves(30, 36, kRed, kRed)).body, head + "]}") << "nothing is there";
+  EXPECT_EQ(Ask("/v1/detect", Halves(3, 4, kRed, kRed)).body,
+            R"({"model":"faces","version":"1","width":4,"height":3,"detections":[]})")
+      << "smaller than a window";
+  const SocketAnswer none = Ask("/v1/detect", "no picture");
+  EXPECT_EQ(none.status, 400);
+  EXPECT_TRUE(Contains(none.body, "cannot decode the request body as an image")) << none.body;
+  EXPECT_TRUE(Contains(Ask("/v1/detect?confidence=0.5", SquarePicture()).body,
+                       "confidence is 0.5, but the model finds no boxes of scores below 0.9"));
+  EXPECT_TRUE(
+      Contains(Ask("/v1/classify?model=faces", SquarePicture()).body, "use POST /v1/detect"));
+}
+
+TEST_F(ServedCascade, IsListedAsWhatItIs) {
+  const std::string listed = Get(server.http_port(), "/v1/models").body;
+  EXPECT_TRUE(Contains(listed, R"("task":"detect","inputs":[{"name":"image","datatype":"UINT8",)"
+                               R"("shape":[1,3,-1,-1]}],"outputs":[{"name":"boxes",)"
+                               R"("datatype":"FP32","shape":[-1,15]}])"))
+      << listed;
+  EXPECT_TRUE(Contains(listed, R"("confidence":0.9)")) << listed;
+  EXPECT_TRUE(Contains(ReadyLine(*server.service().Find("faces", 0)),
+                       "is ready: detect; input image [1,3,-1,-1], BGR"));
+}
+
+TEST_F(ServedCascade, TakesPixelsAndEncodedImagesByTheProtocol) {
+  const auto infer = [&](const std::string& type, const std::string& shape,
+                         const std::string& data) {
+    return Ask("/v2/models/faces/infer",
+               StrCat(R"({"inputs":[{"name":"image","datatype":")", type, R"(","shape":)", shape,
+                      R"(,"data":[)", data, "]}]}"));
+  };
+  const std::string encoded =
+      infer("BYTES", "[1]", StrCat('"', server::Base64(SquarePicture()), '"')).body;
+  EXPECT_TRUE(Contains(encoded, R"("shape":[1,15],"data":[0.96)")) << encoded;
+  std::string pixels;
+  for (int i = 0; i < 3 * 30 * 36; ++i) {
+    const int x = i % 36, y = i / 36 % 30;
+    pixels += StrCat(i > 0 ? "," : "", x >= 8 && x < 20 && y >= 4 && y < 16 ? 255 : 0);
+  }
+  for (const char* type : {"UINT8", "FP32"}) {
+    EXPECT_EQ(infer(type, "[1,3,30,36]", pixels).body, encoded) << type;
+  }
+  EXPECT_TRUE(Contains(infer("FP32", "[1,3,1,1]", "1,2,2.5").body,
+                       "an element of 'image' is 2.5, but the model takes UINT8"));
+  EXPECT_TRUE(Contains(infer("UINT8", "[1,3,1,1]", "1,2,3").body, R"("shape":[0,15],"data":[])"));
+  EXPECT_TRUE(Contains(infer("BYTES", "[1]", "\"AAAA\"").body, "cannot be decoded as an image"));
+  EXPECT_TRUE(Contains(infer("BYTES", "[2]", "\"AAAA\",\"AAAA\"").body, "may have 1 samples"));
+}
+
+TEST_F(ServedCascade, ItsNetsAreBesideItsFileInARepository) {
+  const auto open = [&](const std::string& text) {
+    temp_.Write("cascade.txt", text);
+    return ErrorOf([&] {
+      Cascade(temp_.File("cascade.txt"), TestRegistry(), {.folder = temp_.path()}, NullSink());
+    });
+  };
+  EXPECT_EQ(open(kCascade), "");
+  std::string other = kCascade;
+  other.replace(other.find("first.prototxt"), 14, "../first.prototxt");
+  EXPECT_TRUE(Contains(open(other), "is not the name of a file beside that of the cascade"));
+  other = kCascade;
+  other.replace(other.find("second.prototxt"), 15, "missing.prototxt");
+  EXPECT_TRUE(Contains(open(other), "missing.prototxt: there is no such file"));
+  other = kCascade;
+  other.replace(other.find("first.prototxt"), 14, "first.onnx");
+  EXPECT_TRUE(Contains(open(other), "an .onnx file cannot be read here"));
 }
 
 TEST_F(ImageTasks, RawOutputsOfAHeadAreDecoded) {

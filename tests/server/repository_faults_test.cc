@@ -105,9 +105,10 @@ TEST_F(RepositoryTest, AFolderWithoutAModelShowsWhy) {
   fs::create_directories(folder.File("m/1"));
   const auto repository = Start();
   ASSERT_EQ(table.Status("m").size(), 1U);
-  EXPECT_EQ(
-      table.Status("m")[0].reason,
-      "neither model.crema nor model.onnx, nor model.prototxt with model.caffemodel, is there");
+  EXPECT_EQ(table.Status("m")[0].reason,
+            "neither model.crema nor model.onnx, model.prototxt with model.caffemodel, nor "
+            "cascade.txt is "
+            "there");
 }
 
 TEST_F(RepositoryTest, PassingFailuresAreTriedAgain) {

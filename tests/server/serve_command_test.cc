@@ -299,8 +299,7 @@ TEST_F(ServeCommand, SaysWhichFlagsBelongToTheExport) {
   for (const auto& [flag, remedy] :
        {std::pair{"--head=yolov7", "`deploy export --head=... -o MODEL.crema` stores it"},
         std::pair{"--tail=tail.prototxt", "`deploy export --tail=... -o MODEL.crema` stores it"},
-        std::pair{"--nms=0.5", "`deploy export --nms=... -o MODEL.crema` stores it"},
-        std::pair{"--cascade=mtcnn.txt", "deploy detect --cascade runs them"}}) {
+        std::pair{"--nms=0.5", "`deploy export --nms=... -o MODEL.crema` stores it"}}) {
     const ProcessResult result = RunProcess({Bin("serve"), "--model=m.onnx", flag});
     EXPECT_EQ(result.exit_code, 2);
     EXPECT_NE(result.err.find(remedy), std::string::npos) << result.err;

@@ -8,6 +8,8 @@
 #include "graph/registry.h"
 #include "inference/crema_export.h"
 #include "server/serve_process.h"
+#include "support/cascade_files.h"
+#include "support/error_text.h"
 
 namespace crema::test {
 namespace {
@@ -63,6 +65,41 @@ TEST_F(ServeRepository, KilledWhileVersionsComeItServesAWholeOneAgain) {
     EXPECT_EQ(process->Wait(), 128 + SIGKILL);
   }
 }
+
+#ifdef CREMA_HAVE_OPENCV
+TEST_F(ServeRepository, ServesACascadeAndItsChanges) {
+  fs::create_directories(folder.File("models/faces/1"));
+  WriteCascade(folder.File("models/faces/1"));
+  folder.Write("models/faces/1/labels.txt", "background\nface\n");
+  Start({StrCat("--repository=", folder.File("models")), "--settle_seconds=0",
+         "--poll_seconds=0.002"});
+  const auto ask = [&] { return Post(port, "/v1/detect?model=faces", SquarePicture()).body; };
+  EXPECT_TRUE(Contains(ask(), R"("label":"face","box":[6,5,23,22])")) << ask();
+  // One of its nets moves the box by less.
+  WriteCascadeNet(folder.File("models/faces/1/second"), kCascadeSecond, {0, 0, 0, 0});
+  while (!Contains(ask(), R"("box":[9,5,20,16])")) std::this_thread::yield();
+}
+
+TEST_F(ServeRepository, ServesOneCascade) {
+  WriteCascade(folder.path());
+  folder.Write("labels.txt", "background\nface\n");
+  Start({StrCat("--cascade=", folder.File("cascade.txt")), "--name=faces",
+         StrCat("--labels=", folder.File("labels.txt"))});
+  const std::string found = Post(port, "/v1/detect", SquarePicture()).body;
+  EXPECT_TRUE(Contains(found, R"("model":"faces")") && Contains(found, R"("label":"face")"))
+      << found;
+  const auto refused = [&](const std::string& flag) {
+    return RunProcess(
+               {Bin("serve"), StrCat("--cascade=", folder.File("cascade.txt")), flag, "--port=0"})
+        .err;
+  };
+  EXPECT_TRUE(Contains(refused("--model=x.crema"), "give one of --model, --cascade and"));
+  EXPECT_TRUE(Contains(refused("--mean=3"), "a cascade has them in its file"));
+  fs::remove(folder.File("second.caffemodel"));
+  EXPECT_TRUE(Contains(refused("--name=x"), "second.caffemodel: there is no such file"))
+      << refused("--name=x");
+}
+#endif
 
 TEST_F(ServeRepository, TheLogNamesTheFileAndNotItsCopy) {
   fs::create_directories(folder.File("models/m/1"));

@@ -118,9 +118,14 @@ TEST_F(DeployPictures, TenCropsAreAveraged) {
     EXPECT_NEAR(scores.view().span<float>()[c], (4 * left[c] + 4 * right[c] + 2 * middle[c]) / 10,
                 1e-6);
   }
-  const ProcessResult refused = Deploy("classify", {"--ten_crops", "halves.ppm"});
-  EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_NE(refused.err.find("--ten_crops needs --fit=crop"), std::string::npos) << refused.err;
+  const auto refused = [&](const std::string& action, const std::vector<std::string>& flags,
+                           const std::string& message) {
+    const ProcessResult wrong = Deploy(action, flags);
+    EXPECT_EQ(wrong.exit_code, 2);
+    EXPECT_NE(wrong.err.find(message), std::string::npos) << wrong.err;
+  };
+  refused("classify", {"--ten_crops", "halves.ppm"}, "ten crops (ten_crops) need the fit 'crop'");
+  refused("segment", {"--ten_crops", "--fit=crop", "halves.ppm"}, "segmentation cannot crop");
 }
 
 TEST_F(DeployPictures, FlagsOfTheSizeAreChecked) {

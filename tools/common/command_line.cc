@@ -43,7 +43,6 @@ std::string SetHint(const std::string& name, const std::string& value) {
 // Returns the remedy for a flag of `deploy` that `serve` lacks. Empty for others.
 std::string ServeHint(std::string_view program, const std::string& name) {
   if (program.substr(program.rfind('/') + 1) != "serve") return "";
-  if (name == "cascade") return "; cascades are not served: deploy detect --cascade runs them";
   if (name != "head" && name != "tail" && name != "nms") return "";
   return StrCat("; `deploy export --", name, "=... -o MODEL.crema` stores it in the file to serve");
 }

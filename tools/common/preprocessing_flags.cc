@@ -38,6 +38,9 @@ DEFINE_string(
     interpolation, "linear",
     "[Input KIND] linear, area, nearest, cubic, lanczos: as OpenCV; antialias, antialias_cubic: as "
     "Pillow and torchvision");
+DEFINE_bool(ten_crops, false,
+            "[Input] classes are those of the mean of the scores of ten crops: the "
+            "corners, the middle, and their mirror images; needs --fit=crop");
 DEFINE_int32(pad, 114, "[Input] pixel value of the bars of --fit=letterbox");
 
 namespace crema::tools {
@@ -105,6 +108,7 @@ void SetResize(Preprocessing* p) {
 void SetFit(Preprocessing* p) {
   if (IsSet("interpolation")) p->interpolation = ParseInterpolation(FLAGS_interpolation);
   if (IsSet("pad")) p->pad = FLAGS_pad;
+  if (IsSet("ten_crops")) p->ten_crops = FLAGS_ten_crops;
   if (IsSet("fit")) {
     const ImageFit before = std::exchange(p->fit, ParseFit(FLAGS_fit));
     if (p->fit != before) p->short_side = p->resize_height = p->resize_width = 0;
@@ -115,9 +119,9 @@ void SetFit(Preprocessing* p) {
 }  // namespace
 
 const std::vector<std::string>& PreprocessingFlags() {
-  static const std::vector<std::string> flags = {"mean",          "scale", "std", "pixel_range",
-                                                 "invert",        "rgb",   "fit", "resize",
-                                                 "interpolation", "pad"};
+  static const std::vector<std::string> flags = {
+      "mean", "scale",  "std",           "pixel_range", "invert",   "rgb",
+      "fit",  "resize", "interpolation", "pad",         "ten_crops"};
   return flags;
 }
 

@@ -34,6 +34,7 @@ std::string FlagsOfPreprocessing(const Preprocessing& p) {
     flags += StrCat(" --interpolation=", ToString(p.interpolation));
   }
   if (p.pad != defaults.pad) flags += StrCat(" --pad=", p.pad);
+  if (p.ten_crops) flags += " --ten_crops";
   return flags;
 }
 

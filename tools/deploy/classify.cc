@@ -13,9 +13,6 @@
 #include "deploy/options.h"
 #include "inference/classifier.h"
 
-DEFINE_bool(ten_crops, false,
-            "[Input @classify] mean of the scores of ten crops: the corners, the middle, and their "
-            "mirror images; needs --fit=crop");
 DEFINE_int32(top, 5, "[Output @classify] number of classes to print, best first");
 
 namespace crema::tools {
@@ -44,21 +41,12 @@ class ClassifyWorker final : public PictureWorker {
  public:
   ClassifyWorker(const Classifier& classifier, const Preprocessing& preprocessing,
                  const std::vector<std::string>& labels)
-      : classifier_(classifier),
-        preprocessing_(preprocessing),
-        worker_(classifier, FLAGS_ten_crops ? WithoutFit(preprocessing) : preprocessing),
-        labels_(labels) {}
+      : classifier_(classifier), worker_(classifier, preprocessing), labels_(labels) {}
 
   std::vector<Answer> Run(std::span<const Image> images,
                           std::span<const InputPicture> pictures) override {
     const auto classes = static_cast<size_t>(classifier_.classes());
     std::vector<Answer> answers;
-    if (FLAGS_ten_crops) {
-      for (size_t i = 0; i < images.size(); ++i) {
-        answers.push_back(AnswerOf(pictures[i], ScoresOfTenCrops(images[i])));
-      }
-      return answers;
-    }
     const std::span<const float> scores = worker_.Scores(images);
     for (size_t i = 0; i < images.size(); ++i) {
       const std::span<const float> own = scores.subspan(i * classes, classes);
@@ -68,27 +56,6 @@ class ClassifyWorker final : public PictureWorker {
   }
 
  private:
-  // Crops have the size of the input.
-  static Preprocessing WithoutFit(Preprocessing p) {
-    p.fit = ImageFit::kStretch;
-    p.short_side = p.resize_height = p.resize_width = 0;
-    return p;
-  }
-
-  std::vector<float> ScoresOfTenCrops(const Image& image) {
-    const ImageModel& model = classifier_.image_model();
-    const std::vector<Image> crops = TenCrops(image, preprocessing_, model.height(), model.width());
-    std::vector<float> mean(static_cast<size_t>(classifier_.classes()));
-    const size_t together = model.model().Batches() ? crops.size() : 1;
-    for (size_t at = 0; at < crops.size(); at += together) {
-      const std::span<const float> scores =
-          worker_.Scores(std::span<const Image>(crops).subspan(at, together));
-      for (size_t i = 0; i < scores.size(); ++i) mean[i % mean.size()] += scores[i];
-    }
-    for (float& value : mean) value /= static_cast<float>(crops.size());
-    return mean;
-  }
-
   Answer AnswerOf(const InputPicture& picture, std::span<const float> scores) const {
     const std::vector<Prediction> best = BestFirst(scores, static_cast<size_t>(FLAGS_top));
     std::vector<CaptionedBar> bars;
@@ -124,7 +91,6 @@ class ClassifyWorker final : public PictureWorker {
   }
 
   const Classifier& classifier_;
-  const Preprocessing preprocessing_;
   Classifier::Worker worker_;
   const std::vector<std::string>& labels_;
 };
@@ -139,9 +105,6 @@ int Classify(const std::vector<std::string>& arguments) {
   const Registry registry = LayersOfFlag();
   const Classifier classifier(OpenModel(names, registry, ModelOptionsOfFlags()), FLAGS_output);
   const Preprocessing preprocessing = PreprocessingOfFlags(classifier.image_model());
-  if (FLAGS_ten_crops && preprocessing.fit != ImageFit::kCrop) {
-    Fail(ErrorCode::kInvalidArgument, "--ten_crops needs --fit=crop, and --resize above the input");
-  }
   const std::vector<std::string> labels =
       LabelsOfFlags(classifier.image_model().model(), classifier.classes(), " classes");
   return AnswerPictures(

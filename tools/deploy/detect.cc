@@ -12,11 +12,12 @@
 #include "data/image/draw_boxes.h"
 #include "deploy/actions.h"
 #include "deploy/answers.h"
-#include "deploy/cascade.h"
 #include "deploy/detect_options.h"
 #include "deploy/drawings.h"
 #include "deploy/options.h"
+#include "inference/cascade.h"
 #include "inference/detector.h"
+#include "onnx/import.h"
 
 DEFINE_string(cascade, "",
               "[Input FILE @detect] in place of --model: a file that names the nets of a cascade, "
@@ -146,7 +147,8 @@ int DetectByCascade(const std::vector<std::string>& arguments) {
   CheckDetectFlags();
   CheckPictureFlags(arguments);
   const Registry registry = LayersOfFlag();
-  const Cascade cascade(FLAGS_cascade, registry, ModelOptionsOfFlags());
+  const Cascade cascade(FLAGS_cascade, registry,
+                        {.model = ModelOptionsOfFlags(), .read_onnx = ReadOnnxNet}, ToolLog());
   const std::vector<std::string> labels =
       FLAGS_labels.empty() ? std::vector<std::string>() : LabelsOfFile();
   return AnswerPictures(

@@ -146,6 +146,7 @@ ModelCard CardOf(const std::shared_ptr<const Model>& model) {
       card.head_overlap = model->card().head_overlap;
     }
     card.preprocessing = PreprocessingOfFlags(*images);
+    if (card.task != "classify") RefuseTenCrops(card.preprocessing);
   }
   card.labels = LabelsFor(card.task, model);
   return card;

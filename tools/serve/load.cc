@@ -16,6 +16,7 @@
 #include "core/strings.h"
 #include "format/prototxt.h"
 #include "graph/registry.h"
+#include "inference/cascade.h"
 #include "inference/deploy_net.h"
 #include "inference/model.h"
 #include "inference/model_parts.h"
@@ -82,13 +83,15 @@ std::shared_ptr<const Model> OpenCopy(const std::string& file, const ModelOption
 
 }  // namespace
 
-void RefuseFlagsOfPrototxts() {
+void RefuseFlagsOfPrototxts(bool labels) {
   std::vector<std::string> flags = PreprocessingFlags();
-  flags.emplace_back("labels");
+  if (labels) flags.emplace_back("labels");
   for (const std::string& flag : flags) {
     if (google::GetCommandLineFlagInfoOrDie(flag.c_str()).is_default) continue;
     Fail(ErrorCode::kInvalidArgument,
-         StrCat("--", flag, " is for a prototxt; a .crema file has its own, of deploy export"));
+         StrCat("--", flag,
+                " is for a prototxt; a .crema file has its own, of deploy export, and a "
+                "cascade has them in its file"));
   }
 }
 
@@ -117,6 +120,15 @@ std::shared_ptr<const server::Executable> LoadServed(const std::string& name,
   options.threads = CheckedThreads(FLAGS_threads);
   options.device = DeviceOfFlag();
   options.max_plans = static_cast<size_t>(FLAGS_max_plans);
+  if (!files.cascade.empty()) {
+    const std::string& names = files.labels.empty() ? FLAGS_labels : files.labels;
+    return server::ToExecutable(
+        std::make_shared<const Cascade>(
+            files.cascade, registry,
+            CascadeOptions{.model = options, .read_onnx = ReadOnnxNet, .folder = files.folder},
+            ToolLog()),
+        names.empty() ? std::vector<std::string>() : ReadLines(names));
+  }
   if (!files.crema.empty()) {
     if (!FLAGS_copy_models) {
       return server::ToExecutable(Model::Open(files.crema, options, registry, ToolLog()));

@@ -15,13 +15,15 @@ namespace crema::tools {
 // safety: any number of threads.
 const Registry& ServedLayers();
 
-// Loads a .crema file or a net with its weights, with the options of --threads, --gpu, --scale and
-// so on. Throws what Model::Open and Model::Make throw. Thread safety: any number of threads.
+// Loads a .crema file, a net with its weights or a cascade, with the options of --threads, --gpu,
+// --scale and so on. Throws what Model::Open and Model::Make throw. Thread safety: any number of
+// threads.
 std::shared_ptr<const server::Executable> LoadServed(const std::string& name,
                                                      const server::VersionFiles& files);
 
-// Throws kInvalidArgument if a flag is given that only applies to a prototxt.
-void RefuseFlagsOfPrototxts();
+// Throws kInvalidArgument if a flag is given that only applies to a prototxt; `labels`: --labels is
+// one of them.
+void RefuseFlagsOfPrototxts(bool labels);
 
 // Adds a metric for the memory of the GPU of --gpu, if set. Throws like DeviceOfFlag.
 void WatchGpuOfFlag(server::ServerMetrics* metrics);

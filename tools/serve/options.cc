@@ -18,10 +18,15 @@
 DEFINE_string(
     model, "",
     "[Input FILE #1] a .crema or .onnx file, or with --weights a deploy net in a prototxt");
+DEFINE_string(cascade, "",
+              "[Input FILE] in place of --model: a file that names the nets of a cascade, such as "
+              "MTCNN (docs/deploy.md)");
 DEFINE_string(weights, "", "[Input FILES] caffemodels of --model, separated by commas");
-DEFINE_string(name, "", "[Input] name under which --model answers; default: that of its file");
-DEFINE_string(repository, "",
-              "[Input FOLDER] folder with <model>/<version>/model.crema or model.onnx");
+DEFINE_string(name, "",
+              "[Input] name under which --model or --cascade answers; default: that of its file");
+DEFINE_string(
+    repository, "",
+    "[Input FOLDER] folder with <model>/<version>/model.crema, model.onnx or cascade.txt");
 DEFINE_double(poll_seconds, 1,
               "[Run SECONDS] seconds between checks of the repository; 0: only at the start");
 DEFINE_double(
@@ -87,8 +92,14 @@ server::AccessLog AccessLogOfFlag() {
 }
 
 void CheckFlags() {
-  if (FLAGS_model.empty() == FLAGS_repository.empty()) {
-    Fail(ErrorCode::kInvalidArgument, "give either --model or --repository");
+  const int given = (FLAGS_model.empty() ? 0 : 1) + (FLAGS_cascade.empty() ? 0 : 1) +
+                    (FLAGS_repository.empty() ? 0 : 1);
+  if (given != 1) {
+    Fail(ErrorCode::kInvalidArgument, "give one of --model, --cascade and --repository");
+  }
+  if (!FLAGS_cascade.empty() && !FLAGS_weights.empty()) {
+    Fail(ErrorCode::kInvalidArgument,
+         "--weights has no effect with --cascade, whose file has them");
   }
   if (FLAGS_tls_cert.empty() != FLAGS_tls_key.empty()) {
     Fail(ErrorCode::kInvalidArgument, "--tls_cert and --tls_key go together");
@@ -176,7 +187,8 @@ size_t ConnectionsWithin(int64_t descriptors, int protocols) {
 // Returns "lenet" for "models/lenet.crema", replacing invalid characters by '_'.
 std::string NameOfModel() {
   if (!FLAGS_name.empty()) return FLAGS_name;
-  std::string name = std::filesystem::path(FLAGS_model).stem().string();
+  const std::string& file = FLAGS_cascade.empty() ? FLAGS_model : FLAGS_cascade;
+  std::string name = std::filesystem::path(file).stem().string();
   for (char& c : name) {
     if (!server::IsModelName(std::string_view(&c, 1)) && c != '.') c = '_';
   }
@@ -220,7 +232,13 @@ ServeOptions ServeOptionsOfFlags() {
 
 void StartServing(const ServeOptions& options, server::Server* server) {
   WatchGpuOfFlag(&server->service().metrics);
-  if (FLAGS_repository.empty()) {
+  if (!FLAGS_cascade.empty()) {
+    server::VersionFiles files;
+    files.cascade = FLAGS_cascade;
+    RefuseFlagsOfPrototxts(false);
+    const std::string name = NameOfModel();
+    server->ServeModel(name, LoadServed(name, files), options.batching);
+  } else if (FLAGS_repository.empty()) {
     server::VersionFiles files;
     // A net without parameters needs no weights.
     const bool is_onnx = FLAGS_model.ends_with(".onnx");
@@ -231,7 +249,7 @@ void StartServing(const ServeOptions& options, server::Server* server) {
     }
     (is_onnx ? files.onnx : is_net ? files.net : files.crema) = FLAGS_model;
     files.weights = FLAGS_weights;
-    if (!is_onnx && !is_net) RefuseFlagsOfPrototxts();
+    if (!is_onnx && !is_net) RefuseFlagsOfPrototxts(true);
     const std::string name = NameOfModel();
     server->ServeModel(name, LoadServed(name, files), options.batching);
   } else {

@@ -92,34 +92,38 @@ class BatchRun {
     return answers;
   }
 
-  // Runs batches of 1, 2, 4 ... max_batch samples of zeros; only one sample if a shape is not fixed
-  // or the model does not batch.
+  // Runs batches of 1, 2, 4 ... max_batch samples of zeros, and of the crops of an image; only one
+  // sample if the model does not batch.
   void Warm(int64_t max_batch) {
     const int64_t most = model_.batches ? max_batch : 1;
-    for (int64_t samples = 1; samples <= most; samples *= 2) {
-      InferRequest request;
-      for (const BlobInfo& blob : model_.inputs) {
-        std::vector<int64_t> dims = blob.shape;
-        if (model_.batches) dims[0] = samples;
-        // Any size is allowed, so the first request plans.
-        if (std::ranges::find(dims, -1) != dims.end()) return;
-        const Shape shape(dims);
-        InputTensor input;
-        input.name = blob.name;
-        input.shape = shape;
-        input.values.resize(static_cast<size_t>(shape.count()));
-        request.inputs.push_back(std::move(input));
-      }
-      const BatchMember member{&request, samples};
-      Run(std::span(&member, 1));
-    }
+    for (int64_t samples = 1; samples <= most; samples *= 2) RunZeros(samples);
+    if (model_.preprocessing.ten_crops) RunZeros(CropsOf(model_.preprocessing));
   }
 
  private:
+  void RunZeros(int64_t samples) {
+    InferRequest request;
+    for (const BlobInfo& blob : model_.inputs) {
+      std::vector<int64_t> dims = blob.shape;
+      if (model_.batches) dims[0] = samples;
+      // Any size is allowed, so the first request plans.
+      if (std::ranges::find(dims, -1) != dims.end()) return;
+      const Shape shape(dims);
+      InputTensor input;
+      input.name = blob.name;
+      input.shape = shape;
+      input.values.resize(static_cast<size_t>(shape.count()));
+      request.inputs.push_back(std::move(input));
+    }
+    const BatchMember member{&request, samples};
+    Run(std::span(&member, 1));
+  }
+
   ConstTensorView Gather(size_t input, std::span<const BatchMember> members, int64_t samples) {
     const InputTensor& first = members[0].request->inputs[input];
-    if (members.size() == 1 && IsAligned(first.bytes())) {
-      return {first.bytes().data(), first.shape, DType::kF32};
+    const DType type = model_.inputs[input].dtype;
+    if (members.size() == 1 && (type == DType::kU8 || IsAligned(first.bytes()))) {
+      return {first.bytes().data(), first.shape, type};
     }
     const Shape shape = model_.batches ? first.shape.With(0, samples) : first.shape;
     std::vector<float>& staging = staging_[input];

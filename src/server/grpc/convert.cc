@@ -206,7 +206,7 @@ void DescribeConfigTensors(const std::vector<BlobInfo>& blobs, bool batches, Mes
   for (const BlobInfo& blob : blobs) {
     auto* message = messages->Add();
     message->set_name(blob.name);
-    message->set_data_type(inference::TYPE_FP32);
+    message->set_data_type(TakesPixels(blob) ? inference::TYPE_UINT8 : inference::TYPE_FP32);
     for (size_t i = batches ? 1 : 0; i < blob.shape.size(); ++i) message->add_dims(blob.shape[i]);
   }
 }

@@ -299,6 +299,7 @@ void HttpApi::AnswerImage(const HttpRequest& request, ImageTask task, const Http
         .labels = description.labels,
         .detector = description.detector,
         .segmenter = description.segmenter,
+        .crops = CropsOf(description.preprocessing),
         .wants_png = request.head.Find("accept").find("image/png") != std::string_view::npos};
     image.CheckConfidence();
     ImageRequest read = ReadImage(

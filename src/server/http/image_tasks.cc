@@ -164,8 +164,9 @@ std::string List(const Range& items, Write&& write) {
 
 std::string PredictionsJson(const ImageAnswer& answer, const InferReply& reply) {
   const auto most = static_cast<size_t>(answer.query.best);
+  const std::vector<float> scores = MeanOfRows(reply.outputs[0].values, answer.crops);
   return StrCat(Head(reply.model, reply.version), R"(,"predictions":)",
-                List(BestFirst(reply.outputs[0].values, most),
+                List(BestFirst(scores, most),
                      [&](const Prediction& p) {
                        return ClassJson(p.index, "score", p.score, answer.labels);
                      }),
@@ -187,8 +188,7 @@ std::string PointsJson(const std::vector<KeyPoint>& points) {
 }
 
 std::string DetectionsJson(const ImageAnswer& answer, const InferReply& reply) {
-  const double confidence = answer.query.confidence.value_or(
-      std::max(kDefaultConfidence, answer.detector->least_score()));
+  const double confidence = answer.query.confidence.value_or(answer.detector->default_confidence());
   std::vector<std::span<const float>> values;
   for (const OutputTensor& output : reply.outputs) values.emplace_back(output.values);
   return StrCat(Head(reply.model, reply.version), SizeJson(answer), R"(,"detections":)",
@@ -259,11 +259,18 @@ ImageRequest ReadImage(const ModelDescription& model, std::string_view file,
   const std::string_view other = OtherThanImage(file);
   if (!other.empty()) Refuse(Cause::kBadRequest, StrCat(other, kSendFile));
   const std::string refusal = StrCat("cannot decode the request body as an image", kSendFile);
-  request.placed = AppendFromFile(model, file, refusal, limits, &input.values);
-  const ImagePlacement& place = request.placed.place;
-  input.shape = Shape{1, blob.shape[1], place.input_height, place.input_width};
+  if (TakesPixels(blob)) {
+    request.placed = SetPixelsFromFile(file, refusal, limits, &input, &request.infer);
+  } else {
+    const int64_t crops = CropsOf(model.preprocessing);
+    request.placed = AppendFromFile(model, file, crops, refusal, limits, &input.values);
+    const ImagePlacement& place = request.placed.place;
+    input.shape = Shape{crops, blob.shape[1], place.input_height, place.input_width};
+  }
   request.infer.inputs.push_back(std::move(input));
-  if (!model.sizes_input.empty()) request.infer.inputs.push_back(SizesOf(model, place));
+  if (!model.sizes_input.empty()) {
+    request.infer.inputs.push_back(SizesOf(model, request.placed.place));
+  }
   for (const std::string& output : OutputsFor(model)) {
     request.infer.outputs.push_back({output, false, 0});
   }

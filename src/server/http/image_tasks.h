@@ -59,8 +59,9 @@ struct ImageAnswer {
   ImageQuery query;
   PlacedImage placed;
   std::vector<std::string> labels;
-  std::shared_ptr<const Detector> detector;
+  std::shared_ptr<const BoxReader> detector;
   std::shared_ptr<const Segmenter> segmenter;
+  int64_t crops = 1;       // kClassify: samples of the image, whose scores have a mean
   bool wants_png = false;  // kSegment: the label map alone
 
   // Throws kBadRequest for a confidence below the one that the model was exported with.

@@ -67,8 +67,7 @@ std::string ModelJson(const ModelVersion& model) {
       Tensors(description.inputs), R"(,"outputs":)", Tensors(description.outputs));
   if (TakesImage(description)) json += StrCat(R"(,"image":)", ImageJson(description));
   if (description.detector) {
-    json += StrCat(R"(,"confidence":)",
-                   JsonNumber(std::max(kDefaultConfidence, description.detector->least_score())));
+    json += StrCat(R"(,"confidence":)", JsonNumber(description.detector->default_confidence()));
   }
   if (!description.task_problem.empty()) {
     json += StrCat(R"(,"problem":)", JsonString(description.task_problem));

@@ -32,6 +32,11 @@ void RequireFloats(const std::vector<BlobInfo>& blobs) {
 void FindTask(const std::shared_ptr<const Model>& model, ModelDescription* description) {
   try {
     if (description->task.empty()) description->task = FindImageTask(ImageModel(model, "images"));
+    if (description->task != "classify") RefuseTenCrops(description->preprocessing);
+    if (CropsOf(description->preprocessing) > 1 && !description->batches) {
+      Fail(ErrorCode::kInvalidArgument,
+           "ten crops are computed together, but the samples of this net cannot be taken apart");
+    }
     if (description->task == "detect") {
       constexpr double kHighest = 1;
       description->detector = std::make_shared<const Detector>(model, kHighest);
@@ -83,6 +88,51 @@ class ModelExecutable final : public Executable {
   ModelDescription description_;
 };
 
+// The input is an image, 1 x 3 x H x W, blue first; the output has its boxes.
+class CascadeExecutor final : public Executor {
+ public:
+  explicit CascadeExecutor(const Cascade& cascade) : cascade_(cascade), runner_(cascade) {}
+  void Run(std::span<const NamedTensor> inputs) override {
+    const ConstTensorView& pixels = inputs[0].value;
+    const std::span<const uint8_t> bytes = pixels.span<uint8_t>();
+    const Image image{.channels = 3,
+                      .height = static_cast<int>(pixels.shape()[2]),
+                      .width = static_cast<int>(pixels.shape()[3]),
+                      .pixels = {bytes.begin(), bytes.end()}};
+    rows_ = cascade_.RowsOf(runner_.Detect(image));
+  }
+  ConstTensorView Output(std::string_view) const override {
+    const int64_t size = cascade_.RowSize();
+    return {rows_.data(), Shape{std::ssize(rows_) / size, size}, DType::kF32};
+  }
+
+ private:
+  const Cascade& cascade_;
+  CascadeRunner runner_;
+  std::vector<float> rows_;  // of the last Run
+};
+
+class CascadeExecutable final : public Executable {
+ public:
+  CascadeExecutable(std::shared_ptr<const Cascade> cascade, const std::vector<std::string>& labels)
+      : cascade_(std::move(cascade)) {
+    description_.task = "detect";
+    description_.inputs = {{"image", DType::kU8, {1, 3, -1, -1}}};
+    description_.outputs = {{cascade_->outputs()[0], DType::kF32, {-1, cascade_->RowSize()}}};
+    description_.labels = labels;
+    description_.preprocessing.fit = ImageFit::kReshape;
+    description_.detector = cascade_;
+  }
+  const ModelDescription& description() const override { return description_; }
+  std::unique_ptr<Executor> MakeExecutor() const override {
+    return std::make_unique<CascadeExecutor>(*cascade_);
+  }
+
+ private:
+  std::shared_ptr<const Cascade> cascade_;
+  ModelDescription description_;
+};
+
 }  // namespace
 
 const BlobInfo* ImageInput(const ModelDescription& model) {
@@ -101,6 +151,11 @@ const BlobInfo* ImageInput(const ModelDescription& model) {
 
 std::shared_ptr<const Executable> ToExecutable(std::shared_ptr<const Model> model) {
   return std::make_shared<ModelExecutable>(std::move(model));
+}
+
+std::shared_ptr<const Executable> ToExecutable(std::shared_ptr<const Cascade> cascade,
+                                               const std::vector<std::string>& labels) {
+  return std::make_shared<CascadeExecutable>(std::move(cascade), labels);
 }
 
 }  // namespace crema::server

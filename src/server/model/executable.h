@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "inference/cascade.h"
 #include "inference/detector.h"
 #include "inference/image_input.h"
 #include "inference/model.h"
@@ -17,12 +18,14 @@ namespace crema::server {
 struct ModelDescription {
   // "classify", "detect" or "segment", of the file or found from the net; empty: tensors only.
   std::string task;
-  std::vector<BlobInfo> inputs;   // all FP32; a dimension of -1 means any size
-  std::vector<BlobInfo> outputs;  //
-  bool batches = false;           // requests may be batched along the first axis
+  // A dimension of -1 means any size. All are FP32, but the only input of a cascade is UINT8: the
+  // pixels of an image of any size, which is not preprocessed.
+  std::vector<BlobInfo> inputs;
+  std::vector<BlobInfo> outputs;
+  bool batches = false;  // requests may be batched along the first axis
   std::vector<std::string> labels;
   Preprocessing preprocessing;
-  std::shared_ptr<const Detector> detector;    // of the task "detect"
+  std::shared_ptr<const BoxReader> detector;   // of the task "detect"
   std::shared_ptr<const Segmenter> segmenter;  // of the task "segment"
   std::string task_problem;                    // why there is none of these; empty: no problem
   std::string sizes_input;                     // ImageModel::sizes_input
@@ -32,6 +35,8 @@ struct ModelDescription {
 // image. Null: there are other inputs than this one and the sizes of images.
 const BlobInfo* ImageInput(const ModelDescription& model);
 inline bool TakesImage(const ModelDescription& model) { return ImageInput(model) != nullptr; }
+// Returns true for an input of a cascade.
+inline bool TakesPixels(const BlobInfo& input) { return input.dtype == DType::kU8; }
 
 // Thread safety: one thread at a time.
 class Executor {
@@ -52,5 +57,7 @@ class Executable {
 
 // Throws kUnsupported if an input or output is not FP32.
 std::shared_ptr<const Executable> ToExecutable(std::shared_ptr<const Model> model);
+std::shared_ptr<const Executable> ToExecutable(std::shared_ptr<const Cascade> cascade,
+                                               const std::vector<std::string>& labels);
 
 }  // namespace crema::server

@@ -1,6 +1,7 @@
 #include "server/model/image_file.h"
 
 #include <algorithm>
+#include <memory>
 #include <span>
 #include <utility>
 
@@ -56,7 +57,8 @@ ImagePlacement PlaceOrRefuse(const ModelDescription& model, const Image& image) 
   }
 }
 
-// Returns the shape of the decoded images. Refuses what FitRequest would, because decoding is slow.
+// Returns the shape of the decoded images; without axes for one of any size. Refuses what
+// FitRequest would, because decoding is slow.
 Shape ShapeOfImages(const ModelDescription& model, int64_t max_batch, const RequestLimits& limits,
                     const InputTensor& input) {
   if (!TakesImage(model) || model.inputs.size() != 1 || input.name != model.inputs[0].name) {
@@ -75,6 +77,7 @@ Shape ShapeOfImages(const ModelDescription& model, int64_t max_batch, const Requ
     Refuse(Cause::kBadRequest,
            StrCat("a request may have ", most, " samples, this one has ", images));
   }
+  if (TakesPixels(model.inputs[0])) return {};  // each image has its own
   const Shape sample{1, dims[1], dims[2], dims[3]};
   // Divides instead of multiplying, to avoid overflow.
   if (images > limits.elements / sample.count()) {
@@ -85,7 +88,7 @@ Shape ShapeOfImages(const ModelDescription& model, int64_t max_batch, const Requ
 
 }  // namespace
 
-PlacedImage AppendFromFile(const ModelDescription& model, std::string_view file,
+PlacedImage AppendFromFile(const ModelDescription& model, std::string_view file, int64_t crops,
                            std::string_view refusal, const RequestLimits& limits,
                            std::vector<float>* values) {
   const int64_t channels = ImageInput(model)->shape[1];
@@ -96,15 +99,34 @@ PlacedImage AppendFromFile(const ModelDescription& model, std::string_view file,
     DecodeImage(file, channels == 1 ? ColorMode::kGray : ColorMode::kColor, "the image", &image);
     placed = {image.height, image.width, PlaceOrRefuse(model, image)};
     const int height = placed.place.input_height, width = placed.place.input_width;
-    const int64_t elements = channels * height * width;
+    const int64_t elements = crops * channels * height * width;
     if (elements > limits.elements) {
       Refuse(Cause::kTooLarge, StrCat("more than ", limits.elements, " elements in one request"));
     }
     const size_t begin = values->size();
     values->resize(begin + static_cast<size_t>(elements));
-    FillImageInput(image, model.preprocessing, height, width, std::span(*values).subspan(begin));
+    const std::span<float> sample = std::span(*values).subspan(begin);
+    if (crops == 1) {
+      FillImageInput(image, model.preprocessing, height, width, sample);
+    } else {
+      FillCrops(image, model.preprocessing, height, width, sample);
+    }
   });
   return placed;
+}
+
+PlacedImage SetPixelsFromFile(std::string_view file, std::string_view refusal,
+                              const RequestLimits& limits, InputTensor* input,
+                              InferRequest* request) {
+  const auto image = std::make_shared<Image>();
+  OrRefuse(refusal, [&] {
+    RefuseLarge(file, limits);
+    DecodeImage(file, ColorMode::kColor, "the image", image.get());
+  });
+  input->shape = Shape{1, image->channels, image->height, image->width};
+  input->raw = {reinterpret_cast<const char*>(image->pixels.data()), image->pixels.size()};
+  request->keep = image;
+  return {image->height, image->width, {}};
 }
 
 bool HasImages(const InferRequest& request) {
@@ -118,13 +140,21 @@ void DecodeImages(const ModelDescription& model, int64_t max_batch, const Reques
   for (InputTensor& input : request->inputs) {
     if (input.images.empty()) continue;
     const Shape shape = ShapeOfImages(model, max_batch, limits, input);
+    if (shape.axes() == 0) {
+      const std::string file = std::move(input.images[0]);
+      input.images.clear();
+      SetPixelsFromFile(
+          file, StrCat("element 0 of input '", input.name, "' cannot be decoded as an image"),
+          limits, &input, request);
+      continue;
+    }
     input.values.reserve(static_cast<size_t>(shape.count()));
     for (size_t i = 0; i < input.images.size(); ++i) {
       if (request->cancelled && *request->cancelled) {
         Refuse(Cause::kCancelled, "the client gave the request up");
       }
       const PlacedImage placed = AppendFromFile(
-          model, input.images[i],
+          model, input.images[i], 1,
           StrCat("element ", i, " of input '", input.name, "' cannot be decoded as an image"),
           limits, &input.values);
       pixels += int64_t{placed.height} * placed.width;

@@ -1,6 +1,7 @@
 // Encoded images as inputs of a model.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -17,13 +18,20 @@ struct PlacedImage {
   ImagePlacement place;  // in the input
 };
 
-// Decodes an image file, preprocesses it as the model's card specifies, and appends it to `values`.
+// Decodes an image file, preprocesses it as the model's card specifies, and appends it to `values`:
+// `crops` samples, 1 or CropsOf(). Without the others, the crop in the middle.
 // Requires: TakesImage. Throws kBadRequest, with the message `refusal`, if it is not an image, and
 // with the reason if it is too narrow to be resized; kTooLarge above the limits; kMediaType if this
 // build cannot read it.
-PlacedImage AppendFromFile(const ModelDescription& model, std::string_view file,
+PlacedImage AppendFromFile(const ModelDescription& model, std::string_view file, int64_t crops,
                            std::string_view refusal, const RequestLimits& limits,
                            std::vector<float>* values);
+
+// Decodes an image file for an input that TakesPixels: sets its shape and pixels. Throws like
+// AppendFromFile.
+PlacedImage SetPixelsFromFile(std::string_view file, std::string_view refusal,
+                              const RequestLimits& limits, InputTensor* input,
+                              InferRequest* request);
 
 // Returns true if an input has the datatype BYTES.
 bool HasImages(const InferRequest& request);

@@ -1,11 +1,14 @@
 #include "server/protocol/check_request.h"
 
 #include <algorithm>
+#include <cmath>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "server/protocol/datatype.h"
 #include "server/request_error.h"
 
 namespace crema::server {
@@ -58,6 +61,25 @@ void OrderInputs(const ModelDescription& model, std::vector<InputTensor>* inputs
   *inputs = std::move(ordered);
 }
 
+// Turns the elements of an input that takes pixels into bytes; those of images are bytes already.
+void MakePixels(const BlobInfo& blob, InferRequest* request) {
+  InputTensor& input = request->inputs[0];
+  const auto count = static_cast<size_t>(input.shape.count());
+  if (!TakesPixels(blob) || input.bytes().size() == count) return;
+  const auto pixels = std::make_shared<std::vector<uint8_t>>();
+  pixels->reserve(count);
+  for (const float value : ToFloats(InputType::kFp32, input.bytes())) {
+    if (!(value >= 0 && value <= 255) || value != std::trunc(value)) {
+      Refuse(Cause::kBadRequest,
+             StrCat("an element of '", input.name, "' is ", value, ", but the model takes UINT8"));
+    }
+    pixels->push_back(static_cast<uint8_t>(value));
+  }
+  input.values.clear();
+  input.raw = {reinterpret_cast<const char*>(pixels->data()), pixels->size()};
+  request->keep = pixels;
+}
+
 void CheckOutputs(const ModelDescription& model, const std::vector<RequestedOutput>& outputs) {
   const std::vector<std::string> names = NamesOf(model.outputs);
   for (const RequestedOutput& output : outputs) {
@@ -73,6 +95,7 @@ void CheckOutputs(const ModelDescription& model, const std::vector<RequestedOutp
 int64_t FitRequest(const ModelDescription& model, int64_t max_batch, InferRequest* request) {
   OrderInputs(model, &request->inputs);
   CheckOutputs(model, request->outputs);
+  if (!model.inputs.empty()) MakePixels(model.inputs[0], request);
   if (!model.batches) return 1;
   const int64_t samples = request->inputs[0].shape[0];
   for (const InputTensor& input : request->inputs) {

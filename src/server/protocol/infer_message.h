@@ -14,7 +14,8 @@
 namespace crema::server {
 
 // FP32 elements, little-endian: either values or unaligned external bytes, valid as long as
-// InferRequest::keep; or encoded images (BYTES), which DecodeImages turns into values.
+// InferRequest::keep; or encoded images (BYTES), which DecodeImages turns into values. For an input
+// that TakesPixels, FitRequest and DecodeImages make external bytes of UINT8.
 struct InputTensor {
   std::string name;
   Shape shape;

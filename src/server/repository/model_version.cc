@@ -1,5 +1,6 @@
 #include "server/repository/model_version.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -19,6 +20,12 @@ int64_t UnixMilliseconds() {
       .count();
 }
 
+// The crops of an image are one request.
+BatcherOptions WithCrops(BatcherOptions options, const ModelDescription& model) {
+  options.max_batch = std::max(options.max_batch, CropsOf(model.preprocessing));
+  return options;
+}
+
 }  // namespace
 
 ModelVersion::ModelVersion(std::string model, int64_t version,
@@ -28,7 +35,7 @@ ModelVersion::ModelVersion(std::string model, int64_t version,
       version_(version),
       executable_(std::move(executable)),
       metrics_(std::move(metrics)),
-      batcher_(executable_, options) {}
+      batcher_(executable_, WithCrops(options, executable_->description())) {}
 
 void ModelVersion::Infer(InferRequest request, std::function<void(InferAnswer)> done) {
   const auto start = std::chrono::steady_clock::now();

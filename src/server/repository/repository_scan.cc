@@ -81,7 +81,23 @@ void Sign(const std::string& file, VersionFiles* files) {
 }
 
 constexpr const char* kNoFiles =
-    "neither model.crema nor model.onnx, nor model.prototxt with model.caffemodel, is there";
+    "neither model.crema nor model.onnx, model.prototxt with model.caffemodel, nor cascade.txt is "
+    "there";
+
+// The nets of a cascade, whose names are in its file.
+void SignOthers(const fs::path& folder, const fs::path& root, VersionFiles* files) {
+  std::error_code error;
+  std::vector<std::string> names = NamesIn(folder.string(), error);
+  std::ranges::sort(names);
+  for (const std::string& name : names) {
+    std::error_code ignored;
+    if (!fs::is_regular_file(folder / name, ignored)) continue;
+    const std::string file = Resolve(folder / name, root, &files->problem);
+    if (!files->problem.empty()) return;
+    Sign(file, files);
+  }
+  if (error) files->problem = StrCat("the folder cannot be listed: ", error.message());
+}
 
 VersionFiles ScanVersion(const fs::path& folder, const fs::path& root) {
   VersionFiles files;
@@ -91,13 +107,14 @@ VersionFiles ScanVersion(const fs::path& folder, const fs::path& root) {
     files.problem = files.signature = "the folder was deleted";
     return files;
   }
-  const std::array<std::pair<const char*, std::string*>, 7> known = {{
+  const std::array<std::pair<const char*, std::string*>, 8> known = {{
       {"model.crema", &files.crema},
       {"model.onnx", &files.onnx},
       {"model.onnx.data", &files.data},
       {"model.prototxt", &files.net},
       {"model.caffemodel", &files.weights},
       {"model.caffemodel.h5", &files.weights},
+      {"cascade.txt", &files.cascade},
       {"labels.txt", &files.labels},
   }};
   for (const auto& [name, place] : known) {
@@ -118,10 +135,14 @@ VersionFiles ScanVersion(const fs::path& folder, const fs::path& root) {
     Sign(*place, &files);
   }
   const bool pair = !files.net.empty() && !files.weights.empty();
-  if (files.crema.empty() && files.onnx.empty() && !pair) {
+  if (!files.crema.empty() || !files.onnx.empty() || pair) {
+    files.cascade.clear();
+  } else if (files.cascade.empty()) {
     files.problem = kNoFiles;
-    files.signature += files.problem;
+  } else {
+    SignOthers(folder, root, &files);
   }
+  files.signature += files.problem;
   return files;
 }
 

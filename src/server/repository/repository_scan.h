@@ -9,13 +9,14 @@
 
 namespace crema::server {
 
-// Files of one version: a .crema file, an .onnx file, or a net with its weights.
+// Files of one version: a .crema file, an .onnx file, a net with its weights, or a cascade.
 struct VersionFiles {
   std::string crema;    // model.crema; empty: what follows
-  std::string onnx;     // model.onnx; empty: the two below
+  std::string onnx;     // model.onnx; empty: what follows
   std::string data;     // model.onnx.data, weights beside it; may be empty
   std::string net;      // model.prototxt
   std::string weights;  // model.caffemodel or model.caffemodel.h5
+  std::string cascade;  // cascade.txt, if there is none of these; its nets are beside it
   std::string labels;   // labels.txt, one class per line; may be empty
   std::string folder;   // real path of the folder that the net may refer to; empty: no restriction
   std::string signature;  // changes when the files do

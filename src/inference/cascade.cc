@@ -1,7 +1,7 @@
 // The steps and their rounding are those of MTCNN (Zhang et al., 2016) as FaceNet wrote them in
 // Python; programs that train and use such cascades copy them. Boxes count pixels from 1, and
 // include the last one.
-#include "deploy/cascade.h"
+#include "inference/cascade.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,46 +12,33 @@
 #include <utility>
 
 #include "cascade.pb.h"
-#include "common/log.h"
 #include "core/error.h"
 #include "core/strings.h"
-#include "deploy/options.h"
 #include "format/file.h"
+#include "inference/deploy_net.h"
 #include "inference/image_input.h"
 #include "math/box_suppression.h"
-#include "onnx/import.h"
 
-namespace crema::tools {
+namespace crema {
 namespace {
 
 namespace fs = std::filesystem;
 
 using Candidate = CascadeCandidate;
 
+constexpr int kFound = 1;  // the label of all boxes
+
 // Where the values of an input or output lie.
 bool HasChannelsLast(const std::vector<int64_t>& shape) {
   return shape.size() == 4 && shape[3] == 3 && shape[1] != 3;
 }
 
-// `sides`: the two spatial axes of the input of an .onnx file that leaves them open.
-std::shared_ptr<const Model> OpenStage(const CascadeStage& stage, const fs::path& folder,
-                                       std::pair<int64_t, int64_t> sides, const Registry& registry,
-                                       const ModelOptions& options) {
-  const std::string net = (folder / stage.net()).string();
-  if (!IsOnnxFile(net)) {
-    const WeightsFiles weights{.paths = {(folder / stage.weights()).string()}};
-    return Model::Make(ReadNet(net), weights, {}, options, registry, ToolLog());
-  }
-  const auto [a, b] = sides;
-  NetFile read;
-  for (const Shape& shape : {Shape{1, a, b, 3}, Shape{1, 3, a, b}}) {
-    ImportOptions import;
-    import.arrays[""] = shape;  // ignored if it does not fit
-    read.net = ImportOnnx(net, import).net;
-    const auto& dims = read.net.layer(0).input_param().shape(0).dim();
-    if (std::ranges::equal(dims, shape.dims())) break;
-  }
-  return Model::Make(read, {}, {}, options, registry, ToolLog());
+bool IsOnnx(const CascadeStage& stage) { return stage.net().ends_with(".onnx"); }
+
+// The layers after the input, with their parameters.
+std::string LayersAfterInput(NetParameter net) {
+  net.mutable_layer(0)->clear_input_param();
+  return net.SerializeAsString();
 }
 
 [[noreturn]] void FailStage(const std::string& path, int stage, const std::string& what) {
@@ -69,7 +56,7 @@ void CheckFile(const CascadeFile& file, const std::string& path) {
   for (int s = 0; s < file.stage_size(); ++s) {
     if (file.stage(s).net().empty()) FailStage(path, s, "net is missing");
     if (!file.stage(s).has_threshold()) FailStage(path, s, "threshold is missing");
-    if (!IsOnnxFile(file.stage(s).net()) && file.stage(s).weights().empty()) {
+    if (!IsOnnx(file.stage(s)) && file.stage(s).weights().empty()) {
       FailStage(path, s, "weights are missing");
     }
   }
@@ -156,31 +143,113 @@ std::optional<Image> Cut(const Image& picture, const Box& box) {
   return part;
 }
 
-double Within(double value, double end) { return std::clamp(value, 0.0, end); }
+double InPicture(double value, double end) { return std::clamp(value, 0.0, end); }
 
 }  // namespace
 
-Cascade::Cascade(const std::string& path, const Registry& registry, const ModelOptions& options)
-    : folder_(fs::path(path).parent_path().string()), registry_(registry), options_(options) {
+Cascade::Cascade(const std::string& path, const Registry& registry, CascadeOptions options,
+                 LogSink& log)
+    : path_(path), registry_(registry), options_(std::move(options)), log_(log) {
   auto file = std::make_unique<CascadeFile>();
   std::vector<Problem> problems;
   ParseText(ReadFile(path), path, file.get(), nullptr, &problems);
+  if (!problems.empty() && file->stage_size() == 0) {  // of another kind: one of them is enough
+    problems.resize(1);
+    problems.push_back(
+        {ErrorCode::kInvalidArgument,
+         {.file = path},
+         "has no stage of a cascade: stage { net: ... weights: ... threshold: ... }"});
+  }
   if (!problems.empty()) throw Error(std::move(problems));
   CheckFile(*file, path);
   file_ = std::move(file);
   const int64_t window = file_->window();
   for (int s = 0; s < file_->stage_size(); ++s) {
-    models_.push_back(OpenStage(file_->stage(s), folder_, {window, window}, registry_, options_));
+    models_.push_back(OpenStage(s, window, window));
     CheckModel(*models_.back(), s, path);
   }
-  const CascadeRunner checked(*this);  // finds the outputs
+  first_takes_any_size_ = TakesAnySize();
+  key_points_ = CascadeRunner(*this).KeyPoints();  // finds the outputs, too
 }
 
 Cascade::~Cascade() = default;
 
+std::string Cascade::FileOf(const std::string& name) const {
+  if (!options_.folder.empty() && fs::path(name) != fs::path(name).filename()) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("'", name, "' is not the name of a file beside that of the cascade"),
+         {.file = path_});
+  }
+  return (fs::path(path_).parent_path() / name).string();
+}
+
+// `a`, `b`: the spatial axes of the input of an .onnx file that leaves them open.
+std::shared_ptr<const Model> Cascade::OpenStage(int stage, int64_t a, int64_t b) const {
+  const CascadeStage& of = file_->stage(stage);
+  const std::string path = FileOf(of.net());
+  const bool is_onnx = IsOnnx(of);
+  NetFile net = is_onnx ? ReadOnnxStage(path, a, b) : ReadNet(path);
+  if (!options_.folder.empty()) ConfineFilesTo(options_.folder, &net);
+  WeightsFiles weights;
+  if (!is_onnx) weights.paths = {FileOf(of.weights())};
+  return Model::Make(net, weights, {}, options_.model, registry_, log_);
+}
+
+NetFile Cascade::ReadOnnxStage(const std::string& path, int64_t a, int64_t b) const {
+  if (!options_.read_onnx) {
+    Fail(ErrorCode::kUnsupported, "an .onnx file cannot be read here", {.file = path});
+  }
+  NetFile net;
+  for (const Shape& shape : {Shape{1, a, b, 3}, Shape{1, 3, a, b}}) {
+    net = options_.read_onnx(path, shape);
+    const auto& dims = net.net.layer(0).input_param().shape(0).dim();
+    if (std::ranges::equal(dims, shape.dims())) break;
+  }
+  return net;
+}
+
+// An imported net may have numbers in it that depend on the size of its input. If it has the same
+// layers for another size, it has none.
+bool Cascade::TakesAnySize() const {
+  const CascadeStage& first = file_->stage(0);
+  if (!IsOnnx(first)) return true;
+  const int64_t window = file_->window();
+  const std::string path = FileOf(first.net());
+  return LayersAfterInput(ReadOnnxStage(path, window, window).net) ==
+         LayersAfterInput(ReadOnnxStage(path, 3 * window + 1, 5 * window + 4).net);
+}
+
 std::shared_ptr<const Model> Cascade::FirstFor(int64_t a, int64_t b) const {
-  if (!IsOnnxFile(file_->stage(0).net())) return models_[0];  // it takes any size
-  return OpenStage(file_->stage(0), folder_, {a, b}, registry_, options_);
+  return first_takes_any_size_ ? models_[0] : OpenStage(0, a, b);
+}
+
+double Cascade::least_score() const { return file_->stage(file_->stage_size() - 1).threshold(); }
+
+std::vector<float> Cascade::RowsOf(std::span<const FoundBox> found) const {
+  std::vector<float> rows;
+  const auto add = [&](double value) { rows.push_back(static_cast<float>(value)); };
+  for (const auto& [label, score, box, points] : found) {
+    for (const double value : {score, box.xmin, box.ymin, box.xmax, box.ymax}) add(value);
+    for (const KeyPoint& point : points) {
+      add(point.x);
+      add(point.y);
+    }
+  }
+  return rows;
+}
+
+std::vector<FoundBox> Cascade::BoxesOf(std::span<const std::span<const float>> values, size_t, int,
+                                       int, const ImagePlacement&, double confidence) const {
+  const auto size = static_cast<size_t>(RowSize());
+  std::vector<FoundBox> found;
+  for (size_t at = 0; at < values[0].size(); at += size) {
+    const std::span<const float> row = values[0].subspan(at, size);
+    if (!(double{row[0]} > confidence)) continue;
+    FoundBox& box = found.emplace_back();
+    box = {kFound, double{row[0]}, {row[1], row[2], row[3], row[4]}};
+    for (size_t k = 5; k < size; k += 2) box.keypoints.push_back({row[k], row[k + 1]});
+  }
+  return found;
 }
 
 // A net of a stage with its inputs and outputs in the layout of the file.
@@ -265,10 +334,11 @@ class CascadeRunner::Stage {
     }
     return shifts;
   }
+  int64_t KeyPoints() const { return points_.name.empty() ? 0 : 5; }
   // Returns the key points of an image, in sizes of its box; empty without such an output.
   std::vector<KeyPoint> PointsOf(int64_t image) const {
     std::vector<KeyPoint> points;
-    for (int64_t k = 0; k < 5 && !points_.name.empty(); ++k) {
+    for (int64_t k = 0; k < KeyPoints(); ++k) {
       points.push_back({Value(points_, image, 0, 0, k), Value(points_, image, 0, 0, 5 + k)});
     }
     return points;
@@ -329,6 +399,8 @@ CascadeRunner::CascadeRunner(const Cascade& cascade) : cascade_(cascade) {
 }
 
 CascadeRunner::~CascadeRunner() = default;
+
+int64_t CascadeRunner::KeyPoints() const { return stages_.back()->KeyPoints(); }
 
 // The boxes of the first net, in all sizes of the picture.
 std::vector<Candidate> CascadeRunner::FirstBoxes(const Image& picture) {
@@ -412,13 +484,13 @@ std::vector<FoundBox> CascadeRunner::Detect(const Image& picture) {
   }
   std::vector<FoundBox> boxes;
   for (Candidate& c : found) {
-    boxes.push_back({1,
+    boxes.push_back({kFound,
                      c.score,
-                     {Within(c.box.xmin, picture.width), Within(c.box.ymin, picture.height),
-                      Within(c.box.xmax, picture.width), Within(c.box.ymax, picture.height)},
+                     {InPicture(c.box.xmin, picture.width), InPicture(c.box.ymin, picture.height),
+                      InPicture(c.box.xmax, picture.width), InPicture(c.box.ymax, picture.height)},
                      std::move(c.keypoints)});
   }
   return boxes;
 }
 
-}  // namespace crema::tools
+}  // namespace crema
