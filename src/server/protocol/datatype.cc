@@ -141,7 +141,8 @@ void CheckNumbers(std::string_view input, InputType type, std::span<const float>
   const TypeRow& row = RowOf(type);
   if (type == InputType::kFp16 || type == InputType::kBf16) {
     Refuse(Cause::kBadRequest, StrCat("input '", input, "' is ", row.name,
-                                      ", which JSON cannot say: send it as binary data"));
+                                      ", which has no form in the JSON of the protocol: send it as "
+                                      "binary data, or its numbers as FP32"));
   }
   if (row.most == 0) return;
   for (const float value : numbers) {
