@@ -31,7 +31,7 @@ group Data
 convert_imageset    image files and class folders to LMDB, LevelDB or tar
 convert_mnist       MNIST's IDX files
 convert_cifar       CIFAR-10 and CIFAR-100
-convert_voc         PASCAL VOC with its boxes
+convert_boxes       PASCAL VOC, COCO and YOLO, with their boxes
 create_label_map    the label map of a detector from class names
 get_image_size      the sizes of images, for the output of a detector
 convert_db          LMDB, LevelDB, tar and HDF5, one to the other

@@ -47,8 +47,8 @@ TEST_F(MakeDigits, BoxesAreInTheLayoutOfVocAndDependOnTheSeed) {
   const std::string first = "/Annotations/000003.xml";
   EXPECT_EQ(temp_.Read("a" + first), temp_.Read("b" + first));
   EXPECT_NE(temp_.Read("a" + first), temp_.Read("c" + first));
-  const ProcessResult converted =
-      RunTool("convert_voc", {"--find_classes", "--write_labelmap=map", "a", "lmdb"}, temp_.path());
+  const ProcessResult converted = RunTool(
+      "convert_boxes", {"--find_classes", "--write_labelmap=map", "a", "lmdb"}, temp_.path());
   EXPECT_EQ(converted.exit_code, 0) << converted.err;
   EXPECT_TRUE(Contains(converted.out, "Wrote 12 images")) << converted.out;
   EXPECT_EQ(converted.err, "") << "no box is outside";

@@ -1,7 +1,8 @@
 #include "boxes/label_map.h"
 
+#include <algorithm>
 #include <array>
-#include <vector>
+#include <set>
 
 #include "core/error.h"
 #include "core/strings.h"
@@ -56,9 +57,14 @@ LabelMap VocLabelMap() {
   return map;
 }
 
-LabelMap LabelMapOf(const std::set<std::string>& names) {
+LabelMap LabelMapOf(const std::vector<std::string>& names) {
   LabelMap map = OnlyBackground();
-  for (const std::string& name : names) AddItem(name, name, &map);
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (std::find(names.begin(), names.begin() + i, names[i]) != names.begin() + i) {
+      Fail(ErrorCode::kInvalidArgument, StrCat("two classes have the name '", names[i], "'"));
+    }
+    AddItem(names[i], names[i], &map);
+  }
   return map;
 }
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <map>
-#include <set>
 #include <string>
+#include <vector>
 
 #include "crema.pb.h"
 
@@ -16,8 +16,9 @@ LabelMap ReadLabelMapFile(const std::string& path);
 // Returns SSD's labelmap_voc.prototxt: the twenty classes of VOC from 1 on, 0 is the background.
 LabelMap VocLabelMap();
 
-// Returns a map of the background and these names, numbered from 1 on.
-LabelMap LabelMapOf(const std::set<std::string>& names);
+// Returns a map of the background and these names, numbered from 1 on. Throws kInvalidArgument for
+// two equal names.
+LabelMap LabelMapOf(const std::vector<std::string>& names);
 
 // Requires: unique names.
 std::map<std::string, int> LabelsByName(const LabelMap& map);

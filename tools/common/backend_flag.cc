@@ -11,7 +11,7 @@
 
 DEFINE_string(backend, "lmdb",
               "[Output lmdb|leveldb|tar] the kind of data set: lmdb, leveldb or tar (convert_db: "
-              "also hdf5; convert_voc: no tar)");
+              "also hdf5; convert_boxes: no tar)");
 
 namespace crema::tools {
 

@@ -8,12 +8,12 @@
 #include <string_view>
 #include <utility>
 
+#include "boxes/files_below.h"
 #include "core/error.h"
 #include "core/strings.h"
 #include "data/lists/class_names.h"
 #include "data/lists/csv_rows.h"
 #include "data/lists/image_list.h"
-#include "new/files_below.h"
 
 namespace crema::tools {
 namespace {

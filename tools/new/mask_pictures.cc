@@ -11,10 +11,10 @@
 #include <system_error>
 #include <utility>
 
+#include "boxes/files_below.h"
 #include "core/error.h"
 #include "core/strings.h"
 #include "format/data_file.h"
-#include "new/files_below.h"
 
 namespace crema::tools {
 namespace {

@@ -8,14 +8,14 @@
 #include <system_error>
 #include <utility>
 
+#include "boxes/box_pictures.h"
+#include "boxes/files_below.h"
 #include "core/error.h"
 #include "core/folder.h"
 #include "core/strings.h"
 #include "data/lists/image_list.h"
 #include "format/file.h"
-#include "new/box_pictures.h"
 #include "new/class_pictures.h"
-#include "new/files_below.h"
 #include "new/mask_pictures.h"
 
 namespace crema::tools {

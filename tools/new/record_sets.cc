@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "boxes/annotation.h"
+#include "boxes/label_map.h"
 #include "common/image_record.h"
 #include "common/interrupt.h"
 #include "common/log.h"
@@ -76,23 +77,11 @@ Image LabelsOf(const Job& job, const LabelledPicture& picture) {
 }  // namespace
 
 void WriteLabelMap(const Job& job) {
-  LabelMap map;
-  const auto add = [&](const std::string& name, const std::string& shown) {
-    LabelMapItem* item = map.add_item();
-    item->set_label(map.item_size() - 1);
-    item->set_name(name);
-    item->set_display_name(shown);
-  };
-  add("none_of_the_above", "background");
-  for (const std::string& name : job.train.classes) add(name, name);
-  WriteFileAtomically(job.File("labelmap.prototxt"), PrintText(map));
+  WriteFileAtomically(job.File("labelmap.prototxt"), PrintText(LabelMapOf(job.train.classes)));
 }
 
 void WriteBoxRecords(const Job& job, const PictureSet& set, const std::string& name) {
-  std::map<std::string, int> labels;
-  for (const std::string& one : job.train.classes) {
-    labels.emplace(one, static_cast<int>(labels.size()) + 1);
-  }
+  const std::map<std::string, int> labels = LabelsByName(LabelMapOf(job.train.classes));
   WriteRecords(job, set, name, [&](const LabelledPicture& picture) {
     const std::string path = set.PathOf(picture);
     ImageRecordOptions options;

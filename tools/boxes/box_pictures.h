@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "new/pictures.h"
+#include "boxes/picture_set.h"
 
 namespace crema::tools {
 

@@ -1,4 +1,4 @@
-#include "new/files_below.h"
+#include "boxes/files_below.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -71,7 +71,7 @@ class ConvertVoc : public ::testing::Test {
 
   ProcessResult Run(std::vector<std::string> flags, const std::string& output = "db") {
     flags.insert(flags.end(), {Folder(), temp_.File(output)});
-    return RunTool("convert_voc", flags);
+    return RunTool("convert_boxes", flags);
   }
   Records Converted(const std::vector<std::string>& flags = {}) {
     fs::remove_all(temp_.File("db"));
@@ -144,7 +144,7 @@ TEST_F(ConvertVoc, SeveralYearsAndSets) {
   temp_.Write("kit/VOC2012/ImageSets/Main/train.txt", "000005\n");
   temp_.Write("kit/VOC2012/ImageSets/Main/val.txt", "000007\n");
   const ProcessResult result = RunTool(
-      "convert_voc",
+      "convert_boxes",
       {"--image_set=train,val", Folder() + "/", temp_.File("kit/VOC2012"), temp_.File("db")});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_TRUE(Contains(result.out, "Wrote 4 images")) << result.out;
@@ -154,8 +154,8 @@ TEST_F(ConvertVoc, SeveralYearsAndSets) {
           "00000000_VOC2007/JPEGImages/000007.jpg", "00000001_VOC2007/JPEGImages/000005.jpg",
           "00000002_VOC2012/JPEGImages/000005.jpg", "00000003_VOC2012/JPEGImages/000007.jpg"}));
   const ProcessResult shuffled =
-      RunTool("convert_voc", {"--shuffle", "--seed=3", "--image_set=train,val,trainval", Folder(),
-                              temp_.File("kit/VOC2012"), temp_.File("shuffled")});
+      RunTool("convert_boxes", {"--shuffle", "--seed=3", "--image_set=train,val,trainval", Folder(),
+                                temp_.File("kit/VOC2012"), temp_.File("shuffled")});
   ASSERT_EQ(shuffled.exit_code, 0) << shuffled.err;
   EXPECT_EQ(ReadAll(temp_.File("shuffled")).size(), 8U);
 }
@@ -305,20 +305,20 @@ TEST_F(ConvertVoc, ImagesOfAnotherSizeThanTheirAnnotation) {
 
 TEST_F(ConvertVoc, WrongFoldersFlagsAndBackends) {
   const auto run = [&](const std::vector<std::string>& arguments) {
-    const ProcessResult result = RunTool("convert_voc", arguments);
+    const ProcessResult result = RunTool("convert_boxes", arguments);
     EXPECT_EQ(result.exit_code, 2) << result.err;
     return result.err;
   };
   EXPECT_TRUE(
       Contains(run({temp_.File("kit"), temp_.File("db")}), "did you mean '" + Folder() + "'?"));
   EXPECT_TRUE(Contains(run({temp_.File("kit/VOC2070"), temp_.File("db")}), "no folder"));
-  EXPECT_TRUE(Contains(run({Folder()}), "expected FOLDER... DB_NAME"));
+  EXPECT_TRUE(Contains(run({Folder()}), "expected INPUT... DB_NAME"));
   EXPECT_TRUE(Contains(run({"--image_set=trainvla", Folder(), temp_.File("db")}), "did you mean"));
   EXPECT_TRUE(Contains(run({"--backend=tar", Folder(), temp_.File("db")}), "not boxes"));
   EXPECT_TRUE(Contains(run({"--backend=lmbd", Folder(), temp_.File("db")}), "'lmdb'"));
   EXPECT_TRUE(Contains(run({"--short_side=-1", Folder(), temp_.File("db")}), "--short_side"));
   EXPECT_FALSE(fs::exists(temp_.File("db")));
-  EXPECT_TRUE(Contains(RunTool("convert_voc", {"--help"}).out, "--find_classes"));
+  EXPECT_TRUE(Contains(RunTool("convert_boxes", {"--help"}).out, "--find_classes"));
   Converted();
   EXPECT_TRUE(Contains(run({Folder(), temp_.File("db")}), "exists already"));
 }
@@ -346,7 +346,7 @@ TEST_F(ConvertVoc, CtrlCLeavesADataSetThatGoesOn) {
   AddImage("slow", SlowImage());
   const Records whole = Converted();
   const std::string db = temp_.File("db");
-  const std::vector<std::string> command = {Bin("convert_voc"), "-j", "1", Folder(), db};
+  const std::vector<std::string> command = {Bin("convert_boxes"), "-j", "1", Folder(), db};
   ASSERT_EQ(StopInTheMiddle(temp_, command, db, SIGINT, [&] { return HasCommitted(db); }), 130)
       << temp_.Read("stderr");
   EXPECT_TRUE(Contains(temp_.Read("stderr"), "--resume")) << temp_.Read("stderr");

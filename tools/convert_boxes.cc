@@ -1,6 +1,9 @@
-// convert_voc: converts PASCAL VOC, or data in its layout, to a data set for AnnotatedData.
+// convert_boxes: converts images with boxes, of PASCAL VOC, COCO or YOLO, to a data set for
+// AnnotatedData.
 #include <gflags/gflags.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <optional>
@@ -10,6 +13,7 @@
 #include <vector>
 
 #include "boxes/annotation.h"
+#include "boxes/box_pictures.h"
 #include "boxes/image_set.h"
 #include "boxes/label_map.h"
 #include "common/backend_flag.h"
@@ -31,9 +35,11 @@
 
 DEFINE_string(
     image_set, "trainval",
-    "[Input NAMES] names of files in ImageSets/Main, with commas between them, without .txt");
+    "[Input NAMES] of VOC: names of files in ImageSets/Main, with commas between them, without "
+    ".txt");
 DEFINE_string(labelmap, "",
-              "[Input FILE] LabelMap with the labels of the classes; empty: those of VOC");
+              "[Input FILE] LabelMap with the labels of the classes; default: of VOC, those of "
+              "SSD; else the classes of the annotations from 1, in their order");
 DEFINE_bool(find_classes, false,
             "[Run] number the classes of the annotations from 1, in the order of their names");
 DEFINE_string(write_labelmap, "",
@@ -45,22 +51,41 @@ namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
-    "crema convert_voc [flags] FOLDER... DB_NAME\n"
+    "crema convert_boxes [flags] INPUT... DB_NAME\n"
     "\n"
-    "Writes images with their boxes to a new data set. Each FOLDER is laid out like\n"
-    "VOCdevkit/VOC2007 (Annotations, JPEGImages, ImageSets/Main); DB_NAME gets\n"
-    "AnnotatedDatums, as SSD's convert_annoset makes them, for the layer AnnotatedData. Image\n"
-    "files are stored unchanged; --noencoded stores pixels. --labelmap is for sets with other\n"
-    "classes than VOC's.\n"
+    "Writes images with their boxes to a new data set. An INPUT is a folder laid out like\n"
+    "VOCdevkit/VOC2007 (Annotations, JPEGImages, ImageSets/Main), a .json file of COCO, or a\n"
+    "folder of YOLO, with images/ and labels/ or below its images/, or its data.yaml. DB_NAME\n"
+    "gets AnnotatedDatums, as SSD's convert_annoset makes them, for the layer AnnotatedData.\n"
+    "Image files are stored unchanged; --noencoded stores pixels. --labelmap gives classes other\n"
+    "labels.\n"
     "\n"
     "Ctrl-C leaves a data set that --resume continues.\n"
     "\n"
     "Examples:\n"
-    "crema convert_voc --shuffle --write_labelmap=labelmap_voc.prototxt VOCdevkit/VOC2007 "
+    "crema convert_boxes --shuffle --write_labelmap=labelmap_voc.prototxt VOCdevkit/VOC2007 "
     "VOCdevkit/VOC2012 trainval_lmdb\n"
-    "crema convert_voc --find_classes --image_set=train mine/ train_lmdb";
+    "crema convert_boxes --write_labelmap=labelmap.prototxt annotations/instances_train2017.json "
+    "train_lmdb\n"
+    "crema convert_boxes --write_labelmap=labelmap.prototxt yolo/images/train train_lmdb";
+
+namespace fs = std::filesystem;
 
 using Labels = std::map<std::string, int>;
+
+struct Entry {
+  std::string name;        // in the key
+  std::string image;       // path
+  std::string place;       // where the image is named, for messages; may be empty
+  std::string annotation;  // of VOC: path of the boxes; else they are here
+  BoxAnnotation boxes;
+};
+
+// Images of one or several inputs of one kind.
+struct Entries {
+  std::vector<Entry> list;
+  std::vector<std::string> classes;  // of COCO and YOLO, in their order
+};
 
 struct Outcome {
   uint64_t index = 0;
@@ -78,23 +103,79 @@ DataParameter::DB CheckedBackend() {
   return backend;
 }
 
-std::vector<VocEntry> FindEntries(const std::vector<std::string>& folders) {
-  std::vector<VocEntry> entries;
-  for (const std::string& folder : folders) {
-    for (const std::string& set : Split(FLAGS_image_set, ',')) {
-      std::vector<VocEntry> more = ReadImageSet(folder, std::string(Trim(set)));
-      for (VocEntry& entry : more) entries.push_back(std::move(entry));
+// Returns the pictures of COCO or YOLO; nothing for another input.
+std::optional<PictureSet> ReadPictures(const std::string& input) {
+  const std::string extension = fs::path(input).extension().string();
+  if (extension == ".json") return ReadCocoPictures(input);
+  if (extension == ".yaml" || extension == ".yml") {
+    const std::string folder = fs::path(input).parent_path().string();
+    return ReadYoloPictures(folder.empty() ? "." : folder, input);
+  }
+  std::error_code ignored;
+  if (!fs::is_directory(input, ignored) || fs::exists(fs::path(input) / "Annotations", ignored)) {
+    return std::nullopt;
+  }
+  const std::string names = FindYoloNames(input);
+  return names.empty() ? std::nullopt : std::optional(ReadYoloPictures(input, names));
+}
+
+void AddVoc(const std::string& folder, std::vector<Entry>* entries) {
+  for (const std::string& set : Split(FLAGS_image_set, ',')) {
+    for (VocEntry& voc : ReadImageSet(folder, std::string(Trim(set)))) {
+      entries->push_back({std::move(voc.name),
+                          std::move(voc.image),
+                          StrCat(" (", voc.place, ")"),
+                          std::move(voc.annotation),
+                          {}});
     }
+  }
+}
+
+Entries FindEntries(const std::vector<std::string>& inputs) {
+  Entries entries;
+  for (const std::string& input : inputs) {
+    std::optional<PictureSet> pictures = ReadPictures(input);
+    if (!pictures) {
+      AddVoc(input, &entries.list);
+    } else {
+      if (!google::GetCommandLineFlagInfoOrDie("image_set").is_default) {
+        Fail(ErrorCode::kInvalidArgument,
+             StrCat("--image_set is for PASCAL VOC; '", input, "' has ", pictures->layout));
+      }
+      for (LabelledPicture& picture : pictures->pictures) {
+        entries.list.push_back(
+            {picture.name, pictures->PathOf(picture), "", "", std::move(picture.boxes)});
+      }
+    }
+    const std::vector<std::string> classes =
+        pictures ? pictures->classes : std::vector<std::string>();
+    if (&input != &inputs.front() && classes != entries.classes && FLAGS_labelmap.empty()) {
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("'", input, "' has other classes than '", inputs.front(),
+                  "': give their labels with --labelmap"));
+    }
+    entries.classes = classes;
   }
   return entries;
 }
 
+BoxAnnotation ReadAnnotation(const Entry& entry) {
+  if (entry.annotation.empty()) return entry.boxes;
+  try {
+    return ReadVocAnnotation(entry.annotation);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kNotFound) throw;
+    Fail(error.code(), StrCat("'", entry.image, "'", entry.place,
+                              " has no annotation: there is no file '", entry.annotation, "'"));
+  }
+}
+
 // Ignores unreadable annotations, which are reported when their image is converted.
-std::set<std::string> ClassesIn(const std::vector<VocEntry>& entries) {
+std::vector<std::string> ClassesIn(const std::vector<Entry>& entries) {
   std::set<std::string> names;
-  for (const VocEntry& entry : entries) {
+  for (const Entry& entry : entries) {
     try {
-      for (const BoxObject& object : ReadVocAnnotation(entry.annotation).objects) {
+      for (const BoxObject& object : ReadAnnotation(entry).objects) {
         names.insert(object.name);
       }
     } catch (const Error& error) {
@@ -102,10 +183,10 @@ std::set<std::string> ClassesIn(const std::vector<VocEntry>& entries) {
     }
   }
   if (names.empty()) Fail(ErrorCode::kDataLoss, "--find_classes: no annotation has an object");
-  return names;
+  return {names.begin(), names.end()};
 }
 
-LabelMap ChooseLabelMap(const std::vector<VocEntry>& entries) {
+LabelMap ChooseLabelMap(const Entries& entries) {
   if (FLAGS_find_classes && !FLAGS_labelmap.empty()) {
     Fail(ErrorCode::kInvalidArgument, "--labelmap and --find_classes contradict each other");
   }
@@ -113,21 +194,22 @@ LabelMap ChooseLabelMap(const std::vector<VocEntry>& entries) {
     Fail(ErrorCode::kInvalidArgument,
          "--find_classes needs --write_labelmap, or the meaning of the labels is lost");
   }
-  if (FLAGS_find_classes) return LabelMapOf(ClassesIn(entries));
-  return FLAGS_labelmap.empty() ? VocLabelMap() : ReadLabelMapFile(FLAGS_labelmap);
+  if (FLAGS_find_classes) return LabelMapOf(ClassesIn(entries.list));
+  if (!FLAGS_labelmap.empty()) return ReadLabelMapFile(FLAGS_labelmap);
+  return entries.classes.empty() ? VocLabelMap() : LabelMapOf(entries.classes);
 }
 
 // Describes everything that determines the records.
-std::string Origin(const std::vector<VocEntry>& entries, const LabelMap& map) {
+std::string Origin(const std::vector<Entry>& entries, const LabelMap& map) {
   uint64_t hash = 0;
-  for (const VocEntry& entry : entries) hash = MixBits(hash, HashName(entry.name));
+  for (const Entry& entry : entries) hash = MixBits(hash, HashName(entry.name));
   return StrCat("images: ", entries.size(), ", list ", hash,
                 "\nlabel map: ", HashName(PrintText(map)), "\nbackend: ", FLAGS_backend, "\n",
                 DescribeImageFlags());
 }
 
 // Returns the index of the entry after the one with this key.
-uint64_t IndexAfter(const std::string& key, const std::vector<VocEntry>& entries,
+uint64_t IndexAfter(const std::string& key, const std::vector<Entry>& entries,
                     const std::string& path) {
   const uint64_t next = NumberAfter(key);
   if (next == 0) return 0;
@@ -139,7 +221,7 @@ uint64_t IndexAfter(const std::string& key, const std::vector<VocEntry>& entries
 // Writes the images from `begin` on.
 class Converter {
  public:
-  Converter(const std::vector<VocEntry>& entries, Labels labels, const ImageRecordOptions& options,
+  Converter(const std::vector<Entry>& entries, Labels labels, const ImageRecordOptions& options,
             Conversion* conversion)
       : entries_(entries),
         labels_(std::move(labels)),
@@ -171,10 +253,10 @@ class Converter {
     return outcome;
   }
 
-  void MakeRecord(const VocEntry& entry, Outcome* outcome) const {
+  void MakeRecord(const Entry& entry, Outcome* outcome) const {
     const BoxAnnotation annotation = ReadAnnotation(entry);
     constexpr int kNoLabel = -1;  // of the whole image, as in SSD
-    const std::string name = StrCat("'", entry.image, "' (", entry.place, ")");
+    const std::string name = StrCat("'", entry.image, "'", entry.place);
     ImageRecord image = MakeImageRecord(entry.image, kNoLabel, name, options_);
     CheckSize(annotation, image.file_size, outcome);
     AnnotatedDatum record;
@@ -185,18 +267,9 @@ class Converter {
     outcome->value = record.SerializeAsString();
   }
 
-  static BoxAnnotation ReadAnnotation(const VocEntry& entry) {
-    try {
-      return ReadVocAnnotation(entry.annotation);
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::kNotFound) throw;
-      Fail(error.code(), StrCat("'", entry.image, "' (", entry.place,
-                                ") has no annotation: there is no file '", entry.annotation, "'"));
-    }
-  }
-
   static void CheckSize(const BoxAnnotation& annotation, const Shape& image, Outcome* outcome) {
-    if (annotation.width == 0 || annotation.height == 0) return;
+    // The boxes of YOLO are in units of the image.
+    if (annotation.width <= 1 || annotation.height <= 1) return;
     if (annotation.width == image[2] && annotation.height == image[1]) return;
     const std::string text =
         StrCat(annotation.path, ": says that the image is ", annotation.width, "x",
@@ -217,7 +290,7 @@ class Converter {
     }
   }
 
-  const std::vector<VocEntry>& entries_;
+  const std::vector<Entry>& entries_;
   const Labels labels_;
   const ImageRecordOptions options_;
   Conversion& conversion_;
@@ -226,16 +299,17 @@ class Converter {
 int Run(std::vector<std::string> arguments) {
   if (arguments.size() < 2) {
     Fail(ErrorCode::kInvalidArgument,
-         StrCat("expected FOLDER... DB_NAME, got ", arguments.size(), " arguments; see --help"));
+         StrCat("expected INPUT... DB_NAME, got ", arguments.size(), " arguments; see --help"));
   }
   const ImageRecordOptions options = ImageOptionsOfFlags();
   const DataParameter::DB backend = CheckedBackend();
   const std::string path = arguments.back();
   arguments.pop_back();
-  std::vector<VocEntry> entries = FindEntries(arguments);
+  Entries found = FindEntries(arguments);
+  std::vector<Entry>& entries = found.list;
   CheckImageCount(entries.size());
   ShuffleByFlags(&entries);
-  const LabelMap map = ChooseLabelMap(entries);
+  const LabelMap map = ChooseLabelMap(found);
 
   Conversion conversion({.path = path,
                          .backend = backend,

@@ -1,4 +1,4 @@
-#include "new/box_pictures.h"
+#include "boxes/box_pictures.h"
 
 #include <algorithm>
 #include <array>
@@ -10,6 +10,7 @@
 
 #include "boxes/annotation.h"
 #include "boxes/coco.h"
+#include "boxes/files_below.h"
 #include "boxes/image_set.h"
 #include "boxes/yolo.h"
 #include "common/interrupt.h"
@@ -17,7 +18,6 @@
 #include "core/folder.h"
 #include "core/strings.h"
 #include "data/lists/image_list.h"
-#include "new/files_below.h"
 
 namespace crema::tools {
 namespace {
