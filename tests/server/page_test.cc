@@ -2,11 +2,13 @@
 #include <gtest/gtest.h>
 
 #include "core/strings.h"
+#include "inference/cascade.h"
 #include "inference/model.h"
 #include "inference/region_head.h"
 #include "server/running_server.h"
 #include "server/secret.h"
 #include "support/browser.h"
+#include "support/cascade_files.h"
 #include "support/net.h"
 #include "support/region_net.h"
 #include "support/temp_dir.h"
@@ -58,6 +60,23 @@ TEST_F(Page, ShowsThatADetectorOfRegionsTakesAnySize) {
       << page;
   EXPECT_NE(page.find("/v1/detect?model=m"), std::string::npos) << page;
   EXPECT_EQ(page.find("triton.InferInput(\"data\""), std::string::npos) << "no encoded images";
+}
+
+TEST_F(Page, ShowsWhatACascadeTakes) {
+  WriteCascade(folder.path());
+  server::Server server(TestOptions(), NullSink());
+  server.ServeModel("faces",
+                    server::ToExecutable(
+                        std::make_shared<const Cascade>(folder.File("cascade.txt"), TestRegistry(),
+                                                        CascadeOptions{}, NullSink()),
+                        {}),
+                    {});
+  const std::string page = Open(server.http_port());
+  for (const char* part :
+       {"detects objects \u00b7 input color (BGR) \u00b7 images keep their aspect",
+        "/v1/detect?model=faces", "triton.InferInput(\"image\", image.shape, 'BYTES')"}) {
+    EXPECT_NE(page.find(part), std::string::npos) << part << "\n" << page;
+  }
 }
 
 TEST_F(Page, ShowsWhatAModelOfTensorsTakes) {
