@@ -292,6 +292,7 @@ constexpr struct {
     {"phase", "VAL", " (did you mean 'TEST'?)"},
     {"pad", "SAME", "; half of an odd kernel_size keeps the size: pad: 2 for 5"},
     {"pad", "VALID", "; write 0"},
+    {"batch_size", "AUTO", "; memory decides at the start: train --batch=auto"},
 };
 
 std::string HintOfForeignValue(const Literal& literal, const FieldDescriptor& field) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/rng.h"
@@ -211,8 +212,20 @@ TEST(SequenceBatches, MistakesAreNamed) {
   }
 }
 
+// The features of a step are a frame of 1 x 3 pixels, as LRCN has it, for a batch of 4 sequences.
+constexpr const char* kFrames = R"(
+layer { name: 'frames' type: 'Reshape' bottom: 'x' top: 'frames'
+  reshape_param { shape { dim: -1 dim: 1 dim: 1 dim: 3 } } }
+layer { name: 'conv' type: 'Convolution' bottom: 'frames' top: 'conv'
+  convolution_param { num_output: 4 kernel_h: 1 kernel_w: 2 weight_filler { type: 'xavier' } } }
+layer { name: 'fc' type: 'InnerProduct' bottom: 'conv' top: 'fc'
+  inner_product_param { num_output: 3 weight_filler { type: 'xavier' } } }
+layer { name: 'features' type: 'Reshape' bottom: 'fc' top: 'features'
+  reshape_param { axis: 0 num_axes: 1 shape { dim: -1 dim: 4 } } }
+)";
+
 // Time first for the LSTM and the losses.
-std::string SequenceNet(const std::string& data, bool ctc) {
+std::string SequenceNet(const std::string& data, bool ctc, bool frames = false) {
   const auto turned = [](const std::string& from, const std::string& to) {
     return StrCat("layer { name: '", to, "' type: 'Permute' bottom: '", from, "' top: '", to,
                   "' permute_param { order: 1 order: 0 } } ");
@@ -223,8 +236,9 @@ std::string SequenceNet(const std::string& data, bool ctc) {
           : "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'scores' bottom: 'l' top: 'loss' "
             "softmax_param { axis: 2 } loss_param { ignore_label: -1 normalization: NONE } }";
   return StrCat("layer { ", data, " } ", turned("data", "x"), turned("cont", "c"),
-                turned("label", "l"),
-                "layer { name: 'lstm' type: 'LSTM' bottom: 'x' bottom: 'c' top: 'h' "
+                turned("label", "l"), frames ? kFrames : "",
+                "layer { name: 'lstm' type: 'LSTM' bottom: '", frames ? "features" : "x",
+                "' bottom: 'c' top: 'h' "
                 "recurrent_param { num_output: 5 direction: BIDIRECTIONAL weight_filler { type: "
                 "'uniform' min: -0.4 max: 0.4 } } } "
                 "layer { name: 'scores' type: 'InnerProduct' bottom: 'h' top: 'scores' "
@@ -243,13 +257,13 @@ TEST(SequenceBatches, TrainAsPaddedOnesDo) {
   std::string padded = by_length;
   padded.replace(padded.find("HDF5SequenceData"), std::string("HDF5SequenceData").size(),
                  "HDF5Data");
-  for (const bool ctc : {false, true}) {
+  for (const auto& [ctc, frames] : {std::pair{false, false}, {true, false}, {false, true}}) {
     std::vector<std::vector<std::vector<float>>> weights;
     std::vector<double> losses;
     for (const std::string& data : {padded, by_length}) {
       test::Recorder recorder;
       const auto solver =
-          test::MakeSolver(StrCat("net_param { ", SequenceNet(data, ctc),
+          test::MakeSolver(StrCat("net_param { ", SequenceNet(data, ctc, frames),
                                   " } base_lr: 0.01 lr_policy: 'fixed' iter_size: ", kRows / 4,
                                   " max_iter: 2 random_seed: 3 snapshot_after_train: false"),
                            test::OptionsFor(&recorder));
