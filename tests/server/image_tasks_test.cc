@@ -277,6 +277,20 @@ TEST_F(ServedCascade, TakesPixelsAndEncodedImagesByTheProtocol) {
   EXPECT_TRUE(Contains(infer("BYTES", "[2]", "\"AAAA\",\"AAAA\"").body, "may have 1 samples"));
 }
 
+TEST_F(ServedCascade, RefusesImagesOfTooManyPixels) {
+  server::InferRequest request;
+  server::InputTensor input;
+  server::RequestLimits limits;
+  limits.elements = 36 * 30;
+  server::SetPixelsFromFile(SquarePicture(), "no image", limits, &input, &request);
+  EXPECT_EQ(input.shape, (Shape{1, 3, 30, 36}));
+  --limits.elements;
+  EXPECT_EQ(ErrorOf([&] {
+              server::SetPixelsFromFile(SquarePicture(), "no image", limits, &input, &request);
+            }),
+            "an image may have 1079 pixels for a cascade");
+}
+
 TEST_F(ServedCascade, ItsNetsAreBesideItsFileInARepository) {
   const auto open = [&](const std::string& text) {
     temp_.Write("cascade.txt", text);

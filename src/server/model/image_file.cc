@@ -123,6 +123,11 @@ PlacedImage SetPixelsFromFile(std::string_view file, std::string_view refusal,
     RefuseLarge(file, limits);
     DecodeImage(file, ColorMode::kColor, "the image", image.get());
   });
+  // A cascade computes most of its pixels, which takes far more memory than the image.
+  if (int64_t{image->height} * image->width > limits.elements) {
+    Refuse(Cause::kTooLarge,
+           StrCat("an image may have ", limits.elements, " pixels for a cascade"));
+  }
   input->shape = Shape{1, image->channels, image->height, image->width};
   input->raw = {reinterpret_cast<const char*>(image->pixels.data()), image->pixels.size()};
   request->keep = image;

@@ -27,8 +27,8 @@ PlacedImage AppendFromFile(const ModelDescription& model, std::string_view file,
                            std::string_view refusal, const RequestLimits& limits,
                            std::vector<float>* values);
 
-// Decodes an image file for an input that TakesPixels: sets its shape and pixels. Throws like
-// AppendFromFile.
+// Decodes an image file for an input that TakesPixels: sets its shape and pixels, at most
+// `limits.elements` of them. Throws like AppendFromFile.
 PlacedImage SetPixelsFromFile(std::string_view file, std::string_view refusal,
                               const RequestLimits& limits, InputTensor* input,
                               InferRequest* request);
