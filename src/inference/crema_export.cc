@@ -10,6 +10,7 @@
 #include "inference/deploy_net.h"
 #include "inference/model_parts.h"
 #include "inference/recording.h"
+#include "inference/stored_preprocessing.h"
 #include "quantization/byte_weights.h"
 
 namespace crema {
@@ -25,26 +26,7 @@ void StoreCard(const ModelCard& card, CremaFileHeader* header) {
   for (const std::string& label : card.labels) header->add_label(label);
   if (!card.head.empty()) header->set_head(card.head);
   if (card.head_overlap) header->set_head_overlap(*card.head_overlap);
-  const Preprocessing& from = card.preprocessing;
-  StoredPreprocessing* to = header->mutable_preprocessing();
-  to->set_invert(from.invert);
-  to->set_scale(from.scale);
-  to->set_rgb(from.rgb);
-  to->mutable_mean()->Add(from.mean.begin(), from.mean.end());
-  // Fields of format 2 only where they differ from its defaults, so that older versions can read
-  // files without them.
-  const Preprocessing defaults;
-  if (from.range != defaults.range) to->set_range(from.range);
-  to->mutable_deviation()->Add(from.deviation.begin(), from.deviation.end());
-  if (from.fit != defaults.fit) to->set_fit(ToString(from.fit));
-  if (from.short_side != 0) to->set_short_side(static_cast<uint32_t>(from.short_side));
-  if (from.resize_height != 0) to->set_resize_height(static_cast<uint32_t>(from.resize_height));
-  if (from.resize_width != 0) to->set_resize_width(static_cast<uint32_t>(from.resize_width));
-  if (from.interpolation != defaults.interpolation) {
-    to->set_interpolation(ToString(from.interpolation));
-  }
-  if (from.pad != defaults.pad) to->set_pad(static_cast<uint32_t>(from.pad));
-  if (from.ten_crops) to->set_ten_crops(true);
+  StorePreprocessing(card.preprocessing, header->mutable_preprocessing());
 }
 
 // Returns true for the weights of a layer that rounds them to bytes, if no other layer uses them.
@@ -128,6 +110,7 @@ void ExportModel(const std::shared_ptr<const Model>& model, const std::string& p
   contents.header.set_crema_version(CREMA_VERSION);
   StoreCard(model->card(), &contents.header);
   NetParameter net = DeployNet(parts.net, parts.state, *parts.registry);
+  net.clear_preprocessing();  // the card has it
   if (!net.has_precision() && parts.options.plan.precision != FP32) {
     net.set_precision(parts.options.plan.precision);
   }

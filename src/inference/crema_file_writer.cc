@@ -36,7 +36,7 @@ uint32_t FormatOf(const CremaFileHeader& header) {
   const bool is_third = std::ranges::any_of(header.learned(), [](const StoredTensor& tensor) {
     return tensor.type() == StoredTensor::I8;
   });
-  const StoredPreprocessing& p = header.preprocessing();
+  const PreprocessingParameter& p = header.preprocessing();
   if (p.ten_crops()) return 4;
   if (is_third || p.fit() == "reshape") return 3;
   const bool is_second = p.has_range() || p.deviation_size() > 0 || p.has_fit() ||

@@ -13,6 +13,7 @@
 #include "inference/deploy_net.h"
 #include "inference/model_parts.h"
 #include "inference/recording.h"
+#include "inference/stored_preprocessing.h"
 
 namespace crema {
 namespace {
@@ -88,32 +89,6 @@ std::shared_ptr<const Weights> WeightsIn(const std::shared_ptr<const MappedFile>
   return {mapped, mapped->weights.get()};
 }
 
-Preprocessing PreprocessingOf(const StoredPreprocessing& from, const std::string& path) {
-  constexpr uint32_t kMost = kMaxResizedSide;
-  if (from.short_side() > kMost || from.resize_height() > kMost || from.resize_width() > kMost ||
-      from.pad() > 255) {
-    Fail(ErrorCode::kDataLoss, "holds a preprocessing that is out of range", {.file = path});
-  }
-  Preprocessing to{.invert = from.invert(),
-                   .scale = from.scale(),
-                   .mean = {from.mean().begin(), from.mean().end()},
-                   .rgb = from.rgb(),
-                   .range = from.range(),
-                   .deviation = {from.deviation().begin(), from.deviation().end()},
-                   .short_side = static_cast<int>(from.short_side()),
-                   .resize_height = static_cast<int>(from.resize_height()),
-                   .resize_width = static_cast<int>(from.resize_width()),
-                   .pad = static_cast<int>(from.pad()),
-                   .ten_crops = from.ten_crops()};
-  try {
-    if (from.has_fit()) to.fit = ParseFit(from.fit());
-    if (from.has_interpolation()) to.interpolation = ParseInterpolation(from.interpolation());
-  } catch (const Error& error) {
-    Fail(ErrorCode::kDataLoss, error.problems()[0].message, {.file = path});
-  }
-  return to;
-}
-
 ModelCard CardOf(const CremaFileHeader& header, const std::string& path) {
   ModelCard card;
   card.name = header.name();
@@ -123,7 +98,8 @@ ModelCard CardOf(const CremaFileHeader& header, const std::string& path) {
     Fail(ErrorCode::kDataLoss, "has a task that this version does not know", {.file = path});
   }
   card.labels.assign(header.label().begin(), header.label().end());
-  card.preprocessing = PreprocessingOf(header.preprocessing(), path);
+  card.preprocessing =
+      ReadPreprocessing(header.preprocessing(), ErrorCode::kDataLoss, {.file = path});
   card.head = header.head();
   if (header.has_head_overlap()) card.head_overlap = header.head_overlap();
   return card;

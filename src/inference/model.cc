@@ -10,6 +10,7 @@
 #include "inference/model_parts.h"
 #include "inference/region_head.h"
 #include "inference/sample_axis.h"
+#include "inference/stored_preprocessing.h"
 
 namespace crema {
 namespace {
@@ -143,6 +144,7 @@ std::unique_ptr<Model::Parts> Model::Parts::Make(const NetFile& net, const Model
   RefuseTrainingNet(net, parts->state);
   RefuseWriters(net, parts->state);
   parts->card = card;
+  if (card.preprocessing == Preprocessing{}) parts->card.preprocessing = PreprocessingIn(net);
   parts->options = options;
   parts->options.plan.backward = false;
   parts->options.plan.device = options.device.device;

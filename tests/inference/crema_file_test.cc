@@ -276,21 +276,21 @@ TEST(CremaFile, PreprocessingThatDoesNotFitIsRefused) {
                                  test::TestRegistry(), NullSink());
   ExportModel(model, folder.File("m.crema"));
   const std::string bytes = folder.Read("m.crema");
-  const auto refusal = [&](const std::function<void(StoredPreprocessing*)>& change) {
+  const auto refusal = [&](const std::function<void(PreprocessingParameter*)>& change) {
     folder.Write("bad.crema", WithHeader(bytes, [&](CremaFileHeader* header) {
                    change(header->mutable_preprocessing());
                  }));
     return RefusalOf([&] { OpenFile(folder.File("bad.crema")); });
   };
-  ExpectRefused(refusal([](StoredPreprocessing* p) { p->set_short_side(4000000000U); }),
+  ExpectRefused(refusal([](PreprocessingParameter* p) { p->set_short_side(4000000000U); }),
                 ErrorCode::kDataLoss, "out of range");
-  ExpectRefused(refusal([](StoredPreprocessing* p) { p->set_fit("somehow"); }),
+  ExpectRefused(refusal([](PreprocessingParameter* p) { p->set_fit("somehow"); }),
                 ErrorCode::kDataLoss, "bad.crema: unknown fit 'somehow'");
-  ExpectRefused(refusal([](StoredPreprocessing* p) { p->add_deviation(0); }),
+  ExpectRefused(refusal([](PreprocessingParameter* p) { p->add_deviation(0); }),
                 ErrorCode::kInvalidArgument, "standard deviation");
-  ExpectRefused(refusal([](StoredPreprocessing* p) { p->set_range(-1); }),
+  ExpectRefused(refusal([](PreprocessingParameter* p) { p->set_range(-1); }),
                 ErrorCode::kInvalidArgument, "(pixel_range) is -1");
-  ExpectRefused(refusal([](StoredPreprocessing* p) { p->set_ten_crops(true); }),
+  ExpectRefused(refusal([](PreprocessingParameter* p) { p->set_ten_crops(true); }),
                 ErrorCode::kInvalidArgument, "ten crops (ten_crops) need the fit 'crop'");
 }
 

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "core/strings.h"
+#include "format/prototxt.h"
 #include "support/gpu.h"
 #include "support/serving_nets.h"
 #include "support/temp_dir.h"
@@ -53,6 +54,32 @@ class Heard final : public LogSink {
 };
 
 // Batch statistics would let requests affect each other.
+TEST(Model, TakesThePreprocessingOfItsNet) {
+  const auto card_of = [](const std::string& fields, const ModelCard& card = {}) {
+    const NetFile net =
+        ParseNet(StrCat(kSmallNet, "preprocessing { ", fields, " }\n"), "net.prototxt");
+    return Model::Make(net, {}, card, {}, test::TestRegistry(), NullSink())->card();
+  };
+  const Preprocessing made = card_of(
+                                 "rgb: true mean: [1, 2, 3] fit: 'crop' short_side: 16 "
+                                 "interpolation: 'area'")
+                                 .preprocessing;
+  EXPECT_EQ(made, (Preprocessing{.mean = {1, 2, 3},
+                                 .rgb = true,
+                                 .fit = ImageFit::kCrop,
+                                 .short_side = 16,
+                                 .interpolation = Interpolation::kArea}));
+  const Preprocessing given{.scale = 0.5F};
+  EXPECT_EQ(card_of("rgb: true", {.preprocessing = given}).preprocessing, given);
+  const auto error_of = [&](const std::string& fields) {
+    return ModelError([&] { card_of(fields); });
+  };
+  EXPECT_NE(error_of("fit: 'somehow'").find("net.prototxt:"), std::string::npos);
+  EXPECT_NE(error_of("fit: 'somehow'").find("unknown fit 'somehow'"), std::string::npos);
+  EXPECT_NE(error_of("pad: 256").find("out of range"), std::string::npos);
+  EXPECT_NE(error_of("deviation: 0").find("standard deviation"), std::string::npos);
+}
+
 TEST(Model, IsInPhaseTestWhateverTheNetSays) {
   const auto text = [](const std::string& phase) {
     return StrCat(R"(

@@ -193,8 +193,10 @@ TEST_F(DeployTraining, AnotherRunOfThePrefixWarns) {
 TEST_F(DeployTraining, TheNetCanBeWrittenWithoutWeights) {
   const ProcessResult printed = Deploy({"export", "--model=net.prototxt", "--write_net=-"});
   EXPECT_EQ(printed.exit_code, 0) << printed.err;
-  EXPECT_NE(printed.out.find("--mean=3 --scale=0.00390625"), std::string::npos) << printed.out;
   const NetFile net = ParseNet(printed.out, "printed");
+  ASSERT_EQ(net.net.preprocessing().mean_size(), 1);
+  EXPECT_EQ(net.net.preprocessing().mean(0), 3);
+  EXPECT_EQ(net.net.preprocessing().scale(), 0.00390625F);
   ASSERT_EQ(net.net.layer_size(), 5);
   EXPECT_EQ(net.net.layer(0).type(), "Input");
   EXPECT_EQ(net.net.layer(4).type(), "Softmax");

@@ -30,6 +30,7 @@
 #include "inference/image_task.h"
 #include "inference/model_parts.h"
 #include "inference/segmenter.h"
+#include "inference/stored_preprocessing.h"
 
 DEFINE_string(o, "", "[Output FILE @export] the same as --output");
 DEFINE_string(name, "", "[Output @export] name of the model; default: that of the net");
@@ -178,12 +179,22 @@ void PrintExported(const std::string& path, const ModelCard& card) {
               static_cast<double>(bytes) / (1 << 20));
 }
 
-// Writes the net of --write_net, with the preprocessing that it needs as a comment.
-void WriteNet(const NetFile& net, const ModelNames& names, const Preprocessing& pixels) {
+// Writes the net of --write_net, with the preprocessing that it needs. The mean of a file, which
+// has a number for each element, stays a comment.
+void WriteNet(const NetFile& file, const ModelNames& names, const Preprocessing& pixels) {
+  constexpr size_t kMostChannels = 4;
+  NetParameter net = file.net;
+  std::string flags;
+  if (pixels.mean.size() > kMostChannels) {
+    flags = FlagsOfPreprocessing(pixels);
+  } else if (pixels != Preprocessing{}) {
+    net.clear_preprocessing();
+    StorePreprocessing(pixels, net.mutable_preprocessing());
+  }
   const std::string text = StrCat("# The deploy net of ", names.model,
                                   ", written by deploy export. With --model it needs:\n#   "
                                   "--weights=FILE",
-                                  FlagsOfPreprocessing(pixels), "\n", PrintText(net.net));
+                                  flags, "\n", PrintText(net));
   if (FLAGS_write_net == "-") {
     std::printf("%s", text.c_str());
     return;

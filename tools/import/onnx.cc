@@ -19,6 +19,7 @@
 #include "format/caffemodel.h"
 #include "format/file.h"
 #include "format/prototxt.h"
+#include "inference/stored_preprocessing.h"
 #include "onnx/import.h"
 #include "onnx/import_check.h"
 
@@ -143,9 +144,11 @@ class Outputs {
   bool kept_ = false;
 };
 
-// The flags of deploy that the metadata of a model of Crema stands for.
-std::string NoteOfCard(const ModelCard& card) {
-  std::string flags = FlagsOfPreprocessing(card.preprocessing);
+// Returns the flags of deploy that the metadata of a model of Crema stands for, and that the net
+// does not say.
+std::string NoteOfCard(const ModelCard& card, const NetParameter& net) {
+  std::string flags;
+  if (!net.has_preprocessing()) flags = FlagsOfPreprocessing(card.preprocessing);
   if (!card.labels.empty()) flags += " --labels=FILE";
   return flags.empty() ? "" : StrCat("deploy takes this net with", flags);
 }
@@ -157,7 +160,10 @@ int Import(const std::string& model, const std::string& folder) {
   { const Outputs checked(folder); }  // refuses the folder before the work
   ImportedNet imported = ImportOnnx(model, options);
   std::string names;
-  const std::string card = NoteOfCard(imported.card);
+  if (options.dialect.empty() && imported.card.preprocessing != Preprocessing{}) {
+    StorePreprocessing(imported.card.preprocessing, imported.net.mutable_preprocessing());
+  }
+  const std::string card = NoteOfCard(imported.card, imported.net);
   if (!card.empty()) imported.notes.push_back(card);
   const auto check = [&](const std::string& net, const std::string& weights) {
     if (options.dialect.empty()) return;

@@ -21,6 +21,7 @@
 #include "inference/model.h"
 #include "inference/model_parts.h"
 #include "inference/region_head.h"
+#include "inference/stored_preprocessing.h"
 #include "onnx/import.h"
 #include "runtime/gpu.h"
 #include "serve/private_copy.h"
@@ -54,8 +55,14 @@ std::string Replaced(std::string text, const std::string& from, const std::strin
 }
 
 NetFile NetIn(const server::VersionFiles& files, ModelCard* card) {
-  if (files.onnx.empty()) return ReadNet(files.net);
   NetFile net;
+  if (files.onnx.empty()) {
+    net = ReadNet(files.net);
+    // So that flags override single fields.
+    card->preprocessing = PreprocessingIn(net);
+    net.net.clear_preprocessing();
+    return net;
+  }
   ImportedNet imported = ImportOnnx(files.onnx, {});
   net.net = std::move(imported.net);
   *card = std::move(imported.card);
