@@ -5,6 +5,7 @@
 #include <sstream>
 #include <string>
 
+#include "core/strings.h"
 #include "support/process.h"
 
 namespace crema::test {
@@ -26,6 +27,20 @@ TEST(LayersMd, IsNotStale) {
   ASSERT_EQ(made.exit_code, 0) << made.err;
   EXPECT_TRUE(made.out == Read(source + "/docs/layers.md"))
       << "docs/layers.md is stale; `make docs` writes it anew";
+}
+
+TEST(LayersMd, ItsToolSaysWhatTheBuildCanDo) {
+  const ProcessResult made = RunProcess({CREMA_BIN_DIR "/../dev/layer_reference", "--facts"});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  for (const std::string& line : Split(made.out, '\n')) {
+    if (line.starts_with("{\"type\": \"InnerProduct\"")) {
+      EXPECT_NE(line.find("\"gradient\": true"), std::string::npos) << line;
+      EXPECT_NE(line.find("\"native\"]"), std::string::npos) << line;
+      EXPECT_NE(line.find("\"tf32\": true"), std::string::npos) << line;
+      return;
+    }
+  }
+  FAIL() << "no line of InnerProduct: " << made.out;
 }
 
 TEST(LayersMd, ItsToolHasHelp) {

@@ -1,4 +1,5 @@
-// layer_reference: prints docs/layers.md from the registry and the comments of the schema.
+// layer_reference: prints docs/layers.md from the registry and the comments of the schema, or with
+// --facts what this build can do with each type, for the pages of scripts/site/.
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/descriptor.pb.h>
 
@@ -13,6 +14,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "graph/implementation.h"
 #include "graph/registry.h"
 
 namespace crema::tools {
@@ -250,15 +252,42 @@ int Run(const std::string& path) {
   return 0;
 }
 
+// Prints one line of JSON for each type. Names need no escapes.
+void PrintFacts(const Registry& registry) {
+  for (const std::string& name : registry.Names()) {
+    const LayerType& type = *registry.Find(name);
+    const auto differentiable = [](const LayerSample& sample) { return sample.gradient; };
+    std::set<std::string> names;
+    std::string list;
+    for (const auto& implementation : type.implementations) {
+      if (implementation->device != DeviceType::kCpu) continue;
+      if (!names.insert(implementation->name).second) continue;
+      list += StrCat(list.empty() ? "" : ", ", '"', implementation->name, '"');
+    }
+    std::cout << std::boolalpha << "{\"type\": \"" << name
+              << "\", \"samples\": " << type.samples.size()
+              << ", \"gradient\": " << std::ranges::any_of(type.samples, differentiable)
+              << ", \"cpu\": [" << list << "], \"bits16\": " << type.traits.fits_16_bits
+              << ", \"tf32\": " << type.traits.multiplies_matrices
+              << ", \"bytes\": " << type.traits.computes_on_bytes << "}\n";
+  }
+}
+
 }  // namespace
 }  // namespace crema::tools
 
 int main(int argc, char** argv) {
   try {
-    constexpr const char* kUsage = "usage: layer_reference DESCRIPTORS >docs/layers.md\n";
+    constexpr const char* kUsage =
+        "usage: layer_reference DESCRIPTORS >docs/layers.md\n"
+        "       layer_reference --facts\n";
     const std::string argument = argc == 2 ? argv[1] : "";
     if (argument == "--help" || argument == "-h") {
       std::cout << kUsage;
+      return 0;
+    }
+    if (argument == "--facts") {
+      crema::tools::PrintFacts(crema::BuiltinRegistry());
       return 0;
     }
     if (argument.empty() || argument.starts_with('-')) {
