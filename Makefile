@@ -6,6 +6,7 @@
 #   make                  build/bin/train and the other commands; `make tests` builds the tests too
 #   make compare PYTHON=P against the peers that P can import (bench/compare/README.md)
 #   make wheel | wheel-check | notebooks  the Python packages and their notebooks (docs/python.md)
+#   make site | tutorials  the documentation as a site (docs/development/index.md); executes its tutorials
 #   make bench | docs | lint | soak | soak-big | install PREFIX=/usr/local | clean | fuzz | gpu-check
 #
 # PRESET=debug|asan|tsan|ci chooses another of CMakePresets.json (build folder: build-PRESET),
@@ -16,7 +17,7 @@ BUILD := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
-.PHONY: all packages configure build tests demo test test-processors amx-check bench compare docs wheel wheel-check notebooks lint install clean gpu-check soak soak-big soak-serve soak-exports fuzz faults
+.PHONY: all packages configure build tests demo test test-processors amx-check bench compare docs site tutorials wheel wheel-check notebooks lint install clean gpu-check soak soak-big soak-serve soak-exports fuzz faults
 
 all: build
 
@@ -62,6 +63,15 @@ compare: packages
 docs: configure
 	cmake --build $(BUILD) --parallel $(JOBS) --target layer_reference
 	$(BUILD)/dev/layer_reference $(BUILD)/proto/crema.desc >docs/layers.md
+
+# docs/ as a site, into build/site/, with pages that the build describes; checks links and spelling.
+site: build
+	cmake --build $(BUILD) --parallel $(JOBS) --target layer_reference
+	@scripts/site.sh $(BUILD)
+
+# Executes the commands of docs/tutorials and compares what they write: about an hour of two cores.
+tutorials: build
+	@scripts/tutorials.py $(BUILD)
 
 # The Python packages, into build/wheels/, for each of PYTHON="python3.10 python3.12 ..."; wheel-check
 # installs them into an empty environment of PYTHON.
