@@ -124,7 +124,8 @@ class Parser:
             return fence("|", self.listed("|"), "|")
         if not token[0].isalpha():
             raise NotAnEquation(token)
-        name, _, low = (token, "", "") if token in self.names else token.partition("_")
+        whole = token in self.names and not re.fullmatch(r"[A-Za-z]_\w", token)
+        name, _, low = (token, "", "") if whole else token.partition("_")
         if name in ("sum", "prod") or name in FUNCTIONS and (self.peek() == "(" or low):
             return self.function(name, low)
         if name in ("ln", "log", "cos", "sin"):

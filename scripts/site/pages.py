@@ -51,7 +51,7 @@ def availability(facts):
     code = {kind: ", ".join(f"`{name}`" for name in found) or "–" for kind, found in kinds.items()}
     half = "yes" if facts["bits16"] else "–"
     if facts["gradient"]:
-        gradient = f"yes; the tests compare it with differences, in samples of this type: {facts['samples']}"
+        gradient = f"yes; the tests compare it with numeric differences ({facts['samples']} samples)"
     else:
         gradient = "none" if facts["samples"] else "not covered by the general tests of gradients"
     return f"""
@@ -230,7 +230,7 @@ def make_api():
         nav.append(f"docs/api/{pathlib.Path(path).stem}_h.md")
     parts, note = ["crema", "crema.data", "crema.dnn"], ""
     if not STUB.exists():
-        note = "\nThis site was built without the classes of the compiled module (`-DCREMA_PYTHON=ON`).\n"
+        note = "\nThis site was built without `-DCREMA_PYTHON=ON`: Blob, Model, Net, Solver and some functions are missing.\n"
     page = "# The Python package crema\n\nAn introduction is on [its own page](../python.md).\n" + note
     for part in parts:
         page += f"\n## {part}\n\n::: {part}\n    options: {{heading_level: 3, filters: ['!^_']}}\n"

@@ -31,6 +31,10 @@ class Formula(unittest.TestCase):
         for part in ("<mfrac>", "<msup>", "<mtext>negative_slope</mtext>", "<mo>−</mo>"):
             self.assertIn(part, made)
 
+    def test_subscripts_are_set_as_such(self):
+        made = formula.to_mathml("PROD: y = prod_i x_i", {"x_i"})
+        self.assertIn("<msub><mi>x</mi><mi>i</mi></msub>", made)
+
     def test_what_is_said_about_an_equation_stays_text(self):
         made = formula.to_mathml("y = x; the rest is <prose>", set())
         self.assertIn("<math ", made)
