@@ -151,8 +151,9 @@ def plain(roff):
 
 def prose(text):
     """Text of a manual in Markdown: signs of Markdown and HTML stand for themselves."""
-    text = re.sub(r"([*_<>|\[\]#])", r"\\\1", text)
-    return re.sub(r"docs/([\w\\/]+)\.md", lambda page: f"[{page[0]}](../{page[1]}.md)".replace("\\_", "_"), text)
+    text = re.sub(r"`[^`]*`|[*_<>|\[\]#]", lambda sign: sign[0] if sign[0][0] == "`" else f"&#{ord(sign[0])};", text)
+    return re.sub(r"docs/((?:\w|/|&#95;)+)\.md",
+                  lambda page: f"[{page[0]}](../{page[1]}.md)".replace("&#95;", "_"), text)
 
 
 def command_page(name):
