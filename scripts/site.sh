@@ -15,7 +15,10 @@ fi
 
 python3 scripts/site/check.py
 git ls-files -z --cached --others --exclude-standard '*.md' |
-  xargs -0 "$tools/bin/codespell" --ignore-words=scripts/site/words.txt
+  xargs -0 "$tools/bin/codespell" --ignore-words=scripts/site/words.txt || {
+  echo "misspelt; words that are right go into scripts/site/words.txt" >&2
+  exit 1
+}
 command -v dot >/dev/null || echo "note: no Graphviz; the pages of layers get no pictures" >&2
 "$tools/bin/mkdocs" --quiet build --strict --config-file scripts/site/mkdocs.yml
 echo "$CREMA_SITE/index.html: $(find "$CREMA_SITE" -name '*.html' | wc -l) pages"
