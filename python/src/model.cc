@@ -224,13 +224,14 @@ std::optional<InputArray> FloatsOf(const std::string& name, const InputArray& fr
   const ConstTensorView view = ViewOf(from);
   auto values = std::make_shared<Tensor>(view.shape(), DType::kF32);
   const auto* given = static_cast<const T*>(from.data());
+  float* floats = values->view().data<float>();
   for (size_t i = 0; i < from.size(); ++i) {
     if (!IsExactFloat(given[i])) {
       Fail(ErrorCode::kInvalidArgument,
            StrCat("input '", name, "' is ", given[i], " at element ", i,
                   "; inputs become float32, which holds whole numbers up to 2^24, and few beyond"));
     }
-    values->view().data<float>()[i] = static_cast<float>(given[i]);
+    floats[i] = static_cast<float>(given[i]);
   }
   return nb::cast<InputArray>(ArrayOf({values->view(), values}));
 }
@@ -242,6 +243,25 @@ std::optional<InputArray> FloatsOfAny(const std::string& name, const InputArray&
   return floats;
 }
 
+// Throws kInvalidArgument for a float that a type of ONNX, of whole numbers or truth values, lacks.
+void RequireWhole(const std::string& name, const std::string& type, const InputArray& array) {
+  const auto* values = static_cast<const float*>(array.data());
+  const bool truth = type == "bool";
+  for (size_t i = 0; i < array.size(); ++i) {
+    const float v = values[i];
+    if (v == std::trunc(v) && (!truth || v == 0 || v == 1)) continue;
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("input '", name, "' of ", type, " is ", v, " at element ", i));
+  }
+}
+
+// Returns the type of NumPy for a type of ONNX.
+std::string_view NumpyType(std::string_view type) {
+  if (type == "int2" || type == "int4") return "int8";
+  if (type == "uint2" || type == "uint4") return "uint8";
+  return type;
+}
+
 // Throws TypeError unless it is an array of float32 or uint8, or, if the file of the model has no
 // floats there, of whole numbers or truth values.
 InputArray ArrayFor(const PyModel& model, const std::string& name, nb::handle given) {
@@ -249,7 +269,10 @@ InputArray ArrayFor(const PyModel& model, const std::string& name, nb::handle gi
   const char* remedy = "";
   if (nb::try_cast(given, array)) {
     const nb::dlpack::dtype type = array.dtype();
-    if (model.types.contains(name)) {
+    const auto kind = model.types.find(name);
+    if (kind != model.types.end() && type == nb::dtype<float>()) {
+      RequireWhole(name, kind->second, array);
+    } else if (kind != model.types.end()) {
       const auto floats = FloatsOfAny<bool, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
                                       uint32_t, uint64_t>(name, array);
       if (floats) return *floats;
@@ -257,8 +280,9 @@ InputArray ArrayFor(const PyModel& model, const std::string& name, nb::handle gi
     if (type == nb::dtype<float>() || type == nb::dtype<uint8_t>()) return array;
     remedy = "; use .astype(numpy.float32), or .float() of PyTorch";
   }
+  const char* others = model.types.contains(name) ? ", or of whole numbers or truth values" : "";
   throw nb::type_error(
-      StrCat("input '", name, "' must be an array of float32 or uint8", remedy).c_str());
+      StrCat("input '", name, "' must be an array of float32 or uint8", others, remedy).c_str());
 }
 
 HeldView CopyOf(const ConstTensorView& view) {
@@ -303,7 +327,8 @@ nb::object Typed(const PyModel& model, const std::string& name, const HeldView& 
   nb::object array = ArrayOf(answer);
   const auto type = model.types.find(name);
   if (type == model.types.end()) return array;
-  const auto* const range = std::ranges::find(kRanges, type->second, &Range::type);
+  const std::string_view numpy = NumpyType(type->second);
+  const auto* const range = std::ranges::find(kRanges, numpy, &Range::type);
   const auto* values = answer.view.data<float>();
   for (int64_t i = 0; range != std::end(kRanges) && i < answer.view.count(); ++i) {
     if (values[i] >= range->least && values[i] <= range->most) continue;
@@ -311,7 +336,7 @@ nb::object Typed(const PyModel& model, const std::string& name, const HeldView& 
          StrCat("output '", name, "' of ", type->second, " is ", values[i], " at element ", i,
                 "; whole numbers are computed as float32, where those up to 2^24 are exact"));
   }
-  return array.attr("astype")(type->second);
+  return array.attr("astype")(std::string(numpy));
 }
 
 nb::dict Run(const ModelPtr& model, const nb::object& inputs) {
@@ -342,7 +367,7 @@ nb::list InfosOf(const PyModel& model, const std::vector<BlobInfo>& blobs) {
     for (const int64_t size : blob.shape) sizes.append(size);
     const auto type = model.types.find(blob.name);
     infos.append(nb::make_tuple(blob.name,
-                                type != model.types.end()  ? type->second
+                                type != model.types.end()  ? std::string(NumpyType(type->second))
                                 : blob.dtype == DType::kU8 ? "uint8"
                                                            : "float32",
                                 nb::tuple(sizes)));

@@ -23,7 +23,7 @@ enum class Layout : uint8_t {
 struct MemoryFormat {
   Layout layout = Layout::kNCHW;
   // Type of the elements in memory, if not the blob's own. The gradients have it too.
-  //   kBF16: blocked, or any layout of GPUs
+  //   kBF16: blocked or kNHWC, or any layout of GPUs
   //   kF16: GPUs only
   //   kU8: integers, signed or unsigned, times a scale; kNHWC on CPUs only. The layers that write
   //     and read the blob determine both (LayerParameter::int8). Has no gradient.

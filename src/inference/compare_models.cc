@@ -175,6 +175,9 @@ struct LayerComparison::Side {
     } else if (spec.format.layout == Layout::kBlocked) {
       BlockedToPlain(threads, batch, channels, pixels, static_cast<const BFloat16*>(view.raw()),
                      to);
+    } else if (view.dtype() == DType::kBF16) {
+      ChannelsLastToPlain(threads, batch, channels, pixels,
+                          static_cast<const BFloat16*>(view.raw()), to);
     } else if (const std::optional<Int8Scale> scale = ScaleOf(v)) {
       Int8ToPlain(threads, batch, channels, pixels, view.raw(), *scale, to);
     } else {

@@ -51,8 +51,10 @@ inline Support SupportsInt8Pixels(const OpDesc& query, size_t bottoms, size_t to
 
 // Checks that 32-bit sums of `products` products of the layer's first input cannot overflow.
 inline Support SumsAreExact(const OpDesc& query, int64_t products) {
-  const int64_t largest = InputScale(query.layer, 0).is_signed ? 128 : 255;
-  if (products <= std::numeric_limits<int32_t>::max() / (largest * LargestInt8Weight())) return {};
+  // Without VNNI, convolutions double the weights for signed inputs.
+  const bool is_signed = InputScale(query.layer, 0).is_signed;
+  const int64_t largest = is_signed ? 128 * 127 : 255 * LargestInt8Weight();
+  if (products <= std::numeric_limits<int32_t>::max() / largest) return {};
   return Support::No(StrCat("sums of ", products, " products of bytes may exceed 32 bits"));
 }
 

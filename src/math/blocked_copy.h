@@ -1,4 +1,4 @@
-// Converts between the plain and the blocked layout (core/memory_format.h).
+// Converts between the plain and the blocked or the channels-last layout (core/memory_format.h).
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,10 @@ void PlainToBlocked(int threads, int64_t batch, int64_t channels, int64_t pixels
 template <typename T>
 void BlockedToPlain(int threads, int64_t batch, int64_t channels, int64_t pixels, const T* x,
                     float* y);
+
+// From batch x pixels x channels.
+void ChannelsLastToPlain(int threads, int64_t batch, int64_t channels, int64_t pixels,
+                         const BFloat16* x, float* y);
 
 // Convert the element type; the layout stays. Thread safety: any.
 void RoundAll(int threads, int64_t count, const float* x, BFloat16* y);

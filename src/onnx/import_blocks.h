@@ -33,7 +33,7 @@ std::optional<OnnxBlob> PackedBlob(NodeImport& node, const std::vector<OnnxBlob>
 std::optional<OnnxBlob> SourceOfRows(const NodeImport& node, const OnnxBlob& blob);
 OnnxBlob MoveRows(NodeImport& node, const OnnxBlob& like, const OnnxBlob& rows);
 
-// Of ONNX types of whole numbers; false and 32 for others.
+// Return the facts of an ONNX type of whole numbers; false and 32 for others.
 bool IsSignedType(int type);
 int BitsOf(int type);
 // Returns whole numbers as the type holds them: their last bits.

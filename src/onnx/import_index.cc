@@ -21,8 +21,12 @@ void RequireIndices(const NodeImport& node, int64_t size) {
                      "holds whole numbers up to 2^24, and few beyond"));
 }
 
-void RequireIndices(const NodeImport& node, const Shape& shape) {
-  for (const int64_t size : shape.dims()) RequireIndices(node, size);
+// Does so for the axes that a computed input 1 gives places in: [begin, end).
+void RequireIndices(const NodeImport& node, const Shape& shape, int64_t begin, int64_t end) {
+  if (node.Constant(1) != nullptr) return;
+  for (int64_t axis = begin; axis < std::min<int64_t>(end, shape.axes()); ++axis) {
+    RequireIndices(node, shape[static_cast<int>(axis)]);
+  }
 }
 
 // One element of an axis, at a constant place.
@@ -63,14 +67,16 @@ void ConvertGather(NodeImport& node) {
 
 void ConvertGatherElements(NodeImport& node) {
   const OnnxBlob x = node.In(0);
-  RequireIndices(node, x.shape);
-  node.Output(0, Gather(node, x, node.In(1), AxisOf(node, x.shape, 0), GatherParameter::ELEMENTS));
+  const int axis = AxisOf(node, x.shape, 0);
+  RequireIndices(node, x.shape, axis, axis + 1);
+  node.Output(0, Gather(node, x, node.In(1), axis, GatherParameter::ELEMENTS));
 }
 
 void ConvertGatherND(NodeImport& node) {
   const OnnxBlob x = node.In(0);
-  RequireIndices(node, x.shape);
-  node.Output(0, Gather(node, x, node.In(1), 0, GatherParameter::ND, node.Int("batch_dims", 0)));
+  const int64_t batch = node.Int("batch_dims", 0);
+  RequireIndices(node, x.shape, std::max<int64_t>(0, batch), x.shape.axes());
+  node.Output(0, Gather(node, x, node.In(1), 0, GatherParameter::ND, batch));
 }
 
 void Scatter(NodeImport& node, ScatterParameter::Mode mode) {
@@ -83,15 +89,17 @@ void Scatter(NodeImport& node, ScatterParameter::Mode mode) {
   const auto reduction = kReductions.find(node.String("reduction", "none"));
   if (reduction == kReductions.end()) node.Refuse("has an unknown reduction");
   const OnnxBlob x = node.In(0);
-  RequireIndices(node, x.shape);
+  const int indexed = mode == ScatterParameter::ELEMENTS ? AxisOf(node, x.shape, 0) : 0;
+  RequireIndices(node, x.shape, indexed,
+                 mode == ScatterParameter::ELEMENTS ? indexed + 1 : x.shape.axes());
   const OnnxBlob index = node.In(1);
   const OnnxBlob updates = node.In(2);
   node.Output(0, node.Add("Scatter", {x, index, updates}, [&](LayerParameter* layer) {
     ScatterParameter* param = layer->mutable_scatter_param();
     if (mode != ScatterParameter::ELEMENTS) {
       param->set_mode(mode);
-    } else if (const int axis = AxisOf(node, x.shape, 0); axis != 0) {
-      param->set_axis(axis);
+    } else if (indexed != 0) {
+      param->set_axis(indexed);
     }
     if (reduction->second != ScatterParameter::NONE) param->set_reduction(reduction->second);
   }));

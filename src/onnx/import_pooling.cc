@@ -187,8 +187,17 @@ void ConvertAveragePool(NodeImport& node) {
   node.Output(0, AveragePool(node, x, windows, node.Int("count_include_pad", 0) != 0));
 }
 
+// Refuses a tensor with more places than float32 can tell apart.
+void RequirePositions(const NodeImport& node, int64_t count) {
+  if (count <= int64_t{1} << 24) return;
+  node.Refuse(StrCat("has positions in ", count,
+                     " elements; they are of float32, which holds whole ",
+                     "numbers up to 2^24, and few beyond"));
+}
+
 // Turns positions in a plane of `dims` into those in the whole tensor.
 OnnxBlob GlobalPositions(NodeImport& node, const OnnxBlob& positions, const Shape& x) {
+  RequirePositions(node, x.count());
   if (x[0] * x[1] > kMostMadeElements) node.Refuse("has too many planes");
   std::vector<float> starts;
   for (int64_t i = 0; i < x[0] * x[1]; ++i) starts.push_back(static_cast<float>(i * x.count(2)));
@@ -337,6 +346,7 @@ void ConvertMaxUnpool(NodeImport& node) {
     wanted = {shape[2], shape[3]};
   }
   // Positions count in a tensor of the inferred size.
+  RequirePositions(node, x.shape[0] * x.shape[1] * inferred[0] * inferred[1]);
   const auto plane = static_cast<float>(inferred[0] * inferred[1]);
   OnnxBlob mask = BinaryBlob(node, BinaryParameter::MOD, node.In(1), plane);
   OnnxBlob y = node.Add("Upsample", {x, mask}, [&](LayerParameter* layer) {

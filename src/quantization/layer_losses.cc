@@ -49,6 +49,8 @@ std::vector<float> PlainFloats(const TensorView& view, MemoryFormat format,
     Int8ToPlain(1, s[0], s[1], s.count(2), view.raw(), ScaleOf(range), plain.data());
   } else if (!format.type) {
     BlockedToPlain(1, s[0], s[1], s.count(2), view.data<float>(), plain.data());
+  } else if (format.layout == Layout::kNHWC) {
+    ChannelsLastToPlain(1, s[0], s[1], s.count(2), view.data<BFloat16>(), plain.data());
   } else {
     BlockedToPlain(1, s[0], s[1], s.count(2), view.data<BFloat16>(), plain.data());
   }

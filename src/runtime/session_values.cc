@@ -7,7 +7,8 @@ namespace crema {
 
 void CheckFits(BlobSpec spec, const BlobSpec& planned, const std::string& what) {
   spec.format = planned.format;
-  const bool of_pixels = spec.format.layout == Layout::kBlocked || spec.format.type == DType::kU8;
+  const bool of_pixels = spec.format.layout == Layout::kBlocked || spec.format.type == DType::kU8 ||
+                         (spec.format.layout == Layout::kNHWC && spec.format.type == DType::kBF16);
   const bool same_axes = !of_pixels || spec.shape.axes() == 4;
   if (same_axes && StoredCount(spec) <= StoredCount(planned) && spec.dtype == planned.dtype) return;
   Fail(ErrorCode::kInvalidArgument,

@@ -20,7 +20,8 @@ namespace crema::test {
 namespace {
 
 constexpr int kCases = 500;
-// Of these an implementation must have run. For AVX2 oneDNN has code for fewer convolutions.
+// Returns the cases that an implementation must have run at least. For AVX2 oneDNN has code for
+// fewer convolutions.
 int Least() { return ChannelBlock() == 8 ? 10 : 20; }
 
 const Registry& Layers() { return LayersWithGpuImplementations(); }

@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/memory_format.h"
 #include "core/rng.h"
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "graph/registry.h"
+#include "math/blocked_pool.h"
 #include "math/pool.h"
 #include "support/layer_fixture.h"
 
@@ -32,6 +34,48 @@ RunResult Pool(const std::string& fields, const Blob& input, int outputs = 1,
   call.output_grads = std::move(output_grads);
   call.phase = phase;
   return CallLayer(*registry.Find("Pooling"), call);
+}
+
+// Blobs of two images with two blocks of channels, of 5 x 6 pixels.
+TEST(BlockedPool, PoolsChannelsLastAsBlocked) {
+  const int64_t block = ChannelBlock();
+  if (block == 0) GTEST_SKIP() << "this processor has no blocks";
+  const PoolWindow window{{.in = 5, .out = 3, .kernel = 3, .stride = 2, .pad = 1},
+                          {.in = 6, .out = 4, .kernel = 2, .stride = 2, .pad = 1}};
+  const int64_t batch = 2, channels = 2 * block;
+  const auto place = [&](int64_t n, int64_t c, int64_t p, int64_t pixels, bool last) {
+    if (last) return static_cast<size_t>((n * pixels + p) * channels + c);
+    return static_cast<size_t>(((n * 2 + c / block) * pixels + p) * block + c % block);
+  };
+  std::vector<float> x(size_t(batch * channels * window.InSize())), x_last(x);
+  const RandomStream random(1, HashName("channels_last"));
+  for (int64_t n = 0, i = 0; n < batch; ++n) {
+    for (int64_t c = 0; c < channels; ++c) {
+      for (int64_t p = 0; p < window.InSize(); ++p, ++i) {
+        const auto v = static_cast<float>(random.Uniform(static_cast<uint64_t>(i)));
+        x[place(n, c, p, window.InSize(), false)] = v;
+        x_last[place(n, c, p, window.InSize(), true)] = v;
+      }
+    }
+  }
+  for (const bool average : {false, true}) {
+    std::vector<float> y(size_t(batch * channels * window.OutSize())), y_last(y);
+    const auto pool = [&](const BlockedPoolPlanes& planes, const float* from, float* to) {
+      if (average) return BlockedAveragePool(2, window, false, planes, from, to);
+      BlockedMaxPool(2, window, planes, from, to, static_cast<uint8_t*>(nullptr));
+    };
+    pool({batch, 2, 0}, x.data(), y.data());
+    pool(BlockedPoolPlanes::ChannelsLast(batch, channels), x_last.data(), y_last.data());
+    for (int64_t n = 0; n < batch; ++n) {
+      for (int64_t c = 0; c < channels; ++c) {
+        for (int64_t p = 0; p < window.OutSize(); ++p) {
+          EXPECT_EQ(y[place(n, c, p, window.OutSize(), false)],
+                    y_last[place(n, c, p, window.OutSize(), true)])
+              << n << " " << c << " " << p;
+        }
+      }
+    }
+  }
 }
 
 Blob Counting(int64_t height, int64_t width) {

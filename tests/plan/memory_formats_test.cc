@@ -333,13 +333,32 @@ TEST_F(BFloat16Formats, AreChannelsLastWhereThatIsClearlyFaster) {
   options.processor.channels_last_speedup = 16;
   const auto plan = PlanText(text, TRAIN, options);
   for (const char* convolution : {"a", "b", "c"}) {
-    EXPECT_EQ(LayerOf(*plan, convolution).implementation->name, "onednn bf16, channels last")
+    EXPECT_EQ(LayerOf(*plan, convolution).implementation->name, "onednn NHWC bf16")
         << DescribePlan(*plan);
   }
   for (const char* other : {"p", "m", "j"}) {
-    EXPECT_EQ(LayerOf(*plan, other).implementation->name, "channels last bf16");
+    EXPECT_EQ(LayerOf(*plan, other).implementation->name, "NHWC bf16");
   }
   EXPECT_EQ(NamesOf(*plan, "Reorder"), (std::vector<std::string>{"x_to_NHWC_bf16", "c_to_NCHW"}));
+}
+
+// Blocks of 16 would hold 24 channels with a third of zeros.
+TEST_F(BFloat16Formats, AreNeverChannelsLastWhereThatGainsNothing) {
+  std::string text = "precision: BF16 " + SquareInput(24, 112);
+  std::string bottom = "x";
+  for (int i = 0; i < 4; ++i) {
+    const std::string s = StrCat("s", i), c = StrCat("c", i);
+    text += LayerOnBlobs("Sigmoid", s, bottom) +
+            LayerOnBlobs("Convolution", c, s,
+                         "convolution_param { kernel_size: 3 pad: 1 num_output: 24 group: 24 }");
+    bottom = c;
+  }
+  for (const bool backward : {false, true}) {
+    const auto plan = PlanText(text, TRAIN, {.backward = backward});
+    EXPECT_TRUE(std::ranges::none_of(plan->values, [](const PlannedValue& v) {
+      return v.spec.format.layout == Layout::kNHWC;
+    })) << DescribePlan(*plan);
+  }
 }
 
 // oneDNN would add gradients of windows that overlap in bfloat16.

@@ -329,6 +329,9 @@ void SampleChecker::CheckAnyFormat(const LayerCase& layer_case) {
   if (!HasBFloat16()) return;
   Compare(plain, Run(widened, values, {.format = {Layout::kBlocked, DType::kBF16}}, "bf16"),
           kBFloat16Tolerance, "bf16 against plain");
+  if (widened.info().reach != Reach::kElement) return;
+  Compare(plain, Run(widened, values, {.format = {Layout::kNHWC, DType::kBF16}}, "NHWC bf16"),
+          kBFloat16Tolerance, "NHWC bf16 against plain");
 }
 
 void SampleChecker::CheckVariants(const LayerCase& narrow, const CaseValues& values) {

@@ -1,7 +1,7 @@
 // Convolution on blocked blobs by oneDNN. The implementations are "onednn", and "onednn, plain
 // input" for the first convolution of a net, whose few channels would fill a small part of a block.
-// Each exists in single precision and on bfloat16 blobs. "onednn bf16, channels last" is for
-// processors with AMX: oneDNN multiplies by tiles on this layout only.
+// Each exists in single precision and on bfloat16 blobs. "onednn NHWC bf16" is for processors with
+// AMX: oneDNN multiplies by tiles on this layout only.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -153,8 +153,8 @@ struct Kind {
   bool channels_last = false;  // with bf16 only
 
   std::string Name() const {
-    return StrCat("onednn", bf16 ? " bf16" : "", fast ? "" : ", reference",
-                  plain_input ? ", plain input" : "", channels_last ? ", channels last" : "");
+    return StrCat("onednn", channels_last ? " NHWC" : "", bf16 ? " bf16" : "",
+                  fast ? "" : ", reference", plain_input ? ", plain input" : "");
   }
   BlockedConvConfig ConfigOf(const OpDesc& query) const {
     BlockedConvConfig config = BlockedConfigOf(query, plain_input, bf16);
@@ -205,6 +205,8 @@ double Seconds(const Kind& kind, const OpDesc& query) {
   const auto products = static_cast<double>(query.info.macs) / query.threads;
   if (!kind.fast) return products / kReferenceProductsPerSecond;
   const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
+  const double gain = kind.bf16 ? BFloat16Speedup(kind, query) : 1;
+  if (gain == 0) return kNeverSeconds;
   if (IsDepthwise(g)) {
     constexpr double kDepthwisePerSecond = 85e9, kElementsPerSecond = 20e9;  // per thread
     const auto elements = static_cast<double>(g.batch * (g.InImage() + g.OutImage()));
@@ -213,8 +215,6 @@ double Seconds(const Kind& kind, const OpDesc& query) {
   }
   const double fill =
       FillOf(g.out_channels / g.groups) * (kind.plain_input ? 1 : FillOf(g.in_channels / g.groups));
-  const double gain = kind.bf16 ? BFloat16Speedup(kind, query) : 1;
-  if (gain == 0) return kNeverSeconds;
   const double weight_bytes = static_cast<double>(ConvWeightCount(g)) * (kind.bf16 ? 2 : 4);
   return std::max(products / (kProductsPerSecond * fill * gain),
                   weight_bytes / (kWeightBytesPerSecond * query.threads));
@@ -224,7 +224,12 @@ class OneDnnConvolution final : public Implementation {
  public:
   explicit OneDnnConvolution(const Kind& kind) : Implementation(FactsOf(kind)), kind_(kind) {}
 
-  bool CanFuse(const OpDesc& op) const override { return ConvolutionCanFuse(op, true); }
+  bool CanFuse(const OpDesc& op) const override {
+    // oneDNN's code with tiles adds no other blob.
+    const auto adds = [](const Layer* layer) { return layer->param().bottom_size() == 2; };
+    if (kind_.channels_last && std::ranges::any_of(op.fused, adds)) return false;
+    return ConvolutionCanFuse(op, true);
+  }
   Support Accepts(const OpDesc& op) const override { return StridedOutputPays(op); }
   std::optional<double> Seconds(const OpDesc& op) const override {
     return crema::Seconds(kind_, op);

@@ -198,7 +198,8 @@ void BatchNormBase::RunByChannels(const BackwardArgs& args) const {
   state.alone ? RunAlone<T>(args) : RunFused<T>(args);
 }
 
-// A layer with a scale and shift of its own is computed as by the native implementation.
+// Computes blocked and channels-last blobs. A layer with a scale and shift of its own is computed
+// as by the native implementation.
 template <typename T>
 class BatchNormBase::Blocked final : public FunctionImplementation {
  public:
@@ -223,7 +224,7 @@ class BatchNormBase::Blocked final : public FunctionImplementation {
 
  private:
   static ImplementationFacts FactsOf(MemoryFormat format) {
-    return {.name = StrCat(format.layout == Layout::kNHWC ? "channels last" : "blocked",
+    return {.name = StrCat(format.layout == Layout::kNHWC ? "NHWC" : "blocked",
                            format.type ? " bf16" : ""),
             .input_format = format,
             .output_format = format};

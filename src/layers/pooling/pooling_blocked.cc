@@ -1,5 +1,5 @@
 // Implementation "blocked": MAX and AVE pooling of planes, one vector of channels at a time. And
-// "channels last bf16": the same forward on channels-last blobs.
+// "NHWC bf16": the same forward on channels-last blobs.
 #include "core/bfloat16.h"
 #include "layers/blocked_implementation.h"
 #include "layers/part_blocks.h"
@@ -118,7 +118,7 @@ ImplementationPtr BlockedBF16PoolingImplementation() {
 ImplementationPtr ChannelsLastBF16PoolingImplementation() {
   constexpr MemoryFormat kFormat{Layout::kNHWC, DType::kBF16};
   return MakeSimpleImplementation(
-      {.name = "channels last bf16", .input_format = kFormat, .output_format = kFormat},
+      {.name = "NHWC bf16", .input_format = kFormat, .output_format = kFormat},
       {.supports = SupportsChannelsLastBF16, .forward = ForwardChannelsLastBF16});
 }
 

@@ -73,6 +73,9 @@ void RegisterConcat(Registry& registry) {
   type.samples = {
       {.name = "channels", .prototxt = "concat_param { axis: 1 }", .inputs = {a, b, c}},
       {.name = "default", .prototxt = "", .inputs = {a, b}},
+      {.name = "images",
+       .prototxt = "",
+       .inputs = {{.shape = {2, 3, 2, 3}}, {.shape = {2, 5, 2, 3}}}},
       {.name = "axis_0",
        .prototxt = "concat_param { axis: 0 }",
        .inputs = {a, {.shape = {1, 3, 4}}}},

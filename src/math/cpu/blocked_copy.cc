@@ -127,4 +127,17 @@ template void PlainToBlocked(int, int64_t, int64_t, int64_t, const float*, BFloa
 template void BlockedToPlain(int, int64_t, int64_t, int64_t, const float*, float*);
 template void BlockedToPlain(int, int64_t, int64_t, int64_t, const BFloat16*, float*);
 
+void ChannelsLastToPlain(int threads, int64_t batch, int64_t channels, int64_t pixels,
+                         const BFloat16* x, float* y) {
+  constexpr int64_t kGrain = 1 << 14;  // elements worth a thread
+  ParallelFor(
+      threads, batch * channels, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, pixels)),
+      [&](int64_t begin, int64_t end, int) {
+        for (int64_t plane = begin; plane < end; ++plane) {
+          const BFloat16* from = x + plane / channels * pixels * channels + plane % channels;
+          for (int64_t p = 0; p < pixels; ++p) y[plane * pixels + p] = from[p * channels];
+        }
+      });
+}
+
 }  // namespace crema

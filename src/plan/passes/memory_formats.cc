@@ -83,6 +83,7 @@ class Chooser {
     }
     flow_ = options.backward ? ComputeGradientFlow(graph_, infos_) : NoGradients(graph_);
     for (size_t n = 0; n < graph_.nodes.size(); ++n) choices_.push_back(ChoicesOf(n));
+    DropUnusedChannelsLast();
     for (size_t n = 0; n < graph_.nodes.size(); ++n) ChargeFollowers(n);
   }
 
@@ -261,6 +262,19 @@ class Chooser {
         KeepsInt8Range(graph_, graph_.nodes[n])) {
       choices->push_back({{kInt8, kInt8}});
     }
+  }
+
+  // Channels last bfloat16 is for products that are faster on it. Without one, layers that take any
+  // format must not choose it.
+  void DropUnusedChannelsLast() {
+    if (OnGpu()) return;
+    const auto uses = [](const Choice& choice) { return choice.formats.out == kLastBF16; };
+    for (size_t n = 0; n < choices_.size(); ++n) {
+      if (!graph_.nodes[n].type->traits.multiplies_matrices) continue;
+      const auto pays = [&](const Choice& c) { return uses(c) && c.seconds < kImpossibleSeconds; };
+      if (std::ranges::any_of(choices_[n], pays)) return;
+    }
+    for (std::vector<Choice>& choices : choices_) std::erase_if(choices, uses);
   }
 
   bool OnGpu() const { return options_.device.type != DeviceType::kCpu; }

@@ -41,7 +41,7 @@ struct ParsedTensor {
   std::optional<std::vector<float>> data;
   std::vector<std::string> texts;  // elements of data that are strings
   bool has_truth_values = false;   // in data, as 0 and 1
-  // The first element of data that is an integer and no FP32: its place and text.
+  // The first element of data that FP32 would make another integer: its place and text.
   std::optional<std::pair<size_t, std::string>> rounded;
   ParsedParameters parameters;
 };
@@ -271,10 +271,14 @@ class InferHandler {
         Bad(StrCat("an element of 'data'", Of(), " is beyond FP32"));
       value = static_cast<float>(wide);
     }
-    if (std::abs(value) >= 0x1p24F && !tensor().rounded) {
-      const std::string text(number);
-      const long double wide = std::strtold(text.c_str(), nullptr);  // exact for 64 bits
-      if (wide != value && wide == std::trunc(wide)) tensor().rounded = {data.size(), text};
+    const bool is_whole = value == std::trunc(value);
+    const bool may_differ =
+        std::abs(value) >= 0x1p24F || number.find_first_of(".eE") != std::string_view::npos;
+    if (is_whole && may_differ && !tensor().rounded) {
+      long double wide = 0;  // exact for 64 bits
+      std::from_chars(number.data(), number.data() + number.size(), wide);
+      constexpr size_t kMostText = 32;
+      if (wide != value) tensor().rounded = {data.size(), std::string(number.substr(0, kMostText))};
     }
     data.push_back(value);
     return true;

@@ -44,30 +44,27 @@ class Trial {
   std::vector<std::byte> scratch_;
 };
 
-// Returns the seconds of `single` divided by those of `half`, in turns.
-double GainOf(Trial* single, Trial* half) {
-  double least_single = single->Seconds(), least_half = half->Seconds();  // with the packing
-  for (int round = 0; round < kRounds; ++round) {
-    const double a = single->Seconds(), b = half->Seconds();
-    least_single = std::min(least_single, a);
-    least_half = std::min(least_half, b);
+// Returns the seconds of a convolution in single precision divided by those of the same in
+// bfloat16, in turns, rounded to a power of 2^(1 / steps); 0 if oneDNN has none.
+double GainOf(bool channels_last, double steps) {
+  try {
+    Trial single(false), half(true, channels_last);
+    double least_single = single.Seconds(), least_half = half.Seconds();  // with the packing
+    for (int round = 0; round < kRounds; ++round) {
+      const double a = single.Seconds(), b = half.Seconds();
+      least_single = std::min(least_single, a);
+      least_half = std::min(least_half, b);
+    }
+    return std::exp2(std::round(std::log2(least_single / least_half) * steps) / steps);
+  } catch (const Error&) {
+    return 0;
   }
-  constexpr double kSteps = 4;  // steps of the result in a doubling
-  return std::exp2(std::round(std::log2(least_single / least_half) * kSteps) / kSteps);
 }
 
 BFloat16Gains Measure() {
-  constexpr double kClearly = 1.5;
-  BFloat16Gains gains;
-  if (!HasBFloat16()) return gains;
-  try {
-    Trial single(false), blocked(true), last(true, true);
-    gains.blocked = GainOf(&single, &blocked);
-    gains.channels_last = GainOf(&single, &last);
-  } catch (const Error&) {
-    return gains;  // oneDNN has none
-  }
-  if (gains.channels_last < kClearly * std::max(gains.blocked, 1.0)) gains.channels_last = 0;
+  if (!HasBFloat16()) return {};
+  BFloat16Gains gains{.blocked = GainOf(false, 4), .channels_last = GainOf(true, 1)};
+  if (gains.channels_last < 2 * std::max(gains.blocked, 1.0)) gains.channels_last = 0;
   return gains;
 }
 
