@@ -84,12 +84,13 @@ nearest() {
     END { if (least <= 2 || least * 2 <= length(name)) print name }'
 }
 
-# Caffe's names.
+# Caffe's names, and an older one.
 renamed() {
   case $1 in
     time) echo profile ;;
     test) echo evaluate ;;
     device_query) echo devices ;;
+    convert_voc) echo convert_boxes ;;
     *) echo "$1" ;;
   esac
 }

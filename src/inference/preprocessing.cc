@@ -147,6 +147,12 @@ std::string FindPreprocessingProblem(const Preprocessing& p, const Shape& input,
   if (mean != 0 && mean != channels && mean != static_cast<size_t>(input.count())) {
     return StrCat("the mean has ", mean, " numbers, but the input is ", ToString(input));
   }
+  if (!std::isfinite(p.scale) || p.scale == 0) {
+    return StrCat("the scale is ", p.scale, "; use a finite number other than 0");
+  }
+  if (!std::ranges::all_of(p.mean, [](float v) { return std::isfinite(v); })) {
+    return "a mean is not finite";
+  }
   if (p.fit == ImageFit::kReshape && mean > channels) {
     return StrCat(
         "a mean image has one size, but the fit 'reshape' gives each image a size of its "

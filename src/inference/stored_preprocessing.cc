@@ -1,5 +1,6 @@
 #include "inference/stored_preprocessing.h"
 
+#include "core/strings.h"
 #include "crema.pb.h"
 
 namespace crema {
@@ -9,7 +10,10 @@ Preprocessing ReadPreprocessing(const PreprocessingParameter& from, ErrorCode co
   constexpr uint32_t kMost = kMaxResizedSide;
   if (from.short_side() > kMost || from.resize_height() > kMost || from.resize_width() > kMost ||
       from.pad() > 255) {
-    Fail(code, "holds a preprocessing that is out of range", where);
+    Fail(code,
+         StrCat("holds a preprocessing that is out of range: sides are 0 to ", kMost,
+                ", the padding is 0 to 255"),
+         where);
   }
   Preprocessing to{.invert = from.invert(),
                    .scale = from.scale(),

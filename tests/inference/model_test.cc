@@ -53,7 +53,6 @@ class Heard final : public LogSink {
   std::string all_;
 };
 
-// Batch statistics would let requests affect each other.
 TEST(Model, TakesThePreprocessingOfItsNet) {
   const auto card_of = [](const std::string& fields, const ModelCard& card = {}) {
     const NetFile net =
@@ -78,8 +77,10 @@ TEST(Model, TakesThePreprocessingOfItsNet) {
   EXPECT_NE(error_of("fit: 'somehow'").find("unknown fit 'somehow'"), std::string::npos);
   EXPECT_NE(error_of("pad: 256").find("out of range"), std::string::npos);
   EXPECT_NE(error_of("deviation: 0").find("standard deviation"), std::string::npos);
+  EXPECT_NE(error_of("scale: 0").find("the scale is 0"), std::string::npos);
 }
 
+// Batch statistics would let requests affect each other.
 TEST(Model, IsInPhaseTestWhateverTheNetSays) {
   const auto text = [](const std::string& phase) {
     return StrCat(R"(

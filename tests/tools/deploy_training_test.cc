@@ -75,6 +75,19 @@ TEST_F(DeployTraining, ARunAnswersAsTheDeployNetWrittenByHand) {
   EXPECT_EQ(classify({"--model=net.prototxt", "--weights=snap_iter_8.caffemodel"}), expected);
   ASSERT_EQ(Deploy({"export", "--run=snap_run", "-o", "m.crema"}).exit_code, 0);
   EXPECT_EQ(classify({"--model=m.crema"}), expected);
+  // A written net has the preprocessing, whose fields flags override.
+  ASSERT_EQ(Deploy({"export", "--run=snap_run", "--write_net=d.prototxt"}).exit_code, 0);
+  const std::vector<std::string> written = {"--model=d.prototxt",
+                                            "--weights=snap_iter_8.caffemodel"};
+  EXPECT_EQ(classify(written), expected);
+  EXPECT_NE(classify({written[0], written[1], "--mean=0"}), expected);
+  ASSERT_EQ(Deploy({"export", written[0], written[1], "-o", "d.crema"}).exit_code, 0);
+  EXPECT_EQ(classify({"--model=d.crema"}), expected);
+  const std::vector<std::string> plain = {"--mean=0", "--scale=1"};
+  ASSERT_EQ(
+      Deploy({"export", written[0], written[1], plain[0], plain[1], "-o", "e.crema"}).exit_code, 0);
+  EXPECT_EQ(classify({"--model=e.crema"}),
+            classify({"--model=deploy.prototxt", "--weights=snap_iter_8.caffemodel"}));
   // Flags have priority.
   EXPECT_EQ(classify({"--run=snap_run", "--mean=0"}),
             classify({"--model=deploy.prototxt", "--scale=0.00390625",

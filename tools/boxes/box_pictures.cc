@@ -14,6 +14,7 @@
 #include "boxes/image_set.h"
 #include "boxes/yolo.h"
 #include "common/interrupt.h"
+#include "common/log.h"
 #include "core/error.h"
 #include "core/folder.h"
 #include "core/strings.h"
@@ -82,6 +83,19 @@ PictureSet ReadVocFolder(const std::string& folder) {
   return set;
 }
 
+// YOLO keeps pictures to train and to test on in folders below images/.
+void WarnOfSeveralSets(const std::string& images) {
+  std::error_code error;
+  std::vector<std::string> sets;
+  for (const std::string& name : NamesIn(images, error)) {
+    if (IsFolder(images + name)) sets.push_back(name);
+  }
+  if (sets.size() < 2) return;
+  std::ranges::sort(sets);
+  ToolLog().Write(Severity::kWarning, StrCat(images, ": takes the pictures of ", Join(sets, ", "),
+                                             "; for one of them, give ", images, sets[0]));
+}
+
 // The folder in which the picture of a COCO file lies; empty: none.
 std::string FolderOfCoco(const std::string& file, const std::string& picture) {
   const fs::path here = fs::absolute(file).parent_path();
@@ -117,7 +131,10 @@ PictureSet ReadVocPictures(const std::string& folder, const std::string& set) {
 PictureSet ReadCocoPictures(const std::string& file) {
   CocoSet coco = ReadCoco(file);
   PictureSet set{.layout = "COCO annotations", .classes = coco.classes};
-  set.root = FolderOfCoco(file, coco.pictures.front().file_name);
+  for (const CocoSet::Picture& picture : coco.pictures) {  // the first may be missing
+    set.root = FolderOfCoco(file, picture.file_name);
+    if (!set.root.empty()) break;
+  }
   if (set.root.empty()) {
     Fail(ErrorCode::kNotFound,
          StrCat("its picture '", coco.pictures.front().file_name,
@@ -137,6 +154,7 @@ PictureSet ReadYoloPictures(const std::string& folder, const std::string& names)
   const bool separate = IsFolder(root + "images") && IsFolder(root + "labels");
   set.root = separate ? root + "images/" : root;
   std::string labels = separate ? root + "labels/" : root;
+  if (separate) WarnOfSeveralSets(set.root);
   const size_t images = root.rfind("/images/");
   if (!separate && images != std::string::npos) {
     const std::string beside =

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "coco.pb.h"
+#include "common/log.h"
 #include "core/error.h"
 #include "core/strings.h"
 #include "format/data_file.h"
@@ -61,12 +62,6 @@ BoxObject ObjectOf(const CocoFile::Annotation& annotation, const CocoSet::Pictur
                    .xmax = std::clamp(left + annotation.bbox(2), 0.0, width),
                    .ymax = std::clamp(top + annotation.bbox(3), 0.0, height),
                    .difficult = annotation.iscrowd() != 0};
-  if (!(object.xmin < object.xmax && object.ymin < object.ymax)) {
-    Fail(ErrorCode::kDataLoss,
-         StrCat(place, ": the box ", left, " ", top, " ", annotation.bbox(2), " ",
-                annotation.bbox(3), " (left, top, width, height) has no area in '",
-                picture.file_name, "', which is ", width, "x", height));
-  }
   return object;
 }
 
@@ -94,6 +89,8 @@ CocoSet ReadCoco(const std::string& file) {
     picture.boxes.height = static_cast<int>(image.height());
     set.pictures.push_back(std::move(picture));
   }
+  int without_area = 0;
+  std::string first;
   for (int i = 0; i < coco.annotations_size(); ++i) {
     const CocoFile::Annotation& annotation = coco.annotations(i);
     const std::string place = StrCat(file, ": annotation ", i);
@@ -106,8 +103,17 @@ CocoSet ReadCoco(const std::string& file) {
     }
     CocoSet::Picture& picture = set.pictures[image->second];
     BoxObject object = ObjectOf(annotation, picture, place);
+    if (!(object.xmin < object.xmax && object.ymin < object.ymax)) {
+      if (without_area++ == 0) first = StrCat("annotation ", i, " of '", picture.file_name, "'");
+      continue;
+    }
     object.name = category->second;
     picture.boxes.objects.push_back(std::move(object));
+  }
+  if (without_area > 0) {
+    ToolLog().Write(Severity::kWarning, StrCat(file, ": ", without_area,
+                                               " boxes without an area in their pictures are ",
+                                               "left out, the first is ", first));
   }
   return set;
 }

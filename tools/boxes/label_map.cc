@@ -59,11 +59,13 @@ LabelMap VocLabelMap() {
 
 LabelMap LabelMapOf(const std::vector<std::string>& names) {
   LabelMap map = OnlyBackground();
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (std::find(names.begin(), names.begin() + i, names[i]) != names.begin() + i) {
-      Fail(ErrorCode::kInvalidArgument, StrCat("two classes have the name '", names[i], "'"));
+  for (const std::string& name : names) {
+    const auto same = [&](const LabelMapItem& item) { return item.name() == name; };
+    if (std::any_of(map.item().begin(), map.item().end(), same)) {
+      Fail(ErrorCode::kInvalidArgument, StrCat("two classes have the name '", name,
+                                               "' ('none_of_the_above' is the background)"));
     }
-    AddItem(names[i], names[i], &map);
+    AddItem(name, name, &map);
   }
   return map;
 }

@@ -32,6 +32,7 @@
 #include "inference/segmenter.h"
 #include "inference/stored_preprocessing.h"
 
+DECLARE_string(mean);
 DEFINE_string(o, "", "[Output FILE @export] the same as --output");
 DEFINE_string(name, "", "[Output @export] name of the model; default: that of the net");
 DEFINE_string(
@@ -181,14 +182,16 @@ void PrintExported(const std::string& path, const ModelCard& card) {
 
 // Writes the net of --write_net, with the preprocessing that it needs. The mean of a file, which
 // has a number for each element, stays a comment.
-void WriteNet(const NetFile& file, const ModelNames& names, const Preprocessing& pixels) {
+void WriteNet(const NetFile& file, const ModelNames& names, Preprocessing pixels) {
   constexpr size_t kMostChannels = 4;
+  std::error_code error;
+  // A mean file needs the size of the input; its flag is repeated with the net.
+  if (!std::filesystem::exists(FLAGS_mean, error)) SetPreprocessingOfFlags(nullptr, &pixels);
   NetParameter net = file.net;
   std::string flags;
   if (pixels.mean.size() > kMostChannels) {
     flags = FlagsOfPreprocessing(pixels);
   } else if (pixels != Preprocessing{}) {
-    net.clear_preprocessing();
     StorePreprocessing(pixels, net.mutable_preprocessing());
   }
   const std::string text = StrCat("# The deploy net of ", names.model,
@@ -217,7 +220,10 @@ int Export(const std::vector<std::string>& arguments) {
   if (IsModelFile(names.model)) return ExportReopened(names, path);
   ModelCard card;
   const Registry registry = LayersOfFlag();
-  const NetFile net = NetToExport(names, registry, &card);
+  NetFile net = NetToExport(names, registry, &card);
+  // Taken out of the net, so that flags that restore a default count.
+  if (net.net.has_preprocessing()) card.preprocessing = PreprocessingIn(net);
+  net.net.clear_preprocessing();
   if (!FLAGS_write_net.empty()) WriteNet(net, names, card.preprocessing);
   if (path.empty()) return 0;
   const ModelOptions options = ModelOptionsOfFlags(ThreadsOfFlag());
