@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <iterator>
 #include <map>
-#include <optional>
+#include <tuple>
 #include <utility>
 
 #include "cascade.pb.h"
@@ -27,6 +27,10 @@ namespace fs = std::filesystem;
 using Candidate = CascadeCandidate;
 
 constexpr int kFound = 1;  // the label of all boxes
+// NMS compares each candidate with all kept ones, and each is computed by the next net.
+constexpr int64_t kMostCandidates = 4096;  // of a size, and of a stage
+constexpr int64_t kLargestSide = 1 << 14;  // of a picture in a size for the first net, in pixels
+constexpr int64_t kMostPixels = 1 << 26;   // of it
 
 // Where the values of an input or output lie.
 bool HasChannelsLast(const std::vector<int64_t>& shape) {
@@ -45,20 +49,42 @@ std::string LayersAfterInput(NetParameter net) {
   Fail(ErrorCode::kInvalidArgument, StrCat("stage ", stage + 1, ": ", what), {.file = path});
 }
 
+bool IsShare(double value) { return value >= 0 && value <= 1; }
+
+void CheckPixels(const CascadeFile& file, const std::string& path) {
+  if (!std::isfinite(file.mean()) || !std::isfinite(file.scale()) || file.scale() == 0) {
+    Fail(ErrorCode::kInvalidArgument, "mean and scale must be numbers, and scale not 0",
+         {.file = path});
+  }
+  try {
+    ParseInterpolation(file.interpolation());
+  } catch (const Error& error) {
+    Fail(ErrorCode::kInvalidArgument, error.problems()[0].message, {.file = path});
+  }
+}
+
 void CheckFile(const CascadeFile& file, const std::string& path) {
   const auto require = [&](bool holds, const char* what) {
     if (!holds) Fail(ErrorCode::kInvalidArgument, what, {.file = path});
   };
+  constexpr int kMostWindow = 512;
+  constexpr double kMostScale = 4;
   require(file.stage_size() >= 2, "needs two stages or more");
-  require(file.min_size() >= 1, "min_size must be 1 or more");
-  require(file.factor() > 0 && file.factor() < 1, "factor must be above 0 and below 1");
-  require(file.window() > 0 && file.stride() > 0, "window and stride must be 1 or more");
+  require(file.min_size() >= 1 && file.min_size() <= kLargestSide,
+          "min_size must be from 1 to 16384");
+  require(file.factor() >= 0.1 && file.factor() <= 0.95, "factor must be from 0.1 to 0.95");
+  require(file.window() > 0 && file.window() <= kMostWindow, "window must be from 1 to 512");
+  require(file.stride() > 0 && file.stride() <= file.window(), "stride must be from 1 to window");
+  require(file.window() <= kMostScale * file.min_size(), "window may be 4 times min_size at most");
+  require(IsShare(file.size_nms()), "size_nms must be from 0 to 1");
+  CheckPixels(file, path);
   for (int s = 0; s < file.stage_size(); ++s) {
-    if (file.stage(s).net().empty()) FailStage(path, s, "net is missing");
-    if (!file.stage(s).has_threshold()) FailStage(path, s, "threshold is missing");
-    if (!IsOnnx(file.stage(s)) && file.stage(s).weights().empty()) {
-      FailStage(path, s, "weights are missing");
-    }
+    const CascadeStage& stage = file.stage(s);
+    if (stage.net().empty()) FailStage(path, s, "net is missing");
+    if (!stage.has_threshold()) FailStage(path, s, "threshold is missing");
+    if (!IsShare(stage.threshold())) FailStage(path, s, "threshold must be from 0 to 1");
+    if (!IsShare(stage.nms())) FailStage(path, s, "nms must be from 0 to 1");
+    if (!IsOnnx(stage) && stage.weights().empty()) FailStage(path, s, "weights are missing");
   }
 }
 
@@ -71,7 +97,7 @@ void CheckModel(const Model& model, int stage, const std::string& path) {
     FailStage(path, stage, "the net must have one input, N x 3 x H x W or N x H x W x 3");
 }
 
-// Returns the indices of the kept boxes, best first.
+// Returns the indices of the kept ones of the best boxes, best first.
 std::vector<int64_t> Keep(const std::vector<Candidate>& all, double overlap, bool by_smaller) {
   std::vector<Box> boxes;
   std::vector<double> scores;
@@ -79,7 +105,7 @@ std::vector<int64_t> Keep(const std::vector<Candidate>& all, double overlap, boo
     boxes.push_back(c.box);
     scores.push_back(c.score);
   }
-  const std::vector<int64_t> order = BestFirst(scores, -1, -1);
+  const std::vector<int64_t> order = BestFirst(scores, -1, kMostCandidates);
   constexpr auto kPixels = BoxUnits::kPixels;
   if (!by_smaller) return Suppress(boxes, order, {.threshold = overlap, .units = kPixels});
   std::vector<int64_t> kept;
@@ -120,12 +146,21 @@ Box Truncated(const Box& box) {
   return {std::trunc(box.xmin), std::trunc(box.ymin), std::trunc(box.xmax), std::trunc(box.ymax)};
 }
 
-// Returns the part of the picture inside of a box of whole numbers; black where there is none.
-// Nothing for a box without pixels or of more than four pictures.
-std::optional<Image> Cut(const Image& picture, const Box& box) {
+// False for a NaN.
+bool IsNear(double value) { return std::abs(value) <= 1e9; }
+
+// Returns false for a box that has no pixels, has more than four pictures or is out of all bounds.
+bool CanCut(const Image& picture, const Box& box) {
   const double height = box.height() + 1, width = box.width() + 1;
   const double most = 4.0 * picture.height * picture.width + 1e6;
-  if (!(height >= 1 && width >= 1 && height * width <= most)) return std::nullopt;
+  return IsNear(box.xmin) && IsNear(box.ymin) && IsNear(box.xmax) && IsNear(box.ymax) &&
+         height >= 1 && width >= 1 && height * width <= most;
+}
+
+// Returns the part of the picture inside of a box of whole numbers; black where there is none.
+// Requires: CanCut.
+Image Cut(const Image& picture, const Box& box) {
+  const double height = box.height() + 1, width = box.width() + 1;
   Image part{picture.channels, static_cast<int>(height), static_cast<int>(width), {}};
   part.pixels.resize(static_cast<size_t>(part.channels) * static_cast<size_t>(part.height) *
                      static_cast<size_t>(part.width));
@@ -141,6 +176,32 @@ std::optional<Image> Cut(const Image& picture, const Box& box) {
     }
   }
   return part;
+}
+
+// Returns false if a number of the net is not finite, or too large for the edges of a box.
+bool IsUsable(const Candidate& c) {
+  const auto is_near = [](const KeyPoint& point) { return IsNear(point.x) && IsNear(point.y); };
+  return IsNear(c.score) && std::ranges::all_of(c.shifts, IsNear) &&
+         std::ranges::all_of(c.keypoints, is_near);
+}
+
+void StopIf(const std::function<bool()>& cancelled) {
+  if (cancelled && cancelled()) Fail(ErrorCode::kCancelled, "the detection was given up");
+}
+
+// Returns height and width of a picture in a size. Throws kInvalidArgument if the size is too
+// large.
+std::pair<int, int> Scaled(const Image& picture, double scale) {
+  const double height = std::ceil(picture.height * scale);
+  const double width = std::ceil(picture.width * scale);
+  if (std::max(height, width) > kLargestSide || height * width > kMostPixels) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("a picture of ", picture.height, " x ", picture.width,
+                " pixels is too large for the cascade: its first net would compute ",
+                static_cast<int64_t>(height), " x ", static_cast<int64_t>(width),
+                "; give a smaller one, or raise min_size"));
+  }
+  return {static_cast<int>(height), static_cast<int>(width)};
 }
 
 double InPicture(double value, double end) { return std::clamp(value, 0.0, end); }
@@ -169,7 +230,9 @@ Cascade::Cascade(const std::string& path, const Registry& registry, CascadeOptio
     CheckModel(*models_.back(), s, path);
   }
   first_takes_any_size_ = TakesAnySize();
-  key_points_ = CascadeRunner(*this).KeyPoints();  // finds the outputs, too
+  CascadeRunner runner(*this);
+  runner.Check();
+  key_points_ = runner.KeyPoints();
 }
 
 Cascade::~Cascade() = default;
@@ -273,20 +336,7 @@ class CascadeRunner::Stage {
                .mean = {file.mean(), file.mean(), file.mean()},
                .rgb = file.rgb(),
                .interpolation = ParseInterpolation(file.interpolation())};
-    for (const BlobInfo& output : model_->outputs()) {
-      const int64_t channels = output.shape.size() < 2 ? 0
-                               : last_                 ? output.shape.back()
-                                                       : output.shape[1];
-      for (Output* one : {&scores_, &shifts_, &points_}) {
-        if (one->channels == channels) one->name = output.name;
-      }
-    }
-    if (scores_.name.empty() || shifts_.name.empty()) {
-      Fail(ErrorCode::kInvalidArgument,
-           StrCat("stage ", index_ + 1,
-                  " of the cascade: the net needs an output of 2 channels, the scores, and one of "
-                  "4, the boxes"));
-    }
+    FindOutputs();
   }
 
   // Height and width of the input.
@@ -297,26 +347,45 @@ class CascadeRunner::Stage {
     return transposed_ ? std::pair(b, a) : std::pair(a, b);
   }
 
-  void Run(std::span<const Image> images, int height, int width) {
-    const int64_t a = transposed_ ? width : height, b = transposed_ ? height : width;
-    const auto n = static_cast<int64_t>(images.size());
-    Tensor input(last_ ? Shape{n, a, b, 3} : Shape{n, 3, a, b}, DType::kF32);
-    const auto count = static_cast<size_t>(3 * a * b);
+  // Computes the parts of a picture inside of `boxes`, or all of it if there are none. Throws
+  // kInvalidArgument if the outputs do not fit.
+  void Run(const Image& picture, std::span<const Box> boxes, int height, int width) {
+    const size_t n = std::max<size_t>(1, boxes.size());
+    Tensor input = MakeInput(static_cast<int64_t>(n), height, width);
+    const size_t count = input.view().span<float>().size() / n;
     std::vector<float> planes(count);
-    for (size_t i = 0; i < images.size(); ++i) {
-      FillImageInput(images[i], pixels_, height, width, planes);
-      Arrange(planes, a, b, input.view().span<float>().subspan(i * count, count));
+    for (size_t i = 0; i < n; ++i) {
+      if (boxes.empty()) {
+        FillImageInput(picture, pixels_, height, width, planes);
+      } else {
+        FillImageInput(Cut(picture, boxes[i]), pixels_, height, width, planes);
+      }
+      Arrange(planes, height, width, input.view().span<float>().subspan(i * count, count));
     }
-    const NamedTensor named{Input().name, std::as_const(input).view()};
-    ModelRunner& runner = RunnerFor(a, b);
-    runner.Run({&named, 1});
-    for (Output* one : {&scores_, &shifts_, &points_}) {
-      if (!one->name.empty()) one->values = runner.Output(one->name).span<float>();
+    Compute(input, height, width);
+  }
+
+  // Computes zeros. Throws kInvalidArgument if the net does not fit its place in the cascade.
+  void Check() {
+    const auto [own_height, own_width] = Size();
+    if (index_ > 0) return ComputeZeros(own_height, own_width);
+    const int window = cascade_.file().window(), stride = cascade_.file().stride();
+    const auto fits = [&](int64_t places, int pixels) {
+      return std::abs(stride * (places - 1) - (pixels - window)) < stride;
+    };
+    for (const auto& [height, width] :
+         {std::pair(window, window), std::pair(2 * window, 3 * window)}) {
+      ComputeZeros(height, width);
+      if (fits(rows_, height) && fits(columns_, width)) continue;
+      FailHere(StrCat("the net has ", rows_, " x ", columns_, " outputs for ", height, " x ", width,
+                      " pixels, which are not those of a window of ", window, " and a stride of ",
+                      stride));
     }
-    const Shape shape = runner.Output(scores_.name).shape();
-    const size_t first = last_ ? 1 : 2;
-    rows_ = shape.axes() < 4 ? 1 : shape[transposed_ ? first + 1 : first];
-    columns_ = shape.axes() < 4 ? 1 : shape[transposed_ ? first : first + 1];
+  }
+
+  // Frees the memory for large pictures.
+  void ForgetLarge() {
+    if (kept_pixels_ > kMostKept) Forget();
   }
 
   // Of the outputs of the last Run.
@@ -347,20 +416,102 @@ class CascadeRunner::Stage {
  private:
   const BlobInfo& Input() const { return model_->inputs()[0]; }
 
-  ModelRunner& RunnerFor(int64_t a, int64_t b) {
-    constexpr size_t kMostSizes = 64;  // of the first net; several pictures of one size need few
-    if (runners_.size() >= kMostSizes) runners_.clear();
-    std::unique_ptr<ModelRunner>& runner = runners_[{a, b}];
-    if (runner == nullptr) {
-      runner = std::make_unique<ModelRunner>(index_ == 0 ? cascade_.FirstFor(a, b) : model_);
-    }
-    return *runner;
+  [[noreturn]] void FailHere(const std::string& what) const {
+    FailStage(cascade_.path(), static_cast<int>(index_), what);
   }
 
-  // Writes planes of height x width to an input of 3 x a x b or a x b x 3.
-  void Arrange(const std::vector<float>& planes, int64_t a, int64_t b, std::span<float> to) const {
+  void FindOutputs() {
+    const bool is_last = index_ + 1 == cascade_.models().size();
+    for (const BlobInfo& output : model_->outputs()) {
+      const int64_t channels = output.shape.size() < 2 ? 0
+                               : last_                 ? output.shape.back()
+                                                       : output.shape[1];
+      for (Output* one : {&scores_, &shifts_, &points_}) {
+        if (one->channels == channels && (one != &points_ || is_last)) one->name = output.name;
+      }
+    }
+    if (scores_.name.empty() || shifts_.name.empty()) {
+      FailHere("the net needs an output of 2 channels, the scores, and one of 4, the boxes");
+    }
+  }
+
+  // An input of the net, not set.
+  Tensor MakeInput(int64_t n, int height, int width) const {
+    const int64_t a = transposed_ ? width : height, b = transposed_ ? height : width;
+    return Tensor(last_ ? Shape{n, a, b, 3} : Shape{n, 3, a, b}, DType::kF32);
+  }
+
+  void ComputeZeros(int height, int width) {
+    Tensor input = MakeInput(1, height, width);
+    std::ranges::fill(input.view().span<float>(), 0.0F);
+    try {
+      Compute(input, height, width);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kInvalidArgument || !error.problems()[0].where.blob.empty()) {
+        throw;
+      }
+      FailHere(StrCat("the net does not compute ", height, " x ", width,
+                      " pixels: ", error.problems()[0].message));
+    }
+  }
+
+  void Compute(const Tensor& input, int height, int width) {
+    const NamedTensor named{Input().name, input.view()};
+    ModelRunner& runner = transposed_ ? RunnerFor(width, height) : RunnerFor(height, width);
+    runner.Run({&named, 1});
+    std::tie(rows_, columns_) = PlacesOf(runner.Output(scores_.name).shape());
+    for (Output* one : {&scores_, &shifts_, &points_}) {
+      if (one->name.empty()) continue;
+      const ConstTensorView view = runner.Output(one->name);
+      CheckOutput(*one, view.shape(), input.view().shape()[0]);
+      one->values = view.span<float>();
+    }
+  }
+
+  // Rows and columns.
+  std::pair<int64_t, int64_t> PlacesOf(const Shape& shape) const {
+    if (shape.axes() < 4) return {1, 1};
+    const size_t first = last_ ? 1 : 2;
+    return transposed_ ? std::pair(shape[first + 1], shape[first])
+                       : std::pair(shape[first], shape[first + 1]);
+  }
+
+  // Value() relies on it.
+  void CheckOutput(const Output& output, const Shape& shape, int64_t n) const {
+    const bool one_place = index_ == 0 || (rows_ == 1 && columns_ == 1);
+    const bool fits = shape.axes() >= 2 && shape[0] == n &&
+                      shape[last_ ? shape.axes() - 1 : 1] == output.channels &&
+                      PlacesOf(shape) == std::pair(rows_, columns_) &&
+                      shape.count() == n * output.channels * rows_ * columns_;
+    if (fits && one_place) return;
+    const std::string places =
+        index_ == 0 ? StrCat(rows_, " x ", columns_, " places, as the scores") : "1 x 1 places";
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("stage ", index_ + 1, ": output '", output.name, "' has the shape ",
+                ToString(shape), ", but needs ", n, " x ", output.channels, " channels x ", places),
+         {.file = cascade_.path(), .blob = output.name});
+  }
+
+  void Forget() {
+    runners_.clear();
+    kept_pixels_ = 0;
+  }
+
+  ModelRunner& RunnerFor(int64_t a, int64_t b) {
+    constexpr size_t kMostSizes = 64;  // of the first net; several pictures of one size need few
+    const auto known = runners_.find({a, b});
+    if (known != runners_.end()) return *known->second;
+    if (runners_.size() >= kMostSizes || kept_pixels_ + a * b > kMostKept) Forget();
+    auto made = std::make_unique<ModelRunner>(index_ == 0 ? cascade_.FirstFor(a, b) : model_);
+    kept_pixels_ += a * b;
+    return *(runners_[{a, b}] = std::move(made));
+  }
+
+  // Writes planes of rows x columns to an input of 3 x a x b or a x b x 3.
+  void Arrange(const std::vector<float>& planes, int64_t rows, int64_t columns,
+               std::span<float> to) const {
     size_t from = 0;
-    const int64_t rows = transposed_ ? b : a, columns = transposed_ ? a : b;
+    const int64_t a = transposed_ ? columns : rows, b = transposed_ ? rows : columns;
     for (int64_t c = 0; c < 3; ++c) {
       for (int64_t y = 0; y < rows; ++y) {
         for (int64_t x = 0; x < columns; ++x) {
@@ -383,7 +534,10 @@ class CascadeRunner::Stage {
   const Cascade& cascade_;
   size_t index_;
   std::shared_ptr<const Model> model_;
+  // An activation of the first net has several times the bytes of its picture.
+  static constexpr int64_t kMostKept = int64_t{1} << 21;
   std::map<std::pair<int64_t, int64_t>, std::unique_ptr<ModelRunner>> runners_;  // by size
+  int64_t kept_pixels_ = 0;                                                      // of these sizes
   bool last_;  // channels are the last axis
   bool transposed_;
   Preprocessing pixels_;
@@ -402,29 +556,49 @@ CascadeRunner::~CascadeRunner() = default;
 
 int64_t CascadeRunner::KeyPoints() const { return stages_.back()->KeyPoints(); }
 
+void CascadeRunner::Check() {
+  for (const std::unique_ptr<Stage>& stage : stages_) stage->Check();
+}
+
+// The boxes of the first net in one size of the picture.
+std::vector<Candidate> CascadeRunner::BoxesOfSize(const Image& picture, double scale) {
+  const CascadeFile& file = cascade_.file();
+  Stage& stage = *stages_[0];
+  const auto [height, width] = Scaled(picture, scale);
+  stage.Run(picture, {}, height, width);
+  std::vector<double> scores;
+  for (int64_t column = 0; column < stage.columns(); ++column) {
+    for (int64_t row = 0; row < stage.rows(); ++row) scores.push_back(stage.Score(0, row, column));
+  }
+  std::vector<Candidate> found;
+  for (const int64_t i : BestFirst(scores, file.stage(0).threshold(), kMostCandidates)) {
+    const int64_t column = i / stage.rows(), row = i % stage.rows();
+    const double x = static_cast<double>(file.stride() * column);
+    const double y = static_cast<double>(file.stride() * row), window = file.window();
+    const Box box{(x + 1) / scale, (y + 1) / scale, (x + window) / scale, (y + window) / scale};
+    found.push_back({Truncated(box), scores[static_cast<size_t>(i)], stage.Shifts(0, row, column)});
+  }
+  std::erase_if(found, std::not_fn(IsUsable));
+  KeepOnly(Keep(found, file.size_nms(), false), &found);
+  return found;
+}
+
 // The boxes of the first net, in all sizes of the picture.
-std::vector<Candidate> CascadeRunner::FirstBoxes(const Image& picture) {
+std::vector<Candidate> CascadeRunner::FirstBoxes(const Image& picture,
+                                                 const std::function<bool()>& cancelled) {
+  struct Cleanup {  // after an error, too
+    Stage& stage;
+    ~Cleanup() { stage.ForgetLarge(); }
+  };
+  const Cleanup cleanup{*stages_[0]};
   const CascadeFile& file = cascade_.file();
   const CascadeStage& stage = file.stage(0);
-  const double window = file.window(), stride = file.stride();
+  const double window = file.window();
   double scale = window / file.min_size();
   std::vector<Candidate> all;
   for (; std::min(picture.height, picture.width) * scale >= window; scale *= file.factor()) {
-    stages_[0]->Run({&picture, 1}, static_cast<int>(std::ceil(picture.height * scale)),
-                    static_cast<int>(std::ceil(picture.width * scale)));
-    std::vector<Candidate> found;
-    for (int64_t column = 0; column < stages_[0]->columns(); ++column) {
-      for (int64_t row = 0; row < stages_[0]->rows(); ++row) {
-        const double score = stages_[0]->Score(0, row, column);
-        if (!(score > stage.threshold())) continue;
-        const double x = stride * static_cast<double>(column);
-        const double y = stride * static_cast<double>(row);
-        const Box box{(x + 1) / scale, (y + 1) / scale, (x + window) / scale, (y + window) / scale};
-        found.push_back({Truncated(box), score, stages_[0]->Shifts(0, row, column)});
-      }
-    }
-    KeepOnly(Keep(found, file.size_nms(), false), &found);
-    std::ranges::move(found, std::back_inserter(all));
+    StopIf(cancelled);
+    std::ranges::move(BoxesOfSize(picture, scale), std::back_inserter(all));
   }
   KeepOnly(Keep(all, stage.nms(), stage.nms_by() == CascadeStage::SMALLER), &all);
   for (Candidate& c : all) {
@@ -436,24 +610,22 @@ std::vector<Candidate> CascadeRunner::FirstBoxes(const Image& picture) {
 
 // Returns those of the boxes that stage `s` accepts, with its scores, shifts and key points.
 std::vector<Candidate> CascadeRunner::Accepted(size_t s, const Image& picture,
-                                               const std::vector<Candidate>& boxes) {
+                                               const std::vector<Candidate>& boxes,
+                                               const std::function<bool()>& cancelled) {
   constexpr size_t kBatch = 16;  // plans for this and for one image are enough
   Stage& stage = *stages_[s];
   const auto [height, width] = stage.Size();
   std::vector<Box> places;
-  std::vector<Image> parts;
   for (const Candidate& c : boxes) {
     const Box box = Truncated(c.box);
-    std::optional<Image> part = Cut(picture, box);
-    if (!part) continue;
-    places.push_back(box);
-    parts.push_back(std::move(*part));
+    if (CanCut(picture, box)) places.push_back(box);
   }
   std::vector<Candidate> accepted;
-  for (size_t begin = 0, count = 0; begin < parts.size(); begin += count) {
-    const bool whole = cascade_.models()[s]->Batches() && parts.size() - begin >= kBatch;
+  for (size_t begin = 0, count = 0; begin < places.size(); begin += count) {
+    StopIf(cancelled);
+    const bool whole = cascade_.models()[s]->Batches() && places.size() - begin >= kBatch;
     count = whole ? kBatch : 1;
-    stage.Run(std::span(parts).subspan(begin, count), height, width);
+    stage.Run(picture, std::span(places).subspan(begin, count), height, width);
     for (size_t i = 0; i < count; ++i) {
       const auto image = static_cast<int64_t>(i);
       const double score = stage.Score(image, 0, 0);
@@ -463,16 +635,17 @@ std::vector<Candidate> CascadeRunner::Accepted(size_t s, const Image& picture,
         c.keypoints.push_back({c.box.xmin + point.x * (c.box.width() + 1) - 1,
                                c.box.ymin + point.y * (c.box.height() + 1) - 1});
       }
-      accepted.push_back(std::move(c));
+      if (IsUsable(c)) accepted.push_back(std::move(c));
     }
   }
   return accepted;
 }
 
-std::vector<FoundBox> CascadeRunner::Detect(const Image& picture) {
-  std::vector<Candidate> found = FirstBoxes(picture);
+std::vector<FoundBox> CascadeRunner::Detect(const Image& picture,
+                                            const std::function<bool()>& cancelled) {
+  std::vector<Candidate> found = FirstBoxes(picture, cancelled);
   for (size_t s = 1; s < stages_.size(); ++s) {
-    found = Accepted(s, picture, found);
+    found = Accepted(s, picture, found, cancelled);
     const CascadeStage& stage = cascade_.file().stage(static_cast<int>(s));
     const bool is_last = s + 1 == stages_.size();
     if (is_last) std::ranges::for_each(found, [](Candidate& c) { ShiftEdges(1, &c); });

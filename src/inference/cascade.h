@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,11 +37,12 @@ struct CascadeOptions {
 // Thread safety: const; each thread makes its own CascadeRunner.
 class Cascade final : public BoxReader {
  public:
-  // Reads the file and its nets. Refers to the registry. Throws kInvalidArgument if they do not
-  // fit, and what reading throws.
+  // Reads the file and its nets, and runs each of them once. Refers to the registry. Throws
+  // kInvalidArgument if they do not fit, and what reading throws.
   Cascade(const std::string& path, const Registry& registry, CascadeOptions options, LogSink& log);
   ~Cascade() override;
 
+  const std::string& path() const { return path_; }
   const CascadeFile& file() const { return *file_; }
   const std::vector<std::shared_ptr<const Model>>& models() const { return models_; }
   // Returns the first net for an input with these spatial axes.
@@ -82,16 +82,22 @@ class CascadeRunner {
   explicit CascadeRunner(const Cascade& cascade);
   ~CascadeRunner();
   // Returns the boxes of a BGR picture with scores above the threshold of the last stage, best
-  // first; their label is 1.
-  std::vector<FoundBox> Detect(const Image& picture);
+  // first; their label is 1. Asks `cancelled` before each size and each batch; throws kCancelled if
+  // it returns true. Throws kInvalidArgument if the picture is too large.
+  std::vector<FoundBox> Detect(const Image& picture, const std::function<bool()>& cancelled = {});
+  // Runs each net on zeros. Throws kInvalidArgument if its outputs do not fit its stage.
+  void Check();
   // Returns the number of key points of a box.
   int64_t KeyPoints() const;
 
  private:
   class Stage;
-  std::vector<CascadeCandidate> FirstBoxes(const Image& picture);
+  std::vector<CascadeCandidate> BoxesOfSize(const Image& picture, double scale);
+  std::vector<CascadeCandidate> FirstBoxes(const Image& picture,
+                                           const std::function<bool()>& cancelled);
   std::vector<CascadeCandidate> Accepted(size_t s, const Image& picture,
-                                         const std::vector<CascadeCandidate>& boxes);
+                                         const std::vector<CascadeCandidate>& boxes,
+                                         const std::function<bool()>& cancelled);
 
   const Cascade& cascade_;
   std::vector<std::unique_ptr<Stage>> stages_;

@@ -89,7 +89,7 @@ TEST_F(DeployCascade, MistakesAreExplained) {
   const std::string good = kCascade;
   expect("min_size: 20", "needs two stages or more");
   expect("treshold: 1", "unknown field 'treshold'");
-  expect(good + "factor: 1", "factor must be above 0 and below 1");
+  expect(good + "factor: 1", "factor must be from 0.1 to 0.95");
   expect(good + "stage { net: \"second.prototxt\" weights: \"second.caffemodel\" }",
          "stage 3: threshold is missing");
   expect(good + "stage { net: \"second.prototxt\" threshold: 0.5 }",
