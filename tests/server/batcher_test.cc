@@ -228,6 +228,47 @@ TEST(Batcher, ManyThreadsGetTheirOwnAnswers) {
   EXPECT_EQ(wrong, 0);
 }
 
+// Runs until it is cancelled, but for the samples that warm it.
+class Endless final : public Executable {
+ public:
+  const ModelDescription& description() const override { return model_.description(); }
+  std::unique_ptr<Executor> MakeExecutor() const override {
+    return std::make_unique<EndlessExecutor>(model_.MakeExecutor());
+  }
+
+ private:
+  class EndlessExecutor final : public Executor {
+   public:
+    explicit EndlessExecutor(std::unique_ptr<Executor> inner) : inner_(std::move(inner)) {}
+    void Run(std::span<const NamedTensor> inputs) override { inner_->Run(inputs); }
+    void RunUnless(const std::function<bool()>& cancelled,
+                   std::span<const NamedTensor> inputs) override {
+      if (!cancelled) return Run(inputs);
+      while (!cancelled()) std::this_thread::yield();
+      Fail(ErrorCode::kCancelled, "cancelled");
+    }
+    ConstTensorView Output(std::string_view name) const override { return inner_->Output(name); }
+
+   private:
+    std::unique_ptr<Executor> inner_;
+  };
+  FakeModel model_;
+};
+
+TEST(Batcher, ARunningRequestEndsWithItsClientAndWithTheServer) {
+  Batcher batcher(std::make_shared<const Endless>(), {});
+  const auto left = std::make_shared<std::atomic<bool>>(false);
+  InferRequest request = RequestOf({1});
+  request.cancelled = left;
+  auto first = Submit(batcher, std::move(request));
+  *left = true;
+  EXPECT_EQ(first.get().failure->cause(), Cause::kCancelled);
+  auto second = Submit(batcher, RequestOf({1}));
+  while (batcher.waiting() > 0) std::this_thread::yield();  // until it runs
+  batcher.Cancel();
+  EXPECT_EQ(second.get().failure->cause(), Cause::kUnavailable);
+}
+
 TEST(Batcher, AModelThatCannotBeWarmedIsNotMade) {
   class Broken final : public Executable {
    public:

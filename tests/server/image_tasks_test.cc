@@ -291,6 +291,22 @@ TEST_F(ServedCascade, RefusesImagesOfTooManyPixels) {
             "an image may have 1079 pixels for a cascade");
 }
 
+TEST_F(ServedCascade, EndsOnceItsClientHasLeft) {
+  const auto executable = server::ToExecutable(
+      std::make_shared<const Cascade>(temp_.File("cascade.txt"), TestRegistry(), CascadeOptions{},
+                                      NullSink()),
+      {});
+  const std::vector<uint8_t> pixels(3 * 24 * 24, 255);
+  const NamedTensor input{"image", {pixels.data(), Shape{1, 3, 24, 24}, DType::kU8}};
+  const auto executor = executable->MakeExecutor();
+  EXPECT_EQ(ErrorOf([&] {
+              executor->RunUnless([] { return true; }, {&input, 1});
+            }),
+            "the detection was given up");
+  executor->RunUnless([] { return false; }, {&input, 1});
+  EXPECT_GT(executor->Output("boxes").shape()[0], 0);
+}
+
 TEST_F(ServedCascade, ItsNetsAreBesideItsFileInARepository) {
   const auto open = [&](const std::string& text) {
     temp_.Write("cascade.txt", text);

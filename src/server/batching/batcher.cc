@@ -19,6 +19,9 @@ namespace crema::server {
 namespace {
 
 SharedFailure GivenUp() { return MakeFailure(Cause::kCancelled, "the client gave the request up"); }
+SharedFailure Ended() {
+  return MakeFailure(Cause::kUnavailable, "the server ends before the request's turn");
+}
 
 bool IsCancelled(const InferRequest& request) { return request.cancelled && *request.cancelled; }
 
@@ -64,15 +67,16 @@ class BatchRun {
 
   // Returns copies of the outputs that each member requested. Requires: members whose shapes differ
   // only in the number of samples; a single member unless the model batches. Throws what the model
-  // throws.
-  std::vector<std::vector<OutputTensor>> Run(std::span<const BatchMember> members) {
+  // throws (Executor::RunUnless).
+  std::vector<std::vector<OutputTensor>> Run(std::span<const BatchMember> members,
+                                             const std::function<bool()>& cancelled) {
     int64_t total = 0;
     for (const BatchMember& member : members) total += member.samples;
     std::vector<NamedTensor> inputs;
     for (size_t i = 0; i < model_.inputs.size(); ++i) {
       inputs.push_back({model_.inputs[i].name, Gather(i, members, total)});
     }
-    executor_->Run(inputs);
+    executor_->RunUnless(cancelled, inputs);
 
     std::vector<std::vector<OutputTensor>> answers(members.size());
     int64_t first = 0;
@@ -116,7 +120,7 @@ class BatchRun {
       request.inputs.push_back(std::move(input));
     }
     const BatchMember member{&request, samples};
-    Run(std::span(&member, 1));
+    Run(std::span(&member, 1), {});
   }
 
   ConstTensorView Gather(size_t input, std::span<const BatchMember> members, int64_t samples) {
@@ -147,7 +151,11 @@ class BatchRun {
 // One thread with one executor.
 class Batcher::Worker {
  public:
-  Worker(const Executable& model, int64_t max_batch) : run_(model) { run_.Warm(max_batch); }
+  // `ended`: runs are to end early.
+  Worker(const Executable& model, int64_t max_batch, const std::atomic<bool>& ended)
+      : run_(model), ended_(ended) {
+    run_.Warm(max_batch);
+  }
 
   void Answer(std::span<Item> batch) {
     const Clock::time_point start = Clock::now();
@@ -157,10 +165,18 @@ class Batcher::Worker {
       members.push_back({&item.request, item.samples});
       samples += item.samples;
     }
+    const auto cancelled = [&] {
+      return ended_ || std::ranges::all_of(batch, IsCancelled, &Item::request);
+    };
     std::vector<std::vector<OutputTensor>> answers;
     SharedFailure failure;
     try {
-      answers = run_.Run(members);
+      answers = run_.Run(members, cancelled);
+    } catch (const Error& error) {
+      failure = error.code() != ErrorCode::kCancelled || !cancelled()
+                    ? ToFailure(std::current_exception())
+                : ended_ ? Ended()
+                         : GivenUp();
     } catch (...) {
       failure = ToFailure(std::current_exception());
     }
@@ -189,6 +205,7 @@ class Batcher::Worker {
   }
 
   BatchRun run_;
+  const std::atomic<bool>& ended_;
 };
 
 Batcher::Batcher(std::shared_ptr<const Executable> model, const BatcherOptions& options)
@@ -214,7 +231,7 @@ void Batcher::StartWorkers() {
     std::unique_ptr<Worker> worker;
     std::exception_ptr problem;
     try {
-      worker = std::make_unique<Worker>(*model_, options_.max_batch);
+      worker = std::make_unique<Worker>(*model_, options_.max_batch, cancelled_);
     } catch (...) {
       problem = std::current_exception();
     }
@@ -327,8 +344,7 @@ void Batcher::Cancel() {
     cancelled_ = true;
     dropped.swap(queue_);
   }
-  const SharedFailure failure =
-      MakeFailure(Cause::kUnavailable, "the server ends before the request's turn");
+  const SharedFailure failure = Ended();
   for (Item& item : dropped) Drop({&item, 1}, failure);
 }
 

@@ -1,6 +1,7 @@
 // Dynamic batching: waiting requests are run together.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -54,7 +55,8 @@ class Batcher {
   // Requires: FitRequest() returned `samples`. Throws kQueueFull without calling `done` if the
   // queue is full.
   void Submit(InferRequest request, int64_t samples, InferDone done);
-  // Answers waiting requests with kUnavailable and refuses later ones the same way.
+  // Answers waiting requests with kUnavailable and refuses later ones the same way. A run in
+  // several steps ends after the current one (Executor::RunUnless).
   void Cancel();
   size_t waiting() const;
   const BatcherOptions& options() const { return options_; }
@@ -95,7 +97,7 @@ class Batcher {
   Clock::time_point next_deadline_ = Clock::time_point::max();
   bool gathering_ = false;
   bool stopping_ = false;
-  bool cancelled_ = false;
+  std::atomic<bool> cancelled_ = false;  // changes under the mutex
   std::vector<std::thread> threads_;
 };
 

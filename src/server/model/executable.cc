@@ -92,14 +92,16 @@ class ModelExecutable final : public Executable {
 class CascadeExecutor final : public Executor {
  public:
   explicit CascadeExecutor(const Cascade& cascade) : cascade_(cascade), runner_(cascade) {}
-  void Run(std::span<const NamedTensor> inputs) override {
+  void Run(std::span<const NamedTensor> inputs) override { RunUnless({}, inputs); }
+  void RunUnless(const std::function<bool()>& cancelled,
+                 std::span<const NamedTensor> inputs) override {
     const ConstTensorView& pixels = inputs[0].value;
     const std::span<const uint8_t> bytes = pixels.span<uint8_t>();
     const Image image{.channels = 3,
                       .height = static_cast<int>(pixels.shape()[2]),
                       .width = static_cast<int>(pixels.shape()[3]),
                       .pixels = {bytes.begin(), bytes.end()}};
-    rows_ = cascade_.RowsOf(runner_.Detect(image));
+    rows_ = cascade_.RowsOf(runner_.Detect(image, cancelled));
   }
   ConstTensorView Output(std::string_view) const override {
     const int64_t size = cascade_.RowSize();

@@ -1,6 +1,7 @@
 // The server's interface to a model: its inputs and outputs, and executors.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -44,6 +45,12 @@ class Executor {
   virtual ~Executor() = default;
   // Like ModelRunner.
   virtual void Run(std::span<const NamedTensor> inputs) = 0;
+  // Does the same. A model that runs in several steps throws kCancelled between two of them once
+  // `cancelled` returns true.
+  virtual void RunUnless(const std::function<bool()>& /*cancelled*/,
+                         std::span<const NamedTensor> inputs) {
+    Run(inputs);
+  }
   virtual ConstTensorView Output(std::string_view name) const = 0;
 };
 
