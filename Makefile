@@ -6,6 +6,7 @@
 #   make                  build/bin/train and the other commands; `make tests` builds the tests too
 #   make compare PYTHON=P against the peers that P can import (bench/compare/README.md)
 #   make wheel | wheel-check | notebooks  the Python packages and their notebooks (docs/python.md)
+#   make deb | deb-check ROOT=FOLDER  Debian packages in build/deb/, and their test (docs/packages.md)
 #   make site | tutorials  the documentation as a site (docs/development/index.md); executes its tutorials
 #   make bench | docs | lint | soak | soak-big | install PREFIX=/usr/local | clean | fuzz | gpu-check
 #
@@ -17,7 +18,7 @@ BUILD := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
-.PHONY: all packages configure build tests demo test test-processors amx-check bench compare docs site tutorials wheel wheel-check notebooks lint install clean gpu-check soak soak-big soak-serve soak-exports fuzz faults
+.PHONY: all packages configure build tests demo test test-processors amx-check bench compare docs site tutorials wheel wheel-check notebooks deb deb-check lint install clean gpu-check soak soak-big soak-serve soak-exports fuzz faults
 
 all: build
 
@@ -80,6 +81,15 @@ wheel: packages
 
 wheel-check:
 	@scripts/wheel_check.sh $(PYTHON)
+
+# The Debian packages, into build/deb/; deb-check installs them in an empty Debian 12 below ROOT, as root.
+deb:
+	@scripts/install_packages.sh --deb
+	@$(MAKE) build CMAKE_FLAGS="-DCREMA_SHARED=ON $(CMAKE_FLAGS)"
+	@scripts/deb.sh $(BUILD)
+
+deb-check:
+	@scripts/deb_check.sh $(BUILD) $(ROOT)
 
 # Executes examples/notebooks; needs a build with CREMA_PYTHON=ON, for the version of PYTHON.
 notebooks:

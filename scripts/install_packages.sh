@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian/Ubuntu packages that are missing, and only those; says which.
-# Usage: scripts/install_packages.sh [--lint]   (--lint: also the formatter and the linter)
+# Usage: scripts/install_packages.sh [--lint|--deb]   (--lint: also the formatter and the linter;
+# --deb: also what makes Debian packages)
 # Without anything to install it does not touch the network and needs no rights.
 set -euo pipefail
 
@@ -13,6 +14,7 @@ optional=(libjpeg-dev libopencv-videoio-dev libbenchmark-dev libhdf5-dev libleve
   libexpat1-dev libminizip-dev libboost-dev libssl-dev rapidjson-dev prometheus-cpp-dev libgrpc++-dev
   protobuf-compiler-grpc valgrind mold)
 lint=(clang-format clang-tidy)
+deb=(debhelper dh-python chrpath dpkg-dev lintian)
 
 installed() {
   [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
@@ -38,6 +40,7 @@ run_as_root() {
 }
 
 [ "${1:-}" = --lint ] && required+=("${lint[@]}")
+[ "${1:-}" = --deb ] && required+=("${deb[@]}")
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   echo "note: not a Debian or Ubuntu system; install yourself what docs/dependencies.md lists" >&2
