@@ -13,11 +13,11 @@ void* SymbolOfModule(const char* file, const char* symbol) {
   if (address != nullptr) return address;
   const char* reason = dlerror();
   Fail(ErrorCode::kUnsupported,
-       StrCat(
-           "a part of Crema cannot be loaded: ", reason == nullptr ? file : reason,
-           ". If it is a library of OpenCV, install that (Debian: libopencv-imgcodecs-dev, "
-           "libopencv-videoio-dev); JPEG files need none. If it is libcrema_*.so, that lies beside "
-           "libcrema: name the folder in LD_LIBRARY_PATH, or link the program with -Wl,-rpath"));
+       StrCat("a part of Crema cannot be loaded: ", reason == nullptr ? file : reason,
+              ". If it is a library of OpenCV, install that (Debian: libopencv-imgcodecs-dev, "
+              "libopencv-videoio-dev); JPEG files need none. If it is libcrema_*.so, install the "
+              "Debian package libcrema-images or libcrema-video; otherwise it lies beside "
+              "libcrema: name the folder in LD_LIBRARY_PATH, or link the program with -Wl,-rpath"));
 }
 
 }  // namespace crema
