@@ -26,7 +26,7 @@ without=()
 extension=$(/usr/bin/python3 -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))' || true)
 [ -e "$build/python/crema/_core$extension" ] && [ -e "$build/python/crema/layers.pyi" ] ||
   without+=(-Npython3-crema)
-[ ${#without[@]} = 0 ] || echo "note: this build has no parts for: ${without[*]#-N}" >&2
+[ "${#without[@]}" = 0 ] || echo "note: this build has no parts for: ${without[*]#-N}" >&2
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -6,7 +6,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-build=$1 root=$2
+usage="usage: scripts/deb_check.sh BUILD ROOT (make deb-check ROOT=FOLDER)"
+build=${1:?$usage} root=${2:?$usage}
 [ -d "$root/usr" ] || debootstrap --variant=minbase bookworm "$root"
 copy=$root.check
 rm -rf "$copy"
