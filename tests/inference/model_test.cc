@@ -69,7 +69,9 @@ TEST(Model, TakesThePreprocessingOfItsNet) {
                                  .short_side = 16,
                                  .interpolation = Interpolation::kArea}));
   const Preprocessing given{.scale = 0.5F};
-  EXPECT_EQ(card_of("rgb: true", {.preprocessing = given}).preprocessing, given);
+  ModelCard own;
+  own.preprocessing = given;
+  EXPECT_EQ(card_of("rgb: true", own).preprocessing, given);
   const auto error_of = [&](const std::string& fields) {
     return ModelError([&] { card_of(fields); });
   };

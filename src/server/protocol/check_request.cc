@@ -68,7 +68,7 @@ void MakePixels(const BlobInfo& blob, InferRequest* request) {
   if (!TakesPixels(blob) || input.bytes().size() == count) return;
   const auto pixels = std::make_shared<std::vector<uint8_t>>();
   pixels->reserve(count);
-  for (const float value : ToFloats(InputType::kFp32, input.bytes())) {
+  for (const float value : ToFloats(input.name, InputType::kFp32, input.bytes())) {
     if (!(value >= 0 && value <= 255) || value != std::trunc(value)) {
       Refuse(Cause::kBadRequest,
              StrCat("an element of '", input.name, "' is ", value, ", but the model takes UINT8"));
