@@ -190,7 +190,7 @@ nb::list Detect(const ModelPtr& model, const nb::object& image, double confidenc
 // Thread safety: any number of threads.
 struct PyCascade {
   PyCascade(const std::string& path, const ModelOptions& options, std::vector<std::string> names)
-      : cascade(path, Layers(), {.model = options, .read_onnx = ReadOnnxNet}, Log()),
+      : cascade(path, Layers(), {.model = options, .open_onnx = OpenOnnxNet}, Log()),
         labels(std::move(names)) {}
   Cascade cascade;
   std::vector<std::string> labels;

@@ -166,7 +166,7 @@ Model Model::FromCaffe(const std::string& net, const std::string& weights, const
 Model Model::OpenCascade(const std::string& path, const Options& options) {
   return Translated([&] {
     return Model(std::make_shared<const Impl>(std::make_unique<const Cascade>(
-        path, Layers().Now(), CascadeOptions{.model = Inner(options), .read_onnx = ReadOnnxNet},
+        path, Layers().Now(), CascadeOptions{.model = Inner(options), .open_onnx = OpenOnnxNet},
         NullSink())));
   });
 }

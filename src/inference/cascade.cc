@@ -45,6 +45,24 @@ std::string LayersAfterInput(NetParameter net) {
   return net.SerializeAsString();
 }
 
+// `a`, `b`: the spatial axes of the input, if the file leaves them open.
+NetFile NetFor(const OnnxNets& nets, int64_t a, int64_t b) {
+  NetFile net;
+  for (const Shape& shape : {Shape{1, a, b, 3}, Shape{1, 3, a, b}}) {
+    net = nets(shape);
+    const auto& dims = net.net.layer(0).input_param().shape(0).dim();
+    if (std::ranges::equal(dims, shape.dims())) break;
+  }
+  return net;
+}
+
+// An imported net may have numbers in it that depend on the size of its input. If it has the same
+// layers for another size, it has none.
+bool TakesAnySize(const OnnxNets& nets, int64_t window) {
+  return LayersAfterInput(NetFor(nets, window, window).net) ==
+         LayersAfterInput(NetFor(nets, 3 * window + 1, 5 * window + 4).net);
+}
+
 [[noreturn]] void FailStage(const std::string& path, int stage, const std::string& what) {
   Fail(ErrorCode::kInvalidArgument, StrCat("stage ", stage + 1, ": ", what), {.file = path});
 }
@@ -226,10 +244,13 @@ Cascade::Cascade(const std::string& path, const Registry& registry, CascadeOptio
   file_ = std::move(file);
   const int64_t window = file_->window();
   for (int s = 0; s < file_->stage_size(); ++s) {
-    models_.push_back(OpenStage(s, window, window));
+    const CascadeStage& stage = file_->stage(s);
+    const OnnxNets nets = IsOnnx(stage) ? OpenOnnx(s) : nullptr;
+    models_.push_back(
+        MakeStage(s, nets ? NetFor(nets, window, window) : ReadNet(FileOf(stage.net()))));
     CheckModel(*models_.back(), s, path);
+    if (s == 0 && nets && !TakesAnySize(nets, window)) first_nets_ = nets;
   }
-  first_takes_any_size_ = TakesAnySize();
   CascadeRunner runner(*this);
   runner.Check();
   key_points_ = runner.KeyPoints();
@@ -246,44 +267,24 @@ std::string Cascade::FileOf(const std::string& name) const {
   return (fs::path(path_).parent_path() / name).string();
 }
 
-// `a`, `b`: the spatial axes of the input of an .onnx file that leaves them open.
-std::shared_ptr<const Model> Cascade::OpenStage(int stage, int64_t a, int64_t b) const {
-  const CascadeStage& of = file_->stage(stage);
-  const std::string path = FileOf(of.net());
-  const bool is_onnx = IsOnnx(of);
-  NetFile net = is_onnx ? ReadOnnxStage(path, a, b) : ReadNet(path);
+OnnxNets Cascade::OpenOnnx(int stage) const {
+  const std::string path = FileOf(file_->stage(stage).net());
+  if (!options_.open_onnx) {
+    Fail(ErrorCode::kUnsupported, "an .onnx file cannot be read here", {.file = path});
+  }
+  return options_.open_onnx(path);
+}
+
+std::shared_ptr<const Model> Cascade::MakeStage(int stage, NetFile net) const {
   if (!options_.folder.empty()) ConfineFilesTo(options_.folder, &net);
   WeightsFiles weights;
-  if (!is_onnx) weights.paths = {FileOf(of.weights())};
+  const CascadeStage& of = file_->stage(stage);
+  if (!IsOnnx(of)) weights.paths = {FileOf(of.weights())};
   return Model::Make(net, weights, {}, options_.model, registry_, log_);
 }
 
-NetFile Cascade::ReadOnnxStage(const std::string& path, int64_t a, int64_t b) const {
-  if (!options_.read_onnx) {
-    Fail(ErrorCode::kUnsupported, "an .onnx file cannot be read here", {.file = path});
-  }
-  NetFile net;
-  for (const Shape& shape : {Shape{1, a, b, 3}, Shape{1, 3, a, b}}) {
-    net = options_.read_onnx(path, shape);
-    const auto& dims = net.net.layer(0).input_param().shape(0).dim();
-    if (std::ranges::equal(dims, shape.dims())) break;
-  }
-  return net;
-}
-
-// An imported net may have numbers in it that depend on the size of its input. If it has the same
-// layers for another size, it has none.
-bool Cascade::TakesAnySize() const {
-  const CascadeStage& first = file_->stage(0);
-  if (!IsOnnx(first)) return true;
-  const int64_t window = file_->window();
-  const std::string path = FileOf(first.net());
-  return LayersAfterInput(ReadOnnxStage(path, window, window).net) ==
-         LayersAfterInput(ReadOnnxStage(path, 3 * window + 1, 5 * window + 4).net);
-}
-
 std::shared_ptr<const Model> Cascade::FirstFor(int64_t a, int64_t b) const {
-  return first_takes_any_size_ ? models_[0] : OpenStage(0, a, b);
+  return first_nets_ ? MakeStage(0, NetFor(first_nets_, a, b)) : models_[0];
 }
 
 double Cascade::least_score() const { return file_->stage(file_->stage_size() - 1).threshold(); }

@@ -24,11 +24,13 @@ struct CascadeCandidate {
   std::vector<KeyPoint> keypoints = {};  // in pixels
 };
 
+// Makes the net of an .onnx file for an input of this shape, which is ignored if it does not fit.
+using OnnxNets = std::function<NetFile(const Shape& input)>;
+
 struct CascadeOptions {
   ModelOptions model = {};
-  // Reads an .onnx file for an input of this shape, which is ignored if it does not fit the file
-  // (ReadOnnxNet). Empty: .onnx files are refused.
-  std::function<NetFile(const std::string& path, const Shape& input)> read_onnx = {};
+  // Reads an .onnx file (OpenOnnxNet). Empty: .onnx files are refused.
+  std::function<OnnxNets(const std::string& path)> open_onnx = {};
   // All files must be in this folder, as those of a prototxt (ConfineFilesTo), and beside the file
   // of the cascade. Empty: anywhere.
   std::string folder = {};
@@ -61,9 +63,8 @@ class Cascade final : public BoxReader {
 
  private:
   std::string FileOf(const std::string& name) const;
-  std::shared_ptr<const Model> OpenStage(int stage, int64_t a, int64_t b) const;
-  NetFile ReadOnnxStage(const std::string& path, int64_t a, int64_t b) const;
-  bool TakesAnySize() const;
+  OnnxNets OpenOnnx(int stage) const;
+  std::shared_ptr<const Model> MakeStage(int stage, NetFile net) const;
 
   const std::string path_;
   const Registry& registry_;
@@ -73,7 +74,7 @@ class Cascade final : public BoxReader {
   std::unique_ptr<const CascadeFile> file_;
   std::vector<std::shared_ptr<const Model>> models_;  // by stage
   int64_t key_points_ = 0;
-  bool first_takes_any_size_ = true;
+  OnnxNets first_nets_;  // empty: the first net takes any size
 };
 
 // Thread safety: one thread at a time.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <set>
 #include <utility>
@@ -402,12 +403,24 @@ std::vector<FixedAxis> FixedAxesOf(const OnnxGraph& graph,
   return FindFixedAxes(graph, shapes, layers, layers_of);
 }
 
-ImportedNet ImportGraph(const std::string& path, const ImportOptions& options) {
+// What a file has, whatever the shapes of its inputs.
+struct OnnxContent {
+  ModelCard card;
+  std::vector<std::string> notes;
+  OnnxGraph graph;
+};
+
+OnnxContent ReadContent(const std::string& path) {
+  OnnxContent content;
   onnx::ModelProto model = ReadOnnxModel(path);
-  std::vector<std::string> card_notes;
-  ModelCard card = ReadMetadata(model, &card_notes);
-  OnnxGraph graph = MakeOnnxGraph(std::move(model), path);
-  RemoveUnread(&graph);
+  content.card = ReadMetadata(model, &content.notes);
+  content.graph = MakeOnnxGraph(std::move(model), path);
+  RemoveUnread(&content.graph);
+  return content;
+}
+
+ImportedNet ImportGraph(OnnxContent content, const ImportOptions& options) {
+  OnnxGraph& graph = content.graph;
   std::map<std::string, Shape> shapes = InputShapes(graph, options).Find();
   const std::vector<std::string> notes = FoldEmptyInputs(&shapes, &graph);
   const Registry registry = BuiltinRegistry();
@@ -423,8 +436,8 @@ ImportedNet ImportGraph(const std::string& path, const ImportOptions& options) {
   source = {};
   ImportedNet imported = assembly.Make();
   imported.notes.insert(imported.notes.begin(), notes.begin(), notes.end());
-  imported.notes.insert(imported.notes.begin(), card_notes.begin(), card_notes.end());
-  imported.card = std::move(card);
+  imported.notes.insert(imported.notes.begin(), content.notes.begin(), content.notes.end());
+  imported.card = std::move(content.card);
   for (const FixedAxis& axis : fixed) {
     imported.notes.push_back(StrCat("input '", axis.input, "': axis ", axis.axis, " stays ",
                                     axis.size, ", since layers depend on it; import with another ",
@@ -461,7 +474,7 @@ ImportedNet ImportOnnx(const std::string& path, const ImportOptions& options) {
   std::optional<CaffeDialect> dialect;
   if (!options.dialect.empty()) dialect = ParseCaffeDialect(options.dialect);
   try {
-    ImportedNet imported = ImportGraph(path, options);
+    ImportedNet imported = ImportGraph(ReadContent(path), options);
     if (dialect) ConvertToDialect(*dialect, path, &imported.net);
     return imported;
   } catch (const Error& error) {
@@ -469,12 +482,23 @@ ImportedNet ImportOnnx(const std::string& path, const ImportOptions& options) {
   }
 }
 
-NetFile ReadOnnxNet(const std::string& path, const Shape& input) {
-  ImportOptions options;
-  options.arrays[""] = input;
-  NetFile file;
-  file.net = ImportOnnx(path, options).net;
-  return file;
+std::function<NetFile(const Shape& input)> OpenOnnxNet(const std::string& path) {
+  try {
+    const auto content = std::make_shared<const OnnxContent>(ReadContent(path));
+    return [content](const Shape& input) {
+      ImportOptions options;
+      options.arrays[""] = input;
+      NetFile file;
+      try {
+        file.net = ImportGraph(*content, options).net;
+      } catch (const Error& error) {
+        throw Shown(error);
+      }
+      return file;
+    };
+  } catch (const Error& error) {
+    throw Shown(error);
+  }
 }
 
 }  // namespace crema

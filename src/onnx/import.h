@@ -1,6 +1,7 @@
 // Imports ONNX models: docs/onnx.md.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -42,8 +43,10 @@ struct ImportedNet {
 // dialect.
 ImportedNet ImportOnnx(const std::string& path, const ImportOptions& options);
 
-// Returns the net of ImportOnnx for an only input of this shape, which is ignored if it does not
-// fit the file.
-NetFile ReadOnnxNet(const std::string& path, const Shape& input);
+// Reads the file. Returns a function that makes the net of ImportOnnx for an only input of this
+// shape, which is ignored if it does not fit the file. Both throw what ImportOnnx throws. The
+// function does not read the file again, but for external data of loops and branches. Thread
+// safety: any number of threads may call it.
+std::function<NetFile(const Shape& input)> OpenOnnxNet(const std::string& path);
 
 }  // namespace crema

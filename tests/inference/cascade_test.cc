@@ -147,6 +147,30 @@ TEST_F(CascadeRuns, ACallerCanGiveADetectionUp) {
   EXPECT_GT(detect(1000), 0U) << "the runner can be used again";
 }
 
+// A file may be replaced while its cascade is in use.
+TEST_F(CascadeRuns, OnnxFilesAreNotReadAgainForOtherSizes) {
+  int opened = 0, made = 0;
+  CascadeOptions options;
+  options.open_onnx = [&](const std::string& path) -> OnnxNets {
+    EXPECT_EQ(path, temp_.File("first.onnx"));
+    ++opened;
+    return [&](const Shape& input) {
+      ++made;
+      const int64_t a = input[2], b = input[3];
+      const std::string net =
+          Replaced(kCascadeFirst, "dim: 12 dim: 12", StrCat("dim: ", a, " dim: ", b));
+      const std::string name = StrCat("name: \"score", a, "x", b, '"');  // depends on the size
+      return ParseNet(Replaced(net, "name: \"score\"", name), "first");
+    };
+  };
+  const std::string text = Replaced(kCascade, "first.prototxt", "first.onnx");
+  const Cascade cascade(temp_.Write("cascade.txt", text), TestRegistry(), options, NullSink());
+  const int made_at_first = made;
+  CascadeRunner(cascade).Detect(White(24, 36));
+  EXPECT_EQ(opened, 1);
+  EXPECT_GT(made, made_at_first);
+}
+
 TEST_F(CascadeRuns, NumbersThatAreNoneMakeNoBoxes) {
   const Image picture = White(24, 24);
   const Cascade good = Open();

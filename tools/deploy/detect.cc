@@ -148,7 +148,7 @@ int DetectByCascade(const std::vector<std::string>& arguments) {
   CheckPictureFlags(arguments);
   const Registry registry = LayersOfFlag();
   const Cascade cascade(FLAGS_cascade, registry,
-                        {.model = ModelOptionsOfFlags(), .read_onnx = ReadOnnxNet}, ToolLog());
+                        {.model = ModelOptionsOfFlags(), .open_onnx = OpenOnnxNet}, ToolLog());
   const std::vector<std::string> labels =
       FLAGS_labels.empty() ? std::vector<std::string>() : LabelsOfFile();
   return AnswerPictures(

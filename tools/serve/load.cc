@@ -132,7 +132,7 @@ std::shared_ptr<const server::Executable> LoadServed(const std::string& name,
     return server::ToExecutable(
         std::make_shared<const Cascade>(
             files.cascade, registry,
-            CascadeOptions{.model = options, .read_onnx = ReadOnnxNet, .folder = files.folder},
+            CascadeOptions{.model = options, .open_onnx = OpenOnnxNet, .folder = files.folder},
             ToolLog()),
         names.empty() ? std::vector<std::string>() : ReadLines(names));
   }
