@@ -135,6 +135,12 @@ TEST_F(NewDetect, MistakesInAnnotationsNameTheirPlace) {
   ExpectRefused({"--images=coco"}, "a.json: annotation 4 is of image 9 and category 3", 3);
   Add("coco/a.json", Coco(2, R"(,{"image_id": 7, "category_id": 3, "bbox": [50, 1, 2, 2]})"));
   ExpectRefused({"--images=coco"}, "annotation 4: the box 50 1 2 2 (left, top, width, height)", 3);
+  Add("coco/a.json", Coco(2, R"(,{"image_id": 7, "category_id": 3, "bbox": [1, 1, 2, 0]})"));
+  EXPECT_NE(Made({"--images=coco"})
+                .find("1 boxes of no width or height are left out, the first is "
+                      "annotation 4 of '0.png'"),
+            std::string::npos);
+  fs::remove_all(temp_.File("job"));
   Add("coco/a.json", "{\"images\": [");
   ExpectRefused({"--images=coco"}, "a.json: is no annotation file of COCO: ", 3);
   Add("coco/a.json", "{\"images\": []}");

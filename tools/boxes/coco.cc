@@ -62,7 +62,18 @@ BoxObject ObjectOf(const CocoFile::Annotation& annotation, const CocoSet::Pictur
                    .xmax = std::clamp(left + annotation.bbox(2), 0.0, width),
                    .ymax = std::clamp(top + annotation.bbox(3), 0.0, height),
                    .difficult = annotation.iscrowd() != 0};
+  if (!(object.xmin < object.xmax && object.ymin < object.ymax)) {
+    Fail(ErrorCode::kDataLoss,
+         StrCat(place, ": the box ", left, " ", top, " ", annotation.bbox(2), " ",
+                annotation.bbox(3), " (left, top, width, height) has no area in '",
+                picture.file_name, "', which is ", width, "x", height));
+  }
   return object;
+}
+
+// Returns true for a box of no width or height, as COCO has some.
+bool IsEmpty(const CocoFile::Annotation& annotation) {
+  return annotation.bbox_size() == 4 && (annotation.bbox(2) == 0 || annotation.bbox(3) == 0);
 }
 
 }  // namespace
@@ -89,7 +100,7 @@ CocoSet ReadCoco(const std::string& file) {
     picture.boxes.height = static_cast<int>(image.height());
     set.pictures.push_back(std::move(picture));
   }
-  int without_area = 0;
+  int empty = 0;
   std::string first;
   for (int i = 0; i < coco.annotations_size(); ++i) {
     const CocoFile::Annotation& annotation = coco.annotations(i);
@@ -102,18 +113,18 @@ CocoSet ReadCoco(const std::string& file) {
                   annotation.category_id(), ", one of which the file does not have"));
     }
     CocoSet::Picture& picture = set.pictures[image->second];
-    BoxObject object = ObjectOf(annotation, picture, place);
-    if (!(object.xmin < object.xmax && object.ymin < object.ymax)) {
-      if (without_area++ == 0) first = StrCat("annotation ", i, " of '", picture.file_name, "'");
+    if (IsEmpty(annotation)) {
+      if (empty++ == 0) first = StrCat("annotation ", i, " of '", picture.file_name, "'");
       continue;
     }
+    BoxObject object = ObjectOf(annotation, picture, place);
     object.name = category->second;
     picture.boxes.objects.push_back(std::move(object));
   }
-  if (without_area > 0) {
-    ToolLog().Write(Severity::kWarning, StrCat(file, ": ", without_area,
-                                               " boxes without an area in their pictures are ",
-                                               "left out, the first is ", first));
+  if (empty > 0) {
+    ToolLog().Write(Severity::kWarning,
+                    StrCat(file, ": ", empty,
+                           " boxes of no width or height are left out, the first ", "is ", first));
   }
   return set;
 }
