@@ -2,7 +2,8 @@
 """Times single layers of published nets in Crema, OpenVINO and PyTorch, as a table of ratios.
 
     python bench/shapes.py [--build=build] [--precisions=fp32,bf16,int8,backward] [--batch=1]
-                           [--turns=3] [--threads=2] [--only=SUBSTRING] [--json=FILE]
+                           [--turns=3] [--threads=2] [--passes=30]
+                           [--only=SUBSTRING] [--json=FILE]
 
 bench/shapes.csv has the layers: convolutions, and products of `height` rows. Each is the middle of
 a net of three layers, so that blobs have the layout that they have inside a net; the time is that
@@ -72,7 +73,8 @@ def prototxt(shape, batch, precision):
                   ("after", "layer", SMALL, convolution(SMALL, "kernel_size: 1"))]
         kind, dims = "Convolution", (batch, SMALL, *shape.size)
     text = ("layer { name: 'x' type: 'Input' top: 'x' input_param { shape { "
-            + " ".join(f"dim: {d}" for d in dims) + " } } }\n")
+            + " ".join(f"dim: {d}" for d in dims) + " } } "
+            + (f"int8 {{ top {{ max: {RANGE} }} }} " if precision == "int8" else "") + "}\n")
     for name, bottom, _, param in layers:
         text += (f"layer {{ name: '{name}' type: '{kind}' bottom: '{bottom}' top: '{name}' {quant}"
                  f"{param} }}\n")
