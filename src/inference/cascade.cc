@@ -389,7 +389,7 @@ class CascadeRunner::Stage {
     if (kept_pixels_ > kMostKept) Forget();
   }
 
-  // Of the outputs of the last Run.
+  // Returns those of the outputs of the last Run.
   int64_t rows() const { return rows_; }
   int64_t columns() const { return columns_; }
 

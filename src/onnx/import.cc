@@ -403,7 +403,7 @@ std::vector<FixedAxis> FixedAxesOf(const OnnxGraph& graph,
   return FindFixedAxes(graph, shapes, layers, layers_of);
 }
 
-// What a file has, whatever the shapes of its inputs.
+// Parts of a file that do not depend on the shapes of its inputs.
 struct OnnxContent {
   ModelCard card;
   std::vector<std::string> notes;

@@ -32,7 +32,7 @@ class WithModel : public testing::Test {
   std::string regions_weights() const { return folder_.File("r.caffemodel"); }
   std::string picture() const { return folder_.File("p.ppm"); }
   std::string cascade() const { return folder_.File("cascade.txt"); }
-  // Of SquarePicture.
+  // Returns the file that SquarePicture writes.
   std::string square() const { return folder_.File("square.ppm"); }
   std::string BytesOf(const std::string& path) const {
     std::ifstream file(path, std::ios::binary);

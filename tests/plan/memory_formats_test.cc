@@ -303,15 +303,18 @@ class BFloat16Formats : public MemoryFormats {
     return StrCat("layer { name: '", name, "' type: 'Convolution' bottom: '", bottom, "' top: '",
                   name, "' convolution_param { kernel_size: 1 num_output: 256 } ", more, " }\n");
   }
+  // Returns layers of several types, the last of which is the concatenation "j".
+  static std::string LayersToConcat() {
+    return SquareInput(3, 64) + PaddedConv("a", "x", 256) + LayerOnBlobs("ReLU", "r", "a") +
+           LayerOnBlobs("Pooling", "p", "r", "pooling_param { kernel_size: 2 stride: 2 }") +
+           OneByOne("b", "p") + LayerOnBlobs("BatchNorm", "m", "b") +
+           LayerOnBlobs("Eltwise", "e", "m p") + LayerOnBlobs("Concat", "j", "e p");
+  }
 };
 
 TEST_F(BFloat16Formats, AreKeptFromLayerToLayer) {
-  const std::string text =
-      SquareInput(3, 64) + PaddedConv("a", "x", 256) + LayerOnBlobs("ReLU", "r", "a") +
-      LayerOnBlobs("Pooling", "p", "r", "pooling_param { kernel_size: 2 stride: 2 }") +
-      OneByOne("b", "p") + LayerOnBlobs("BatchNorm", "m", "b") +
-      LayerOnBlobs("Eltwise", "e", "m p") + LayerOnBlobs("Concat", "j", "e p") +
-      LayerOnBlobs("LRN", "n", "j") + OneByOne("c", "n") + LayerOnBlobs("Softmax", "s", "c");
+  const std::string text = LayersToConcat() + LayerOnBlobs("LRN", "n", "j") + OneByOne("c", "n") +
+                           LayerOnBlobs("Softmax", "s", "c");
   for (const PlanOptions& options :
        {PlanOptions{.precision = BF16}, PlanOptions{.backward = false, .precision = BF16}}) {
     const auto plan = PlanText(text, TRAIN, options);
@@ -327,11 +330,7 @@ TEST_F(BFloat16Formats, AreKeptFromLayerToLayer) {
 // As on processors with AMX, whose tiles oneDNN uses on this layout only.
 TEST_F(BFloat16Formats, AreChannelsLastWhereThatIsClearlyFaster) {
   const std::string text =
-      SquareInput(3, 64) + PaddedConv("a", "x", 256) + LayerOnBlobs("ReLU", "r", "a") +
-      LayerOnBlobs("Pooling", "p", "r", "pooling_param { kernel_size: 2 stride: 2 }") +
-      OneByOne("b", "p") + LayerOnBlobs("BatchNorm", "m", "b") +
-      LayerOnBlobs("Eltwise", "e", "m p") + LayerOnBlobs("Concat", "j", "e p") +
-      OneByOne("c", "j") + LayerOnBlobs("Softmax", "s", "c");
+      LayersToConcat() + OneByOne("c", "j") + LayerOnBlobs("Softmax", "s", "c");
   PlanOptions options{.backward = false, .precision = BF16};
   options.processor.channels_last_speedup = 16;
   const auto plan = PlanText(text, TRAIN, options);
