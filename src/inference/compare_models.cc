@@ -10,9 +10,8 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "crema.pb.h"
-#include "math/blocked_copy.h"
 #include "math/boxes.h"
-#include "math/int8_copy.h"
+#include "math/stored_to_plain.h"
 #include "runtime/session.h"
 
 namespace crema {
@@ -168,21 +167,11 @@ struct LayerComparison::Side {
       session->Read(view, to);
       return plain;
     }
-    const int64_t batch = view.shape()[0], channels = view.shape()[1];
-    const int64_t pixels = view.shape().count(2);
-    if (spec.format == MemoryFormat{Layout::kBlocked}) {
-      BlockedToPlain(threads, batch, channels, pixels, static_cast<const float*>(view.raw()), to);
-    } else if (spec.format.layout == Layout::kBlocked) {
-      BlockedToPlain(threads, batch, channels, pixels, static_cast<const BFloat16*>(view.raw()),
-                     to);
-    } else if (view.dtype() == DType::kBF16) {
-      ChannelsLastToPlain(threads, batch, channels, pixels,
-                          static_cast<const BFloat16*>(view.raw()), to);
-    } else if (const std::optional<Int8Scale> scale = ScaleOf(v)) {
-      Int8ToPlain(threads, batch, channels, pixels, view.raw(), *scale, to);
-    } else {
-      return {};
-    }
+    if (plan.options.device.type != DeviceType::kCpu) return {};
+    const bool bytes = spec.format.type == DType::kU8;
+    const std::optional<Int8Scale> scale = bytes ? ScaleOf(v) : Int8Scale{};
+    if (!scale) return {};
+    StoredToPlain(threads, view.shape(), spec.format, view.raw(), *scale, to);
     return plain;
   }
 

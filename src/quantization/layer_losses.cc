@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "crema.pb.h"
-#include "math/blocked_copy.h"
 #include "math/int8_copy.h"
 #include "math/int8_weights.h"
+#include "math/stored_to_plain.h"
 #include "quantization/byte_weights.h"
 
 namespace crema {
@@ -41,19 +41,9 @@ std::vector<float> WeightsAsBytes(const PlannedLayer& layer, const ConstTensorVi
 // Converts a blob of any format to plain floats.
 std::vector<float> PlainFloats(const TensorView& view, MemoryFormat format,
                                const Int8Range& range) {
-  const Shape& s = view.shape();
   std::vector<float> plain(static_cast<size_t>(view.count()));
-  if (format == MemoryFormat{}) {
-    std::copy_n(view.data<float>(), plain.size(), plain.begin());
-  } else if (format.type == DType::kU8) {
-    Int8ToPlain(1, s[0], s[1], s.count(2), view.raw(), ScaleOf(range), plain.data());
-  } else if (!format.type) {
-    BlockedToPlain(1, s[0], s[1], s.count(2), view.data<float>(), plain.data());
-  } else if (format.layout == Layout::kNHWC) {
-    ChannelsLastToPlain(1, s[0], s[1], s.count(2), view.data<BFloat16>(), plain.data());
-  } else {
-    BlockedToPlain(1, s[0], s[1], s.count(2), view.data<BFloat16>(), plain.data());
-  }
+  const Int8Scale scale = format.type == DType::kU8 ? ScaleOf(range) : Int8Scale{};
+  StoredToPlain(1, view.shape(), format, view.raw(), scale, plain.data());
   return plain;
 }
 
