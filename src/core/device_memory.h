@@ -1,8 +1,10 @@
 // Bytes in the memory of a context, on any device, and copies between it and the host.
 #pragma once
 
-#include <cstdint>
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
+#include <memory>
 
 #include "core/bfloat16.h"
 #include "core/exec_context.h"
@@ -10,12 +12,32 @@
 
 namespace crema {
 
-// Returns at least `bytes` bytes in memory of the context. A shape has at most 2^31-1 elements and
-// an arena may have more bytes, so its rows are kibibytes.
-inline Tensor MakeByteTensor(size_t bytes, const ExecContext& context) {
-  const auto rows = static_cast<int64_t>((bytes + 1023) / 1024);
-  return Tensor(Shape{rows, 1024 / 8}, DType::kF64, context.allocator());
-}
+// Returns memory to its allocator; for unique_ptr.
+struct MemoryReturn {
+  void operator()(std::byte* data) const noexcept { allocator->Free(data, bytes); }
+  Allocator* allocator = nullptr;
+  size_t bytes = 0;
+};
+
+// Zeroed bytes in memory of a context: any number, while a Tensor has at most 2^31-1 elements. Can
+// be moved, but not copied.
+class ByteMemory {
+ public:
+  ByteMemory() = default;
+  // Takes at least `bytes` bytes. Throws kOutOfMemory.
+  ByteMemory(size_t bytes, const ExecContext& context)
+      : bytes_((bytes + kUnit - 1) / kUnit * kUnit),
+        data_(static_cast<std::byte*>(context.allocator().Allocate(std::max(kUnit, bytes_))),
+              MemoryReturn{&context.allocator(), std::max(kUnit, bytes_)}) {}
+
+  std::byte* data() const { return data_.get(); }  // null if made without arguments
+  size_t bytes() const { return bytes_; }
+
+ private:
+  static constexpr size_t kUnit = 1024;
+  size_t bytes_ = 0;
+  std::unique_ptr<std::byte, MemoryReturn> data_;
+};
 
 // All in the order of the context's work; each returns when the host's memory may be used again.
 inline void Upload(const ExecContext& context, void* to, const void* from, size_t bytes) {

@@ -174,11 +174,11 @@ ForwardArgs Session::ForwardArgsOf(const PlannedLayer& layer, LayerStep* step) {
 // Copies inputs that were placed in the output, but not at their position for the current shapes.
 void Session::CopyInputsAway(const PlannedLayer& layer, LayerStep* step) {
   const PlannedValue& output = plan_->values[static_cast<size_t>(layer.outputs[0])];
-  if (step->inputs_away.shape().axes() == 0) {
+  if (step->inputs_away.data() == nullptr) {
     const auto bytes = static_cast<size_t>(output.data.bytes);
-    step->inputs_away = MakeByteTensor(bytes + 64 * layer.inputs.size(), context_);
+    step->inputs_away = ByteMemory(bytes + 64 * layer.inputs.size(), context_);
   }
-  auto* to = static_cast<std::byte*>(step->inputs_away.view().raw());
+  std::byte* to = step->inputs_away.data();
   for (size_t i = 0; i < layer.inputs.size(); ++i) {
     const BlobSpec spec = values_.Spec(layer.inputs[i]);
     const auto bytes = static_cast<size_t>(StoredBytes(spec));

@@ -1,5 +1,6 @@
 #include "runtime/session_parameters.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -26,8 +27,8 @@ void SessionParameters::AllocateGradients() {
     offsets[s] = bytes;
     bytes += (static_cast<size_t>(slot.shape.count()) * SizeOf(dtype) + 63) / 64 * 64;
   }
-  gradient_memory_ = MakeByteTensor(bytes, context_);
-  auto* base = static_cast<std::byte*>(gradient_memory_.view().raw());
+  gradient_memory_ = ByteMemory(bytes, context_);
+  std::byte* base = gradient_memory_.data();
   for (const ParameterSlot& slot : plan_.parameters) {
     const auto owner = static_cast<size_t>(slot.owner);
     gradients_.push_back(
@@ -80,16 +81,18 @@ void SessionParameters::Download() {
 
 std::span<float> SessionParameters::GradientMemory() {
   CREMA_CHECK(plan_.options.dtype == DType::kF32);
-  const TensorView memory = gradient_memory_.view();
-  return {static_cast<float*>(memory.raw()), memory.bytes() / sizeof(float)};
+  return {reinterpret_cast<float*>(gradient_memory_.data()),
+          gradient_memory_.bytes() / sizeof(float)};
 }
 
 void SessionParameters::ZeroGradients() {
-  const TensorView all = gradient_memory_.view();
-  if (all.count() == 0) return;
-  if (!OnGpu()) return FillWith(context_, all, 0);
-  const auto floats = static_cast<int64_t>(all.bytes() / sizeof(float));
-  context_.queue()->Fill(DType::kF32, floats, 0, all.raw());
+  const size_t bytes = gradient_memory_.bytes();
+  if (!OnGpu()) {
+    std::fill_n(gradient_memory_.data(), bytes, std::byte{0});
+  } else if (bytes > 0) {
+    const auto floats = static_cast<int64_t>(bytes / sizeof(float));
+    context_.queue()->Fill(DType::kF32, floats, 0, gradient_memory_.data());
+  }
 }
 
 }  // namespace crema

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "core/device_memory.h"
 #include "core/exec_context.h"
 #include "core/tensor.h"
 #include "plan/plan.h"
@@ -49,7 +50,7 @@ class SessionParameters {
   std::shared_ptr<const Weights> weights_;
   std::shared_ptr<Weights> updated_;
   std::vector<Tensor> copies_;  // by slot, of those that own; on a GPU
-  Tensor gradient_memory_;
+  ByteMemory gradient_memory_;
   std::vector<TensorView> gradients_;  // by slot
 };
 

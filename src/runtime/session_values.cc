@@ -19,7 +19,7 @@ void CheckFits(BlobSpec spec, const BlobSpec& planned, const std::string& what) 
 SessionValues::SessionValues(const Plan& plan, const ExecContext& context)
     : plan_(plan),
       context_(context),
-      arena_(MakeByteTensor(static_cast<size_t>(plan.arena_bytes), context)),
+      arena_(static_cast<size_t>(plan.arena_bytes), context),
       external_buffers_(plan.values.size(), nullptr) {
   for (const PlannedValue& value : plan.values) shapes_.push_back(value.spec.shape);
 }
@@ -43,14 +43,13 @@ void SessionValues::Reserve(const ArenaSlot& slot, const BlobSpec& spec, float f
   if (slot.offset < 0 || slot.buffer_owner >= 0 || bytes <= slot.bytes) return;
   CREMA_CHECK(CanGrow());
   auto grown = grown_ == nullptr ? std::make_shared<Grown>() : std::make_shared<Grown>(*grown_);
-  std::shared_ptr<Tensor>& memory = (*grown)[slot.offset];
-  if (memory != nullptr && static_cast<int64_t>(memory->view().bytes()) >= bytes) return;
-  memory = std::make_shared<Tensor>(MakeByteTensor(static_cast<size_t>(bytes), context_));
+  std::shared_ptr<ByteMemory>& memory = (*grown)[slot.offset];
+  if (memory != nullptr && static_cast<int64_t>(memory->bytes()) >= bytes) return;
+  memory = std::make_shared<ByteMemory>(static_cast<size_t>(bytes), context_);
   if (fill != 0) {
     // All of it, rounded up: a later shape may need more than this one.
-    const auto count = static_cast<int64_t>(memory->view().bytes() / SizeOf(StoredType(spec)));
-    FillWith(context_, {memory->view().raw(), Shape{count}, StoredType(spec), context_.device()},
-             fill);
+    const auto count = static_cast<int64_t>(memory->bytes() / SizeOf(StoredType(spec)));
+    FillWith(context_, {memory->data(), Shape{count}, StoredType(spec), context_.device()}, fill);
   }
   grown_ = std::move(grown);
 }
@@ -70,13 +69,11 @@ bool SessionValues::IsSubView(int v, const Shape& shape) const {
 void SessionValues::AllocateOwnMemory(int v) {
   const PlannedValue& value = Planned(v);
   const auto group = static_cast<size_t>(value.sub_view_of);
-  const auto allocate = [&](const ArenaSlot& slot, std::vector<Tensor>* tensors) {
+  const auto allocate = [&](const ArenaSlot& slot, std::vector<ByteMemory>* memories) {
     if (slot.offset < 0) return;
-    tensors->resize(plan_.values.size());
-    Tensor& tensor = (*tensors)[group];
-    if (tensor.view().empty()) {
-      tensor = MakeByteTensor(static_cast<size_t>(slot.bytes), context_);
-    }
+    memories->resize(plan_.values.size());
+    ByteMemory& memory = (*memories)[group];
+    if (memory.data() == nullptr) memory = ByteMemory(static_cast<size_t>(slot.bytes), context_);
   };
   allocate(value.data, &own_data_);
   allocate(value.gradient, &own_gradients_);
@@ -91,21 +88,19 @@ TensorView SessionValues::View(const ArenaSlot& slot, const BlobSpec& spec) cons
   if (grown_ != nullptr) {
     const auto grown = grown_->find(slot.offset);
     if (grown != grown_->end()) {
-      return {grown->second->view().raw(), spec.shape, StoredType(spec), context_.device()};
+      return {grown->second->data(), spec.shape, StoredType(spec), context_.device()};
     }
   }
-  auto* base = static_cast<std::byte*>(const_cast<Tensor&>(arena_).view().raw());
-  return {base + slot.offset, spec.shape, StoredType(spec), context_.device()};
+  return {arena_.data() + slot.offset, spec.shape, StoredType(spec), context_.device()};
 }
 
 TensorView SessionValues::SubView(int v, const ArenaSlot& slot, const BlobSpec& spec,
-                                  const std::vector<Tensor>& own) const {
+                                  const std::vector<ByteMemory>& own) const {
   if (slot.offset < 0 || slot.image_stride == 0) return View(slot, spec);
   if (!IsSubView(v, spec.shape)) {
     const auto group = static_cast<size_t>(Planned(v).sub_view_of);
-    CREMA_CHECK(group < own.size() && !own[group].view().empty());
-    return {const_cast<void*>(own[group].view().raw()), spec.shape, StoredType(spec),
-            context_.device()};
+    CREMA_CHECK(group < own.size() && own[group].data() != nullptr);
+    return {own[group].data(), spec.shape, StoredType(spec), context_.device()};
   }
   TensorView view = View(slot, spec);
   // A single image is dense.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/device_memory.h"
 #include "core/exec_context.h"
 #include "core/tensor.h"
 #include "plan/plan.h"
@@ -67,20 +68,20 @@ class SessionValues {
   const PlannedValue& Planned(int value) const { return plan_.values[static_cast<size_t>(value)]; }
   bool IsSubView(int value, const Shape& shape) const;
   TensorView SubView(int value, const ArenaSlot& slot, const BlobSpec& spec,
-                     const std::vector<Tensor>& own) const;
+                     const std::vector<ByteMemory>& own) const;
   void AllocateOwnMemory(int value);
 
   const Plan& plan_;
   const ExecContext& context_;
-  Tensor arena_;
+  ByteMemory arena_;
   // By the offset of the slot that it replaces, which aliases share. Owners of earlier versions
   // keep what this one has replaced.
-  using Grown = std::map<int64_t, std::shared_ptr<Tensor>>;
+  using Grown = std::map<int64_t, std::shared_ptr<ByteMemory>>;
   std::shared_ptr<const Grown> grown_;
   std::vector<Shape> shapes_;  // by value
   uint64_t version_ = 0;
   std::vector<std::byte*> external_buffers_;      // by value
-  std::vector<Tensor> own_data_, own_gradients_;  // by PlannedValue::sub_view_of
+  std::vector<ByteMemory> own_data_, own_gradients_;  // by PlannedValue::sub_view_of
 };
 
 }  // namespace crema

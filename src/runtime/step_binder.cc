@@ -95,7 +95,7 @@ StepBinder::StepBinder(const Plan& plan, const ExecContext& context, SessionValu
       context_(context),
       values_(*values),
       parameters_(parameters),
-      scratch_(MakeByteTensor(static_cast<size_t>(plan.scratch_bytes), context)) {
+      scratch_(static_cast<size_t>(plan.scratch_bytes), context) {
   FindBufferReaders();
   for (const PlannedLayer& layer : plan.layers) steps_.push_back(MakeStep(layer));
 }
@@ -450,7 +450,7 @@ void StepBinder::ReserveScratch(const OpDesc& query, LayerStep* step) {
   step->forward_scratch = needs.forward_scratch;
   step->backward_scratch = needs.backward_scratch;
   const size_t needed = std::max(step->forward_scratch, step->backward_scratch);
-  if (needed > scratch_.view().bytes()) scratch_ = MakeByteTensor(needed, context_);
+  if (needed > scratch_.bytes()) scratch_ = ByteMemory(needed, context_);
 }
 
 // A Concat within a Concat does not run if its output is a sub-view, nor does a view of one.

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/device_memory.h"
 #include "core/device_queue.h"
 #include "core/exec_context.h"
 #include "core/tensor.h"
@@ -89,7 +90,7 @@ struct LayerStep {
   std::unique_ptr<LayerSessionState> state;
   std::unique_ptr<ImplementationState> implementation_state;
   std::unique_ptr<SourceTransfer> transfer;  // of a source, which runs on the host
-  Tensor inputs_away;  // copies of inputs whose place in the output is for other shapes
+  ByteMemory inputs_away;  // copies of inputs whose place in the output is for other shapes
 };
 
 // Makes the steps of all layers and updates them when the values change. Layers are indices into
@@ -116,7 +117,7 @@ class StepBinder {
   // that values can grow if there are any.
   void GrowOutputs(size_t layer, std::span<const Shape> shapes);
   // Scratch memory of the current step; a later ForwardStep may move it.
-  std::byte* scratch() { return static_cast<std::byte*>(scratch_.view().raw()); }
+  std::byte* scratch() { return scratch_.data(); }
 
  private:
   const PlannedValue& Planned(int value) const { return plan_.values[static_cast<size_t>(value)]; }
@@ -145,7 +146,7 @@ class StepBinder {
   const ExecContext& context_;
   SessionValues& values_;
   const SessionParameters& parameters_;
-  Tensor scratch_;
+  ByteMemory scratch_;
   std::vector<LayerStep> steps_;                     // by layer
   std::vector<std::vector<size_t>> buffer_readers_;  // by value: layers that use its buffer
 };

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 
+#include "core/device_memory.h"
 #include "core/error.h"
 
 namespace crema {
@@ -96,6 +98,39 @@ TEST(DTypeTest, DispatchChoosesByTypeAndRefusesOthers) {
   EXPECT_EQ(DispatchFloat(DType::kF32, size), sizeof(float));
   EXPECT_EQ(DispatchFloat(DType::kF64, size), sizeof(double));
   EXPECT_THROW(DispatchFloat(DType::kU8, size), Error);
+}
+
+// Gives the same kibibyte for any number of bytes.
+class BoundlessAllocator final : public Allocator {
+ public:
+  Device device() const override { return {}; }
+  void* Allocate(size_t bytes) override {
+    taken += bytes;
+    return memory_;
+  }
+  void Free(void*, size_t bytes) noexcept override { taken -= bytes; }
+  size_t taken = 0;
+
+ private:
+  std::byte memory_[1024] = {};
+};
+
+TEST(ByteMemory, MayBeLargerThanATensor) {
+  constexpr size_t kBytes = (size_t{20} << 30) + 1;
+  BoundlessAllocator allocator;
+  const ExecContext context(nullptr, allocator, 1);
+  EXPECT_THROW(Tensor({int64_t{1} << 31}, DType::kU8, allocator), Error);
+  {
+    ByteMemory memory(kBytes, context);
+    EXPECT_NE(memory.data(), nullptr);
+    EXPECT_GE(memory.bytes(), kBytes);
+    EXPECT_EQ(allocator.taken, memory.bytes());
+    const ByteMemory moved = std::move(memory);
+    EXPECT_GE(moved.bytes(), kBytes);
+  }
+  EXPECT_EQ(allocator.taken, 0U);
+  EXPECT_EQ(ByteMemory().data(), nullptr);
+  EXPECT_NE(ByteMemory(0, context).data(), nullptr);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "core/rng.h"
 #include "crema.pb.h"
+#include "gpu/session_values.h"
 #include "runtime/session.h"
 #include "support/gpu.h"
 #include "support/net.h"
@@ -17,6 +18,7 @@
 namespace crema {
 namespace {
 
+using test::Distance;
 using test::PlanText;
 
 constexpr const char* kHalfNet = R"(
@@ -86,16 +88,6 @@ HalfNumbers RunNet(Precision precision) {
     numbers.weights.emplace_back(span.begin(), span.end());
   }
   return numbers;
-}
-
-// |a - b| over |a|.
-double Distance(const std::vector<float>& a, const std::vector<float>& b) {
-  double difference = 0, size = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    difference += std::pow(double{a[i]} - double{b[i]}, 2);
-    size += std::pow(double{a[i]}, 2);
-  }
-  return std::sqrt(difference / std::max(size, 1e-12));
 }
 
 TEST(HalfSession, LearnsAsInSinglePrecision) {

@@ -11,8 +11,9 @@ namespace crema {
 namespace {
 
 int64_t ArgMax(const std::vector<float>& values) {
-  return Team{}.ArgMax(static_cast<int64_t>(values.size()),
-                       [&](int64_t i) { return values[static_cast<size_t>(i)]; });
+  return Team(Team::kThreads).ArgMax(static_cast<int64_t>(values.size()), [&](int64_t i) {
+    return values[static_cast<size_t>(i)];
+  });
 }
 
 TEST(Team, ArgMaxIsTheFirstOfTheLargest) {
@@ -36,11 +37,13 @@ TEST(Team, ArgMaxIsNeverNaN) {
 
 TEST(Team, SumsAndMaximaTakeEachElementOnce) {
   for (int64_t count : {0, 1, 31, 32, 255, 256, 257, 1000}) {
-    EXPECT_EQ(Team{}.Sum(count, [](int64_t i) { return i + 1; }), count * (count + 1) / 2);
-    EXPECT_EQ(Team{}.Max(count, -5.0F, [](int64_t i) { return static_cast<float>(i); }),
-              count == 0 ? -5.0F : static_cast<float>(count - 1));
+    EXPECT_EQ(Team(Team::kThreads).Sum(count, [](int64_t i) { return i + 1; }),
+              count * (count + 1) / 2);
+    EXPECT_EQ(
+        Team(Team::kThreads).Max(count, -5.0F, [](int64_t i) { return static_cast<float>(i); }),
+        count == 0 ? -5.0F : static_cast<float>(count - 1));
     std::vector<int> calls(static_cast<size_t>(count));
-    Team{}.For(count, [&](int64_t i) { ++calls[static_cast<size_t>(i)]; });
+    Team(Team::kThreads).For(count, [&](int64_t i) { ++calls[static_cast<size_t>(i)]; });
     EXPECT_EQ(calls, std::vector<int>(static_cast<size_t>(count), 1));
   }
 }

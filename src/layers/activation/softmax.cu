@@ -31,16 +31,19 @@ CREMA_HOST_DEVICE inline float ShareGradient(float y, float dy, float sum) {
 template <bool kLog, typename T>
 void ForwardTeams(const CudaQueue& queue, const SoftmaxSize& e, const T* x, T* y) {
   const int64_t classes = e.classes;
-  ForTeams(queue, "SoftmaxForward", e.outer, [=] CREMA_HOST_DEVICE(const Team& team, int64_t r) {
-    const T* from = x + r * classes;
-    T* to = y + r * classes;
-    const float top = team.Max(classes, kLeast, [&](int64_t c) { return ToFloat(from[c]); });
-    const float sum = team.Sum(classes, [&](int64_t c) { return FastExp(ToFloat(from[c]) - top); });
-    const float log_sum = std::log(sum);
-    team.For(classes, [&](int64_t c) {
-      to[c] = FromFloat<T>(Share<kLog>(ToFloat(from[c]), top, sum, log_sum));
-    });
-  });
+  ForTeamsOf(queue, "SoftmaxForward", e.outer, classes,
+             [=] CREMA_HOST_DEVICE(const Team& team, int64_t r) {
+               const T* from = x + r * classes;
+               T* to = y + r * classes;
+               const float top =
+                   team.Max(classes, kLeast, [&](int64_t c) { return ToFloat(from[c]); });
+               const float sum =
+                   team.Sum(classes, [&](int64_t c) { return FastExp(ToFloat(from[c]) - top); });
+               const float log_sum = std::log(sum);
+               team.For(classes, [&](int64_t c) {
+                 to[c] = FromFloat<T>(Share<kLog>(ToFloat(from[c]), top, sum, log_sum));
+               });
+             });
 }
 
 template <bool kLog, typename T>
@@ -66,16 +69,17 @@ void ForwardThreads(const CudaQueue& queue, const SoftmaxSize& e, const T* x, T*
 template <bool kLog, typename T>
 void BackwardTeams(const CudaQueue& queue, const SoftmaxSize& e, const T* y, const T* dy, T* dx) {
   const int64_t classes = e.classes;
-  ForTeams(queue, "SoftmaxBackward", e.outer, [=] CREMA_HOST_DEVICE(const Team& team, int64_t r) {
-    const int64_t first = r * classes;
-    const float sum = team.Sum(classes, [&](int64_t c) {
-      return ToFloat(dy[first + c]) * (kLog ? 1 : ToFloat(y[first + c]));
-    });
-    team.For(classes, [&](int64_t c) {
-      const int64_t at = first + c;
-      dx[at] = FromFloat<T>(ShareGradient<kLog>(ToFloat(y[at]), ToFloat(dy[at]), sum));
-    });
-  });
+  ForTeamsOf(queue, "SoftmaxBackward", e.outer, classes,
+             [=] CREMA_HOST_DEVICE(const Team& team, int64_t r) {
+               const int64_t first = r * classes;
+               const float sum = team.Sum(classes, [&](int64_t c) {
+                 return ToFloat(dy[first + c]) * (kLog ? 1 : ToFloat(y[first + c]));
+               });
+               team.For(classes, [&](int64_t c) {
+                 const int64_t at = first + c;
+                 dx[at] = FromFloat<T>(ShareGradient<kLog>(ToFloat(y[at]), ToFloat(dy[at]), sum));
+               });
+             });
 }
 
 template <bool kLog, typename T>

@@ -37,7 +37,7 @@ size_t Workspace(const InnerProductSizes& s) {
 
 size_t ForwardScratch(const OpDesc& query) {
   const InnerProductSizes s(query.layer, query.context.inputs[0].shape, query.fused);
-  return Workspace(s) + kWorkspaceLine;
+  return std::max(Workspace(s) + kWorkspaceLine, CudaInnerProductForwardScratch(query));
 }
 
 // Product for the current sizes and addresses, created in the first pass, when these are known.
@@ -73,6 +73,7 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const ConstTensorView& x = args.inputs[0];
   const InnerProductSizes s(layer, x.shape(), args.fused);
+  if (s.PaddedColumns(x.dtype()) != 0) return CudaInnerProductForward(layer, args);
   const LtPointers pointers{.a = x.raw(),
                             .b = args.parameters[0].raw(),
                             .bias = s.bias ? args.parameters[1].raw() : nullptr,

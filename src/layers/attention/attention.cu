@@ -66,30 +66,31 @@ template <typename T>
 void MaskedSoftmax(const Work& work, bool causal, const GpuMask<T>& mask, T* p) {
   const int64_t heads = work.e.heads, queries = work.e.queries, keys = work.e.keys;
   const int64_t first = work.first;
-  ForTeams(work.queue, "AttentionSoftmax", work.items * heads * queries,
-           [=] CREMA_HOST_DEVICE(const Team& team, int64_t r) {
-             const float lowest = -std::numeric_limits<float>::infinity();
-             const int64_t q = r % queries;
-             const int64_t seen = causal && q + 1 < keys ? q + 1 : keys;
-             const int64_t offset = (first + r / queries / heads) * mask.item +
-                                    r / queries % heads * mask.head + q * mask.query;
-             T* row = p + r * keys;
-             const auto value = [&](int64_t k) {
-               const float product = ToFloat(row[k]);
-               return mask.data == nullptr ? product
-                                           : product + ToFloat(mask.data[offset + k * mask.key]);
-             };
-             const float most = team.Max(seen, lowest, value);
-             // The maximum ignores NaN, but NaN must propagate.
-             const bool blind = most == lowest && team.Sum(seen, [&](int64_t k) {
-               return static_cast<int64_t>(value(k) != lowest);
-             }) == 0;
-             const float sum = team.Sum(seen, [&](int64_t k) { return std::exp(value(k) - most); });
-             team.For(keys, [&](int64_t k) {
-               const bool none = blind || k >= seen;
-               row[k] = FromFloat<T>(none ? 0 : std::exp(value(k) - most) / sum);
-             });
-           });
+  ForTeamsOf(
+      work.queue, "AttentionSoftmax", work.items * heads * queries, keys,
+      [=] CREMA_HOST_DEVICE(const Team& team, int64_t r) {
+        const float lowest = -std::numeric_limits<float>::infinity();
+        const int64_t each = Quotient(r, queries), q = r - each * queries;
+        const int64_t item = Quotient(each, heads), head = each - item * heads;
+        const int64_t seen = causal && q + 1 < keys ? q + 1 : keys;
+        const int64_t offset = (first + item) * mask.item + head * mask.head + q * mask.query;
+        T* row = p + r * keys;
+        const auto value = [&](int64_t k) {
+          const float product = ToFloat(row[k]);
+          return mask.data == nullptr ? product
+                                      : product + ToFloat(mask.data[offset + k * mask.key]);
+        };
+        const float most = team.Max(seen, lowest, value);
+        // The maximum ignores NaN, but NaN must propagate.
+        const bool blind = most == lowest && team.Sum(seen, [&](int64_t k) {
+          return static_cast<int64_t>(value(k) != lowest);
+        }) == 0;
+        const float sum = team.Sum(seen, [&](int64_t k) { return std::exp(value(k) - most); });
+        team.For(keys, [&](int64_t k) {
+          const bool none = blind || k >= seen;
+          row[k] = FromFloat<T>(none ? 0 : std::exp(value(k) - most) / sum);
+        });
+      });
 }
 
 // dp = scale p (dp - sum dp p), the gradient of the unscaled products.
@@ -97,18 +98,18 @@ template <typename T>
 void SoftmaxBackward(const Work& work, const T* p, T* dp) {
   const int64_t keys = work.e.keys;
   const float scale = work.scale;
-  ForTeams(work.queue, "AttentionBackward", work.items * work.e.heads * work.e.queries,
-           [=] CREMA_HOST_DEVICE(const Team& team, int64_t r) {
-             const T* probability = p + r * keys;
-             T* row = dp + r * keys;
-             const float sum = team.Sum(
-                 keys, [&](int64_t k) { return ToFloat(row[k]) * ToFloat(probability[k]); });
-             team.For(keys, [&](int64_t k) {
-               const float own = ToFloat(probability[k]);
-               // A masked key gets 0, even if its dp is infinite or NaN.
-               row[k] = FromFloat<T>(own == 0 ? 0 : scale * own * (ToFloat(row[k]) - sum));
+  ForTeamsOf(work.queue, "AttentionBackward", work.items * work.e.heads * work.e.queries, keys,
+             [=] CREMA_HOST_DEVICE(const Team& team, int64_t r) {
+               const T* probability = p + r * keys;
+               T* row = dp + r * keys;
+               const float sum = team.Sum(
+                   keys, [&](int64_t k) { return ToFloat(row[k]) * ToFloat(probability[k]); });
+               team.For(keys, [&](int64_t k) {
+                 const float own = ToFloat(probability[k]);
+                 // A masked key gets 0, even if its dp is infinite or NaN.
+                 row[k] = FromFloat<T>(own == 0 ? 0 : scale * own * (ToFloat(row[k]) - sum));
+               });
              });
-           });
 }
 
 // p begins at the first item of the work.

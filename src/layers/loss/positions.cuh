@@ -16,8 +16,8 @@ static void ForPositions(const CudaQueue& queue, std::string_view name, const So
   const bool teams =
       sizes.inner < 8 && sizes.classes > 8 && (sizes.classes >= Team::kWarp || positions <= 4096);
   if (teams) {
-    ForTeams(queue, name, positions,
-             [=] CREMA_HOST_DEVICE(const Team& team, int64_t i) { body(team, i); });
+    ForTeamsOf(queue, name, positions, sizes.classes,
+               [=] CREMA_HOST_DEVICE(const Team& team, int64_t i) { body(team, i); });
   } else {
     ForElements(queue, name, positions, [=] CREMA_HOST_DEVICE(int64_t i) { body(OneThread{}, i); });
   }

@@ -14,8 +14,9 @@ namespace crema {
 template <typename T>
 struct MomentTerm {
   struct InGroup {
-    CREMA_HOST_DEVICE SumPair operator()(int64_t, int64_t at) const {
-      const double d = static_cast<double>(ToFloat(x[at])) - first;
+    CREMA_HOST_DEVICE float Read(int64_t, int64_t at) const { return ToFloat(x[at]); }
+    CREMA_HOST_DEVICE SumPair Take(int64_t, int64_t, float value) const {
+      const double d = static_cast<double>(value) - first;
       return {d, d * d};
     }
     const T* x;
@@ -57,24 +58,39 @@ struct NormForward {
   T* y = nullptr;       // may be x
 };
 
+// An element of NormalizeForward.
 template <typename T>
-static void NormalizeForward(const CudaQueue& queue, const NormLayout& layout,
-                             const NormForward<T>& pass) {
-  const bool affine = pass.scale != nullptr || pass.shift != nullptr;
-  const bool same = layout.groups == layout.channels;
-  ForElements(queue, "NormalizeForward", layout.groups.Count(), [=] CREMA_HOST_DEVICE(int64_t i) {
+struct NormForwardElement {
+  struct Values {
+    float normal, y;
+  };
+  CREMA_HOST_DEVICE Values Read(int64_t i) const {
     const int64_t g = GroupOfElement(layout.groups, i);
     const float center = pass.center == nullptr ? 0 : pass.center[g];
-    float value = (ToFloat(pass.x[i]) - center) * pass.inverse[g];
-    if (pass.normal != nullptr) pass.normal[i] = FromFloat<T>(value);
-    if (affine) {
+    const float normal = (ToFloat(pass.x[i]) - center) * pass.inverse[g];
+    float value = normal;
+    if (pass.scale != nullptr || pass.shift != nullptr) {
       const int64_t c = same ? g : GroupOfElement(layout.channels, i);
       if (pass.scale != nullptr) value *= ToFloat(pass.scale[c]);
       if (pass.shift != nullptr) value += ToFloat(pass.shift[c]);
     }
     if (pass.relu) ApplyRelu(pass.slope, &value);
-    pass.y[i] = FromFloat<T>(value);
-  });
+    return {normal, value};
+  }
+  CREMA_HOST_DEVICE void Write(int64_t i, Values values) const {
+    if (pass.normal != nullptr) pass.normal[i] = FromFloat<T>(values.normal);
+    pass.y[i] = FromFloat<T>(values.y);
+  }
+  NormLayout layout;
+  NormForward<T> pass;
+  bool same;  // each group is a channel
+};
+
+template <typename T>
+static void NormalizeForward(const CudaQueue& queue, const NormLayout& layout,
+                             const NormForward<T>& pass) {
+  ForElementsAhead(queue, "NormalizeForward", layout.groups.Count(),
+                   NormForwardElement<T>{layout, pass, layout.groups == layout.channels});
 }
 
 // Uses the formulas of group_normalize.cc.
@@ -195,13 +211,14 @@ static void NormalizeBackward(const CudaQueue& queue, const NormLayout& layout,
   (same ? SumChannels<T> : SumBoth<T>)(queue, layout, pass, scratch, by);
   if (pass.dx == nullptr) return;
   const bool scales = pass.scale != nullptr && !same;  // otherwise `a` includes the scale
-  ForElements(queue, "NormalizeBackward", layout.groups.Count(), [=] CREMA_HOST_DEVICE(int64_t i) {
-    const int64_t g = GroupOfElement(layout.groups, i);
-    float d = pass.Gradient(i);
-    if (scales) d *= ToFloat(pass.scale[GroupOfElement(layout.channels, i)]);
-    const float n = pass.normal == nullptr ? 0 : ToFloat(pass.normal[i]);
-    pass.dx[i] = FromFloat<T>(by.a[g] * (d - by.c[g]) + by.b[g] * n);
-  });
+  SetElements(queue, "NormalizeBackward", layout.groups.Count(), pass.dx,
+              [=] CREMA_HOST_DEVICE(int64_t i) {
+                const int64_t g = GroupOfElement(layout.groups, i);
+                float d = pass.Gradient(i);
+                if (scales) d *= ToFloat(pass.scale[GroupOfElement(layout.channels, i)]);
+                const float n = pass.normal == nullptr ? 0 : ToFloat(pass.normal[i]);
+                return by.a[g] * (d - by.c[g]) + by.b[g] * n;
+              });
 }
 
 }  // namespace crema

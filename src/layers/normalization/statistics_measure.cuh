@@ -45,7 +45,10 @@ static void MomentsOfSums(const CudaQueue& queue, const GroupLayout& groups, con
       const auto own = term.OfGroup(g);
       const SumPair all = team.Reduce<SumPair>(
           size, SumPair{},
-          [&](SumPair s, int64_t i) { return s + own(g, ElementOfGroup(groups, g, i)); },
+          [&](SumPair s, int64_t i) {
+            const int64_t at = ElementOfGroup(groups, g, i);
+            return s + own.Take(g, at, own.Read(g, at));
+          },
           [](SumPair a, SumPair b) { return a + b; });
       const double offset = all.first / n;
       mean = own.first + offset;

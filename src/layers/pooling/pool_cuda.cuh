@@ -61,6 +61,10 @@ struct PoolElement {
   int64_t number;  // of the cell or window in its plane
 };
 
+// The elements that a thread computes: in channels last several neighbours, which share the window.
+inline constexpr int kPoolLanes = 8;
+inline int PoolLanes(int64_t lanes) { return lanes % kPoolLanes == 0 ? kPoolLanes : 1; }
+
 // The part of a window inside the plane.
 template <int kMost>
 struct WindowCells {

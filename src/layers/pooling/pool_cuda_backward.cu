@@ -17,21 +17,30 @@ struct PlaceOfOutput {
 
 // Gathers for each cell the shares of all windows over it: dx = sum of share(window number, window,
 // cell number, cell). Numbers are positions in y and x, with planes consecutive or in lanes.
-template <typename T, int kMost, typename Share>
-void Gather(const CudaPool& p, const SlidingWindow<kMost>& sliding, bool add, T* dx,
-            const Share& share) {
+template <int kLanes, typename T, int kMost, typename Share>
+void GatherLanes(const CudaPool& p, const SlidingWindow<kMost>& sliding, bool add, T* dx,
+                 const Share& share) {
   const SlidingWindow<kMost> w = sliding;
-  const int64_t lanes = p.lanes;
-  ForElements(p.queue, "PoolBackward", p.planes * w.in_size, [=] CREMA_HOST_DEVICE(int64_t i) {
+  const int64_t lanes = p.lanes, threads = p.planes * w.in_size / kLanes;
+  ForElements(p.queue, "PoolBackward", threads, [=] CREMA_HOST_DEVICE(int64_t t) {
+    const int64_t i = t * kLanes;
     const PoolElement at(i, w.in_size, lanes);
     const int64_t first = at.Start(w.out_size, lanes);
     const Place<kMost> cell = w.CellAt(at.number);
-    float sum = add ? ToFloat(dx[i]) : 0.0F;
+    float sums[kLanes];
+    for (int k = 0; k < kLanes; ++k) sums[k] = add ? ToFloat(dx[i + k]) : 0.0F;
     w.ForWindowsOver(cell, [&](int64_t number, const Place<kMost>& window) {
-      sum += share(first + number * lanes, window, i, cell);
+      const int64_t o = first + number * lanes;
+      for (int k = 0; k < kLanes; ++k) sums[k] += share(o + k, window, i + k, cell);
     });
-    dx[i] = FromFloat<T>(sum);
+    for (int k = 0; k < kLanes; ++k) dx[i + k] = FromFloat<T>(sums[k]);
   });
+}
+
+template <typename T, int kMost, typename Share>
+void Gather(const CudaPool& p, const SlidingWindow<kMost>& w, bool add, T* dx, const Share& share) {
+  if (PoolLanes(p.lanes) == kPoolLanes) return GatherLanes<kPoolLanes>(p, w, add, dx, share);
+  GatherLanes<1>(p, w, add, dx, share);
 }
 
 template <typename T, int kMost>

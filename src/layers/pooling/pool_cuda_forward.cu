@@ -29,24 +29,40 @@ struct Outputs {
   }
 };
 
-template <typename T, int kMost>
-void Max(const CudaQueue& queue, const SlidingWindow<kMost>& sliding, int64_t planes, const T* x,
-         const Outputs<T>& outputs) {
+template <int kLanes, typename T, int kMost>
+void MaxLanes(const CudaQueue& queue, const SlidingWindow<kMost>& sliding, int64_t planes,
+              const T* x, const Outputs<T>& outputs) {
   const SlidingWindow<kMost> w = sliding;
   const Outputs<T> to = outputs;
-  ForElements(queue, "MaxPool", planes * w.out_size, [=] CREMA_HOST_DEVICE(int64_t i) {
+  ForElements(queue, "MaxPool", planes * w.out_size / kLanes, [=] CREMA_HOST_DEVICE(int64_t t) {
+    const int64_t i = t * kLanes;
     const PoolElement at(i, w.out_size, to.lanes);
     const T* plane = x + at.Start(w.in_size, to.lanes);
-    float best = -FLT_MAX;
-    int64_t taken = -1;
+    float best[kLanes];
+    int64_t taken[kLanes];
+    for (int k = 0; k < kLanes; ++k) {
+      best[k] = -FLT_MAX;
+      taken[k] = -1;
+    }
     WindowCells<kMost>(w, w.WindowAt(at.number)).For(w, [&](int64_t cell) {
-      const float value = ToFloat(plane[cell * to.lanes]);
-      if (!(value > best)) return;
-      best = value;
-      taken = cell;
+      for (int k = 0; k < kLanes; ++k) {
+        const float value = ToFloat(plane[cell * to.lanes + k]);
+        if (!(value > best[k])) continue;
+        best[k] = value;
+        taken[k] = cell;
+      }
     });
-    to.Set(w, i, at.number, best, taken);
+    for (int k = 0; k < kLanes; ++k) to.Set(w, i + k, at.number, best[k], taken[k]);
   });
+}
+
+template <typename T, int kMost>
+void Max(const CudaQueue& queue, const SlidingWindow<kMost>& w, int64_t planes, const T* x,
+         const Outputs<T>& outputs) {
+  if (PoolLanes(outputs.lanes) == kPoolLanes) {
+    return MaxLanes<kPoolLanes>(queue, w, planes, x, outputs);
+  }
+  MaxLanes<1>(queue, w, planes, x, outputs);
 }
 
 template <typename T, int kMost>

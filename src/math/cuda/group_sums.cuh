@@ -108,6 +108,10 @@ static void SumColumnParts(const CudaQueue& queue, const GroupLayout& layout, co
     for (; at + (kReadAhead - 1) * step < count; at += kReadAhead * step) {
       decltype(ReadOfTerm(own, g, at)) read[kReadAhead];
       for (int k = 0; k < kReadAhead; ++k) read[k] = ReadOfTerm(own, g, at + k * step);
+#ifdef __CUDA_ARCH__
+      // Keeps nvcc from moving reads down between the sums, which leaves two of them in flight.
+      asm volatile("" ::: "memory");
+#endif
       for (int k = 0; k < kReadAhead; ++k) sum = sum + TakeOfTerm(own, g, at + k * step, read[k]);
     }
     for (; at < count; at += step) sum = sum + TakeOfTerm(own, g, at, ReadOfTerm(own, g, at));
@@ -155,21 +159,21 @@ static void SumParts(const CudaQueue& queue, const GroupLayout& layout, const Te
     });
   }
   const int64_t length = (size + parts - 1) / parts;
-  ForTeams(queue, "SumParts", parts * groups,
-           [=] CREMA_HOST_DEVICE(const Team& team, int64_t index) {
-             const int64_t part = Quotient(index, groups), g = index - part * groups;
-             const int64_t first = part * length;
-             const int64_t end = first + length < size ? first + length : size;
-             const auto own = TermOfGroup(term, g);
-             const Value sum = team.Reduce<Value>(
-                 end - first, Value{},
-                 [&](Value s, int64_t i) {
-                   const int64_t at = ElementOfGroup(layout, g, first + i);
-                   return s + TakeOfTerm(own, g, at, ReadOfTerm(own, g, at));
-                 },
-                 [](Value a, Value b) { return a + b; });
-             team.For(1, [&](int64_t) { put(index, sum); });
-           });
+  ForTeamsOf(queue, "SumParts", parts * groups, length,
+             [=] CREMA_HOST_DEVICE(const Team& team, int64_t index) {
+               const int64_t part = Quotient(index, groups), g = index - part * groups;
+               const int64_t first = part * length;
+               const int64_t end = first + length < size ? first + length : size;
+               const auto own = TermOfGroup(term, g);
+               const Value sum = team.Reduce<Value>(
+                   end - first, Value{},
+                   [&](Value s, int64_t i) {
+                     const int64_t at = ElementOfGroup(layout, g, first + i);
+                     return s + TakeOfTerm(own, g, at, ReadOfTerm(own, g, at));
+                   },
+                   [](Value a, Value b) { return a + b; });
+               team.For(1, [&](int64_t) { put(index, sum); });
+             });
 }
 
 // Calls finish(group, the sum of its parts).

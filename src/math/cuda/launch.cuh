@@ -79,9 +79,14 @@ __global__ void __launch_bounds__(Team::kThreads) RunElements(int64_t count, con
   }
 }
 
-template <typename Body>
+template <int kTeam, typename Body>
 __global__ void __launch_bounds__(Team::kThreads) RunTeams(int64_t teams, const Body body) {
-  for (int64_t index = blockIdx.x; index < teams; index += gridDim.x) body(Team{}, index);
+  constexpr int kTeams = Team::kThreads / kTeam;  // of a block
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kTeams;
+  for (int64_t index = static_cast<int64_t>(blockIdx.x) * kTeams + threadIdx.x / kTeam;
+       index < teams; index += step) {
+    body(Team(kTeam), index);
+  }
 }
 #endif
 
@@ -118,12 +123,12 @@ inline int64_t ThreadsAhead(int64_t count, int64_t unit) {
 template <typename Own>
 CREMA_HOST_DEVICE void TakeAhead(int64_t t, int64_t step, int64_t count, const Own& own) {
   decltype(own.Read(t)) read[kReadAhead];
-  for (int k = 0; k < kReadAhead; ++k) {
-    if (t + k * step < count) read[k] = own.Read(t + k * step);
+  if (t + (kReadAhead - 1) * step < count) {  // all, as most threads: without comparisons
+    for (int k = 0; k < kReadAhead; ++k) read[k] = own.Read(t + k * step);
+    for (int k = 0; k < kReadAhead; ++k) own.Write(t + k * step, read[k]);
+    return;
   }
-  for (int k = 0; k < kReadAhead; ++k) {
-    if (t + k * step < count) own.Write(t + k * step, read[k]);
-  }
+  for (int64_t i = t; i < count; i += step) own.Write(i, own.Read(i));
 }
 
 template <typename T, typename Value>
@@ -134,34 +139,53 @@ struct ElementSetter {
   T* y;
 };
 
+// Queues own.Write(i, own.Read(i)) for i = 0 .. count - 1, reading ahead: `own` may read what it
+// writes for i, but for no other element.
+template <typename Own>
+void ForElementsAhead(const CudaQueue& queue, std::string_view name, int64_t count,
+                      const Own& own) {
+  const int64_t step = ThreadsAhead(count, Team::kThreads);
+  ForElements(queue, name, std::min(step, count),
+              [=] CREMA_HOST_DEVICE(int64_t t) { TakeAhead(t, step, count, own); });
+}
+
 // Queues y[i] = value(i) for i = 0 .. count - 1. `value` returns float and may read y[i] and other
 // memory, but no other element of y.
 template <typename T, typename Value>
 void SetElements(const CudaQueue& queue, std::string_view name, int64_t count, T* y,
                  const Value& value) {
-  const int64_t step = ThreadsAhead(count, Team::kThreads);
-  const ElementSetter<T, Value> setter{value, y};
-  ForElements(queue, name, std::min(step, count),
-              [=] CREMA_HOST_DEVICE(int64_t t) { TakeAhead(t, step, count, setter); });
+  ForElementsAhead(queue, name, count, ElementSetter<T, Value>{value, y});
 }
 
-// Queues body(team, i) for i = 0 .. teams - 1, in any order, one team each.
-template <typename Body>
+// Queues body(team, i) for i = 0 .. teams - 1, in any order, one team each: of kTeam threads.
+template <int kTeam = Team::kThreads, typename Body>
 void ForTeams(const CudaQueue& queue, [[maybe_unused]] std::string_view name, int64_t teams,
               const Body& body) {
   if (teams == 0) return;
   if (queue.emulated()) {
     const auto run = [teams](const Body& body_of) {
-      for (int64_t i = 0; i < teams; ++i) body_of(Team{}, i);
+      for (int64_t i = 0; i < teams; ++i) body_of(Team(kTeam), i);
     };
     if (!queue.CapturesWork(name)) return run(body);
     return queue.CaptureWork([=] { run(body); });
   }
 #ifdef __CUDACC__
-  const int64_t blocks = std::min(kMaxBlocks, teams);
-  RunTeams<<<static_cast<unsigned>(blocks), Team::kThreads, 0, queue.stream()>>>(teams, body);
+  constexpr int64_t kTeams = Team::kThreads / kTeam;  // of a block
+  const int64_t blocks = std::min(kMaxBlocks, (teams + kTeams - 1) / kTeams);
+  RunTeams<kTeam>
+      <<<static_cast<unsigned>(blocks), Team::kThreads, 0, queue.stream()>>>(teams, body);
   CheckLaunch(name);
 #endif
+}
+
+// As ForTeams, for teams that have `size` elements each: if many teams have few, each is a warp,
+// which needs no barriers of a block. Their bodies may not use Team::Shared.
+template <typename Body>
+void ForTeamsOf(const CudaQueue& queue, std::string_view name, int64_t teams, int64_t size,
+                const Body& body) {
+  constexpr int64_t kFew = 1024, kMany = 1024;
+  if (size <= kFew && teams >= kMany) return ForTeams<Team::kWarp>(queue, name, teams, body);
+  ForTeams(queue, name, teams, body);
 }
 
 }  // namespace crema

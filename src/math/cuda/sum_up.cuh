@@ -18,8 +18,15 @@ struct Operands {
 template <typename T>
 static void SumUp(const CudaQueue& queue, int64_t count, const Operands<T>& operands,
                   const T* start, T* y) {
+  const T *first = operands.x[0], *second = operands.x[1];
+  const float by = operands.factor[0], by_second = operands.factor[1];
+  if (operands.count == 2 && start == nullptr) {
+    return SetElements(queue, "SumUp", count, y, [=] CREMA_HOST_DEVICE(int64_t i) {
+      return by * ToFloat(first[i]) + by_second * ToFloat(second[i]);
+    });
+  }
   SetElements(queue, "SumUp", count, y, [=] CREMA_HOST_DEVICE(int64_t i) {
-    float sum = operands.factor[0] * ToFloat(operands.x[0][i]);
+    float sum = by * ToFloat(first[i]);
     if (start != nullptr) sum += ToFloat(start[i]);
     // A constant bound: with a variable one, each thread would copy the arrays to its own memory.
     for (int k = 1; k < Operands<T>::kMost; ++k) {

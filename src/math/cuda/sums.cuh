@@ -44,10 +44,11 @@ static void AddColumnSums(const CudaQueue& queue, int64_t rows, int64_t columns,
 template <typename T, typename Term>
 static void AddRowSums(const CudaQueue& queue, int64_t rows, int64_t columns, const Term& term,
                        T* sums) {
-  ForTeams(queue, "AddRowSums", rows, [=] CREMA_HOST_DEVICE(const Team& team, int64_t r) {
-    const float sum = team.Sum(columns, [&](int64_t c) { return term(r, c); });
-    team.For(1, [&](int64_t) { sums[r] = FromFloat<T>(ToFloat(sums[r]) + sum); });
-  });
+  ForTeamsOf(queue, "AddRowSums", rows, columns,
+             [=] CREMA_HOST_DEVICE(const Team& team, int64_t r) {
+               const float sum = team.Sum(columns, [&](int64_t c) { return term(r, c); });
+               team.For(1, [&](int64_t) { sums[r] = FromFloat<T>(ToFloat(sums[r]) + sum); });
+             });
 }
 
 }  // namespace crema

@@ -1,4 +1,5 @@
-// The threads that run one piece of a kernel together: a block on a GPU, one thread on the CPU.
+// The threads that run one piece of a kernel together: a block or a warp on a GPU, one thread on
+// the CPU.
 #pragma once
 
 #include <cstdint>
@@ -25,18 +26,22 @@ class Team {
   static constexpr int kThreads = 256;
   static constexpr int kWarp = 32;
 
+  // `threads` is kThreads, the block, or kWarp.
+  CREMA_HOST_DEVICE explicit Team(int threads) : threads_(threads) {}
+
   // Calls body(i) for i = 0 .. count - 1. Afterwards all threads see what was written.
   template <typename Body>
   CREMA_HOST_DEVICE void For(int64_t count, const Body& body) const {
 #ifdef __CUDA_ARCH__
-    for (int64_t i = threadIdx.x; i < count; i += kThreads) body(i);
-    __syncthreads();
+    for (int64_t i = Own(); i < count; i += threads_) body(i);
+    Synchronize();
 #else
     for (int64_t i = 0; i < count; ++i) body(i);
 #endif
   }
 
-  // Returns kThreads floats that the threads share, the same in each call of a body.
+  // Returns kThreads floats that the threads share, the same in each call of a body. Requires a
+  // block.
   CREMA_HOST_DEVICE float* Shared() const {
 #ifdef __CUDA_ARCH__
     __shared__ float shared[kThreads];
@@ -83,10 +88,11 @@ class Team {
   CREMA_HOST_DEVICE T Reduce(int64_t count, T start, const Step& step, const Join& join) const {
 #ifdef __CUDA_ARCH__
     T part = start;
-    for (int64_t i = threadIdx.x; i < count; i += kThreads) part = step(part, i);
+    for (int64_t i = Own(); i < count; i += threads_) part = step(part, i);
     for (int offset = kWarp / 2; offset > 0; offset /= 2) {
       part = join(part, OfLane(part, offset));
     }
+    if (threads_ == kWarp) return part;
     __shared__ T warps[kThreads / kWarp];
     if (threadIdx.x % kWarp == 0) warps[threadIdx.x / kWarp] = part;
     __syncthreads();
@@ -96,22 +102,29 @@ class Team {
     return whole;
 #else
     T parts[kThreads];
-    for (int t = 0; t < kThreads; ++t) {
+    for (int t = 0; t < threads_; ++t) {
       parts[t] = start;
-      for (int64_t i = t; i < count; i += kThreads) parts[t] = step(parts[t], i);
+      for (int64_t i = t; i < count; i += threads_) parts[t] = step(parts[t], i);
     }
     for (int offset = kWarp / 2; offset > 0; offset /= 2) {
-      for (int t = 0; t < kThreads; ++t) {
+      for (int t = 0; t < threads_; ++t) {
         if (t % kWarp < offset) parts[t] = join(parts[t], parts[t + offset]);
       }
     }
-    for (int t = kWarp; t < kThreads; t += kWarp) parts[0] = join(parts[0], parts[t]);
+    for (int t = kWarp; t < threads_; t += kWarp) parts[0] = join(parts[0], parts[t]);
     return parts[0];
 #endif
   }
 
-#ifndef __CUDA_ARCH__  // teams are created where they run and never passed on
+  CREMA_HOST_DEVICE int threads() const { return threads_; }
+
  private:
+#ifdef __CUDA_ARCH__
+  __device__ int Own() const { return static_cast<int>(threadIdx.x) % threads_; }
+  __device__ void Synchronize() const { threads_ == kWarp ? __syncwarp() : __syncthreads(); }
+#endif
+  int threads_;
+#ifndef __CUDA_ARCH__  // teams are created where they run and never passed on
   mutable float shared_[kThreads];
 #endif
 };
