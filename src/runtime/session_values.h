@@ -80,7 +80,7 @@ class SessionValues {
   std::shared_ptr<const Grown> grown_;
   std::vector<Shape> shapes_;  // by value
   uint64_t version_ = 0;
-  std::vector<std::byte*> external_buffers_;      // by value
+  std::vector<std::byte*> external_buffers_;          // by value
   std::vector<ByteMemory> own_data_, own_gradients_;  // by PlannedValue::sub_view_of
 };
 
