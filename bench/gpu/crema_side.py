@@ -15,13 +15,13 @@ def environment():
 class Crema:
     """`limit`: seconds that one answer may take. `autotune`: seconds for choosing engines."""
 
-    def __init__(self, runner, net, race, model, gpu, limit, autotune, passes="all"):
+    def __init__(self, runner, net, race, model, gpu, limit, autotune):
         shapes = ";".join(f"{blob}:" + ",".join(map(str, shape))
                           for blob, shape in net.shapes(race.batch, race.mode).items())
         bounds = ";".join(f"{blob}:{bound}" for blob, bound in net.integers.items())
         command = [runner, f"--model={model}", f"--shape={shapes}", f"--bounds={bounds}",
                    f"--mode={race.mode}", f"--precision={race.precision.upper()}",
-                   f"--autotune={autotune}", f"--passes={passes}"]
+                   f"--autotune={autotune}"]
         if gpu is not None:
             command.append(f"--gpu={gpu}")
         self.limit = limit

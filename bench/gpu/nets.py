@@ -58,7 +58,7 @@ class Race:
 _FIRST = [Race("resnet50", "train", "bf16", 256), Race("resnet50", "infer", "bf16", 1),
           Race("resnet50", "infer", "bf16", 256), Race("lenet", "train", "fp32", 64),
           Race("cifar10_quick", "train", "fp32", 100), Race(GPT, "train", "bf16", 32),
-          Race("resnet50", "train", "fp16", 256)]  # the type that cuDNN has most fusions for
+          Race("resnet50", "train", "fp16", 256)]
 
 
 def races(nets, modes, precisions, batches):

@@ -23,8 +23,6 @@ import report
 SKIPPED = 77
 # Seconds that compiling a large net may take: a race begun must end.
 COMPILING = 45
-# Crema once more, with these passes.
-WITHOUT = "-fuse_batch_norm"
 # The name in `devices` of the peak rate that a precision is compared with.
 RATES = {"fp32": "f32_gflops", "tf32": "tf32_gflops", "bf16": "bf16_gflops", "fp16": "bf16_gflops"}
 
@@ -104,10 +102,7 @@ class Course:
         line = report.Line(race)
         contestants = {}
         try:
-            # Measures the gain of cuDNN's fusions in FP16.
-            fuses = race.mode == "train" and race.precision == "fp16"
-            own = ["crema", WITHOUT] if fuses else ["crema"]
-            for name in [*own, *self.args.variants.split(",")]:
+            for name in ["crema", *self.args.variants.split(",")]:
                 self.join(name, contestants, line)
             self.compare_size(contestants, line)
             self.take_turns(race, contestants, line)
@@ -121,7 +116,7 @@ class Course:
         if name == "compiled" and self.left() < COMPILING:
             line.notes.append("compiled: no time was left")
             return
-        ways = (self.args.autotune, 0) if name in ("crema", WITHOUT) else (0,)
+        ways = (self.args.autotune, 0) if name == "crema" else (0,)
         for autotune in dict.fromkeys(ways):
             try:
                 contestants[name] = self.start(name, line, autotune)
@@ -134,11 +129,10 @@ class Course:
         race = line.race
         net = nets.NETS[race.net]
         model = net.path(self.models, race.mode)
-        if name in ("crema", WITHOUT):
+        if name == "crema":
             gpu = self.args.gpu if self.args.device == "cuda" else None
             made = crema_side.Crema(self.args.runner, net, race, model, gpu,
-                                    limit=max(30, self.left()), autotune=autotune,
-                                    passes="all" if name == "crema" else name)
+                                    limit=max(30, self.left()), autotune=autotune)
         else:
             import torch_side
             made = torch_side.Torch(net, race, model.read_text(), name, self.args.device)
@@ -189,8 +183,6 @@ class Course:
         crema = contestants.get("crema")
         if crema is None:
             return
-        if (ratio := line.ratio(WITHOUT)) is not None:
-            line.notes.append(f"{ratio:.2f} times as fast as with --passes={WITHOUT}")
         rate = self.rates.get(race.precision, 0)
         if rate > 0:
             operations = 2 * crema.macs / race.batch * (3 if race.mode == "train" else 1)

@@ -3,15 +3,12 @@
 namespace crema {
 
 OpDesc OpDesc::With(const InferContext& other_context, const LayerInfo& other_info) const {
-  return {layer,     other_context, other_info,    threads, backward,    to_input, deterministic,
-          precision, fused,         output_stride, gpu,     norm_fusion, processor};
+  return {layer,         other_context, other_info, threads,       backward, to_input,
+          deterministic, precision,     fused,      output_stride, gpu,      processor};
 }
 
 Support Implementation::Supports(const OpDesc& op) const {
   if (op.output_stride != 0 && !strided_output) return Support::No("writes whole blobs only");
-  if (op.norm_fusion.any() && norm_role == NormRole::kNone) {
-    return Support::No("fuses no normalisation");
-  }
   const Support support = SupportsLayer(op);
   const bool fuses = op.fused.empty() || (support.yes && CanFuse(op));
   return support.yes && !fuses ? Support::No("") : support;

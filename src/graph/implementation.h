@@ -11,7 +11,6 @@
 
 #include "core/device.h"
 #include "graph/layer.h"
-#include "graph/norm_fusion.h"
 
 namespace crema {
 
@@ -42,7 +41,6 @@ struct OpDesc {
   // Elements from one image of output 0 to the next, and of its gradient; 0: dense.
   int64_t output_stride = 0;
   int gpu = 0;  // its number, in plans for a GPU
-  NormFusion norm_fusion = {};
   ProcessorFacts processor = {};
 
   // Returns the same query about other inputs, or another result of Infer.
@@ -76,9 +74,6 @@ struct ImplementationFacts {
   // Supports sub-views of a larger blob as output 0 and its gradient, with images
   // OpDesc::output_stride elements apart (TensorView::image_stride()), for every batch size.
   bool strided_output = false;
-  // Supports OpDesc::norm_fusion, as the convolution or as the BatchNorm, for every shape that it
-  // supports otherwise.
-  NormRole norm_role = NormRole::kNone;
   // Its own inputs after the first are plain, whatever the format of the first is.
   bool plain_later_inputs = false;
   // Computes with parameter 0 as bytes with a step for each output (math/int8_weights.h).
@@ -103,8 +98,8 @@ class Implementation : public ImplementationFacts {
   // Returns whether it can compute `op.fused` too. Extra inputs of these layers come after those of
   // the layer, their parameters and the gradients of these after its own.
   virtual bool CanFuse(const OpDesc& /*op*/) const { return false; }
-  // Returns whether a plan may use `op.output_stride` or `op.norm_fusion`, which its facts declare.
-  // Called with the planned shapes; declines if it is not profitable.
+  // Returns whether a plan may use `op.output_stride`, which its facts declare. Called with the
+  // planned shapes; declines if it is not profitable.
   virtual Support Accepts(const OpDesc& /*op*/) const { return {}; }
   // Estimates the seconds of one forward pass, to compare with the cost of reorders. Nothing: the
   // planner uses the cost of reading the inputs and writing the outputs.

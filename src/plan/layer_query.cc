@@ -33,7 +33,6 @@ OpDesc QueryOf(const PlannedLayer& layer, const InferContext& context, const Lay
   query.to_input = WantsInputGradient(layer);
   query.fused = layer.fusion.layers;
   query.output_stride = output_stride;
-  query.norm_fusion = layer.fusion.norm;
   return query;
 }
 

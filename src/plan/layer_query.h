@@ -12,13 +12,13 @@ namespace crema {
 InferContext ContextOf(const Layer& layer, std::span<const BlobSpec> inputs, size_t output_count,
                        const PlanOptions& options);
 
-// Returns the query about a layer in a plan with these options, without fused layers, norm fusion
-// or a backward pass. The arguments must outlive it.
+// Returns the query about a layer in a plan with these options, without fused layers or a
+// backward pass. The arguments must outlive it.
 OpDesc QueryOf(const Layer& layer, const InferContext& context, const LayerInfo& info,
                const PlanOptions& options);
 
-// Returns the query about a planned layer, with its fused layers and norm fusion. `output_stride`
-// is OpDesc::output_stride.
+// Returns the query about a planned layer, with its fused layers. `output_stride` is
+// OpDesc::output_stride.
 OpDesc QueryOf(const PlannedLayer& layer, const InferContext& context, const LayerInfo& info,
                int64_t output_stride, const PlanOptions& options);
 
@@ -28,7 +28,7 @@ auto WithQuery(const Plan& plan, const PlannedLayer& layer, int64_t output_strid
   std::vector<BlobSpec> inputs;
   for (int v : layer.inputs) inputs.push_back(plan.values[static_cast<size_t>(v)].spec);
   inputs.resize(layer.OwnInputs());
-  const InferContext context = ContextOf(*layer.layer, inputs, layer.OwnOutputs(), plan.options);
+  const InferContext context = ContextOf(*layer.layer, inputs, layer.outputs.size(), plan.options);
   return body(QueryOf(layer, context, layer.info, output_stride, plan.options));
 }
 
@@ -39,7 +39,7 @@ inline void BookNeeds(const OpDesc& query, PlannedLayer* layer) {
   layer->needs = layer->implementation->NeedsOf(query);
 }
 
-// Updates these for the current fused layers and norm fusion of the layer.
+// Updates these for the current fused layers of the layer.
 inline void UpdateRequirements(const Plan& plan, PlannedLayer* layer) {
   WithQuery(plan, *layer, 0, [&](const OpDesc& query) {
     BookNeeds(query, layer);

@@ -21,7 +21,6 @@
 #include "plan/memory/recompute.h"
 #include "plan/parameter_slots.h"
 #include "plan/passes/fuse.h"
-#include "plan/passes/fuse_batch_norm.h"
 #include "plan/passes/memory_formats.h"
 #include "plan/passes/upload_bytes.h"
 #include "plan/plan.h"
@@ -318,8 +317,6 @@ std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& s
   if (options.passes.memory_formats) ChooseMemoryFormats(&graph, registry, times, options);
   Planner(graph, times, upload_decisions, options, before, plan.get()).Run();
   FuseFollowers(plan.get());
-  // Layers of a norm fusion cannot run again to fit a memory budget.
-  if (net.memory_budget() == 0) FuseBatchNorm(plan.get());
   MarkConcatsInPlace(plan.get());
   SumNeeds(plan.get());
   FitMemoryBudget(net.memory_budget(), source, plan.get());

@@ -84,16 +84,6 @@ std::string DescribeReorders(const Plan& plan) {
                 count == 1 ? " reorder" : " reorders", "\n", text);
 }
 
-// Returns the part of the layer in norm fusions with its neighbours (graph/norm_fusion.h).
-std::string DescribeNormFusion(const NormFusion& norm_fusion) {
-  std::string text;
-  if (norm_fusion.consumes_sums) text += ", sums taken";
-  if (norm_fusion.consumes_factors) text += ", normalises its input";
-  if (norm_fusion.emits_sums) text += ", sums its channels";
-  if (norm_fusion.emits_factors) text += ", applied by the next";
-  return text;
-}
-
 }  // namespace
 
 std::string DescribePlan(const Plan& plan) {
@@ -104,7 +94,7 @@ std::string DescribePlan(const Plan& plan) {
     for (size_t o = 0; o < layer.outputs.size(); ++o) {
       const PlannedValue& value = plan.values[static_cast<size_t>(layer.outputs[o])];
       shapes += (shapes.empty() ? "" : " ") + ToString(value.spec.shape);
-      bytes += layer.LiesInInput(o) ? 0 : value.data.bytes;
+      bytes += layer.LiesInInput() ? 0 : value.data.bytes;
     }
     int64_t parameters = 0;
     for (int s : layer.parameters) {
@@ -117,8 +107,7 @@ std::string DescribePlan(const Plan& plan) {
         : !layer.forward ? "view"
         : layer.implementation == nullptr
             ? "none"
-            : layer.implementation->name + (layer.tuned ? ", tuned" : "") +
-                  DescribeNormFusion(layer.fusion.norm);
+            : layer.implementation->name + (layer.tuned ? ", tuned" : "");
     text +=
         Row(layer.name(), layer.type->name, shapes, std::to_string(parameters), Kibibytes(bytes),
             layer.concat_in_place != ConcatPlace::kNone ? "inputs are parts of it"

@@ -35,7 +35,6 @@ struct PlannedValue {
   ArenaSlot data;
   ArenaSlot again;                // written here when its layer runs again for backward
   ArenaSlot gradient;             // none if unused
-  bool has_gradient = true;       // false: a value of a norm fusion that needs none
   bool gradient_written = false;  // by its reader; otherwise backward starts from loss_weight
   bool is_output = false;
   // For sub-views of one larger value: the value that represents all of them when a session
@@ -59,13 +58,12 @@ enum class ConcatPlace : uint8_t {
   kStrided
 };
 
-// Work of other layers that an implementation does, or gives to its neighbours.
+// Work of other layers that an implementation does.
 struct Fusion {
   std::vector<int> followers;        // layers that it computes too, in order
   std::vector<const Layer*> layers;  // the same, for OpDesc::fused
   size_t extra_inputs = 0;           // of followers, in `inputs` after those of the layer
   int leader = -1;  // the layer that computes this one, whose output is then a view; -1: none
-  NormFusion norm;  // its values come last in `inputs` and `outputs`
 };
 
 struct PlannedLayer {
@@ -98,13 +96,10 @@ struct PlannedLayer {
   Fusion fusion;
 
   const std::string& name() const { return layer->param().name(); }
-  // Returns the number of inputs and outputs without those of fused layers and norm fusions.
-  size_t OwnInputs() const { return inputs.size() - fusion.extra_inputs - fusion.norm.inputs(); }
-  size_t OwnOutputs() const { return outputs.size() - fusion.norm.outputs(); }
-  // Returns true if that output aliases input 0, so the layer does not write it.
-  bool LiesInInput(size_t output) const {
-    return !forward || in_place || (fusion.norm.emits_factors && output == 0);
-  }
+  // Returns the number of inputs without those of fused layers.
+  size_t OwnInputs() const { return inputs.size() - fusion.extra_inputs; }
+  // Returns true if its outputs alias input 0.
+  bool LiesInInput() const { return !forward || in_place; }
 };
 
 inline bool WantsInputGradient(const PlannedLayer& layer) {
@@ -130,12 +125,11 @@ struct ParameterSlot {
 // Optimization passes. Each can be disabled to measure its effect. PlanOptions::optimize = false
 // disables all.
 struct PlanPasses {
-  bool upload_bytes = true;     // upload images to a GPU as bytes and convert them there
-  bool move_strides = true;     // compute only the elements that strided convolutions read
-  bool memory_formats = true;   // choose the layout and stored type of each blob by estimated time
-  bool fuse = true;             // fuse following layers into an implementation
-  bool fuse_batch_norm = true;  // conv-BatchNorm fusion on a GPU
-  bool share_memory = true;     // reuse memory of dead blobs; run layers in place
+  bool upload_bytes = true;    // upload images to a GPU as bytes and convert them there
+  bool move_strides = true;    // compute only the elements that strided convolutions read
+  bool memory_formats = true;  // choose the layout and stored type of each blob by estimated time
+  bool fuse = true;            // fuse following layers into an implementation
+  bool share_memory = true;    // reuse memory of dead blobs; run layers in place
   bool optimized_implementations = true;  // implementations other than the native ones
 };
 

@@ -19,7 +19,6 @@ inline constexpr auto kNamedPasses = std::to_array<NamedPass>({
     {"move_strides", &PlanPasses::move_strides},
     {"memory_formats", &PlanPasses::memory_formats},
     {"fuse", &PlanPasses::fuse},
-    {"fuse_batch_norm", &PlanPasses::fuse_batch_norm},
     {"share_memory", &PlanPasses::share_memory},
     {"optimized_implementations", &PlanPasses::optimized_implementations},
 });

@@ -14,10 +14,10 @@ namespace {
 LayerSummary OfLayer(const Plan& plan, const PlannedLayer& layer) {
   LayerSummary summary{.name = layer.name(), .type = layer.type->name, .outputs = {}};
   summary.macs = layer.info.macs;
-  for (size_t o = 0; o < layer.OwnOutputs(); ++o) {
+  for (size_t o = 0; o < layer.outputs.size(); ++o) {
     const BlobSpec& spec = plan.values[static_cast<size_t>(layer.outputs[o])].spec;
     summary.outputs.push_back(spec.shape);
-    if (layer.LiesInInput(o)) continue;
+    if (layer.LiesInInput()) continue;
     summary.activation_bytes += StoredBytes(spec);
   }
   for (int s : layer.parameters) {

@@ -40,8 +40,7 @@ const Implementation* FindOther(const PlannedLayer& layer, const OpDesc& query,
   }
   FailInputs(*layer.layer,
              StrCat("no implementation takes these inputs in the format ",
-                    ToString(query.context.inputs[0].format), "; plan a net of these shapes",
-                    query.norm_fusion.any() ? ", or one with --passes=-fuse_batch_norm" : ""));
+                    ToString(query.context.inputs[0].format), "; plan a net of these shapes"));
 }
 
 // Fused layers add without broadcasting.
@@ -185,9 +184,7 @@ void StepBinder::BindOutputs(const PlannedLayer& layer, LayerStep* step) {
   const bool reshaped = layer.inputs.empty() && !step->info->dynamic_outputs;
   for (size_t o = 0; o < layer.outputs.size(); ++o) {
     const int v = layer.outputs[o];
-    // Values of a norm fusion come after the outputs of the layer.
-    const bool current = reshaped || o >= step->info->outputs.size();
-    BlobSpec spec = current ? values_.Spec(v) : step->info->outputs[o];
+    BlobSpec spec = reshaped ? values_.Spec(v) : step->info->outputs[o];
     spec.format = Planned(v).spec.format;
     step->forward_outputs.push_back(values_.Data(v, spec));
     step->output_shapes.push_back(spec.shape);
@@ -258,7 +255,7 @@ void StepBinder::BindOutputGradients(const PlannedLayer& layer, LayerStep* step)
     const PlannedValue& value = Planned(v);
     const bool seeded = !value.gradient_written;
     const bool split = seeded && layer.info.share && value.loss_weight == 0;  // adds to it
-    if (split || !value.has_gradient) {
+    if (split) {
       step->output_grads.emplace_back();
       continue;
     }
@@ -358,7 +355,7 @@ void StepBinder::InferAgain(const PlannedLayer& layer, LayerStep* step) {
     return BindForward(layer, step);
   }
   const std::vector<BlobSpec> inputs = OwnInputs(layer);
-  const InferContext context = ContextOf(*layer.layer, inputs, layer.OwnOutputs(), plan_.options);
+  const InferContext context = ContextOf(*layer.layer, inputs, layer.outputs.size(), plan_.options);
   auto info = std::make_unique<LayerInfo>(layer.layer->Infer(context));
   if (layer.implementation != nullptr) {
     *info = layer.implementation->Info(QueryOf(layer, context, *info));
@@ -369,7 +366,7 @@ void StepBinder::InferAgain(const PlannedLayer& layer, LayerStep* step) {
   }
   step->own_info = std::move(info);
   step->info = step->own_info.get();
-  for (size_t o = 0; o < layer.OwnOutputs(); ++o) {
+  for (size_t o = 0; o < layer.outputs.size(); ++o) {
     values_.SetShape(layer.outputs[o], step->info->outputs[o].shape);
   }
   ChooseImplementation(layer, QueryOf(layer, context, *step->info), step);
@@ -414,7 +411,7 @@ OpDesc StepBinder::QueryOf(const PlannedLayer& layer, const InferContext& contex
 void StepBinder::MakeImplementationState(const PlannedLayer& layer, LayerStep* step) {
   if (step->implementation == nullptr) return;
   const std::vector<BlobSpec> inputs = OwnInputs(layer);
-  const InferContext context = ContextOf(*layer.layer, inputs, layer.OwnOutputs(), plan_.options);
+  const InferContext context = ContextOf(*layer.layer, inputs, layer.outputs.size(), plan_.options);
   WithLayerContext(layer, [&] {
     step->implementation_state =
         step->implementation->MakeState(QueryOf(layer, context, *step->info));
@@ -433,7 +430,8 @@ void StepBinder::ChooseImplementation(const PlannedLayer& layer, const OpDesc& q
                                       LayerStep* step) {
   const Implementation* implementation = layer.implementation;
   std::vector<BlobSpec> outputs;
-  for (size_t o = 0; o < layer.OwnOutputs(); ++o) outputs.push_back(values_.Spec(layer.outputs[o]));
+  for (size_t o = 0; o < layer.outputs.size(); ++o)
+    outputs.push_back(values_.Spec(layer.outputs[o]));
   if (implementation != nullptr && !Fits(*implementation, query, outputs)) {
     implementation = FindOther(layer, query, outputs, plan_.options);
   }

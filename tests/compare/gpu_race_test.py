@@ -115,14 +115,6 @@ class Races(unittest.TestCase):
                       text)
         self.assertTrue(all(contestant.closed for contestant in contestants.values()))
 
-    def test_fusions_of_fp16_are_left_out_once(self):
-        contestants = {"crema": Pretender(30), race.WITHOUT: Pretender(20),
-                       "eager": Pretender(10), "compiled": Pretender(20)}
-        lines, text = self.hold(contestants, precisions="fp16")
-        self.assertAlmostEqual(lines[-1].ratio(race.WITHOUT), 1.5)
-        self.assertIn("1.50 times as fast as with --passes=-fuse_batch_norm |", text)
-        self.assertTrue(contestants[race.WITHOUT].closed)
-
     def test_another_net_is_not_timed(self):
         other = Pretender(10, learned=11)
         lines, text = self.hold({"crema": Pretender(30), "eager": other,

@@ -215,9 +215,6 @@ TEST(CudnnConvSpec, EveryFieldIsInItsText) {
   add([](CudnnConvSpec* s) { s->bias = true; });
   add([](CudnnConvSpec* s) { s->relu = 0; });
   add([](CudnnConvSpec* s) { s->relu = 0.5F; });
-  add([](CudnnConvSpec* s) { s->normalized = true; });
-  add([](CudnnConvSpec* s) { s->statistics = true; });
-  add([](CudnnConvSpec* s) { s->norm_gradient = true; });
   for (const auto field :
        {&CudnnConvSpec::Axis::in, &CudnnConvSpec::Axis::out, &CudnnConvSpec::Axis::kernel,
         &CudnnConvSpec::Axis::stride, &CudnnConvSpec::Axis::pad, &CudnnConvSpec::Axis::dilation}) {
@@ -237,27 +234,6 @@ TEST(CudnnConvMemory, KnowsWhatItsAddressesAreMultiplesOf) {
   EXPECT_EQ(memory.Alignment(), 8);
   memory.sum = at(2);
   EXPECT_EQ(memory.Alignment(), 2);
-
-  auto* const to_8 = reinterpret_cast<float*>(uintptr_t{40});
-  const auto expect_8 = [&](const auto& set) {
-    CudnnConvMemory other{.x = at(64)};
-    set(&other);
-    EXPECT_EQ(other.Alignment(), 8);
-  };
-  using Norm = CudnnConvMemory::Norm;
-  for (const auto field : {&CudnnConvMemory::scale, &CudnnConvMemory::shift}) {
-    expect_8([&](CudnnConvMemory* m) { m->*field = to_8; });
-  }
-  for (const auto field : {&CudnnConvMemory::sum_of_y, &CudnnConvMemory::sum_of_squares}) {
-    expect_8([&](CudnnConvMemory* m) { m->*field = to_8; });
-  }
-  for (const auto field : {&Norm::mean, &Norm::inverse, &Norm::scale, &Norm::shift}) {
-    expect_8([&](CudnnConvMemory* m) { m->norm.*field = to_8; });
-  }
-  for (const auto field : {&Norm::dscale, &Norm::dshift, &Norm::equivalents}) {
-    expect_8([&](CudnnConvMemory* m) { m->norm.*field = to_8; });
-  }
-  expect_8([&](CudnnConvMemory* m) { m->norm.x = to_8; });
 }
 
 }  // namespace

@@ -160,10 +160,6 @@ class Computation {
                          at(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X),
                          at(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY),
                          at(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW));
-      case CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR:
-        return Statistics(operation);
-      case CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR:
-        return NormGradient(operation);
       default:
         return Pointwise(operation);
     }
@@ -206,60 +202,13 @@ class Computation {
                                ? how.ValueOf<double>(CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE)
                                : 0;
       for (double& value : x.values) value = value > 0 ? value : slope * value;
-    } else if (ModeOf(operation) == CUDNN_POINTWISE_RELU_BWD) {
-      const Numbers dy = read(CUDNN_ATTR_OPERATION_POINTWISE_DYDESC);
-      for (size_t i = 0; i < x.values.size(); ++i) x.values[i] = x.values[i] > 0 ? dy.values[i] : 0;
-      return Write(std::move(x), operation.DescriptorOf(CUDNN_ATTR_OPERATION_POINTWISE_DXDESC));
     } else {
       Numbers b = read(CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
       ForPlaces(Sizes(x.sizes), [&](const Sizes& place) {
-        double& value = x.At(place);
-        value = Of(ModeOf(operation), value, b.At(place));
+        x.At(place) += b.At(place);
       });
     }
     Write(std::move(x), operation.DescriptorOf(CUDNN_ATTR_OPERATION_POINTWISE_YDESC));
-  }
-  static double Of(cudnnPointwiseMode_t mode, double x, double b) {
-    if (mode == CUDNN_POINTWISE_ADD) return x + b;
-    return mode == CUDNN_POINTWISE_SUB ? x - b : x * b;
-  }
-
-  void Statistics(const FakeDescriptor& operation) {
-    const auto at = [&](int name) -> const FakeDescriptor& { return operation.DescriptorOf(name); };
-    Numbers x = Read(at(CUDNN_ATTR_OPERATION_GENSTATS_XDESC));
-    Numbers sum = Zeros(at(CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC));
-    Numbers squares = sum;
-    ForPlaces(x.sizes, [&](const Sizes& place) {
-      sum.At(place) += x.At(place);
-      squares.At(place) += x.At(place) * x.At(place);
-    });
-    Write(std::move(sum), at(CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC));
-    Write(std::move(squares), at(CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC));
-  }
-
-  void NormGradient(const FakeDescriptor& operation) {
-    const auto at = [&](int name) -> const FakeDescriptor& { return operation.DescriptorOf(name); };
-    Numbers x = Read(at(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_X_DESC));
-    Numbers dy = Read(at(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DY_DESC));
-    Numbers mean = Read(at(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MEAN_DESC));
-    Numbers inverse = Read(at(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_INVSTD_DESC));
-    Read(at(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_BN_SCALE_DESC));
-    Numbers dscale = Zeros(at(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_SCALE_DESC));
-    Numbers dshift = dscale;
-    ForPlaces(x.sizes, [&](const Sizes& place) {
-      dscale.At(place) += dy.At(place) * (x.At(place) - mean.At(place)) * inverse.At(place);
-      dshift.At(place) += dy.At(place);
-    });
-    // The other outputs of cuDNN must not be read.
-    Numbers others = dscale;
-    std::ranges::fill(others.values, std::numeric_limits<double>::quiet_NaN());
-    for (const int name : {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_DY_SCALE_DESC,
-                           CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_X_SCALE_DESC,
-                           CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_BIAS}) {
-      Write(others, at(name));
-    }
-    Write(std::move(dscale), at(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_SCALE_DESC));
-    Write(std::move(dshift), at(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_BIAS_DESC));
   }
 
   const FakeDescriptor& graph_;

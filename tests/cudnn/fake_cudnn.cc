@@ -90,21 +90,13 @@ cudnnStatus_t Finalize(cudnnBackendDescriptor_t descriptor) {
 cudnnStatus_t GetEngines(const FakeDescriptor& heuristics, int64_t most, int64_t* count,
                          void* values) {
   const auto mode = heuristics.ValueOf<cudnnBackendHeurMode_t>(CUDNN_ATTR_ENGINEHEUR_MODE);
-  const FakeDescriptor& graph = heuristics.DescriptorOf(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
-  // Not an error, but cudnnGetLastErrorString describes it.
-  if (const std::string fault = FakePatternFault(graph); !fault.empty()) {
-    LastError() = StrCat("{\"engineId\":7}\nWarning: CUDNN_STATUS_NOT_SUPPORTED; Reason: ", fault,
-                         "\nWarning: CUDNN_STATUS_NOT_SUPPORTED; Reason: finalize_internal()\n");
-    *count = 0;
-    return CUDNN_STATUS_SUCCESS;
-  }
   const auto& engines =
       mode == CUDNN_HEUR_MODE_FALLBACK ? FakeRules().fallbacks : FakeRules().engines;
   *count = static_cast<int64_t>(engines.size());
   for (int64_t i = 0; values != nullptr && i < std::min(most, *count); ++i) {
     FakeDescriptor& config = *Of(static_cast<void**>(values)[i]);
     config.engine = engines[static_cast<size_t>(i)];
-    config.graph = &graph;
+    config.graph = &heuristics.DescriptorOf(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
     config.finalized = true;
   }
   return CUDNN_STATUS_SUCCESS;

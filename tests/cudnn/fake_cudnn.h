@@ -28,12 +28,9 @@ struct FakeCudnnRules {
   std::vector<FakeEngine> engines = {{.number = 7, .workspace = 256}};
   std::vector<FakeEngine> fallbacks = {};
   std::optional<cudnnBackendHeurMode_t> refused_mode = {};  // of heuristics
-  // Why a graph of these operations ("forward", "to input", "to weights", "add", "multiply",
-  // "subtract", "relu", "relu backward", "statistics", "norm gradient") is refused; empty: it is
-  // not.
+  // Why a graph of these operations ("forward", "to input", "to weights", "add", "relu") is
+  // refused; empty: it is not.
   std::function<std::string(const std::vector<std::string>&)> refuse = {};
-  // Graphs of training (fake_patterns.cc) may be of BF16 and F32 too.
-  bool training_in_any_type = false;
 };
 
 // Counters of calls.

@@ -71,9 +71,6 @@ std::vector<std::string> FakeOperations(const FakeDescriptor& graph);
 // Returns the fault of a descriptor that is to be finalized, or empty.
 std::string FakeFault(const FakeDescriptor& descriptor);
 
-// Returns the reason why a graph has no engines; empty if it has.
-std::string FakePatternFault(const FakeDescriptor& graph);
-
 // Computes the graph on the memory of a variant pack. Returns what is wrong with that; empty:
 // nothing.
 std::string FakeCompute(const FakeDescriptor& graph, const FakeDescriptor& pack);

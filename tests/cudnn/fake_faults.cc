@@ -30,15 +30,6 @@ Demands ConvolutionDemands(int first, int count, int alpha) {
   return demands;
 }
 
-Demands NormGradientDemands() {
-  Demands demands{{CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MATH_PREC, {CUDNN_TYPE_DATA_TYPE}}};
-  for (int name = CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MEAN_DESC;
-       name <= CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_BIAS; ++name) {
-    demands.push_back(Descriptor(name));
-  }
-  return demands;
-}
-
 const std::map<int, Demands>& AllDemands() {
   static const std::map<int, Demands> demands{
       {CUDNN_BACKEND_TENSOR_DESCRIPTOR,
@@ -75,16 +66,7 @@ const std::map<int, Demands>& AllDemands() {
        {Descriptor(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR),
         Descriptor(CUDNN_ATTR_OPERATION_POINTWISE_XDESC),
         OptionalDescriptor(CUDNN_ATTR_OPERATION_POINTWISE_BDESC),
-        OptionalDescriptor(CUDNN_ATTR_OPERATION_POINTWISE_YDESC),
-        OptionalDescriptor(CUDNN_ATTR_OPERATION_POINTWISE_DXDESC),
-        OptionalDescriptor(CUDNN_ATTR_OPERATION_POINTWISE_DYDESC)}},
-      {CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR,
-       {{CUDNN_ATTR_OPERATION_GENSTATS_MODE, {CUDNN_TYPE_GENSTATS_MODE}},
-        {CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, {CUDNN_TYPE_DATA_TYPE}},
-        Descriptor(CUDNN_ATTR_OPERATION_GENSTATS_XDESC),
-        Descriptor(CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC),
-        Descriptor(CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC)}},
-      {CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR, NormGradientDemands()},
+        Descriptor(CUDNN_ATTR_OPERATION_POINTWISE_YDESC)}},
       {CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR,
        {{CUDNN_ATTR_OPERATIONGRAPH_HANDLE, {CUDNN_TYPE_HANDLE}},
         {CUDNN_ATTR_OPERATIONGRAPH_OPS, {CUDNN_TYPE_BACKEND_DESCRIPTOR}, kMostOperations}}},
@@ -145,50 +127,16 @@ std::string SizesFault(const FakeDescriptor& window, const FakeDescriptor& x,
 // The mode decides which tensors exist.
 std::string PointwiseFault(const FakeDescriptor& operation) {
   const auto mode = ModeOf(operation);
-  const bool backward = mode == CUDNN_POINTWISE_RELU_BWD;
-  const auto has = [&](int name) { return operation.Has(name); };
-  if (has(CUDNN_ATTR_OPERATION_POINTWISE_DXDESC) != backward ||
-      has(CUDNN_ATTR_OPERATION_POINTWISE_DYDESC) != backward ||
-      has(CUDNN_ATTR_OPERATION_POINTWISE_YDESC) == backward) {
-    return "results of another mode";
-  }
-  const bool of_one = backward || mode == CUDNN_POINTWISE_RELU_FWD;
-  if (has(CUDNN_ATTR_OPERATION_POINTWISE_BDESC) == of_one) return "B of another mode";
+  const bool of_one = mode == CUDNN_POINTWISE_RELU_FWD;
+  if (operation.Has(CUDNN_ATTR_OPERATION_POINTWISE_BDESC) == of_one) return "B of another mode";
   if (of_one) return "";
-  if (mode != CUDNN_POINTWISE_ADD && mode != CUDNN_POINTWISE_MUL && mode != CUDNN_POINTWISE_SUB) {
-    return "nobody asks for that mode";
-  }
+  if (mode != CUDNN_POINTWISE_ADD) return "nobody asks for that mode";
   const auto x = SizesOf(operation.DescriptorOf(CUDNN_ATTR_OPERATION_POINTWISE_XDESC));
   const auto b = SizesOf(operation.DescriptorOf(CUDNN_ATTR_OPERATION_POINTWISE_BDESC));
   for (size_t a = 0; a < x.size(); ++a) {
     if (b.at(a) != 1 && b[a] != x[a]) return "B cannot be extended";
   }
   return "";
-}
-
-// Tensors `first` to `last` are f32, one a channel of x.
-std::string ByChannelFault(const FakeDescriptor& operation, const FakeDescriptor& x, int first,
-                           int last) {
-  std::vector<int64_t> wanted(SizesOf(x).size(), 1);
-  wanted[1] = SizesOf(x)[1];
-  for (int name = first; name <= last; ++name) {
-    const FakeDescriptor& tensor = operation.DescriptorOf(name);
-    if (SizesOf(tensor) != wanted) return "one a channel";
-    if (TypeOf(tensor) != CUDNN_DATA_FLOAT) return "numbers of channels are f32";
-  }
-  return "";
-}
-
-std::string NormGradientFault(const FakeDescriptor& operation) {
-  const FakeDescriptor& x = operation.DescriptorOf(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_X_DESC);
-  const FakeDescriptor& dy = operation.DescriptorOf(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DY_DESC);
-  if (SizesOf(x) != SizesOf(dy)) return "dy is like x";
-  const std::string fault =
-      ByChannelFault(operation, x, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MEAN_DESC,
-                     CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_BN_SCALE_DESC);
-  if (!fault.empty()) return fault;
-  return ByChannelFault(operation, x, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_SCALE_DESC,
-                        CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_BIAS);
 }
 
 }  // namespace
@@ -241,12 +189,6 @@ std::string FakeFault(const FakeDescriptor& d) {
                         at(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY));
     case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
       return PointwiseFault(d);
-    case CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR:
-      return ByChannelFault(d, at(CUDNN_ATTR_OPERATION_GENSTATS_XDESC),
-                            CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC,
-                            CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC);
-    case CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR:
-      return NormGradientFault(d);
     default:
       return "";
   }

@@ -223,30 +223,7 @@ std::vector<PassPair> PairsOnGpus() {
                .implementations = {{"Convolution", StandIn({.name = kStandIn,
                                                             .device = DeviceType::kCuda,
                                                             .input_format = kHalf,
-                                                            .output_format = kHalf})}}},
-      PassPair{.pass = "fuse_batch_norm",
-               .net = BatchInput(8, 6) + PairConv("c", "x", "num_output: 8 kernel_size: 3") +
-                      PairLayer("BatchNorm", "n", "c") +
-                      PairConv("d", "n", "num_output: 8 kernel_size: 3") +
-                      "layer { name: 'l' type: 'Reduction' bottom: 'd' top: 'l' loss_weight: 1 }\n",
-               .phase = TRAIN,
-               .options = {.device = kGpu},
-               .before = "Input -> x\n"
-                         "Convolution x -> c, by the stand-in\n"
-                         "BatchNorm c -> n, by the stand-in\n"
-                         "Convolution n -> d, by the stand-in\n"
-                         "Reduction d -> l\n",
-               .after = "Input -> x\n"
-                        "Convolution x -> c c_sums, by the stand-in\n"
-                        "BatchNorm c c_sums -> n n_factors, by the stand-in\n"
-                        "Convolution n n_factors -> d, by the stand-in\n"
-                        "Reduction d -> l\n",
-               .implementations = {{"Convolution", StandIn({.name = kStandIn,
-                                                            .device = DeviceType::kCuda,
-                                                            .norm_role = NormRole::kConvolution})},
-                                   {"BatchNorm", StandIn({.name = kStandIn,
-                                                          .device = DeviceType::kCuda,
-                                                          .norm_role = NormRole::kNorm})}}}};
+                                                            .output_format = kHalf})}}}};
 }
 
 std::string PassOf(const testing::TestParamInfo<PassPair>& test) { return test.param.pass; }

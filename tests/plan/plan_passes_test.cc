@@ -135,14 +135,14 @@ TEST(ParsePasses, StartsFromAllAndGoesInOrder) {
   const PlanPasses one = ParsePasses("none,+fuse");
   EXPECT_TRUE(one.fuse);
   EXPECT_FALSE(one.memory_formats || one.share_memory || one.optimized_implementations ||
-               one.fuse_batch_norm || one.move_strides);
+               one.move_strides);
   EXPECT_TRUE(ParsePasses("-fuse,all").fuse);
 }
 
 TEST(ParsePasses, SaysWhichNamesThereAre) {
   std::string names;
   for (const NamedPass& pass : kNamedPasses) names += StrCat(" ", pass.name);
-  for (const std::string wrong : {"-absrob", "fuse", "-", "all,", "+fuse-batch-norm"}) {
+  for (const std::string wrong : {"-absrob", "fuse", "-", "all,", "+move-strides"}) {
     try {
       ParsePasses(wrong);
       ADD_FAILURE() << wrong;

@@ -141,16 +141,6 @@ namespace {
 
 GroupLayout ColumnsOf(const Sizes& s) { return {1, s.rows, s.columns, 1}; }
 
-// The term of a sum of elements.
-template <typename T>
-struct ElementTerm {
-  CREMA_HOST_DEVICE float Read(int64_t, int64_t at) const { return ToFloat(x[at]); }
-  CREMA_HOST_DEVICE double Take(int64_t, int64_t, float value) const {
-    return static_cast<double>(value);
-  }
-  const T* x;
-};
-
 struct BackwardScratch {
   BackwardScratch(const Sizes& s, DType dtype, ScratchCutter* cutter) {
     const auto size = static_cast<int64_t>(SizeOf(dtype));

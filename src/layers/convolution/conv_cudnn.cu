@@ -11,7 +11,6 @@
 #include "layers/convolution/conv_cuda.h"
 #include "layers/convolution/conv_cudnn.h"
 #include "layers/convolution/conv_cudnn_fold.h"
-#include "layers/convolution/conv_cudnn_norm_fusion.h"
 #include "layers/convolution/conv_cudnn_state.h"
 #include "layers/convolution/conv_epilogue.h"
 #include "layers/convolution/convolution.h"
@@ -47,10 +46,7 @@ bool HasOnePositionOnOneSide(const CudnnConvSpec& spec) {
 
 Support SupportsShape(const OpDesc& query, const CudnnConvLayer& layer) {
   if (!IsCudaFloat(query.context.dtype)) return Support::No("is for f32, f16 and bf16");
-  // A convolution with norm fusion has no other implementation (CudnnConvState).
-  if (layer.spec.batch == 0 && !query.norm_fusion.any()) {
-    return Support::No("there is nothing to convolve");
-  }
+  if (layer.spec.batch == 0) return Support::No("there is nothing to convolve");
   if (layer.spec.axes.size() > 3) return Support::No("cuDNN has three axes of space at most");
   if (!layer.possible) return Support::No("cuDNN cannot describe such a layer");
   if (query.context.dtype != DType::kF32 && !layer.spec.channels_last &&
@@ -92,11 +88,10 @@ Support Supports(const OpDesc& query, const Kind& kind, CudnnSupportCache* answe
   if (const Support order = SupportsOrder(query, kind); !order.yes) return order;
   const CudnnConvLayer layer(query, kind.transposed, kind.channels_last);
   const Support support = SupportsShape(query, layer);
-  if (!support.yes || layer.spec.batch == 0) return support;
-  // Asks without the norm fusion, which our kernels can do instead of cuDNN.
-  std::string reason = answers->WhyNot(layer.Forward(kind.fused, false), query.gpu);
-  if (reason.empty() && query.backward) reason = answers->WhyNot(layer.ToWeights(false), query.gpu);
-  if (reason.empty() && query.to_input) reason = answers->WhyNot(layer.ToInput(false), query.gpu);
+  if (!support.yes) return support;
+  std::string reason = answers->WhyNot(layer.Forward(kind.fused), query.gpu);
+  if (reason.empty() && query.backward) reason = answers->WhyNot(layer.ToWeights(), query.gpu);
+  if (reason.empty() && query.to_input) reason = answers->WhyNot(layer.ToInput(), query.gpu);
   return reason.empty() ? Support{} : Support::No(reason);
 }
 
@@ -114,8 +109,7 @@ CudnnConvLayer::CudnnConvLayer(const OpDesc& query, bool is_transposed, bool cha
       own_bias(query.layer.param().convolution_param().bias_term()),
       bias(own_bias),
       fused_layers(query.fused.begin(), query.fused.end()),
-      relu(ReluOf(query)),
-      norm_fusion(query.norm_fusion) {
+      relu(ReluOf(query)) {
   if (!transposed) {
     const ConvEpilogue epilogue(static_cast<const Convolution&>(query.layer), query.fused);
     const ConvFold fold(own_bias, query.fused);
@@ -137,11 +131,9 @@ CudnnConvLayer::CudnnConvLayer(const OpDesc& query, bool is_transposed, bool cha
   spec.axes = AxesOf(g.window);
 }
 
-CudnnConvSpec CudnnConvLayer::Forward(bool fused, bool fuses_norm) const {
+CudnnConvSpec CudnnConvLayer::Forward(bool fused) const {
   CudnnConvSpec pass = spec;
   pass.pass = transposed ? ConvPass::kToInput : ConvPass::kForward;
-  pass.statistics = fuses_norm && norm_fusion.emits_sums;
-  pass.normalized = fuses_norm && norm_fusion.consumes_factors;
   if (!fused) return pass;
   pass.sum = sum;
   pass.bias = bias;
@@ -149,16 +141,14 @@ CudnnConvSpec CudnnConvLayer::Forward(bool fused, bool fuses_norm) const {
   return pass;
 }
 
-CudnnConvSpec CudnnConvLayer::ToInput(bool fuses_norm) const {
+CudnnConvSpec CudnnConvLayer::ToInput() const {
   CudnnConvSpec pass = spec;
-  pass.norm_gradient = fuses_norm && norm_fusion.consumes_factors;
   pass.pass = transposed ? ConvPass::kForward : ConvPass::kToInput;
   return pass;
 }
 
-CudnnConvSpec CudnnConvLayer::ToWeights(bool fuses_norm) const {
+CudnnConvSpec CudnnConvLayer::ToWeights() const {
   CudnnConvSpec pass = spec;
-  pass.normalized = fuses_norm && norm_fusion.consumes_factors;
   pass.pass = ConvPass::kToWeights;
   return pass;
 }
@@ -167,63 +157,23 @@ GroupLayout CudnnConvLayer::OutputGroups() const {
   return {1, OutputCount() / OutputChannels(), OutputChannels(), 1};
 }
 
-GroupLayout CudnnConvLayer::InputGroups() const {
-  return {1, spec.InCount() / spec.in_channels, spec.in_channels, 1};
-}
-
 int64_t CudnnConvLayer::BiasSums() const {
   return spec.channels_last && own_bias ? GroupSumsScratch(OutputGroups()) : 0;
 }
 
-size_t CudnnConvLayer::ForwardScratch(const CudnnNormFusionPasses& does) const {
-  const auto bytes = static_cast<int64_t>(SizeOf(spec.dtype));
-  const bool normalizes = norm_fusion.consumes_factors && !does.forward;
-  const bool sums = norm_fusion.emits_sums && !does.forward;
+size_t CudnnConvLayer::ForwardScratch() const {
   return ScratchBytes<std::byte>(CudnnWorkspaceBound(spec) + kCudnnWorkspaceLine) +
-         ScratchBytes<std::byte>(TransposesFilters() ? FilterTranspose(spec).Bytes() : 0) +
-         ScratchBytes<std::byte>(normalizes ? spec.InCount() * bytes : 0) +
-         (sums ? FusedSumsScratch(OutputGroups()) : 0);
+         ScratchBytes<std::byte>(TransposesFilters() ? FilterTranspose(spec).Bytes() : 0);
 }
 
-size_t CudnnConvLayer::BackwardScratch(const CudnnNormFusionPasses& does) const {
+size_t CudnnConvLayer::BackwardScratch() const {
   const auto bytes = static_cast<int64_t>(SizeOf(spec.dtype));
-  const bool normalizes = norm_fusion.consumes_factors && !does.to_weights;
-  const bool sums = norm_fusion.consumes_factors && !does.to_input;
-  return ForwardScratch({}) + ScratchBytes<std::byte>(spec.FilterCount() * bytes) +
+  return ForwardScratch() + ScratchBytes<std::byte>(spec.FilterCount() * bytes) +
          ScratchBytes<std::byte>(relu.on ? OutputCount() * bytes : 0) +
-         ScratchBytes<double>(BiasSums()) +
-         ScratchBytes<std::byte>(normalizes ? spec.InCount() * bytes : 0) +
-         (sums ? FusedSumsScratch(InputGroups()) : 0);
+         ScratchBytes<double>(BiasSums());
 }
 
 namespace {
-
-// In training, separate layers compute what follows the products.
-Support SupportsNormFusion(const OpDesc& query, const Kind& kind, CudnnSupportCache* answers) {
-  constexpr int64_t kChannelLine = 8;  // channels are read 16 bytes at a time
-  if (!kind.fused) return Support::No("cuDNN fuses nothing with it");
-  if (query.context.inputs.size() != 1) return Support::No("has several inputs");
-  const CudnnConvLayer layer(query, kind.transposed, kind.channels_last);
-  if (layer.spec.dtype == DType::kF32 && !layer.spec.tf32) {
-    return Support::No("variances by sums of squares would round more than f32");
-  }
-  // Measured on an H100 (bench/results/gpu/kernels.md): cuDNN 9.19 has kernels for compute
-  // capability 8.0 only.
-  if (layer.spec.dtype == DType::kBF16) {
-    return Support::No("in BF16 a pass of its own for the sums is faster");
-  }
-  if (layer.bias || layer.relu.on) return Support::No("adds a bias or a ReLU");
-  if (layer.spec.out_channels % kChannelLine != 0) {
-    return Support::No("channels are no multiple of 8");
-  }
-  std::string reason;
-  if (query.norm_fusion.consumes_factors) {
-    reason = answers->WhyNot(layer.ToWeights(), query.gpu);
-    if (reason.empty()) reason = answers->WhyNot(layer.ToInput(), query.gpu);
-  }
-  if (reason.empty()) reason = answers->WhyNot(layer.Forward(true), query.gpu);
-  return reason.empty() ? Support{} : Support::No(reason);
-}
 
 std::string NameOf(const Kind& kind) {
   return StrCat("cudnn", kind.channels_last ? " NHWC" : "", kind.fused ? "" : ", unfused");
@@ -247,23 +197,18 @@ class CudnnConvolution final : public Implementation {
   bool CanFuse(const OpDesc& op) const override {
     return crema::CanFuse(op, kind_, answers_.get());
   }
-  Support Accepts(const OpDesc& op) const override {
-    return SupportsNormFusion(op, kind_, answers_.get());
-  }
   std::optional<double> Seconds(const OpDesc& op) const override {
     return crema::Seconds(op, kind_);
   }
   LayerInfo Info(const OpDesc& op) const override { return InfoWithRelu(op); }
   Needs NeedsOf(const OpDesc& op) const override {
     const CudnnConvLayer layer = LayerOf(op);
-    const CudnnNormFusionPasses does = PassesOf(layer, op);
-    return {.forward_scratch = layer.ForwardScratch(does) + kScratchSlack,
-            .backward_scratch = op.backward ? layer.BackwardScratch(does) + kScratchSlack : 0,
+    return {.forward_scratch = layer.ForwardScratch() + kScratchSlack,
+            .backward_scratch = op.backward ? layer.BackwardScratch() + kScratchSlack : 0,
             .state_bytes = StateBytes(op, layer)};
   }
   std::unique_ptr<ImplementationState> MakeState(const OpDesc& op) const override {
-    const CudnnConvLayer layer = LayerOf(op);
-    return std::make_unique<CudnnConvState>(layer, kind_.fused, PassesOf(layer, op));
+    return std::make_unique<CudnnConvState>(LayerOf(op), kind_.fused);
   }
   void Forward(const Layer&, const ForwardArgs& args) const override {
     static_cast<CudnnConvState*>(args.implementation_state)->Forward(args);
@@ -275,21 +220,16 @@ class CudnnConvolution final : public Implementation {
  private:
   static ImplementationFacts FactsOf(const Kind& kind) {
     const MemoryFormat format{kind.channels_last ? Layout::kNHWC : Layout::kNCHW};
-    const bool fuses_norm = !kind.transposed && kind.channels_last;
     return {.name = NameOf(kind),
             .device = DeviceType::kCuda,
             .input_format = format,
-            .output_format = format,
-            .norm_role = fuses_norm ? NormRole::kConvolution : NormRole::kNone};
+            .output_format = format};
   }
   Support SupportsLayer(const OpDesc& op) const override {
     return crema::Supports(op, kind_, answers_.get());
   }
   CudnnConvLayer LayerOf(const OpDesc& op) const {
     return {op, kind_.transposed, kind_.channels_last};
-  }
-  CudnnNormFusionPasses PassesOf(const CudnnConvLayer& layer, const OpDesc& op) const {
-    return AskNormFusionPasses(layer, kind_.fused, answers_.get(), op.gpu);
   }
 
   const Kind kind_;

@@ -17,37 +17,27 @@
 
 namespace crema {
 
-// Passes in which cuDNN does the norm fusion (conv_cudnn_norm_fusion.h). All are true without a
-// norm fusion.
-struct CudnnNormFusionPasses {
-  bool forward = true;
-  bool to_input = true;
-  bool to_weights = true;
-};
-
 // One layer as described to cuDNN. Immutable.
 struct CudnnConvLayer {
   CudnnConvLayer(const OpDesc& query, bool is_transposed, bool channels_last = false);
 
-  // Return the spec of a pass. `fused` includes the work after the products. All three include the
-  // norm fusion, unless `fuses_norm` is false.
-  CudnnConvSpec Forward(bool fused, bool fuses_norm = true) const;
-  CudnnConvSpec ToInput(bool fuses_norm = true) const;
-  CudnnConvSpec ToWeights(bool fuses_norm = true) const;
+  // Return the spec of a pass. `fused` includes the work after the products.
+  CudnnConvSpec Forward(bool fused) const;
+  CudnnConvSpec ToInput() const;
+  CudnnConvSpec ToWeights() const;
   // Elements of one output of the layer, and its channels.
   int64_t OutputCount() const { return transposed ? spec.InCount() : spec.OutCount(); }
   int64_t OutputChannels() const { return transposed ? spec.in_channels : spec.out_channels; }
-  // Groups by channel of an output and an input in channels last. BiasSums() is the number of
-  // doubles that the bias gradient needs.
+  // Groups by channel of an output in channels last. BiasSums() is the number of doubles that the
+  // bias gradient needs.
   GroupLayout OutputGroups() const;
-  GroupLayout InputGroups() const;
   int64_t BiasSums() const;
   // Returns true if cuDNN takes filters and their gradients in another layout.
   bool TransposesFilters() const { return spec.channels_last && !FilterTranspose(spec).IsCopy(); }
   // Return bytes without kScratchSlack, for transposed weights, the weight gradient, gradients
-  // masked by a ReLU, the bias gradient, the workspace of engines, and norm fusion without cuDNN.
-  size_t ForwardScratch(const CudnnNormFusionPasses& does) const;
-  size_t BackwardScratch(const CudnnNormFusionPasses& does) const;
+  // masked by a ReLU, the bias gradient, and the workspace of engines.
+  size_t ForwardScratch() const;
+  size_t BackwardScratch() const;
 
   bool transposed;
   bool possible = true;  // cuDNN can express the fusion
@@ -56,7 +46,6 @@ struct CudnnConvLayer {
   std::vector<const Layer*> fused_layers;
   bool sum = false;
   FusedRelu relu;
-  NormFusion norm_fusion;
   CudnnConvSpec spec;  // common to all passes
 };
 

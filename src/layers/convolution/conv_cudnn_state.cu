@@ -2,7 +2,6 @@
 #include <memory>
 #include <utility>
 
-#include "core/device_memory.h"
 #include "layers/convolution/conv_cuda.h"
 #include "layers/convolution/conv_cudnn_state.h"
 #include "layers/gpu_implementation.h"
@@ -21,13 +20,10 @@ void AddTo(const CudaQueue& queue, int64_t count, const T* x, T* sum) {
 template <typename T>
 void AddChannelSums(const CudaQueue& queue, const GroupLayout& channels, const T* dy,
                     double* scratch, T* dbias) {
-  SumGroups(
-      queue, channels,
-      [=] CREMA_HOST_DEVICE(int64_t, int64_t at) { return static_cast<double>(ToFloat(dy[at])); },
-      scratch,
-      [=] CREMA_HOST_DEVICE(int64_t c, double sum) {
-        dbias[c] = FromFloat<T>(ToFloat(dbias[c]) + static_cast<float>(sum));
-      });
+  SumGroups(queue, channels, ElementTerm<T>{dy}, scratch,
+            [=] CREMA_HOST_DEVICE(int64_t c, double sum) {
+              dbias[c] = FromFloat<T>(ToFloat(dbias[c]) + static_cast<float>(sum));
+            });
 }
 
 // Takes the layer's input, weights and output, or their gradients.
@@ -46,14 +42,13 @@ void* TakeWorkspace(const CudnnConvSpec& spec, ScratchCutter* cutter) {
 
 }  // namespace
 
-CudnnConvState::CudnnConvState(const CudnnConvLayer& layer, bool fused,
-                               const CudnnNormFusionPasses& does)
+CudnnConvState::CudnnConvState(const CudnnConvLayer& layer, bool fused)
     : layer_(layer),
       fused_(fused),
       fold_(layer.own_bias, layer.fused_layers),
-      forward_{layer.Forward(fused, does.forward)},
-      to_input_{layer.ToInput(does.to_input)},
-      to_weights_{layer.ToWeights(does.to_weights)} {}
+      forward_{layer.Forward(fused)},
+      to_input_{layer.ToInput()},
+      to_weights_{layer.ToWeights()} {}
 
 // In channels last each pixel is an image of one element per channel.
 CudaPlanes CudnnConvState::OutputPlanes() const {
@@ -98,29 +93,9 @@ void CudnnConvState::Run(const CudaQueue& queue, const CudnnConvMemory& memory, 
   pass->made.back()->Run(queue, memory);
 }
 
-void* CudnnConvState::TakeNormalized(bool wanted, ScratchCutter* cutter) const {
-  const auto bytes = static_cast<int64_t>(SizeOf(layer_.spec.dtype));
-  return wanted ? cutter->Take<std::byte>(layer_.spec.InCount() * bytes) : nullptr;
-}
-
-void CudnnConvState::NormalizeFor(const CudaQueue& queue, std::span<const ConstTensorView> inputs,
-                                  const CudnnConvSpec& spec, void* scratch,
-                                  CudnnConvMemory* memory) const {
-  if (!layer_.norm_fusion.consumes_factors) return;
-  const FactorRows factors(inputs.back().raw(), layer_.spec.in_channels);
-  if (spec.normalized) {
-    memory->scale = factors[kFactorRow];
-    memory->shift = factors[kOffsetRow];
-    return;
-  }
-  NormalizeInput(queue, spec.dtype, layer_.InputGroups(), memory->x, factors, scratch);
-  memory->x = scratch;
-}
-
 void CudnnConvState::Forward(const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const CudnnConvSpec& spec = layer_.spec;
-  if (spec.batch == 0) return;  // and the sums are not read
   ScratchCutter cutter(args.scratch);
   void* workspace = TakeWorkspace(spec, &cutter);
   if (fold_.any()) fold_.Make(args);
@@ -129,28 +104,13 @@ void CudnnConvState::Forward(const ForwardArgs& args) {
               args.weights_fixed, &cutter);
   const void* own_bias = layer_.own_bias ? args.parameters[1].raw() : nullptr;
   const void* bias = fold_.any() ? fold_.bias() : own_bias;
-  const NormFusion& norm_fusion = layer_.norm_fusion;
-  void* normalized =
-      TakeNormalized(norm_fusion.consumes_factors && !forward_.spec.normalized, &cutter);
-  const int64_t channels = layer_.OutputChannels();
-  float* sums = norm_fusion.emits_sums ? Elements<float>(args.outputs.back()) : nullptr;
-  for (size_t i = 0; i < args.outputs.size() - norm_fusion.outputs(); ++i) {
+  for (size_t i = 0; i < args.outputs.size(); ++i) {
     void* output = args.outputs[i].raw();
     CudnnConvMemory memory =
         MemoryOf(layer_.transposed, args.inputs[i].raw(), weight, output, workspace);
-    NormalizeFor(queue, args.inputs, forward_.spec, normalized, &memory);
     if (forward_.spec.bias) memory.bias = bias;
     if (forward_.spec.sum) memory.sum = args.inputs.back().raw();
-    if (forward_.spec.statistics) {
-      memory.sum_of_y = sums + kSumsRow * channels;
-      memory.sum_of_squares = sums + kSquaresRow * channels;
-    }
     Run(queue, memory, &forward_);
-    if (sums != nullptr && !forward_.spec.statistics) {
-      const GroupLayout groups = layer_.OutputGroups();
-      void* scratch = cutter.Take<std::byte>(static_cast<int64_t>(FusedSumsScratch(groups)));
-      SumOutput(queue, spec.dtype, groups, output, scratch, sums);
-    }
     if (fused_) continue;
     const void* sum = layer_.sum ? args.inputs.back().raw() : nullptr;
     CudaAddBiasRelu(queue, spec.dtype, OutputPlanes(), bias, sum, layer_.relu, output);
@@ -180,9 +140,8 @@ void CudnnConvState::AddParameterGradients(const BackwardArgs& args, size_t i, c
   if (args.parameter_grads[0].empty()) return;
   // Few cuDNN engines accumulate, so the gradient is computed in scratch.
   void* dweight = scratch.dweight;
-  CudnnConvMemory memory =
+  const CudnnConvMemory memory =
       MemoryOf(layer_.transposed, args.inputs[i].raw(), dweight, dy, scratch.workspace);
-  NormalizeFor(queue, args.inputs, to_weights_.spec, scratch.normalized, &memory);
   Run(queue, memory, &to_weights_);
   if (layer_.TransposesFilters()) {
     return FilterTranspose(spec).AddFromChannelsLast(queue, dweight, args.parameter_grads[0].raw());
@@ -193,49 +152,21 @@ void CudnnConvState::AddParameterGradients(const BackwardArgs& args, size_t i, c
   });
 }
 
-void CudnnConvState::GiveToInput(const BackwardArgs& args, size_t i, const void* weight,
-                                 const void* dy, const GradientScratch& scratch) {
-  const CudaQueue& queue = BoundQueue(args.context);
-  const CudnnConvSpec& spec = to_input_.spec;
-  void* dx = args.input_grads[i].raw();
-  CudnnConvMemory memory = MemoryOf(layer_.transposed, dx, weight, dy, scratch.workspace);
-  if (!layer_.norm_fusion.consumes_factors) return Run(queue, memory, &to_input_);
-  const int64_t channels = spec.in_channels;
-  const FactorRows factors(args.inputs.back().raw(), channels);
-  const CudnnConvMemory::Norm norm =
-      NormMemory(args.inputs[i].raw(), factors, Elements<float>(args.input_grads.back()), channels);
-  if (spec.norm_gradient) memory.norm = norm;
-  Run(queue, memory, &to_input_);
-  if (spec.norm_gradient) return;
-  MaskNormGradient(queue, spec.dtype, layer_.InputGroups(), norm, dx, scratch.fused_sums);
-}
-
 void CudnnConvState::Backward(const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const CudnnConvSpec& spec = layer_.spec;
   const auto bytes = static_cast<int64_t>(SizeOf(spec.dtype));
-  const NormFusion& norm_fusion = layer_.norm_fusion;
-  if (spec.batch == 0) {
-    if (norm_fusion.consumes_factors) FillWith(args.context, args.input_grads.back(), 0);
-    return;
-  }
   ScratchCutter cutter(args.scratch);
   GradientScratch scratch{};
   scratch.workspace = TakeWorkspace(spec, &cutter);
   scratch.dweight = cutter.Take<std::byte>(spec.FilterCount() * bytes);
   scratch.sums = cutter.Take<double>(layer_.BiasSums());
-  scratch.normalized =
-      TakeNormalized(norm_fusion.consumes_factors && !to_weights_.spec.normalized, &cutter);
-  if (norm_fusion.consumes_factors && !to_input_.spec.norm_gradient) {
-    scratch.fused_sums =
-        cutter.Take<std::byte>(static_cast<int64_t>(FusedSumsScratch(layer_.InputGroups())));
-  }
   void* masked = layer_.relu.on ? cutter.Take<std::byte>(layer_.OutputCount() * bytes) : nullptr;
   const bool to_input =
       std::ranges::any_of(args.input_grads, [](const TensorView& dx) { return !dx.empty(); });
   const void* weight =
       to_input ? Filters(args.context, args.parameters[0].raw(), false, &cutter) : nullptr;
-  for (size_t i = 0; i < args.outputs.size() - norm_fusion.outputs(); ++i) {
+  for (size_t i = 0; i < args.outputs.size(); ++i) {
     const void* dy = args.output_grads[i].raw();
     if (layer_.relu.on) {
       CudaMaskByOutput(queue, spec.dtype, layer_.OutputCount(), layer_.relu.slope,
@@ -243,7 +174,9 @@ void CudnnConvState::Backward(const BackwardArgs& args) {
       dy = masked;
     }
     AddParameterGradients(args, i, dy, scratch);
-    if (!args.input_grads[i].empty()) GiveToInput(args, i, weight, dy, scratch);
+    void* dx = args.input_grads[i].raw();
+    if (dx == nullptr) continue;
+    Run(queue, MemoryOf(layer_.transposed, dx, weight, dy, scratch.workspace), &to_input_);
   }
 }
 

@@ -9,7 +9,6 @@
 #include "layers/convolution/conv_cuda.h"
 #include "layers/convolution/conv_cudnn.h"
 #include "layers/convolution/conv_cudnn_fold.h"
-#include "layers/convolution/conv_cudnn_norm_fusion.h"
 #include "layers/convolution/convolution.h"
 #include "math/scratch.h"
 
@@ -20,7 +19,7 @@ namespace crema {
 class CudnnConvState final : public ImplementationState, public TunesEngines {
  public:
   // `fused` means that cuDNN also does the work after the products.
-  CudnnConvState(const CudnnConvLayer& layer, bool fused, const CudnnNormFusionPasses& does);
+  CudnnConvState(const CudnnConvLayer& layer, bool fused);
 
   void UseTimer(std::shared_ptr<ImplementationTimer> timer) override { timer_ = std::move(timer); }
   void Forward(const ForwardArgs& args);
@@ -43,21 +42,12 @@ class CudnnConvState final : public ImplementationState, public TunesEngines {
   struct GradientScratch {
     void* workspace;
     void* dweight;
-    double* sums;      // of the bias gradient
-    void* normalized;  // input, if cuDNN does not normalise it
-    void* fused_sums;  // of the norm fusion, if cuDNN does not sum
+    double* sums;  // of the bias gradient
   };
   void AddBiasGradient(const CudaQueue& queue, const void* dy, double* sums,
                        const TensorView& dbias) const;
   void AddParameterGradients(const BackwardArgs& args, size_t i, const void* dy,
                              const GradientScratch& scratch);
-  void GiveToInput(const BackwardArgs& args, size_t i, const void* weight, const void* dy,
-                   const GradientScratch& scratch);
-  // Does nothing without factors. Otherwise gives them to `memory` if `spec` normalises x, else
-  // writes the normalised x to `scratch`.
-  void NormalizeFor(const CudaQueue& queue, std::span<const ConstTensorView> inputs,
-                    const CudnnConvSpec& spec, void* scratch, CudnnConvMemory* memory) const;
-  void* TakeNormalized(bool wanted, ScratchCutter* cutter) const;
 
   const CudnnConvLayer layer_;
   const bool fused_;

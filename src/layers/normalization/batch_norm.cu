@@ -44,9 +44,9 @@ struct GpuBatchNorm {
     float* inverse = cutter.Take<float>(layout.groups.Groups());
     const Coefficients to{rule.eps, center, inverse, args.template Saved<double>(kInverse)};
     if (HasStatisticsInF32(rule, args.parameters)) {
-      Measure<T, float>(norm, layout.groups, args, nullptr, scratch, to);
+      Measure<T, float>(norm, layout.groups, args, scratch, to);
     } else {
-      Measure<T, T>(norm, layout.groups, args, nullptr, scratch, to);
+      Measure<T, T>(norm, layout.groups, args, scratch, to);
     }
     NormForward<T> pass;
     pass.x = args.x();
@@ -100,10 +100,7 @@ struct GpuBatchNorm {
 template <bool kLast>
 ImplementationPtr MakeImplementation() {
   return MakeSimpleImplementation<CudaNormImplementation>(
-      {.name = "cuda",
-       .device = DeviceType::kCuda,
-       .norm_role = kLast ? NormRole::kNorm : NormRole::kNone},
-      GpuFunctions<GpuBatchNorm<kLast>>::All());
+      {.name = "cuda", .device = DeviceType::kCuda}, GpuFunctions<GpuBatchNorm<kLast>>::All());
 }
 
 Support HasChannelsOnAxis1(const OpDesc& query) {

@@ -1,4 +1,4 @@
-// BatchNorm on the GPU with fused layers, or with norm fusion with adjacent convolutions.
+// BatchNorm on the GPU with fused layers.
 // batch_norm.cu calls it if the state of the implementation is not null.
 #pragma once
 
@@ -17,15 +17,11 @@ class CudaNormImplementation final : public FunctionImplementation {
  public:
   using FunctionImplementation::FunctionImplementation;
   bool CanFuse(const OpDesc& op) const override;
-  Support Accepts(const OpDesc& op) const override;
   LayerInfo Info(const OpDesc& op) const override;
   std::unique_ptr<ImplementationState> MakeState(const OpDesc& op) const override;
 };
-// Returns true without fused layers and norm fusion: ForwardFusedNorm and BackwardFusedNorm are
-// then not called.
-inline bool GoesAlone(const OpDesc& query) {
-  return query.fused.empty() && !query.norm_fusion.any();
-}
+// Returns true without fused layers: ForwardFusedNorm and BackwardFusedNorm are then not called.
+inline bool GoesAlone(const OpDesc& query) { return query.fused.empty(); }
 // Return bytes. The groups of the layout are channels, here and below.
 size_t FusedNormForwardScratch(const GroupLayout& groups);
 size_t FusedNormBackwardScratch(const GroupLayout& groups);

@@ -61,7 +61,7 @@ bool BatchNormBase::CanFuse(const OpDesc& query) const {
 
 LayerInfo BatchNormBase::FusedInfo(const OpDesc& query) {
   LayerInfo info = query.info;
-  if (query.fused.empty() && !query.norm_fusion.any()) return info;
+  if (query.fused.empty()) return info;
   const int64_t channels = query.context.inputs[0].shape[1];
   info.in_place = !query.backward;
   info.saved = {{{2 * channels}, DType::kF64}};  // means, then inverses

@@ -10,14 +10,12 @@ namespace crema {
 namespace {
 
 struct CudaEpilogue final : ImplementationState {
-  explicit CudaEpilogue(const OpDesc& query)
-      : epilogue(query.fused), norm_fusion(query.norm_fusion) {}
+  explicit CudaEpilogue(const OpDesc& query) : epilogue(query.fused) {}
   const NormEpilogue epilogue;
-  const NormFusion norm_fusion;
 };
 
-const CudaEpilogue& EpilogueOf(ImplementationState* state) {
-  return *static_cast<const CudaEpilogue*>(state);
+const NormEpilogue& EpilogueOf(ImplementationState* state) {
+  return static_cast<const CudaEpilogue*>(state)->epilogue;
 }
 
 // Coefficients of y = relu((x - center) * factor + shift + z).
@@ -105,66 +103,16 @@ struct Normalization {
   T* y;
 };
 
-// Computes from statistics the factors that a convolution reads (graph/norm_fusion.h), including
-// those of type T.
-template <typename T, typename L>
-struct FactorsCoefficients {
-  CREMA_HOST_DEVICE void Set(int64_t c, double mean, double variance) const {
-    from.Set(c, mean, variance);
-    const Affine& to = from.to;
-    const float scale = from.scale == nullptr ? 1 : ToFloat(from.scale[c]);
-    const double by = static_cast<double>(scale) / std::sqrt(variance + from.eps);
-    scales[c] = scale;
-    factors[c] = FromFloat<T>(Within(static_cast<float>(by)));
-    // so that the mean maps to the shift
-    const double rounded = static_cast<double>(ToFloat(factors[c]));
-    const double offset = to.shift[c] - mean * rounded;
-    offsets[c] = FromFloat<T>(Within(static_cast<float>(offset)));
-    // If rounding the offset loses more than the spread of the channel, as in a constant one, maps
-    // all elements to the shift, as the mean.
-    const double error = offset - static_cast<double>(ToFloat(offsets[c]));
-    if (!(error * error > rounded * rounded * variance)) return;
-    factors[c] = FromFloat<T>(0.0F);
-    offsets[c] = FromFloat<T>(Within(to.shift[c]));
-  }
-  // Limits 16-bit values to 65504, the end of f16: infinity times 0 would be NaN.
-  CREMA_HOST_DEVICE static float Within(float value) {
-    constexpr float kMost = 65504;
-    if (sizeof(T) != 2) return value;
-    return value > kMost ? kMost : value < -kMost ? -kMost : value;
-  }
-  AffineCoefficients<L> from;
-  float* scales;
-  T *factors, *offsets;
-};
-
-template <typename T, typename L>
-FactorsCoefficients<T, L> FactorsIn(const TensorView& factors, AffineCoefficients<L> from,
-                                    float* unused) {
-  float* rows = Elements<float>(factors);
-  const int64_t channels = factors.shape()[1];
-  const auto row = [&](FactorsRow r) { return rows + r * channels; };
-  from.to = {row(kMeanRow), row(kInverseRow), unused, row(kShiftRow)};
-  return {from, row(kScaleRow), reinterpret_cast<T*>(row(kFactorRow)),
-          reinterpret_cast<T*>(row(kOffsetRow))};
-}
-
 template <typename T, typename L>
 void ForwardOf(const BatchNormBase& norm, const GroupLayout& groups, const ForwardArgs& args) {
-  const NormEpilogue& epilogue = EpilogueOf(args.implementation_state).epilogue;
-  const NormFusion& norm_fusion = EpilogueOf(args.implementation_state).norm_fusion;
-  const float* sums = norm_fusion.consumes_sums ? Elements<float>(args.inputs.back()) : nullptr;
+  const NormEpilogue& epilogue = EpilogueOf(args.implementation_state);
   ScratchCutter cutter(args.scratch);
   auto* scratch = cutter.Take<SumPair>(GroupSumsScratch(groups));
   const Affine affine = TakeAffine(groups.Groups(), &cutter);
   AffineCoefficients<L> to = CoefficientsOf<L>(norm, epilogue, args.parameters, affine);
   to.channels = groups.Groups();
   to.saved = Elements<double>(At(args.saved, 0));
-  if (norm_fusion.emits_factors) {
-    const auto factors = FactorsIn<T, L>(args.outputs.back(), to, affine.factor);
-    return MeasureInput<T, L>(norm, groups, args, sums, scratch, factors);
-  }
-  Measure<T, L>(norm, groups, args, sums, scratch, to);
+  Measure<T, L>(norm, groups, args, scratch, to);
   ForGroupElements(BoundQueue(args.context), "NormalizeFused", groups,
                    Normalization<T>{.x = Elements<T>(args.inputs[0]),
                                     .z = epilogue.sum ? Elements<T>(args.inputs[1]) : nullptr,
@@ -261,8 +209,7 @@ struct InputGradient {
 template <typename T, typename L>
 void BackwardOf(const BatchNormBase& norm, const GroupLayout& groups, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
-  const NormEpilogue& epilogue = EpilogueOf(args.implementation_state).epilogue;
-  const bool summed = EpilogueOf(args.implementation_state).norm_fusion.emits_factors;
+  const NormEpilogue& epilogue = EpilogueOf(args.implementation_state);
   const int64_t channels = groups.Groups();
   ScratchCutter cutter(args.scratch);
   auto* scratch = cutter.Take<SumPair>(GroupSumsScratch(groups));
@@ -277,7 +224,7 @@ void BackwardOf(const BatchNormBase& norm, const GroupLayout& groups, const Back
                        .dy = Elements<T>(args.output_grads[0]),
                        .y = epilogue.sum ? Elements<T>(args.outputs[0]) : nullptr,
                        .affine = affine,
-                       .relu = epilogue.relu.on && !summed,
+                       .relu = epilogue.relu.on,
                        .slope = epilogue.relu.slope};
   T* dz = epilogue.sum ? Elements<T>(args.input_grads[1]) : nullptr;
   const int own = static_cast<int>(norm.rule().blobs.size());
@@ -287,14 +234,7 @@ void BackwardOf(const BatchNormBase& norm, const GroupLayout& groups, const Back
       .factor = affine.factor,
       .to = by,
       .size = static_cast<double>(std::max<int64_t>(1, groups.GroupSize()))};
-  if (summed) {
-    const auto* sums = Elements<float>(args.output_grads.back());
-    ForElements(queue, "FactorsGradient", channels, [=] CREMA_HOST_DEVICE(int64_t c) {
-      finish(c, {sums[kShiftGradientRow * channels + c], sums[kScaleGradientRow * channels + c]});
-    });
-  } else {
-    SumGroups(queue, groups, GradientTerm<T>{open, dz}, scratch, finish);
-  }
+  SumGroups(queue, groups, GradientTerm<T>{open, dz}, scratch, finish);
   T* dx = Elements<T>(args.input_grads[0]);
   if (dx == nullptr) return;
   if (dz != nullptr) {  // dz holds d
@@ -329,29 +269,7 @@ void BackwardFusedNorm(const BatchNormBase& norm, const GroupLayout& groups,
   });
 }
 
-Support SupportsFusionAsNorm(const OpDesc& query) {
-  // Rows of the factors are read 16 bytes at a time.
-  constexpr int64_t kChannelLine = 8;
-  if (!NormOf(query.layer).UsesBatch(query.context.phase)) {
-    return Support::No("uses stored statistics");
-  }
-  if (!CanFuseOnGpu(query)) return Support::No("has a scale, a shift or a ReLU of its own");
-  if (query.context.inputs[0].shape.count() == 0) return Support::No("there is nothing to measure");
-  if (!query.norm_fusion.emits_factors) return {};
-  const NormEpilogue epilogue(query.fused);
-  if (epilogue.sum) return Support::No("something is added after it");
-  if (!epilogue.relu.on || epilogue.relu.slope != 0) {
-    return Support::No("no ReLU with slope 0 follows it");
-  }
-  if (query.context.inputs[0].shape[1] % kChannelLine != 0) {
-    return Support::No("channels are no multiple of 8");
-  }
-  return {};
-}
-
 bool CudaNormImplementation::CanFuse(const OpDesc& op) const { return CanFuseOnGpu(op); }
-
-Support CudaNormImplementation::Accepts(const OpDesc& op) const { return SupportsFusionAsNorm(op); }
 
 LayerInfo CudaNormImplementation::Info(const OpDesc& op) const {
   return CanFuseOnGpu(op) ? BatchNormBase::FusedInfo(op) : op.info;

@@ -28,41 +28,10 @@ struct Stored {
   T *mean, *variance, *factor;  // null factor means 1
 };
 
-// As GroupMoments, from given sums of the elements of the groups, followed by those of their
-// squares. In f32 and around zero, these sums lose a variance that is small compared to the square
-// of the mean. Such groups are measured from x, by one team each, which is slow but rare.
-template <typename T, typename Finish>
-static void MomentsOfSums(const CudaQueue& queue, const GroupLayout& groups, const T* x,
-                          const float* sums, const Finish& finish) {
-  constexpr double kMostSquare = 256;  // times the variance, whose error is then about 2^-16 of it
-  const int64_t size = groups.GroupSize(), count = groups.Groups();
-  const MomentTerm<T> term{groups, x, size > 0};
-  ForTeams(queue, "MomentsOfSums", count, [=] CREMA_HOST_DEVICE(const Team& team, int64_t g) {
-    const auto n = static_cast<double>(size);
-    double mean = static_cast<double>(sums[g]) / n;
-    double variance = static_cast<double>(sums[count + g]) / n - mean * mean;
-    if (!(mean * mean <= kMostSquare * variance)) {  // true for NaN too
-      const auto own = term.OfGroup(g);
-      const SumPair all = team.Reduce<SumPair>(
-          size, SumPair{},
-          [&](SumPair s, int64_t i) {
-            const int64_t at = ElementOfGroup(groups, g, i);
-            return s + own.Take(g, at, own.Read(g, at));
-          },
-          [](SumPair a, SumPair b) { return a + b; });
-      const double offset = all.first / n;
-      mean = own.first + offset;
-      variance = all.second / n - offset * offset;
-    }
-    team.For(1, [&](int64_t) { finish(g, mean, variance < 0 ? 0 : variance); });
-  });
-}
-
-// `sums` are those of MomentsOfSums; null means not available.
 template <typename T, typename L, typename To>
 static void MeasureBatch(const CudaQueue& queue, const BatchNormBase& norm,
-                         const GroupLayout& groups, const T* x, const float* sums,
-                         const Stored<L>& stored, SumPair* scratch, const To& to) {
+                         const GroupLayout& groups, const T* x, const Stored<L>& stored,
+                         SumPair* scratch, const To& to) {
   const StoredUpdate update = norm.UpdateBy(groups.GroupSize());
   const bool updates =
       stored.mean != nullptr && stored.variance != nullptr && groups.GroupSize() > 0;
@@ -76,11 +45,7 @@ static void MeasureBatch(const CudaQueue& queue, const BatchNormBase& norm,
     stored.variance[c] =
         FromFloat<L>(static_cast<float>(update.Variance(factor, old_variance, variance)));
   };
-  if (sums != nullptr && groups.GroupSize() > 0) {
-    MomentsOfSums(queue, groups, x, sums, finish);
-  } else {
-    GroupMoments(queue, groups, x, scratch, finish);
-  }
+  GroupMoments(queue, groups, x, scratch, finish);
   if (!updates || stored.factor == nullptr) return;
   ForElements(queue, "UpdateFactor", 1, [=] CREMA_HOST_DEVICE(int64_t) {
     const double factor = ToFloat(*stored.factor);
@@ -105,28 +70,19 @@ static void SetOnes(const CudaQueue& queue, int64_t channels, To to) {
   ForElements(queue, "SetOnes", channels, [=] CREMA_HOST_DEVICE(int64_t c) { to.Set(c, 0, 1); });
 }
 
-// Measures the batch. Blobs are of type T, statistics of type L; `sums` as in MeasureBatch.
-template <typename T, typename L, typename To>
-static void MeasureInput(const BatchNormBase& norm, const GroupLayout& groups,
-                         const ForwardArgs& args, const float* sums, SumPair* scratch,
-                         const To& to) {
-  const BatchNormRule& rule = norm.rule();
-  const Stored<L> stored{BlobOf<L>(args.statistics, rule.mean),
-                         BlobOf<L>(args.statistics, rule.variance),
-                         BlobOf<L>(args.statistics, rule.factor)};
-  MeasureBatch(BoundQueue(args.context), norm, groups, Elements<T>(args.inputs[0]), sums, stored,
-               scratch, to);
-}
-
-// Measures the batch or reads the running statistics, whichever the phase uses.
+// Measures the batch or reads the running statistics, whichever the phase uses. Blobs are of type
+// T, statistics of type L.
 template <typename T, typename L, typename To>
 static void Measure(const BatchNormBase& norm, const GroupLayout& groups, const ForwardArgs& args,
-                    const float* sums, SumPair* scratch, const To& to) {
+                    SumPair* scratch, const To& to) {
   const CudaQueue& queue = BoundQueue(args.context);
   const BatchNormRule& rule = norm.rule();
   if (rule.identity) return SetOnes(queue, groups.Groups(), to);
   if (norm.UsesBatch(args.phase)) {
-    return MeasureInput<T, L>(norm, groups, args, sums, scratch, to);
+    const Stored<L> stored{BlobOf<L>(args.statistics, rule.mean),
+                           BlobOf<L>(args.statistics, rule.variance),
+                           BlobOf<L>(args.statistics, rule.factor)};
+    return MeasureBatch(queue, norm, groups, Elements<T>(args.inputs[0]), stored, scratch, to);
   }
   const Stored<const L> stored{BlobOf<L>(args.parameters, rule.mean),
                                BlobOf<L>(args.parameters, rule.variance),

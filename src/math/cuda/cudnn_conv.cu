@@ -144,9 +144,6 @@ std::string Describe(const CudnnConvSpec& spec) {
   if (spec.sum) text += " + sum";
   if (spec.bias) text += " + bias";
   if (spec.relu) text += StrCat(" + relu ", *spec.relu);
-  if (spec.normalized) text += " of normalized";
-  if (spec.statistics) text += " + statistics";
-  if (spec.norm_gradient) text += " + norm gradient";
   return text;
 }
 
@@ -158,12 +155,7 @@ int64_t CudnnWorkspaceBound(const CudnnConvSpec& spec) {
 
 int64_t CudnnConvMemory::Alignment() const {
   uintptr_t bits = 16;
-  const auto see = [&](std::initializer_list<const void*> pointers) {
-    for (const void* pointer : pointers) bits |= reinterpret_cast<uintptr_t>(pointer);
-  };
-  see({x, w, y, sum, bias, scale, shift, sum_of_y, sum_of_squares});
-  see({norm.x, norm.mean, norm.inverse, norm.scale, norm.shift});
-  see({norm.dscale, norm.dshift, norm.equivalents});
+  for (const void* pointer : {x, w, y, sum, bias}) bits |= reinterpret_cast<uintptr_t>(pointer);
   return static_cast<int64_t>(bits & (~bits + 1));  // the lowest bit that is set
 }
 

@@ -41,17 +41,6 @@ struct CudnnConvSpec {
   bool bias = false;
   std::optional<float> relu;
 
-  // For training with a BatchNorm and ReLU before or after; only `normalized` may be combined with
-  // the epilogue above. `normalized`: kForward and kToWeights read relu(scale * x + shift), by
-  // channel, instead of x.
-  bool normalized = false;
-  // kForward also writes the sums of the channels of y and of their squares.
-  bool statistics = false;
-  // kToInput: dx is the gradient of a normalisation's output, relu((norm_x - mean) * inverse *
-  // scale + shift) by channel: dx is 0 unless that is above 0, and the sums for the gradients of
-  // its scale and shift are written too.
-  bool norm_gradient = false;
-
   bool fused() const { return sum || bias || relu.has_value(); }
   int64_t InCount() const;      // elements of x
   int64_t OutCount() const;     // of y
@@ -74,21 +63,6 @@ struct CudnnConvMemory {
   const void* y = nullptr;
   const void* sum = nullptr;
   const void* bias = nullptr;
-  // CudnnConvSpec::normalized: one value for each channel of x, of the type of x.
-  const void* scale = nullptr;
-  const void* shift = nullptr;
-  // CudnnConvSpec::statistics: f32, one for each channel of y.
-  float* sum_of_y = nullptr;
-  float* sum_of_squares = nullptr;
-  // CudnnConvSpec::norm_gradient.
-  struct Norm {
-    const void* x = nullptr;  // its input, with the layout of the result
-    // By channel.
-    const float *mean = nullptr, *inverse = nullptr, *scale = nullptr, *shift = nullptr;
-    // Outputs, by channel: the gradients of scale and shift, and further outputs of cuDNN, which
-    // are not read: 3 * channels.
-    float *dscale = nullptr, *dshift = nullptr, *equivalents = nullptr;
-  } norm = {};
   void* workspace = nullptr;  // aligned to kCudnnWorkspaceLine
 
   // Returns the largest of 16, 8, 4, 2 that divides all addresses except the workspace.

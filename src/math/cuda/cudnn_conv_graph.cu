@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <initializer_list>
-#include <numeric>
 #include <utility>
 
 #include "core/error.h"
@@ -10,8 +7,6 @@ namespace crema {
 namespace {
 
 using Sizes = std::vector<int64_t>;
-
-constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
 
 // Returns the strides of the axes: batch, channels, spatial axes.
 Sizes StridesOf(const Sizes& sizes, bool channels_last) {
@@ -55,10 +50,8 @@ class Builder {
 
   std::shared_ptr<const CudnnGraph> Build(cudnnHandle_t handle) {
     if (spec_.pass == ConvPass::kToWeights) {
-      const size_t x = Input(), dy = Add(kCudnnY, y_);
+      const size_t x = Add(kCudnnX, x_), dy = Add(kCudnnY, y_);
       graph_->AddBackwardFilter(window_, x, dy, Add(kCudnnW, w_));
-    } else if (spec_.norm_gradient) {
-      BuildNormGradient();
     } else {
       BuildResult();
     }
@@ -71,56 +64,12 @@ class Builder {
     const bool to_input = spec_.pass == ConvPass::kToInput;
     const Sizes& result = to_input ? x_ : y_;
     const int64_t id = to_input ? kCudnnX : kCudnnY;
-    const size_t from = to_input ? Add(kCudnnY, y_) : Input();
+    const size_t from = to_input ? Add(kCudnnY, y_) : Add(kCudnnX, x_);
     const size_t w = Add(kCudnnW, w_);
     const size_t sums = spec_.fused() ? AddVirtual(result) : Add(id, result);
     if (to_input) graph_->AddBackwardData(window_, from, w, sums);
     if (!to_input) graph_->AddConvolution(window_, from, w, sums);
     AddEpilogue(sums, id, result);
-    if (spec_.statistics) {
-      graph_->AddStatistics(sums, AddSums(kCudnnSumOfY, result[1]),
-                            AddSums(kCudnnSumOfSquares, result[1]));
-    }
-  }
-
-  // x of kForward and kToWeights.
-  size_t Input() {
-    const size_t x = Add(kCudnnX, x_);
-    if (!spec_.normalized) return x;
-    const Sizes channels = OfChannels(x_[1]);
-    const size_t scaled = Pointwise(CUDNN_POINTWISE_MUL, x, Add(kCudnnScale, channels));
-    const size_t shifted = Pointwise(CUDNN_POINTWISE_ADD, scaled, Add(kCudnnShift, channels));
-    // The input of a convolution must have the type of its filters.
-    const size_t y = AddVirtual(x_, TypeOf(spec_.dtype));
-    graph_->AddPointwise({.mode = CUDNN_POINTWISE_RELU_FWD}, shifted, nullptr, y);
-    return y;
-  }
-
-  // dx through the ReLU, and the sums of the normalisation.
-  void BuildNormGradient() {
-    const int64_t channels = x_[1];
-    const size_t dy = Add(kCudnnY, y_), w = Add(kCudnnW, w_);
-    const size_t all = AddVirtual(x_), dx = Add(kCudnnX, x_), x = Add(kCudnnNormX, x_);
-    graph_->AddBackwardData(window_, dy, w, all);
-    const size_t mean = AddSums(kCudnnMean, channels), inverse = AddSums(kCudnnInverse, channels);
-    const size_t scale = AddSums(kCudnnNormScale, channels);
-    const size_t shift = AddSums(kCudnnNormShift, channels);
-    // Precompiled engines support only this order, with a mean that is subtracted.
-    size_t y = Pointwise(CUDNN_POINTWISE_SUB, x, mean);
-    y = Pointwise(CUDNN_POINTWISE_MUL, y, inverse);
-    y = Pointwise(CUDNN_POINTWISE_MUL, y, scale);
-    y = Pointwise(CUDNN_POINTWISE_ADD, y, shift);
-    graph_->AddReluBackward(all, y, dx);
-    graph_->AddNormGradient({.x = x,
-                             .dy = dx,
-                             .mean = mean,
-                             .inverse = inverse,
-                             .scale = scale,
-                             .dscale = AddSums(kCudnnDscale, channels),
-                             .dshift = AddSums(kCudnnDshift, channels),
-                             .dy_factor = AddSums(kCudnnEquivalents, channels),
-                             .x_factor = AddSums(kCudnnEquivalents + 1, channels),
-                             .summand = AddSums(kCudnnEquivalents + 2, channels)});
   }
 
   // Sum, bias, ReLU: the order that cuDNN's precompiled engines support.
@@ -142,13 +91,6 @@ class Builder {
     }
   }
 
-  // Applies an operation to a tensor like x and one value for each channel.
-  size_t Pointwise(cudnnPointwiseMode_t mode, size_t x, size_t by_channel) {
-    const size_t y = AddVirtual(x_);
-    graph_->AddPointwise({.mode = mode}, x, &by_channel, y);
-    return y;
-  }
-
   Sizes OfChannels(int64_t channels) const {
     Sizes sizes(x_.size(), 1);
     sizes[1] = channels;
@@ -162,21 +104,9 @@ class Builder {
                               .strides = StridesOf(sizes, spec_.channels_last),
                               .alignment = spec_.alignment});
   }
-  // f32, one for each channel.
-  size_t AddSums(int64_t id, int64_t channels) {
-    const Sizes sizes = OfChannels(channels);
-    int64_t alignment = std::max(spec_.alignment, kFloat);
-    // The second and third output follow the first in memory.
-    if (id > kCudnnEquivalents) alignment = std::gcd(alignment, kFloat * channels);
-    return graph_->AddTensor({.id = id,
-                              .type = CUDNN_DATA_FLOAT,
-                              .sizes = sizes,
-                              .strides = StridesOf(sizes, spec_.channels_last),
-                              .alignment = alignment});
-  }
-  size_t AddVirtual(const Sizes& sizes, cudnnDataType_t type = CUDNN_DATA_FLOAT) {
+  size_t AddVirtual(const Sizes& sizes) {
     return graph_->AddTensor({.id = next_virtual_++,
-                              .type = type,
+                              .type = CUDNN_DATA_FLOAT,
                               .sizes = sizes,
                               .strides = StridesOf(sizes, spec_.channels_last),
                               .is_virtual = true});
@@ -197,26 +127,8 @@ struct Named {
 
 std::vector<Named> AllMemory(const CudnnConvSpec& spec, const CudnnConvMemory& memory) {
   std::vector<Named> all{{kCudnnX, memory.x}, {kCudnnW, memory.w}, {kCudnnY, memory.y}};
-  const auto add = [&](std::initializer_list<Named> more) { all.insert(all.end(), more); };
-  if (spec.sum) add({{kCudnnSum, memory.sum}});
-  if (spec.bias) add({{kCudnnBias, memory.bias}});
-  if (spec.normalized) add({{kCudnnScale, memory.scale}, {kCudnnShift, memory.shift}});
-  if (spec.statistics) {
-    add({{kCudnnSumOfY, memory.sum_of_y}, {kCudnnSumOfSquares, memory.sum_of_squares}});
-  }
-  if (!spec.norm_gradient) return all;
-  const CudnnConvMemory::Norm& norm = memory.norm;
-  add({{kCudnnNormX, norm.x},
-       {kCudnnMean, norm.mean},
-       {kCudnnInverse, norm.inverse},
-       {kCudnnNormScale, norm.scale},
-       {kCudnnNormShift, norm.shift},
-       {kCudnnDscale, norm.dscale},
-       {kCudnnDshift, norm.dshift}});
-  for (int64_t i = 0; i < 3; ++i) {
-    const bool there = norm.equivalents != nullptr;
-    add({{kCudnnEquivalents + i, there ? norm.equivalents + i * spec.in_channels : nullptr}});
-  }
+  if (spec.sum) all.push_back({kCudnnSum, memory.sum});
+  if (spec.bias) all.push_back({kCudnnBias, memory.bias});
   return all;
 }
 
@@ -247,9 +159,6 @@ std::vector<void*> CudnnConvData(const CudnnConvSpec& spec, const CudnnConvMemor
 std::shared_ptr<const CudnnGraph> MakeCudnnConvGraph(cudnnHandle_t handle,
                                                      const CudnnConvSpec& spec) {
   CREMA_CHECK(spec.pass != ConvPass::kToWeights || !spec.fused());
-  CREMA_CHECK(spec.pass != ConvPass::kToInput || !spec.normalized);
-  CREMA_CHECK(!spec.statistics || (spec.pass == ConvPass::kForward && !spec.fused()));
-  CREMA_CHECK(!spec.norm_gradient || (spec.pass == ConvPass::kToInput && !spec.fused()));
   return Builder(spec).Build(handle);
 }
 

@@ -17,19 +17,6 @@ enum CudnnConvTensor : int64_t {
   kCudnnY,
   kCudnnSum,
   kCudnnBias,
-  kCudnnScale,  // of the normalised input
-  kCudnnShift,
-  kCudnnSumOfY,
-  kCudnnSumOfSquares,
-  kCudnnNormX,
-  kCudnnMean,
-  kCudnnInverse,
-  kCudnnNormScale,
-  kCudnnNormShift,
-  kCudnnDscale,
-  kCudnnDshift,
-  kCudnnEquivalents,  // three
-  kCudnnLastEquivalent = kCudnnEquivalents + 2,
   kCudnnVirtual  // and the ids after it
 };
 

@@ -157,46 +157,6 @@ void CudnnGraph::AddPointwise(const CudnnPointwise& pointwise, size_t x, const s
   operations_.push_back(made.get());
 }
 
-void CudnnGraph::AddReluBackward(size_t dy, size_t x, size_t dx) {
-  const CudnnDescriptor& how = PointwiseDescriptor({.mode = CUDNN_POINTWISE_RELU_BWD});
-  CudnnDescriptor& made = Keep(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-  made.Set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how);
-  made.Set(CUDNN_ATTR_OPERATION_POINTWISE_DYDESC, *tensors_[dy]);
-  made.Set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, *tensors_[x]);
-  made.Set(CUDNN_ATTR_OPERATION_POINTWISE_DXDESC, *tensors_[dx]);
-  made.Finalize();
-  operations_.push_back(made.get());
-}
-
-void CudnnGraph::AddStatistics(size_t x, size_t sum, size_t sum_of_squares) {
-  CudnnDescriptor& made = Keep(CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR);
-  const cudnnGenStatsMode_t mode = CUDNN_GENSTATS_SUM_SQSUM;
-  made.SetArray(CUDNN_ATTR_OPERATION_GENSTATS_MODE, CUDNN_TYPE_GENSTATS_MODE, 1, &mode);
-  made.Set(CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, CUDNN_DATA_FLOAT);
-  made.Set(CUDNN_ATTR_OPERATION_GENSTATS_XDESC, *tensors_[x]);
-  made.Set(CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, *tensors_[sum]);
-  made.Set(CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, *tensors_[sum_of_squares]);
-  made.Finalize();
-  operations_.push_back(made.get());
-}
-
-void CudnnGraph::AddNormGradient(const CudnnNormGradient& norm) {
-  CudnnDescriptor& made = Keep(CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR);
-  made.Set(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MATH_PREC, CUDNN_DATA_FLOAT);
-  made.Set(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MEAN_DESC, *tensors_[norm.mean]);
-  made.Set(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_INVSTD_DESC, *tensors_[norm.inverse]);
-  made.Set(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_BN_SCALE_DESC, *tensors_[norm.scale]);
-  made.Set(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_X_DESC, *tensors_[norm.x]);
-  made.Set(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DY_DESC, *tensors_[norm.dy]);
-  made.Set(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_SCALE_DESC, *tensors_[norm.dscale]);
-  made.Set(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_BIAS_DESC, *tensors_[norm.dshift]);
-  made.Set(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_DY_SCALE_DESC, *tensors_[norm.dy_factor]);
-  made.Set(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_X_SCALE_DESC, *tensors_[norm.x_factor]);
-  made.Set(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_BIAS, *tensors_[norm.summand]);
-  made.Finalize();
-  operations_.push_back(made.get());
-}
-
 void CudnnGraph::Finalize(cudnnHandle_t handle) {
   graph_ = std::make_unique<CudnnDescriptor>(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   graph_->SetDescriptors(CUDNN_ATTR_OPERATIONGRAPH_OPS, operations_);

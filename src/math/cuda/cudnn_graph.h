@@ -98,15 +98,6 @@ struct CudnnPointwise {
   double slope = 0;  // negative slope of CUDNN_POINTWISE_RELU_FWD
 };
 
-// Tensors of the sums for the gradients of a normalisation: its input and the gradient of its
-// output; mean, inverse deviation and scale by channel; then the results.
-struct CudnnNormGradient {
-  size_t x, dy, mean, inverse, scale;
-  size_t dscale, dshift;
-  // dx = dy_factor * dy + x_factor * x + summand.
-  size_t dy_factor, x_factor, summand;
-};
-
 // Operations on tensors, in order. The descriptors live as long as the graph.
 class CudnnGraph {
  public:
@@ -118,11 +109,6 @@ class CudnnGraph {
   void AddBackwardFilter(const CudnnWindow& window, size_t x, size_t dy, size_t dw);
   // y = a function of x and b, such as x + b, with b broadcast along axes of size 1; or of x alone.
   void AddPointwise(const CudnnPointwise& pointwise, size_t x, const size_t* b, size_t y);
-  // dx = dy where x, the ReLU's input, is above 0; else 0.
-  void AddReluBackward(size_t dy, size_t x, size_t dx);
-  // Adds outputs for the sums of the channels of x and of their squares.
-  void AddStatistics(size_t x, size_t sum, size_t sum_of_squares);
-  void AddNormGradient(const CudnnNormGradient& norm);
   void Finalize(cudnnHandle_t handle);
 
   const CudnnDescriptor& descriptor() const { return *graph_; }

@@ -68,6 +68,16 @@ concept ReadsFirst = requires(const Term& term) {
   term.Read(int64_t{}, int64_t{});
 };
 
+// The term of a sum of elements.
+template <typename T>
+struct ElementTerm {
+  CREMA_HOST_DEVICE float Read(int64_t, int64_t at) const { return ToFloat(x[at]); }
+  CREMA_HOST_DEVICE double Take(int64_t, int64_t, float value) const {
+    return static_cast<double>(value);
+  }
+  const T* x;
+};
+
 // A term that depends on its group returns the term of one group: OfGroup(group).
 template <typename Term>
 CREMA_HOST_DEVICE auto TermOfGroup(const Term& term, int64_t group) {

@@ -123,7 +123,6 @@ class Placer {
     if (GivesAddedGradientInPlace(layer)) {
       gradients_.Join(layer.inputs[layer.OwnInputs()], output);
     }
-    if (layer.fusion.norm.emits_factors) data_.Join(input, output);
     if (!layer.info.in_place) return;
     const bool asked = plan_.values[Index(input)].name == plan_.values[Index(output)].name;
     if (!asked && !plan_.options.passes.share_memory) return;
@@ -323,7 +322,6 @@ class Placer {
         const PlannedLayer& layer = LayerOf(reader.layer);
         if (layer.backward && layer.to_input[Index(reader.input)]) value.gradient_written = true;
       }
-      if (!value.has_gradient) continue;
       const bool read = LayerOf(value.producer).backward;
       if (!read && !value.gradient_written) continue;
       const int id = static_cast<int>(v);
