@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "format/file.h"
 
@@ -19,6 +20,12 @@ std::unique_ptr<RandomFile> OpenDataFile(const std::string& path);
 std::string ReadDataFile(const std::string& path);
 // The same; messages begin with `what`, such as "the mean file".
 std::string ReadDataFile(const std::string& path, const std::string& what);
+
+// Returns the text without the byte order mark that some editors write at its beginning.
+inline std::string_view WithoutByteOrderMark(std::string_view text) {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  return text.starts_with(kMark) ? text.substr(kMark.size()) : text;
+}
 
 // Reads a LabelMap file in text form. Throws kInvalidArgument, or what ReadDataFile throws.
 LabelMap ReadLabelMap(const std::string& path);

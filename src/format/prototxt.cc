@@ -10,6 +10,7 @@
 
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "format/data_file.h"
 #include "format/field_setting.h"
 #include "format/file.h"
 #include "format/foreign_text.h"
@@ -132,8 +133,7 @@ void ParseText(const std::string& text, const std::string& file_name, Message* m
     problems->push_back({ErrorCode::kInvalidArgument, In(file_name), "is larger than 2 GiB"});
     return;
   }
-  std::string_view body = text;
-  if (body.starts_with("\xEF\xBB\xBF")) body.remove_prefix(3);
+  const std::string_view body = WithoutByteOrderMark(text);
   SourceMap positions;
   positions.file = file_name;
   TextParser parser(body, file_name, source == nullptr ? nullptr : &positions);

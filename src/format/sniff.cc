@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "format/data_file.h"
 #include "format/file.h"
 
 namespace crema {
@@ -38,7 +39,7 @@ bool IsTextByte(char c) {
 }  // namespace
 
 Content Sniff(std::string_view bytes) {
-  if (bytes.starts_with("\xEF\xBB\xBF")) bytes.remove_prefix(3);
+  bytes = WithoutByteOrderMark(bytes);
   if (Trim(bytes.substr(0, kLooked)).empty() && Trim(bytes).empty()) return Content::kEmpty;
   if (bytes.starts_with("\x89HDF\r\n\x1A\n"sv)) return Content::kHdf5;
   if (StartsWithAny(bytes, {"\xFF\xD8\xFF"sv, "\x89PNG\r\n"sv, "GIF8"sv, "II*\0"sv, "MM\0*"sv}) ||

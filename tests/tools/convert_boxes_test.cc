@@ -93,6 +93,25 @@ TEST_F(ConvertBoxes, CocoAndYoloBecomeAnnotatedRecords) {
             "00000000_train/0.png\n2: 0.1 0.25 0.5 0.5\n1: 0.25 0 0.75 1\n00000001_train/1.png\n");
 }
 
+TEST_F(ConvertBoxes, KeypointsByteOrderMarksAndTruthValuesAreUnderstood) {
+  const std::string boxes = "2: 0.1 0.25 0.5 0.5\n1: 0.25 0 0.75 1\n";
+  temp_.Write("yolo/data.yaml", "\xEF\xBB\xBFnames: [cat, dog]\nkpt_shape: [2, 2]  # x y\n");
+  temp_.Write(kLabels,
+              "\xEF\xBB\xBF"
+              "1 0.3 0.375 0.4 0.25 0.9 0.9 0.8 0.8\n0 0.5 0.5 0.5 1 0 0 0 0\n");
+  EXPECT_TRUE(Contains(Converted({"yolo/images/train"}), boxes));
+  temp_.Write(kLabels, "1 0.3 0.375 0.4 0.25\n");
+  ExpectFailure({"yolo/images/train"}, 3, "0.txt:1:1: has 5 numbers; with this kpt_shape");
+  temp_.Write("yolo/data.yaml", "names: [cat, dog]\nkpt_shape: [17]\n");
+  ExpectFailure({"yolo/images/train"}, 3, "data.yaml:2:1: kpt_shape is [points, ");
+  std::string coco = "\xEF\xBB\xBF" + Coco();
+  const size_t crowd = coco.find("\"iscrowd\": 1");
+  temp_.Write(kCoco, coco.replace(crowd, 12, "\"iscrowd\": true"));
+  EXPECT_TRUE(Contains(Converted({kCoco}), "2: 0.1 0.25 0.5 0.5 hard\n"));
+  temp_.Write(kCoco, coco.replace(crowd, 15, "\"iscrowd\": false"));
+  EXPECT_TRUE(Contains(Converted({kCoco}), boxes));
+}
+
 TEST_F(ConvertBoxes, ALabelMapGivesOtherLabels) {
   temp_.Write("map",
               "item { name: 'none' label: 0 } item { name: 'dog' label: 7 } "

@@ -149,7 +149,8 @@ PictureSet ReadCocoPictures(const std::string& file) {
 }
 
 PictureSet ReadYoloPictures(const std::string& folder, const std::string& names) {
-  PictureSet set{.layout = "YOLO labels", .classes = ReadYoloNames(names)};
+  const YoloClasses classes = ReadYoloClasses(names);
+  PictureSet set{.layout = "YOLO labels", .classes = classes.names};
   const std::string root = WithSlash(folder);
   const bool separate = IsFolder(root + "images") && IsFolder(root + "labels");
   set.root = separate ? root + "images/" : root;
@@ -167,7 +168,7 @@ PictureSet ReadYoloPictures(const std::string& folder, const std::string& names)
     const std::string text = labels + WithoutExtension(file) + ".txt";
     LabelledPicture picture{.name = file};
     if (IsFile(text)) {
-      picture.boxes = ReadYoloLabels(text, set.classes);
+      picture.boxes = ReadYoloLabels(text, classes);
       ++labelled;
     } else {
       picture.boxes.width = picture.boxes.height = 1;

@@ -20,8 +20,9 @@ CocoFile Parse(const std::string& file) {
   CocoFile coco;
   google::protobuf::util::JsonParseOptions options;
   options.ignore_unknown_fields = true;
-  const auto status =
-      google::protobuf::util::JsonStringToMessage(ReadDataFile(file), &coco, options);
+  const std::string text = ReadDataFile(file);
+  const auto status = google::protobuf::util::JsonStringToMessage(
+      std::string(WithoutByteOrderMark(text)), &coco, options);
   if (!status.ok()) {
     Fail(ErrorCode::kDataLoss,
          StrCat("is no annotation file of COCO: ", std::string(status.message())), {.file = file});
@@ -57,11 +58,12 @@ BoxObject ObjectOf(const CocoFile::Annotation& annotation, const CocoSet::Pictur
   const double top = annotation.bbox(1);
   const double width = picture.boxes.width;
   const double height = picture.boxes.height;
-  BoxObject object{.xmin = std::clamp(left, 0.0, width),
-                   .ymin = std::clamp(top, 0.0, height),
-                   .xmax = std::clamp(left + annotation.bbox(2), 0.0, width),
-                   .ymax = std::clamp(top + annotation.bbox(3), 0.0, height),
-                   .difficult = annotation.iscrowd() != 0};
+  BoxObject object{
+      .xmin = std::clamp(left, 0.0, width),
+      .ymin = std::clamp(top, 0.0, height),
+      .xmax = std::clamp(left + annotation.bbox(2), 0.0, width),
+      .ymax = std::clamp(top + annotation.bbox(3), 0.0, height),
+      .difficult = annotation.iscrowd().number_value() != 0 || annotation.iscrowd().bool_value()};
   if (!(object.xmin < object.xmax && object.ymin < object.ymax)) {
     Fail(ErrorCode::kDataLoss,
          StrCat(place, ": the box ", left, " ", top, " ", annotation.bbox(2), " ",

@@ -57,10 +57,22 @@ BoxObject BoxOf(const std::vector<double>& numbers) {
   return box;
 }
 
-BoxObject ObjectOf(const std::vector<double>& numbers, const std::vector<std::string>& names,
-                   const std::string& file, int line) {
+BoxObject ObjectOf(std::vector<double> numbers, const YoloClasses& classes, const std::string& file,
+                   int line) {
+  constexpr size_t kOfBox = 5;
+  const std::vector<std::string>& names = classes.names;
+  if (const size_t more = classes.keypoint_numbers; more > 0) {
+    if (numbers.size() != kOfBox + more) {
+      FailLine(file, line,
+               StrCat("has ", numbers.size(),
+                      " numbers; with this kpt_shape a label is `class x y "
+                      "width height` and ",
+                      more, " numbers of key points"));
+    }
+    numbers.resize(kOfBox);
+  }
   const bool polygon = numbers.size() >= 7 && numbers.size() % 2 == 1;
-  if (numbers.size() != 5 && !polygon) {
+  if (numbers.size() != kOfBox && !polygon) {
     FailLine(file, line,
              StrCat("has ", numbers.size(), " numbers; a label is `class x y width height`"));
   }
@@ -139,28 +151,54 @@ std::vector<std::string> NamesOfYaml(const std::string& text) {
   return all;
 }
 
+// Returns the product of `kpt_shape: [points, numbers of a point]`; 0 without one.
+size_t KeypointNumbersOfYaml(const std::string& text, const std::string& file) {
+  int number = 0;
+  for (const std::string& whole : Split(text, '\n')) {
+    ++number;
+    const std::string_view line = WithoutComment(whole);
+    if (!line.starts_with("kpt_shape:")) continue;
+    std::string shape(Trim(line.substr(line.find(':') + 1)));
+    std::ranges::replace_if(
+        shape, [](char c) { return c == '[' || c == ',' || c == ']'; }, ' ');
+    const std::vector<double> sizes = NumbersIn(shape, file, number);
+    const auto is_size = [](double size) {
+      return size >= 1 && size <= 1000 && size == std::floor(size);
+    };
+    if (sizes.size() != 2 || !std::ranges::all_of(sizes, is_size)) {
+      FailLine(file, number, "kpt_shape is [points, 2 or 3 numbers of a point], as in [17, 3]");
+    }
+    return static_cast<size_t>(sizes[0] * sizes[1]);
+  }
+  return 0;
+}
+
 }  // namespace
 
-BoxAnnotation ReadYoloLabels(const std::string& file, const std::vector<std::string>& names) {
+BoxAnnotation ReadYoloLabels(const std::string& file, const YoloClasses& classes) {
   BoxAnnotation annotation;
   annotation.path = file;
   annotation.width = 1;
   annotation.height = 1;
   int line = 0;
-  for (const std::string& text : Split(ReadDataFile(file), '\n')) {
+  const std::string all = ReadDataFile(file);
+  for (const std::string& text : Split(std::string(WithoutByteOrderMark(all)), '\n')) {
     ++line;
-    const std::vector<double> numbers = NumbersIn(Trim(text), file, line);
+    std::vector<double> numbers = NumbersIn(Trim(text), file, line);
     if (numbers.empty()) continue;
-    annotation.objects.push_back(ObjectOf(numbers, names, file, line));
+    annotation.objects.push_back(ObjectOf(std::move(numbers), classes, file, line));
   }
   return annotation;
 }
 
-std::vector<std::string> ReadYoloNames(const std::string& file) {
-  const std::string text = ReadDataFile(file);
-  std::vector<std::string> names;
+YoloClasses ReadYoloClasses(const std::string& file) {
+  const std::string read = ReadDataFile(file);
+  const std::string text(WithoutByteOrderMark(read));
+  YoloClasses classes;
+  std::vector<std::string>& names = classes.names;
   if (file.ends_with(".yaml") || file.ends_with(".yml")) {
     names = NamesOfYaml(text);
+    classes.keypoint_numbers = KeypointNumbersOfYaml(text, file);
   } else {
     for (const std::string& line : Split(text, '\n')) {
       if (!Trim(line).empty()) names.emplace_back(Trim(line));
@@ -173,7 +211,7 @@ std::vector<std::string> ReadYoloNames(const std::string& file) {
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i].empty()) names[i] = std::to_string(i);
   }
-  return names;
+  return classes;
 }
 
 }  // namespace crema::tools

@@ -51,12 +51,10 @@ std::optional<std::vector<std::string>> FieldsOf(std::string_view line) {
 }  // namespace
 
 std::vector<CsvRow> ReadCsvRows(const std::string& file) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   const std::string text = ReadDataFile(file);
   std::vector<CsvRow> rows;
   uint32_t number = 0;
-  for (size_t begin = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
-       begin < text.size();) {
+  for (size_t begin = text.size() - WithoutByteOrderMark(text).size(); begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
     const std::string_view line = Trim(std::string_view(text).substr(begin, end - begin));
     begin = end + 1;
