@@ -204,9 +204,7 @@ class Computation {
       for (double& value : x.values) value = value > 0 ? value : slope * value;
     } else {
       Numbers b = read(CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
-      ForPlaces(Sizes(x.sizes), [&](const Sizes& place) {
-        x.At(place) += b.At(place);
-      });
+      ForPlaces(Sizes(x.sizes), [&](const Sizes& place) { x.At(place) += b.At(place); });
     }
     Write(std::move(x), operation.DescriptorOf(CUDNN_ATTR_OPERATION_POINTWISE_YDESC));
   }
