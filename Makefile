@@ -7,6 +7,7 @@
 #   make compare PYTHON=P against the peers that P can import (bench/compare/README.md)
 #   make wheel | wheel-check | notebooks  the Python packages and their notebooks (docs/python.md)
 #   make deb | deb-check ROOT=FOLDER  Debian packages in build/deb/, and their test (docs/packages.md)
+#   make release | sbom TREE=FOLDERS  the files of a release in dist/ (docs/development/releases.md)
 #   make site | tutorials  the documentation as a site (docs/development/index.md); executes its tutorials
 #   make bench | docs | lint | soak | soak-big | install PREFIX=/usr/local | clean | fuzz | gpu-check
 #
@@ -18,7 +19,7 @@ BUILD := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
-.PHONY: all packages configure build tests demo test test-processors amx-check bench compare docs site tutorials wheel wheel-check notebooks deb deb-check lint install clean gpu-check soak soak-big soak-serve soak-exports fuzz faults
+.PHONY: all packages configure build tests demo test test-processors amx-check bench compare docs site tutorials wheel wheel-check notebooks deb deb-check release sbom lint install clean gpu-check soak soak-big soak-serve soak-exports fuzz faults
 
 all: build
 
@@ -90,6 +91,14 @@ deb:
 
 deb-check:
 	@scripts/deb_check.sh $(BUILD) $(ROOT)
+
+# The files of a release, into dist/, of the commit that is checked out; FLAGS=--source-only compiles nothing.
+release:
+	@scripts/release/release.sh $(FLAGS)
+
+# The libraries that the programs of a build (or of TREE: folders and packages) link, as SPDX.
+sbom:
+	@scripts/release/sbom.py --output $(BUILD)/crema.spdx.json $(or $(TREE),$(BUILD)/bin $(BUILD)/lib)
 
 # Executes examples/notebooks; needs a build with CREMA_PYTHON=ON, for the version of PYTHON.
 notebooks:

@@ -6,7 +6,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 quick=(format builtin_layers banned_calls checked_calls include_direction header_rules file_length
-  mutable_statics type_names included_files doc_code)
+  mutable_statics type_names included_files doc_code version)
 slow=(headers_alone clang_tidy gpu_code)
 checks=("${quick[@]}")
 [ "${1:-}" = --quick ] || checks+=("${slow[@]}")
