@@ -124,6 +124,21 @@ if(NOT CREMA_GRPC STREQUAL "OFF" AND CREMA_HAVE_SERVER)
 endif()
 crema_decide(GRPC "${_found}")
 
+# One module for each: their binary interfaces differ (src/parallel/mpi.h).
+set(CREMA_MPI_KINDS "")
+if(NOT CREMA_MPI STREQUAL "OFF")
+  foreach(_kind openmpi:ompi-c mpich:mpich)
+    string(REPLACE ":" ";" _kind ${_kind})
+    list(GET _kind 0 _name)
+    list(GET _kind 1 _package)
+    pkg_check_modules(CREMA_MPI_${_name} QUIET IMPORTED_TARGET ${_package})
+    if(CREMA_MPI_${_name}_FOUND)
+      list(APPEND CREMA_MPI_KINDS ${_name})
+    endif()
+  endforeach()
+endif()
+crema_decide(MPI "CREMA_MPI_KINDS")
+
 # A toolkit alone is often a remnant: GPU code takes a third of the build, and could not run.
 set(_found FALSE)
 set(_driver FALSE)

@@ -1,6 +1,7 @@
 // Collective operations of the devices of one run.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <vector>
@@ -24,6 +25,16 @@ class Collective {
   // Copies dense blobs, in memory of the context, from rank 0 to all others.
   virtual void CopyFromFirst(int rank, const ExecContext& context,
                              std::span<const TensorView> blobs) = 0;
+  // Sums as Sum does, in a thread of its own: the values must stay as they are from StartSum to
+  // FinishSums. All ranks start equal sums in the same order. Require bucket_values() > 0.
+  virtual void StartSum(int /*rank*/, std::span<float> /*values*/) {}
+  virtual void FinishSums(int /*rank*/) {}
+  // Returns the number of values that StartSum is best called with; 0: it is not supported.
+  virtual size_t bucket_values() const { return 0; }
+  // Returns true if all started sums have ended.
+  virtual bool IsIdle() const { return true; }
+  // Returns true if a started sum has failed.
+  virtual bool HasFailed() const { return false; }
   // Announces that a rank has failed. Releases waiting ranks; results in progress are undefined.
   virtual void Abort() noexcept = 0;
 };

@@ -7,10 +7,6 @@
 namespace crema {
 namespace {
 
-[[noreturn]] void FailAsOtherRankFailed() {
-  Fail(ErrorCode::kCancelled, "another device of this run has failed");
-}
-
 // Returns true if the failed rank may not have queued work that other devices wait for.
 bool LeavesOthersWaiting(const std::exception_ptr& error) {
   try {
@@ -25,19 +21,12 @@ bool LeavesOthersWaiting(const std::exception_ptr& error) {
 }  // namespace
 
 RankGroup::RankGroup(int ranks, std::unique_ptr<Collective> collective)
-    : size_(ranks), collective_(std::move(collective)), rendezvous_(ranks) {
+    : size_(ranks), collective_(std::move(collective)) {
   CREMA_CHECK(ranks > 1);
-  const auto count = static_cast<size_t>(ranks);
-  for (std::vector<Note>& notes : notes_) notes.resize(count);
-  calls_.resize(count);
 }
 
-std::span<const RankGroup::Note> RankGroup::Exchange(int rank, Note note) {
-  const auto own = static_cast<size_t>(rank);
-  std::vector<Note>& notes = notes_[calls_[own]++ % 2];
-  notes[own] = std::move(note);
-  if (!rendezvous_.Wait()) FailAsOtherRankFailed();
-  return notes;
+void RankGroup::FailAsOtherRankFailed() {
+  crema::Fail(ErrorCode::kCancelled, "another rank of this run has failed");
 }
 
 double RankGroup::Mean(int rank, double value) {
@@ -46,21 +35,36 @@ double RankGroup::Mean(int rank, double value) {
   return sum / size_;
 }
 
-void RankGroup::Fail(int rank, const std::exception_ptr& error) noexcept {
+ThreadRanks::ThreadRanks(int ranks, std::unique_ptr<Collective> collective)
+    : RankGroup(ranks, std::move(collective)), rendezvous_(ranks) {
+  const auto count = static_cast<size_t>(ranks);
+  for (std::vector<Note>& notes : notes_) notes.resize(count);
+  calls_.resize(count);
+}
+
+std::span<const RankGroup::Note> ThreadRanks::Exchange(int rank, Note note) {
+  const auto own = static_cast<size_t>(rank);
+  std::vector<Note>& notes = notes_[calls_[own]++ % 2];
+  notes[own] = std::move(note);
+  if (!rendezvous_.Wait()) FailAsOtherRankFailed();
+  return notes;
+}
+
+void ThreadRanks::Fail(int rank, const std::exception_ptr& error) noexcept {
   {
     const std::lock_guard lock(mutex_);
     if (!failure_.error) failure_ = {rank, error};
   }
   rendezvous_.Release();
   // Otherwise all ranks have queued the same work, and their devices finish it.
-  if (LeavesOthersWaiting(error)) collective_->Abort();
+  if (LeavesOthersWaiting(error)) collective().Abort();
 }
 
-void RankGroup::ThrowIfFailed() const {
+void ThreadRanks::ThrowIfFailed() const {
   if (rendezvous_.released()) FailAsOtherRankFailed();
 }
 
-RankGroup::Failure RankGroup::failure() const {
+RankGroup::Failure ThreadRanks::failure() const {
   const std::lock_guard lock(mutex_);
   return failure_;
 }

@@ -29,27 +29,23 @@ class ParallelRun::RankLog final : public LogSink {
   std::atomic<bool> open_ = false;
 };
 
-namespace {
-
-void RefuseFiles(const Plan& plan) {
+void RefuseFilesOfRanks(const Plan& plan) {
   for (const PlannedLayer& layer : plan.layers) {
     if (layer.type->name != "HDF5Output") continue;
-    Fail(ErrorCode::kUnsupported,
-         "all devices of the run would write to the same file; train on one GPU, or leave the "
-         "layer out in the TRAIN phase",
-         {.layer = layer.name()});
+    Fail(
+        ErrorCode::kUnsupported,
+        "all ranks of the run would write to the same file; train on one GPU or in one process, or "
+        "leave the layer out in the TRAIN phase",
+        {.layer = layer.name()});
   }
 }
 
-// Removes the parts that only rank 0 has: tests with their rules, averages, snapshots.
-RunConfig WithoutTests(RunConfig config) {
+RunConfig ConfigOfFollower(RunConfig config) {
   config.tests.clear();
   config.test_iterations.clear();
   config.solver.solver.clear_ema_decay();
   return config;
 }
-
-}  // namespace
 
 ParallelRun::ParallelRun(std::vector<ComputeDevice> devices, std::unique_ptr<Collective> collective)
     : devices_(std::move(devices)),
@@ -71,7 +67,7 @@ SolverOptions ParallelRun::OptionsOfFirst(SolverOptions options) {
 
 void ParallelRun::MakeOthers(const Solver& first, const RunConfig& config, const Registry& registry,
                              const SolverOptions& options, const std::string& state_path) {
-  RefuseFiles(first.plan());
+  RefuseFilesOfRanks(first.plan());
   if (options.log != nullptr) {
     std::vector<std::string> names;
     for (int rank = 0; rank < ranks_.size(); ++rank) names.push_back(NameOf(rank));
@@ -91,7 +87,8 @@ void ParallelRun::MakeOthers(const Solver& first, const RunConfig& config, const
     own.ranks = &ranks_;
     own.rank = rank;
     try {
-      others_.push_back(std::make_unique<Solver>(WithoutTests(config), registry, std::move(own)));
+      others_.push_back(
+          std::make_unique<Solver>(ConfigOfFollower(config), registry, std::move(own)));
       if (!state_path.empty()) others_.back()->Restore(state_path);
     } catch (...) {
       Rethrow({rank, std::current_exception()});

@@ -13,6 +13,11 @@
 
 namespace crema {
 
+// Throws kUnsupported for layers that write files while they train: all ranks would write the same.
+void RefuseFilesOfRanks(const Plan& plan);
+// Returns the run of a rank above 0: without tests and what follows from them, averages, snapshots.
+RunConfig ConfigOfFollower(RunConfig config);
+
 // Trains on several devices. On each, a solver in its own thread reads the samples whose number in
 // the order of the data is its rank modulo the number of devices. Gradients are summed over the
 // devices and divided by their number. All weights therefore stay the same, and equal those of one
@@ -48,7 +53,7 @@ class ParallelRun {
   std::string NameOf(int rank) const;
 
   const std::vector<ComputeDevice> devices_;
-  RankGroup ranks_;
+  ThreadRanks ranks_;
   std::vector<std::unique_ptr<RankLog>> logs_;
   std::vector<std::unique_ptr<Solver>> others_;  // of ranks 1, 2, ...
 };

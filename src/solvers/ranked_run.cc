@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "format/seal.h"
 
 namespace crema {
 namespace {
@@ -47,6 +48,18 @@ SolverState Dealt(const SolverState& state, int before, int now) {
   return dealt;
 }
 
+// Statistics are each rank's own.
+double ChecksumOfParameters(const Session& session) {
+  uint32_t sum = 0;
+  const std::vector<ParameterSlot>& slots = session.plan().parameters;
+  for (size_t s = 0; s < slots.size(); ++s) {
+    if (slots[s].statistic || slots[s].owner != static_cast<int>(s)) continue;
+    const TensorView blob = session.Parameter(s);
+    sum = Crc32({static_cast<const char*>(blob.raw()), blob.bytes()}, sum);
+  }
+  return sum;
+}
+
 }  // namespace
 
 uint64_t RankedRun::StepOf(uint64_t step) const {
@@ -62,25 +75,40 @@ void RankedRun::CopyFromFirst(int64_t iteration, const Session& train,
     CREMA_CHECK(note.number == first);
   }
   group_->collective().CopyFromFirst(rank_, train.context(), blobs);
-  AwaitOthersQueued();
+  AwaitOthersQueued(train);
 }
 
 // A call that waits for this GPU, such as one that frees GPU memory or copies to memory that is not
 // page-locked, may hold locks of the driver. NCCL allocates while it connects GPUs for the first
 // time, so no such call is made before all ranks have queued the collective that this one waits
 // for.
-void RankedRun::AwaitOthersQueued() const { group_->Exchange(rank_, {}); }
+void RankedRun::AwaitOthersQueued(const Session& train) const {
+  if (train.OnGpu()) group_->Exchange(rank_, {});
+}
 
 double RankedRun::Mean(double loss) const {
   return group_ == nullptr ? loss : group_->Mean(rank_, loss);
 }
 
+void RankedRun::SumDuringBackward(Session* train) {
+  if (group_ == nullptr || train->OnGpu()) return;
+  Collective& collective = group_->collective();
+  const size_t values = collective.bucket_values();
+  if (values == 0) return;
+  if (!buckets_) buckets_ = std::make_unique<GradientBuckets>(train, &collective, rank_, values);
+  buckets_->Arm();
+}
+
 // After the exchange of losses all ranks have queued their passes, so that none waits in vain.
-double RankedRun::SumGradients(double loss, Session* train) const {
+double RankedRun::SumGradients(double loss, Session* train) {
   if (group_ == nullptr) return loss;
   const double mean = Mean(loss);
-  group_->collective().Sum(rank_, train->context(), train->ParameterGradientMemory());
-  AwaitOthersQueued();
+  if (buckets_) {
+    buckets_->Finish();
+  } else {
+    group_->collective().Sum(rank_, train->context(), train->ParameterGradientMemory());
+  }
+  AwaitOthersQueued(*train);
   return mean;
 }
 
@@ -93,16 +121,24 @@ void RankedRun::ThrowIfFailed() const {
   if (group_ != nullptr) group_->ThrowIfFailed();
 }
 
-void RankedRun::GatherPositions(const Session& train) {
-  if (group_ == nullptr) return;
+void RankedRun::KeepAlive() const {
+  if (group_ != nullptr) group_->KeepAlive();
+}
+
+bool RankedRun::GatherPositions(const Session& train) {
+  if (group_ == nullptr) return true;
   SolverState own;
   train.SaveState(NetOfRank(rank_), &own);
-  const auto notes = group_->Exchange(rank_, {.number = 0, .text = own.SerializeAsString()});
-  if (!is_first()) return;
-  others_.Clear();
-  for (const RankGroup::Note& note : notes.subspan(1)) {
-    CREMA_CHECK(others_.MergeFromString(note.text));
+  const double sum = train.OnGpu() ? 0 : ChecksumOfParameters(train);
+  const auto notes = group_->Exchange(rank_, {.number = sum, .text = own.SerializeAsString()});
+  if (is_first()) {
+    others_.Clear();
+    for (const RankGroup::Note& note : notes.subspan(1)) {
+      CREMA_CHECK(others_.MergeFromString(note.text));
+    }
   }
+  return std::ranges::all_of(
+      notes, [&](const RankGroup::Note& note) { return note.number == notes[0].number; });
 }
 
 void RankedRun::SavePositions(const Session& train, SolverState* state) const {

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "core/log.h"
 #include "crema.pb.h"
 #include "parallel/rank_group.h"
 #include "runtime/session.h"
+#include "solvers/gradient_buckets.h"
 
 namespace crema {
 
@@ -32,26 +34,33 @@ class RankedRun {
   void CopyFromFirst(int64_t iteration, const Session& train,
                      const std::vector<TensorView>& blobs) const;
   double Mean(double loss) const;
+  // Lets the next backward pass, the last one before SumGradients, start the sums of gradients that
+  // are complete, if the ranks can do so.
+  void SumDuringBackward(Session* train);
   // Sums the gradients of the session over all ranks. Returns the mean of their losses.
-  double SumGradients(double loss, Session* train) const;
+  double SumGradients(double loss, Session* train);
   // Calls `decide` in rank 0 alone, and returns its result in all ranks.
   RankGroup::Note Lead(const std::function<RankGroup::Note()>& decide) const;
   // Throws kCancelled if any rank has failed.
   void ThrowIfFailed() const;
+  // See RankGroup.
+  void KeepAlive() const;
 
   // Exchanges the positions of data readers: rank 0 then knows those of all ranks.
-  void GatherPositions(const Session& train);
+  // Returns false if the ranks on CPUs do not have the same parameters.
+  [[nodiscard]] bool GatherPositions(const Session& train);
   void SavePositions(const Session& train, SolverState* state) const;
   // Restores the positions of this rank. If the run had another number of ranks, warns, and
   // distributes the samples evenly.
   void RestorePositions(const SolverState& state, Session* train, LogSink* log) const;
 
  private:
-  void AwaitOthersQueued() const;
+  void AwaitOthersQueued(const Session& train) const;
 
   RankGroup* group_;
   int rank_;
   SolverState others_;
+  std::unique_ptr<GradientBuckets> buckets_;  // null: sums come after the backward pass
 };
 
 }  // namespace crema

@@ -16,8 +16,8 @@ bool Solver::Train() {
   options_.observer->OnIterationStart();
   const std::optional<double> own_loss = ForwardBackward(true);
   if (!own_loss) return false;
-  options_.observer->OnGradients();
   const double loss = ranks_.SumGradients(*own_loss, train_.get());
+  options_.observer->OnGradients();
   losses_.Add(loss);
   const bool drops = rate_->ObserveLoss(iteration_, losses_.Mean());
   const double rate = rate_->At(iteration_);
@@ -36,6 +36,7 @@ std::optional<double> Solver::ForwardBackward(bool may_stop) {
     if (pass == 0) train_->ZeroParameterGradients();
     loss += ForwardOnce();
     updater_->ScaleLoss();
+    if (may_stop && pass + 1 == param_.iter_size()) ranks_.SumDuringBackward(train_.get());
     train_->Backward();
   }
   return loss / param_.iter_size();

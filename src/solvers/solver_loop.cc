@@ -267,7 +267,12 @@ Request Solver::PollAll() {
 void Solver::GatherPositions() {
   if (!ranks_.several()) return;
   DrainCompletedIterations(true);  // a failure ends the run before a snapshot
-  ranks_.GatherPositions(*train_);
+  if (ranks_.GatherPositions(*train_)) return;
+  options_.log->Write(Severity::kWarning,
+                      StrCat("the ranks have different weights at iteration ", iteration_,
+                             ": their processors round differently, or a memory is faulty; all "
+                             "continue with those of rank 0"));
+  StartRanks();
 }
 
 // Copies weights and histories of rank 0 to all.
@@ -282,6 +287,7 @@ void Solver::TrySnapshot() {
 }
 
 Request Solver::Poll() {
+  ranks_.KeepAlive();
   if (deadline_.IsOver()) {
     if (!std::exchange(deadline_reported_, true)) {
       options_.log->Write(Severity::kInfo,

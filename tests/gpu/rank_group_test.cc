@@ -21,7 +21,7 @@ constexpr int kRanks = 4;
 // Calls body(group, rank) in a thread for each rank.
 template <typename Body>
 RankGroup::Failure RunAll(Body&& body) {
-  RankGroup group(kRanks, std::make_unique<HostCollective>(kRanks));
+  ThreadRanks group(kRanks, std::make_unique<HostCollective>(kRanks));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < kRanks; ++rank) {
     threads.emplace_back([&group, &body, rank] {
@@ -84,7 +84,7 @@ TEST(RankGroup, AbortsOnlyWhereADeviceIsAtFault) {
   for (const ErrorCode code : {ErrorCode::kDataLoss, ErrorCode::kDiverged, ErrorCode::kCancelled,
                                ErrorCode::kDeviceFailure, ErrorCode::kInternal}) {
     int aborts = 0;
-    RankGroup group(2, std::make_unique<CountingCollective>(&aborts));
+    ThreadRanks group(2, std::make_unique<CountingCollective>(&aborts));
     EXPECT_NO_THROW(group.ThrowIfFailed());
     group.Fail(1, std::make_exception_ptr(Error({code, {}, "the first"})));
     group.Fail(0, std::make_exception_ptr(Error({ErrorCode::kCancelled, {}, "the second"})));

@@ -34,7 +34,7 @@ void RunBoth(const Body& body) {
 }
 
 TEST(RankedRun, SharesLossesAndDecisions) {
-  RankGroup group(2, std::make_unique<HostCollective>(2));
+  ThreadRanks group(2, std::make_unique<HostCollective>(2));
   std::array<double, 2> means = {};
   std::array<double, 2> led = {};
   RunBoth([&](int rank) {
@@ -48,7 +48,7 @@ TEST(RankedRun, SharesLossesAndDecisions) {
 }
 
 TEST(RankedRun, DrawsOtherNumbersInEachRank) {
-  RankGroup group(2, std::make_unique<HostCollective>(2));
+  ThreadRanks group(2, std::make_unique<HostCollective>(2));
   EXPECT_EQ(RankedRun(&group, 0).StepOf(7), 7U);
   EXPECT_NE(RankedRun(&group, 1).StepOf(7), 7U);
 }
@@ -74,7 +74,7 @@ class RankedPositions : public ::testing::Test {
 };
 
 TEST_F(RankedPositions, EachRankContinuesWhereItWas) {
-  RankGroup group(2, std::make_unique<HostCollective>(2));
+  ThreadRanks group(2, std::make_unique<HostCollective>(2));
   SolverState saved;
   std::array<uint64_t, 2> before = {};
   RunBoth([&](int rank) {
@@ -82,7 +82,7 @@ TEST_F(RankedPositions, EachRankContinuesWhereItWas) {
     const auto session = NewSession();
     for (int pass = 0; pass < 1 + rank; ++pass) session->Forward();
     before.at(static_cast<size_t>(rank)) = PositionOf(*session);
-    run.GatherPositions(*session);
+    EXPECT_TRUE(run.GatherPositions(*session));
     if (run.is_first()) run.SavePositions(*session, &saved);
   });
   ASSERT_EQ(saved.layer_state_size(), 2);
@@ -96,13 +96,25 @@ TEST_F(RankedPositions, EachRankContinuesWhereItWas) {
   EXPECT_EQ(recorder_.log, "");
 }
 
+TEST_F(RankedPositions, RanksNoticeOtherWeights) {
+  ThreadRanks group(2, std::make_unique<HostCollective>(2));
+  std::array<bool, 2> same = {true, true};
+  RunBoth([&](int rank) {
+    RankedRun run(&group, rank);
+    const auto session = NewSession();
+    if (rank == 1) static_cast<float*>(session->Parameter(0).raw())[0] += 1e-3F;
+    same.at(static_cast<size_t>(rank)) = run.GatherPositions(*session);
+  });
+  EXPECT_EQ(same, (std::array{false, false}));
+}
+
 TEST_F(RankedPositions, AnotherNumberOfRanksIsDealtTheSamplesEvenly) {
   const auto session = NewSession();
   session->Forward();
   SolverState saved;
   RankedRun(nullptr, 0).SavePositions(*session, &saved);
   saved.mutable_layer_state(0)->set_position(8);
-  RankGroup group(2, std::make_unique<HostCollective>(2));
+  ThreadRanks group(2, std::make_unique<HostCollective>(2));
   const auto half = NewSession();
   RankedRun(&group, 1).RestorePositions(saved, half.get(), &recorder_);
   EXPECT_EQ(PositionOf(*half), 4U);

@@ -1,0 +1,50 @@
+#include "parallel/mpi.h"
+
+#include <cstdlib>
+#include <exception>
+#include <string_view>
+
+#include "core/error.h"
+#include "core/module.h"
+#include "core/strings.h"
+
+namespace crema {
+namespace {
+
+bool IsSeveral(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value != nullptr && std::atoi(value) > 1;
+}
+
+}  // namespace
+
+std::string MpiOfLauncher() {
+  if (IsSeveral("OMPI_COMM_WORLD_SIZE")) return "openmpi";
+  if (IsSeveral("PMI_SIZE")) return "mpich";  // also mpiexec of Intel MPI, and srun --mpi=pmi2
+  if (std::getenv("PMIX_RANK") != nullptr && IsSeveral("SLURM_NTASKS")) return "openmpi";
+  return "";
+}
+
+Mpi& StartMpi(const std::string& kind) {
+  const bool open = kind == "openmpi";
+  const std::string file = StrCat("libcrema_mpi_", kind, ".so");
+  GetMpi start = nullptr;
+  try {
+    start = reinterpret_cast<GetMpi>(SymbolOfModule(file.c_str(), kGetMpi));
+  } catch (const Error& error) {
+    const std::string_view text = error.what();
+    Fail(ErrorCode::kUnsupported,
+         StrCat("the processes of this run meet by ", open ? "Open MPI" : "MPICH", ", and ",
+                text.substr(0, text.find(". If it is")), ". Install ",
+                open ? "libopenmpi-dev" : "libmpich-dev",
+                " and build Crema with -DCREMA_MPI=ON, start with mpirun of the other MPI, or give "
+                "--mpi=none, with which each process trains for itself"));
+  }
+  try {
+    return *start();
+  } catch (const std::exception& error) {
+    Fail(ErrorCode::kDeviceFailure, StrCat("MPI cannot start: ", error.what()));
+  }
+}
+
+}  // namespace crema

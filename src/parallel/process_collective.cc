@@ -1,0 +1,167 @@
+// Sums over processes, made by a thread of their own while the caller computes.
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "core/error.h"
+#include "parallel/process_ranks.h"
+
+namespace crema {
+namespace {
+
+class ProcessCollective final : public Collective {
+ public:
+  ProcessCollective(Peers* peers, size_t bucket_bytes)
+      : peers_(*peers), bucket_(std::max<size_t>(1, bucket_bytes / sizeof(float))) {}
+  ~ProcessCollective() override { Abort(); }
+
+  void StartSum(int rank, std::span<float> values) override {
+    CREMA_CHECK(rank == peers_.rank());
+    if (!thread_.joinable()) thread_ = std::thread([this] { Work(); });
+    const std::lock_guard lock(mutex_);
+    for (; !values.empty(); values = values.subspan(std::min(bucket_, values.size()))) {
+      queue_.push_back(values.first(std::min(bucket_, values.size())));
+    }
+    changed_.notify_all();
+  }
+  void FinishSums(int) override {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return failure_ || (queue_.empty() && !works_); });
+    if (failure_) std::rethrow_exception(failure_);
+  }
+  void Sum(int rank, const ExecContext&, std::span<float> values) override {
+    StartSum(rank, values);
+    FinishSums(rank);
+  }
+  void CopyFromFirst(int rank, const ExecContext&, std::span<const TensorView> blobs) override;
+  void Abort() noexcept override {
+    stop_ = true;
+    {
+      const std::lock_guard lock(mutex_);
+      changed_.notify_all();
+    }
+    if (thread_.joinable()) thread_.join();
+  }
+  size_t bucket_values() const override { return bucket_; }
+  bool IsIdle() const override {
+    const std::lock_guard lock(mutex_);
+    return queue_.empty() && !works_;
+  }
+  bool HasFailed() const override {
+    const std::lock_guard lock(mutex_);
+    return failure_ != nullptr;
+  }
+
+ private:
+  void Work();
+  void SumBucket(std::span<float> values);
+  std::span<float> PieceOf(std::span<float> values, int rank) const;
+  void AddPieces(std::span<float> own);
+
+  Peers& peers_;
+  const size_t bucket_;        // values summed at a time, at most
+  std::vector<float> pieces_;  // own pieces of a bucket, as all ranks have them
+  std::vector<Peers::Pending> pending_;
+  std::atomic<bool> stop_ = false;
+  mutable std::mutex mutex_;  // guards the members below
+  std::condition_variable changed_;
+  std::deque<std::span<float>> queue_;
+  bool works_ = false;
+  std::exception_ptr failure_;
+  std::thread thread_;  // of the rank's thread
+};
+
+void ProcessCollective::Work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return !queue_.empty() || stop_; });
+    if (stop_) return;
+    const std::span<float> values = queue_.front();
+    queue_.pop_front();
+    works_ = true;
+    lock.unlock();
+    std::exception_ptr failure;
+    try {
+      SumBucket(values);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    lock.lock();
+    failure_ = failure;
+    works_ = failure != nullptr;  // messages of this sum may still arrive
+    changed_.notify_all();
+    if (failure) return;
+  }
+}
+
+std::span<float> ProcessCollective::PieceOf(std::span<float> values, int rank) const {
+  const auto begin = [&](int r) {
+    return values.size() * static_cast<size_t>(r) / static_cast<size_t>(peers_.size());
+  };
+  return values.subspan(begin(rank), begin(rank + 1) - begin(rank));
+}
+
+// Each rank sums one piece of the values and sends the sums to all.
+void ProcessCollective::SumBucket(std::span<float> values) {
+  const int self = peers_.rank();
+  const std::span<float> own = PieceOf(values, self);
+  pieces_.resize(own.size() * static_cast<size_t>(peers_.size()));
+  for (int r = 0; r < peers_.size(); ++r) {
+    if (r == self) continue;
+    const auto of_rank =
+        std::span(pieces_).subspan(own.size() * static_cast<size_t>(r), own.size());
+    peers_.Receive(std::as_writable_bytes(of_rank), r, Peers::kPieces, &pending_);
+    peers_.Send(std::as_bytes(PieceOf(values, r)), r, Peers::kPieces, &pending_);
+  }
+  peers_.Await(&pending_, stop_);
+  AddPieces(own);
+  for (int r = 0; r < peers_.size(); ++r) {
+    if (r == self) continue;
+    peers_.Receive(std::as_writable_bytes(PieceOf(values, r)), r, Peers::kSums, &pending_);
+    peers_.Send(std::as_bytes(own), r, Peers::kSums, &pending_);
+  }
+  peers_.Await(&pending_, stop_);
+}
+
+// In the order of the ranks, whichever came first: a run repeats bit for bit.
+void ProcessCollective::AddPieces(std::span<float> own) {
+  const auto self = static_cast<size_t>(peers_.rank());
+  const auto piece = [&](size_t r) { return r == self ? own.data() : &pieces_[r * own.size()]; };
+  float* const sum = piece(0);
+  for (size_t r = 1; r < static_cast<size_t>(peers_.size()); ++r) {
+    const float* const added = piece(r);
+    for (size_t i = 0; i < own.size(); ++i) sum[i] += added[i];
+  }
+  if (self != 0) std::copy_n(sum, own.size(), own.data());
+}
+
+void ProcessCollective::CopyFromFirst(int rank, const ExecContext&,
+                                      std::span<const TensorView> blobs) {
+  constexpr size_t kMost = size_t{1} << 30U;  // of one message
+  std::vector<Peers::Pending> pending;
+  for (const TensorView& blob : blobs) {
+    std::span<std::byte> bytes(static_cast<std::byte*>(blob.raw()), blob.bytes());
+    for (; !bytes.empty(); bytes = bytes.subspan(std::min(kMost, bytes.size()))) {
+      const auto part = bytes.first(std::min(kMost, bytes.size()));
+      if (rank > 0) peers_.Receive(part, 0, Peers::kBlobs, &pending);
+      for (int r = 1; rank == 0 && r < peers_.size(); ++r) {
+        peers_.Send(part, r, Peers::kBlobs, &pending);
+      }
+      peers_.Await(&pending, stop_);
+    }
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Collective> MakeProcessCollective(Peers* peers, size_t bucket_bytes) {
+  return std::make_unique<ProcessCollective>(peers, bucket_bytes);
+}
+
+}  // namespace crema

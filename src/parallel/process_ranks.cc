@@ -1,0 +1,209 @@
+#include "parallel/process_ranks.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "core/error.h"
+#include "core/strings.h"
+
+namespace crema {
+namespace {
+
+constexpr char kSignOfLife = 'l';
+constexpr char kAnswer = 'a';
+constexpr int kNoError = -1;
+
+template <typename T>
+void Append(const T& value, std::string* to) {
+  to->append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+template <typename T>
+T TakeFrom(std::string_view* from) {
+  CREMA_CHECK(from->size() >= sizeof(T));
+  T value;
+  std::memcpy(&value, from->data(), sizeof(T));
+  from->remove_prefix(sizeof(T));
+  return value;
+}
+
+std::string Encode(double number, int code, std::string_view text) {
+  std::string bytes;
+  Append(number, &bytes);
+  Append(code, &bytes);
+  return bytes.append(text);
+}
+
+std::span<const std::byte> BytesOf(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+std::string EncodeFailure(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& known) {
+    return Encode(0, static_cast<int>(known.code()), known.what());
+  } catch (const std::bad_alloc&) {
+    return Encode(0, static_cast<int>(ErrorCode::kOutOfMemory), "out of memory");
+  } catch (const std::exception& other) {
+    return Encode(0, static_cast<int>(ErrorCode::kInternal), other.what());
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<ProcessRanks> ProcessRanks::Make(Mpi& mpi, const ProcessRanksOptions& options) {
+  auto peers = std::make_unique<Peers>(mpi, options.timeout);
+  std::unique_ptr<ProcessRanks> ranks(new ProcessRanks(std::move(peers), options));
+  std::vector<std::string> hosts;
+  for (const Note& note : ranks->Exchange(ranks->rank(), {.text = ranks->peers_->OwnHost()})) {
+    hosts.push_back(note.text);
+  }
+  ranks->peers_->set_hosts(std::move(hosts));
+  return ranks;
+}
+
+ProcessRanks::ProcessRanks(std::unique_ptr<Peers> peers, const ProcessRanksOptions& options)
+    : RankGroup(peers->size(), MakeProcessCollective(peers.get(), options.bucket_bytes)),
+      peers_(std::move(peers)),
+      messages_(static_cast<size_t>(size())),
+      notes_(messages_.size()),
+      last_sign_(std::chrono::steady_clock::now()) {}
+
+// The collective outlives the peers, but must not use them any more.
+ProcessRanks::~ProcessRanks() { collective().Abort(); }
+
+void ProcessRanks::ThrowIfFailed() const {
+  if (failure_.error) FailAsOtherRankFailed();
+}
+
+std::span<const RankGroup::Note> ProcessRanks::Exchange(int rank, Note note) {
+  CREMA_CHECK(rank == this->rank());
+  ThrowIfFailed();
+  Share(Encode(note.number, kNoError, note.text));
+  TakeNotes();
+  ThrowIfFailed();
+  return notes_;
+}
+
+void ProcessRanks::Fail(int rank, const std::exception_ptr& error) noexcept {
+  if (failure_.error) return;
+  try {
+    // After a sum that failed, messages no longer follow each other as expected.
+    if (collective().HasFailed()) std::rethrow_exception(error);
+    Share(EncodeFailure(error));
+    TakeNotes();
+  } catch (...) {
+    out_of_step_ = true;
+    failure_ = {rank, error};
+  }
+}
+
+void ProcessRanks::MeetAtEnd() {
+  if (!out_of_step_) Share(Encode(0, kNoError, ""));
+}
+
+void ProcessRanks::Share(const std::string& own) {
+  try {
+    if (rank() == 0) {
+      Gather(own);
+    } else {
+      Ask(own);
+    }
+  } catch (...) {
+    out_of_step_ = true;
+    failure_ = {rank(), std::current_exception()};
+    throw;
+  }
+}
+
+void ProcessRanks::TakeNotes() {
+  std::vector<int> codes;
+  for (size_t r = 0; r < messages_.size(); ++r) {
+    std::string_view message = messages_[r];
+    notes_[r].number = TakeFrom<double>(&message);
+    codes.push_back(TakeFrom<int>(&message));
+    notes_[r].text = message;
+  }
+  if (std::ranges::any_of(codes, [](int code) { return code != kNoError; })) TakeFailures(codes);
+}
+
+// Rank 0 receives the notes of all, and sends them to all.
+void ProcessRanks::Gather(const std::string& own) {
+  messages_[0] = own;
+  std::vector<int> missing;
+  for (int r = 1; r < size(); ++r) missing.push_back(r);
+  Patience patience(peers_->timeout());
+  for (;;) {
+    std::erase_if(missing, [this](int r) {
+      return peers_->Take(r, Peers::kNotes, &messages_[static_cast<size_t>(r)]);
+    });
+    if (missing.empty()) break;
+    KeepAlive();  // so that the others leave the judgement to this rank
+    if (!patience.Lasts()) peers_->FailAsSilent(missing);
+  }
+  std::string answer(1, kAnswer);
+  for (const std::string& message : messages_) {
+    Append(static_cast<uint64_t>(message.size()), &answer);
+    answer += message;
+  }
+  std::vector<Peers::Pending> sent;
+  for (int r = 1; r < size(); ++r) peers_->Send(BytesOf(answer), r, Peers::kAnswers, &sent);
+  peers_->Await(&sent, false);
+}
+
+void ProcessRanks::Ask(const std::string& own) {
+  std::vector<Peers::Pending> sent;
+  peers_->Send(BytesOf(own), 0, Peers::kNotes, &sent);
+  peers_->Await(&sent, false);
+  Patience patience(peers_->timeout());
+  std::string answer;
+  for (;;) {
+    if (!peers_->Take(0, Peers::kAnswers, &answer)) {
+      if (!patience.Lasts()) peers_->FailAsSilent({0});
+      continue;
+    }
+    if (answer[0] == kAnswer) break;
+    patience.Restart();
+  }
+  std::string_view rest(answer);
+  rest.remove_prefix(1);
+  for (std::string& message : messages_) {
+    const auto bytes = TakeFrom<uint64_t>(&rest);
+    message = rest.substr(0, bytes);
+    rest.remove_prefix(bytes);
+  }
+}
+
+void ProcessRanks::KeepAlive() {
+  static const char sign = kSignOfLife;
+  if (rank() != 0 || failure_.error) return;
+  const auto now = std::chrono::steady_clock::now();
+  const std::chrono::duration<double> since = now - last_sign_;
+  if (since.count() < peers_->timeout() / 10) return;
+  last_sign_ = now;
+  peers_->Poll(&signs_);
+  for (int r = 1; r < size(); ++r) peers_->Send(BytesOf({&sign, 1}), r, Peers::kAnswers, &signs_);
+}
+
+// The same in all ranks. Equal messages are one problem: a wrong flag, a file that is missing.
+void ProcessRanks::TakeFailures(const std::vector<int>& codes) {
+  std::vector<Problem> problems;
+  std::vector<std::string> texts;
+  for (size_t r = 0; r < codes.size(); ++r) {
+    if (codes[r] == kNoError) continue;
+    const std::string& text = notes_[r].text;
+    if (!failure_.error && problems.empty()) failure_.rank = static_cast<int>(r);
+    if (std::ranges::find(texts, text) != texts.end()) continue;
+    texts.push_back(text);
+    problems.push_back({static_cast<ErrorCode>(codes[r]), {}, ""});
+    problems.back().message = StrCat(peers_->NameOf(static_cast<int>(r)), ": ", text);
+  }
+  const bool all_fail = std::ranges::find(codes, kNoError) == codes.end();
+  if (all_fail && problems.size() == 1) problems[0].message = texts[0];
+  failure_.error = std::make_exception_ptr(Error(std::move(problems)));
+}
+
+}  // namespace crema
