@@ -33,6 +33,7 @@
 #include "solvers/solver.h"
 #include "train/live_page.h"
 #include "train/observers.h"
+#include "train/processes.h"
 #include "train/signals.h"
 
 DEFINE_string(solver, "", "[Input FILE required #1] the solver, a prototxt");
@@ -212,10 +213,26 @@ struct RunOfFlags {
   std::vector<std::string> command;  // with the number of AUTO
 };
 
-RunOfFlags ReadRunOfFlags(Registry* registry, LogSink& log) {
+void CompleteForProcesses(const TrainProcesses& processes, bool asks_for_batch,
+                          SolverOptions* options) {
+  if (options->device.is_gpu()) {
+    Fail(ErrorCode::kUnsupported,
+         "several processes train on CPUs only; on the GPUs of one machine train in one process, "
+         "with --gpu=0,1 or --gpu=all");
+  }
+  if (asks_for_batch) {
+    Fail(ErrorCode::kUnsupported,
+         "--batch=auto measures the memory of one process; give the number that it finds there");
+  }
+  processes.Complete(options);
+}
+
+RunOfFlags ReadRunOfFlags(TrainProcesses* processes, Registry* registry, LogSink& log) {
   RunOfFlags run;
   run.command = CommandWithBatchSetting();
-  std::vector<FieldSetting> settings = SettingsOfCommandAndRun(run.command, log);
+  const auto make_settings = [&] { return SettingsOfCommandAndRun(run.command, log); };
+  std::vector<FieldSetting> settings =
+      processes == nullptr ? make_settings() : processes->Share(make_settings);
   const auto read = [&](std::span<const FieldSetting> with) {
     RunConfig config = MakeRunConfig(ReadSolverWithFlags(with), with);
     LoadPlugins(&config, registry);
@@ -232,6 +249,7 @@ RunOfFlags ReadRunOfFlags(Registry* registry, LogSink& log) {
   run.options.deterministic = FLAGS_deterministic;
   run.options.device = run.devices.front();
   run.options.plan = PlanOptionsOfFlags();
+  if (processes != nullptr) CompleteForProcesses(*processes, asks, &run.options);
   if (asks) {
     PlanOptions plan = PlanOptionsOf(run.options);
     plan.world = static_cast<int>(run.devices.size());
@@ -242,12 +260,13 @@ RunOfFlags ReadRunOfFlags(Registry* registry, LogSink& log) {
   return run;
 }
 
-int Run() {
+// Trains in this process alone, or as rank 0 of several.
+int RunFirst(TrainProcesses* processes) {
   CheckResumeFlags();
   LogSink& log = ToolLog();
   Registry registry = LayersOfFlag();
   WarningCounter early(log);
-  const RunOfFlags run = ReadRunOfFlags(&registry, early);
+  const RunOfFlags run = ReadRunOfFlags(processes, &registry, early);
   const RunConfig& config = run.config;
   const SolverParameter solver_param = config.solver.solver;
   const WeightsFiles weights = WeightsOfFlags(
@@ -270,6 +289,7 @@ int Run() {
     RefuseWarnings(early.count() + counter.count());
   }
   if (parallel) parallel->MakeOthers(solver, config, registry, options, made.state);
+  if (processes != nullptr) processes->StartOthers(&solver, made.state, *options.log);
   const bool recorded = observers.Record(solver, start, run.command);
   if (FLAGS_strict && !recorded) RefuseWarnings(1);
   observers.TakeTerminal();
@@ -277,6 +297,8 @@ int Run() {
   const auto start_of_work = std::chrono::steady_clock::now();
   if (parallel) {
     parallel->Run(&solver, [](Solver& of_rank) { of_rank.Solve(); });
+  } else if (processes != nullptr) {
+    processes->Solve(&solver);
   } else {
     solver.Solve();
   }
@@ -286,6 +308,20 @@ int Run() {
       StrCat("trained to iteration ", solver.iteration(), " in ", DurationText(took.count())));
   observers.PrintNextSteps(solver.config(), run.command);
   return 0;
+}
+
+int Follow(TrainProcesses* processes) {
+  Registry registry = LayersOfFlag();
+  RunOfFlags run = ReadRunOfFlags(processes, &registry, NullSink());
+  processes->Follow(std::move(run.config), registry, std::move(run.options));
+  return 0;
+}
+
+int Run() {
+  const std::unique_ptr<TrainProcesses> processes = TrainProcesses::Meet();
+  if (processes == nullptr) return RunFirst(nullptr);
+  return processes->Run(
+      [&] { return processes->is_first() ? RunFirst(processes.get()) : Follow(processes.get()); });
 }
 
 }  // namespace

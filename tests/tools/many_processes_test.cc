@@ -1,0 +1,275 @@
+// train in several processes, by the MPIs that are installed.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/rng.h"
+#include "core/strings.h"
+#include "format/caffemodel.h"
+#include "format/file.h"
+#include "format/solver_state.h"
+#include "support/error_text.h"
+#include "support/process.h"
+#include "support/solver_runs.h"
+#include "support/temp_dir.h"
+#include "tools/data_set.h"
+
+namespace crema::test {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+// The kind of MPI.
+class ManyProcesses : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    const std::string launcher = StrCat("/usr/bin/mpirun.", GetParam());
+    const std::string module = StrCat(CREMA_BIN_DIR, "/../lib/libcrema_mpi_", GetParam(), ".so");
+    if (!std::filesystem::exists(launcher)) GTEST_SKIP() << "there is no " << launcher;
+    if (!std::filesystem::exists(module)) GTEST_SKIP() << "this build has no " << module;
+    WriteDigits(temp_.File("train"), 30);
+    WriteDigits(temp_.File("test"), 6);
+  }
+
+  // Pixels that look random; ten classes.
+  static void WriteDigits(const std::string& path, int count) {
+    std::vector<Datum> records;
+    for (int i = 0; i < count; ++i) {
+      Datum datum = RawDatum(Pattern(28, 28, 1), i % 10);
+      for (char& pixel : *datum.mutable_data()) {
+        pixel = static_cast<char>(MixBits(static_cast<uint64_t>(i), &pixel - datum.data().data()));
+      }
+      records.push_back(std::move(datum));
+    }
+    WriteSet(path, records);
+  }
+  std::string Data(const std::string& phase, const std::string& set, int batch) const {
+    return StrCat("layer { name: 'data' type: 'Data' top: 'data' top: 'label' include { phase: ",
+                  phase, " } transform_param { scale: 0.0039 } data_param { source: '",
+                  temp_.File(set), "' batch_size: ", batch, " backend: LMDB } } ");
+  }
+  // LeNet, or a net with one convolution.
+  std::string Net(int batch, bool is_lenet) const {
+    std::string layers;
+    std::string bottom = "data";
+    for (const auto& [name, outputs] : {std::pair{"conv1", is_lenet ? 20 : 4}, {"conv2", 50}}) {
+      if (!is_lenet && bottom != "data") break;
+      layers += StrCat("layer { name: '", name, "' type: 'Convolution' bottom: '", bottom,
+                       "' top: '", name, "' param { lr_mult: 1 } param { lr_mult: 2 } ",
+                       "convolution_param { kernel_size: 5 num_output: ", outputs,
+                       " weight_filler { type: 'xavier' } } } layer { name: '", name,
+                       "_pool' type: 'Pooling' bottom: '", name, "' top: '", name,
+                       "_pool' pooling_param { pool: MAX kernel_size: 2 stride: 2 } } ");
+      bottom = StrCat(name, "_pool");
+    }
+    return StrCat(Data("TRAIN", "train", batch), Data("TEST", "test", 3), layers,
+                  "layer { name: 'ip1' type: 'InnerProduct' bottom: '", bottom, "' top: 'ip1' ",
+                  "inner_product_param { num_output: ", is_lenet ? 500 : 20,
+                  R"( weight_filler { type: 'xavier' } } }
+layer { name: 'relu' type: 'ReLU' bottom: 'ip1' top: 'ip1' }
+layer { name: 'ip2' type: 'InnerProduct' bottom: 'ip1' top: 'ip2'
+  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }
+layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip2' bottom: 'label' top: 'loss' })");
+  }
+  void WriteSolver(const std::string& name, const std::string& fields) const {
+    temp_.Write(name, StrCat("base_lr: 0.05 momentum: 0.9 lr_policy: 'fixed' random_seed: 5 ",
+                             "display: 1 ", fields));
+  }
+
+  std::vector<std::string> Command(int processes, const std::string& solver,
+                                   const std::vector<std::string>& flags = {}) const {
+    const bool open = std::string(GetParam()) == "openmpi";
+    std::vector<std::string> command = {StrCat("/usr/bin/mpirun.", GetParam()), "-n",
+                                        StrCat(processes)};
+    if (open) {
+      for (const char* flag : {"--allow-run-as-root", "--oversubscribe", "--bind-to", "none"}) {
+        command.emplace_back(flag);
+      }
+    }
+    command.insert(command.end(), {Bin("train"), "--solver=" + solver, "--run=none"});
+    command.insert(command.end(), flags.begin(), flags.end());
+    return command;
+  }
+  ProcessResult Train(int processes, const std::string& solver,
+                      const std::vector<std::string>& flags = {}) const {
+    return RunProcess(Command(processes, solver, flags), temp_.path());
+  }
+  // Waits until a file has `text`.
+  bool Says(const std::string& file, const std::string& text) const {
+    const auto end = Clock::now() + 60s;
+    while (temp_.Read(file).find(text) == std::string::npos) {
+      if (Clock::now() >= end) return false;
+      std::this_thread::sleep_for(2ms);
+    }
+    return true;
+  }
+  // Of the process that writes this log: "I1127 19:44:59.123456 12345 crema:0] ".
+  int PidOf(const std::string& log) const {
+    return std::atoi(Split(temp_.Read(log).substr(0, 80), ' ').at(2).c_str());
+  }
+  // Starts two processes that end only by what `harm` does to the second; returns the exit code.
+  template <typename Harm>
+  int RunUntil(const Harm& harm, int* pid) {
+    temp_.Write("net.prototxt", Net(2, false));
+    WriteSolver("solver.prototxt",
+                "net: 'net.prototxt' max_iter: 1000000000 snapshot: 5 snapshot_prefix: 's'");
+    Process run(Command(2, "solver.prototxt", {"--rank_timeout=3"}), temp_.path(),
+                temp_.File("out"), temp_.File("err"));
+    EXPECT_TRUE(Says("err", "Iteration 12,")) << temp_.Read("err");
+    *pid = PidOf("s.rank1.log");
+    harm(*pid);
+    EXPECT_TRUE(run.EndsWithin(60s)) << temp_.Read("err");
+    return run.Wait();
+  }
+  void ExpectIntactSnapshotAndResume() {
+    WriteSolver("more.prototxt", "net: 'net.prototxt' max_iter: 10 snapshot_prefix: 's'");
+    for (const auto& file : std::filesystem::directory_iterator(temp_.path())) {
+      if (file.path().extension() == ".solverstate") {
+        EXPECT_GT(ReadSolverState(file.path()).iter(), 0);
+        EXPECT_GT(ReadCaffemodel(file.path().string().substr(0, file.path().string().rfind('.')) +
+                                 ".caffemodel")
+                      .layer_size(),
+                  0);
+      }
+    }
+    const ProcessResult resumed = Train(
+        3, "more.prototxt", {"--resume=auto", "--set=max_iter=1000000000", "--set=time_limit=1s"});
+    EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+    EXPECT_TRUE(Contains(resumed.err, "was on 2 devices and continues on 3")) << resumed.err;
+  }
+
+  TempDir temp_;
+};
+
+std::vector<float> WeightsOf(const std::string& path) {
+  std::vector<float> values;
+  const NetParameter net = ReadCaffemodel(path);
+  for (const LayerParameter& layer : net.layer()) {
+    for (const BlobProto& blob : layer.blobs()) {
+      values.insert(values.end(), blob.data().begin(), blob.data().end());
+    }
+  }
+  return values;
+}
+
+TEST_P(ManyProcesses, EndWithTheWeightsOfOneProcessWithTheCombinedBatch) {
+  for (const bool is_lenet : {false, true}) {
+    for (const int processes : {2, 3}) {
+      temp_.Write("many.prototxt", Net(4, is_lenet));
+      temp_.Write("one.prototxt", Net(4 * processes, is_lenet));
+      const char* const fields = "max_iter: 6 snapshot: 3 test_iter: 2 test_interval: 2 ";
+      WriteSolver("many.solver", StrCat(fields, "net: 'many.prototxt' snapshot_prefix: 'many'"));
+      WriteSolver("one.solver", StrCat(fields, "net: 'one.prototxt' snapshot_prefix: 'one'"));
+      const ProcessResult one = RunProcess(
+          {Bin("train"), "--solver=one.solver", "--run=none", "--threads=1"}, temp_.path());
+      ASSERT_EQ(one.exit_code, 0) << one.err;
+      // Small buckets: several in each pass.
+      const ProcessResult many =
+          Train(processes, "many.solver", {"--threads=1", "--bucket_mb=0.01"});
+      ASSERT_EQ(many.exit_code, 0) << many.err;
+      EXPECT_FALSE(Contains(many.err, "different weights")) << many.err;
+      EXPECT_TRUE(Contains(many.err, StrCat("training in ", processes, " processes"))) << many.err;
+
+      const std::vector<float> expected = WeightsOf(temp_.File("one_iter_6.caffemodel"));
+      const std::vector<float> values = WeightsOf(temp_.File("many_iter_6.caffemodel"));
+      ASSERT_EQ(values.size(), expected.size());
+      ASSERT_GT(values.size(), 1000U);
+      double apart = 0;
+      for (size_t i = 0; i < values.size(); ++i) {
+        apart = std::max(apart, std::abs(double{values[i]} - expected[i]));
+      }
+      EXPECT_LT(apart, 2e-5);
+      // Nothing depends on which message comes first, or on the buckets.
+      const std::string first = ReadFile(temp_.File("many_iter_6.caffemodel"));
+      ASSERT_EQ(Train(processes, "many.solver", {"--threads=1"}).exit_code, 0);
+      EXPECT_EQ(ReadFile(temp_.File("many_iter_6.caffemodel")), first);
+    }
+  }
+}
+
+TEST_P(ManyProcesses, OneIsAnOrdinaryRun) {
+  temp_.Write("net.prototxt", Net(2, false));
+  WriteSolver("solver.prototxt", "net: 'net.prototxt' max_iter: 2 snapshot_prefix: 's'");
+  const ProcessResult one = Train(1, "solver.prototxt");
+  EXPECT_EQ(one.exit_code, 0) << one.err;
+  EXPECT_FALSE(Contains(one.err, "processes")) << one.err;
+  EXPECT_FALSE(std::filesystem::exists(temp_.File("s.rank1.log")));
+}
+
+TEST_P(ManyProcesses, TellAnErrorOfOneRankWithItsRankAndHost) {
+  std::vector<Datum> records(8, RawDatum(Pattern(28, 28, 1), 1));
+  records[5] = RawDatum(Pattern(20, 20, 1), 1);  // of rank 1
+  std::filesystem::remove_all(temp_.File("train"));
+  WriteSet(temp_.File("train"), records);
+  temp_.Write("net.prototxt", Net(2, false));
+  WriteSolver("solver.prototxt", "net: 'net.prototxt' max_iter: 8 snapshot_prefix: 's'");
+  const ProcessResult run = Train(2, "solver.prototxt");
+  EXPECT_EQ(run.exit_code, 3) << run.err;
+  char host[256] = {};
+  ASSERT_EQ(::gethostname(host, sizeof(host) - 1), 0);
+  const std::string name = StrCat("error: rank 1 on ", host, ": ");
+  const size_t at = run.err.find(name);
+  ASSERT_NE(at, std::string::npos) << run.err;
+  EXPECT_EQ(run.err.find("error: ", at + name.size()), std::string::npos) << run.err;
+  EXPECT_TRUE(Contains(temp_.Read("s.rank1.log"), "error: rank 1 on ")) << "also in its log";
+}
+
+TEST_P(ManyProcesses, TellAnErrorOfAllOnce) {
+  WriteSolver("solver.prototxt", "net: 'missing.prototxt' max_iter: 8 snapshot_prefix: 's'");
+  const ProcessResult run = Train(3, "solver.prototxt");
+  EXPECT_EQ(run.exit_code, 2) << run.err;
+  const size_t at = run.err.find("missing.prototxt");
+  ASSERT_NE(at, std::string::npos) << run.err;
+  EXPECT_EQ(run.err.find("missing.prototxt", at + 1), std::string::npos) << run.err;
+  temp_.Write("net.prototxt", Net(2, false));
+  WriteSolver("solver.prototxt", "net: 'net.prototxt' max_iter: 8");
+  const ProcessResult batch = Train(2, "solver.prototxt", {"--batch=auto"});
+  EXPECT_EQ(batch.exit_code, 2) << batch.err;
+  EXPECT_TRUE(Contains(batch.err, "--batch=auto measures")) << batch.err;
+}
+
+TEST_P(ManyProcesses, EndIfOneIsKilled) {
+  int pid = 0;
+  EXPECT_NE(RunUntil([](int process) { ASSERT_EQ(::kill(process, SIGKILL), 0); }, &pid), 0);
+  EXPECT_TRUE(Contains(temp_.Read("err") + temp_.Read("out"), "rank 1") ||
+              Contains(temp_.Read("err") + temp_.Read("out"), StrCat("PID ", pid)))
+      << temp_.Read("err") << temp_.Read("out");
+  ExpectIntactSnapshotAndResume();
+}
+
+TEST_P(ManyProcesses, EndIfOneHangs) {
+  int pid = 0;
+  EXPECT_EQ(RunUntil([](int process) { ASSERT_EQ(::kill(process, SIGSTOP), 0); }, &pid), 4);
+  const std::string log = temp_.Read("err");
+  EXPECT_TRUE(Contains(log, "error: rank 0 on ") && Contains(log, ": no answer from rank 1 on "))
+      << log;
+  const auto end = Clock::now() + 60s;
+  while (::kill(pid, 0) == 0 && Clock::now() < end) std::this_thread::sleep_for(2ms);
+  EXPECT_NE(::kill(pid, 0), 0) << "the stopped process stays";
+  ExpectIntactSnapshotAndResume();
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ManyProcesses, ::testing::Values("openmpi", "mpich"),
+                         [](const auto& mpi) { return std::string(mpi.param); });
+
+TEST(OneProcess, OfSeveralWithoutThemIsTold) {
+  const ProcessResult flags = RunProcess({Bin("train"), "--solver=s", "--mpi=openmp"});
+  EXPECT_EQ(flags.exit_code, 2);
+  EXPECT_TRUE(Contains(flags.err, "did you mean 'openmpi'")) << flags.err;
+  const ProcessResult timeout = RunProcess({Bin("train"), "--solver=s", "--rank_timeout=0"});
+  EXPECT_EQ(timeout.exit_code, 2);
+  EXPECT_TRUE(Contains(timeout.err, "--rank_timeout is 0")) << timeout.err;
+}
+
+}  // namespace
+}  // namespace crema::test

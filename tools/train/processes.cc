@@ -1,0 +1,329 @@
+#include "train/processes.h"
+
+#include <gflags/gflags.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "common/log.h"
+#include "common/tool.h"
+#include "core/error.h"
+#include "core/exec_context.h"
+#include "core/strings.h"
+#include "parallel/mpi.h"
+#include "report/clock.h"
+#include "solvers/parallel_run.h"
+#include "train/signals.h"
+
+DECLARE_int32(threads);
+DECLARE_string(log_dir);
+
+DEFINE_string(mpi, "auto",
+              "[Run auto|openmpi|mpich|none] how the processes that mpirun or srun started meet; "
+              "auto: by the MPI of the launcher; none: each trains for itself");
+DEFINE_double(
+    rank_timeout, 300,
+    "[Run SECONDS] seconds after which a process that does not answer ends the run of all");
+DEFINE_double(bucket_mb, 25,
+              "[Expert MB] MB of gradients that processes sum at a time, during the backward pass");
+
+namespace crema::tools {
+namespace {
+
+constexpr char kBetween = '\0';  // the parts of a message
+
+// Returns the processors that this process may run on: '1' for each of them, '0' for others.
+std::string OwnProcessors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof(set), &set) != 0) return "";
+  std::string text;
+  for (int i = 0; i < CPU_SETSIZE; ++i) text += CPU_ISSET(i, &set) ? '1' : '0';
+  text.erase(text.find_last_of('1') + 1);
+  return text;
+}
+
+std::string KindOfMpi() {
+  const std::vector<std::string> kinds = {"auto", "openmpi", "mpich", "none"};
+  if (std::ranges::find(kinds, FLAGS_mpi) == kinds.end()) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--mpi: '", FLAGS_mpi, "' is not one of auto, openmpi, mpich, none",
+                DidYouMean(FLAGS_mpi, kinds)));
+  }
+  if (FLAGS_mpi == "none") return "";
+  return FLAGS_mpi == "auto" ? MpiOfLauncher() : FLAGS_mpi;
+}
+
+ProcessRanksOptions OptionsOfFlags() {
+  constexpr double kMostBucket = 1024;
+  if (!(FLAGS_rank_timeout > 0)) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--rank_timeout is ", FLAGS_rank_timeout, "; give seconds above 0"));
+  }
+  if (!(FLAGS_bucket_mb > 0 && FLAGS_bucket_mb <= kMostBucket)) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--bucket_mb is ", FLAGS_bucket_mb, "; give MB above 0, up to ", kMostBucket));
+  }
+  return {.timeout = FLAGS_rank_timeout,
+          .bucket_bytes = static_cast<size_t>(FLAGS_bucket_mb * (1 << 20))};
+}
+
+// Returns the log of a rank above 0, or that of all of them for "N"; empty: none.
+std::string LogPath(const std::string& prefix, const std::string& rank) {
+  if (!FLAGS_log_dir.empty()) return StrCat(FLAGS_log_dir, "/train.rank", rank, ".log");
+  return prefix.empty() ? "" : StrCat(prefix, ".rank", rank, ".log");
+}
+
+}  // namespace
+
+// The log of a rank above 0: all messages in its file. Warnings also reach the terminal once
+// training starts; before, rank 0 shows the same.
+class TrainProcesses::FollowerLog final : public LogSink {
+ public:
+  // Throws kIoFailure if the file cannot be created.
+  FollowerLog(const std::string& path, std::string name) : name_(std::move(name)) {
+    if (path.empty()) return;
+    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+    std::error_code ignored;
+    if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
+    file_ = std::fopen(path.c_str(), "ae");
+    if (file_ != nullptr) return;
+    Fail(ErrorCode::kIoFailure, StrCat("the log of this rank, '", path, "', cannot be written: ",
+                                       std::generic_category().message(errno)));
+  }
+  ~FollowerLog() override {
+    if (file_ != nullptr) std::fclose(file_);
+  }
+  FollowerLog(const FollowerLog&) = delete;
+  FollowerLog& operator=(const FollowerLog&) = delete;
+
+  void Open() { open_ = true; }
+  void Write(Severity severity, std::string_view message) override {
+    if (file_ != nullptr) {
+      std::fputs(TextLogLines(UnixTime(), severity, message).c_str(), file_);
+      std::fflush(file_);
+    }
+    if (open_ && severity != Severity::kInfo) {
+      ToolLog().Write(severity, StrCat(name_, ": ", message));
+    }
+  }
+
+ private:
+  const std::string name_;
+  std::FILE* file_ = nullptr;
+  std::atomic<bool> open_ = false;
+};
+
+std::unique_ptr<TrainProcesses> TrainProcesses::Meet() {
+  const ProcessRanksOptions options = OptionsOfFlags();
+  const std::string kind = KindOfMpi();
+  if (kind.empty()) return nullptr;
+  Mpi& mpi = StartMpi(kind);
+  if (mpi.size() < 2) {
+    mpi.End();
+    return nullptr;
+  }
+  std::unique_ptr<TrainProcesses> run(new TrainProcesses(mpi, ProcessRanks::Make(mpi, options)));
+  run->ShareProcessors();
+  return run;
+}
+
+TrainProcesses::TrainProcesses(Mpi& mpi, std::unique_ptr<ProcessRanks> ranks)
+    : mpi_(mpi), ranks_(std::move(ranks)) {}
+
+TrainProcesses::~TrainProcesses() = default;
+
+// Ranks that may run on the same processors of a host divide them. A launcher that binds its
+// processes has divided them already.
+void TrainProcesses::ShareProcessors() {
+  const RankGroup::Note own = {.number = static_cast<double>(AvailableProcessors()),
+                               .text = OwnProcessors()};
+  std::vector<int> processors;
+  for (const RankGroup::Note& note : ranks_->Exchange(ranks_->rank(), own)) {
+    places_.push_back({ranks_->peers().hosts()[places_.size()], note.text});
+    processors.push_back(static_cast<int>(note.number));
+  }
+  for (size_t r = 0; r < places_.size(); ++r) {
+    int before = 0;
+    int together = 0;
+    for (size_t other = 0; other < places_.size(); ++other) {
+      if (places_[other].host != places_[r].host) continue;
+      if (places_[other].processors != places_[r].processors) continue;
+      ++together;
+      before += other < r ? 1 : 0;
+    }
+    const int all = processors[r];
+    places_[r].threads = std::max(1, all * (before + 1) / together - all * before / together);
+  }
+}
+
+std::string TrainProcesses::Describe() const {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin < places_.size();) {
+    const Place& place = places_[begin];
+    size_t end = begin + 1;
+    while (end < places_.size() && places_[end].host == place.host &&
+           places_[end].threads == place.threads) {
+      ++end;
+    }
+    const std::string ranks =
+        end - begin == 1 ? StrCat("rank ", begin) : StrCat("ranks ", begin, " to ", end - 1);
+    const int threads = FLAGS_threads > 0 ? FLAGS_threads : place.threads;
+    parts.push_back(StrCat(ranks, " on ", place.host, " with ", threads,
+                           threads == 1 ? " thread" : " threads", end - begin == 1 ? "" : " each"));
+    begin = end;
+  }
+  return Join(parts, ", ");
+}
+
+std::vector<FieldSetting> TrainProcesses::Share(
+    const std::function<std::vector<FieldSetting>()>& settings) {
+  RankGroup::Note note;
+  if (is_first()) {
+    for (const FieldSetting& one : settings()) {
+      note.text += StrCat(one.path, kBetween, one.value, kBetween, one.origin, kBetween);
+    }
+  }
+  const std::vector<std::string> parts =
+      Split(ranks_->Lead(ranks_->rank(), std::move(note)).text, kBetween);
+  std::vector<FieldSetting> shared;
+  for (size_t i = 0; i + 2 < parts.size(); i += 3) {
+    shared.push_back({.path = parts[i], .value = parts[i + 1], .origin = parts[i + 2]});
+  }
+  return shared;
+}
+
+void TrainProcesses::Complete(SolverOptions* options) const {
+  options->ranks = ranks_.get();
+  options->rank = ranks_->rank();
+  if (FLAGS_threads == 0) {
+    options->threads = places_[static_cast<size_t>(ranks_->rank())].threads;
+  }
+}
+
+// Files that differ between hosts would otherwise end in gradients of other layers.
+void TrainProcesses::CheckSame(const Solver& solver) {
+  const auto own = static_cast<double>(solver.plan().ParameterCount());
+  const auto notes = ranks_->Exchange(ranks_->rank(), {.number = own});
+  for (size_t r = 0; r < notes.size(); ++r) {
+    if (notes[r].number == notes[0].number) continue;
+    Fail(
+        ErrorCode::kInvalidArgument,
+        StrCat("the net has ", static_cast<int64_t>(notes[r].number), " parameters in ",
+               ranks_->peers().NameOf(static_cast<int>(r)), ", and ",
+               static_cast<int64_t>(notes[0].number), " in rank 0: give all ranks the same files"));
+  }
+}
+
+void TrainProcesses::StartOthers(Solver* first, const std::string& state, LogSink& log) {
+  RefuseFilesOfRanks(first->plan());
+  log.Write(Severity::kInfo,
+            StrCat("training in ", size(), " processes, ", Describe(), ": an iteration has ",
+                   size(), " times the samples that the net's batch size says"));
+  const std::string path = LogPath(first->config().solver.solver.snapshot_prefix(), "N");
+  if (!path.empty()) log.Write(Severity::kInfo, StrCat("rank N logs to ", path));
+  log.Write(Severity::kInfo,
+            StrCat("to stop with a snapshot: kill -TERM ", ::getpid(), " on ", places_[0].host));
+  ranks_->Exchange(0, {.text = StrCat(first->seed(), kBetween, state)});
+  CheckSame(*first);
+}
+
+void TrainProcesses::Follow(RunConfig config, const Registry& registry, SolverOptions options) {
+  const int rank = ranks_->rank();
+  log_ = std::make_unique<FollowerLog>(
+      LogPath(config.solver.solver.snapshot_prefix(), StrCat(rank)), ranks_->peers().NameOf(rank));
+  const std::vector<std::string> lead = Split(ranks_->Lead(rank, {}).text, kBetween);
+  CREMA_CHECK(lead.size() == 2);
+  options.log = log_.get();
+  options.seed = std::strtoull(lead[0].c_str(), nullptr, 10);
+  Solver solver(ConfigOfFollower(std::move(config)), registry, std::move(options));
+  if (!lead[1].empty()) solver.Restore(lead[1]);
+  CheckSame(solver);
+  log_->Open();
+  log_->Write(Severity::kInfo, StrCat(ranks_->peers().NameOf(rank), " trains"));
+  CatchSignals();
+  Solve(&solver);
+  log_->Write(Severity::kInfo, StrCat("trained to iteration ", solver.iteration()));
+}
+
+void TrainProcesses::Solve(Solver* solver) {
+  try {
+    solver->Solve();
+  } catch (...) {
+    ranks_->Fail(ranks_->rank(), std::current_exception());
+    if (ranks_->collective().IsIdle()) throw;
+    // Sums that will never end write to memory of the solver, which must stay.
+    const int code = Report();
+    if (!ranks_->out_of_step()) MeetAtEnd(code);
+    AbortAll(code);
+  }
+}
+
+// Waits until rank 0 has reported the failure: launchers end all if one process ends with a code.
+void TrainProcesses::MeetAtEnd(int code) {
+  try {
+    ranks_->MeetAtEnd();
+  } catch (const Error&) {
+    AbortAll(code);
+  }
+}
+
+int TrainProcesses::Run(const std::function<int()>& body) {
+  int code = 0;
+  try {
+    code = body();
+    ranks_->Exchange(ranks_->rank(), {});
+  } catch (...) {
+    ranks_->Fail(ranks_->rank(), std::current_exception());
+  }
+  if (ranks_->failure().error) {
+    code = Report();
+    if (ranks_->out_of_step()) AbortAll(code);
+    MeetAtEnd(code);
+  }
+  mpi_.End();
+  return code;
+}
+
+// Returns the exit code of the failure of the run.
+int TrainProcesses::Report() const {
+  std::string text;
+  ErrorCode code = ErrorCode::kInternal;
+  try {
+    std::rethrow_exception(ranks_->failure().error);
+  } catch (const Error& known) {
+    text = known.what();
+    code = known.code();
+  } catch (const std::exception& other) {
+    text = other.what();
+  }
+  // Ranks that are out of step do not know what the others report.
+  if (ranks_->out_of_step()) text = StrCat(ranks_->peers().NameOf(ranks_->rank()), ": ", text);
+  if (log_) log_->Write(Severity::kInfo, StrCat("error: ", text));
+  std::fflush(stdout);
+  FlushLog();  // leaves room for the error
+  if (!is_first() && !ranks_->out_of_step()) return ExitCode(code);
+  if (IsJsonLog()) {
+    LogEvent(Severity::kError, text, {{"exit_code", int64_t{ExitCode(code)}}});
+  } else {
+    WriteToStderr(StrCat(PrefixOf(Severity::kError), text, "\n"));
+  }
+  FlushLog();
+  return ExitCode(code);
+}
+
+void TrainProcesses::AbortAll(int code) const {
+  FlushLog();
+  mpi_.Abort(code);
+  ::_exit(code);
+}
+
+}  // namespace crema::tools
