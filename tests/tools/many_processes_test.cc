@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -115,7 +117,13 @@ layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip2' bottom: 'label' top: 
   }
   // Of the process that writes this log: "I1127 19:44:59.123456 12345 crema:0] ".
   int PidOf(const std::string& log) const {
-    return std::atoi(Split(temp_.Read(log).substr(0, 80), ' ').at(2).c_str());
+    int pid = 0;
+    std::istringstream line(temp_.Read(log));
+    std::string date;
+    std::string time;
+    line >> date >> time >> pid;
+    if (pid <= 1) throw std::runtime_error("no process in " + log);  // 0 would be this group
+    return pid;
   }
   // Starts two processes that end only by what `harm` does to the second; returns the exit code.
   template <typename Harm>
@@ -257,6 +265,20 @@ TEST_P(ManyProcesses, EndIfOneHangs) {
   while (::kill(pid, 0) == 0 && Clock::now() < end) std::this_thread::sleep_for(2ms);
   EXPECT_NE(::kill(pid, 0), 0) << "the stopped process stays";
   ExpectIntactSnapshotAndResume();
+}
+
+// MPI_Init waits for all.
+TEST_P(ManyProcesses, EndIfOneDoesNotStart) {
+  std::vector<std::string> command = Command(2, "solver.prototxt", {"--rank_timeout=2"});
+  const auto train = std::ranges::find(command, Bin("train"));
+  command.insert(train, {"/bin/sh", "-c",
+                         "[ ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} = 1 ] && kill -STOP $$; "
+                         "exec \"$0\" \"$@\""});
+  Process run(command, temp_.path(), temp_.File("out"), temp_.File("err"));
+  EXPECT_TRUE(run.EndsWithin(60s));
+  EXPECT_EQ(run.Wait(), 4);
+  EXPECT_TRUE(Contains(temp_.Read("err"), "MPI does not start within 2 seconds"))
+      << temp_.Read("err");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ManyProcesses, ::testing::Values("openmpi", "mpich"),

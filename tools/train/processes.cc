@@ -7,10 +7,14 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <mutex>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "common/log.h"
@@ -76,6 +80,39 @@ ProcessRanksOptions OptionsOfFlags() {
           .bucket_bytes = static_cast<size_t>(FLAGS_bucket_mb * (1 << 20))};
 }
 
+// Ends the process if a call of MPI that waits for all processes does not return: nothing else can.
+template <typename Call>
+void WithinTimeout(const char* what, const Call& call) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;
+  std::thread watch([&] {
+    std::unique_lock lock(mutex);
+    const std::chrono::duration<double> timeout(FLAGS_rank_timeout);
+    if (changed.wait_for(lock, timeout, [&] { return done; })) return;
+    WriteToStderr(StrCat(PrefixOf(Severity::kError), what, " within ", FLAGS_rank_timeout,
+                         " seconds: a process hangs, or the network between them is down; "
+                         "--rank_timeout sets the time\n"));
+    FlushLog();
+    ::_exit(ExitCode(ErrorCode::kDeviceFailure));
+  });
+  const auto end = [&] {
+    {
+      const std::lock_guard lock(mutex);
+      done = true;
+    }
+    changed.notify_all();
+    watch.join();
+  };
+  try {
+    call();
+  } catch (...) {
+    end();
+    throw;
+  }
+  end();
+}
+
 // Returns the log of a rank above 0, or that of all of them for "N"; empty: none.
 std::string LogPath(const std::string& prefix, const std::string& rank) {
   if (!FLAGS_log_dir.empty()) return StrCat(FLAGS_log_dir, "/train.rank", rank, ".log");
@@ -126,12 +163,13 @@ std::unique_ptr<TrainProcesses> TrainProcesses::Meet() {
   const ProcessRanksOptions options = OptionsOfFlags();
   const std::string kind = KindOfMpi();
   if (kind.empty()) return nullptr;
-  Mpi& mpi = StartMpi(kind);
-  if (mpi.size() < 2) {
-    mpi.End();
+  Mpi* mpi = nullptr;
+  WithinTimeout("MPI does not start", [&] { mpi = &StartMpi(kind); });
+  if (mpi->size() < 2) {
+    mpi->End();
     return nullptr;
   }
-  std::unique_ptr<TrainProcesses> run(new TrainProcesses(mpi, ProcessRanks::Make(mpi, options)));
+  std::unique_ptr<TrainProcesses> run(new TrainProcesses(*mpi, ProcessRanks::Make(*mpi, options)));
   run->ShareProcessors();
   return run;
 }
@@ -289,7 +327,7 @@ int TrainProcesses::Run(const std::function<int()>& body) {
     if (ranks_->out_of_step()) AbortAll(code);
     MeetAtEnd(code);
   }
-  mpi_.End();
+  WithinTimeout("MPI does not end", [&] { mpi_.End(); });
   return code;
 }
 
@@ -322,6 +360,8 @@ int TrainProcesses::Report() const {
 
 void TrainProcesses::AbortAll(int code) const {
   FlushLog();
+  // Launchers that end a run lose what they have not read of its output.
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
   mpi_.Abort(code);
   ::_exit(code);
 }
