@@ -132,7 +132,9 @@ void ProcessCollective::SumBucket(std::span<float> values) {
 // In the order of the ranks, whichever came first: a run repeats bit for bit.
 void ProcessCollective::AddPieces(std::span<float> own) {
   const auto self = static_cast<size_t>(peers_.rank());
-  const auto piece = [&](size_t r) { return r == self ? own.data() : &pieces_[r * own.size()]; };
+  const auto piece = [&](size_t r) {
+    return r == self ? own.data() : pieces_.data() + r * own.size();
+  };
   float* const sum = piece(0);
   for (size_t r = 1; r < static_cast<size_t>(peers_.size()); ++r) {
     const float* const added = piece(r);

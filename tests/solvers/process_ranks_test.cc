@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <deque>
 #include <functional>
 #include <map>
@@ -39,7 +39,7 @@ class MemoryNetwork {
     if (messages_[key].empty()) return false;
     const std::vector<std::byte>& next = messages_[key].front();
     CREMA_CHECK(next.size() == bytes.size());
-    std::memcpy(bytes.data(), next.data(), next.size());
+    std::ranges::copy(next, bytes.begin());
     messages_[key].pop_front();
     return true;
   }
