@@ -362,6 +362,11 @@ void TrainProcesses::AbortAll(int code) const {
   FlushLog();
   // Launchers that end a run lose what they have not read of its output.
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  // MPI itself may wait for the network that is down.
+  std::thread([code] {
+    std::this_thread::sleep_for(std::chrono::seconds(10));
+    ::_exit(code);
+  }).detach();
   mpi_.Abort(code);
   ::_exit(code);
 }
