@@ -218,7 +218,7 @@ void CompleteForProcesses(const TrainProcesses& processes, bool asks_for_batch,
   if (options->device.is_gpu()) {
     Fail(ErrorCode::kUnsupported,
          "several processes train on CPUs only; on the GPUs of one machine train in one process, "
-         "with --gpu=0,1 or --gpu=all");
+         "with --gpu=0,1 or --gpu=all; for CPUs give --set solver_mode=CPU");
   }
   if (asks_for_batch) {
     Fail(ErrorCode::kUnsupported,

@@ -1,5 +1,6 @@
 #include "parallel/mpi.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <string_view>
@@ -11,10 +12,11 @@
 namespace crema {
 namespace {
 
-bool IsSeveral(const char* variable) {
+int NumberIn(const char* variable) {
   const char* const value = std::getenv(variable);
-  return value != nullptr && std::atoi(value) > 1;
+  return value != nullptr ? std::atoi(value) : 0;
 }
+bool IsSeveral(const char* variable) { return NumberIn(variable) > 1; }
 
 }  // namespace
 
@@ -23,6 +25,11 @@ std::string MpiOfLauncher() {
   if (IsSeveral("PMI_SIZE")) return "mpich";  // also mpiexec of Intel MPI, and srun --mpi=pmi2
   if (std::getenv("PMIX_RANK") != nullptr && IsSeveral("SLURM_NTASKS")) return "openmpi";
   return "";
+}
+
+int ProcessesOfLauncher() {
+  return std::max({1, NumberIn("OMPI_COMM_WORLD_SIZE"), NumberIn("PMI_SIZE"),
+                   NumberIn("SLURM_STEP_NUM_TASKS")});
 }
 
 Mpi& StartMpi(const std::string& kind) {

@@ -40,6 +40,10 @@ class Mpi {
 // variables that it set: "openmpi" or "mpich". Empty: it was started alone.
 std::string MpiOfLauncher();
 
+// Returns the number of processes that a launcher says it started with this one, by the same
+// variables and those of srun; 1 without a launcher.
+int ProcessesOfLauncher();
+
 // Starts that MPI in this process, or returns it. Throws kUnsupported if libcrema_mpi_<kind>.so or
 // a library that it needs is missing, kDeviceFailure if MPI fails.
 Mpi& StartMpi(const std::string& kind);

@@ -63,6 +63,7 @@ class ProcessCollective final : public Collective {
   void SumBucket(std::span<float> values);
   std::span<float> PieceOf(std::span<float> values, int rank) const;
   void AddPieces(std::span<float> own);
+  void Copy(int rank, std::span<const TensorView> blobs);
 
   Peers& peers_;
   const size_t bucket_;        // values summed at a time, at most
@@ -145,6 +146,17 @@ void ProcessCollective::AddPieces(std::span<float> own) {
 
 void ProcessCollective::CopyFromFirst(int rank, const ExecContext&,
                                       std::span<const TensorView> blobs) {
+  try {
+    Copy(rank, blobs);
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    failure_ = std::current_exception();
+    works_ = true;  // messages of this copy may still arrive
+    throw;
+  }
+}
+
+void ProcessCollective::Copy(int rank, std::span<const TensorView> blobs) {
   constexpr size_t kMost = size_t{1} << 30U;  // of one message
   std::vector<Peers::Pending> pending;
   for (const TensorView& blob : blobs) {

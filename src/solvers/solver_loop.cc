@@ -268,10 +268,12 @@ void Solver::GatherPositions() {
   if (!ranks_.several()) return;
   DrainCompletedIterations(true);  // a failure ends the run before a snapshot
   if (ranks_.GatherPositions(*train_)) return;
-  options_.log->Write(Severity::kWarning,
-                      StrCat("the ranks have different weights at iteration ", iteration_,
-                             ": their processors round differently, or a memory is faulty; all "
-                             "continue with those of rank 0"));
+  if (ranks_.is_first()) {
+    options_.log->Write(Severity::kWarning,
+                        StrCat("the ranks have different weights at iteration ", iteration_,
+                               ": their processors round differently, or a memory is faulty; all "
+                               "continue with those of rank 0"));
+  }
   StartRanks();
 }
 

@@ -22,6 +22,7 @@
 #include "core/error.h"
 #include "core/exec_context.h"
 #include "core/strings.h"
+#include "format/seal.h"
 #include "parallel/mpi.h"
 #include "report/clock.h"
 #include "solvers/parallel_run.h"
@@ -67,10 +68,11 @@ std::string KindOfMpi() {
 }
 
 ProcessRanksOptions OptionsOfFlags() {
-  constexpr double kMostBucket = 1024;
-  if (!(FLAGS_rank_timeout > 0)) {
+  constexpr double kMostBucket = 1024, kMostSeconds = 1e6;
+  if (!(FLAGS_rank_timeout > 0 && FLAGS_rank_timeout <= kMostSeconds)) {
     Fail(ErrorCode::kInvalidArgument,
-         StrCat("--rank_timeout is ", FLAGS_rank_timeout, "; give seconds above 0"));
+         StrCat("--rank_timeout is ", FLAGS_rank_timeout, "; give seconds above 0, up to ",
+                static_cast<int64_t>(kMostSeconds)));
   }
   if (!(FLAGS_bucket_mb > 0 && FLAGS_bucket_mb <= kMostBucket)) {
     Fail(ErrorCode::kInvalidArgument,
@@ -162,12 +164,25 @@ class TrainProcesses::FollowerLog final : public LogSink {
 std::unique_ptr<TrainProcesses> TrainProcesses::Meet() {
   const ProcessRanksOptions options = OptionsOfFlags();
   const std::string kind = KindOfMpi();
-  if (kind.empty()) return nullptr;
+  const int started = ProcessesOfLauncher();
+  if (kind.empty()) {
+    if (started > 1 && FLAGS_mpi != "none") {
+      ToolLog().Write(Severity::kWarning,
+                      StrCat("srun started ", started,
+                             " processes without MPI: each trains for itself and writes the same "
+                             "snapshots; start them with srun --mpi=pmix or with mpirun"));
+    }
+    return nullptr;
+  }
   Mpi* mpi = nullptr;
   WithinTimeout("MPI does not start", [&] { mpi = &StartMpi(kind); });
   if (mpi->size() < 2) {
     mpi->End();
-    return nullptr;
+    if (started < 2) return nullptr;
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("the launcher started ", started, " processes, but ", kind,
+                " joins none of them: their launcher is of another MPI. Choose that by --mpi, or "
+                "give --mpi=none, with which each process trains for itself"));
   }
   std::unique_ptr<TrainProcesses> run(new TrainProcesses(*mpi, ProcessRanks::Make(*mpi, options)));
   run->ShareProcessors();
@@ -247,17 +262,17 @@ void TrainProcesses::Complete(SolverOptions* options) const {
   }
 }
 
-// Files that differ between hosts would otherwise end in gradients of other layers.
-void TrainProcesses::CheckSame(const Solver& solver) {
-  const auto own = static_cast<double>(solver.plan().ParameterCount());
-  const auto notes = ranks_->Exchange(ranks_->rank(), {.number = own});
+// Files that differ between hosts would otherwise end in gradients of other layers, or in ranks
+// that wait for each other.
+void TrainProcesses::CheckSame(const RunConfig& config) {
+  const std::string own =
+      StrCat(config.solver.solver.SerializeAsString(), config.train.file.net.SerializeAsString());
+  const auto notes = ranks_->Exchange(ranks_->rank(), {.number = static_cast<double>(Crc32(own))});
   for (size_t r = 0; r < notes.size(); ++r) {
     if (notes[r].number == notes[0].number) continue;
-    Fail(
-        ErrorCode::kInvalidArgument,
-        StrCat("the net has ", static_cast<int64_t>(notes[r].number), " parameters in ",
-               ranks_->peers().NameOf(static_cast<int>(r)), ", and ",
-               static_cast<int64_t>(notes[0].number), " in rank 0: give all ranks the same files"));
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat(ranks_->peers().NameOf(static_cast<int>(r)),
+                " has another solver or net than rank 0: give all ranks the same files and flags"));
   }
 }
 
@@ -271,7 +286,7 @@ void TrainProcesses::StartOthers(Solver* first, const std::string& state, LogSin
   log.Write(Severity::kInfo,
             StrCat("to stop with a snapshot: kill -TERM ", ::getpid(), " on ", places_[0].host));
   ranks_->Exchange(0, {.text = StrCat(first->seed(), kBetween, state)});
-  CheckSame(*first);
+  CheckSame(first->config());
 }
 
 void TrainProcesses::Follow(RunConfig config, const Registry& registry, SolverOptions options) {
@@ -282,9 +297,10 @@ void TrainProcesses::Follow(RunConfig config, const Registry& registry, SolverOp
   CREMA_CHECK(lead.size() == 2);
   options.log = log_.get();
   options.seed = std::strtoull(lead[0].c_str(), nullptr, 10);
+  const RunConfig given = config;
   Solver solver(ConfigOfFollower(std::move(config)), registry, std::move(options));
   if (!lead[1].empty()) solver.Restore(lead[1]);
-  CheckSame(solver);
+  CheckSame(given);
   log_->Open();
   log_->Write(Severity::kInfo, StrCat(ranks_->peers().NameOf(rank), " trains"));
   CatchSignals();
