@@ -430,8 +430,7 @@ void StepBinder::ChooseImplementation(const PlannedLayer& layer, const OpDesc& q
                                       LayerStep* step) {
   const Implementation* implementation = layer.implementation;
   std::vector<BlobSpec> outputs;
-  for (size_t o = 0; o < layer.outputs.size(); ++o)
-    outputs.push_back(values_.Spec(layer.outputs[o]));
+  for (const int v : layer.outputs) outputs.push_back(values_.Spec(v));
   if (implementation != nullptr && !Fits(*implementation, query, outputs)) {
     implementation = FindOther(layer, query, outputs, plan_.options);
   }
