@@ -182,7 +182,7 @@ BoxAnnotation ReadYoloLabels(const std::string& file, const YoloClasses& classes
   annotation.height = 1;
   int line = 0;
   const std::string all = ReadDataFile(file);
-  for (const std::string& text : Split(std::string(WithoutByteOrderMark(all)), '\n')) {
+  for (const std::string& text : Split(WithoutByteOrderMark(all), '\n')) {
     ++line;
     std::vector<double> numbers = NumbersIn(Trim(text), file, line);
     if (numbers.empty()) continue;

@@ -16,7 +16,7 @@ std::vector<std::string> ReadLines(const std::string& path) {
     Fail(ErrorCode::kInvalidArgument, "is a binary file, not a text with a name on each line",
          {.file = path});
   }
-  for (const std::string& line : Split(std::string(WithoutByteOrderMark(text)), '\n')) {
+  for (const std::string& line : Split(WithoutByteOrderMark(text), '\n')) {
     if (!Trim(line).empty()) lines.emplace_back(Trim(line));
   }
   return lines;

@@ -115,6 +115,12 @@ void WithinTimeout(const char* what, const Call& call) {
   end();
 }
 
+// Of the text of solver and net.
+double ChecksumOf(const RunConfig& config) {
+  return Crc32(
+      StrCat(config.solver.solver.SerializeAsString(), config.train.file.net.SerializeAsString()));
+}
+
 // Returns the log of a rank above 0, or that of all of them for "N"; empty: none.
 std::string LogPath(const std::string& prefix, const std::string& rank) {
   if (!FLAGS_log_dir.empty()) return StrCat(FLAGS_log_dir, "/train.rank", rank, ".log");
@@ -263,11 +269,9 @@ void TrainProcesses::Complete(SolverOptions* options) const {
 }
 
 // Files that differ between hosts would otherwise end in gradients of other layers, or in ranks
-// that wait for each other.
-void TrainProcesses::CheckSame(const RunConfig& config) {
-  const std::string own =
-      StrCat(config.solver.solver.SerializeAsString(), config.train.file.net.SerializeAsString());
-  const auto notes = ranks_->Exchange(ranks_->rank(), {.number = static_cast<double>(Crc32(own))});
+// that wait for each other. `own` is the ChecksumOf the run.
+void TrainProcesses::CheckSame(double own) {
+  const auto notes = ranks_->Exchange(ranks_->rank(), {.number = own});
   for (size_t r = 0; r < notes.size(); ++r) {
     if (notes[r].number == notes[0].number) continue;
     Fail(ErrorCode::kInvalidArgument,
@@ -286,7 +290,7 @@ void TrainProcesses::StartOthers(Solver* first, const std::string& state, LogSin
   log.Write(Severity::kInfo,
             StrCat("to stop with a snapshot: kill -TERM ", ::getpid(), " on ", places_[0].host));
   ranks_->Exchange(0, {.text = StrCat(first->seed(), kBetween, state)});
-  CheckSame(first->config());
+  CheckSame(ChecksumOf(first->config()));
 }
 
 void TrainProcesses::Follow(RunConfig config, const Registry& registry, SolverOptions options) {
@@ -297,10 +301,10 @@ void TrainProcesses::Follow(RunConfig config, const Registry& registry, SolverOp
   CREMA_CHECK(lead.size() == 2);
   options.log = log_.get();
   options.seed = std::strtoull(lead[0].c_str(), nullptr, 10);
-  const RunConfig given = config;
+  const double checksum = ChecksumOf(config);
   Solver solver(ConfigOfFollower(std::move(config)), registry, std::move(options));
   if (!lead[1].empty()) solver.Restore(lead[1]);
-  CheckSame(given);
+  CheckSame(checksum);
   log_->Open();
   log_->Write(Severity::kInfo, StrCat(ranks_->peers().NameOf(rank), " trains"));
   CatchSignals();

@@ -50,7 +50,7 @@ class TrainProcesses {
   TrainProcesses(Mpi& mpi, std::unique_ptr<ProcessRanks> ranks);
   void ShareProcessors();
   std::string Describe() const;
-  void CheckSame(const RunConfig& config);
+  void CheckSame(double own);
   int Report() const;
   void MeetAtEnd(int code);
   [[noreturn]] void AbortAll(int code) const;

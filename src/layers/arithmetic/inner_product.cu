@@ -167,15 +167,6 @@ const void* MaskedGradient(const CudaQueue& queue, const Sizes& s, const Backwar
   return masked;
 }
 
-template <typename T>
-void AddBiasGradient(const CudaQueue& queue, const Sizes& s, const T* dy, double* scratch,
-                     T* dbias) {
-  SumGroups(queue, ColumnsOf(s), ElementTerm<T>{dy}, scratch,
-            [=] CREMA_HOST_DEVICE(int64_t c, double sum) {
-              dbias[c] = FromFloat<T>(ToFloat(dbias[c]) + static_cast<float>(sum));
-            });
-}
-
 }  // namespace
 
 size_t CudaInnerProductBackwardScratch(const OpDesc& query) {
@@ -194,8 +185,8 @@ void CudaInnerProductBackward(const Layer& layer, const BackwardArgs& args) {
   const void* dy = MaskedGradient(queue, s, args, scratch.masked);
   if (s.bias && !args.parameter_grads[1].empty()) {
     DispatchCudaFloat(dtype, [&]<typename T>(T) {
-      AddBiasGradient(queue, s, static_cast<const T*>(dy), scratch.sums,
-                      Elements<T>(args.parameter_grads[1]));
+      AddGroupSums(queue, ColumnsOf(s), static_cast<const T*>(dy), scratch.sums,
+                   Elements<T>(args.parameter_grads[1]));
     });
   }
   const void* weights = args.parameters[0].raw();

@@ -16,16 +16,6 @@ void AddTo(const CudaQueue& queue, int64_t count, const T* x, T* sum) {
               [=] CREMA_HOST_DEVICE(int64_t i) { return ToFloat(sum[i]) + ToFloat(x[i]); });
 }
 
-// Adds the bias gradient. Channels are the innermost axis.
-template <typename T>
-void AddChannelSums(const CudaQueue& queue, const GroupLayout& channels, const T* dy,
-                    double* scratch, T* dbias) {
-  SumGroups(queue, channels, ElementTerm<T>{dy}, scratch,
-            [=] CREMA_HOST_DEVICE(int64_t c, double sum) {
-              dbias[c] = FromFloat<T>(ToFloat(dbias[c]) + static_cast<float>(sum));
-            });
-}
-
 // Takes the layer's input, weights and output, or their gradients.
 CudnnConvMemory MemoryOf(bool transposed, const void* input, const void* weight, const void* output,
                          void* workspace) {
@@ -124,8 +114,7 @@ void CudnnConvState::AddBiasGradient(const CudaQueue& queue, const void* dy, dou
     return CudaAddBiasGradient(queue, dtype, OutputPlanes(), dy, dbias.raw());
   }
   DispatchCudaFloat(dtype, [&]<typename T>(T) {
-    AddChannelSums(queue, layer_.OutputGroups(), static_cast<const T*>(dy), sums,
-                   Elements<T>(dbias));
+    AddGroupSums(queue, layer_.OutputGroups(), static_cast<const T*>(dy), sums, Elements<T>(dbias));
   });
 }
 

@@ -218,4 +218,14 @@ static void SumGroups(const CudaQueue& queue, const GroupLayout& layout, const T
   JoinParts(queue, layout.Groups(), parts, scratch, finish);
 }
 
+// sums[group] += the sum of the elements of that group. `scratch` is that of SumGroups.
+template <typename T>
+static void AddGroupSums(const CudaQueue& queue, const GroupLayout& layout, const T* x,
+                         double* scratch, T* sums) {
+  SumGroups(queue, layout, ElementTerm<T>{x}, scratch,
+            [=] CREMA_HOST_DEVICE(int64_t g, double sum) {
+              sums[g] = FromFloat<T>(ToFloat(sums[g]) + static_cast<float>(sum));
+            });
+}
+
 }  // namespace crema

@@ -116,8 +116,6 @@ class Team {
 #endif
   }
 
-  CREMA_HOST_DEVICE int threads() const { return threads_; }
-
  private:
 #ifdef __CUDA_ARCH__
   __device__ int Own() const { return static_cast<int>(threadIdx.x) % threads_; }
