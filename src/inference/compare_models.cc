@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "graph/int8_scale.h"
 #include "math/boxes.h"
 #include "math/stored_to_plain.h"
 #include "runtime/session.h"
@@ -169,21 +170,19 @@ struct LayerComparison::Side {
     }
     if (plan.options.device.type != DeviceType::kCpu) return {};
     const bool bytes = spec.format.type == DType::kU8;
-    const std::optional<Int8Scale> scale = bytes ? ScaleOf(v) : Int8Scale{};
+    const std::optional<Int8Scale> scale = bytes ? ScaleOfValue(v) : Int8Scale{};
     if (!scale) return {};
     StoredToPlain(threads, view.shape(), spec.format, view.raw(), *scale, to);
     return plain;
   }
 
   // Returns the scale of an int8 value.
-  std::optional<Int8Scale> ScaleOf(int v) const {
+  std::optional<Int8Scale> ScaleOfValue(int v) const {
     const Plan& plan = session->plan();
     const int producer = plan.values[static_cast<size_t>(v)].producer;
     const Int8Ranges& ranges = plan.layers[static_cast<size_t>(producer)].layer->param().int8();
     if (ranges.top_size() != 1) return std::nullopt;
-    const Int8Range& range = ranges.top(0);
-    return Int8Scale{.step = range.max() / (range.non_negative() ? 255.0F : 127.0F),
-                     .is_signed = !range.non_negative()};
+    return ScaleOf(ranges.top(0));
   }
 
   std::string LayerOf(const std::string& blob) const {

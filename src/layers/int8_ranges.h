@@ -8,18 +8,13 @@
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "graph/implementation.h"
+#include "graph/int8_scale.h"
 #include "graph/registry.h"
 #include "math/int8_copy.h"
 #include "math/int8_weights.h"
 #include "plan/precision.h"
 
 namespace crema {
-
-inline Int8Scale ScaleOf(const Int8Range& range) {
-  constexpr float kLeast = 1e-30F;  // so that 1 / step is finite
-  const float steps = range.non_negative() ? 255.0F : 127.0F;
-  return {.step = std::max(range.max() / steps, kLeast), .is_signed = !range.non_negative()};
-}
 
 // Return the scale of input i or output o. Require that the layer has that range (ComputesInt8).
 inline Int8Scale InputScale(const Layer& layer, int i) {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "crema.pb.h"
+#include "graph/int8_scale.h"
 #include "math/int8_copy.h"
 #include "math/int8_weights.h"
 #include "math/stored_to_plain.h"
@@ -14,11 +15,6 @@ namespace crema {
 namespace {
 
 size_t Index(int i) { return static_cast<size_t>(i); }
-
-Int8Scale ScaleOf(const Int8Range& range) {
-  return {.step = range.max() / (range.non_negative() ? 255.0F : 127.0F),
-          .is_signed = !range.non_negative()};
-}
 
 std::vector<float> AsBytes(std::span<const float> x, Int8Scale scale) {
   std::vector<float> rounded(x.size());
