@@ -289,7 +289,7 @@ int RunFirst(TrainProcesses* processes) {
     RefuseWarnings(early.count() + counter.count());
   }
   if (parallel) parallel->MakeOthers(solver, config, registry, options, made.state);
-  if (processes != nullptr) processes->StartOthers(&solver, made.state, *options.log);
+  if (processes != nullptr) processes->StartOthers(config, &solver, made.state, *options.log);
   const bool recorded = observers.Record(solver, start, run.command);
   if (FLAGS_strict && !recorded) RefuseWarnings(1);
   observers.TakeTerminal();
@@ -313,7 +313,7 @@ int RunFirst(TrainProcesses* processes) {
 int Follow(TrainProcesses* processes) {
   Registry registry = LayersOfFlag();
   RunOfFlags run = ReadRunOfFlags(processes, &registry, NullSink());
-  processes->Follow(std::move(run.config), registry, std::move(run.options));
+  processes->Follow(run.config, registry, std::move(run.options));
   return 0;
 }
 

@@ -4,12 +4,23 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "core/allocator.h"
 #include "core/device.h"
 #include "core/device_queue.h"
 
 namespace crema {
+
+// Sums over the ranks of a run, in the middle of a pass. Thread safety: one thread per rank.
+class RankSums {
+ public:
+  virtual ~RankSums() = default;
+  // Replaces the values by their sums over all ranks: the same bits on all ranks. All ranks call it
+  // equally often, in the same order, with equal sizes; each waits for the others. Throws
+  // kDeviceFailure if one does not answer, kCancelled if one has failed.
+  virtual void SumNow(std::span<double> values) = 0;
+};
 
 // One per session. Thread safety: one thread at a time.
 class ExecContext {
@@ -34,12 +45,17 @@ class ExecContext {
   uint64_t step() const { return step_; }
   void set_step(uint64_t step) { step_ = step; }
 
+  // Null: this rank is alone, or the session is not for training.
+  RankSums* rank_sums() const { return rank_sums_; }
+  void set_rank_sums(RankSums* sums) { rank_sums_ = sums; }
+
  private:
   Allocator* allocator_;
   std::unique_ptr<DeviceQueue> queue_;
   int threads_ = 1;
   uint64_t seed_;
   uint64_t step_ = 0;
+  RankSums* rank_sums_ = nullptr;
 };
 
 // Returns the number of processors that this process may use: those of its affinity mask, but no

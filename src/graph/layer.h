@@ -118,6 +118,9 @@ class LayerSessionState {
   // Saves and restores the position in the data set, for snapshots. The defaults do nothing.
   virtual void Save(LayerState*) const {}
   virtual void Restore(const LayerState&) {}
+  // Returns true if Save gives all that later batches depend on: `position`, a number of samples,
+  // which a batch increases by its size. Others can then start at any batch.
+  virtual bool IsPosition() const { return false; }
   // Returns the number of samples in one pass over the data set; 0: no end, or no data set.
   virtual int64_t EpochSize() const { return 0; }
   // Returns the name (a key, a path) of sample `index` of the last batch, for messages; empty:

@@ -31,10 +31,14 @@ class Collective {
   virtual void FinishSums(int /*rank*/) {}
   // Returns the number of values that StartSum is best called with; 0: it is not supported.
   virtual size_t bucket_values() const { return 0; }
+  // Returns the seconds that started sums have taken so far.
+  virtual double SumSeconds() const { return 0; }
   // Returns true if all started sums have ended.
   virtual bool IsIdle() const { return true; }
   // Returns true if a started sum has failed.
   virtual bool HasFailed() const { return false; }
+  // Returns what sums in the middle of a pass; null: these ranks cannot.
+  virtual RankSums* SumsInPass() { return nullptr; }
   // Announces that a rank has failed. Releases waiting ranks; results in progress are undefined.
   virtual void Abort() noexcept = 0;
 };

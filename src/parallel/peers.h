@@ -33,7 +33,7 @@ class Patience {
 class Peers {
  public:
   // The channels of messages; each is used by one thread.
-  enum Channel { kNotes = 1, kAnswers, kBlobs, kPieces, kSums };
+  enum Channel { kNotes = 1, kAnswers, kBlobs, kPieces, kSums, kInPass };
   struct Pending {
     Mpi::Transfer transfer = 0;
     int rank = 0;
@@ -60,6 +60,8 @@ class Peers {
   void Await(std::vector<Pending>* all, const std::atomic<bool>& stop);
   // Replaces `message` by the next one if it has arrived.
   bool Take(int from, Channel channel, std::string* message);
+  // Waits for the next message. Throws kDeviceFailure if none comes within the timeout.
+  void AwaitNext(int from, Channel channel, std::string* message);
   [[noreturn]] void FailAsSilent(const std::vector<int>& ranks) const;
 
  private:

@@ -1,11 +1,14 @@
 // Sums over processes, made by a thread of their own while the caller computes.
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstring>
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -15,7 +18,7 @@
 namespace crema {
 namespace {
 
-class ProcessCollective final : public Collective {
+class ProcessCollective final : public Collective, public RankSums {
  public:
   ProcessCollective(Peers* peers, size_t bucket_bytes)
       : peers_(*peers), bucket_(std::max<size_t>(1, bucket_bytes / sizeof(float))) {}
@@ -48,7 +51,13 @@ class ProcessCollective final : public Collective {
     }
     if (thread_.joinable()) thread_.join();
   }
+  RankSums* SumsInPass() override { return this; }
+  void SumNow(std::span<double> values) override;
   size_t bucket_values() const override { return bucket_; }
+  double SumSeconds() const override {
+    const std::lock_guard lock(mutex_);
+    return seconds_;
+  }
   bool IsIdle() const override {
     const std::lock_guard lock(mutex_);
     return queue_.empty() && !works_;
@@ -64,9 +73,14 @@ class ProcessCollective final : public Collective {
   std::span<float> PieceOf(std::span<float> values, int rank) const;
   void AddPieces(std::span<float> own);
   void Copy(int rank, std::span<const TensorView> blobs);
+  void SumInPass(std::span<double> values);
+  template <typename Call>
+  void OutOfStepIfItThrows(const Call& call);
 
   Peers& peers_;
-  const size_t bucket_;        // values summed at a time, at most
+  const size_t bucket_;               // values summed at a time, at most
+  std::vector<std::string> in_pass_;  // the values of SumNow, by rank
+  bool failed_in_pass_ = false;
   std::vector<float> pieces_;  // own pieces of a bucket, as all ranks have them
   std::vector<Peers::Pending> pending_;
   std::atomic<bool> stop_ = false;
@@ -74,6 +88,7 @@ class ProcessCollective final : public Collective {
   std::condition_variable changed_;
   std::deque<std::span<float>> queue_;
   bool works_ = false;
+  double seconds_ = 0;
   std::exception_ptr failure_;
   std::thread thread_;  // of the rank's thread
 };
@@ -87,6 +102,7 @@ void ProcessCollective::Work() {
     queue_.pop_front();
     works_ = true;
     lock.unlock();
+    const auto start = std::chrono::steady_clock::now();
     std::exception_ptr failure;
     try {
       SumBucket(values);
@@ -94,6 +110,7 @@ void ProcessCollective::Work() {
       failure = std::current_exception();
     }
     lock.lock();
+    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     failure_ = failure;
     works_ = failure != nullptr;  // messages of this sum may still arrive
     changed_.notify_all();
@@ -144,15 +161,53 @@ void ProcessCollective::AddPieces(std::span<float> own) {
   if (self != 0) std::copy_n(sum, own.size(), own.data());
 }
 
-void ProcessCollective::CopyFromFirst(int rank, const ExecContext&,
-                                      std::span<const TensorView> blobs) {
+template <typename Call>
+void ProcessCollective::OutOfStepIfItThrows(const Call& call) {
   try {
-    Copy(rank, blobs);
+    call();
   } catch (...) {
     const std::lock_guard lock(mutex_);
     failure_ = std::current_exception();
-    works_ = true;  // messages of this copy may still arrive
+    works_ = true;  // messages of this call may still arrive
     throw;
+  }
+}
+
+void ProcessCollective::CopyFromFirst(int rank, const ExecContext&,
+                                      std::span<const TensorView> blobs) {
+  OutOfStepIfItThrows([&] { Copy(rank, blobs); });
+}
+
+void ProcessCollective::SumNow(std::span<double> values) {
+  OutOfStepIfItThrows([&] { SumInPass(values); });
+  if (failed_in_pass_) Fail(ErrorCode::kCancelled, "another rank has failed in this pass");
+}
+
+// Each rank sends its values to all, and adds those of all in the order of the ranks. A rank that
+// has failed sends an empty message instead.
+void ProcessCollective::SumInPass(std::span<double> values) {
+  const auto self = static_cast<size_t>(peers_.rank());
+  in_pass_.resize(static_cast<size_t>(peers_.size()));
+  std::vector<Peers::Pending> sent;
+  for (int r = 0; r < peers_.size(); ++r) {
+    if (r != peers_.rank()) peers_.Send(std::as_bytes(values), r, Peers::kInPass, &sent);
+  }
+  for (size_t r = 0; r < in_pass_.size(); ++r) {
+    if (r == self) continue;
+    peers_.AwaitNext(static_cast<int>(r), Peers::kInPass, &in_pass_[r]);
+    if (in_pass_[r].empty()) failed_in_pass_ = true;
+  }
+  peers_.Await(&sent, stop_);
+  if (failed_in_pass_) return;
+  in_pass_[self].assign(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+  std::ranges::fill(values, 0.0);
+  for (const std::string& message : in_pass_) {
+    CREMA_CHECK(message.size() == values.size_bytes());
+    for (size_t i = 0; i < values.size(); ++i) {
+      double value = 0;
+      std::memcpy(&value, message.data() + i * sizeof(value), sizeof(value));
+      values[i] += value;
+    }
   }
 }
 

@@ -2,39 +2,25 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdint>
-#include <cstring>
 #include <new>
 #include <utility>
 
+#include "core/byte_text.h"
 #include "core/error.h"
 #include "core/strings.h"
 
 namespace crema {
 namespace {
 
-constexpr char kSignOfLife = 'l';
+// Shorter than a note. The first byte of an answer is another one.
+constexpr std::string_view kSignOfLife = "l";
 constexpr char kAnswer = 'a';
 constexpr int kNoError = -1;
 
-template <typename T>
-void Append(const T& value, std::string* to) {
-  to->append(reinterpret_cast<const char*>(&value), sizeof(value));
-}
-
-template <typename T>
-T TakeFrom(std::string_view* from) {
-  CREMA_CHECK(from->size() >= sizeof(T));
-  T value;
-  std::memcpy(&value, from->data(), sizeof(T));
-  from->remove_prefix(sizeof(T));
-  return value;
-}
-
 std::string Encode(double number, int code, std::string_view text) {
   std::string bytes;
-  Append(number, &bytes);
-  Append(code, &bytes);
+  AppendValue(number, &bytes);
+  AppendValue(code, &bytes);
   return bytes.append(text);
 }
 
@@ -93,6 +79,12 @@ void ProcessRanks::Fail(int rank, const std::exception_ptr& error) noexcept {
   try {
     // After a sum that failed, messages no longer follow each other as expected.
     if (collective().HasFailed()) std::rethrow_exception(error);
+    // Others may wait in a pass for this rank's part of a sum.
+    std::vector<Peers::Pending> sent;
+    for (int r = 0; r < size(); ++r) {
+      if (r != this->rank()) peers_->Send({}, r, Peers::kInPass, &sent);
+    }
+    peers_->Await(&sent, false);
     Share(EncodeFailure(error));
     TakeNotes();
   } catch (...) {
@@ -123,8 +115,8 @@ void ProcessRanks::TakeNotes() {
   std::vector<int> codes;
   for (size_t r = 0; r < messages_.size(); ++r) {
     std::string_view message = messages_[r];
-    notes_[r].number = TakeFrom<double>(&message);
-    codes.push_back(TakeFrom<int>(&message));
+    notes_[r].number = TakeValue<double>(&message);
+    codes.push_back(TakeValue<int>(&message));
     notes_[r].text = message;
   }
   if (std::ranges::any_of(codes, [](int code) { return code != kNoError; })) TakeFailures(codes);
@@ -137,18 +129,19 @@ void ProcessRanks::Gather(const std::string& own) {
   for (int r = 1; r < size(); ++r) missing.push_back(r);
   Patience patience(peers_->timeout());
   for (;;) {
-    std::erase_if(missing, [this](int r) {
-      return peers_->Take(r, Peers::kNotes, &messages_[static_cast<size_t>(r)]);
+    std::erase_if(missing, [&](int r) {
+      std::string& message = messages_[static_cast<size_t>(r)];
+      if (!peers_->Take(r, Peers::kNotes, &message)) return false;
+      if (message != kSignOfLife) return true;
+      patience.Restart();
+      return false;
     });
     if (missing.empty()) break;
     KeepAlive();  // so that the others leave the judgement to this rank
     if (!patience.Lasts()) peers_->FailAsSilent(missing);
   }
   std::string answer(1, kAnswer);
-  for (const std::string& message : messages_) {
-    Append(static_cast<uint64_t>(message.size()), &answer);
-    answer += message;
-  }
+  for (const std::string& message : messages_) AppendText(message, &answer);
   std::vector<Peers::Pending> sent;
   for (int r = 1; r < size(); ++r) peers_->Send(BytesOf(answer), r, Peers::kAnswers, &sent);
   peers_->Await(&sent, false);
@@ -170,30 +163,29 @@ void ProcessRanks::Ask(const std::string& own) {
   }
   std::string_view rest(answer);
   rest.remove_prefix(1);
-  for (std::string& message : messages_) {
-    const auto bytes = TakeFrom<uint64_t>(&rest);
-    message = rest.substr(0, bytes);
-    rest.remove_prefix(bytes);
-  }
+  for (std::string& message : messages_) message = TakeText(&rest);
 }
 
 void ProcessRanks::KeepAlive() {
-  static const char sign = kSignOfLife;
-  if (rank() != 0 || failure_.error) return;
+  if (failure_.error) return;
   const auto now = std::chrono::steady_clock::now();
   const std::chrono::duration<double> since = now - last_sign_;
   if (since.count() < peers_->timeout() / 10) return;
   last_sign_ = now;
   peers_->Poll(&signs_);
-  for (int r = 1; r < size(); ++r) peers_->Send(BytesOf({&sign, 1}), r, Peers::kAnswers, &signs_);
+  if (rank() > 0) return peers_->Send(BytesOf(kSignOfLife), 0, Peers::kNotes, &signs_);
+  for (int r = 1; r < size(); ++r) peers_->Send(BytesOf(kSignOfLife), r, Peers::kAnswers, &signs_);
 }
 
 // The same in all ranks. Equal messages are one problem: a wrong flag, a file that is missing.
 void ProcessRanks::TakeFailures(const std::vector<int>& codes) {
   std::vector<Problem> problems;
   std::vector<std::string> texts;
+  constexpr int kCancelled = static_cast<int>(ErrorCode::kCancelled);
+  const bool has_cause =
+      std::ranges::any_of(codes, [](int code) { return code != kNoError && code != kCancelled; });
   for (size_t r = 0; r < codes.size(); ++r) {
-    if (codes[r] == kNoError) continue;
+    if (codes[r] == kNoError || (codes[r] == kCancelled && has_cause)) continue;
     const std::string& text = notes_[r].text;
     if (!failure_.error && problems.empty()) failure_.rank = static_cast<int>(r);
     if (std::ranges::find(texts, text) != texts.end()) continue;
@@ -201,7 +193,8 @@ void ProcessRanks::TakeFailures(const std::vector<int>& codes) {
     problems.push_back({static_cast<ErrorCode>(codes[r]), {}, ""});
     problems.back().message = StrCat(peers_->NameOf(static_cast<int>(r)), ": ", text);
   }
-  const bool all_fail = std::ranges::find(codes, kNoError) == codes.end();
+  const bool all_fail = std::ranges::all_of(
+      codes, [&](int code) { return code != kNoError && (code != kCancelled || !has_cause); });
   if (all_fail && problems.size() == 1) problems[0].message = texts[0];
   failure_.error = std::make_exception_ptr(Error(std::move(problems)));
 }

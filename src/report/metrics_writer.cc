@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -102,6 +103,18 @@ std::vector<MetricsRow> RowsOf(const std::vector<OutputValue>& outputs, const Me
   return rows;
 }
 
+// Seconds of an iteration, as outputs.
+std::vector<OutputValue> MeansOf(const RankPace& ranks) {
+  std::vector<OutputValue> means;
+  if (ranks.sum.passes.empty()) return means;
+  for (const double passes : ranks.sum.passes) {
+    means.push_back({"rank_seconds", passes / ranks.iterations});
+  }
+  means.push_back({"sum_seconds", ranks.sum.sums / ranks.iterations});
+  means.push_back({"exposed_sum_seconds", ranks.sum.exposed / ranks.iterations});
+  return means;
+}
+
 }  // namespace
 
 std::string MetricsCsvHeader() {
@@ -176,6 +189,7 @@ void MetricsWriter::Write(const std::vector<MetricsRow>& rows) {
 
 void MetricsWriter::OnIteration(const IterationReport& report) {
   pace_.Add(report);
+  ranks_.Add(report);
   if (!IsRowDue(report, interval_)) return;
   MetricsRow common{.iteration = report.iteration, .epoch = report.epoch, .time = UnixTime()};
   common.kind = MetricsRow::Kind::kOutput;
@@ -190,7 +204,9 @@ void MetricsWriter::OnIteration(const IterationReport& report) {
   row.loss_scale = report.loss_scale;
   row.skipped_updates = report.skipped_updates;
   rows.insert(rows.begin(), std::move(row));
+  std::ranges::move(RowsOf(MeansOf(ranks_), common), std::back_inserter(rows));
   pace_ = {};
+  ranks_ = {};
   Write(rows);
 }
 

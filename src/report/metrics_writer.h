@@ -62,6 +62,7 @@ class MetricsWriter final : public TrainingObserver {
 
   int64_t interval_;
   Pace pace_;  // since the last row
+  RankPace ranks_;
   GrowingFile csv_;
   GrowingFile json_;
 };

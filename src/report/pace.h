@@ -10,6 +10,33 @@
 
 namespace crema {
 
+// The times of the ranks, summed over several iterations.
+struct RankPace {
+  RankTimes sum;
+  double seconds = 0;  // of the iterations
+  int iterations = 0;
+
+  void Add(const IterationReport& report);
+};
+
+// Warns once per run if a rank is much slower than the others, or if sums of gradients take much of
+// the time of 100 consecutive iterations. Thread safety: one thread.
+class RankHint final : public TrainingObserver {
+ public:
+  explicit RankHint(LogSink& log) : log_(log) {}
+
+  void OnIteration(const IterationReport& report) override;
+
+ private:
+  void WarnOfSlowRank();
+  void WarnOfSums();
+
+  LogSink& log_;
+  RankPace pace_;
+  bool slow_said_ = false;
+  bool sums_said_ = false;
+};
+
 // Sums over several iterations.
 struct Pace {
   double seconds = 0;

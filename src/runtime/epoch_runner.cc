@@ -74,6 +74,30 @@ DataEpoch EpochOf(const Session& session, const std::string& advice) {
   return epoch;
 }
 
+bool CanMoveByBatches(const Session& session) {
+  for (size_t i = 0; i < session.plan().layers.size(); ++i) {
+    if (session.state(i) != nullptr && !session.state(i)->IsPosition()) return false;
+  }
+  try {
+    return EpochOf(session, "").samples > 0;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kInvalidArgument) throw;
+    return false;
+  }
+}
+
+void MoveByBatches(int64_t batches, Session* session) {
+  if (batches == 0) return;
+  const auto samples = static_cast<uint64_t>(batches * FirstBatch(session->plan()));
+  SolverState state;
+  session->SaveState("", &state);
+  for (LayerState& layer : *state.mutable_layer_state()) {
+    layer.set_position(layer.position() + samples);
+  }
+  session->RestoreState("", state);
+  session->set_step(session->step() + static_cast<uint64_t>(batches));
+}
+
 Evaluation EpochRunner::RunBatches(int64_t batches) {
   const int64_t batch = FirstBatch(session_->plan());
   Start(batch, nullptr);
@@ -81,15 +105,17 @@ Evaluation EpochRunner::RunBatches(int64_t batches) {
   return Finish();
 }
 
-Evaluation EpochRunner::RunEpoch() {
+Evaluation EpochRunner::RunEpoch(const Shard& shard) {
   const DataEpoch epoch = EpochOf(*session_, options_.advice);
   const int64_t rest = epoch.samples % epoch.batch;
   const Plan* smaller = rest > 0                       ? &Smaller(rest)->plan()
                         : HasRowOfNumbers(epoch.batch) ? TrySmaller()
                                                        : nullptr;
   Start(epoch.batch, smaller);
-  for (int64_t i = 0; i < epoch.samples / epoch.batch; ++i) RunBatch(session_, epoch.batch);
-  if (rest > 0) RunRest(rest);
+  const BatchPart part = PartOf(epoch.samples / epoch.batch, shard);
+  MoveByBatches(part.first, session_);
+  for (int64_t i = part.first; i < part.end; ++i) RunBatch(session_, epoch.batch);
+  if (rest > 0 && shard.rank + 1 == shard.world) RunRest(rest);
   return Finish();
 }
 
@@ -165,7 +191,7 @@ void EpochRunner::RunRest(int64_t rest) {
 Evaluation EpochRunner::Finish() {
   result_.outputs = means_.Means();
   result_.left_out = means_.LeftOut();
-  result_.loss /= static_cast<double>(result_.samples);
+  if (result_.samples > 0) result_.loss /= static_cast<double>(result_.samples);
   return std::move(result_);
 }
 

@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "core/byte_text.h"
 #include "core/strings.h"
 #include "runtime/output_means.h"
 #include "runtime/session.h"
@@ -47,6 +48,32 @@ void DetectionPrecision::Add(const Session& session) {
         scores.objects += static_cast<int64_t>(row[2]);
       } else {
         scores.detections.push_back({double{row[2]}, VerdictOf(row)});
+      }
+    }
+  }
+}
+
+std::string DetectionPrecision::Save() const {
+  std::string saved;
+  for (const auto& [blob, output] : outputs_) {
+    AppendValue(output.classes.size(), &saved);
+    for (const auto& [label, scores] : output.classes) {
+      AppendValue(label, &saved);
+      AppendValue(scores.objects, &saved);
+      AppendValue(scores.detections.size(), &saved);
+      for (const JudgedDetection& one : scores.detections) AppendValue(one, &saved);
+    }
+  }
+  return saved;
+}
+
+void DetectionPrecision::Join(std::string_view saved) {
+  for (auto& [blob, output] : outputs_) {
+    for (auto classes = TakeValue<size_t>(&saved); classes > 0; --classes) {
+      OfClass& scores = output.classes[TakeValue<int64_t>(&saved)];
+      scores.objects += TakeValue<int64_t>(&saved);
+      for (auto count = TakeValue<size_t>(&saved); count > 0; --count) {
+        scores.detections.push_back(TakeValue<JudgedDetection>(&saved));
       }
     }
   }

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/log.h"
@@ -26,6 +27,9 @@ class DetectionPrecision {
   // Call before each test.
   void Start();
   void Add(const Session& session);
+  // Returns all that was added since Start, for a Join in another process of the same program.
+  std::string Save() const;
+  void Join(std::string_view saved);
   // Returns one value for each output: the mean over the classes. A class without objects counts 0,
   // as in SSD. Logs the value of each class unless `log` is null.
   std::vector<OutputValue> Means(LogSink* log) const;

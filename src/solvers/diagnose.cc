@@ -317,9 +317,11 @@ Finding Replay(const NetOfRun& net, const Registry& registry, const Session& ses
   const double loss = again.Forward();
   std::optional<Finding> finding = inquiry.Find();
   if (!finding) {
-    finding = Finding{
-        "", StrCat("The same batch run again gives a loss of ", loss,
-                   ", so the values were at the edge of what numbers can hold; ", kLowerRate)};
+    finding = Finding{"", StrCat("The same batch run again gives a loss of ", loss,
+                                 session.context().rank_sums() != nullptr
+                                     ? ", so the values came from another rank (sync: true) or were"
+                                     : ", so the values were",
+                                 " at the edge of what numbers can hold; ", kLowerRate)};
   }
   return with_samples(*std::move(finding));
 }

@@ -28,10 +28,7 @@ void WeightAverage::Update(const ExecContext& context, const Weights& weights) {
   for (size_t s = 0; s < plan_->parameters.size(); ++s) {
     const ParameterSlot& slot = plan_->parameters[s];
     if (slot.owner != static_cast<int>(s)) continue;
-    if (slot.statistic) {
-      CopyBlob(weights.blob(s), average_->blob(s));
-      continue;
-    }
+    if (slot.statistic) continue;
     const std::span<const float> from = weights.blob(s).span<float>();
     const std::span<float> to = average_->blob(s).span<float>();
     const auto count = static_cast<int64_t>(from.size());
@@ -41,6 +38,16 @@ void WeightAverage::Update(const ExecContext& context, const Weights& weights) {
         to[i] += step_ * (from[i] - to[i]);
       }
     });
+  }
+  CopyStatistics(weights);
+}
+
+void WeightAverage::CopyStatistics(const Weights& weights) {
+  for (size_t s = 0; s < plan_->parameters.size(); ++s) {
+    const ParameterSlot& slot = plan_->parameters[s];
+    if (slot.statistic && slot.owner == static_cast<int>(s)) {
+      CopyBlob(weights.blob(s), average_->blob(s));
+    }
   }
 }
 

@@ -20,6 +20,7 @@ class WeightAverage {
   // Starts from these weights.
   void Reset(const Weights& weights);
   void Update(const ExecContext& context, const Weights& weights);
+  void CopyStatistics(const Weights& weights);
 
   float step() const { return step_; }  // 1 - decay
   Weights& weights() { return *average_; }

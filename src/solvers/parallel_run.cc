@@ -29,8 +29,16 @@ class ParallelRun::RankLog final : public LogSink {
   std::atomic<bool> open_ = false;
 };
 
-void RefuseFilesOfRanks(const Plan& plan) {
+void RefuseLayersOfRanks(const Plan& plan) {
   for (const PlannedLayer& layer : plan.layers) {
+    const LayerParameter& param = layer.layer->param();
+    const bool syncs = param.batch_norm_param().sync() || param.bn_param().sync();
+    if (syncs && plan.options.device.type == DeviceType::kCuda) {
+      Fail(ErrorCode::kUnsupported,
+           "sync: true is for several processes on CPUs; leave it out, and each GPU normalises by "
+           "its own batch",
+           {.layer = layer.name()});
+    }
     if (layer.type->name != "HDF5Output") continue;
     Fail(
         ErrorCode::kUnsupported,
@@ -40,9 +48,11 @@ void RefuseFilesOfRanks(const Plan& plan) {
   }
 }
 
-RunConfig ConfigOfFollower(RunConfig config) {
-  config.tests.clear();
-  config.test_iterations.clear();
+RunConfig ConfigOfFollower(RunConfig config, bool shares_tests) {
+  if (!shares_tests || config.solver.solver.ema_decay() > 0) {
+    config.tests.clear();
+    config.test_iterations.clear();
+  }
   config.solver.solver.clear_ema_decay();
   return config;
 }
@@ -67,7 +77,7 @@ SolverOptions ParallelRun::OptionsOfFirst(SolverOptions options) {
 
 void ParallelRun::MakeOthers(const Solver& first, const RunConfig& config, const Registry& registry,
                              const SolverOptions& options, const std::string& state_path) {
-  RefuseFilesOfRanks(first.plan());
+  RefuseLayersOfRanks(first.plan());
   if (options.log != nullptr) {
     std::vector<std::string> names;
     for (int rank = 0; rank < ranks_.size(); ++rank) names.push_back(NameOf(rank));
@@ -88,7 +98,7 @@ void ParallelRun::MakeOthers(const Solver& first, const RunConfig& config, const
     own.rank = rank;
     try {
       others_.push_back(
-          std::make_unique<Solver>(ConfigOfFollower(config), registry, std::move(own)));
+          std::make_unique<Solver>(ConfigOfFollower(config, false), registry, std::move(own)));
       if (!state_path.empty()) others_.back()->Restore(state_path);
     } catch (...) {
       Rethrow({rank, std::current_exception()});

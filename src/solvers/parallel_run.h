@@ -13,10 +13,12 @@
 
 namespace crema {
 
-// Throws kUnsupported for layers that write files while they train: all ranks would write the same.
-void RefuseFilesOfRanks(const Plan& plan);
-// Returns the run of a rank above 0: without tests and what follows from them, averages, snapshots.
-RunConfig ConfigOfFollower(RunConfig config);
+// Throws kUnsupported for layers that write files while they train, since all ranks would write the
+// same, and for BatchNorm with sync: true on GPUs.
+void RefuseLayersOfRanks(const Plan& plan);
+// Returns the run of a rank above 0: without averages and snapshots. With `shares_tests` it has the
+// tests that ranks may divide: all, unless averaged weights are tested.
+RunConfig ConfigOfFollower(RunConfig config, bool shares_tests);
 
 // Trains on several devices. On each, a solver in its own thread reads the samples whose number in
 // the order of the data is its rank modulo the number of devices. Gradients are summed over the

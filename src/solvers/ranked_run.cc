@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
+#include "core/byte_text.h"
 #include "core/strings.h"
 #include "format/seal.h"
 
@@ -100,21 +103,43 @@ void RankedRun::SumDuringBackward(Session* train) {
 }
 
 // After the exchange of losses all ranks have queued their passes, so that none waits in vain.
-double RankedRun::SumGradients(double loss, Session* train) {
+double RankedRun::SumGradients(double loss, Session* train, double seconds) {
   if (group_ == nullptr) return loss;
-  const double mean = Mean(loss);
-  if (buckets_) {
-    buckets_->Finish();
-  } else {
+  if (!buckets_) {
+    const double mean = Mean(loss);
     group_->collective().Sum(rank_, train->context(), train->ParameterGradientMemory());
+    AwaitOthersQueued(*train);
+    return mean;
   }
-  AwaitOthersQueued(*train);
-  return mean;
+  using Clock = std::chrono::steady_clock;
+  RankGroup::Note own{.number = loss};
+  AppendValue(seconds, &own.text);
+  double sum = 0;
+  times_.passes.clear();
+  for (const RankGroup::Note& note : group_->Exchange(rank_, std::move(own))) {
+    sum += note.number;
+    std::string_view text = note.text;
+    times_.passes.push_back(TakeValue<double>(&text));
+  }
+  const Clock::time_point start = Clock::now();
+  buckets_->Finish();
+  times_.exposed = std::chrono::duration<double>(Clock::now() - start).count();
+  const double so_far = group_->collective().SumSeconds();
+  times_.sums = so_far - std::exchange(sum_seconds_, so_far);
+  return sum / count();
 }
 
 RankGroup::Note RankedRun::Lead(const std::function<RankGroup::Note()>& decide) const {
   if (group_ == nullptr) return decide();
   return group_->Lead(rank_, is_first() ? decide() : RankGroup::Note());
+}
+
+std::vector<std::string> RankedRun::Share(std::string own) const {
+  std::vector<std::string> texts;
+  for (const RankGroup::Note& note : group_->Exchange(rank_, {.text = std::move(own)})) {
+    texts.push_back(note.text);
+  }
+  return texts;
 }
 
 void RankedRun::ThrowIfFailed() const {
@@ -123,6 +148,29 @@ void RankedRun::ThrowIfFailed() const {
 
 void RankedRun::KeepAlive() const {
   if (group_ != nullptr) group_->KeepAlive();
+}
+
+void RankedRun::AverageStatistics(const Session& train) const {
+  RankSums* const sums = SumsInPass();
+  if (sums == nullptr) return;
+  std::vector<double> values;
+  const auto for_each = [&train](const auto& call) {
+    const std::vector<ParameterSlot>& slots = train.plan().parameters;
+    for (size_t s = 0; s < slots.size(); ++s) {
+      if (!slots[s].statistic || slots[s].owner != static_cast<int>(s)) continue;
+      const TensorView blob = train.Parameter(s);
+      DispatchFloat(blob.dtype(), [&]<typename T>(T) {
+        for (T& value : blob.span<T>()) call(value);
+      });
+    }
+  };
+  for_each([&](auto value) { values.push_back(static_cast<double>(value)); });
+  if (values.empty()) return;
+  sums->SumNow(values);
+  auto next = values.begin();
+  for_each([&](auto& value) {
+    value = static_cast<std::remove_reference_t<decltype(value)>>(*next++ / count());
+  });
 }
 
 bool RankedRun::GatherPositions(const Session& train) {

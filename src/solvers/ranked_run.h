@@ -4,13 +4,16 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/log.h"
 #include "crema.pb.h"
+#include "data/pipeline/shuffle.h"
 #include "parallel/rank_group.h"
 #include "runtime/session.h"
 #include "solvers/gradient_buckets.h"
+#include "solvers/training_observer.h"
 
 namespace crema {
 
@@ -33,19 +36,29 @@ class RankedRun {
   // same iteration.
   void CopyFromFirst(int64_t iteration, const Session& train,
                      const std::vector<TensorView>& blobs) const;
+  // Returns what layers of the training net sum with in their passes; null: nothing.
+  RankSums* SumsInPass() const { return several() ? group_->collective().SumsInPass() : nullptr; }
   double Mean(double loss) const;
   // Lets the next backward pass, the last one before SumGradients, start the sums of gradients that
   // are complete, if the ranks can do so.
   void SumDuringBackward(Session* train);
-  // Sums the gradients of the session over all ranks. Returns the mean of their losses.
-  double SumGradients(double loss, Session* train);
+  // Sums the gradients of the session over all ranks. Returns the mean of their losses. `seconds`
+  // is the time of this rank's passes.
+  double SumGradients(double loss, Session* train, double seconds = 0);
+  // Returns the times of the last iteration whose gradients were summed.
+  const RankTimes& times() const { return times_; }
   // Calls `decide` in rank 0 alone, and returns its result in all ranks.
   RankGroup::Note Lead(const std::function<RankGroup::Note()>& decide) const;
+  Shard shard() const { return {static_cast<uint64_t>(rank_), static_cast<uint64_t>(count())}; }
+  // Exchanges texts. Returns those of all ranks, in their order. Requires several.
+  std::vector<std::string> Share(std::string own) const;
   // Throws kCancelled if any rank has failed.
   void ThrowIfFailed() const;
   // See RankGroup.
   void KeepAlive() const;
 
+  // Sets the running statistics to their means over the ranks, if the ranks are processes.
+  void AverageStatistics(const Session& train) const;
   // Exchanges the positions of data readers: rank 0 then knows those of all ranks.
   // Returns false if the ranks on CPUs do not have the same parameters.
   [[nodiscard]] bool GatherPositions(const Session& train);
@@ -60,6 +73,8 @@ class RankedRun {
   RankGroup* group_;
   int rank_;
   SolverState others_;
+  RankTimes times_;
+  double sum_seconds_ = 0;                    // of the collective, when times_ was set
   std::unique_ptr<GradientBuckets> buckets_;  // null: sums come after the backward pass
 };
 

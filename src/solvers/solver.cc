@@ -128,8 +128,9 @@ void Solver::PlanNets() {
   PlanTrainNet(plan_options);
   if (!options_.device.is_gpu()) RequireMemory(TrainingBytes(param_, *train_plan_));
   weights_ = Weights::Make(*train_plan_, seed_);
-  train_ = std::make_unique<Session>(train_plan_, weights_,
-                                     options_.device.Context(plan_options.threads, seed_));
+  ExecContext context = options_.device.Context(plan_options.threads, seed_);
+  context.set_rank_sums(ranks_.SumsInPass());
+  train_ = std::make_unique<Session>(train_plan_, weights_, std::move(context));
   train_->set_step(ranks_.StepOf(0));
   updater_.emplace(param_, train_plan_, train_.get(), weights_.get(),
                    Updater::Options{.seed = seed_,

@@ -193,6 +193,11 @@ class Solver {
   bool IsTestDue() const;
   Ending TestHere();
   TestReport RunTest(size_t net);
+  // Returns true if each rank runs a part of this test.
+  bool SharesTest(size_t net) const;
+  TestReport RunSharedTest(size_t net);
+  TestReport WithEpoch(TestReport report);
+  void PollInTest();                                   // throws kCancelled
   bool Judge(const std::vector<TestReport>& reports);  // true: early_stop ends the run
   void UpdateBest(const std::vector<TestReport>& reports);
   void WarnOfLoss(const TestReport& report);
@@ -202,6 +207,7 @@ class Solver {
   // All ranks make these calls.
   void StartRanks();
   Ending TestAll();
+  void HelpToTest();  // the ranks above 0
   Request PollAll();
   void GatherPositions();
 

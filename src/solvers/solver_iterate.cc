@@ -14,9 +14,11 @@ namespace crema {
 bool Solver::Train() {
   if (updater_->device() != nullptr) return IterateOnGpu({});
   options_.observer->OnIterationStart();
+  const auto start = std::chrono::steady_clock::now();
   const std::optional<double> own_loss = ForwardBackward(true);
   if (!own_loss) return false;
-  const double loss = ranks_.SumGradients(*own_loss, train_.get());
+  const std::chrono::duration<double> passes = std::chrono::steady_clock::now() - start;
+  const double loss = ranks_.SumGradients(*own_loss, train_.get(), passes.count());
   options_.observer->OnGradients();
   losses_.Add(loss);
   const bool drops = rate_->ObserveLoss(iteration_, losses_.Mean());

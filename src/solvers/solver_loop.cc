@@ -1,5 +1,6 @@
 // The training loop.
 #include <cmath>
+#include <exception>
 #include <utility>
 
 #include "core/parallel_for.h"
@@ -159,6 +160,7 @@ IterationReport Solver::ReportOf(double rate) {
   if (first.spec.shape.axes() > 0) {
     report.samples = first.spec.shape[0] * param_.iter_size() * ranks_.count();
   }
+  report.ranks = ranks_.times();
   if (report.displayed) report.outputs = OutputsOf(*train_);
   return report;
 }
@@ -182,9 +184,13 @@ Solver::Ending Solver::TestHere() {
   for (size_t net = 0; net < tests_.size(); ++net) {
     options_.observer->OnTestStart(iteration_, net);
     try {
-      reports.push_back(RunTest(net));
+      reports.push_back(SharesTest(net) ? RunSharedTest(net) : RunTest(net));
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kCancelled) throw;
+      // The other ranks share all tests.
+      for (++net; net < tests_.size(); ++net) {
+        if (SharesTest(net)) ranks_.Share({});
+      }
       return Ending::kRequest;
     }
     options_.observer->OnTest(reports.back());
@@ -199,15 +205,48 @@ TestReport Solver::RunTest(size_t net) {
   updater_->StartAverage();
   DrainCompletedIterations(true);
   updater_->HostWeights();
-  TestReport report = tests_.at(net)->Run(iteration_, [this] {
-    const Request request = Poll();
-    if (request == Request::kSnapshot) TrySnapshot();
-    if (request == Request::kStop) Fail(ErrorCode::kCancelled, "Test interrupted.");
-  });
+  return WithEpoch(tests_.at(net)->Run(iteration_, [this] { PollInTest(); }));
+}
+
+TestReport Solver::WithEpoch(TestReport report) {
   CountEpochsOnce();
   report.epoch = epochs_.After(iteration_);
   WarnOfLoss(report);
   return report;
+}
+
+// Averaged weights are in rank 0 alone.
+bool Solver::SharesTest(size_t net) const {
+  return ranks_.SumsInPass() != nullptr && !(param_.ema_decay() > 0) && tests_[net]->CanSplit();
+}
+
+TestReport Solver::RunSharedTest(size_t net) {
+  std::exception_ptr stop;
+  std::string part;
+  try {
+    part = tests_[net]->RunPart(iteration_, ranks_.shard(), [this] { PollInTest(); });
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kCancelled) throw;
+    stop = std::current_exception();
+    // Now: the other ranks may need longer than a scheduler waits.
+    if (snapshots_.CanWrite() && snapshots_.last() != iteration_) TrySnapshot();
+  }
+  const std::vector<std::string> parts = ranks_.Share(std::move(part));
+  if (stop) std::rethrow_exception(stop);
+  return WithEpoch(tests_[net]->JoinParts(iteration_, parts));
+}
+
+void Solver::HelpToTest() {
+  for (size_t net = 0; net < tests_.size(); ++net) {
+    if (!SharesTest(net)) continue;
+    ranks_.Share(tests_[net]->RunPart(iteration_, ranks_.shard(), [this] { ranks_.KeepAlive(); }));
+  }
+}
+
+void Solver::PollInTest() {
+  const Request request = Poll();
+  if (request == Request::kSnapshot) TrySnapshot();
+  if (request == Request::kStop) Fail(ErrorCode::kCancelled, "Test interrupted.");
 }
 
 void Solver::WarnOfLoss(const TestReport& report) {
@@ -241,9 +280,10 @@ void Solver::UpdateBest(const std::vector<TestReport>& reports) {
   if (!snapshots_.WriteBest(RunWeightsNow(), *best_)) best_ = before;
 }
 
-// Rank 0 tests while the others wait.
+// Rank 0 tests and decides; the others take their part in tests that can be divided.
 Solver::Ending Solver::TestAll() {
   GatherPositions();
+  if (!ranks_.is_first()) HelpToTest();
   const RankGroup::Note outcome = ranks_.Lead([this] {
     const Ending ending = TestHere();
     SolverState decided;
@@ -267,6 +307,8 @@ Request Solver::PollAll() {
 void Solver::GatherPositions() {
   if (!ranks_.several()) return;
   DrainCompletedIterations(true);  // a failure ends the run before a snapshot
+  ranks_.AverageStatistics(*train_);
+  updater_->CopyStatistics();
   if (ranks_.GatherPositions(*train_)) return;
   if (ranks_.is_first()) {
     options_.log->Write(Severity::kWarning,

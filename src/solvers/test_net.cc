@@ -1,9 +1,11 @@
 #include "solvers/test_net.h"
 
-#include <chrono>
+#include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "core/blob_types.h"
+#include "core/byte_text.h"
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "runtime/output_means.h"
@@ -93,57 +95,122 @@ void TestNet::RefuseSourceWithoutEnd() const {
 }
 
 TestReport TestNet::Run(int64_t iteration, const std::function<void()>& after_batch) {
-  const auto start = std::chrono::steady_clock::now();
-  TestReport report{.iteration = iteration, .net = options_.index, .outputs = {}};
-  report.has_loss = options_.report_loss;
-  session_->set_step(static_cast<uint64_t>(iteration) << 32);  // a test has fewer passes
-  detection_.Start();
-  if (options_.batches > 0) {
-    RunBatches(after_batch, &report);
-  } else {
-    RunEpoch(after_batch, &report);
-  }
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return report;
+  return ReportOf(iteration, Evaluate(iteration, {}, after_batch));
 }
 
-void TestNet::RunBatches(const std::function<void()>& after_batch, TestReport* report) {
+Evaluation TestNet::Evaluate(int64_t iteration, const Shard& shard,
+                             const std::function<void()>& after_batch) {
+  started_ = std::chrono::steady_clock::now();
+  session_->set_step(static_cast<uint64_t>(iteration) << 32);  // a test has fewer passes
+  detection_.Start();
+  if (options_.batches > 0) return RunBatches(shard, after_batch);
+  session_->RestoreState(kStart, start_);
+  after_batch_ = after_batch;
+  return epoch_->RunEpoch(shard);
+}
+
+Evaluation TestNet::RunBatches(const Shard& shard, const std::function<void()>& after_batch) {
   session_->TakeWeights();
   OutputMeans means;
   means.Start(plan(), plan().outputs, [](const PlannedValue&) { return false; });
-  for (int batch = 0; batch < options_.batches; ++batch) {
-    report->loss += ForwardAndWarn(session_.get(), options_.log) / options_.batches;
+  const BatchPart part = PartOf(options_.batches, shard);
+  MoveByBatches(part.first, session_.get());
+  Evaluation all;
+  for (int64_t batch = part.first; batch < part.end; ++batch) {
+    all.loss += ForwardAndWarn(session_.get(), options_.log);
+    ++all.batches;
     constexpr int64_t kSameWeight = 1;
     means.Add(*session_, kSameWeight);
     detection_.Add(*session_);
     after_batch();
   }
-  AddOutputs(means.Means(), means.LeftOut(), report);
-  report->samples = FirstBatch(plan()) * options_.batches;
+  MoveByBatches(options_.batches - part.end, session_.get());
+  if (all.batches > 0) all.loss /= static_cast<double>(all.batches);
+  all.samples = FirstBatch(plan()) * all.batches;
+  all.outputs = means.Means();
+  all.left_out = means.LeftOut();
+  return all;
 }
 
-void TestNet::RunEpoch(const std::function<void()>& after_batch, TestReport* report) {
-  session_->RestoreState(kStart, start_);
-  after_batch_ = after_batch;
-  const Evaluation all = epoch_->RunEpoch();
-  report->loss = all.loss;
-  report->samples = all.samples;
-  AddOutputs(all.outputs, all.left_out, report);
+std::string TestNet::RunPart(int64_t iteration, const Shard& shard,
+                             const std::function<void()>& after_batch) {
+  const Evaluation own = Evaluate(iteration, shard, after_batch);
+  std::string part;
+  AppendValue(own.samples, &part);
+  AppendValue(own.loss, &part);
+  AppendText(Join(own.left_out, "\n"), &part);
+  AppendText(detection_.Save(), &part);
+  for (const EvaluatedOutput& output : own.outputs) {
+    AppendText(output.blob, &part);
+    AppendValue(output.element, &part);
+    AppendValue(output.mean, &part);
+    AppendValue(output.loss_weight, &part);
+  }
+  return part;
 }
 
-void TestNet::AddOutputs(const std::vector<EvaluatedOutput>& means,
-                         const std::vector<std::string>& left_out, TestReport* report) {
-  for (const EvaluatedOutput& output : means) {
-    report->outputs.push_back({output.blob, output.mean, output.loss_weight});
+// An output that some ranks lack has changed its size between their parts.
+TestReport TestNet::JoinParts(int64_t iteration, std::span<const std::string> parts) {
+  detection_.Start();
+  Evaluation all;
+  std::vector<double> weights;  // of all.outputs
+  std::set<std::string> left_out;
+  for (std::string_view part : parts) {
+    const auto samples = TakeValue<int64_t>(&part);
+    const auto weight = static_cast<double>(samples);
+    all.samples += samples;
+    all.loss += TakeValue<double>(&part) * weight;
+    for (const std::string& blob : Split(std::string(TakeText(&part)), '\n')) left_out.insert(blob);
+    detection_.Join(TakeText(&part));
+    while (!part.empty()) {
+      EvaluatedOutput output{.blob = std::string(TakeText(&part))};
+      output.element = TakeValue<int64_t>(&part);
+      output.mean = TakeValue<double>(&part) * weight;
+      output.loss_weight = TakeValue<double>(&part);
+      const auto found = std::ranges::find_if(all.outputs, [&](const EvaluatedOutput& other) {
+        return other.blob == output.blob && other.element == output.element;
+      });
+      if (found == all.outputs.end()) {
+        all.outputs.push_back(std::move(output));
+        weights.push_back(weight);
+      } else {
+        found->mean += output.mean;
+        weights[static_cast<size_t>(found - all.outputs.begin())] += weight;
+      }
+    }
+  }
+  const auto total = static_cast<double>(all.samples);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (weights[i] < total) left_out.insert(all.outputs[i].blob);
+    all.outputs[i].mean /= total;
+  }
+  left_out.erase("");
+  std::erase_if(all.outputs,
+                [&](const EvaluatedOutput& one) { return left_out.contains(one.blob); });
+  all.left_out.assign(left_out.begin(), left_out.end());
+  if (total > 0) all.loss /= total;
+  return ReportOf(iteration, all);
+}
+
+TestReport TestNet::ReportOf(int64_t iteration, const Evaluation& all) {
+  TestReport report{.iteration = iteration, .net = options_.index, .outputs = {}};
+  report.has_loss = options_.report_loss;
+  report.loss = all.loss;
+  report.samples = all.samples;
+  report.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+  for (const EvaluatedOutput& output : all.outputs) {
+    report.outputs.push_back({output.blob, output.mean, output.loss_weight});
   }
   for (const OutputValue& mean : detection_.Means(options_.log_classes ? options_.log : nullptr)) {
-    report->outputs.push_back(mean);
+    report.outputs.push_back(mean);
   }
-  for (const std::string& blob : left_out) {
+  for (const std::string& blob : all.left_out) {
     if (options_.log == nullptr || !told_.insert(blob).second) continue;
     options_.log->Write(Severity::kWarning,
                         StrCat("test net #", options_.index, ": ", DescribeLeftOut(blob)));
   }
+  return report;
 }
 
 }  // namespace crema

@@ -1,10 +1,13 @@
 // One test net of a training run.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -58,6 +61,17 @@ class TestNet {
   // DetectionEvaluate become one mean average precision.
   TestReport Run(int64_t iteration, const std::function<void()>& after_batch);
 
+  // Returns true if several ranks can share a test, each with its part of the batches.
+  bool CanSplit() {
+    if (!can_split_) can_split_ = CanMoveByBatches(*session_);
+    return *can_split_;
+  }
+  // Runs the part of a rank. Returns its results for JoinParts. Requires CanSplit.
+  std::string RunPart(int64_t iteration, const Shard& shard,
+                      const std::function<void()>& after_batch);
+  // Returns the report of a test from the parts of all ranks, in their order.
+  TestReport JoinParts(int64_t iteration, std::span<const std::string> parts);
+
   const Plan& plan() const { return session_->plan(); }
   Session& session() { return *session_; }
   // Saves the positions of the data readers.
@@ -68,10 +82,11 @@ class TestNet {
   std::shared_ptr<const Plan> PlanOf(const NetParameter& net, std::vector<Problem>* warnings) const;
   std::unique_ptr<Session> Open(const std::shared_ptr<const Plan>& plan) const;
   std::unique_ptr<Session> OpenFirst() const;  // throws kOutOfMemory before it allocates too much
-  void RunBatches(const std::function<void()>& after_batch, TestReport* report);
-  void RunEpoch(const std::function<void()>& after_batch, TestReport* report);
-  void AddOutputs(const std::vector<EvaluatedOutput>& means,
-                  const std::vector<std::string>& left_out, TestReport* report);
+  // Starts a test. Returns the results of this rank but for detection_.
+  Evaluation Evaluate(int64_t iteration, const Shard& shard,
+                      const std::function<void()>& after_batch);
+  Evaluation RunBatches(const Shard& shard, const std::function<void()>& after_batch);
+  TestReport ReportOf(int64_t iteration, const Evaluation& all);
 
   const NetOfRun& net_;
   const Registry& registry_;
@@ -83,6 +98,8 @@ class TestNet {
   DetectionPrecision detection_;
   std::set<std::string> told_;  // omitted outputs that were warned about
   std::function<void()> after_batch_;
+  std::chrono::steady_clock::time_point started_;  // the test
+  std::optional<bool> can_split_;
   std::unique_ptr<EpochRunner> epoch_;
 };
 

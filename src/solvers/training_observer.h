@@ -17,6 +17,13 @@ struct OutputValue {
   double loss_weight = 0;
 };
 
+// Seconds of one iteration of a run in several processes.
+struct RankTimes {
+  std::vector<double> passes;  // by rank: forward and backward passes; empty: it is one process
+  double sums = 0;             // of gradients, in rank 0
+  double exposed = 0;          // of these, after its passes: not hidden behind them
+};
+
 struct IterationReport {
   int64_t iteration = 0;
   int64_t max_iterations = 0;
@@ -29,7 +36,8 @@ struct IterationReport {
   double epoch = 0;             // passes over the training data so far; 0 if it is endless
   double loss_scale = 0;        // in this iteration; 0: there is none
   int64_t skipped_updates = 0;  // before this iteration, since their gradients were not finite
-  bool displayed = false;       // iteration % display == 0
+  RankTimes ranks = {};
+  bool displayed = false;            // iteration % display == 0
   std::vector<OutputValue> outputs;  // filled when displayed
 };
 

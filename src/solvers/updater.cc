@@ -197,6 +197,10 @@ void Updater::MoveAverage() {
   average_->Update(train_.context(), weights_);
 }
 
+void Updater::CopyStatistics() {
+  if (average_ && !device_) average_->CopyStatistics(weights_);
+}
+
 void Updater::StartAverage() {
   if (average_started_ || !average_) return;
   average_->Reset(HostWeights());

@@ -60,6 +60,8 @@ class Updater {
   // Moves the average after an update. StartAverage sets it to the weights unless it has started:
   // it starts from the initial weights of training, however they were loaded.
   void MoveAverage();
+  // Gives the average the running statistics of the weights, which have changed since.
+  void CopyStatistics();
   void StartAverage();
 
   // Returns null if the loss is not scaled.

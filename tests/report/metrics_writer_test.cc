@@ -293,5 +293,42 @@ TEST(WaitHint, NeedsAHundredIterations) {
   EXPECT_EQ(log.warnings.size(), 1U);
 }
 
+// The passes of three ranks in seconds, and what the first of them waits for sums.
+void Feed(int iterations, const std::vector<double>& passes, double exposed, RankHint* hint) {
+  IterationReport report = Iteration(0);
+  report.seconds = 1;
+  report.ranks = {.passes = passes, .sums = 0.9, .exposed = exposed};
+  for (int i = 0; i < iterations; ++i) hint->OnIteration(report);
+}
+
+TEST(RankHint, NamesASlowRankOnce) {
+  LogLines log;
+  RankHint hint(log);
+  Feed(300, {0.4, 0.5, 0.6}, 0.1, &hint);
+  EXPECT_TRUE(log.warnings.empty()) << "1.2 times the median";
+  Feed(300, {0.5, 0.5, 0.7}, 0.1, &hint);
+  ASSERT_EQ(log.warnings.size(), 1U);
+  EXPECT_NE(log.warnings[0].find("the passes of rank 2 take 1.40 times as long"), std::string::npos)
+      << log.warnings[0];
+}
+
+TEST(RankHint, TellsOnceOfSumsThatThePassesDoNotHide) {
+  LogLines log;
+  RankHint hint(log);
+  Feed(99, {0.5, 0.5}, 0.3, &hint);
+  EXPECT_TRUE(log.warnings.empty());
+  Feed(201, {0.5, 0.5}, 0.3, &hint);
+  ASSERT_EQ(log.warnings.size(), 1U);
+  EXPECT_NE(log.warnings[0].find("30 % of the last 100 iterations"), std::string::npos)
+      << log.warnings[0];
+}
+
+TEST(RankHint, SaysNothingOfOneProcess) {
+  LogLines log;
+  RankHint hint(log);
+  for (int i = 0; i < 300; ++i) hint.OnIteration(Iteration(i));
+  EXPECT_TRUE(log.warnings.empty());
+}
+
 }  // namespace
 }  // namespace crema

@@ -8,6 +8,8 @@
 
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "solvers/parallel_run.h"
+#include "support/memory_ranks.h"
 #include "support/solver_runs.h"
 #include "support/temp_dir.h"
 
@@ -45,6 +47,28 @@ std::string Solve(const std::string& net, const std::string& rest, Recorder* rec
   return "";
 }
 
+// The same in several ranks; records what rank 0 reports.
+std::string SolveInRanks(int ranks, const std::string& net, const std::string& rest,
+                         Recorder* recorder) {
+  if (ranks == 1) return Solve(net, rest, recorder);
+  const std::string text = "net_param { " + net + " }" + kPolicy + kNoFiles + rest;
+  const auto errors = test::RunRanks(ranks, {}, [&](ProcessRanks& run) {
+    Recorder of_others;
+    const bool is_first = run.rank() == 0;
+    SolverOptions options = OptionsFor(is_first ? recorder : &of_others);
+    options.ranks = &run;
+    options.rank = run.rank();
+    RunConfig config = test::ConfigOf(text);
+    if (!is_first) config = ConfigOfFollower(std::move(config), true);
+    Solver solver(std::move(config), test::TestRegistry(), std::move(options));
+    solver.Solve();
+    EXPECT_TRUE(is_first || of_others.tests.empty());
+    // The last rank has run passes of a test.
+    EXPECT_TRUE(run.rank() + 1 < ranks || solver.test_session(0).step() > 0);
+  });
+  return errors[0];
+}
+
 class TestOfARun : public ::testing::Test {
  protected:
   void SetUp() override { test::WriteRecords(temp_.File("test"), 10); }
@@ -53,7 +77,16 @@ class TestOfARun : public ::testing::Test {
   Recorder recorder_;
 };
 
-TEST_F(TestOfARun, WithoutTestIterSeesEverySampleOnce) {
+// By the number of ranks that divide the batches.
+class DividedTestOfARun : public TestOfARun, public ::testing::WithParamInterface<int> {
+ protected:
+  static std::string Solve(const std::string& net, const std::string& rest, Recorder* recorder) {
+    return SolveInRanks(GetParam(), net, rest, recorder);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Ranks, DividedTestOfARun, ::testing::Values(1, 2, 3));
+
+TEST_P(DividedTestOfARun, WithoutTestIterSeesEverySampleOnce) {
   // 10 records in batches of 4: 4 + 4 + 2, again from the start each time.
   ASSERT_EQ(Solve(LabelNet(temp_.path(), 4), "max_iter: 3 test_interval: 1", &recorder_), "");
   ASSERT_EQ(recorder_.tests.size(), 4U);
@@ -67,14 +100,14 @@ TEST_F(TestOfARun, WithoutTestIterSeesEverySampleOnce) {
   }
 }
 
-TEST_F(TestOfARun, BatchLargerThanTheData) {
+TEST_P(DividedTestOfARun, BatchLargerThanTheData) {
   ASSERT_EQ(Solve(LabelNet(temp_.path(), 64), "max_iter: 1 test_interval: 1", &recorder_), "");
   ASSERT_EQ(recorder_.tests.size(), 2U);
   EXPECT_EQ(recorder_.tests[1].samples, 10);
   EXPECT_NEAR(recorder_.tests[1].outputs[0].value, 4.5, 1e-6);
 }
 
-TEST_F(TestOfARun, WithTestIterGoesOnAsCaffeDoes) {
+TEST_P(DividedTestOfARun, WithTestIterGoesOnAsCaffeDoes) {
   ASSERT_EQ(
       Solve(LabelNet(temp_.path(), 4), "max_iter: 1 test_interval: 1 test_iter: 2", &recorder_),
       "");
@@ -150,6 +183,53 @@ void WriteRows(const std::string& path, int columns,
   writer.Close();
 }
 
+TEST_F(TestOfARun, ThatIsDividedStopsInAllRanks) {
+  const std::string text =
+      StrCat("net_param { ", LabelNet(temp_.path(), 1), " }", kPolicy,
+             "max_iter: 9 test_interval: ", "2 snapshot_prefix: '", temp_.File("s"), "'");
+  std::string log;
+  const auto errors = test::RunRanks(2, {}, [&](ProcessRanks& run) {
+    Recorder recorder;
+    SolverOptions options = OptionsFor(&recorder);
+    options.ranks = &run;
+    options.rank = run.rank();
+    RunConfig config = test::ConfigOf(text);
+    if (run.rank() > 0) {
+      Solver(ConfigOfFollower(config, true), test::TestRegistry(), std::move(options)).Solve();
+      return;
+    }
+    int polls = 0;  // 5 batches, 2 iterations, then batches of the second test
+    options.poll = [&polls] { return ++polls > 8 ? Request::kStop : Request::kNone; };
+    Solver solver(config, test::TestRegistry(), std::move(options));
+    solver.Solve();
+    EXPECT_TRUE(recorder.stopped_early);
+    EXPECT_EQ(recorder.tests.size(), 1U);
+    EXPECT_EQ(solver.iteration(), 2);
+    ASSERT_EQ(recorder.snapshots.size(), 1U);
+    EXPECT_EQ(recorder.snapshots[0], temp_.File("s_iter_2.solverstate"));
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+}
+
+TEST_F(TestOfARun, ThatIsDividedEndsAllRanksIfOneCannotReadItsPart) {
+  LmdbWriter writer(temp_.File("broken"));
+  for (int i = 0; i < 10; ++i) {
+    Datum datum;
+    datum.set_channels(1);
+    datum.set_height(2);
+    datum.set_width(2);
+    datum.set_data(std::string(i == 7 ? 3 : 4, '\1'));  // in the part of the second rank
+    writer.Put(StrCat(i), datum.SerializeAsString());
+  }
+  writer.Close();
+  std::string net = LabelNet(temp_.path(), 1);
+  const size_t at = net.find("/test'");
+  net.replace(at, 6, "/broken'");
+  // Rank 0 does not come to the record by itself: its training reads 0, 2, 4.
+  const std::string error = SolveInRanks(2, net, "max_iter: 3 test_interval: 2", &recorder_);
+  EXPECT_TRUE(error.starts_with("rank 1 on host1: ")) << error;
+}
+
 // Records of which a threshold on their number lets some through.
 std::string FilterNet(const std::string& folder, int batch) {
   return LabelNet(folder, batch) + R"(
@@ -160,7 +240,7 @@ layer { name: "some" type: "Filter" bottom: "label" bottom: "sel" top: "some"
 )";
 }
 
-TEST_F(TestOfARun, AnOutputWhoseSizeChangesIsLeftOutByName) {
+TEST_P(DividedTestOfARun, AnOutputWhoseSizeChangesIsLeftOutByName) {
   // None of 0..4 passes, four of 5..9 do.
   for (const char* batches : {"", " test_iter: 2"}) {
     Recorder recorder;
@@ -183,7 +263,7 @@ TEST_F(TestOfARun, AnOutputWhoseSizeChangesIsLeftOutByName) {
   }
 }
 
-TEST_F(TestOfARun, OneNumberASampleIsAveragedOverTheSamples) {
+TEST_P(DividedTestOfARun, OneNumberASampleIsAveragedOverTheSamples) {
   const std::string net = R"(
 layer { name: "sums" type: "Reduction" bottom: "data" top: "sums" include { phase: TEST }
   reduction_param { axis: 1 } }
@@ -201,7 +281,7 @@ layer { name: "sums" type: "Reduction" bottom: "data" top: "sums" include { phas
   }
 }
 
-TEST_F(TestOfARun, OneNumberAClassIsNoBatchOfTheSameLength) {
+TEST_P(DividedTestOfARun, OneNumberAClassIsNoBatchOfTheSameLength) {
   // Four numbers, four samples a batch.
   const std::string net = R"(
 layer { name: "columns" type: "Permute" bottom: "data" top: "columns" include { phase: TEST }
@@ -219,7 +299,7 @@ layer { name: "pixel" type: "Reduction" bottom: "flat" top: "pixel" include { ph
   }
 }
 
-class DetectionTestOfARun : public TestOfARun {
+class DetectionTestOfARun : public DividedTestOfARun {
  protected:
   void SetUp() override {
     // Image, label, score, box; image, label, instance, box, difficult. Both objects of label 1 are
@@ -248,7 +328,9 @@ layer { name: "eval" type: "DetectionEvaluate" bottom: "found" bottom: "objects"
   }
 };
 
-TEST_F(DetectionTestOfARun, GivesTheMeanAveragePrecision) {
+INSTANTIATE_TEST_SUITE_P(Ranks, DetectionTestOfARun, ::testing::Values(1, 2));
+
+TEST_P(DetectionTestOfARun, GivesTheMeanAveragePrecision) {
   const std::pair<const char*, double> rules[] = {
       {"Integral", 0.25 + 1.0 / 3}, {"MaxIntegral", 2.0 / 3}, {"11point", 2.0 / 3}};
   for (const auto& [rule, precision] : rules) {
@@ -272,7 +354,7 @@ TEST_F(DetectionTestOfARun, GivesTheMeanAveragePrecision) {
   }
 }
 
-TEST_F(DetectionTestOfARun, UnknownRulesAreRefused) {
+TEST_P(DetectionTestOfARun, UnknownRulesAreRefused) {
   const std::string error =
       Solve(Net(), "max_iter: 2 test_interval: 1 test_iter: 2 ap_version: 'x' eval_type: 'y'",
             &recorder_);

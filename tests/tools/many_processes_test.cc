@@ -210,6 +210,43 @@ TEST_P(ManyProcesses, EndWithTheWeightsOfOneProcessWithTheCombinedBatch) {
   }
 }
 
+TEST_P(ManyProcesses, CountTheEpochsOfAllRanks) {
+  temp_.Write("net.prototxt", Net(2, false));
+  WriteSolver("solver.prototxt", "net: 'net.prototxt' max_epoch: 2 snapshot_prefix: 's'");
+  const ProcessResult run = Train(2, "solver.prototxt");
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(Contains(run.out + run.err, "trained to iteration 15 ")) << run.out << run.err;
+}
+
+TEST_P(ManyProcesses, DivideATestLikeOneProcess) {
+  temp_.Write("net.prototxt", Net(2, false));
+  for (const char* const batches : {"", "test_iter: 3"}) {  // all 6 samples, or 3 batches of 3
+    WriteSolver("solver.prototxt",
+                StrCat("net: 'net.prototxt' max_iter: 0 test_interval: 1 ", batches));
+    const std::string one =
+        RunProcess({Bin("train"), "--solver=solver.prototxt", "--run=none"}, temp_.path()).err;
+    const ProcessResult many = Train(2, "solver.prototxt");
+    ASSERT_EQ(many.exit_code, 0) << many.err;
+    const std::string result = "Test net output #0: loss = ";
+    ASSERT_TRUE(Contains(one, result)) << one;
+    const std::string expected = one.substr(one.find(result), result.size() + 7);
+    EXPECT_TRUE(Contains(many.err, expected)) << expected << many.err;
+  }
+}
+
+TEST_P(ManyProcesses, RecordTheTimesOfTheirRanks) {
+  temp_.Write("net.prototxt", Net(2, false));
+  WriteSolver("solver.prototxt", "net: 'net.prototxt' max_iter: 4 snapshot_prefix: 's'");
+  const ProcessResult run =
+      RunProcess(Launcher(2, {Bin("train"), "--solver=solver.prototxt", "--run=r"}), temp_.path());
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const std::string metrics = temp_.Read("r/metrics.csv");
+  for (const char* const row :
+       {",rank_seconds,0,", ",rank_seconds,1,", ",sum_seconds,0,", ",exposed_sum_seconds,0,"}) {
+    EXPECT_TRUE(Contains(metrics, row)) << metrics;
+  }
+}
+
 TEST_P(ManyProcesses, OneIsAnOrdinaryRun) {
   temp_.Write("net.prototxt", Net(2, false));
   WriteSolver("solver.prototxt", "net: 'net.prototxt' max_iter: 2 snapshot_prefix: 's'");

@@ -94,6 +94,8 @@ TrainObservers::TrainObservers(const SolverParameter& solver) : log_(&ToolLog())
   if (lines_ != nullptr) observers_.Add(*lines_);
   wait_hint_ = std::make_unique<WaitHint>(*log_);
   observers_.Add(*wait_hint_);
+  rank_hint_ = std::make_unique<RankHint>(*log_);
+  observers_.Add(*rank_hint_);
   observers_.Add(next_steps_);
 }
 

@@ -52,6 +52,7 @@ class TrainObservers {
   std::unique_ptr<TrainingObserver> lines_;
   LogSink* log_;
   std::unique_ptr<WaitHint> wait_hint_;
+  std::unique_ptr<RankHint> rank_hint_;
   std::unique_ptr<RunRecorder> recorder_;
   NextSteps next_steps_;
   ObserverList observers_;

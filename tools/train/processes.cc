@@ -115,10 +115,35 @@ void WithinTimeout(const char* what, const Call& call) {
   end();
 }
 
-// Of the text of solver and net.
-double ChecksumOf(const RunConfig& config) {
-  return Crc32(
-      StrCat(config.solver.solver.SerializeAsString(), config.train.file.net.SerializeAsString()));
+// Returns a checksum of the texts of solver and net, and of the sizes of data sets. `config` is as
+// read: a solver changes its own.
+double ChecksumOf(const RunConfig& config, Solver& solver) {
+  std::string all =
+      config.solver.solver.SerializeAsString() + config.train.file.net.SerializeAsString();
+  const auto add_sizes = [&](const Session& session) {
+    for (size_t i = 0; i < session.plan().layers.size(); ++i) {
+      if (session.state(i) != nullptr) all += StrCat(" ", session.state(i)->EpochSize());
+    }
+  };
+  add_sizes(solver.session());
+  const bool divides_tests = !(config.solver.solver.ema_decay() > 0);
+  for (size_t i = 0; divides_tests && i < solver.test_count(); ++i) {
+    add_sizes(solver.test_session(i));
+  }
+  return Crc32(all);
+}
+
+// Returns how a plan computes the layers that sum over the ranks.
+std::string SyncedLayers(const Plan& plan) {
+  std::string all;
+  for (const PlannedLayer& layer : plan.layers) {
+    const LayerParameter& param = layer.layer->param();
+    if (!param.batch_norm_param().sync() && !param.bn_param().sync()) continue;
+    all += StrCat(layer.name(), ": ", layer.implementation->name);
+    for (const Layer* fused : layer.fusion.layers) all += StrCat(" + ", fused->param().name());
+    all += "; ";
+  }
+  return all;
 }
 
 // Returns the log of a rank above 0, or that of all of them for "N"; empty: none.
@@ -269,19 +294,32 @@ void TrainProcesses::Complete(SolverOptions* options) const {
 }
 
 // Files that differ between hosts would otherwise end in gradients of other layers, or in ranks
-// that wait for each other. `own` is the ChecksumOf the run.
-void TrainProcesses::CheckSame(double own) {
-  const auto notes = ranks_->Exchange(ranks_->rank(), {.number = own});
+// that wait for each other.
+void TrainProcesses::CheckSame(const RunConfig& config, Solver& solver) {
+  const RankGroup::Note own = {.number = ChecksumOf(config, solver),
+                               .text = SyncedLayers(solver.plan())};
+  const auto notes = ranks_->Exchange(ranks_->rank(), own);
   for (size_t r = 0; r < notes.size(); ++r) {
-    if (notes[r].number == notes[0].number) continue;
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat(ranks_->peers().NameOf(static_cast<int>(r)),
-                " has another solver or net than rank 0: give all ranks the same files and flags"));
+    const std::string name = ranks_->peers().NameOf(static_cast<int>(r));
+    if (notes[r].number != notes[0].number) {
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat(name,
+                  " has another solver or net than rank 0, or a data set of another size: give all "
+                  "ranks the same files and flags"));
+    }
+    if (notes[r].text != notes[0].text) {
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat(name, " computes layers with sync: true by other implementations than rank 0 (",
+                  notes[r].text, "there, ", notes[0].text,
+                  "here), and their sums would not fit: give all ranks the same --threads and "
+                  "processors, without --autotune"));
+    }
   }
 }
 
-void TrainProcesses::StartOthers(Solver* first, const std::string& state, LogSink& log) {
-  RefuseFilesOfRanks(first->plan());
+void TrainProcesses::StartOthers(const RunConfig& config, Solver* first, const std::string& state,
+                                 LogSink& log) {
+  RefuseLayersOfRanks(first->plan());
   log.Write(Severity::kInfo,
             StrCat("training in ", size(), " processes, ", Describe(), ": an iteration has ",
                    size(), " times the samples that the net's batch size says"));
@@ -290,10 +328,11 @@ void TrainProcesses::StartOthers(Solver* first, const std::string& state, LogSin
   log.Write(Severity::kInfo,
             StrCat("to stop with a snapshot: kill -TERM ", ::getpid(), " on ", places_[0].host));
   ranks_->Exchange(0, {.text = StrCat(first->seed(), kBetween, state)});
-  CheckSame(ChecksumOf(first->config()));
+  CheckSame(config, *first);
 }
 
-void TrainProcesses::Follow(RunConfig config, const Registry& registry, SolverOptions options) {
+void TrainProcesses::Follow(const RunConfig& config, const Registry& registry,
+                            SolverOptions options) {
   const int rank = ranks_->rank();
   log_ = std::make_unique<FollowerLog>(
       LogPath(config.solver.solver.snapshot_prefix(), StrCat(rank)), ranks_->peers().NameOf(rank));
@@ -301,10 +340,9 @@ void TrainProcesses::Follow(RunConfig config, const Registry& registry, SolverOp
   CREMA_CHECK(lead.size() == 2);
   options.log = log_.get();
   options.seed = std::strtoull(lead[0].c_str(), nullptr, 10);
-  const double checksum = ChecksumOf(config);
-  Solver solver(ConfigOfFollower(std::move(config)), registry, std::move(options));
+  Solver solver(ConfigOfFollower(config, true), registry, std::move(options));
   if (!lead[1].empty()) solver.Restore(lead[1]);
-  CheckSame(checksum);
+  CheckSame(config, solver);
   log_->Open();
   log_->Write(Severity::kInfo, StrCat(ranks_->peers().NameOf(rank), " trains"));
   CatchSignals();

@@ -36,13 +36,13 @@ class TrainProcesses {
   std::vector<FieldSetting> Share(const std::function<std::vector<FieldSetting>()>& settings);
   // Adds the ranks to the options, and this rank's share of the processors if --threads is 0.
   void Complete(SolverOptions* options) const;
-  // Rank 0: lets the others make their solvers, and waits for them. `state` is the path that
-  // `first` was restored from, or empty.
-  void StartOthers(Solver* first, const std::string& state, LogSink& log);
+  // Rank 0: lets the others make their solvers, and waits for them. `config` is as read, `state` is
+  // the path that `first` was restored from, or empty.
+  void StartOthers(const RunConfig& config, Solver* first, const std::string& state, LogSink& log);
   // Calls solver->Solve() in this rank.
   void Solve(Solver* solver);
   // The others: trains with the solver of rank 0. `config` and `options` are those of rank 0.
-  void Follow(RunConfig config, const Registry& registry, SolverOptions options);
+  void Follow(const RunConfig& config, const Registry& registry, SolverOptions options);
 
  private:
   class FollowerLog;
@@ -50,7 +50,7 @@ class TrainProcesses {
   TrainProcesses(Mpi& mpi, std::unique_ptr<ProcessRanks> ranks);
   void ShareProcessors();
   std::string Describe() const;
-  void CheckSame(double own);
+  void CheckSame(const RunConfig& config, Solver& solver);
   int Report() const;
   void MeetAtEnd(int code);
   [[noreturn]] void AbortAll(int code) const;

@@ -55,6 +55,7 @@ class AnnotatedDataState final : public LayerSessionState, public HasDeferredWar
 
   void Save(LayerState* state) const override { images_.Save(state); }
   void Restore(const LayerState& state) override { images_.Restore(state); }
+  bool IsPosition() const override { return images_.IsPosition(); }
   int64_t EpochSize() const override { return images_.EpochSize(); }
   std::string SampleName(int64_t index) const override { return images_.SampleName(index); }
   double WaitedSeconds() const override { return images_.WaitedSeconds(); }

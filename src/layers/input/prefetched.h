@@ -52,6 +52,7 @@ class PrefetchedState final : public LayerSessionState, public HasDeferredWarnin
 
   void Save(LayerState* state) const override;
   void Restore(const LayerState& state) override;
+  bool IsPosition() const override { return true; }
   int64_t EpochSize() const override;
   std::string SampleName(int64_t index) const override;
   double WaitedSeconds() const override;

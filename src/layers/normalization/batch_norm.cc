@@ -35,6 +35,7 @@ Rule RuleOf(const BatchNormParameter& p) {
   Rule rule;
   rule.eps = p.eps();
   rule.relu.on = p.relu();
+  rule.sync = p.sync();
   rule.blobs = {{nvidia ? kMeanAverage : kMeanSum, zero, true},
                 {nvidia ? "variance" : "variance sum", zero, true},
                 {"factor", zero, true, true}};

@@ -25,6 +25,27 @@ auto DataOrNull(const View& view) {
   return view.empty() ? nullptr : view.template data<T>();
 }
 
+// `moments` has the means and variances of n elements each, and room for one more. Replaces them by
+// those of the elements of all ranks. Returns the number of these.
+double MomentsOfRanks(RankSums* ranks, double n, std::span<double> moments) {
+  const size_t channels = moments.size() / 2;
+  double* const mean = moments.data();
+  double* const variance = mean + channels;
+  if (n == 0) std::ranges::fill(moments, 0.0);
+  for (size_t c = 0; c < channels; ++c) {
+    variance[c] = n * (variance[c] + mean[c] * mean[c]);
+    mean[c] *= n;
+  }
+  moments.back() = n;
+  ranks->SumNow(moments);
+  const double all = moments.back();
+  for (size_t c = 0; c < channels && all > 0; ++c) {
+    mean[c] /= all;
+    variance[c] = std::max(0.0, variance[c] / all - mean[c] * mean[c]);
+  }
+  return all;
+}
+
 template <typename Args>
 auto At(const Args& views, int index) {
   using View = std::remove_cvref_t<decltype(views[0])>;
@@ -75,7 +96,8 @@ LayerInfo BatchNormBase::Infer(const InferContext& context) const {
 
 size_t BatchNormBase::ForwardScratch(const InferContext& context, const LayerInfo&, int) const {
   const NormLayout layout = Layout(context.inputs[0].shape);
-  return ScratchBytes<double>(GroupNormalizeForwardScratch(layout) + 3 * layout.groups.Groups()) +
+  return ScratchBytes<double>(GroupNormalizeForwardScratch(layout) + 3 * layout.groups.Groups() +
+                              1) +
          kScratchSlack;
 }
 
@@ -129,11 +151,16 @@ void BatchNormBase::ReadChannelAffine(std::span<const ConstTensorView> parameter
 }
 
 template <typename T>
-void BatchNormBase::Update(const ForwardArgs& args, const GroupLayout& groups, const double* mean,
-                           const double* variance) const {
-  if (args.statistics.empty() || rule_.mean == BatchNormRule::kNone || groups.GroupSize() == 0) {
-    return;
+void BatchNormBase::UseMoments(const ForwardArgs& args, int64_t size,
+                               std::span<double> moments) const {
+  const size_t channels = moments.size() / 2;
+  double* const mean = moments.data();
+  double* const variance = mean + channels;
+  auto n = static_cast<double>(size);
+  if (RankSums* const ranks = SyncOf(args.context, args.phase)) {
+    n = MomentsOfRanks(ranks, n, moments);
   }
+  if (args.statistics.empty() || rule_.mean == BatchNormRule::kNone || n == 0) return;
   T* means = DataOrNull<T>(At(args.statistics, rule_.mean));
   T* variances = DataOrNull<T>(At(args.statistics, rule_.variance));
   if (means == nullptr || variances == nullptr) return;
@@ -141,9 +168,9 @@ void BatchNormBase::Update(const ForwardArgs& args, const GroupLayout& groups, c
                   ? nullptr
                   : At(args.statistics, rule_.factor).template data<T>();
   const double before = factor == nullptr ? 1 : static_cast<double>(*factor);
-  const StoredUpdate update = UpdateBy(groups.GroupSize());
+  const StoredUpdate update = UpdateBy(n);
   if (factor != nullptr) *factor = static_cast<T>(update.Factor(before));
-  for (int64_t c = 0; c < groups.Groups(); ++c) {
+  for (size_t c = 0; c < channels; ++c) {
     means[c] = static_cast<T>(update.Mean(before, static_cast<double>(means[c]), mean[c]));
     variances[c] =
         static_cast<T>(update.Variance(before, static_cast<double>(variances[c]), variance[c]));
@@ -155,11 +182,13 @@ void BatchNormBase::Run(const ForwardArgs& args, MemoryFormat format) const {
   const int64_t channels = layout.groups.Groups();
   const int threads = args.context.threads();
   const bool saves = !args.saved.empty() && !args.saved[kInverse].empty();
-  double* scratch =
-      ScratchCutter(args.scratch).Take<double>(GroupNormalizeForwardScratch(layout) + 3 * channels);
+  double* scratch = ScratchCutter(args.scratch)
+                        .Take<double>(GroupNormalizeForwardScratch(layout) + 3 * channels + 1);
+  const std::span<double> moments(scratch, static_cast<size_t>(2 * channels + 1));
   double* mean = scratch;
   double* variance = scratch + channels;
-  double* inverse = saves ? args.saved[kInverse].data<double>() : scratch + 2 * channels;
+  scratch += moments.size();
+  double* inverse = saves ? args.saved[kInverse].data<double>() : scratch;
   DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
     GroupNormalizeForward<T> pass;
     pass.x = args.inputs[0].data<T>();
@@ -168,7 +197,7 @@ void BatchNormBase::Run(const ForwardArgs& args, MemoryFormat format) const {
     if (!rule_.identity) {
       if (UsesBatch(args.phase)) {
         GroupMoments(threads, layout.groups, pass.x, mean, variance);
-        Update<T>(args, layout.groups, mean, variance);
+        UseMoments<T>(args, layout.groups.GroupSize(), moments);
       } else {
         ReadStored<T>(args.parameters, channels, mean, variance);
       }
@@ -179,7 +208,7 @@ void BatchNormBase::Run(const ForwardArgs& args, MemoryFormat format) const {
     pass.scale = DataOrNull<T>(At(args.parameters, rule_.scale));
     pass.shift = DataOrNull<T>(At(args.parameters, rule_.shift));
     if (saves && KeepsNormal()) pass.normal = args.saved[kNormal].data<T>();
-    NormalizeGroups(threads, layout, pass, scratch + 3 * channels);
+    NormalizeGroups(threads, layout, pass, scratch + channels);
     if (rule_.relu.on) {
       AddRowBiasRelu<T>(1, args.outputs[0].count(), nullptr, rule_.relu, pass.y);
     }
@@ -197,7 +226,8 @@ void BatchNormBase::Run(const BackwardArgs& args, MemoryFormat format) const {
     pass.dx = DataOrNull<T>(args.input_grads[0]);
     pass.inverse = args.saved[kInverse].data<double>();
     pass.measured = UsesBatch(args.phase);
-    pass.divisor = static_cast<double>(std::max<int64_t>(1, layout.groups.GroupSize()));
+    pass.divisor = static_cast<double>(layout.groups.GroupSize());
+    pass.ranks = SyncOf(args.context, args.phase);
     pass.scale = DataOrNull<T>(At(args.parameters, rule_.scale));
     pass.dscale = DataOrNull<T>(At(args.parameter_grads, rule_.scale));
     pass.dshift = DataOrNull<T>(At(args.parameter_grads, rule_.shift));
@@ -217,7 +247,7 @@ void BatchNormBase::Run(const BackwardArgs& args, MemoryFormat format) const {
 
 template void BatchNormBase::ReadStored<float>(std::span<const ConstTensorView>, int64_t, double*,
                                                double*) const;
-template void BatchNormBase::Update<float>(const ForwardArgs&, const GroupLayout&, const double*,
-                                           const double*) const;
+template void BatchNormBase::UseMoments<float>(const ForwardArgs&, int64_t,
+                                               std::span<double>) const;
 
 }  // namespace crema

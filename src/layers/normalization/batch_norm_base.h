@@ -41,6 +41,7 @@ struct BatchNormRule {
   enum class Stored { kInTest, kAlways, kNever };
   Stored stored = Stored::kInTest;  // when the running statistics are used
   bool identity = false;            // no statistics: scale and shift only
+  bool sync = false;  // the batch is that of all ranks of the run; changes nothing on one rank
 
   // If the statistics of the batch are used: running = keep * running + add * new.
   double keep = 0;
@@ -70,12 +71,11 @@ class BatchNormBase : public Layer, public ChannelAffine {
   // Returns true if y differs from the normalised input, which is then saved for backward.
   bool KeepsNormal() const;
   NormLayout Layout(const Shape& input, MemoryFormat format = {}) const;
-  // Returns the update of the running statistics by a batch of `size` elements per channel.
-  StoredUpdate UpdateBy(int64_t size) const {
-    const auto n = static_cast<double>(size);
+  // Returns the update of the running statistics by a batch of `n` elements per channel.
+  StoredUpdate UpdateBy(double n) const {
     return {.keep = rule_.keep,
             .add = rule_.add,
-            .correction = rule_.unbiased && size > 1 ? n / (n - 1) : 1,
+            .correction = rule_.unbiased && n > 1 ? n / (n - 1) : 1,
             .first_replaces = rule_.first_replaces,
             .factor_add = rule_.factor_add};
   }
@@ -118,9 +118,15 @@ class BatchNormBase : public Layer, public ChannelAffine {
   template <typename T>
   void ReadStored(std::span<const ConstTensorView> parameters, int64_t channels, double* mean,
                   double* variance) const;
+  // Returns the ranks whose batches are normalised together; null: this one alone.
+  RankSums* SyncOf(const ExecContext& context, Phase phase) const {
+    return rule_.sync && UsesBatch(phase) ? context.rank_sums() : nullptr;
+  }
+  // Completes the moments of this rank's batch, of `size` elements per channel, by those of the
+  // other ranks, and updates the running statistics. `moments` has room for means, variances and
+  // one more.
   template <typename T>
-  void Update(const ForwardArgs& args, const GroupLayout& groups, const double* mean,
-              const double* variance) const;
+  void UseMoments(const ForwardArgs& args, int64_t size, std::span<double> moments) const;
 
   const BatchNormRule rule_;
 };

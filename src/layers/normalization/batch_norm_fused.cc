@@ -76,7 +76,7 @@ LayerInfo BatchNormBase::FusedInfo(const OpDesc& query) {
 size_t BatchNormBase::FusedScratch(const OpDesc& query) {
   const ChannelBlocks blocks = BlocksOf(query.context.inputs[0].shape);
   return ScratchBytes<double>(ChannelSumsScratch(blocks)) +
-         ScratchBytes<double>(4 * blocks.channels) + 2 * kScratchSlack;
+         ScratchBytes<double>(4 * blocks.channels + 1) + 2 * kScratchSlack;
 }
 
 // Sets y = relu((x - center) * factor + shift), with the same values forward and backward.
@@ -98,24 +98,29 @@ void BatchNormBase::RunByChannels(const ForwardArgs& args) const {
   auto& state = *static_cast<FusedNormState*>(args.implementation_state);
   const Shape& shape = args.inputs[0].shape();
   const ChannelBlocks blocks = BlocksOf(shape, state.channels_last);
-  if (blocks.Count() == 0) return;
+  if (blocks.Count() == 0 && SyncOf(args.context, args.phase) == nullptr) return;
   const int threads = args.context.threads();
   const auto channels = static_cast<size_t>(blocks.channels);
   ScratchCutter cutter(args.scratch);
   double* sums = cutter.Take<double>(ChannelSumsScratch(blocks));
-  double* variance = cutter.Take<double>(4 * blocks.channels);
+  double* mean = cutter.Take<double>(4 * blocks.channels + 1);
+  const std::span<double> moments(mean, 2 * channels + 1);
+  double* variance = mean + channels;
   double* saved =
       args.saved.empty() || args.saved[0].empty() ? nullptr : args.saved[0].data<double>();
-  double* mean = saved != nullptr && !state.alone ? saved : variance + channels;
-  double* inverse = saved != nullptr && state.alone ? saved : mean + channels;
+  double* inverse = saved == nullptr ? mean + moments.size()
+                    : state.alone    ? saved
+                                     : saved + channels;
   const T* x = args.inputs[0].data<T>();
   if (UsesBatch(args.phase)) {
-    ChannelMoments(threads, blocks, x, mean, variance, sums);
-    Update<float>(args, BlockedChannelLayout(shape), mean, variance);
+    if (blocks.Count() > 0) ChannelMoments(threads, blocks, x, mean, variance, sums);
+    UseMoments<float>(args, blocks.Values(), moments);
   } else {
     ReadStored<float>(args.parameters, blocks.channels, mean, variance);
   }
+  if (blocks.Count() == 0) return;
   for (size_t c = 0; c < channels; ++c) inverse[c] = 1 / std::sqrt(variance[c] + rule_.eps);
+  if (saved != nullptr && !state.alone) std::copy_n(mean, channels, saved);
   SetAffine(args.parameters, mean, inverse, &state);
   NormalizeChannels(threads, blocks, x, state.center.data(), state.factor.data(),
                     state.shift.data(), state.epilogue.relu, args.outputs[0].data<T>());
@@ -125,12 +130,13 @@ template <typename T>
 void BatchNormBase::RunFused(const BackwardArgs& args) const {
   auto& state = *static_cast<FusedNormState*>(args.implementation_state);
   const ChannelBlocks blocks = BlocksOf(args.inputs[0].shape(), state.channels_last);
-  if (blocks.Count() == 0) return;
+  RankSums* const ranks = SyncOf(args.context, args.phase);
+  if (blocks.Count() == 0 && ranks == nullptr) return;
   const int threads = args.context.threads();
   const auto channels = static_cast<size_t>(blocks.channels);
   ScratchCutter cutter(args.scratch);
   double* partial = cutter.Take<double>(ChannelSumsScratch(blocks));
-  double* sums = cutter.Take<double>(4 * blocks.channels);
+  double* sums = cutter.Take<double>(2 * blocks.channels + 1);
   double* products = sums + channels;
   const double* mean = args.saved[0].data<double>();
   const double* inverse = mean + channels;
@@ -141,13 +147,16 @@ void BatchNormBase::RunFused(const BackwardArgs& args) const {
                                    .factor = state.factor.data(),
                                    .shift = state.shift.data(),
                                    .relu = state.epilogue.relu};
-  NormalizedSums(threads, blocks, grads, sums, products, partial);
+  std::fill_n(sums, 2 * channels, 0.0);
+  if (blocks.Count() > 0) NormalizedSums(threads, blocks, grads, sums, products, partial);
   for (size_t c = 0; c < channels; ++c) products[c] *= inverse[c];
   const size_t own = rule_.blobs.size();
   if (state.epilogue.scale) AddTo(args.parameter_grads[own], products);
   if (state.epilogue.bias) AddTo(args.parameter_grads[own + 1], sums);
   if (args.input_grads[0].empty()) return;
-  const auto values = static_cast<double>(blocks.Values());
+  const double values =
+      SumWithCount(ranks, static_cast<double>(blocks.Values()), {sums, 2 * channels + 1});
+  if (blocks.Count() == 0) return;
   for (size_t c = 0; c < channels; ++c) {
     const double factor = state.factor[c];
     state.offset[c] = static_cast<float>(factor * sums[c] / values);
@@ -162,7 +171,8 @@ template <typename T>
 void BatchNormBase::RunAlone(const BackwardArgs& args) const {
   auto& state = *static_cast<FusedNormState*>(args.implementation_state);
   const ChannelBlocks blocks = BlocksOf(args.output_grads[0].shape(), state.channels_last);
-  if (blocks.Count() == 0 || args.input_grads[0].empty()) return;
+  RankSums* const ranks = SyncOf(args.context, args.phase);
+  if ((blocks.Count() == 0 && ranks == nullptr) || args.input_grads[0].empty()) return;
   const int threads = args.context.threads();
   const auto channels = static_cast<size_t>(blocks.channels);
   const double* inverse = args.saved[0].data<double>();
@@ -178,12 +188,15 @@ void BatchNormBase::RunAlone(const BackwardArgs& args) const {
   }
   ScratchCutter cutter(args.scratch);
   double* partial = cutter.Take<double>(ChannelSumsScratch(blocks));
-  double* sums = cutter.Take<double>(4 * blocks.channels);
+  double* sums = cutter.Take<double>(2 * blocks.channels + 1);
   double* products = sums + channels;
   const NormalizedGradsOf<T> grads{
       .x = args.outputs[0].data<T>(), .dy = dy, .center = state.center.data()};
-  NormalizedSums(threads, blocks, grads, sums, products, partial);
-  const auto values = static_cast<double>(blocks.Values());
+  std::fill_n(sums, 2 * channels, 0.0);
+  if (blocks.Count() > 0) NormalizedSums(threads, blocks, grads, sums, products, partial);
+  const double values =
+      SumWithCount(ranks, static_cast<double>(blocks.Values()), {sums, 2 * channels + 1});
+  if (blocks.Count() == 0) return;
   for (size_t c = 0; c < channels; ++c) {
     state.offset[c] = static_cast<float>(inverse[c] * sums[c] / values);
     state.slope[c] = static_cast<float>(inverse[c] * products[c] / values);

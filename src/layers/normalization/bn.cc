@@ -49,6 +49,7 @@ void AddStatistics(float variance, Rule* rule) {
 Rule RuleOf(const BNParameter& p) {
   Rule rule;
   rule.axis = p.axis();
+  rule.sync = p.sync();
   rule.scale = 0;
   rule.shift = 1;
   rule.blob_axes = 4;

@@ -49,12 +49,18 @@ FillerParameter FillerOr(bool given, const FillerParameter& filler, float value)
   return constant;
 }
 
+double SumWithCount(RankSums* ranks, double n, std::span<double> sums) {
+  sums.back() = n;
+  if (ranks != nullptr) ranks->SumNow(sums);
+  return std::max(1.0, sums.back());
+}
+
 int64_t GroupNormalizeForwardScratch(const NormLayout& layout) {
   return 3 * layout.channels.Groups();
 }
 
 int64_t GroupNormalizeBackwardScratch(const NormLayout& layout) {
-  return layout.channels.Groups() + 3 * layout.groups.Groups();
+  return layout.channels.Groups() + 3 * layout.groups.Groups() + 1;
 }
 
 template <typename T>
@@ -93,7 +99,7 @@ void NormalizeGroups(int threads, const NormLayout& layout, const GroupNormalize
                      double* scratch) {
   const GroupLayout& g = layout.groups;
   const int64_t channels = layout.channels.Groups();
-  double* channel = scratch + 3 * g.Groups();
+  double* channel = scratch + 3 * g.Groups() + 1;
   if (pass.dscale != nullptr) {
     GroupDots(threads, layout.channels, pass.dy, pass.normal, channel);
     Add(channel, channels, pass.dscale);
@@ -112,18 +118,20 @@ void NormalizeGroups(int threads, const NormLayout& layout, const GroupNormalize
     d = pass.dx;
   }
   double* a = scratch;
-  double* b = scratch + g.Groups();
-  double* c = scratch + 2 * g.Groups();
+  double* c = scratch + g.Groups();
+  double* b = scratch + 2 * g.Groups();
   const bool spreads = pass.measured && pass.normal != nullptr;
   if (spreads) GroupDots(threads, g, d, pass.normal, b);
   if (pass.measured && pass.centered) GroupSums(threads, g, d, c);
+  const double divisor =
+      SumWithCount(pass.ranks, pass.divisor, {c, static_cast<size_t>(2 * g.Groups() + 1)});
   for (int64_t i = 0; i < g.Groups(); ++i) {
     const double factor = folded ? scale[i] : 1;
     const double inverse = pass.inverse == nullptr ? 1 : pass.inverse[i];
     const double spread = pass.spread == nullptr ? inverse : pass.spread[i];
     a[i] = factor * inverse;
-    b[i] = spreads ? -factor * spread * b[i] / pass.divisor : 0;
-    c[i] = pass.measured && pass.centered ? -factor * inverse * c[i] / pass.divisor : 0;
+    b[i] = spreads ? -factor * spread * b[i] / divisor : 0;
+    c[i] = pass.measured && pass.centered ? -factor * inverse * c[i] / divisor : 0;
   }
   GroupCombine<T>(threads, g, a, d, b, spreads ? pass.normal : nullptr, c, pass.dx);
 }

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
+#include "core/exec_context.h"
 #include "core/shape.h"
 #include "crema.pb.h"
 #include "math/group_stats.h"
@@ -46,13 +48,18 @@ struct GroupNormalizeBackward {
   // the root and not under it.
   const double* spread = nullptr;
   const T* scale = nullptr;
-  T* dx = nullptr;       // null means not needed; may be dy
-  T* dscale = nullptr;   // added to; null means not needed
-  T* dshift = nullptr;   // added to; null means not needed
-  bool measured = true;  // center and inverse were computed from x
-  bool centered = true;  // the center was computed from x
-  double divisor = 1;    // of the sum from which the inverse was computed
+  T* dx = nullptr;            // null means not needed; may be dy
+  T* dscale = nullptr;        // added to; null means not needed
+  T* dshift = nullptr;        // added to; null means not needed
+  bool measured = true;       // center and inverse were computed from x
+  bool centered = true;       // the center was computed from x
+  double divisor = 1;         // of the sum from which the inverse was computed
+  RankSums* ranks = nullptr;  // the groups continue in the other ranks; null: they do not
 };
+
+// Adds to `sums`, of n elements a group, those of the other ranks, if `ranks` is not null. Returns
+// the number of elements that they are of then, at least 1. The last of `sums` is room for it.
+double SumWithCount(RankSums* ranks, double n, std::span<double> sums);
 
 // Return the number of doubles of scratch that the passes need.
 int64_t GroupNormalizeForwardScratch(const NormLayout& layout);

@@ -32,7 +32,7 @@ template <typename T, typename L, typename To>
 static void MeasureBatch(const CudaQueue& queue, const BatchNormBase& norm,
                          const GroupLayout& groups, const T* x, const Stored<L>& stored,
                          SumPair* scratch, const To& to) {
-  const StoredUpdate update = norm.UpdateBy(groups.GroupSize());
+  const StoredUpdate update = norm.UpdateBy(static_cast<double>(groups.GroupSize()));
   const bool updates =
       stored.mean != nullptr && stored.variance != nullptr && groups.GroupSize() > 0;
   const auto finish = [=] CREMA_HOST_DEVICE(int64_t c, double mean, double variance) {
