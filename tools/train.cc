@@ -31,6 +31,7 @@
 #include "solvers/resume.h"
 #include "solvers/run_memory.h"
 #include "solvers/solver.h"
+#include "train/large_batch.h"
 #include "train/live_page.h"
 #include "train/observers.h"
 #include "train/processes.h"
@@ -250,6 +251,14 @@ RunOfFlags ReadRunOfFlags(TrainProcesses* processes, Registry* registry, LogSink
   run.options.device = run.devices.front();
   run.options.plan = PlanOptionsOfFlags();
   if (processes != nullptr) CompleteForProcesses(*processes, asks, &run.options);
+  const int ranks = processes != nullptr ? processes->size() : static_cast<int>(run.devices.size());
+  const std::vector<FieldSetting> rule =
+      LargeBatchSettings(ranks, run.config.solver.solver, settings, log);
+  if (!rule.empty()) {
+    run.command = CommandWithRule(std::move(run.command), rule);
+    settings.insert(settings.end(), rule.begin(), rule.end());
+    if (!asks) run.config = read(settings);
+  }
   if (asks) {
     PlanOptions plan = PlanOptionsOf(run.options);
     plan.world = static_cast<int>(run.devices.size());

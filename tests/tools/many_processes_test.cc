@@ -234,6 +234,32 @@ TEST_P(ManyProcesses, DivideATestLikeOneProcess) {
   }
 }
 
+TEST_P(ManyProcesses, ScaleTheLearningRateByOneFlag) {
+  temp_.Write("net.prototxt", Net(2, false));
+  temp_.Write("solver.prototxt",
+              "net: 'net.prototxt' base_lr: 0.001 lr_policy: 'fixed' display: 1 max_iter: 40 "
+              "snapshot: 20 snapshot_prefix: 's'");
+  const ProcessResult run = RunProcess(
+      Launcher(2, {Bin("train"), "--solver=solver.prototxt", "--run=r", "--large_batch=linear"}),
+      temp_.path());
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const std::string rule = "base_lr=0.002 warmup_iter=2 warmup_start_lr=0.001";
+  EXPECT_TRUE(Contains(run.err, rule)) << run.err;
+  EXPECT_TRUE(Contains(run.err, "Iteration 0, lr = 0.001")) << run.err;
+  EXPECT_TRUE(Contains(run.err, "Iteration 39, lr = 0.002")) << run.err;
+  const std::string recorded = temp_.Read("r/starts.jsonl");
+  EXPECT_TRUE(Contains(recorded, "--set=base_lr=0.002") && !Contains(recorded, "large_batch"))
+      << recorded;
+  // A run that goes on keeps its rate.
+  const ProcessResult more =
+      RunProcess(Launcher(2, {Bin("train"), "--solver=solver.prototxt", "--run=r", "--resume=auto",
+                              "--large_batch=linear", "--set=max_iter=44"}),
+                 temp_.path());
+  EXPECT_EQ(more.exit_code, 0) << more.err;
+  EXPECT_TRUE(Contains(more.err, "the run keeps its base_lr of 0.002")) << more.err;
+  EXPECT_TRUE(Contains(more.err, "Iteration 43, lr = 0.002")) << more.err;
+}
+
 TEST_P(ManyProcesses, RecordTheTimesOfTheirRanks) {
   temp_.Write("net.prototxt", Net(2, false));
   WriteSolver("solver.prototxt", "net: 'net.prototxt' max_iter: 4 snapshot_prefix: 's'");

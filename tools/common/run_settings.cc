@@ -43,7 +43,7 @@ std::vector<FieldSetting> SettingsOfRun(const std::string& folder,
       if (std::ranges::any_of(own, sets_it)) continue;
       std::erase_if(kept, sets_it);
       if (setting.value.empty()) continue;
-      setting.origin += StrCat(" (kept from ", folder, ")");
+      setting.origin += StrCat(" ", kKeptFrom, folder, ")");
       kept.push_back(std::move(setting));
     }
   }
