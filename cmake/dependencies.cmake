@@ -124,7 +124,7 @@ if(NOT CREMA_GRPC STREQUAL "OFF" AND CREMA_HAVE_SERVER)
 endif()
 crema_decide(GRPC "${_found}")
 
-# One module for each: their binary interfaces differ (src/parallel/mpi.h).
+# One module for each: their binary interfaces differ (src/parallel/transport.h).
 set(CREMA_MPI_KINDS "")
 if(NOT CREMA_MPI STREQUAL "OFF")
   foreach(_kind openmpi:ompi-c mpich:mpich)

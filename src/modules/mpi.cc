@@ -1,7 +1,7 @@
 // libcrema_mpi_openmpi.so and libcrema_mpi_mpich.so: the same code for two binary interfaces.
-#include "parallel/mpi.h"
-
 #include <dlfcn.h>
+
+#include "parallel/transport.h"
 // The C++ bindings of old are in libraries of their own.
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
@@ -24,7 +24,7 @@ void Check(int code) {
 }
 
 // Calls into MPI one at a time (MPI_THREAD_SERIALIZED), which all implementations do fast.
-class MpiImpl final : public Mpi {
+class MpiImpl final : public Transport {
  public:
   MpiImpl() {
     // Open MPI loads parts of itself that look for its symbols among the global ones.
@@ -110,7 +110,7 @@ class MpiImpl final : public Mpi {
 }  // namespace
 }  // namespace crema
 
-extern "C" crema::Mpi* CremaMpi1() {
+extern "C" crema::Transport* CremaMpi1() {
   static const auto mpi = new crema::MpiImpl;  // never destroyed: Finalize comes from End
   return mpi;
 }

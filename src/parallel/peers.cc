@@ -15,6 +15,8 @@ template <typename Call>
 auto Reported(const Call& call) {
   try {
     return call();
+  } catch (const Error&) {
+    throw;
   } catch (const std::exception& error) {
     Fail(ErrorCode::kDeviceFailure, StrCat("MPI fails: ", error.what()));
   }
@@ -42,11 +44,11 @@ bool Patience::Lasts() {
   return waited_ < seconds_;
 }
 
-Peers::Peers(Mpi& mpi, double timeout)
-    : mpi_(mpi), rank_(mpi.rank()), size_(mpi.size()), timeout_(timeout) {}
+Peers::Peers(Transport& transport, double timeout)
+    : transport_(transport), rank_(transport.rank()), size_(transport.size()), timeout_(timeout) {}
 
 std::string Peers::OwnHost() const {
-  return Reported([&] { return mpi_.host(); });
+  return Reported([&] { return transport_.host(); });
 }
 
 std::string Peers::NameOf(int rank) const {
@@ -56,17 +58,17 @@ std::string Peers::NameOf(int rank) const {
 
 void Peers::Send(std::span<const std::byte> bytes, int to, Channel channel,
                  std::vector<Pending>* all) {
-  all->push_back({Reported([&] { return mpi_.Send(bytes, to, channel); }), to});
+  all->push_back({Reported([&] { return transport_.Send(bytes, to, channel); }), to});
 }
 
 void Peers::Receive(std::span<std::byte> bytes, int from, Channel channel,
                     std::vector<Pending>* all) {
-  all->push_back({Reported([&] { return mpi_.Receive(bytes, from, channel); }), from});
+  all->push_back({Reported([&] { return transport_.Receive(bytes, from, channel); }), from});
 }
 
 void Peers::Poll(std::vector<Pending>* all) {
   std::erase_if(*all, [this](const Pending& one) {
-    return Reported([&] { return mpi_.IsDone(one.transfer); });
+    return Reported([&] { return transport_.IsDone(one.transfer); });
   });
 }
 
@@ -82,7 +84,7 @@ void Peers::Await(std::vector<Pending>* all, const std::atomic<bool>& stop) {
 }
 
 bool Peers::Take(int from, Channel channel, std::string* message) {
-  const auto bytes = Reported([&] { return mpi_.Arrived(from, channel); });
+  const auto bytes = Reported([&] { return transport_.Arrived(from, channel); });
   if (!bytes) return false;
   message->resize(*bytes);
   std::vector<Pending> all;

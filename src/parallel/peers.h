@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "parallel/mpi.h"
+#include "parallel/transport.h"
 
 namespace crema {
 
@@ -29,18 +29,19 @@ class Patience {
   std::chrono::steady_clock::time_point last_;
 };
 
-// Throws kDeviceFailure if MPI fails. Thread safety: any number of threads, one for each channel.
+// Throws kDeviceFailure if MPI fails, and what the transport throws. Thread safety: any number of
+// threads, one for each channel.
 class Peers {
  public:
   // The channels of messages; each is used by one thread.
   enum Channel { kNotes = 1, kAnswers, kBlobs, kPieces, kSums, kInPass };
   struct Pending {
-    Mpi::Transfer transfer = 0;
+    Transport::Transfer transfer = 0;
     int rank = 0;
   };
 
-  // `timeout` is in seconds. `mpi` must outlive this.
-  Peers(Mpi& mpi, double timeout);
+  // `timeout` is in seconds. `transport` must outlive this.
+  Peers(Transport& transport, double timeout);
 
   int rank() const { return rank_; }
   int size() const { return size_; }
@@ -65,7 +66,7 @@ class Peers {
   [[noreturn]] void FailAsSilent(const std::vector<int>& ranks) const;
 
  private:
-  Mpi& mpi_;
+  Transport& transport_;
   const int rank_;
   const int size_;
   const double timeout_;

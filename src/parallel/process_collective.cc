@@ -1,5 +1,6 @@
 // Sums over processes, made by a thread of their own while the caller computes.
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -12,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/bfloat16.h"
 #include "core/error.h"
 #include "parallel/process_ranks.h"
 
@@ -20,26 +22,20 @@ namespace {
 
 class ProcessCollective final : public Collective, public RankSums {
  public:
-  ProcessCollective(Peers* peers, size_t bucket_bytes)
-      : peers_(*peers), bucket_(std::max<size_t>(1, bucket_bytes / sizeof(float))) {}
+  ProcessCollective(Peers* peers, const ProcessRanksOptions& options)
+      : peers_(*peers),
+        is_bfloat16_(options.wire == DType::kBF16),
+        bucket_(std::max<size_t>(1, options.bucket_bytes / sizeof(float))) {}
   ~ProcessCollective() override { Abort(); }
 
-  void StartSum(int rank, std::span<float> values) override {
-    CREMA_CHECK(rank == peers_.rank());
-    if (!thread_.joinable()) thread_ = std::thread([this] { Work(); });
-    const std::lock_guard lock(mutex_);
-    for (; !values.empty(); values = values.subspan(std::min(bucket_, values.size()))) {
-      queue_.push_back(values.first(std::min(bucket_, values.size())));
-    }
-    changed_.notify_all();
-  }
+  void StartSum(int rank, std::span<float> values) override { Start(rank, values, is_bfloat16_); }
   void FinishSums(int) override {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return failure_ || (queue_.empty() && !works_); });
     if (failure_) std::rethrow_exception(failure_);
   }
   void Sum(int rank, const ExecContext&, std::span<float> values) override {
-    StartSum(rank, values);
+    Start(rank, values, false);
     FinishSums(rank);
   }
   void CopyFromFirst(int rank, const ExecContext&, std::span<const TensorView> blobs) override;
@@ -68,44 +64,73 @@ class ProcessCollective final : public Collective, public RankSums {
   }
 
  private:
+  struct Bucket {
+    std::span<float> values;
+    bool is_bfloat16 = false;  // on the wire
+  };
+
+  void Start(int rank, std::span<float> values, bool is_bfloat16);
   void Work();
-  void SumBucket(std::span<float> values);
-  std::span<float> PieceOf(std::span<float> values, int rank) const;
-  void AddPieces(std::span<float> own);
+  template <typename T>
+  void SumBucket(std::span<T> values, std::vector<T>* pieces);
+  template <typename T>
+  std::span<T> PieceOf(std::span<T> values, int rank) const;
+  template <typename T>
+  void AddPieces(std::span<const T> pieces, std::span<T> own);
   void Copy(int rank, std::span<const TensorView> blobs);
   void SumInPass(std::span<double> values);
   template <typename Call>
   void OutOfStepIfItThrows(const Call& call);
 
   Peers& peers_;
-  const size_t bucket_;               // values summed at a time, at most
+  const bool is_bfloat16_;  // for sums of StartSum
+  const size_t bucket_;     // values summed at a time, at most
+  // Own pieces of a bucket, as all ranks have them.
+  std::vector<float> pieces_;
+  std::vector<BFloat16> rounded_pieces_;
+  std::vector<BFloat16> rounded_;     // a bucket
   std::vector<std::string> in_pass_;  // the values of SumNow, by rank
   bool failed_in_pass_ = false;
-  std::vector<float> pieces_;  // own pieces of a bucket, as all ranks have them
   std::vector<Peers::Pending> pending_;
   std::atomic<bool> stop_ = false;
   mutable std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
-  std::deque<std::span<float>> queue_;
+  std::deque<Bucket> queue_;
   bool works_ = false;
   double seconds_ = 0;
   std::exception_ptr failure_;
   std::thread thread_;  // of the rank's thread
 };
 
+void ProcessCollective::Start(int rank, std::span<float> values, bool is_bfloat16) {
+  CREMA_CHECK(rank == peers_.rank());
+  if (!thread_.joinable()) thread_ = std::thread([this] { Work(); });
+  const std::lock_guard lock(mutex_);
+  for (; !values.empty(); values = values.subspan(std::min(bucket_, values.size()))) {
+    queue_.push_back({values.first(std::min(bucket_, values.size())), is_bfloat16});
+  }
+  changed_.notify_all();
+}
+
 void ProcessCollective::Work() {
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return !queue_.empty() || stop_; });
     if (stop_) return;
-    const std::span<float> values = queue_.front();
+    const auto [values, is_bfloat16] = queue_.front();
     queue_.pop_front();
     works_ = true;
     lock.unlock();
     const auto start = std::chrono::steady_clock::now();
     std::exception_ptr failure;
     try {
-      SumBucket(values);
+      if (is_bfloat16) {
+        rounded_.assign(values.begin(), values.end());
+        SumBucket(std::span(rounded_), &rounded_pieces_);
+        std::ranges::copy(rounded_, values.begin());
+      } else {
+        SumBucket(values, &pieces_);
+      }
     } catch (...) {
       failure = std::current_exception();
     }
@@ -118,7 +143,8 @@ void ProcessCollective::Work() {
   }
 }
 
-std::span<float> ProcessCollective::PieceOf(std::span<float> values, int rank) const {
+template <typename T>
+std::span<T> ProcessCollective::PieceOf(std::span<T> values, int rank) const {
   const auto begin = [&](int r) {
     return values.size() * static_cast<size_t>(r) / static_cast<size_t>(peers_.size());
   };
@@ -126,19 +152,20 @@ std::span<float> ProcessCollective::PieceOf(std::span<float> values, int rank) c
 }
 
 // Each rank sums one piece of the values and sends the sums to all.
-void ProcessCollective::SumBucket(std::span<float> values) {
+template <typename T>
+void ProcessCollective::SumBucket(std::span<T> values, std::vector<T>* pieces) {
   const int self = peers_.rank();
-  const std::span<float> own = PieceOf(values, self);
-  pieces_.resize(own.size() * static_cast<size_t>(peers_.size()));
+  const std::span<T> own = PieceOf(values, self);
+  pieces->resize(own.size() * static_cast<size_t>(peers_.size()));
   for (int r = 0; r < peers_.size(); ++r) {
     if (r == self) continue;
     const auto of_rank =
-        std::span(pieces_).subspan(own.size() * static_cast<size_t>(r), own.size());
+        std::span(*pieces).subspan(own.size() * static_cast<size_t>(r), own.size());
     peers_.Receive(std::as_writable_bytes(of_rank), r, Peers::kPieces, &pending_);
     peers_.Send(std::as_bytes(PieceOf(values, r)), r, Peers::kPieces, &pending_);
   }
   peers_.Await(&pending_, stop_);
-  AddPieces(own);
+  AddPieces(std::span<const T>(*pieces), own);
   for (int r = 0; r < peers_.size(); ++r) {
     if (r == self) continue;
     peers_.Receive(std::as_writable_bytes(PieceOf(values, r)), r, Peers::kSums, &pending_);
@@ -148,17 +175,19 @@ void ProcessCollective::SumBucket(std::span<float> values) {
 }
 
 // In the order of the ranks, whichever came first: a run repeats bit for bit.
-void ProcessCollective::AddPieces(std::span<float> own) {
-  const auto self = static_cast<size_t>(peers_.rank());
-  const auto piece = [&](size_t r) {
-    return r == self ? own.data() : pieces_.data() + r * own.size();
-  };
-  float* const sum = piece(0);
-  for (size_t r = 1; r < static_cast<size_t>(peers_.size()); ++r) {
-    const float* const added = piece(r);
-    for (size_t i = 0; i < own.size(); ++i) sum[i] += added[i];
+template <typename T>
+void ProcessCollective::AddPieces(std::span<const T> pieces, std::span<T> own) {
+  std::array<float, 1024> sums{};
+  for (size_t begin = 0; begin < own.size(); begin += sums.size()) {
+    const size_t count = std::min(sums.size(), own.size() - begin);
+    for (int r = 0; r < peers_.size(); ++r) {
+      const T* const added = r == peers_.rank()
+                                 ? own.data() + begin
+                                 : pieces.data() + static_cast<size_t>(r) * own.size() + begin;
+      for (size_t i = 0; i < count; ++i) sums[i] = r == 0 ? float{added[i]} : sums[i] + added[i];
+    }
+    std::copy_n(sums.begin(), count, own.begin() + static_cast<std::ptrdiff_t>(begin));
   }
-  if (self != 0) std::copy_n(sum, own.size(), own.data());
 }
 
 template <typename Call>
@@ -229,8 +258,9 @@ void ProcessCollective::Copy(int rank, std::span<const TensorView> blobs) {
 
 }  // namespace
 
-std::unique_ptr<Collective> MakeProcessCollective(Peers* peers, size_t bucket_bytes) {
-  return std::make_unique<ProcessCollective>(peers, bucket_bytes);
+std::unique_ptr<Collective> MakeProcessCollective(Peers* peers,
+                                                  const ProcessRanksOptions& options) {
+  return std::make_unique<ProcessCollective>(peers, options);
 }
 
 }  // namespace crema

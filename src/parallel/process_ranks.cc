@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <new>
 #include <utility>
 
 #include "core/byte_text.h"
+#include "core/caught_error.h"
 #include "core/error.h"
 #include "core/strings.h"
 
@@ -26,22 +26,50 @@ std::string Encode(double number, int code, std::string_view text) {
 
 std::span<const std::byte> BytesOf(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-std::string EncodeFailure(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const Error& known) {
-    return Encode(0, static_cast<int>(known.code()), known.what());
-  } catch (const std::bad_alloc&) {
-    return Encode(0, static_cast<int>(ErrorCode::kOutOfMemory), "out of memory");
-  } catch (const std::exception& other) {
-    return Encode(0, static_cast<int>(ErrorCode::kInternal), other.what());
+std::string EncodeFailure(const Error& error) {
+  std::string problems;
+  for (const Problem& one : error.problems()) {
+    for (const int number : {static_cast<int>(one.code), one.where.line, one.where.column}) {
+      AppendValue(number, &problems);
+    }
+    for (const std::string& text :
+         {one.message, one.where.file, one.where.layer, one.where.blob, one.where.field}) {
+      AppendText(text, &problems);
+    }
   }
+  return Encode(0, static_cast<int>(error.code()), problems);
 }
+
+Error DecodeFailure(std::string_view text) {
+  std::vector<Problem> problems;
+  while (!text.empty()) {
+    Problem& one = problems.emplace_back();
+    one.code = static_cast<ErrorCode>(TakeValue<int>(&text));
+    for (int* number : {&one.where.line, &one.where.column}) *number = TakeValue<int>(&text);
+    for (std::string* part :
+         {&one.message, &one.where.file, &one.where.layer, &one.where.blob, &one.where.field}) {
+      *part = TakeText(&text);
+    }
+  }
+  return Error(std::move(problems));
+}
+
+// An error whose text names the rank before the file.
+class ErrorOfRanks final : public Error {
+ public:
+  ErrorOfRanks(std::vector<Problem> problems, std::string text)
+      : Error(std::move(problems)), text_(std::move(text)) {}
+  const char* what() const noexcept override { return text_.c_str(); }
+
+ private:
+  std::string text_;
+};
 
 }  // namespace
 
-std::unique_ptr<ProcessRanks> ProcessRanks::Make(Mpi& mpi, const ProcessRanksOptions& options) {
-  auto peers = std::make_unique<Peers>(mpi, options.timeout);
+std::unique_ptr<ProcessRanks> ProcessRanks::Make(Transport& transport,
+                                                 const ProcessRanksOptions& options) {
+  auto peers = std::make_unique<Peers>(transport, options.timeout);
   std::unique_ptr<ProcessRanks> ranks(new ProcessRanks(std::move(peers), options));
   std::vector<std::string> hosts;
   for (const Note& note : ranks->Exchange(ranks->rank(), {.text = ranks->peers_->OwnHost()})) {
@@ -52,7 +80,7 @@ std::unique_ptr<ProcessRanks> ProcessRanks::Make(Mpi& mpi, const ProcessRanksOpt
 }
 
 ProcessRanks::ProcessRanks(std::unique_ptr<Peers> peers, const ProcessRanksOptions& options)
-    : RankGroup(peers->size(), MakeProcessCollective(peers.get(), options.bucket_bytes)),
+    : RankGroup(peers->size(), MakeProcessCollective(peers.get(), options)),
       peers_(std::move(peers)),
       messages_(static_cast<size_t>(size())),
       notes_(messages_.size()),
@@ -74,7 +102,7 @@ std::span<const RankGroup::Note> ProcessRanks::Exchange(int rank, Note note) {
   return notes_;
 }
 
-void ProcessRanks::Fail(int rank, const std::exception_ptr& error) noexcept {
+void ProcessRanks::Fail(int /*rank*/, const std::exception_ptr& error) noexcept {
   if (failure_.error) return;
   try {
     // After a sum that failed, messages no longer follow each other as expected.
@@ -85,11 +113,10 @@ void ProcessRanks::Fail(int rank, const std::exception_ptr& error) noexcept {
       if (r != this->rank()) peers_->Send({}, r, Peers::kInPass, &sent);
     }
     peers_->Await(&sent, false);
-    Share(EncodeFailure(error));
+    Share(EncodeFailure(ErrorOf(error)));
     TakeNotes();
   } catch (...) {
-    out_of_step_ = true;
-    failure_ = {rank, error};
+    FailAlone(error);
   }
 }
 
@@ -105,8 +132,7 @@ void ProcessRanks::Share(const std::string& own) {
       Ask(own);
     }
   } catch (...) {
-    out_of_step_ = true;
-    failure_ = {rank(), std::current_exception()};
+    FailAlone(std::current_exception());
     throw;
   }
 }
@@ -179,24 +205,42 @@ void ProcessRanks::KeepAlive() {
 
 // The same in all ranks. Equal messages are one problem: a wrong flag, a file that is missing.
 void ProcessRanks::TakeFailures(const std::vector<int>& codes) {
-  std::vector<Problem> problems;
-  std::vector<std::string> texts;
+  std::vector<std::pair<int, Error>> errors;
   constexpr int kCancelled = static_cast<int>(ErrorCode::kCancelled);
   const bool has_cause =
       std::ranges::any_of(codes, [](int code) { return code != kNoError && code != kCancelled; });
+  const auto counts = [&](int code) {
+    return code != kNoError && (code != kCancelled || !has_cause);
+  };
   for (size_t r = 0; r < codes.size(); ++r) {
-    if (codes[r] == kNoError || (codes[r] == kCancelled && has_cause)) continue;
-    const std::string& text = notes_[r].text;
-    if (!failure_.error && problems.empty()) failure_.rank = static_cast<int>(r);
-    if (std::ranges::find(texts, text) != texts.end()) continue;
-    texts.push_back(text);
-    problems.push_back({static_cast<ErrorCode>(codes[r]), {}, ""});
-    problems.back().message = StrCat(peers_->NameOf(static_cast<int>(r)), ": ", text);
+    if (!counts(codes[r])) continue;
+    Error error = DecodeFailure(notes_[r].text);
+    const std::string_view text = error.what();
+    const auto same = [&](const auto& other) { return other.second.what() == text; };
+    if (std::ranges::none_of(errors, same)) errors.emplace_back(r, std::move(error));
   }
-  const bool all_fail = std::ranges::all_of(
-      codes, [&](int code) { return code != kNoError && (code != kCancelled || !has_cause); });
-  if (all_fail && problems.size() == 1) problems[0].message = texts[0];
-  failure_.error = std::make_exception_ptr(Error(std::move(problems)));
+  const bool all_fail = std::ranges::all_of(codes, counts);
+  failure_.rank = errors[0].first;
+  failure_.error = all_fail && errors.size() == 1 ? std::make_exception_ptr(errors[0].second)
+                                                  : WithRanks(errors);
+}
+
+void ProcessRanks::FailAlone(const std::exception_ptr& error) {
+  out_of_step_ = true;
+  failure_ = {rank(), WithRanks({{rank(), ErrorOf(error)}})};
+}
+
+std::exception_ptr ProcessRanks::WithRanks(const std::vector<std::pair<int, Error>>& errors) const {
+  std::vector<Problem> problems;
+  std::vector<std::string> lines;
+  for (const auto& [rank, error] : errors) {
+    const std::string name = peers_->NameOf(rank) + ": ";
+    lines.push_back(name + error.what());
+    for (const Problem& one : error.problems()) {
+      problems.push_back({one.code, one.where, name + one.message});
+    }
+  }
+  return std::make_exception_ptr(ErrorOfRanks(std::move(problems), Join(lines, "\n")));
 }
 
 }  // namespace crema

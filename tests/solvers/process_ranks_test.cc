@@ -2,13 +2,20 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cmath>
+#include <cstring>
+#include <limits>
 #include <string>
+#include <system_error>
 #include <vector>
 
+#include "core/bfloat16.h"
 #include "core/error.h"
 #include "core/strings.h"
-#include "parallel/mpi.h"
+#include "parallel/transport.h"
 #include "support/memory_ranks.h"
 
 namespace crema::test {
@@ -47,6 +54,61 @@ TEST(ProcessRanks, SumInTheOrderOfTheRanksWhateverTheBucket) {
     });
     EXPECT_EQ(errors, kNoErrors);
   }
+}
+
+// Values of all sizes and signs; rank 0 has NaN, rank 1 infinities.
+float ValueOf(int rank, size_t i) {
+  if (i == 0) return rank == 0 ? std::numeric_limits<float>::quiet_NaN() : 1.0F;
+  if (i == 1 && rank == 1) return std::numeric_limits<float>::infinity();
+  if (i == 2 && rank == 1) return -std::numeric_limits<float>::infinity();
+  const auto seed = static_cast<float>(i * 37 + static_cast<size_t>(rank) * 11);
+  return std::sin(seed) * std::exp2(std::fmod(seed, 20.0F) - 10);
+}
+
+TEST(ProcessRanks, SumRoundedValuesInTheOrderOfTheRanks) {
+  constexpr size_t kCount = 5000;
+  std::vector<std::vector<float>> sums(3, std::vector<float>(kCount));
+  for (const size_t bucket_bytes : {size_t{400}, size_t{1} << 20U}) {
+    const auto errors =
+        RunRanks(3, {.wire = DType::kBF16, .bucket_bytes = bucket_bytes}, [&](ProcessRanks& ranks) {
+          const int rank = ranks.rank();
+          std::vector<float>& own = sums[static_cast<size_t>(rank)];
+          for (size_t i = 0; i < kCount; ++i) own[i] = ValueOf(rank, i);
+          ranks.collective().StartSum(rank, own);
+          ranks.collective().FinishSums(rank);
+        });
+    EXPECT_EQ(errors, kNoErrors);
+    for (const size_t rank : {1U, 2U}) {
+      EXPECT_EQ(std::memcmp(sums[rank].data(), sums[0].data(), kCount * sizeof(float)), 0);
+    }
+    EXPECT_TRUE(std::isnan(sums[0][0]));
+    EXPECT_EQ(sums[0][1], std::numeric_limits<float>::infinity());
+    EXPECT_EQ(sums[0][2], -std::numeric_limits<float>::infinity());
+    for (size_t i = 3; i < kCount; ++i) {
+      float expected = BFloat16(ValueOf(0, i));
+      float exact = 0;
+      float size = 0;
+      for (int r = 0; r < 3; ++r) {
+        if (r > 0) expected += BFloat16(ValueOf(r, i));
+        exact += ValueOf(r, i);
+        size += std::abs(ValueOf(r, i));
+      }
+      ASSERT_EQ(sums[0][i], float{BFloat16(expected)}) << i;
+      ASSERT_LE(std::abs(sums[0][i] - exact), size / 128) << i;  // twice half a unit of 8 bits
+    }
+  }
+}
+
+TEST(ProcessRanks, RoundGradientsOnly) {
+  const auto errors = RunRanks(3, {.wire = DType::kBF16}, [&](ProcessRanks& ranks) {
+    std::vector<float> values(3, 1.0F + 1.0F / 1024);
+    ranks.collective().Sum(ranks.rank(), ExecContext(1, 1), values);
+    CREMA_CHECK(values[0] == 3 + 3.0F / 1024);
+    const TensorView blob(values.data(), Shape{3}, DType::kF32);
+    ranks.collective().CopyFromFirst(ranks.rank(), ExecContext(1, 1), std::vector{blob});
+    CREMA_CHECK(values[0] == 3 + 3.0F / 1024);
+  });
+  EXPECT_EQ(errors, kNoErrors);
 }
 
 TEST(ProcessRanks, SumInThePassInTheOrderOfTheRanks) {
@@ -93,6 +155,42 @@ TEST(ProcessRanks, TellAllWhichOneFailed) {
     ranks.Exchange(ranks.rank(), {});
   });
   EXPECT_EQ(errors, std::vector<std::string>(3, "rank 1 on host1: a broken record"));
+}
+
+TEST(ProcessRanks, TellThePlaceOfAnErrorAndItsProblems) {
+  for (const bool all : {false, true}) {
+    RunRanks(3, {}, [&](ProcessRanks& ranks) {
+      const Where where = {.file = "net.prototxt", .line = 7, .column = 3, .layer = "ip"};
+      const std::vector<Problem> problems = {{ErrorCode::kNotFound, where, "no such type"},
+                                             {ErrorCode::kDataLoss, {}, "damaged"}};
+      if (all || ranks.rank() == 1) {
+        ranks.Fail(ranks.rank(), std::make_exception_ptr(Error(problems)));
+      } else {
+        EXPECT_THROW(ranks.Exchange(ranks.rank(), {}), Error);
+      }
+      try {
+        std::rethrow_exception(ranks.failure().error);
+      } catch (const Error& error) {
+        const std::string name = all ? "" : "rank 1 on host1: ";
+        EXPECT_EQ(error.what(), StrCat(name, Error(problems).what()));
+        ASSERT_EQ(error.problems().size(), 2U);
+        const Problem& first = error.problems()[0];
+        EXPECT_EQ(first.code, ErrorCode::kNotFound);
+        EXPECT_EQ(ToString({first.code, first.where, ""}), ToString({first.code, where, ""}));
+        EXPECT_EQ(first.message, name + "no such type");
+        EXPECT_EQ(error.problems()[1].message, name + "damaged");
+      }
+    });
+  }
+}
+
+TEST(ProcessRanks, ReportALackOfThreadsAsOneProcessDoes) {
+  const auto errors = RunRanks(3, {}, [](ProcessRanks& ranks) {
+    ranks.Exchange(ranks.rank(), {});
+    if (ranks.rank() != 2) throw std::system_error(EAGAIN, std::generic_category());
+    ranks.Exchange(ranks.rank(), {});
+  });
+  EXPECT_TRUE(errors[2].starts_with("rank 0 on host0: a thread could not be started")) << errors[2];
 }
 
 TEST(ProcessRanks, TellTheSameErrorOfAllOnceAndWithoutARank) {
@@ -148,14 +246,14 @@ TEST(ProcessRanks, FailWhileSumsOfOthersWait) {
   EXPECT_EQ(errors, std::vector<std::string>(3, "rank 1 on host1: the loss is NaN"));
 }
 
-TEST(Mpi, ThatIsMissingIsNamedWithTheRemedy) {
+TEST(Transport, ThatIsMissingIsNamedWithTheRemedy) {
   try {
-    StartMpi("nosuch");
+    StartTransport("nosuch", 1, [](const std::string&) {});
     FAIL() << "started";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kUnsupported);
     const std::string text = error.what();
-    for (const char* part : {"libcrema_mpi_nosuch.so", "-DCREMA_MPI=ON", "--mpi=none"}) {
+    for (const char* part : {"libcrema_mpi_nosuch.so", "-DCREMA_MPI=ON", "--transport=none"}) {
       EXPECT_NE(text.find(part), std::string::npos) << text;
     }
     EXPECT_EQ(text.find("OpenCV"), std::string::npos) << text;

@@ -16,8 +16,8 @@
 
 #include "core/error.h"
 #include "core/strings.h"
-#include "parallel/mpi.h"
 #include "parallel/process_ranks.h"
+#include "parallel/transport.h"
 
 namespace crema::test {
 
@@ -51,9 +51,9 @@ class MemoryNetwork {
 };
 
 // One rank. A receive is done when it is asked for: no test has two from one rank on one channel.
-class MemoryMpi final : public Mpi {
+class MemoryTransport final : public Transport {
  public:
-  MemoryMpi(MemoryNetwork* network, int rank, int size)
+  MemoryTransport(MemoryNetwork* network, int rank, int size)
       : network_(*network), rank_(rank), size_(size) {}
 
   int rank() const override { return rank_; }
@@ -100,8 +100,8 @@ inline std::vector<std::string> RunRanks(int size, const ProcessRanksOptions& op
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
-      MemoryMpi mpi(&network, rank, size);
-      const auto ranks = ProcessRanks::Make(mpi, options);
+      MemoryTransport transport(&network, rank, size);
+      const auto ranks = ProcessRanks::Make(transport, options);
       try {
         body(*ranks);
       } catch (...) {

@@ -1,4 +1,4 @@
-// train in several processes, by the MPIs that are installed.
+// train in several processes, by the MPIs that are installed and by TCP.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -20,6 +20,7 @@
 #include "format/file.h"
 #include "format/solver_state.h"
 #include "support/error_text.h"
+#include "support/free_port.h"
 #include "support/process.h"
 #include "support/solver_runs.h"
 #include "support/temp_dir.h"
@@ -31,19 +32,21 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-// The kind of MPI.
+// The kind of transport.
 class ManyProcesses : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
+    WriteDigits(temp_.File("train"), 30);
+    WriteDigits(temp_.File("test"), 6);
+    if (IsTcp()) return;
     const std::string launcher = StrCat("/usr/bin/mpirun.", GetParam());
     const std::string module = StrCat(CREMA_BIN_DIR, "/../lib/libcrema_mpi_", GetParam(), ".so");
     if (!std::filesystem::exists(launcher)) GTEST_SKIP() << "there is no " << launcher;
     if (!std::filesystem::exists(module)) GTEST_SKIP() << "this build has no " << module;
     const ProcessResult plain = RunProcess(Launcher(2, {"/bin/true"}), temp_.path());
     if (plain.exit_code != 0) GTEST_SKIP() << launcher << " starts nothing here: " << plain.err;
-    WriteDigits(temp_.File("train"), 30);
-    WriteDigits(temp_.File("test"), 6);
   }
+  static bool IsTcp() { return std::string(GetParam()) == "tcp"; }
 
   // Pixels that look random; ten classes.
   static void WriteDigits(const std::string& path, int count) {
@@ -90,7 +93,26 @@ layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip2' bottom: 'label' top: 
                              "display: 1 ", fields));
   }
 
+  // Starts them as a user would in a shell. Returns the code of the first that fails, by rank.
+  static std::vector<std::string> Shell(int processes, const std::vector<std::string>& program) {
+    std::vector<std::string> command = {
+        "/usr/bin/env",
+        StrCat("WORLD_SIZE=", processes),
+        "MASTER_ADDR=127.0.0.1",
+        StrCat("MASTER_PORT=", FreePort()),
+        "/bin/sh",
+        "-c",
+        "rank=0; all=; code=0\n"
+        "while [ $rank -lt $WORLD_SIZE ]; do\n"
+        "  RANK=$rank \"$0\" \"$@\" & all=\"$all $!\"; rank=$((rank + 1))\n"
+        "done\n"
+        "for one in $all; do wait $one || { c=$?; [ $code = 0 ] && code=$c; }; done\n"
+        "exit $code"};
+    command.insert(command.end(), program.begin(), program.end());
+    return command;
+  }
   static std::vector<std::string> Launcher(int processes, const std::vector<std::string>& program) {
+    if (IsTcp()) return Shell(processes, program);
     std::vector<std::string> command = {StrCat("/usr/bin/mpirun.", GetParam()), "-n",
                                         StrCat(processes)};
     if (std::string(GetParam()) == "openmpi") {
@@ -106,6 +128,17 @@ layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip2' bottom: 'label' top: 
     std::vector<std::string> train = {Bin("train"), "--solver=" + solver, "--run=none"};
     train.insert(train.end(), flags.begin(), flags.end());
     return Launcher(processes, train);
+  }
+  // Rank 1 runs a shell command instead, or before; $0 and $@ are the program.
+  std::vector<std::string> CommandWithOther(const std::string& solver,
+                                            const std::vector<std::string>& flags,
+                                            const std::string& other) const {
+    std::vector<std::string> command = Command(2, solver, flags);
+    command.insert(std::ranges::find(command, Bin("train")),
+                   {"/bin/sh", "-c",
+                    StrCat("[ ${RANK:-${OMPI_COMM_WORLD_RANK:-$PMI_RANK}} = 1 ] && { ", other,
+                           "; }; exec \"$0\" \"$@\"")});
+    return command;
   }
   ProcessResult Train(int processes, const std::string& solver,
                       const std::vector<std::string>& flags = {}) const {
@@ -135,7 +168,8 @@ layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip2' bottom: 'label' top: 
   int RunUntil(const Harm& harm, int* pid) {
     temp_.Write("net.prototxt", Net(2, false));
     WriteSolver("solver.prototxt",
-                "net: 'net.prototxt' max_iter: 1000000000 snapshot: 5 snapshot_prefix: 's'");
+                "net: 'net.prototxt' max_iter: 1000000000 snapshot: 5 snapshot_prefix: 's' "
+                "time_limit: '10m'");
     Process run(Command(2, "solver.prototxt", {"--rank_timeout=3"}), temp_.path(),
                 temp_.File("out"), temp_.File("err"));
     EXPECT_TRUE(Says("err", "Iteration 12,")) << temp_.Read("err");
@@ -175,6 +209,14 @@ std::vector<float> WeightsOf(const std::string& path) {
   return values;
 }
 
+double MostApart(const std::vector<float>& values, const std::vector<float>& expected) {
+  double apart = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    apart = std::max(apart, std::abs(double{values[i]} - expected[i]));
+  }
+  return apart;
+}
+
 TEST_P(ManyProcesses, EndWithTheWeightsOfOneProcessWithTheCombinedBatch) {
   for (const bool is_lenet : {false, true}) {
     for (const int processes : {2, 3}) {
@@ -197,15 +239,19 @@ TEST_P(ManyProcesses, EndWithTheWeightsOfOneProcessWithTheCombinedBatch) {
       const std::vector<float> values = WeightsOf(temp_.File("many_iter_6.caffemodel"));
       ASSERT_EQ(values.size(), expected.size());
       ASSERT_GT(values.size(), 1000U);
-      double apart = 0;
-      for (size_t i = 0; i < values.size(); ++i) {
-        apart = std::max(apart, std::abs(double{values[i]} - expected[i]));
-      }
-      EXPECT_LT(apart, 2e-5);
+      EXPECT_LT(MostApart(values, expected), 2e-5);
       // Nothing depends on which message comes first, or on the buckets.
       const std::string first = ReadFile(temp_.File("many_iter_6.caffemodel"));
       ASSERT_EQ(Train(processes, "many.solver", {"--threads=1"}).exit_code, 0);
       EXPECT_EQ(ReadFile(temp_.File("many_iter_6.caffemodel")), first);
+
+      const ProcessResult rounded = Train(processes, "many.solver", {"--threads=1", "--wire=bf16"});
+      ASSERT_EQ(rounded.exit_code, 0) << rounded.err;
+      EXPECT_FALSE(Contains(rounded.err, "different weights")) << rounded.err;
+      const double difference =
+          MostApart(WeightsOf(temp_.File("many_iter_6.caffemodel")), expected);
+      EXPECT_LT(difference, 0.05);
+      EXPECT_GT(difference, 2e-5);
     }
   }
 }
@@ -314,21 +360,32 @@ TEST_P(ManyProcesses, TellAnErrorOfAllOnce) {
   EXPECT_TRUE(Contains(batch.err, "--batch=auto measures")) << batch.err;
 }
 
+TEST_P(ManyProcesses, TellErrorsAsJsonWithFileAndLine) {
+  temp_.Write("net.prototxt", "name: 'x'\nlayer { name: 'a' type: 'Convolutoin' }\n");
+  WriteSolver("solver.prototxt", "net: 'net.prototxt' max_iter: 8");
+  const ProcessResult run = Train(2, "solver.prototxt", {"--log_format=json"});
+  EXPECT_EQ(run.exit_code, 2) << run.err;
+  const size_t at = run.err.find(R"("file":"net.prototxt")");
+  ASSERT_NE(at, std::string::npos) << run.err;
+  EXPECT_TRUE(Contains(run.err, R"("line":2)")) << run.err;
+  EXPECT_EQ(run.err.find(R"("file":)", at + 1), std::string::npos) << run.err;
+}
+
 TEST_P(ManyProcesses, WithOtherSolversEndAtTheStart) {
   WriteSolver("a.prototxt", StrCat("max_iter: 3 net_param { ", Net(3, false), " }"));
   WriteSolver("b.prototxt", StrCat("max_iter: 4 net_param { ", Net(3, false), " }"));
-  std::vector<std::string> command = Command(1, "a.prototxt");
-  const std::vector<std::string> other = Command(1, "b.prototxt");
-  command.emplace_back(":");
-  // One of the processes of the second part; flags of the launcher were given.
-  command.insert(command.end(), {"-n", "1"});
-  command.insert(command.end(), std::ranges::find(other, Bin("train")), other.end());
-  const ProcessResult result = RunProcess(command, temp_.path());
-  EXPECT_NE(result.exit_code, 0);
-  EXPECT_TRUE(Contains(result.err, "has another solver or net than rank 0")) << result.err;
+  for (const char* other :
+       {"--solver=b.prototxt --run=none", "\"$@\" --wire=bf16", "\"$@\" --bucket_mb=1"}) {
+    const ProcessResult result =
+        RunProcess(CommandWithOther("a.prototxt", {}, StrCat("set -- ", other)), temp_.path());
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_TRUE(Contains(result.err, "has another solver, net, --wire or --bucket_mb than rank 0"))
+        << result.err;
+  }
 }
 
 TEST_P(ManyProcesses, OfAnotherMpiDoNotTrainAlone) {
+  if (IsTcp()) GTEST_SKIP() << "of no MPI";
   WriteSolver("a.prototxt", StrCat("max_iter: 3 net_param { ", Net(3, false), " }"));
   const std::string other = std::string(GetParam()) == "openmpi" ? "mpich" : "openmpi";
   if (!std::filesystem::exists(StrCat(CREMA_BIN_DIR, "/../lib/libcrema_mpi_", other, ".so"))) {
@@ -336,7 +393,7 @@ TEST_P(ManyProcesses, OfAnotherMpiDoNotTrainAlone) {
   }
   const ProcessResult result = Train(2, "a.prototxt", {"--mpi=" + other});
   EXPECT_NE(result.exit_code, 0);
-  EXPECT_TRUE(Contains(result.err, "Choose that by --mpi")) << result.err;
+  EXPECT_TRUE(Contains(result.err, "Choose that by --transport")) << result.err;
 }
 
 TEST_P(ManyProcesses, EndIfOneIsKilled) {
@@ -344,15 +401,21 @@ TEST_P(ManyProcesses, EndIfOneIsKilled) {
   EXPECT_NE(RunUntil([](int process) { ASSERT_EQ(::kill(process, SIGKILL), 0); }, &pid), 0);
   // The connection breaks too, and MPICH may abort rank 0 for that before its launcher looks.
   const std::string all = temp_.Read("err") + temp_.Read("out");
-  EXPECT_TRUE(Contains(all, "rank 1") || Contains(all, StrCat("PID ", pid)) ||
-              Contains(all, "BAD TERMINATION"))
+  EXPECT_TRUE(Contains(all, IsTcp() ? "error: rank 0 on " : "rank 1") ||
+              Contains(all, StrCat("PID ", pid)) || Contains(all, "BAD TERMINATION"))
       << all;
   ExpectIntactSnapshotAndResume();
 }
 
 TEST_P(ManyProcesses, EndIfOneHangs) {
   int pid = 0;
-  EXPECT_EQ(RunUntil([](int process) { ASSERT_EQ(::kill(process, SIGSTOP), 0); }, &pid), 4);
+  const auto stop = [this](int process) {
+    ASSERT_EQ(::kill(process, SIGSTOP), 0);
+    if (!IsTcp()) return;  // no launcher ends it
+    EXPECT_TRUE(Says("err", ": no answer from rank 1 on ")) << temp_.Read("err");
+    ASSERT_EQ(::kill(process, SIGCONT), 0);
+  };
+  EXPECT_EQ(RunUntil(stop, &pid), 4);
   const std::string log = temp_.Read("err");
   EXPECT_TRUE(Contains(log, "error: rank 0 on ") && Contains(log, ": no answer from rank 1 on "))
       << log;
@@ -362,27 +425,35 @@ TEST_P(ManyProcesses, EndIfOneHangs) {
   ExpectIntactSnapshotAndResume();
 }
 
-// MPI_Init waits for all.
+// MPI_Init and the meeting over TCP wait for all.
 TEST_P(ManyProcesses, EndIfOneDoesNotStart) {
-  std::vector<std::string> command = Command(2, "solver.prototxt", {"--rank_timeout=2"});
-  const auto train = std::ranges::find(command, Bin("train"));
-  command.insert(train, {"/bin/sh", "-c",
-                         "[ ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} = 1 ] && kill -STOP $$; "
-                         "exec \"$0\" \"$@\""});
-  Process run(command, temp_.path(), temp_.File("out"), temp_.File("err"));
+  Process run(CommandWithOther("solver.prototxt", {"--rank_timeout=2"},
+                               IsTcp() ? "exit 0" : "kill -STOP $$"),
+              temp_.path(), temp_.File("out"), temp_.File("err"));
   EXPECT_TRUE(run.EndsWithin(60s));
   EXPECT_EQ(run.Wait(), 4);
-  EXPECT_TRUE(Contains(temp_.Read("err"), "MPI does not start within 2 seconds"))
+  EXPECT_TRUE(Contains(temp_.Read("err"), IsTcp() ? "has waited 2 seconds for rank 1 at port "
+                                                  : "MPI does not start within 2 seconds"))
       << temp_.Read("err");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ManyProcesses, ::testing::Values("openmpi", "mpich"),
-                         [](const auto& mpi) { return std::string(mpi.param); });
+INSTANTIATE_TEST_SUITE_P(All, ManyProcesses, ::testing::Values("openmpi", "mpich", "tcp"),
+                         [](const auto& kind) { return std::string(kind.param); });
 
 TEST(OneProcess, OfSeveralWithoutThemIsTold) {
-  const ProcessResult flags = RunProcess({Bin("train"), "--solver=s", "--mpi=openmp"});
-  EXPECT_EQ(flags.exit_code, 2);
-  EXPECT_TRUE(Contains(flags.err, "did you mean 'openmpi'")) << flags.err;
+  for (const char* flag : {"--transport=openmp", "--mpi=openmp"}) {
+    const ProcessResult flags = RunProcess({Bin("train"), "--solver=s", flag});
+    EXPECT_EQ(flags.exit_code, 2);
+    EXPECT_TRUE(Contains(flags.err, "did you mean 'openmpi'")) << flags.err;
+  }
+  const ProcessResult wire = RunProcess({Bin("train"), "--solver=s", "--wire=f16"});
+  EXPECT_EQ(wire.exit_code, 2);
+  EXPECT_TRUE(Contains(wire.err, "'f16' is not f32 or bf16")) << wire.err;
+  const ProcessResult alone =
+      RunProcess({"/usr/bin/env", "WORLD_SIZE=2", "RANK=1", "MASTER_ADDR=localhost",
+                  "MASTER_PORT=29500x", Bin("train"), "--solver=s"});
+  EXPECT_EQ(alone.exit_code, 2);
+  EXPECT_TRUE(Contains(alone.err, "MASTER_PORT is '29500x'")) << alone.err;
   const ProcessResult timeout = RunProcess({Bin("train"), "--solver=s", "--rank_timeout=0"});
   EXPECT_EQ(timeout.exit_code, 2);
   EXPECT_TRUE(Contains(timeout.err, "--rank_timeout is 0")) << timeout.err;

@@ -12,7 +12,6 @@
 #include <cstdio>
 #include <exception>
 #include <new>
-#include <system_error>
 
 #include "common/command_line.h"
 #include "common/flag_table.h"
@@ -20,6 +19,7 @@
 #include "common/interrupt.h"
 #include "common/manual.h"
 #include "common/output_file.h"
+#include "core/caught_error.h"
 #include "core/error.h"
 #include "core/exec_context.h"
 #include "core/line_writer.h"
@@ -58,17 +58,6 @@ void ReportAsJson(const Error& error) {
     if (where.column > 0) fields.emplace_back("column", int64_t{where.column});
     LogEvent(Severity::kError, problem.message, fields);
   }
-}
-
-int Report(const Error& error) {
-  std::fflush(stdout);
-  FlushLog();  // leaves room for the error
-  if (IsJsonLog()) {
-    ReportAsJson(error);
-  } else {
-    WriteToStderr(StrCat(PrefixOf(Severity::kError), error.what(), "\n"));
-  }
-  return ExitCode(error.code());
 }
 
 // --verbose logs the build, the command, its run time and peak memory.
@@ -111,29 +100,8 @@ bool StdoutHasNoReader() {
 int WithStdoutWritten(int code) {
   const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
   if (written) return code;
-  const int failure = StdoutHasNoReader() ? 128 + SIGPIPE : Report(StdoutError());
+  const int failure = StdoutHasNoReader() ? 128 + SIGPIPE : ReportError(StdoutError());
   return code == 0 ? failure : code;
-}
-
-// Converts a refusal of threads, descriptors or memory.
-Error OfSystem(const std::system_error& error) {
-  const std::error_code code = error.code();
-  if (code == std::errc::resource_unavailable_try_again) {
-    return Error({ErrorCode::kOutOfMemory,
-                  {},
-                  "a thread could not be started: use fewer threads, or raise the limit of threads "
-                  "(ulimit -u, pids.max of the control group) or of memory (ulimit -v)"});
-  }
-  if (code == std::errc::too_many_files_open || code == std::errc::too_many_files_open_in_system) {
-    return Error({ErrorCode::kOutOfMemory,
-                  {},
-                  StrCat("no file or connection can be opened any more (", error.what(),
-                         "): raise the limit of descriptors (ulimit -n)")});
-  }
-  if (code == std::errc::not_enough_memory) {
-    return Error({ErrorCode::kOutOfMemory, {}, StrCat("out of memory: ", error.what())});
-  }
-  return Error({ErrorCode::kInternal, {}, StrCat("internal error: ", error.what())});
 }
 
 int RunReported(int argc, char** argv, const char* usage,
@@ -166,13 +134,9 @@ int RunReported(int argc, char** argv, const char* usage,
     CheckOutputFlags(FlagsOf(argv[0]), arguments);
     return RunAndMeasure(arguments, body);
   } catch (const Error& error) {
-    return Report(error);
-  } catch (const std::bad_alloc&) {
-    return Report(Error({ErrorCode::kOutOfMemory, {}, "out of memory"}));
-  } catch (const std::system_error& error) {
-    return Report(OfSystem(error));
-  } catch (const std::exception& error) {
-    return Report(Error({ErrorCode::kInternal, {}, StrCat("internal error: ", error.what())}));
+    return ReportError(error);
+  } catch (...) {
+    return ReportError(ErrorOf(std::current_exception()));
   }
 }
 
@@ -225,6 +189,17 @@ void RequireStack() {
 }
 
 }  // namespace
+
+int ReportError(const Error& error) {
+  std::fflush(stdout);
+  FlushLog();  // leaves room for the error
+  if (IsJsonLog()) {
+    ReportAsJson(error);
+  } else {
+    WriteToStderr(StrCat(PrefixOf(Severity::kError), error.what(), "\n"));
+  }
+  return ExitCode(error.code());
+}
 
 bool IsAsCaffe() { return FLAGS_as_caffe; }
 

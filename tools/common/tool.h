@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/log.h"
+#include "core/error.h"
 
 namespace crema::tools {
 
@@ -15,6 +16,9 @@ namespace crema::tools {
 // message, with SIGPIPE's exit code, 141.
 int RunTool(int argc, char** argv, const char* usage,
             const std::function<int(std::vector<std::string>)>& body);
+
+// Reports an error as RunTool does. Returns its exit code.
+int ReportError(const Error& error);
 
 // Prints a line on stdout that is not essential to the command: waits at most a second for a
 // reader. Throws kIoFailure if it cannot be written, but not if the reader has exited. Requires: no

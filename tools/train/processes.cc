@@ -23,7 +23,7 @@
 #include "core/exec_context.h"
 #include "core/strings.h"
 #include "format/seal.h"
-#include "parallel/mpi.h"
+#include "parallel/transport.h"
 #include "report/clock.h"
 #include "solvers/parallel_run.h"
 #include "train/signals.h"
@@ -31,12 +31,16 @@
 DECLARE_int32(threads);
 DECLARE_string(log_dir);
 
-DEFINE_string(mpi, "auto",
-              "[Run auto|openmpi|mpich|none] how the processes that mpirun or srun started meet; "
-              "auto: by the MPI of the launcher; none: each trains for itself");
+DEFINE_string(transport, "auto",
+              "[Run auto|openmpi|mpich|tcp|none] how the processes of a run meet; auto: by the MPI "
+              "of mpirun or srun, or by TCP if WORLD_SIZE is set; none: each trains for itself");
+DEFINE_string(mpi, "", "");  // the former name of --transport
 DEFINE_double(
     rank_timeout, 300,
     "[Run SECONDS] seconds after which a process that does not answer ends the run of all");
+DEFINE_string(wire, "f32",
+              "[Run f32|bf16] how processes send gradients and their sums; bf16 halves the traffic "
+              "and rounds to 8 bits");
 DEFINE_double(bucket_mb, 25,
               "[Expert MB] MB of gradients that processes sum at a time, during the backward pass");
 
@@ -56,15 +60,16 @@ std::string OwnProcessors() {
   return text;
 }
 
-std::string KindOfMpi() {
-  const std::vector<std::string> kinds = {"auto", "openmpi", "mpich", "none"};
-  if (std::ranges::find(kinds, FLAGS_mpi) == kinds.end()) {
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat("--mpi: '", FLAGS_mpi, "' is not one of auto, openmpi, mpich, none",
-                DidYouMean(FLAGS_mpi, kinds)));
+// Returns the kind of transport; empty: none.
+std::string KindOfTransport() {
+  const std::vector<std::string> kinds = {"auto", "openmpi", "mpich", "tcp", "none"};
+  const std::string& kind = FLAGS_mpi.empty() ? FLAGS_transport : FLAGS_mpi;
+  if (std::ranges::find(kinds, kind) == kinds.end()) {
+    Fail(ErrorCode::kInvalidArgument, StrCat("--transport: '", kind, "' is not one of ",
+                                             Join(kinds, ", "), DidYouMean(kind, kinds)));
   }
-  if (FLAGS_mpi == "none") return "";
-  return FLAGS_mpi == "auto" ? MpiOfLauncher() : FLAGS_mpi;
+  if (kind == "none") return "";
+  return kind == "auto" ? TransportOfLauncher() : kind;
 }
 
 ProcessRanksOptions OptionsOfFlags() {
@@ -78,11 +83,15 @@ ProcessRanksOptions OptionsOfFlags() {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("--bucket_mb is ", FLAGS_bucket_mb, "; give MB above 0, up to ", kMostBucket));
   }
+  if (FLAGS_wire != "f32" && FLAGS_wire != "bf16") {
+    Fail(ErrorCode::kInvalidArgument, StrCat("--wire: '", FLAGS_wire, "' is not f32 or bf16"));
+  }
   return {.timeout = FLAGS_rank_timeout,
+          .wire = FLAGS_wire == "bf16" ? DType::kBF16 : DType::kF32,
           .bucket_bytes = static_cast<size_t>(FLAGS_bucket_mb * (1 << 20))};
 }
 
-// Ends the process if a call of MPI that waits for all processes does not return: nothing else can.
+// Ends the process if a call that waits for all processes does not return: nothing else can.
 template <typename Call>
 void WithinTimeout(const char* what, const Call& call) {
   std::mutex mutex;
@@ -115,11 +124,11 @@ void WithinTimeout(const char* what, const Call& call) {
   end();
 }
 
-// Returns a checksum of the texts of solver and net, and of the sizes of data sets. `config` is as
-// read: a solver changes its own.
+// Returns a checksum of the texts of solver and net, of the flags on which messages depend, and of
+// the sizes of data sets. `config` is as read: a solver changes its own.
 double ChecksumOf(const RunConfig& config, Solver& solver) {
-  std::string all =
-      config.solver.solver.SerializeAsString() + config.train.file.net.SerializeAsString();
+  std::string all = config.solver.solver.SerializeAsString() +
+                    config.train.file.net.SerializeAsString() + StrCat(FLAGS_bucket_mb, FLAGS_wire);
   const auto add_sizes = [&](const Session& session) {
     for (size_t i = 0; i < session.plan().layers.size(); ++i) {
       if (session.state(i) != nullptr) all += StrCat(" ", session.state(i)->EpochSize());
@@ -194,10 +203,10 @@ class TrainProcesses::FollowerLog final : public LogSink {
 
 std::unique_ptr<TrainProcesses> TrainProcesses::Meet() {
   const ProcessRanksOptions options = OptionsOfFlags();
-  const std::string kind = KindOfMpi();
+  const std::string kind = KindOfTransport();
   const int started = ProcessesOfLauncher();
   if (kind.empty()) {
-    if (started > 1 && FLAGS_mpi != "none") {
+    if (started > 1 && FLAGS_transport != "none" && FLAGS_mpi != "none") {
       ToolLog().Write(Severity::kWarning,
                       StrCat("srun started ", started,
                              " processes without MPI: each trains for itself and writes the same "
@@ -205,23 +214,35 @@ std::unique_ptr<TrainProcesses> TrainProcesses::Meet() {
     }
     return nullptr;
   }
-  Mpi* mpi = nullptr;
-  WithinTimeout("MPI does not start", [&] { mpi = &StartMpi(kind); });
-  if (mpi->size() < 2) {
-    mpi->End();
+  std::shared_ptr<Transport> transport;
+  const auto start = [&] {
+    transport = StartTransport(kind, options.timeout, [](const std::string& text) {
+      ToolLog().Write(Severity::kWarning, text);
+    });
+  };
+  if (kind == "tcp") {
+    start();  // waits for the timeout itself
+  } else {
+    WithinTimeout("MPI does not start", start);
+  }
+  if (transport->size() < 2) {
+    transport->End();
     if (started < 2) return nullptr;
     Fail(ErrorCode::kInvalidArgument,
          StrCat("the launcher started ", started, " processes, but ", kind,
-                " joins none of them: their launcher is of another MPI. Choose that by --mpi, or "
-                "give --mpi=none, with which each process trains for itself"));
+                " joins none of them: their launcher is of another MPI. Choose that by "
+                "--transport, or give --transport=none, with which each process trains for "
+                "itself"));
   }
-  std::unique_ptr<TrainProcesses> run(new TrainProcesses(*mpi, ProcessRanks::Make(*mpi, options)));
+  auto ranks = ProcessRanks::Make(*transport, options);
+  std::unique_ptr<TrainProcesses> run(new TrainProcesses(std::move(transport), std::move(ranks)));
   run->ShareProcessors();
   return run;
 }
 
-TrainProcesses::TrainProcesses(Mpi& mpi, std::unique_ptr<ProcessRanks> ranks)
-    : mpi_(mpi), ranks_(std::move(ranks)) {}
+TrainProcesses::TrainProcesses(std::shared_ptr<Transport> transport,
+                               std::unique_ptr<ProcessRanks> ranks)
+    : transport_(std::move(transport)), ranks_(std::move(ranks)) {}
 
 TrainProcesses::~TrainProcesses() = default;
 
@@ -304,8 +325,8 @@ void TrainProcesses::CheckSame(const RunConfig& config, Solver& solver) {
     if (notes[r].number != notes[0].number) {
       Fail(ErrorCode::kInvalidArgument,
            StrCat(name,
-                  " has another solver or net than rank 0, or a data set of another size: give all "
-                  "ranks the same files and flags"));
+                  " has another solver, net, --wire or --bucket_mb than rank 0, or a data set of "
+                  "another size: give all ranks the same files and flags"));
     }
     if (notes[r].text != notes[0].text) {
       Fail(ErrorCode::kInvalidArgument,
@@ -385,35 +406,28 @@ int TrainProcesses::Run(const std::function<int()>& body) {
     if (ranks_->out_of_step()) AbortAll(code);
     MeetAtEnd(code);
   }
-  WithinTimeout("MPI does not end", [&] { mpi_.End(); });
+  try {
+    WithinTimeout("the run does not end", [&] { transport_->End(); });
+  } catch (const std::exception&) {
+    if (code == 0) throw;  // otherwise another rank has ended the run for the same failure
+  }
   return code;
 }
 
 // Returns the exit code of the failure of the run.
 int TrainProcesses::Report() const {
-  std::string text;
-  ErrorCode code = ErrorCode::kInternal;
   try {
     std::rethrow_exception(ranks_->failure().error);
-  } catch (const Error& known) {
-    text = known.what();
-    code = known.code();
-  } catch (const std::exception& other) {
-    text = other.what();
+  } catch (const Error& error) {
+    if (log_) log_->Write(Severity::kInfo, StrCat("error: ", error.what()));
+    std::fflush(stdout);
+    FlushLog();
+    // Ranks that are out of step do not know what the others report.
+    if (!is_first() && !ranks_->out_of_step()) return ExitCode(error.code());
+    const int code = ReportError(error);
+    FlushLog();
+    return code;
   }
-  // Ranks that are out of step do not know what the others report.
-  if (ranks_->out_of_step()) text = StrCat(ranks_->peers().NameOf(ranks_->rank()), ": ", text);
-  if (log_) log_->Write(Severity::kInfo, StrCat("error: ", text));
-  std::fflush(stdout);
-  FlushLog();  // leaves room for the error
-  if (!is_first() && !ranks_->out_of_step()) return ExitCode(code);
-  if (IsJsonLog()) {
-    LogEvent(Severity::kError, text, {{"exit_code", int64_t{ExitCode(code)}}});
-  } else {
-    WriteToStderr(StrCat(PrefixOf(Severity::kError), text, "\n"));
-  }
-  FlushLog();
-  return ExitCode(code);
 }
 
 void TrainProcesses::AbortAll(int code) const {
@@ -425,7 +439,7 @@ void TrainProcesses::AbortAll(int code) const {
     std::this_thread::sleep_for(std::chrono::seconds(10));
     ::_exit(code);
   }).detach();
-  mpi_.Abort(code);
+  transport_->Abort(code);
   ::_exit(code);
 }
 

@@ -1,4 +1,4 @@
-// Training in several processes, which mpirun or srun has started.
+// Training in several processes.
 #pragma once
 
 #include <functional>
@@ -18,8 +18,9 @@ namespace crema::tools {
 // safety: one thread.
 class TrainProcesses {
  public:
-  // Meets the other processes. Returns null if this one was started alone, or with --mpi=none.
-  // Throws kInvalidArgument for wrong flags, kUnsupported and kDeviceFailure like StartMpi.
+  // Meets the other processes. Returns null if this one was started alone, or with
+  // --transport=none. Throws kInvalidArgument for wrong flags, kUnsupported and kDeviceFailure like
+  // StartTransport.
   static std::unique_ptr<TrainProcesses> Meet();
   TrainProcesses(const TrainProcesses&) = delete;
   TrainProcesses& operator=(const TrainProcesses&) = delete;
@@ -47,7 +48,7 @@ class TrainProcesses {
  private:
   class FollowerLog;
 
-  TrainProcesses(Mpi& mpi, std::unique_ptr<ProcessRanks> ranks);
+  TrainProcesses(std::shared_ptr<Transport> transport, std::unique_ptr<ProcessRanks> ranks);
   void ShareProcessors();
   std::string Describe() const;
   void CheckSame(const RunConfig& config, Solver& solver);
@@ -61,7 +62,7 @@ class TrainProcesses {
     int threads = 1;
   };
 
-  Mpi& mpi_;
+  std::shared_ptr<Transport> transport_;
   std::unique_ptr<ProcessRanks> ranks_;
   std::vector<Place> places_;  // by rank
   std::unique_ptr<FollowerLog> log_;

@@ -1,21 +1,23 @@
-// Messages between processes that mpirun or srun has started.
+// Messages between the processes of a run.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 
 namespace crema {
 
-// The MPI of this process. It exists once, and until the process ends. No call but End waits.
-// Throws std::runtime_error with the text of MPI. Thread safety: any number of threads.
-class Mpi {
+// What carries the messages of this process: MPI, or TCP. No call but End waits. Throws Error, or
+// std::runtime_error with the text of MPI. Thread safety: any number of threads.
+class Transport {
  public:
   using Transfer = uint64_t;
 
-  virtual ~Mpi() = default;
+  virtual ~Transport() = default;
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
@@ -32,25 +34,28 @@ class Mpi {
 
   // Waits until all processes have called it. No other call may follow.
   virtual void End() = 0;
-  // Ends all processes, this one with the code; the launcher returns it.
+  // Ends all processes with the code. May return: then this one must end itself.
   virtual void Abort(int exit_code) noexcept = 0;
 };
 
-// Returns the kind of MPI whose launcher started this process together with others, by the
-// variables that it set: "openmpi" or "mpich". Empty: it was started alone.
-std::string MpiOfLauncher();
+// Returns the kind of transport of this process, by the variables of its launcher: "openmpi",
+// "mpich" or, if WORLD_SIZE is set, "tcp". Empty: it was started alone.
+std::string TransportOfLauncher();
 
 // Returns the number of processes that a launcher says it started with this one, by the same
 // variables and those of srun; 1 without a launcher.
 int ProcessesOfLauncher();
 
-// Starts that MPI in this process, or returns it. Throws kUnsupported if libcrema_mpi_<kind>.so or
-// a library that it needs is missing, kDeviceFailure if MPI fails.
-Mpi& StartMpi(const std::string& kind);
+// Starts the transport. MPI exists once in a process: another call returns the same. TCP waits for
+// the other processes as MakeTcpTransport does; `timeout` and `on_wait` are for it. Throws
+// kUnsupported if libcrema_mpi_<kind>.so or a library that it needs is missing, kDeviceFailure if
+// MPI fails, and like MakeTcpTransport.
+std::shared_ptr<Transport> StartTransport(const std::string& kind, double timeout,
+                                          const std::function<void(const std::string&)>& on_wait);
 
 // The function that each libcrema_mpi_<kind>.so exports: starts MPI, or returns it. Throws
 // std::runtime_error.
-using GetMpi = Mpi* (*)();
-inline constexpr const char* kGetMpi = "CremaMpi1";
+using GetTransport = Transport* (*)();
+inline constexpr const char* kGetTransport = "CremaMpi1";
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-#include "parallel/mpi.h"
+#include "parallel/transport.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/module.h"
 #include "core/strings.h"
+#include "parallel/tcp_transport.h"
 
 namespace crema {
 namespace {
@@ -20,11 +21,12 @@ bool IsSeveral(const char* variable) { return NumberIn(variable) > 1; }
 
 }  // namespace
 
-std::string MpiOfLauncher() {
+std::string TransportOfLauncher() {
   if (IsSeveral("OMPI_COMM_WORLD_SIZE")) return "openmpi";
   if (IsSeveral("PMI_SIZE")) return "mpich";  // also mpiexec of Intel MPI, and srun --mpi=pmi2
   if (std::getenv("PMIX_RANK") != nullptr && IsSeveral("SLURM_NTASKS")) return "openmpi";
-  return "";
+  const char* const processes = std::getenv("WORLD_SIZE");
+  return processes != nullptr && std::string_view(processes) != "1" ? "tcp" : "";
 }
 
 int ProcessesOfLauncher() {
@@ -32,12 +34,14 @@ int ProcessesOfLauncher() {
                    NumberIn("SLURM_STEP_NUM_TASKS")});
 }
 
-Mpi& StartMpi(const std::string& kind) {
+std::shared_ptr<Transport> StartTransport(const std::string& kind, double timeout,
+                                          const std::function<void(const std::string&)>& on_wait) {
+  if (kind == "tcp") return MakeTcpTransport(TcpPlaceOfEnvironment(), timeout, on_wait);
   const bool open = kind == "openmpi";
   const std::string file = StrCat("libcrema_mpi_", kind, ".so");
-  GetMpi start = nullptr;
+  GetTransport start = nullptr;
   try {
-    start = reinterpret_cast<GetMpi>(SymbolOfModule(file.c_str(), kGetMpi));
+    start = reinterpret_cast<GetTransport>(SymbolOfModule(file.c_str(), kGetTransport));
   } catch (const Error& error) {
     const std::string_view text = error.what();
     Fail(ErrorCode::kUnsupported,
@@ -45,10 +49,10 @@ Mpi& StartMpi(const std::string& kind) {
                 text.substr(0, text.find(". If it is")), ". Install ",
                 open ? "libopenmpi-dev" : "libmpich-dev",
                 " and build Crema with -DCREMA_MPI=ON, start with mpirun of the other MPI, or give "
-                "--mpi=none, with which each process trains for itself"));
+                "--transport=none, with which each process trains for itself"));
   }
   try {
-    return *start();
+    return {std::shared_ptr<Transport>(), start()};  // it owns itself
   } catch (const std::exception& error) {
     Fail(ErrorCode::kDeviceFailure, StrCat("MPI cannot start: ", error.what()));
   }
