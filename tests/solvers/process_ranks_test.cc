@@ -222,8 +222,8 @@ TEST(ProcessRanks, DoNotWaitForARankThatIsSilent) {
 }
 
 TEST(ProcessRanks, WaitForAFirstRankThatWorks) {
-  const auto errors = RunRanks(3, {.timeout = 1}, [](ProcessRanks& ranks) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(2500);
+  const auto errors = RunRanks(3, {.timeout = 2}, [](ProcessRanks& ranks) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(4500);
     while (ranks.rank() == 0 && std::chrono::steady_clock::now() < end) ranks.KeepAlive();
     ranks.Exchange(ranks.rank(), {});
   });
