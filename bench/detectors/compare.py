@@ -18,7 +18,8 @@ def detect(deploy, arguments, picture):
 
 def compare(title, picture, expected, found):
     """Prints how far boxes of the same class are from each other. `expected` has rows of left, top,
-    right, bottom, score, class and x, y of points."""
+    right, bottom, score, class and x, y of points. Returns the numbers of boxes that are missing and
+    too many, and the largest differences of edges and points."""
     left = list(found)
     edge = point = score = 0.0
     missing = 0
@@ -42,3 +43,4 @@ def compare(title, picture, expected, found):
         f"{title:10s} {os.path.basename(picture):13s} {len(expected):3d} boxes, {missing} missing, "
         f"{len(left)} more, edges {edge:.3f} pixels{points}, scores {score:.1e}"
     )
+    return missing, len(left), edge, point
