@@ -16,6 +16,7 @@
 #include "boxes/box_pictures.h"
 #include "boxes/image_set.h"
 #include "boxes/label_map.h"
+#include "boxes/yolo.h"
 #include "common/backend_flag.h"
 #include "common/bad_flag.h"
 #include "common/conversion.h"
@@ -36,7 +37,7 @@
 DEFINE_string(
     image_set, "trainval",
     "[Input NAMES] of VOC: names of files in ImageSets/Main, with commas between them, without "
-    ".txt");
+    ".txt; of a data.yaml of YOLO: train, val or test, default train");
 DEFINE_string(labelmap, "",
               "[Input FILE] LabelMap with the labels of the classes; default: of VOC, those of "
               "SSD; else the classes of the annotations from 1, in their order");
@@ -55,10 +56,10 @@ constexpr const char* kUsage =
     "\n"
     "Writes images with their boxes to a new data set. An INPUT is a folder laid out like\n"
     "VOCdevkit/VOC2007 (Annotations, JPEGImages, ImageSets/Main), a .json file of COCO, or a\n"
-    "folder of YOLO, with images/ and labels/ or below its images/, or its data.yaml. DB_NAME\n"
-    "gets AnnotatedDatums, as SSD's convert_annoset makes them, for the layer AnnotatedData.\n"
-    "Image files are stored unchanged; --noencoded stores pixels. --labelmap gives classes other\n"
-    "labels.\n"
+    "folder of YOLO, with images/ and labels/ or below its images/, or a data.yaml that names\n"
+    "such folders. DB_NAME gets AnnotatedDatums, as SSD's convert_annoset makes them, for the\n"
+    "layer AnnotatedData. Image files are stored unchanged; --noencoded stores pixels. --labelmap\n"
+    "gives classes other labels.\n"
     "\n"
     "Ctrl-C leaves a data set that --resume continues.\n"
     "\n"
@@ -103,20 +104,33 @@ DataParameter::DB CheckedBackend() {
   return backend;
 }
 
-// Returns the pictures of COCO or YOLO; nothing for another input.
-std::optional<PictureSet> ReadPictures(const std::string& input) {
-  const std::string extension = fs::path(input).extension().string();
-  if (extension == ".json") return ReadCocoPictures(input);
-  if (extension == ".yaml" || extension == ".yml") {
-    const std::string folder = fs::path(input).parent_path().string();
-    return ReadYoloPictures(folder.empty() ? "." : folder, input);
-  }
+bool ChoosesImageSet() { return !google::GetCommandLineFlagInfoOrDie("image_set").is_default; }
+
+// Returns the pictures of COCO or YOLO, one set or several; nothing for another input.
+std::vector<PictureSet> ReadPictures(const std::string& input) {
   std::error_code ignored;
-  if (!fs::is_directory(input, ignored) || fs::exists(fs::path(input) / "Annotations", ignored)) {
-    return std::nullopt;
+  const bool voc = fs::exists(fs::path(input) / "Annotations", ignored);
+  const bool folder = fs::is_directory(input, ignored) && !voc;
+  const std::string data = IsYaml(input) ? input : folder ? FindYoloData(input) : "";
+  std::vector<PictureSet> sets;
+  if (!data.empty()) {
+    for (const std::string& set : Split(ChoosesImageSet() ? FLAGS_image_set : "train", ',')) {
+      sets.push_back(ReadYoloData(data, {std::string(Trim(set))}));
+    }
+    return sets;
   }
-  const std::string names = FindYoloNames(input);
-  return names.empty() ? std::nullopt : std::optional(ReadYoloPictures(input, names));
+  const std::string names = folder ? FindYoloNames(input) : "";
+  if (fs::path(input).extension() == ".json") {
+    sets.push_back(ReadCocoPictures(input));
+  } else if (!names.empty()) {
+    sets.push_back(ReadYoloPictures(input, names));
+  }
+  if (!sets.empty() && ChoosesImageSet()) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--image_set is for PASCAL VOC and a data.yaml of YOLO; '", input, "' has ",
+                sets[0].layout));
+  }
+  return sets;
 }
 
 void AddVoc(const std::string& folder, std::vector<Entry>* entries) {
@@ -134,21 +148,16 @@ void AddVoc(const std::string& folder, std::vector<Entry>* entries) {
 Entries FindEntries(const std::vector<std::string>& inputs) {
   Entries entries;
   for (const std::string& input : inputs) {
-    std::optional<PictureSet> pictures = ReadPictures(input);
-    if (!pictures) {
-      AddVoc(input, &entries.list);
-    } else {
-      if (!google::GetCommandLineFlagInfoOrDie("image_set").is_default) {
-        Fail(ErrorCode::kInvalidArgument,
-             StrCat("--image_set is for PASCAL VOC; '", input, "' has ", pictures->layout));
-      }
-      for (LabelledPicture& picture : pictures->pictures) {
+    std::vector<PictureSet> sets = ReadPictures(input);
+    if (sets.empty()) AddVoc(input, &entries.list);
+    for (PictureSet& set : sets) {
+      for (LabelledPicture& picture : set.pictures) {
         entries.list.push_back(
-            {picture.name, pictures->PathOf(picture), "", "", std::move(picture.boxes)});
+            {picture.name, set.PathOf(picture), "", "", std::move(picture.boxes)});
       }
     }
     const std::vector<std::string> classes =
-        pictures ? pictures->classes : std::vector<std::string>();
+        sets.empty() ? std::vector<std::string>() : sets[0].classes;
     if (&input != &inputs.front() && classes != entries.classes && FLAGS_labelmap.empty()) {
       Fail(ErrorCode::kInvalidArgument,
            StrCat("'", input, "' has other classes than '", inputs.front(),

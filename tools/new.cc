@@ -155,9 +155,9 @@ void CheckTestClasses(const PictureSet& train, const PictureSet& test) {
               ": label maps hold numbers, so the order must be the same"));
 }
 
-void CheckClasses(const Job& job) {
+void CheckClasses(const Job& job, bool has_test) {
   CheckTrainClasses(job.train);
-  if (!FLAGS_test.empty()) CheckTestClasses(job.train, job.test);
+  if (has_test) CheckTestClasses(job.train, job.test);
 }
 
 void Warn(const std::string& text) { ToolLog().Write(Severity::kWarning, text); }
@@ -222,13 +222,18 @@ Job MakeJob() {
   job.mirror = FLAGS_mirror;
   job.train = ReadPictures(FLAGS_images, "images", TaskOfFlag());
   if (!FLAGS_model.empty()) job.model = ReadZooModel(FLAGS_model, job.train.task);
-  if (!FLAGS_test.empty()) job.test = ReadPictures(FLAGS_test, "test", job.train.task);
+  std::string test = FLAGS_test;
+  if (test.empty() && google::GetCommandLineFlagInfoOrDie("split").is_default) {
+    test = job.train.tests;
+  }
+  const bool has_test = !test.empty();
+  if (has_test) job.test = ReadPictures(test, "test", job.train.task);
   const bool segments = job.train.task == PictureTask::kSegment;
-  if (!segments) CheckClasses(job);
-  if (!FLAGS_test.empty()) LookAtPictures(WorkersOfFlags(), SkipsBad(), &job.test);
+  if (!segments) CheckClasses(job, has_test);
+  if (has_test) LookAtPictures(WorkersOfFlags(), SkipsBad(), &job.test);
   job.looks = LookAtPictures(WorkersOfFlags(), SkipsBad(), &job.train);
-  if (segments) CheckClasses(job);  // without names, the label maps say which there are
-  if (FLAGS_test.empty()) job.test = TakeTestPictures(FLAGS_split, FLAGS_seed, &job.train);
+  if (segments) CheckClasses(job, has_test);  // without names, the label maps say which there are
+  if (!has_test) job.test = TakeTestPictures(FLAGS_split, FLAGS_seed, &job.train);
   WarnAboutClasses(job.train, job.test);
   if (FLAGS_model.empty()) {
     job.model = ReadZooModel(DefaultModel(job.train.task, job.looks), job.train.task);

@@ -31,7 +31,7 @@ class ConvertBoxes : public ::testing::Test {
       }
     }
     temp_.Write(kCoco, Coco());
-    temp_.Write("yolo/data.yaml", "names: [cat, dog]\n");
+    temp_.Write("yolo/data.yaml", "names: [cat, dog]\ntrain: images/train\n");
     temp_.Write(kLabels, "1 0.3 0.375 0.4 0.25\n0 0.5 0.5 0.5 1\n");
   }
 
@@ -89,8 +89,53 @@ TEST_F(ConvertBoxes, CocoAndYoloBecomeAnnotatedRecords) {
   EXPECT_EQ(temp_.Read("db/labels.txt"), "background\ncat\ndog\n");
   EXPECT_EQ(Converted({"yolo/images/train"}),
             "00000000_0.png\n2: 0.1 0.25 0.5 0.5\n1: 0.25 0 0.75 1\n00000001_1.png\n");
-  EXPECT_EQ(Converted({"yolo/data.yaml"}),
-            "00000000_train/0.png\n2: 0.1 0.25 0.5 0.5\n1: 0.25 0 0.75 1\n00000001_train/1.png\n");
+  for (const char* input : {"yolo/data.yaml", "yolo"}) {
+    EXPECT_EQ(Converted({input}),
+              "00000000_0.png\n2: 0.1 0.25 0.5 0.5\n1: 0.25 0 0.75 1\n00000001_1.png\n");
+  }
+}
+
+// The folders and lists of a data.yaml, as ultralytics reads them.
+TEST_F(ConvertBoxes, ADataYamlNamesItsPictures) {
+  fs::create_directories(temp_.File("yolo/lists"));
+  temp_.Write("yolo/lists/val.txt", "./../images/train/1.png\n\nyolo/images/train/0.png\nnote\n");
+  const std::string names =
+      "names: {0: 'it''s #1', # the first\n  1: \"dog\"}\ndownload: |\n  train: x\n";
+  const std::string file = "conf/data.yml";
+  fs::create_directories(temp_.File("conf"));
+  const std::string boxes = "2: 0.1 0.25 0.5 0.5\n1: 0.25 0 0.75 1\n";
+  temp_.Write(file, "path: ../yolo\ntrain: ../images\nval: [lists/val.txt]\n" + names);
+  EXPECT_EQ(Converted({file}), "00000000_0.png\n" + boxes + "00000001_1.png\n");
+  EXPECT_EQ(temp_.Read("db/labels.txt"), "background\nit's #1\ndog\n");
+  EXPECT_EQ(Converted({"--image_set=val", file}), "00000000_1.png\n00000001_0.png\n" + boxes);
+  EXPECT_TRUE(Contains(Converted({"--image_set=train,val", file}), "00000003_0.png\n" + boxes));
+  temp_.Write(file, "path: yolo\nval:\n- lists/val.txt\n- images/train  # all\n" + names);
+  EXPECT_TRUE(Contains(Converted({"--image_set=val", file}), "00000003_1.png\n"));
+}
+
+TEST_F(ConvertBoxes, MistakesInADataYamlNameTheirLine) {
+  const auto expect = [&](const std::string& text, const std::string& message) {
+    SCOPED_TRACE(text);
+    temp_.Write("yolo/data.yaml", text);
+    ExpectFailure({"yolo/data.yaml"}, 3, "yolo/data.yaml" + message);
+  };
+  expect("names: [cat, dog]\nval: images\n",
+         ": does not say where the pictures are: it has no `train:`");
+  expect("names: [cat, dog]\ntrain:\nval: images\n", ": does not say where the pictures are");
+  expect("train: images/train\n", ": has no names of classes");
+  expect("names: [cat, dog]\ntrain: images/trian\n",
+         ":2:1: there is no folder of pictures, or list of their names, 'yolo/images/trian'");
+  expect("path: there\nnames: [cat, dog]\ntrain: images\n",
+         ":1:1: path: there is no folder 'there', from here or from this file");
+  expect("nc: 3\nnames: [cat, dog]\ntrain: images\n", ":1:1: nc is 3, but names has 2 classes");
+  expect("names: [cat, dog\ntrain: images\n", ":1:1: the list has no ']' at its end");
+  expect("names: [cat, 'dog]\ntrain: images\n", ":1:1: the value in ' has no end");
+  expect("names:\n  0: cat\n  dog: 1\ntrain: images\n", ":1:1: names: 'dog' is no number");
+  expect("names\n", ":1:1: is no line `key: value` of YAML");
+  temp_.Write("yolo/all.txt", "images/train/0.png\nimages/train/9.png\n");
+  temp_.Write("yolo/data.yaml", "names: [cat, dog]\ntrain: all.txt\n");
+  ExpectFailure({"yolo/data.yaml"}, 3,
+                "yolo/all.txt:2:1: there is no picture 'yolo/images/train/9");
 }
 
 TEST_F(ConvertBoxes, KeypointsByteOrderMarksAndTruthValuesAreUnderstood) {

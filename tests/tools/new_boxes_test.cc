@@ -48,7 +48,7 @@ class NewDetect : public JobFolder {
       Add(StrCat(folder, "/labels/", i, ".txt"),
           "1 0.3 0.375 0.4 0.25\n0 0.25 0 0.75 0 0.75 1 0.25 1\n");
     }
-    Add(folder + "/data.yaml", "path: x  # where\nnames:\n  0: cat\n  1: 'dog'\nnc: 2\n");
+    Add(folder + "/data.yaml", "train: images  # where\nnames:\n  0: cat\n  1: 'dog'\nnc: 2\n");
   }
 
   // The boxes of a data set: label and corners by record.
@@ -85,6 +85,22 @@ TEST_F(NewDetect, VocCocoAndYoloGiveTheSameBoxes) {
     EXPECT_EQ(ReadAll(temp_.File("job/train_lmdb")).size(), 7U);
     EXPECT_EQ(temp_.Read("job/labels.txt"), "background\ncat\ndog\n");
   }
+}
+
+TEST_F(NewDetect, ADataYamlNamesTheTestPictures) {
+  AddYolo("yolo", 5);
+  AddYolo("more", 2);
+  Add("yolo/data.yaml", "train: images\nval: [../more/images]\nnames: [cat, dog]\n");
+  for (const char* images : {"yolo", "yolo/data.yaml"}) {
+    EXPECT_TRUE(Contains(Made({StrCat("--images=", images)}), ": 5 to train, 2 to test."))
+        << images;
+  }
+  EXPECT_TRUE(Contains(Made({"--images=yolo", "--split=0.2"}), ": 4 to train, 1 to test."));
+  EXPECT_TRUE(Contains(Made({"--images=more", "--test=yolo"}), ": 2 to train, 2 to test."));
+  fs::remove_all(temp_.File("job"));
+  ExpectRefused({"--images=yolo", "--test=more"},
+                "more/data.yaml: does not say where the pictures are: it has no `val:` or `test:`",
+                3);
 }
 
 TEST_F(NewDetect, TheNetHasTheClassesAndTheSize) {

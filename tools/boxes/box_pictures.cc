@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "boxes/coco.h"
 #include "boxes/files_below.h"
 #include "boxes/image_set.h"
+#include "boxes/yaml_fields.h"
 #include "boxes/yolo.h"
 #include "common/interrupt.h"
 #include "common/log.h"
@@ -19,6 +21,7 @@
 #include "core/folder.h"
 #include "core/strings.h"
 #include "data/lists/image_list.h"
+#include "format/data_file.h"
 
 namespace crema::tools {
 namespace {
@@ -118,6 +121,106 @@ std::string FolderOfCoco(const std::string& file, const std::string& picture) {
   return "";
 }
 
+// The file of labels of a picture, beside it if it is not below a folder images/.
+std::string LabelsOf(const std::string& picture) {
+  constexpr std::string_view kImages = "/images/";
+  const std::string path = "/" + WithoutExtension(picture) + ".txt";
+  const size_t at = path.rfind(kImages);
+  if (at == std::string::npos) return path.substr(1);
+  return (path.substr(0, at) + "/labels/" + path.substr(at + kImages.size())).substr(1);
+}
+
+void ReadLabels(const YoloClasses& classes, PictureSet* set) {
+  size_t labelled = 0;
+  for (LabelledPicture& picture : set->pictures) {
+    EndIfInterrupted();
+    const std::string path = set->PathOf(picture);
+    std::string text = LabelsOf(path);
+    if (!IsFile(text)) text = WithoutExtension(path) + ".txt";
+    if (IsFile(text)) {
+      picture.boxes = ReadYoloLabels(text, classes);
+      ++labelled;
+    } else {
+      picture.boxes.width = picture.boxes.height = 1;
+    }
+  }
+  if (labelled > 0) return;
+  Fail(ErrorCode::kDataLoss,
+       StrCat("no picture in '", set->root, "' has a file of labels",
+              set->pictures.empty()
+                  ? ""
+                  : StrCat(": looked for '", LabelsOf(set->PathOf(set->pictures[0])), "'")));
+}
+
+using YamlFields = std::map<std::string, YamlField>;
+
+bool HasValue(const YamlFields& fields, const std::string& key) {
+  const auto field = fields.find(key);
+  return field != fields.end() && !field->second.items.empty() &&
+         !field->second.items[0].value.empty();
+}
+
+// The folder that the sets of a data.yaml are relative to.
+fs::path RootOfSets(const std::string& file, const YamlFields& fields) {
+  const fs::path beside = fs::path(file).parent_path();
+  if (!HasValue(fields, "path")) return beside;
+  const YamlField& field = fields.at("path");
+  const fs::path path = field.items[0].value;
+  for (const fs::path& place : {path, beside / path}) {
+    if (IsFolder(place)) return place;
+  }
+  FailLine(file, field.line,
+           StrCat("path: there is no folder '", path.string(), "', from here or from this file"));
+}
+
+// A folder or list of a set, which may begin with ../ though the folder above is not meant.
+std::string PlaceOfSet(const std::string& file, int line, const fs::path& root,
+                       const std::string& name) {
+  std::vector<fs::path> places = {root / name};
+  if (name.starts_with("../")) places.push_back(root / name.substr(3));
+  for (const fs::path& place : places) {
+    std::error_code ignored;
+    if (fs::exists(place, ignored)) return place.lexically_normal().string();
+  }
+  FailLine(file, line,
+           StrCat("there is no folder of pictures, or list of their names, '",
+                  places[0].lexically_normal().string(), "'"));
+}
+
+// Pictures of a folder, or in the lines of a text file.
+void AddPictures(const std::string& place, std::vector<LabelledPicture>* pictures) {
+  if (IsFolder(place)) {
+    const std::string root = WithSlash(place);
+    for (const std::string& name : ImagesBelow(root)) pictures->push_back({.name = root + name});
+    return;
+  }
+  const std::string text = ReadDataFile(place);
+  int line = 0;
+  for (const std::string& whole : Split(WithoutByteOrderMark(text), '\n')) {
+    ++line;
+    const fs::path name = std::string(Trim(whole));
+    if (!LooksLikeImage(name.string())) continue;
+    const bool here = !name.string().starts_with("./") && IsFile(name);
+    const fs::path picture = here ? name : fs::path(place).parent_path() / name;
+    if (!IsFile(picture)) {
+      FailLine(place, line, StrCat("there is no picture '", picture.string(), "'"));
+    }
+    pictures->push_back({.name = picture.lexically_normal().string()});
+  }
+}
+
+// Moves the folder that all pictures are in from their names to the root.
+void FindRoot(PictureSet* set) {
+  const auto above = [](const std::string& path) {
+    return path.size() < 2 ? "" : path.substr(0, path.rfind('/', path.size() - 2) + 1);
+  };
+  set->root = above(set->pictures[0].name);
+  for (const LabelledPicture& picture : set->pictures) {
+    while (!picture.name.starts_with(set->root)) set->root = above(set->root);
+  }
+  for (LabelledPicture& picture : set->pictures) picture.name.erase(0, set->root.size());
+}
+
 }  // namespace
 
 PictureSet ReadVocPictures(const std::string& folder, const std::string& set) {
@@ -154,34 +257,42 @@ PictureSet ReadYoloPictures(const std::string& folder, const std::string& names)
   const std::string root = WithSlash(folder);
   const bool separate = IsFolder(root + "images") && IsFolder(root + "labels");
   set.root = separate ? root + "images/" : root;
-  std::string labels = separate ? root + "labels/" : root;
   if (separate) WarnOfSeveralSets(set.root);
-  const size_t images = root.rfind("/images/");
-  if (!separate && images != std::string::npos) {
-    const std::string beside =
-        root.substr(0, images) + "/labels/" + root.substr(images + std::string("/images/").size());
-    if (IsFolder(beside)) labels = beside;
-  }
-  size_t labelled = 0;
-  for (const std::string& file : ImagesBelow(set.root)) {
-    EndIfInterrupted();
-    const std::string text = labels + WithoutExtension(file) + ".txt";
-    LabelledPicture picture{.name = file};
-    if (IsFile(text)) {
-      picture.boxes = ReadYoloLabels(text, classes);
-      ++labelled;
-    } else {
-      picture.boxes.width = picture.boxes.height = 1;
-    }
-    set.pictures.push_back(std::move(picture));
-  }
-  if (labelled == 0) {
-    Fail(ErrorCode::kDataLoss, StrCat("no picture in '", set.root,
-                                      "' has a file of labels: looked "
-                                      "for '",
-                                      labels, "NAME.txt'"));
-  }
+  for (std::string& file : ImagesBelow(set.root)) set.pictures.push_back({.name = std::move(file)});
+  ReadLabels(classes, &set);
   return set;
+}
+
+PictureSet ReadYoloData(const std::string& file, const std::vector<std::string>& fields) {
+  const YamlFields all = ReadYamlFields(file);
+  const YoloClasses classes = ReadYoloClasses(file);
+  const auto wanted =
+      std::ranges::find_if(fields, [&](const std::string& key) { return HasValue(all, key); });
+  if (wanted == fields.end()) {
+    Fail(ErrorCode::kDataLoss,
+         StrCat("does not say where the pictures are: it has no `", Join(fields, ":` or `"),
+                ":`; or give their folder in place of this file"),
+         {.file = file});
+  }
+  const YamlField& field = all.at(*wanted);
+  const fs::path root = RootOfSets(file, all);
+  PictureSet set{.layout = "YOLO labels", .classes = classes.names};
+  for (const YamlItem& item : field.items) {
+    AddPictures(PlaceOfSet(file, field.line, root, item.value), &set.pictures);
+  }
+  if (set.pictures.empty()) FailLine(file, field.line, StrCat(*wanted, ": has no pictures"));
+  FindRoot(&set);
+  if (HasValue(all, "val") || HasValue(all, "test")) set.tests = file;
+  ReadLabels(classes, &set);
+  return set;
+}
+
+std::string FindYoloData(const std::string& folder) {
+  for (const char* name : {"data.yaml", "dataset.yaml"}) {
+    const std::string file = WithSlash(folder) + name;
+    if (IsFile(file) && HasValue(ReadYamlFields(file), "train")) return file;
+  }
+  return "";
 }
 
 std::string FindYoloNames(const std::string& folder) {

@@ -24,6 +24,7 @@ struct PictureSet {
   std::vector<std::string> classes = {};  // names by label; see SetClassesAndShares
   std::vector<double> shares = {};        // segment: of the classes in all pixels
   std::vector<LabelledPicture> pictures = {};  // in a fixed order
+  std::string tests = {};  // file that names pictures for tests, too; empty: none
 
   std::string PathOf(const LabelledPicture& picture) const { return root + picture.name; }
 };

@@ -8,16 +8,13 @@
 #include <system_error>
 #include <utility>
 
+#include "boxes/yaml_fields.h"
 #include "core/error.h"
 #include "core/strings.h"
 #include "format/data_file.h"
 
 namespace crema::tools {
 namespace {
-
-[[noreturn]] void FailLine(const std::string& file, int line, const std::string& what) {
-  Fail(ErrorCode::kDataLoss, what, {.file = file, .line = line, .column = 1});
-}
 
 std::vector<double> NumbersIn(std::string_view text, const std::string& file, int line) {
   std::vector<double> numbers;
@@ -97,83 +94,64 @@ BoxObject ObjectOf(std::vector<double> numbers, const YoloClasses& classes, cons
   return box;
 }
 
-std::string WithoutQuotes(std::string_view text) {
-  text = Trim(text);
-  const bool quoted = text.size() >= 2 && (text.front() == '\'' || text.front() == '"') &&
-                      text.back() == text.front();
-  return std::string(quoted ? text.substr(1, text.size() - 2) : text);
-}
-
-// The part before a comment that stands alone.
-std::string_view WithoutComment(std::string_view line) {
-  const size_t comment = line.starts_with('#') ? 0 : line.find(" #");
-  return comment == std::string_view::npos ? line : line.substr(0, comment);
-}
-
-// Collects `names` of a .yaml: [a, b], lines `- a`, or lines `0: a`.
-std::vector<std::string> NamesOfYaml(const std::string& text) {
-  std::map<int, std::string> names;
-  int next = 0;
-  bool within = false;
-  for (const std::string& whole : Split(text, '\n')) {
-    const std::string_view line = WithoutComment(whole);
-    const std::string_view item = Trim(line);
-    if (item.empty()) continue;
-    if (!within) {
-      if (!line.starts_with("names:")) continue;
-      within = true;
-      const std::string_view list = Trim(line.substr(6));
-      if (!list.starts_with('[') || !list.ends_with(']')) continue;
-      for (const std::string& name : Split(list.substr(1, list.size() - 2), ',')) {
-        names[next++] = WithoutQuotes(name);
+// Returns the names in a list or by number.
+std::vector<std::string> NamesOf(const YamlField& field, const std::string& file) {
+  std::vector<std::string> names;
+  constexpr size_t kMost = 1 << 16;
+  for (const auto& [key, name] : field.items) {
+    size_t number = names.size();
+    if (!key.empty()) {
+      const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), number);
+      if (error != std::errc() || end != key.data() + key.size() || number >= kMost) {
+        FailLine(file, field.line, StrCat("names: '", key, "' is no number of a class"));
       }
-      break;
     }
-    int number = 0;
-    const size_t colon = item.find(':');
-    const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), number);
-    if (item.starts_with("- ")) {
-      names[next++] = WithoutQuotes(item.substr(2));
-    } else if (colon != std::string_view::npos && error == std::errc() &&
-               end == item.data() + colon && number >= 0) {
-      names[number] = WithoutQuotes(item.substr(colon + 1));
-    } else {
-      break;  // the next key
-    }
+    if (names.size() <= number) names.resize(number + 1);
+    names[number] = name;
   }
-  std::vector<std::string> all;
-  constexpr int kMost = 1 << 16;
-  for (const auto& [number, name] : names) {
-    if (number >= kMost) break;
-    all.resize(static_cast<size_t>(number) + 1);
-    all.back() = name;
-  }
-  return all;
+  return names;
 }
 
-// Returns the product of `kpt_shape: [points, numbers of a point]`; 0 without one.
-size_t KeypointNumbersOfYaml(const std::string& text, const std::string& file) {
-  int number = 0;
-  for (const std::string& whole : Split(text, '\n')) {
-    ++number;
-    const std::string_view line = WithoutComment(whole);
-    if (!line.starts_with("kpt_shape:")) continue;
-    std::string shape(Trim(line.substr(line.find(':') + 1)));
-    std::ranges::replace_if(
-        shape, [](char c) { return c == '[' || c == ',' || c == ']'; }, ' ');
-    const std::vector<double> sizes = NumbersIn(shape, file, number);
-    const auto is_size = [](double size) {
-      return size >= 1 && size <= 1000 && size == std::floor(size);
-    };
-    if (sizes.size() != 2 || !std::ranges::all_of(sizes, is_size)) {
-      FailLine(file, number, "kpt_shape is [points, 2 or 3 numbers of a point], as in [17, 3]");
-    }
-    return static_cast<size_t>(sizes[0] * sizes[1]);
+std::string ValueOf(const YamlField& field) {
+  std::vector<std::string> values;
+  for (const YamlItem& item : field.items) values.push_back(item.value);
+  return Join(values, " ");
+}
+
+// Returns the product of `kpt_shape: [points, numbers of a point]`.
+size_t KeypointNumbersOf(const YamlField& field, const std::string& file) {
+  const std::vector<double> sizes = NumbersIn(ValueOf(field), file, field.line);
+  const auto is_size = [](double size) {
+    return size >= 1 && size <= 1000 && size == std::floor(size);
+  };
+  if (sizes.size() != 2 || !std::ranges::all_of(sizes, is_size)) {
+    FailLine(file, field.line, "kpt_shape is [points, 2 or 3 numbers of a point], as in [17, 3]");
   }
-  return 0;
+  return static_cast<size_t>(sizes[0] * sizes[1]);
+}
+
+YoloClasses ClassesOfYaml(const std::string& file) {
+  const std::map<std::string, YamlField> fields = ReadYamlFields(file);
+  YoloClasses classes;
+  const auto names = fields.find("names"), count = fields.find("nc"),
+             points = fields.find("kpt_shape");
+  if (names != fields.end()) classes.names = NamesOf(names->second, file);
+  if (count != fields.end()) {
+    const std::vector<double> number = NumbersIn(ValueOf(count->second), file, count->second.line);
+    const size_t found = classes.names.size();
+    if (number.size() != 1 || !(found == 0 || number[0] == static_cast<double>(found))) {
+      FailLine(file, count->second.line,
+               StrCat("nc is ", ValueOf(count->second), ", but names has ", found,
+                      " classes: correct one of them"));
+    }
+  }
+  if (points != fields.end()) classes.keypoint_numbers = KeypointNumbersOf(points->second, file);
+  return classes;
 }
 
 }  // namespace
+
+bool IsYaml(const std::string& file) { return file.ends_with(".yaml") || file.ends_with(".yml"); }
 
 BoxAnnotation ReadYoloLabels(const std::string& file, const YoloClasses& classes) {
   BoxAnnotation annotation;
@@ -192,15 +170,13 @@ BoxAnnotation ReadYoloLabels(const std::string& file, const YoloClasses& classes
 }
 
 YoloClasses ReadYoloClasses(const std::string& file) {
-  const std::string read = ReadDataFile(file);
-  const std::string text(WithoutByteOrderMark(read));
   YoloClasses classes;
   std::vector<std::string>& names = classes.names;
-  if (file.ends_with(".yaml") || file.ends_with(".yml")) {
-    names = NamesOfYaml(text);
-    classes.keypoint_numbers = KeypointNumbersOfYaml(text, file);
+  if (IsYaml(file)) {
+    classes = ClassesOfYaml(file);
   } else {
-    for (const std::string& line : Split(text, '\n')) {
+    const std::string text = ReadDataFile(file);
+    for (const std::string& line : Split(WithoutByteOrderMark(text), '\n')) {
       if (!Trim(line).empty()) names.emplace_back(Trim(line));
     }
   }

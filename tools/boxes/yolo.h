@@ -20,8 +20,11 @@ struct YoloClasses {
 // class without name, a box without area or outside of the picture.
 BoxAnnotation ReadYoloLabels(const std::string& file, const YoloClasses& classes);
 
-// Reads the names of the classes: `names` of a .yaml file, as a list or by number, and its
-// `kpt_shape`; else a name a line. Throws kNotFound, kIoFailure, kDataLoss.
+bool IsYaml(const std::string& file);
+
+// Reads the names of the classes: `names` of a .yaml file, as a list or by number, which must be as
+// many as `nc` if it has that, and its `kpt_shape`; else a name a line. Throws kNotFound,
+// kIoFailure, kDataLoss.
 YoloClasses ReadYoloClasses(const std::string& file);
 
 }  // namespace crema::tools

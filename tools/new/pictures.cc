@@ -97,33 +97,39 @@ bool IsFolder(const std::string& path) {
   return fs::is_directory(path, ignored);
 }
 
-std::vector<Layout> LayoutsOfFile(const std::string& path) {
+// The fields of YOLO's data.yaml for the pictures of a flag.
+std::vector<std::string> FieldsFor(const std::string& flag) {
+  if (flag == "images") return {"train"};
+  return {"val", "test"};
+}
+
+std::vector<Layout> LayoutsOfFile(const std::string& path, const std::string& flag) {
   const std::string extension = ExtensionOf(path);
   if (extension == ".csv") return {{PictureTask::kClassify, [=] { return ReadCsvPictures(path); }}};
   if (extension == ".txt")
     return {{PictureTask::kClassify, [=] { return ReadListedPictures(path); }}};
   if (extension == ".json") return {{PictureTask::kDetect, [=] { return ReadCocoPictures(path); }}};
   if (extension == ".yaml" || extension == ".yml") {
-    const std::string folder = fs::path(path).parent_path().string();
-    return {{PictureTask::kDetect,
-             [=] { return ReadYoloPictures(folder.empty() ? "." : folder, path); }}};
+    return {{PictureTask::kDetect, [=] { return ReadYoloData(path, FieldsFor(flag)); }}};
   }
   return {};
 }
 
 // The layouts for detect.
-void AddBoxLayouts(const std::string& folder, const std::string& set, const Contents& contents,
+void AddBoxLayouts(const std::string& folder, const std::string& flag, const Contents& contents,
                    std::vector<Layout>* found) {
   const auto add = [&](std::function<PictureSet()> read) {
     found->push_back({PictureTask::kDetect, std::move(read)});
   };
   const std::string root = WithSlash(folder);
   if (IsFolder(root + "Annotations") || (contents.images > 0 && contents.files.contains(".xml"))) {
-    add([=] { return ReadVocPictures(folder, set); });
+    add([=] { return ReadVocPictures(folder, flag == "images" ? "trainval" : "test"); });
   }
   std::vector<std::string> coco = contents.jsons;
   if (IsFolder(root + "annotations")) coco = LookInto(root + "annotations").jsons;
   if (coco.size() == 1) add([=] { return ReadCocoPictures(coco.front()); });
+  const std::string data = FindYoloData(folder);
+  if (!data.empty()) add([=] { return ReadYoloData(data, FieldsFor(flag)); });
   const std::string names = FindYoloNames(folder);
   const bool separate = IsFolder(root + "images") && IsFolder(root + "labels") &&
                         !FilesBelow(root + "labels", ".txt").empty();
@@ -146,7 +152,7 @@ void AddMaskLayouts(const std::string& folder, std::vector<Layout>* found) {
 std::vector<Layout> LayoutsOfFolder(const std::string& folder, const std::string& flag,
                                     const Contents& contents) {
   std::vector<Layout> found;
-  AddBoxLayouts(folder, flag == "images" ? "trainval" : "test", contents, &found);
+  AddBoxLayouts(folder, flag, contents, &found);
   AddMaskLayouts(folder, &found);
   if (!found.empty()) return found;
   if (contents.lists.size() == 1) {
@@ -186,7 +192,7 @@ PictureSet ReadPictures(const std::string& path, const std::string& flag,
   const bool is_folder = fs::is_directory(path, ignored);
   const Contents contents = is_folder ? LookInto(path) : Contents{};
   const std::vector<Layout> layouts =
-      is_folder ? LayoutsOfFolder(path, flag, contents) : LayoutsOfFile(path);
+      is_folder ? LayoutsOfFolder(path, flag, contents) : LayoutsOfFile(path, flag);
   for (const Layout& layout : layouts) {
     if (task && layout.task != *task) continue;
     PictureSet set = layout.read();
