@@ -82,9 +82,15 @@ CREMA_C_API const char* crema_version(void);
  * process. Thread safe. */
 CREMA_C_API crema_status crema_load_plugin(const char* path, crema_error* error);
 
-/* Opens a file written by `deploy export`. `options` may be NULL. */
+/* Opens a file written by `deploy export`, or an ONNX model, whose name ends in .onnx and whose
+ * inputs have the sizes of the file. `options` may be NULL. */
 CREMA_C_API crema_status crema_model_open(const char* path, const crema_options* options,
                                           crema_model** model, crema_error* error);
+/* Opens a net as text (a deploy prototxt) and its weights: caffemodels, separated by commas; later
+ * ones add and override. */
+CREMA_C_API crema_status crema_model_from_caffe(const char* net, const char* weights,
+                                                const crema_options* options, crema_model** model,
+                                                crema_error* error);
 /* Opens a cascade of nets that detects: the file that names them, as --cascade of `deploy detect`.
  * Its runners have crema_runner_detect alone. */
 CREMA_C_API crema_status crema_model_open_cascade(const char* path, const crema_options* options,
@@ -116,6 +122,9 @@ CREMA_C_API crema_status crema_runner_output(crema_runner* runner, const char* n
 CREMA_C_API crema_status crema_runner_classify(crema_runner* runner, const void* image,
                                                size_t bytes, crema_prediction* predictions,
                                                size_t most, size_t* count, crema_error* error);
+
+/* Stands for the confidence of the model: that of its file, or 0.6. */
+#define CREMA_DEFAULT_CONFIDENCE (-1.0)
 
 /* For models that detect: does the same, and returns the boxes with scores above `confidence`, best
  * first: the first `most` of them. `count` becomes the number of all. */

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -117,9 +118,11 @@ CREMA_API void LoadPlugin(const std::string& path);
 class CREMA_API Model {
  public:
   // Opens a file written by `deploy export`. Maps its weights, so that processes share them. The
-  // file may be replaced by renaming, but must not be written to while it is open.
+  // file may be replaced by renaming, but must not be written to while it is open. Or opens an ONNX
+  // model, whose name ends in .onnx and whose inputs have the sizes of the file.
   static Model Open(const std::string& path, const Options& options = {});
-  // Opens a net as text (a deploy prototxt) and its weights (a caffemodel).
+  // Opens a net as text (a deploy prototxt) and its weights: caffemodels, separated by commas;
+  // later ones add and override.
   static Model FromCaffe(const std::string& net, const std::string& weights,
                          const Options& options = {});
 
@@ -165,7 +168,9 @@ class CREMA_API Runner {
 
   // For models that detect, and cascades: does the same, and returns the boxes with scores above
   // `confidence` (those of a cascade are also above the threshold of its last net), best first.
-  std::vector<Detection> Detect(const void* image, size_t bytes, double confidence = 0.6);
+  // Without it, they are above that of the model's file, or 0.6.
+  std::vector<Detection> Detect(const void* image, size_t bytes,
+                                std::optional<double> confidence = std::nullopt);
 
   // For models that segment: does the same, and returns the best class of each pixel of the image.
   Segmentation Segment(const void* image, size_t bytes);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -133,6 +134,18 @@ crema_status crema_model_open(const char* path, const crema_options* options, cr
   });
 }
 
+crema_status crema_model_from_caffe(const char* net, const char* weights,
+                                    const crema_options* options, crema_model** model,
+                                    crema_error* error) {
+  return Guarded(error, [&] {
+    Require(model != nullptr, "model");
+    *model = nullptr;
+    Require(net != nullptr, "net");
+    Require(weights != nullptr, "weights");
+    *model = new crema_model{crema::deploy::Model::FromCaffe(net, weights, OptionsOf(options))};
+  });
+}
+
 crema_status crema_model_open_cascade(const char* path, const crema_options* options,
                                       crema_model** model, crema_error* error) {
   return Guarded(error, [&] {
@@ -241,7 +254,9 @@ crema_status crema_runner_detect(crema_runner* runner, const void* image, size_t
     runner->outputs.clear();
     runner->keypoints.clear();
     const std::vector<std::string>& labels = runner->model.labels();
-    const std::vector<Detection> found = runner->runner.Detect(image, bytes, confidence);
+    std::optional<double> least;
+    if (confidence != CREMA_DEFAULT_CONFIDENCE) least = confidence;
+    const std::vector<Detection> found = runner->runner.Detect(image, bytes, least);
     for (size_t i = 0; i < found.size() && i < most; ++i) {
       const Detection& f = found[i];
       std::vector<float>& points = runner->keypoints.emplace_back();

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/strings.h"
 #include "data/image/draw_boxes.h"
 #include "graph/plugin.h"
 #include "inference/cascade.h"
@@ -92,6 +93,15 @@ ConstTensorView ViewOf(const Tensor& tensor) {
           tensor.type == Type::kUInt8 ? DType::kU8 : DType::kF32};
 }
 
+std::shared_ptr<const crema::Model> OpenOnnx(const std::string& path, const Options& options) {
+  ImportedNet imported = ImportOnnx(path, {.int8 = options.gpu < 0});  // GPUs have no int8
+  NetFile file;
+  file.net = std::move(imported.net);
+  ModelCard card = std::move(imported.card);
+  card.name = file.net.name();
+  return crema::Model::Make(file, {}, card, Inner(options), Layers().Now(), NullSink());
+}
+
 Image Decoded(const void* image, size_t bytes, ColorMode mode) {
   Image decoded;
   DecodeImage(std::string_view(static_cast<const char*>(image), bytes), mode, "the image",
@@ -148,7 +158,9 @@ Model::Model(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
 Model Model::Open(const std::string& path, const Options& options) {
   return Translated([&] {
     return Model(std::make_shared<const Impl>(
-        crema::Model::Open(path, Inner(options), Layers().Now(), NullSink())));
+        path.ends_with(".onnx")
+            ? OpenOnnx(path, options)
+            : crema::Model::Open(path, Inner(options), Layers().Now(), NullSink())));
   });
 }
 
@@ -159,7 +171,7 @@ Model Model::FromCaffe(const std::string& net, const std::string& weights, const
     card.name = file.net.name();
     PrepareRegionNet(&file, &card);
     return Model(std::make_shared<const Impl>(crema::Model::Make(
-        file, {.paths = {weights}}, card, Inner(options), Layers().Now(), NullSink())));
+        file, {.paths = Split(weights, ',')}, card, Inner(options), Layers().Now(), NullSink())));
   });
 }
 
@@ -211,7 +223,7 @@ struct Runner::Impl {
   // Runs the net on an image file.
   PlacedImage RunImage(const ImageModel& images, const void* image, size_t bytes);
   std::vector<Prediction> Best(std::span<const float> scores, size_t most) const;
-  std::vector<FoundBox> Boxes(const void* image, size_t bytes, double confidence);
+  std::vector<FoundBox> Boxes(const void* image, size_t bytes, std::optional<double> confidence);
 };
 
 Runner::Impl::PlacedImage Runner::Impl::RunImage(const ImageModel& images, const void* image,
@@ -236,22 +248,25 @@ std::vector<Prediction> Runner::Impl::Best(std::span<const float> scores, size_t
   return predictions;
 }
 
-std::vector<FoundBox> Runner::Impl::Boxes(const void* image, size_t bytes, double confidence) {
+std::vector<FoundBox> Runner::Impl::Boxes(const void* image, size_t bytes,
+                                          std::optional<double> confidence) {
   if (cascade) {
     std::vector<FoundBox> boxes = cascade->Detect(Decoded(image, bytes, ColorMode::kColor));
-    std::erase_if(boxes, [&](const FoundBox& f) { return !(f.score > confidence); });
+    std::erase_if(boxes, [&](const FoundBox& f) { return !(f.score > confidence.value_or(0)); });
     return boxes;
   }
-  if (!detector || confidence < detector->least_score()) {  // refuses too low a one
+  if (!detector || (confidence && *confidence < detector->least_score())) {
     RefuseTenCrops(model->card.preprocessing);
-    detector = std::make_unique<const Detector>(model->model, confidence);
+    // Refuses too low a confidence. Boxes above 1 are none, but the model says what it finds.
+    detector = std::make_unique<const Detector>(model->model, confidence.value_or(1));
   }
   const PlacedImage placed = RunImage(detector->image_model(), image, bytes);
   std::vector<std::span<const float>> values;
   for (const std::string& output : detector->outputs()) {
     values.push_back(runner->Output(output).span<float>());
   }
-  return detector->BoxesOf(values, 0, placed.height, placed.width, placed.place, confidence);
+  return detector->BoxesOf(values, 0, placed.height, placed.width, placed.place,
+                           confidence.value_or(detector->default_confidence()));
 }
 
 Runner::Runner(const Model& model)
@@ -292,11 +307,12 @@ std::vector<Prediction> Runner::Classify(const void* image, size_t bytes, size_t
   });
 }
 
-std::vector<Detection> Runner::Detect(const void* image, size_t bytes, double confidence) {
+std::vector<Detection> Runner::Detect(const void* image, size_t bytes,
+                                      std::optional<double> confidence) {
   return Translated([&] {
-    if (!(confidence >= 0 && confidence <= 1)) {
+    if (confidence && !(*confidence >= 0 && *confidence <= 1)) {
       throw Error(Code::kInvalidArgument,
-                  "confidence is " + std::to_string(confidence) + ", expected 0 to 1");
+                  "confidence is " + std::to_string(*confidence) + ", expected 0 to 1");
     }
     std::vector<Detection> detections;
     for (const FoundBox& found : impl_->Boxes(image, bytes, confidence)) {

@@ -54,7 +54,57 @@ TEST_F(CApi, RunsAModel) {
   EXPECT_EQ(std::memcmp(values, values + 3, 3 * sizeof(float)), 0);
 }
 
+TEST_F(CApi, OpensOnnxAndCaffe) {
+  const std::vector<float> values(432, 0.25F);
+  ASSERT_EQ(Run(values, 1), CREMA_OK) << error_.message;
+  crema_tensor output;
+  ASSERT_EQ(crema_runner_output(runner_, "prob", &output, &error_), CREMA_OK);
+  const auto* answer = static_cast<const float*>(output.data);
+  const std::vector<float> expected(answer, answer + 3);
+  for (const bool caffe : {false, true}) {
+    crema_model_free(handle_);
+    crema_runner_free(runner_);
+    handle_ = nullptr;
+    runner_ = nullptr;
+    ASSERT_EQ(
+        caffe ? crema_model_from_caffe(net().c_str(), weights().c_str(), nullptr, &handle_, &error_)
+              : crema_model_open(onnx().c_str(), nullptr, &handle_, &error_),
+        CREMA_OK)
+        << error_.message;
+    ASSERT_EQ(crema_runner_new(handle_, &runner_, &error_), CREMA_OK);
+    ASSERT_EQ(Run(values, 1), CREMA_OK) << error_.message;
+    ASSERT_EQ(crema_runner_output(runner_, "prob", &output, &error_), CREMA_OK);
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_NEAR(static_cast<const float*>(output.data)[i], expected[i], 1e-6);
+    }
+  }
+  crema_model* none = nullptr;
+  EXPECT_EQ(crema_model_from_caffe(net().c_str(), "none", nullptr, &none, &error_),
+            CREMA_NOT_FOUND);
+  EXPECT_EQ(crema_model_from_caffe(net().c_str(), nullptr, nullptr, &none, &error_),
+            CREMA_INVALID_ARGUMENT);
+}
+
 #ifdef CREMA_HAVE_OPENCV
+TEST_F(CApi, ConfidenceIsThatOfTheModelUnlessGiven) {
+  crema_model* detector = nullptr;
+  ASSERT_EQ(crema_model_open(confident().c_str(), nullptr, &detector, &error_), CREMA_OK);
+  crema_runner* runner = nullptr;
+  ASSERT_EQ(crema_runner_new(detector, &runner, &error_), CREMA_OK);
+  const std::string image = BytesOf(picture());
+  size_t count = 0;
+  EXPECT_EQ(crema_runner_detect(runner, image.data(), image.size(), CREMA_DEFAULT_CONFIDENCE,
+                                nullptr, 0, &count, &error_),
+            CREMA_OK)
+      << error_.message;
+  EXPECT_EQ(count, 1U);
+  EXPECT_EQ(
+      crema_runner_detect(runner, image.data(), image.size(), -0.5, nullptr, 0, &count, &error_),
+      CREMA_INVALID_ARGUMENT);
+  crema_runner_free(runner);
+  crema_model_free(detector);
+}
+
 TEST_F(CApi, DetectsInImages) {
   crema_model* detector = nullptr;
   ASSERT_EQ(crema_model_open(this->detector().c_str(), nullptr, &detector, &error_), CREMA_OK)

@@ -60,6 +60,28 @@ TEST_F(DeployApi, SaysWhatAModelIs) {
   EXPECT_NE(std::string(deploy::Version()), "");
 }
 
+TEST_F(DeployApi, OpensOnnxAndSeveralWeights) {
+  const std::vector<float> values = Values(2 * 432, 7);
+  Runner expected(Model::Open(this->model()));
+  const std::vector<float> answer = Answer(&expected, values, 2);
+  const Model onnx = Model::Open(this->onnx());
+  EXPECT_EQ(onnx.task(), "classify");
+  EXPECT_EQ(onnx.labels(), (std::vector<std::string>{"ant", "bee"}));
+  Runner from_onnx(onnx);
+  Runner from_caffe(Model::FromCaffe(net(), weights()));
+  for (Runner* runner : {&from_onnx, &from_caffe}) {
+    const std::vector<float> found = Answer(runner, values, 2);
+    ASSERT_EQ(found.size(), answer.size());
+    for (size_t i = 0; i < answer.size(); ++i) EXPECT_NEAR(found[i], answer[i], 1e-6);
+  }
+  const std::string first = weights().substr(0, weights().find(','));
+  ExpectError(Code::kInvalidArgument, "layer \"ip\"", [&] { Model::FromCaffe(net(), first); });
+  ExpectError(Code::kNotFound, "no such file", [&] { Model::FromCaffe(net(), first + ",none"); });
+  ExpectError(Code::kNotFound, "no such file", [] { Model::Open("none.onnx"); });
+  Write("m.onnx", "no model");
+  ExpectError(Code::kDataLoss, "m.onnx", [&] { Model::Open(this->onnx()); });
+}
+
 TEST_F(DeployApi, ARunnerOutlivesItsModel) {
   std::vector<float> values = Values(432, 1);
   auto model = std::make_unique<Model>(Model::Open(this->model()));
@@ -141,6 +163,18 @@ TEST_F(DeployApi, DetectsByACascade) {
               [&] { Model::OpenCascade(cascade()); });
   ExpectError(Code::kInvalidArgument, "has no stage of a cascade",
               [&] { Model::OpenCascade(regions_net()); });
+}
+
+TEST_F(DeployApi, ConfidenceIsThatOfTheModelUnlessGiven) {
+  const std::string image = BytesOf(picture());
+  Runner runner(Model::Open(confident()));
+  EXPECT_EQ(runner.Detect(image.data(), image.size()).size(), 1U);
+  EXPECT_TRUE(runner.Detect(image.data(), image.size(), 0.97).empty());
+  ExpectError(Code::kInvalidArgument, "exported to find none below 0.9",
+              [&] { runner.Detect(image.data(), image.size(), 0.6); });
+  ExpectError(Code::kInvalidArgument, "confidence is -1",
+              [&] { runner.Detect(image.data(), image.size(), -1); });
+  EXPECT_EQ(runner.Detect(image.data(), image.size()).size(), 1U);
 }
 
 TEST_F(DeployApi, DetectsByRegions) {

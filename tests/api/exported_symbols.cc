@@ -34,7 +34,7 @@ TEST(ExportedSymbols, AreTheInterface) {
     c += is_c;
     cpp += is_cpp;
   }
-  EXPECT_EQ(c, 20);
+  EXPECT_EQ(c, 21);
   EXPECT_GT(cpp, 15);
 }
 

@@ -1,11 +1,16 @@
 // Writes a small model with three classes, one that detects, one that segments, a picture, and a
-// detector of regions, its net and its weights, and a folder with a cascade:
-// make_test_model MODEL DETECTOR SEGMENTER PICTURE REGIONS_NET REGIONS_WEIGHTS CASCADE_FOLDER
+// detector of regions, its net and its weights, and a folder with a cascade, in which other forms
+// of the first model are, and a detector with a confidence of its own:
+// make_test_model MODEL DETECTOR SEGMENTER PICTURE REGIONS_NET REGIONS_WEIGHTS FOLDER
 #include <cstdio>
 #include <fstream>
+#include <memory>
+#include <string>
 
 #include "format/caffemodel.h"
 #include "inference/crema_export.h"
+#include "inference/model_parts.h"
+#include "onnx/export.h"
 #include "runtime/weights.h"
 #include "support/cascade_files.h"
 #include "support/net.h"
@@ -44,10 +49,39 @@ layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim:
 layer { name: "score" type: "Power" bottom: "data" top: "score" power_param { scale: 2 } }
 )";
 
+// One box with a score of 0.95; none are found below 0.9.
+const char* const kConfident = R"(
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 12 dim: 12 } } }
+layer { name: "half" type: "Pooling" bottom: "data" top: "half"
+  pooling_param { pool: AVE kernel_size: 12 stride: 12 } }
+layer { name: "ip" type: "Convolution" bottom: "half" top: "ip"
+  convolution_param { num_output: 6 kernel_size: 1 bias_filler { type: "constant" value: 3 } } }
+layer { name: "out" type: "YoloDetectionOutput" bottom: "ip" top: "out" yolo_detection_output_param {
+  num_classes: 1 num_box: 1 confidence_threshold: 0.9 biases: 0.05 biases: 0.05 } }
+)";
+
+std::shared_ptr<const crema::Model> ModelOf(const char* net, const crema::ModelCard& card) {
+  return crema::Model::Make(crema::ParseNet(net, "net.prototxt"), {}, card, {},
+                            crema::test::TestRegistry(), crema::NullSink());
+}
+
 void Export(const char* net, const crema::ModelCard& card, const char* path) {
-  crema::ExportModel(crema::Model::Make(crema::ParseNet(net, "net.prototxt"), {}, card, {},
-                                        crema::test::TestRegistry(), crema::NullSink()),
-                     path);
+  crema::ExportModel(ModelOf(net, card), path);
+}
+
+// The same net as ONNX, and as text with weights in two files.
+void WriteOtherForms(const crema::ModelCard& card, const std::string& folder) {
+  const auto model = ModelOf(kNet, card);
+  crema::WriteOnnx(crema::ToOnnx(*model, {}), folder + "/m.onnx", false, [](const auto&) {});
+  std::ofstream(folder + "/m.prototxt") << kNet;
+  const crema::NetParameter all = model->weights()->Export(*model->parts().plan);
+  for (const char* layer : {"conv1", "ip"}) {
+    crema::NetParameter part;
+    for (const auto& one : all.layer()) {
+      if (one.name() == layer) *part.add_layer() = one;
+    }
+    crema::WriteCaffemodel(part, folder + "/" + layer + ".caffemodel");
+  }
 }
 
 // Reads the pixels through a layer that has a weight.
@@ -68,7 +102,7 @@ int main(int argc, char** argv) {
   if (argc != 8) {
     std::fprintf(stderr,
                  "usage: make_test_model MODEL DETECTOR SEGMENTER PICTURE REGIONS_NET "
-                 "REGIONS_WEIGHTS CASCADE_FOLDER\n");
+                 "REGIONS_WEIGHTS FOLDER\n");
     return 2;
   }
   const crema::ModelCard card{.name = "three",
@@ -86,6 +120,9 @@ int main(int argc, char** argv) {
          argv[3]);
   WriteRegionNet(argv[5], argv[6]);
   crema::test::WriteCascade(argv[7]);
+  WriteOtherForms(card, argv[7]);
+  Export(kConfident, {.name = "sure", .task = "detect", .preprocessing = {}, .labels = {}},
+         (std::string(argv[7]) + "/c.crema").c_str());
   std::ofstream(std::string(argv[7]) + "/square.ppm") << crema::test::SquarePicture();
   std::ofstream picture(argv[4], std::ios::binary);
   picture << "P6\n7 5\n255\n";

@@ -31,6 +31,14 @@ class WithModel : public testing::Test {
   std::string regions_net() const { return folder_.File("r.prototxt"); }
   std::string regions_weights() const { return folder_.File("r.caffemodel"); }
   std::string picture() const { return folder_.File("p.ppm"); }
+  // The net of model() in other forms.
+  std::string onnx() const { return folder_.File("m.onnx"); }
+  std::string net() const { return folder_.File("m.prototxt"); }
+  std::string weights() const {
+    return folder_.File("conv1.caffemodel") + "," + folder_.File("ip.caffemodel");
+  }
+  // Finds one box, with a score of 0.95, and none below 0.9.
+  std::string confident() const { return folder_.File("c.crema"); }
   std::string cascade() const { return folder_.File("cascade.txt"); }
   // Returns the file that SquarePicture writes.
   std::string square() const { return folder_.File("square.ppm"); }
