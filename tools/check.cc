@@ -18,6 +18,7 @@
 #include "core/error.h"
 #include "core/machine_limits.h"
 #include "core/strings.h"
+#include "solvers/batch_choice.h"
 #include "solvers/check_run.h"
 #include "solvers/solver.h"
 
@@ -47,6 +48,16 @@ constexpr const char* kUsage =
     "crema check models/lenet/solver.prototxt\n"
     "crema check solver.prototxt --samples=1000 --json";
 
+// A text with mistakes asks for nothing: CheckRun reports all of them.
+bool TextAsksForBatch(const RunReader& read, std::vector<FieldSetting> settings) {
+  DropAutoBatch(&settings);
+  try {
+    return HasAutoBatch(read(settings).train.file);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 CheckReport Check() {
   try {
     const auto read_solver = [](std::span<const FieldSetting> with) {
@@ -63,8 +74,11 @@ CheckReport Check() {
     std::vector<FieldSetting> settings = SettingsOf(CommandWithBatchSetting());
     SolverOptions options;
     options.threads = CheckedThreads(FLAGS_threads);
-    ChooseAutoBatch(read_run, registry, PlanOptionsOf(options), AvailableMemory(), ToolLog(),
-                    &settings);
+    if (AsksForBatch(settings) || TextAsksForBatch(read_run, settings)) {
+      ChooseAutoBatch(read_run, registry, PlanOptionsOf(options), AvailableMemory(), ToolLog(),
+                      &settings);
+    }
+    DropAutoBatch(&settings);
     const SolverFile solver = read_solver(settings);
     std::vector<std::string> weights(solver.solver.weights().begin(),
                                      solver.solver.weights().end());

@@ -23,6 +23,7 @@
 #include "core/strings.h"
 #include "format/file.h"
 #include "format/prototxt.h"
+#include "solvers/batch_choice.h"
 #include "solvers/run_memory.h"
 #include "solvers/solver_config.h"
 #include "sweep/axis.h"
@@ -183,8 +184,16 @@ SolverParameter CheckTrials(Sweep* sweep) {
       settings.push_back(ParseFieldSetting(text, "--over"));
     }
     DropAutoBatch(&settings);  // the first trial chooses
-    const RunConfig config = MakeRunConfig(ReadSolver(FLAGS_solver, settings), settings);
+    bool has_auto = false;
+    const RunConfig config = ReadWithoutAuto(
+        [&](std::span<const FieldSetting> with) {
+          RunConfig read = MakeRunConfig(ReadSolver(FLAGS_solver, with), with);
+          has_auto = has_auto || HasAutoBatch(read.train.file);
+          return read;
+        },
+        settings);
     if (trial > 0) continue;
+    if (has_auto) sweep->settings.insert(sweep->settings.begin(), "batch_size=AUTO");
     first = config.solver.solver;
     sweep->metric = ChooseMetric(TestedOutputs(config), FLAGS_metric);
     if (FLAGS_mode != "auto") sweep->metric.is_smaller_better = FLAGS_mode == "min";

@@ -27,6 +27,7 @@
 #include "crema.pb.h"
 #include "format/file.h"
 #include "parallel/collective.h"
+#include "solvers/batch_choice.h"
 #include "solvers/parallel_run.h"
 #include "solvers/resume.h"
 #include "solvers/run_memory.h"
@@ -223,7 +224,8 @@ void CompleteForProcesses(const TrainProcesses& processes, bool asks_for_batch,
   }
   if (asks_for_batch) {
     Fail(ErrorCode::kUnsupported,
-         "--batch=auto measures the memory of one process; give the number that it finds there");
+         "batch_size=AUTO (--batch=auto) measures the memory of one process; give the number that "
+         "it finds there");
   }
   processes.Complete(options);
 }
@@ -241,10 +243,14 @@ RunOfFlags ReadRunOfFlags(TrainProcesses* processes, Registry* registry, LogSink
     for (NetOfRun& test : config.tests) SetPrecisionOfFlag(&test.file.net);
     return config;
   };
-  const bool asks = AsksForBatch(settings);
+  bool asks = AsksForBatch(settings);
   std::vector<FieldSetting> known = settings;
   DropAutoBatch(&known);
   run.config = read(known);
+  if (!asks && HasAutoBatch(run.config.train.file)) {
+    asks = true;
+    run.command.insert(run.command.begin() + 1, kAutoBatchFlag);
+  }
   run.devices = DevicesOfRun(run.config.solver.solver, log);
   run.options.threads = CheckedThreads(FLAGS_threads);
   run.options.deterministic = FLAGS_deterministic;

@@ -123,9 +123,6 @@ class Setter {
 
   // Sets the batch of the data layers that run in one of `phases`, as bits; as Set.
   void SetBatch(unsigned phases, NetParameter* net) {
-    if (setting_.value == "AUTO") {
-      Refuse("AUTO is for train, sweep and check, which know the memory of a run; give a number");
-    }
     bool found = false;
     for (int i = 0; i < net->layer_size(); ++i) {
       LayerParameter& layer = *net->mutable_layer(i);
@@ -392,6 +389,9 @@ class Setter {
     }
     if (setting_.value.empty()) {
       Refuse(StrCat("a value is missing: '", field.name(), "' takes ", ExpectedValue(field)));
+    }
+    if (field.name() == kBatchPath && setting_.value == "AUTO") {
+      Refuse("AUTO is for train, sweep and check, which know the memory of a run; give a number");
     }
     // Problems on the first line are required fields of `parent`, which it has already.
     std::vector<Problem> problems;

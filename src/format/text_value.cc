@@ -292,7 +292,7 @@ constexpr struct {
     {"phase", "VAL", " (did you mean 'TEST'?)"},
     {"pad", "SAME", "; half of an odd kernel_size keeps the size: pad: 2 for 5"},
     {"pad", "VALID", "; write 0"},
-    {"batch_size", "AUTO", "; memory decides at the start: train --batch=auto"},
+    {"batch_size", "AUTO", "; write AUTO in capital letters"},
 };
 
 std::string HintOfForeignValue(const Literal& literal, const FieldDescriptor& field) {
@@ -330,6 +330,12 @@ void Store(Message* message, const FieldDescriptor& field, const Accessors<T>& a
   const Reflection& reflection = *message->GetReflection();
   const auto method = field.is_repeated() ? accessors.add : accessors.set;
   (reflection.*method)(message, &field, std::move(value));
+}
+
+// `batch_size: AUTO`. The field stays unset, with its position: HasAutoBatch finds it.
+bool IsAutoBatch(const Literal& literal, const FieldDescriptor& field) {
+  return field.name() == "batch_size" && literal.type == Tokenizer::TYPE_IDENTIFIER &&
+         literal.text == "AUTO" && !literal.negative;
 }
 
 bool StoreInteger(const Literal& literal, const FieldDescriptor& field, Message* message) {
@@ -428,6 +434,7 @@ void ReadScalar(TextLexer& lexer, const FieldDescriptor& field, Message* message
                 const TextReporter& report) {
   std::optional<Literal> literal = ReadLiteral(lexer, field, report);
   if (!literal) return;
+  if (IsAutoBatch(*literal, field)) return;
   if (!StoreLiteral(*literal, field, message)) report(literal->begin, Refusal(*literal, field));
 }
 

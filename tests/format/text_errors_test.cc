@@ -90,8 +90,8 @@ TEST(TextErrors, WrongKindOfValueSaysWhatIsExpected) {
                "'type' expects a string in quotes, got Convolution; write \"Convolution\""));
   EXPECT_TRUE(
       Contains(ProblemIn("layer { name: \"c\" relu_param: 3 }"), "write relu_param { ... }"));
-  EXPECT_TRUE(Contains(ProblemIn("layer { name: \"d\" data_param { batch_size: AUTO } }"),
-                       "got AUTO; memory decides at the start: train --batch=auto"));
+  EXPECT_TRUE(Contains(ProblemIn("layer { name: \"d\" data_param { batch_size: auto } }"),
+                       "got auto; write AUTO in capital letters"));
 }
 
 TEST(TextErrors, MissingValueAndMissingColon) {

@@ -70,6 +70,80 @@ TEST_F(Batch, AutoIsPrintedRecordedAndKept) {
   EXPECT_EQ(RecordedBatch(), 8U);
 }
 
+// `batch_size: AUTO` in the text of the net.
+class BatchOfText : public Batch {
+ protected:
+  void SetUp() override {
+    Batch::SetUp();
+    WriteAuto("batch_size: 8");
+  }
+  // Replaces the first `from` in the net.
+  void WriteAuto(const std::string& from) {
+    std::string net = temp_.Read("net.prototxt");
+    temp_.Write("net.prototxt", net.replace(net.find(from), from.size(), "batch_size: AUTO"));
+  }
+  static constexpr const char* kOnly =
+      "data_param.batch_size must be 1 or more; AUTO is for data layers of phase TRAIN, in train, "
+      "sweep and check: elsewhere give a number, as --set batch_size=64";
+};
+
+TEST_F(BatchOfText, AutoIsChosenRecordedAndKept) {
+  const ProcessResult check = Run("check", {"--solver=solver.prototxt"});
+  EXPECT_NE(check.out.find("32 samples of 32 in batches of 32"), std::string::npos) << check.out;
+  const ProcessResult first = Train({});
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_NE(first.err.find("batch_size=AUTO: a batch of 32, which needs "), std::string::npos)
+      << first.err;
+  EXPECT_EQ(first.err.find("base_lr stays"), std::string::npos) << "the text has no other batch";
+  EXPECT_EQ(RecordedBatch(), 32U);
+  EXPECT_NE(temp_.Read("snap_run/run.json").find("\"--set=batch_size=32\""), std::string::npos);
+  WriteLmdb("train_lmdb", 64);
+  ASSERT_EQ(Train({"--resume=auto", "--set=max_iter=12"}).exit_code, 0);
+  EXPECT_EQ(RecordedBatch(), 32U);
+  ASSERT_EQ(Train({"--set=batch_size=", "--resume=auto", "--set=max_iter=16"}).exit_code, 0);
+  EXPECT_EQ(RecordedBatch(), 64U);
+}
+
+TEST_F(BatchOfText, ANumberOfTheCommandCountsMore) {
+  ASSERT_EQ(Train({"--batch=4"}).exit_code, 0);
+  EXPECT_EQ(RecordedBatch(), 4U);
+  EXPECT_NE(Run("summary", {"--model=net.prototxt", "--set=batch_size=5"}).out.find("5x16"),
+            std::string::npos);
+}
+
+TEST_F(BatchOfText, IsAnErrorWhereNothingChooses) {
+  for (const std::vector<std::string>& flags :
+       std::vector<std::vector<std::string>>{{"summary", "--model=net.prototxt", "--phase=train"},
+                                             {"profile", "--model=net.prototxt"},
+                                             {"lr_find", "--solver=solver.prototxt"}}) {
+    const ProcessResult result = Run(flags[0], {flags.begin() + 1, flags.end()});
+    EXPECT_EQ(result.exit_code, 2) << flags[0];
+    EXPECT_NE(result.err.find(StrCat("net.prototxt:4:37: layer \"data\": ", kOnly)),
+              std::string::npos)
+        << result.err;
+  }
+  WriteAuto("batch_size: 8");  // of TEST
+  for (const char* command : {"check", "train"}) {
+    const ProcessResult result = Run(command, {"--solver=solver.prototxt"});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_NE((result.out + result.err).find(StrCat("net.prototxt:7:36: layer \"data\": ", kOnly)),
+              std::string::npos)
+        << result.out << result.err;
+  }
+}
+
+// The input of the deploy net is for one sample.
+TEST_F(BatchOfText, DeployNeedsNoBatch) {
+  ASSERT_EQ(Train({}).exit_code, 0);
+  for (const std::vector<std::string>& from : std::vector<std::vector<std::string>>{
+           {"--run=snap_run"}, {"--model=net.prototxt", "--weights=snap_iter_8.caffemodel"}}) {
+    std::vector<std::string> flags = from;
+    flags.insert(flags.begin(), {"export", "-o", "m.crema"});
+    const ProcessResult result = Run("deploy", flags);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+  }
+}
+
 TEST_F(Batch, ALaterSettingOfTheLayerCountsMore) {
   ASSERT_EQ(Train({"--batch=auto"}).exit_code, 0);
   ASSERT_EQ(Train({"--resume=auto", "--set=max_iter=12",
@@ -120,6 +194,18 @@ TEST_F(Batch, AllTrialsOfASweepHaveTheBatchOfTheFirst) {
   std::filesystem::remove_all(temp_.File("s/trial_002"));
   WriteLmdb("train_lmdb", 64);
   ASSERT_EQ(test::RunProcess(sweep, temp_.path()).exit_code, 0);
+  EXPECT_EQ(RecordedBatch("s/trial_002"), 32U);
+}
+
+TEST_F(BatchOfText, AllTrialsOfASweepHaveTheBatchOfTheFirst) {
+  const ProcessResult sweep =
+      test::RunProcess({test::Bin("sweep"), "--solver=solver.prototxt", "--over=base_lr=0.1,0.01",
+                        "-o=s", "--", "--threads=1"},
+                       temp_.path());
+  ASSERT_EQ(sweep.exit_code, 0) << sweep.err;
+  const std::string chooses = "batch_size=AUTO: a batch of 32";
+  EXPECT_NE(temp_.Read("s/trial_001/train.log").find(chooses), std::string::npos);
+  EXPECT_EQ(temp_.Read("s/trial_002/train.log").find(chooses), std::string::npos);
   EXPECT_EQ(RecordedBatch("s/trial_002"), 32U);
 }
 

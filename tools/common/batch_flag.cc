@@ -34,12 +34,13 @@ std::string SettingOf(std::string_view value) {
   return StrCat("--set=", kBatchPath, "=", value == "auto" ? kAuto : value);
 }
 
-void LogChoice(const BatchChoice& choice, const SolverParameter& solver, int64_t memory,
-               LogSink& log) {
+void LogChoice(const BatchChoice& choice, const RunConfig& written, int64_t memory, LogSink& log) {
+  const SolverParameter& solver = written.solver.solver;
   log.Write(Severity::kInfo,
             StrCat("batch_size=AUTO: a batch of ", choice.batch, ", which needs ",
                    Mebibytes(choice.needed), " of ", Mebibytes(memory), "; ", choice.limit));
   if (choice.batch == choice.written || !solver.has_base_lr()) return;
+  if (HasAutoBatch(written.train.file)) return;  // the rate is for an unknown batch
   const double ratio = static_cast<double>(choice.batch) / static_cast<double>(choice.written);
   char rate[32];
   std::snprintf(rate, sizeof(rate), "%.4g", static_cast<double>(solver.base_lr()) * ratio);
@@ -82,23 +83,29 @@ void DropAutoBatch(std::vector<FieldSetting>* settings) {
   });
 }
 
-void ChooseAutoBatch(const std::function<RunConfig(std::span<const FieldSetting>)>& read,
-                     const Registry& registry, const PlanOptions& options, int64_t memory,
-                     LogSink& log, std::vector<FieldSetting>* settings) {
-  const bool asked = AsksForBatch(*settings);
+RunConfig ReadWithoutAuto(const RunReader& read, std::span<const FieldSetting> settings) {
+  RunConfig config = read(settings);
+  if (!HasAutoBatch(config.train.file)) return config;
+  std::vector<FieldSetting> with(settings.begin(), settings.end());
+  with.push_back(BatchSetting(1));
+  return read(with);
+}
+
+void ChooseAutoBatch(const RunReader& read, const Registry& registry, const PlanOptions& options,
+                     int64_t memory, LogSink& log, std::vector<FieldSetting>* settings) {
   DropAutoBatch(settings);
-  if (!asked) return;
   if (memory == 0) {
     Fail(ErrorCode::kUnsupported,
          "batch_size=AUTO: this system does not say how much memory is available; give a number");
   }
   const auto config_of = [&](int64_t batch) {
+    if (batch == 0) return ReadWithoutAuto(read, *settings);
     std::vector<FieldSetting> with = *settings;
-    if (batch > 0) with.push_back(BatchSetting(batch));
+    with.push_back(BatchSetting(batch));
     return read(with);
   };
   const BatchChoice choice = ChooseBatch(config_of, registry, options, memory);
-  LogChoice(choice, config_of(0).solver.solver, memory, log);
+  LogChoice(choice, read(*settings), memory, log);
   settings->push_back(BatchSetting(choice.batch));
 }
 

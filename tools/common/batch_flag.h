@@ -19,17 +19,25 @@ namespace crema::tools {
 // Returns this command with --set=batch_size=N in the place of --batch=N, and AUTO for auto.
 std::vector<std::string> CommandWithBatchSetting();
 
+// The run with settings.
+using RunReader = std::function<RunConfig(std::span<const FieldSetting>)>;
+
+// Returns a run that can be planned: with a batch of 1 where its text has `batch_size: AUTO` and no
+// setting has a number.
+RunConfig ReadWithoutAuto(const RunReader& read, std::span<const FieldSetting> settings);
+
 // Returns true if the last setting of batch_size is AUTO.
 bool AsksForBatch(std::span<const FieldSetting> settings);
 // Removes all settings of batch_size that are AUTO.
 void DropAutoBatch(std::vector<FieldSetting>* settings);
 
-// Replaces AUTO, if AsksForBatch, by the largest batch for which `memory` suffices, see
-// ChooseBatch, and logs it and the learning rate that would go with it. `read` returns the run with
-// settings. Does nothing otherwise.
-void ChooseAutoBatch(const std::function<RunConfig(std::span<const FieldSetting>)>& read,
-                     const Registry& registry, const PlanOptions& options, int64_t memory,
-                     LogSink& log, std::vector<FieldSetting>* settings);
+// Replaces AUTO, of the settings or the text of the net, by the largest batch for which `memory`
+// suffices, see ChooseBatch, and logs it and the learning rate that would go with it.
+void ChooseAutoBatch(const RunReader& read, const Registry& registry, const PlanOptions& options,
+                     int64_t memory, LogSink& log, std::vector<FieldSetting>* settings);
+
+// The flag for an AUTO that the text of a net has.
+inline constexpr const char* kAutoBatchFlag = "--set=batch_size=AUTO";
 
 // Returns the command with the number of `settings` in the place of AUTO.
 std::vector<std::string> CommandWithChosenBatch(std::vector<std::string> command,
