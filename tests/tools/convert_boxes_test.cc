@@ -100,7 +100,8 @@ TEST_F(ConvertBoxes, ADataYamlNamesItsPictures) {
   fs::create_directories(temp_.File("yolo/lists"));
   temp_.Write("yolo/lists/val.txt", "./../images/train/1.png\n\nyolo/images/train/0.png\nnote\n");
   const std::string names =
-      "names: {0: 'it''s #1', # the first\n  1: \"dog\"}\ndownload: |\n  train: x\n";
+      "names: {0: 'it''s #1', # the first\r\n  1: \"dog\"}\r\nother: {a: [1, {b: c}], d: e}\n"
+      "download: |\n  train: x\n";
   const std::string file = "conf/data.yml";
   fs::create_directories(temp_.File("conf"));
   const std::string boxes = "2: 0.1 0.25 0.5 0.5\n1: 0.25 0 0.75 1\n";

@@ -357,7 +357,7 @@ TEST_P(ManyProcesses, TellAnErrorOfAllOnce) {
   WriteSolver("solver.prototxt", "net: 'net.prototxt' max_iter: 8");
   const ProcessResult batch = Train(2, "solver.prototxt", {"--batch=auto"});
   EXPECT_EQ(batch.exit_code, 2) << batch.err;
-  EXPECT_TRUE(Contains(batch.err, "--batch=auto measures")) << batch.err;
+  EXPECT_TRUE(Contains(batch.err, "batch_size=AUTO (--batch=auto) measures")) << batch.err;
 }
 
 TEST_P(ManyProcesses, TellErrorsAsJsonWithFileAndLine) {

@@ -55,6 +55,7 @@ class Scanner {
   // Reads a value up to the colon, comment, end of the line or, in brackets, comma after it.
   std::string Value(bool in_brackets) {
     if (Next() == '"' || Next() == '\'') return Quoted();
+    if (in_brackets && (Next() == '[' || Next() == '{')) return Inner();
     const size_t begin = at_;
     for (; Next() != kEnd && Next() != '\n'; ++at_) {
       if (in_brackets && std::string_view(",]}").find(Next()) != std::string_view::npos) break;
@@ -71,6 +72,18 @@ class Scanner {
     if (at >= text_.size() || text_[at] != ':') return false;
     if (at + 1 == text_.size() || IsBlank(text_[at + 1])) return true;
     return in_brackets && text_[at + 1] == ',';
+  }
+  // Skips brackets in brackets.
+  std::string Inner() {
+    for (int depth = 0; Next() != kEnd; ++at_) {
+      depth += Next() == '[' || Next() == '{';
+      depth -= Next() == ']' || Next() == '}';
+      line_ += Next() == '\n';
+      if (depth > 0) continue;
+      ++at_;
+      break;
+    }
+    return "";
   }
   std::string Quoted() {
     const char quote = text_[at_++];
