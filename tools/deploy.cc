@@ -34,7 +34,7 @@ constexpr const char* kUsage =
     "read, the others were processed; 4 device or memory.\n"
     "\n"
     "Examples:\n"
-    "crema deploy export --run=models/lenet/lenet_run --output=lenet.crema\n"
+    "crema deploy export --run=runs/lenet/lenet_run --output=lenet.crema\n"
     "crema deploy export --model=deploy.prototxt --weights=net.caffemodel --output=m.onnx\n"
     "crema deploy classify --model=lenet.crema digit.png photos/\n"
     "crema deploy classify --model=lenet.crema --top=3 --json digit.png\n"

@@ -34,7 +34,7 @@ constexpr const char* kUsage =
     "all in it, the best first. With --watch, serves that page on 127.0.0.1 while the runs go on.\n"
     "\n"
     "Examples:\n"
-    "crema report models/lenet/lenet_run\n"
+    "crema report runs/lenet/lenet_run\n"
     "crema report runs/a runs/b -o compared.html --title=\"two learning rates\"\n"
     "crema report --watch runs/";
 
