@@ -105,17 +105,17 @@ Evaluation EpochRunner::RunBatches(int64_t batches) {
   return Finish();
 }
 
-Evaluation EpochRunner::RunEpoch(const Shard& shard) {
+Evaluation EpochRunner::RunEpoch(const RankOf& own) {
   const DataEpoch epoch = EpochOf(*session_, options_.advice);
   const int64_t rest = epoch.samples % epoch.batch;
   const Plan* smaller = rest > 0                       ? &Smaller(rest)->plan()
                         : HasRowOfNumbers(epoch.batch) ? TrySmaller()
                                                        : nullptr;
   Start(epoch.batch, smaller);
-  const BatchPart part = PartOf(epoch.samples / epoch.batch, shard);
+  const BatchPart part = PartOf(epoch.samples / epoch.batch, own);
   MoveByBatches(part.first, session_);
   for (int64_t i = part.first; i < part.end; ++i) RunBatch(session_, epoch.batch);
-  if (rest > 0 && shard.rank + 1 == shard.world) RunRest(rest);
+  if (rest > 0 && own.rank + 1 == own.ranks) RunRest(rest);
   return Finish();
 }
 

@@ -10,7 +10,6 @@
 
 #include "core/log.h"
 #include "crema.pb.h"
-#include "data/pipeline/shuffle.h"
 #include "runtime/output_means.h"
 #include "runtime/session.h"
 
@@ -37,16 +36,18 @@ int64_t FirstBatch(const Plan& plan);
 // many batches with --iterations".
 DataEpoch EpochOf(const Session& session, const std::string& advice);
 
+// A rank of a run, and the number of its ranks.
+struct RankOf {
+  int64_t rank = 0;
+  int64_t ranks = 1;
+};
 // The part of a sequence of batches that one of several ranks runs: from first until before end.
 struct BatchPart {
   int64_t first = 0;
   int64_t end = 0;
 };
-inline BatchPart PartOf(int64_t batches, const Shard& shard) {
-  const auto begin = [&](uint64_t rank) {
-    return static_cast<int64_t>(static_cast<uint64_t>(batches) * rank / shard.world);
-  };
-  return {begin(shard.rank), begin(shard.rank + 1)};
+inline BatchPart PartOf(int64_t batches, const RankOf& own) {
+  return {batches * own.rank / own.ranks, batches * (own.rank + 1) / own.ranks};
 }
 // Returns true if a session can start at any batch of its source, which has an end. Throws if the
 // source cannot be read.
@@ -73,9 +74,9 @@ class EpochRunner {
   // Runs that many whole batches, from the current position of the source.
   Evaluation RunBatches(int64_t batches);
   // Runs every sample of the source exactly once, from the current position; the last batch may be
-  // smaller. Its session is reused by later calls. With a shard: runs the consecutive batches that
-  // this rank has of them. Several ranks require CanMoveByBatches.
-  Evaluation RunEpoch(const Shard& shard = {});
+  // smaller. Its session is reused by later calls. Of several ranks, each runs its part of
+  // them, and CanMoveByBatches is required.
+  Evaluation RunEpoch(const RankOf& own = {});
 
  private:
   // `smaller`: the plan of rest_; null: there is none.

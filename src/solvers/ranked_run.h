@@ -9,8 +9,8 @@
 
 #include "core/log.h"
 #include "crema.pb.h"
-#include "data/pipeline/shuffle.h"
 #include "parallel/rank_group.h"
+#include "runtime/epoch_runner.h"
 #include "runtime/session.h"
 #include "solvers/gradient_buckets.h"
 #include "solvers/training_observer.h"
@@ -49,7 +49,7 @@ class RankedRun {
   const RankTimes& times() const { return times_; }
   // Calls `decide` in rank 0 alone, and returns its result in all ranks.
   RankGroup::Note Lead(const std::function<RankGroup::Note()>& decide) const;
-  Shard shard() const { return {static_cast<uint64_t>(rank_), static_cast<uint64_t>(count())}; }
+  RankOf own() const { return {rank_, count()}; }
   // Exchanges texts. Returns those of all ranks, in their order. Requires several.
   std::vector<std::string> Share(std::string own) const;
   // Throws kCancelled if any rank has failed.

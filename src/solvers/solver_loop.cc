@@ -224,7 +224,7 @@ TestReport Solver::RunSharedTest(size_t net) {
   std::exception_ptr stop;
   std::string part;
   try {
-    part = tests_[net]->RunPart(iteration_, ranks_.shard(), [this] { PollInTest(); });
+    part = tests_[net]->RunPart(iteration_, ranks_.own(), [this] { PollInTest(); });
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kCancelled) throw;
     stop = std::current_exception();
@@ -239,7 +239,7 @@ TestReport Solver::RunSharedTest(size_t net) {
 void Solver::HelpToTest() {
   for (size_t net = 0; net < tests_.size(); ++net) {
     if (!SharesTest(net)) continue;
-    ranks_.Share(tests_[net]->RunPart(iteration_, ranks_.shard(), [this] { ranks_.KeepAlive(); }));
+    ranks_.Share(tests_[net]->RunPart(iteration_, ranks_.own(), [this] { ranks_.KeepAlive(); }));
   }
 }
 

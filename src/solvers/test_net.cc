@@ -98,22 +98,22 @@ TestReport TestNet::Run(int64_t iteration, const std::function<void()>& after_ba
   return ReportOf(iteration, Evaluate(iteration, {}, after_batch));
 }
 
-Evaluation TestNet::Evaluate(int64_t iteration, const Shard& shard,
+Evaluation TestNet::Evaluate(int64_t iteration, const RankOf& own,
                              const std::function<void()>& after_batch) {
   started_ = std::chrono::steady_clock::now();
   session_->set_step(static_cast<uint64_t>(iteration) << 32);  // a test has fewer passes
   detection_.Start();
-  if (options_.batches > 0) return RunBatches(shard, after_batch);
+  if (options_.batches > 0) return RunBatches(own, after_batch);
   session_->RestoreState(kStart, start_);
   after_batch_ = after_batch;
-  return epoch_->RunEpoch(shard);
+  return epoch_->RunEpoch(own);
 }
 
-Evaluation TestNet::RunBatches(const Shard& shard, const std::function<void()>& after_batch) {
+Evaluation TestNet::RunBatches(const RankOf& own, const std::function<void()>& after_batch) {
   session_->TakeWeights();
   OutputMeans means;
   means.Start(plan(), plan().outputs, [](const PlannedValue&) { return false; });
-  const BatchPart part = PartOf(options_.batches, shard);
+  const BatchPart part = PartOf(options_.batches, own);
   MoveByBatches(part.first, session_.get());
   Evaluation all;
   for (int64_t batch = part.first; batch < part.end; ++batch) {
@@ -132,15 +132,15 @@ Evaluation TestNet::RunBatches(const Shard& shard, const std::function<void()>& 
   return all;
 }
 
-std::string TestNet::RunPart(int64_t iteration, const Shard& shard,
+std::string TestNet::RunPart(int64_t iteration, const RankOf& own,
                              const std::function<void()>& after_batch) {
-  const Evaluation own = Evaluate(iteration, shard, after_batch);
+  const Evaluation results = Evaluate(iteration, own, after_batch);
   std::string part;
-  AppendValue(own.samples, &part);
-  AppendValue(own.loss, &part);
-  AppendText(Join(own.left_out, "\n"), &part);
+  AppendValue(results.samples, &part);
+  AppendValue(results.loss, &part);
+  AppendText(Join(results.left_out, "\n"), &part);
   AppendText(detection_.Save(), &part);
-  for (const EvaluatedOutput& output : own.outputs) {
+  for (const EvaluatedOutput& output : results.outputs) {
     AppendText(output.blob, &part);
     AppendValue(output.element, &part);
     AppendValue(output.mean, &part);
