@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <deque>
 #include <exception>
@@ -15,6 +16,7 @@
 
 #include "core/bfloat16.h"
 #include "core/error.h"
+#include "math/blocked_copy.h"
 #include "parallel/process_ranks.h"
 
 namespace crema {
@@ -125,9 +127,11 @@ void ProcessCollective::Work() {
     std::exception_ptr failure;
     try {
       if (is_bfloat16) {
-        rounded_.assign(values.begin(), values.end());
+        const auto count = static_cast<int64_t>(values.size());
+        rounded_.resize(values.size());
+        RoundAll(1, count, values.data(), rounded_.data());
         SumBucket(std::span(rounded_), &rounded_pieces_);
-        std::ranges::copy(rounded_, values.begin());
+        WidenAll(1, count, rounded_.data(), values.data());
       } else {
         SumBucket(values, &pieces_);
       }

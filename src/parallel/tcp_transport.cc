@@ -96,16 +96,21 @@ class Connection {
   }
   std::optional<size_t> Arrived(int channel) {
     const Inbox& inbox = inboxes_[channel];
-    if (inbox.arrived.empty()) Progress();
+    if (inbox.arrived.empty()) Progress(true);
     if (!inbox.arrived.empty()) return inbox.arrived.front().size();
     RequireOpen();
     return std::nullopt;
   }
-  // Sends and receives what does not make it wait.
-  void Progress() {
+  // Sends what does not make it wait.
+  void Push() {
     while (failure_.empty() && !outgoing_.empty() && Write()) {
     }
-    while (failure_.empty() && !ended_ && Read()) {
+  }
+  // Sends and receives what does not make it wait. A message that nobody asks for stays in the
+  // system, which spares a copy, unless `all` are wanted.
+  void Progress(bool all = false) {
+    Push();
+    while (failure_.empty() && !ended_ && Read(all)) {
     }
   }
   // Tells the process, unless a message is half sent.
@@ -119,9 +124,9 @@ class Connection {
 
  private:
   bool Write();
-  bool Read();
+  bool Read(bool all);
   bool IsOpen(ssize_t moved);
-  void TakeHeader();
+  bool Place(bool all);
   void Deliver();
   bool Fits(size_t bytes, const Awaited& message);
   void Break(ErrorCode code, const std::string& what) {
@@ -135,6 +140,7 @@ class Connection {
   std::map<int64_t, Inbox> inboxes_;
   Header header_;        // of the message that is being received
   size_t received_ = 0;  // bytes of it, with its header
+  bool is_placed_ = false;
   std::vector<std::byte> buffer_;
   Awaited into_;  // where its bytes go; transfer 0: the buffer
   std::set<Transfer> unfinished_;
@@ -171,7 +177,7 @@ bool Connection::Write() {
     // What the process has sent before its end says more.
     if (errno != EAGAIN && errno != EINTR) {
       const int error = errno;
-      while (failure_.empty() && !ended_ && Read()) {
+      while (failure_.empty() && !ended_ && Read(true)) {
       }
       errno = error;
       if (failure_.empty()) IsOpen(sent);
@@ -186,7 +192,7 @@ bool Connection::Write() {
   return true;
 }
 
-bool Connection::Read() {
+bool Connection::Read(bool all) {
   if (received_ < sizeof(Header)) {
     const ssize_t got =
         ::recv(peer_.socket.get(), reinterpret_cast<std::byte*>(&header_) + received_,
@@ -194,7 +200,11 @@ bool Connection::Read() {
     if (!IsOpen(got)) return false;
     received_ += static_cast<size_t>(got);
     if (received_ < sizeof(Header)) return true;
-    TakeHeader();
+    is_placed_ = false;
+  }
+  if (!is_placed_) {
+    if (!Place(all)) return false;
+    is_placed_ = true;
   } else {
     const size_t done = received_ - sizeof(Header);
     const ssize_t got = ::recv(peer_.socket.get(), into_.bytes.data() + done,
@@ -206,7 +216,8 @@ bool Connection::Read() {
   return true;
 }
 
-void Connection::TakeHeader() {
+// Finds out where the bytes of a message go. Returns false if it stays in the system.
+bool Connection::Place(bool all) {
   if (header_.channel == kEndChannel) {
     ended_ = true;
   } else if (header_.channel == kAbortChannel) {
@@ -220,10 +231,13 @@ void Connection::TakeHeader() {
       into_ = inbox.awaited.front();
       inbox.awaited.pop_front();
     } else {
+      const auto waits = [](const auto& entry) { return !entry.second.awaited.empty(); };
+      if (!all && std::ranges::none_of(inboxes_, waits)) return false;
       buffer_.resize(header_.bytes);
       into_.bytes = buffer_;
     }
   }
+  return true;
 }
 
 void Connection::Deliver() {
@@ -279,10 +293,12 @@ class TcpTransport final : public Transport {
   }
   bool IsDone(Transfer transfer) override {
     const std::lock_guard lock(mutex_);
+    PushAll();
     return Of(static_cast<int>(transfer % connections_.size())).IsDone(transfer);
   }
   std::optional<size_t> Arrived(int from, int channel) override {
     const std::lock_guard lock(mutex_);
+    PushAll();
     return Of(from).Arrived(channel);
   }
   void End() override;
@@ -294,6 +310,10 @@ class TcpTransport final : public Transport {
   }
 
  private:
+  // Others may wait for what is sent, while this process waits for somebody else.
+  void PushAll() {
+    for (Connection& one : connections_) one.Push();
+  }
   Connection& Of(int rank) { return connections_[static_cast<size_t>(rank)]; }
   // The remainder is the rank of the other process.
   Transfer NewTransfer(int rank) {
@@ -313,7 +333,7 @@ void TcpTransport::End() {
   }
   for (int r = 0; r < size(); ++r) {
     while (r != rank_ && !Of(r).HasEnded()) {
-      Of(r).Progress();
+      Of(r).Progress(true);
       Of(r).RequireOpen();
       if (!Of(r).HasEnded()) ::poll(nullptr, 0, 1);
     }
