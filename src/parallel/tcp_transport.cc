@@ -173,15 +173,13 @@ bool Connection::Write() {
   all.msg_iov = parts.data();
   all.msg_iovlen = parts.size();
   const ssize_t sent = ::sendmsg(peer_.socket.get(), &all, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   if (sent < 0) {
-    // What the process has sent before its end says more.
-    if (errno != EAGAIN && errno != EINTR) {
-      const int error = errno;
-      while (failure_.empty() && !ended_ && Read(true)) {
-      }
-      errno = error;
-      if (failure_.empty()) IsOpen(sent);
+    const int error = errno;
+    while (failure_.empty() && !ended_ && Read(true)) {  // what it has sent before may say more
     }
+    errno = error;
+    if (failure_.empty()) IsOpen(sent);
     return false;
   }
   sent_ += static_cast<size_t>(sent);
@@ -333,6 +331,7 @@ void TcpTransport::End() {
   }
   for (int r = 0; r < size(); ++r) {
     while (r != rank_ && !Of(r).HasEnded()) {
+      PushAll();
       Of(r).Progress(true);
       Of(r).RequireOpen();
       if (!Of(r).HasEnded()) ::poll(nullptr, 0, 1);

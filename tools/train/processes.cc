@@ -91,6 +91,12 @@ ProcessRanksOptions OptionsOfFlags() {
           .bucket_bytes = static_cast<size_t>(FLAGS_bucket_mb * (1 << 20))};
 }
 
+// Launchers that end a run lose what they have not read of its output.
+void LetLauncherRead() {
+  FlushLog();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+}
+
 // Ends the process if a call that waits for all processes does not return: nothing else can.
 template <typename Call>
 void WithinTimeout(const char* what, const Call& call) {
@@ -104,7 +110,7 @@ void WithinTimeout(const char* what, const Call& call) {
     WriteToStderr(StrCat(PrefixOf(Severity::kError), what, " within ", FLAGS_rank_timeout,
                          " seconds: a process hangs, or the network between them is down; "
                          "--rank_timeout sets the time\n"));
-    FlushLog();
+    LetLauncherRead();
     ::_exit(ExitCode(ErrorCode::kDeviceFailure));
   });
   const auto end = [&] {
@@ -431,9 +437,7 @@ int TrainProcesses::Report() const {
 }
 
 void TrainProcesses::AbortAll(int code) const {
-  FlushLog();
-  // Launchers that end a run lose what they have not read of its output.
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  LetLauncherRead();
   // MPI itself may wait for the network that is down.
   std::thread([code] {
     std::this_thread::sleep_for(std::chrono::seconds(10));
