@@ -369,11 +369,7 @@ class CascadeRunner::Stage {
   // Computes zeros. Throws kInvalidArgument if the net does not fit its place in the cascade.
   void Check() {
     const auto [own_height, own_width] = Size();
-    if (index_ > 0) {
-      ComputeZeros(own_height, own_width);
-      RefusePlaces(2 * own_height, 3 * own_width);
-      return;
-    }
+    if (index_ > 0) return ComputeZeros(own_height, own_width);
     const int window = cascade_.file().window(), stride = cascade_.file().stride();
     const auto fits = [&](int64_t places, int pixels) {
       return std::abs(stride * (places - 1) - (pixels - window)) < stride;
@@ -458,22 +454,6 @@ class CascadeRunner::Stage {
       FailHere(StrCat("the net does not compute ", height, " x ", width,
                       " pixels: ", error.problems()[0].message));
     }
-  }
-
-  // Throws kInvalidArgument if a picture larger than the input gets several outputs.
-  void RefusePlaces(int height, int width) {
-    bool one = true;
-    try {
-      ComputeZeros(height, width);
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::kInvalidArgument) throw;
-      one = error.problems()[0].where.blob.empty();  // it computes its own size alone
-    }
-    Forget();
-    if (one) return;
-    FailHere(
-        "the net computes each place of a picture, as only that of stage 1 may; give the net that "
-        "looks at one box");
   }
 
   void Compute(const Tensor& input, int height, int width) {

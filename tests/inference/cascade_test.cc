@@ -84,18 +84,6 @@ stage { net: "first.prototxt" weights: "first.caffemodel" threshold: 0.9 })");
                        "stage 1: the net has 7 x 13 outputs for 24 x 36 pixels"));
 }
 
-// As a net for the whole picture is, which has one place for its window.
-TEST_F(CascadeFiles, FullyConvolutionalNetsAreForTheFirstStageAlone) {
-  const std::string first =
-      R"(stage { net: "first.prototxt" weights: "first.caffemodel" threshold: 0.9 })";
-  const std::string refusal = Refusal(first + first + "min_size: 12");
-  EXPECT_TRUE(
-      Contains(refusal,
-               "cascade.txt: stage 2: the net computes each place of a picture, as only that "
-               "of stage 1 may; give the net that looks at one box"))
-      << refusal;
-}
-
 // The scores have more places than the shifts, which were read beyond their end.
 TEST_F(CascadeFiles, OutputsOfOtherPlacesThanTheScoresAreRefused) {
   const std::string coarse = Replaced(kCascadeFirst, "num_output: 4 kernel_size: 12 stride: 2",
