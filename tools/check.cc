@@ -52,7 +52,7 @@ constexpr const char* kUsage =
 bool TextAsksForBatch(const RunReader& read, std::vector<FieldSetting> settings) {
   DropAutoBatch(&settings);
   try {
-    return HasAutoBatch(read(settings).train.file);
+    return HasAutoBatch(read(settings).train.file.net, TRAIN);
   } catch (const Error&) {
     return false;
   }

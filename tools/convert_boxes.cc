@@ -114,8 +114,14 @@ std::vector<PictureSet> ReadPictures(const std::string& input) {
   const std::string data = IsYaml(input) ? input : folder ? FindYoloData(input) : "";
   std::vector<PictureSet> sets;
   if (!data.empty()) {
-    for (const std::string& set : Split(ChoosesImageSet() ? FLAGS_image_set : "train", ',')) {
-      sets.push_back(ReadYoloData(data, {std::string(Trim(set))}));
+    std::set<std::string> done;
+    for (const std::string& word : Split(ChoosesImageSet() ? FLAGS_image_set : "train", ',')) {
+      const std::string set(Trim(word));
+      if (set != "train" && set != "val" && set != "test") {
+        Fail(ErrorCode::kInvalidArgument,
+             StrCat("--image_set: '", set, "' is not one of train, val, test, the sets of ", data));
+      }
+      if (done.insert(set).second) sets.push_back(ReadYoloData(data, {set}));
     }
     return sets;
   }

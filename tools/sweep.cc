@@ -188,7 +188,7 @@ SolverParameter CheckTrials(Sweep* sweep) {
     const RunConfig config = ReadWithoutAuto(
         [&](std::span<const FieldSetting> with) {
           RunConfig read = MakeRunConfig(ReadSolver(FLAGS_solver, with), with);
-          has_auto = has_auto || HasAutoBatch(read.train.file);
+          has_auto = has_auto || HasAutoBatch(read.train.file.net, TRAIN);
           return read;
         },
         settings);

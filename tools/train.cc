@@ -247,7 +247,7 @@ RunOfFlags ReadRunOfFlags(TrainProcesses* processes, Registry* registry, LogSink
   std::vector<FieldSetting> known = settings;
   DropAutoBatch(&known);
   run.config = read(known);
-  if (!asks && HasAutoBatch(run.config.train.file)) {
+  if (!asks && HasAutoBatch(run.config.train.file.net, TRAIN)) {
     asks = true;
     run.command.insert(run.command.begin() + 1, kAutoBatchFlag);
   }

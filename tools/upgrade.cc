@@ -6,6 +6,7 @@
 #include "common/tool.h"
 #include "core/error.h"
 #include "core/strings.h"
+#include "format/field_setting.h"
 #include "format/upgrade_file.h"
 
 DEFINE_string(o, "",
@@ -71,6 +72,10 @@ int Run(const std::vector<std::string>& arguments) {
   const std::string& in = arguments[0];
   const UpgradedFile file = ReadUpgraded(in);
   RefuseNotStock(file);
+  if (file.changed && HasAutoBatch(file.net)) {
+    Fail(ErrorCode::kUnsupported, "batch_size: AUTO would be lost; write a number first",
+         {.file = in});
+  }
   const bool to_stdout = !FLAGS_in_place && (FLAGS_o.empty() || FLAGS_o == "-");
   if (to_stdout && file.kind == UpgradedFile::Kind::kNetBinary) {
     Fail(ErrorCode::kInvalidArgument, "a binary file is not printed: give -o OUT or --in_place");

@@ -83,7 +83,7 @@ CREMA_C_API const char* crema_version(void);
 CREMA_C_API crema_status crema_load_plugin(const char* path, crema_error* error);
 
 /* Opens a file written by `deploy export`, or an ONNX model, whose name ends in .onnx and whose
- * inputs have the sizes of the file. `options` may be NULL. */
+ * inputs have fixed sizes. `options` may be NULL. */
 CREMA_C_API crema_status crema_model_open(const char* path, const crema_options* options,
                                           crema_model** model, crema_error* error);
 /* Opens a net as text (a deploy prototxt) and its weights: caffemodels, separated by commas; later

@@ -119,7 +119,7 @@ class CREMA_API Model {
  public:
   // Opens a file written by `deploy export`. Maps its weights, so that processes share them. The
   // file may be replaced by renaming, but must not be written to while it is open. Or opens an ONNX
-  // model, whose name ends in .onnx and whose inputs have the sizes of the file.
+  // model, whose name ends in .onnx and whose inputs have fixed sizes.
   static Model Open(const std::string& path, const Options& options = {});
   // Opens a net as text (a deploy prototxt) and its weights: caffemodels, separated by commas;
   // later ones add and override.

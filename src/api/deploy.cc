@@ -1,9 +1,11 @@
 // The C++ interface, with its own types.
 #include "crema/deploy.h"
 
+#include <filesystem>
 #include <new>
 #include <optional>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "core/error.h"
@@ -125,6 +127,15 @@ Detection DetectionOf(const FoundBox& found, const std::vector<std::string>& lab
   return detection;
 }
 
+// Several files with commas between them, unless that is the name of one.
+std::vector<std::string> FilesIn(const std::string& weights) {
+  std::error_code ignored;
+  if (std::filesystem::exists(weights, ignored)) return {weights};
+  std::vector<std::string> files;
+  for (const std::string& file : Split(weights, ',')) files.emplace_back(Trim(file));
+  return files;
+}
+
 }  // namespace
 
 const char* Version() noexcept { return CREMA_VERSION; }
@@ -171,7 +182,7 @@ Model Model::FromCaffe(const std::string& net, const std::string& weights, const
     card.name = file.net.name();
     PrepareRegionNet(&file, &card);
     return Model(std::make_shared<const Impl>(crema::Model::Make(
-        file, {.paths = Split(weights, ',')}, card, Inner(options), Layers().Now(), NullSink())));
+        file, {.paths = FilesIn(weights)}, card, Inner(options), Layers().Now(), NullSink())));
   });
 }
 

@@ -96,6 +96,20 @@ unsigned PhasesOf(const LayerParameter& layer, unsigned possible) {
   return phases & possible;
 }
 
+// Returns the fields named batch_size in the parameters that the layer has, with the parameters.
+std::vector<std::pair<const FieldDescriptor*, const FieldDescriptor*>> BatchFieldsOf(
+    const LayerParameter& layer) {
+  std::vector<const FieldDescriptor*> blocks;
+  layer.GetReflection()->ListFields(layer, &blocks);
+  std::vector<std::pair<const FieldDescriptor*, const FieldDescriptor*>> found;
+  for (const FieldDescriptor* block : blocks) {
+    if (block->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE || block->is_repeated()) continue;
+    const FieldDescriptor* batch = block->message_type()->FindFieldByName(kBatchPath);
+    if (batch != nullptr) found.emplace_back(block, batch);
+  }
+  return found;
+}
+
 // Sets one field of one file.
 class Setter {
  public:
@@ -127,12 +141,7 @@ class Setter {
     for (int i = 0; i < net->layer_size(); ++i) {
       LayerParameter& layer = *net->mutable_layer(i);
       if ((PhasesOf(layer, phases_) & phases) == 0) continue;
-      std::vector<const FieldDescriptor*> blocks;
-      layer.GetReflection()->ListFields(layer, &blocks);
-      for (const FieldDescriptor* block : blocks) {
-        if (block->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE || block->is_repeated()) continue;
-        const FieldDescriptor* batch = block->message_type()->FindFieldByName(kBatchPath);
-        if (batch == nullptr) continue;
+      for (const auto& [block, batch] : BatchFieldsOf(layer)) {
         Store(*batch, {.name = kBatchPath, .element = {}},
               {layer.GetReflection()->MutableMessage(&layer, block),
                StrCat("layer[", i, "].", block->name())});
@@ -490,6 +499,18 @@ std::vector<Problem> NetSettings::Problems() const {
     problems.push_back(*entry.problem);
   }
   return problems;
+}
+
+bool HasAutoBatch(const NetParameter& net, std::optional<Phase> phase) {
+  const unsigned wanted = phase ? 1U << *phase : 1U << TRAIN | 1U << TEST;
+  return std::ranges::any_of(net.layer(), [wanted](const LayerParameter& layer) {
+    if (PhasesOf(layer, wanted) == 0) return false;
+    return std::ranges::any_of(BatchFieldsOf(layer), [&layer](const auto& field) {
+      const Message& param = layer.GetReflection()->GetMessage(layer, field.first);
+      return field.second->cpp_type() == FieldDescriptor::CPPTYPE_UINT32 &&
+             param.GetReflection()->GetUInt32(param, field.second) == kAutoBatch;
+    });
+  });
 }
 
 }  // namespace crema

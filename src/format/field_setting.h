@@ -1,6 +1,7 @@
 // Sets single fields of a net or a solver by path, as --set does.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -37,6 +38,11 @@ std::vector<FieldSetting> SettingsOfNets(std::span<const FieldSetting> settings)
 void SetSolverFields(std::span<const FieldSetting> settings, SolverFile* file);
 
 inline constexpr const char* kBatchPath = "batch_size";
+
+// What the text AUTO stands for as the batch_size of a data layer, which refuses it.
+inline constexpr uint32_t kAutoBatch = UINT32_MAX;
+// Returns true if a data layer that runs in the phase, or in any, has `batch_size: AUTO`.
+bool HasAutoBatch(const NetParameter& net, std::optional<Phase> phase = std::nullopt);
 
 // Sets fields in the nets of a run. A layer need not be in all of them. Thread safety: one thread.
 class NetSettings {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "format/field_setting.h"
 #include "format/text_lexer.h"
 #include "format/upgrade.h"
 
@@ -332,10 +333,11 @@ void Store(Message* message, const FieldDescriptor& field, const Accessors<T>& a
   (reflection.*method)(message, &field, std::move(value));
 }
 
-// `batch_size: AUTO`. The field stays unset, with its position: HasAutoBatch finds it.
+// `batch_size: AUTO` of a data layer.
 bool IsAutoBatch(const Literal& literal, const FieldDescriptor& field) {
   return field.name() == "batch_size" && literal.type == Tokenizer::TYPE_IDENTIFIER &&
-         literal.text == "AUTO" && !literal.negative;
+         literal.text == "AUTO" && !literal.negative &&
+         field.containing_type()->name().ends_with("DataParameter");
 }
 
 bool StoreInteger(const Literal& literal, const FieldDescriptor& field, Message* message) {
@@ -434,7 +436,9 @@ void ReadScalar(TextLexer& lexer, const FieldDescriptor& field, Message* message
                 const TextReporter& report) {
   std::optional<Literal> literal = ReadLiteral(lexer, field, report);
   if (!literal) return;
-  if (IsAutoBatch(*literal, field)) return;
+  if (IsAutoBatch(*literal, field)) {
+    return message->GetReflection()->SetUInt32(message, &field, kAutoBatch);
+  }
   if (!StoreLiteral(*literal, field, message)) report(literal->begin, Refusal(*literal, field));
 }
 

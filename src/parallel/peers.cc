@@ -93,13 +93,6 @@ bool Peers::Take(int from, Channel channel, std::string* message) {
   return true;
 }
 
-void Peers::AwaitNext(int from, Channel channel, std::string* message) {
-  Patience patience(timeout_);
-  while (!Take(from, channel, message)) {
-    if (!patience.Lasts()) FailAsSilent({from});
-  }
-}
-
 void Peers::FailAsSilent(const std::vector<int>& ranks) const {
   constexpr size_t kNamed = 4;
   std::vector<int> sorted = ranks;

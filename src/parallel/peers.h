@@ -61,8 +61,6 @@ class Peers {
   void Await(std::vector<Pending>* all, const std::atomic<bool>& stop);
   // Replaces `message` by the next one if it has arrived.
   bool Take(int from, Channel channel, std::string* message);
-  // Waits for the next message. Throws kDeviceFailure if none comes within the timeout.
-  void AwaitNext(int from, Channel channel, std::string* message);
   [[noreturn]] void FailAsSilent(const std::vector<int>& ranks) const;
 
  private:

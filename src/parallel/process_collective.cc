@@ -225,10 +225,20 @@ void ProcessCollective::SumInPass(std::span<double> values) {
   for (int r = 0; r < peers_.size(); ++r) {
     if (r != peers_.rank()) peers_.Send(std::as_bytes(values), r, Peers::kInPass, &sent);
   }
-  for (size_t r = 0; r < in_pass_.size(); ++r) {
-    if (r == self) continue;
-    peers_.AwaitNext(static_cast<int>(r), Peers::kInPass, &in_pass_[r]);
-    if (in_pass_[r].empty()) failed_in_pass_ = true;
+  // From all at once: a rank whose messages are not taken cannot send either.
+  std::vector<int> missing;
+  for (int r = 0; r < peers_.size(); ++r) {
+    if (r != peers_.rank()) missing.push_back(r);
+  }
+  for (Patience patience(peers_.timeout()); !missing.empty();) {
+    peers_.Poll(&sent);
+    std::erase_if(missing, [this](int r) {
+      std::string& message = in_pass_[static_cast<size_t>(r)];
+      if (!peers_.Take(r, Peers::kInPass, &message)) return false;
+      failed_in_pass_ = failed_in_pass_ || message.empty();
+      return true;
+    });
+    if (!missing.empty() && !patience.Lasts()) peers_.FailAsSilent(missing);
   }
   peers_.Await(&sent, stop_);
   if (failed_in_pass_) return;
@@ -245,7 +255,7 @@ void ProcessCollective::SumInPass(std::span<double> values) {
 }
 
 void ProcessCollective::Copy(int rank, std::span<const TensorView> blobs) {
-  constexpr size_t kMost = size_t{1} << 30U;  // of one message
+  constexpr size_t kMost = size_t{16} << 20U;  // of one message: each has the whole timeout
   std::vector<Peers::Pending> pending;
   for (const TensorView& blob : blobs) {
     std::span<std::byte> bytes(static_cast<std::byte*>(blob.raw()), blob.bytes());

@@ -28,7 +28,7 @@ namespace crema {
 namespace {
 
 constexpr int kMostRanks = 4096;
-constexpr size_t kMostGuests = 64;
+constexpr size_t kMostGuests = 64;  // and two for each rank
 constexpr std::array<char, 8> kHelloMark = {'C', 'R', 'E', 'M', 'A', '-', 'H', '1'};
 constexpr std::array<char, 8> kAnswerMark = {'C', 'R', 'E', 'M', 'A', '-', 'A', '1'};
 
@@ -336,6 +336,9 @@ void Meeting::ConnectToRank(int rank) {
   std::string reason;
   do {
     Socket socket = Connect(host, address.port, &reason);
+    for (const TcpPeer& lower : peers_) {
+      if (lower.socket && IsGone(lower.socket)) FailAsGone(lower);
+    }
     if (!socket || !WriteAll(socket, BytesOfOne(hello))) continue;
     peers_[static_cast<size_t>(rank)] = {std::move(socket), name};
     return;
@@ -372,13 +375,16 @@ void Meeting::Accept() {
       FailAsLate(who);
     }
     Socket socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!socket && (errno == EMFILE || errno == ENFILE)) {
+    const bool full = !socket && (errno == EMFILE || errno == ENFILE);
+    if (full && !guests.empty()) {
+      guests.erase(guests.begin());
+    } else if (full) {
       crema::Fail(ErrorCode::kOutOfMemory,
                   StrCat("no connection can be opened any more (", TextOf(errno),
                          "): raise the limit of descriptors (ulimit -n)"));
     }
     if (socket) guests.push_back({std::move(socket), {}, 0});
-    if (guests.size() > kMostGuests) guests.erase(guests.begin());
+    if (guests.size() > kMostGuests + 2 * peers_.size()) guests.erase(guests.begin());
     std::erase_if(guests, [this](Guest& guest) {
       auto* const to = reinterpret_cast<std::byte*>(&guest.hello) + guest.bytes;
       const ssize_t got = ::recv(guest.socket.get(), to, sizeof(Hello) - guest.bytes, 0);
@@ -416,7 +422,9 @@ std::string Meeting::ProblemOf(const Hello& hello, const std::string& name) cons
     return StrCat(name, " has WORLD_SIZE ", hello.size, ", and rank ", place_.rank, " has ",
                   place_.size);
   }
-  if (hello.rank <= place_.rank || hello.rank >= place_.size) return "it has a wrong RANK";
+  if (hello.rank <= place_.rank || hello.rank >= place_.size) {
+    return StrCat(name, " has a RANK that this run does not have");
+  }
   const TcpPeer& peer = peers_[static_cast<size_t>(hello.rank)];
   return peer.socket && !IsGone(peer.socket)
              ? StrCat("two processes have RANK ", hello.rank, ": ", peer.name, ", and ", name)
@@ -468,6 +476,9 @@ TcpPlace TcpPlaceOfEnvironment() {
   place.port = NumberOf("MASTER_PORT", 1, kMostPort);
   const char* const address = std::getenv("MASTER_ADDR");
   place.address = address == nullptr ? "" : address;
+  if (place.address.starts_with('[') && place.address.ends_with(']')) {
+    place.address = place.address.substr(1, place.address.size() - 2);
+  }
   if (place.address.empty()) {
     Fail(ErrorCode::kInvalidArgument,
          "MASTER_ADDR is not set: give the name or address of the host of rank 0, which all ranks "

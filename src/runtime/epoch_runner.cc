@@ -105,7 +105,7 @@ Evaluation EpochRunner::RunBatches(int64_t batches) {
   return Finish();
 }
 
-Evaluation EpochRunner::RunEpoch(const RankOf& own) {
+Evaluation EpochRunner::RunEpoch(const RankPlace& own) {
   const DataEpoch epoch = EpochOf(*session_, options_.advice);
   const int64_t rest = epoch.samples % epoch.batch;
   const Plan* smaller = rest > 0                       ? &Smaller(rest)->plan()

@@ -37,7 +37,7 @@ int64_t FirstBatch(const Plan& plan);
 DataEpoch EpochOf(const Session& session, const std::string& advice);
 
 // A rank of a run, and the number of its ranks.
-struct RankOf {
+struct RankPlace {
   int64_t rank = 0;
   int64_t ranks = 1;
 };
@@ -46,7 +46,7 @@ struct BatchPart {
   int64_t first = 0;
   int64_t end = 0;
 };
-inline BatchPart PartOf(int64_t batches, const RankOf& own) {
+inline BatchPart PartOf(int64_t batches, const RankPlace& own) {
   return {batches * own.rank / own.ranks, batches * (own.rank + 1) / own.ranks};
 }
 // Returns true if a session can start at any batch of its source, which has an end. Throws if the
@@ -76,7 +76,7 @@ class EpochRunner {
   // Runs every sample of the source exactly once, from the current position; the last batch may be
   // smaller. Its session is reused by later calls. Of several ranks, each runs its part of
   // them, and CanMoveByBatches is required.
-  Evaluation RunEpoch(const RankOf& own = {});
+  Evaluation RunEpoch(const RankPlace& own = {});
 
  private:
   // `smaller`: the plan of rest_; null: there is none.

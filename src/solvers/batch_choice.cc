@@ -122,23 +122,6 @@ class Chooser {
 
 }  // namespace
 
-bool HasAutoBatch(const NetFile& net) {
-  for (int i = 0; i < net.net.layer_size(); ++i) {
-    const LayerParameter& layer = net.net.layer(i);
-    std::vector<const google::protobuf::FieldDescriptor*> blocks;
-    layer.GetReflection()->ListFields(layer, &blocks);
-    for (const auto* block : blocks) {
-      if (block->message_type() == nullptr || block->is_repeated()) continue;
-      const auto* batch = block->message_type()->FindFieldByName(kBatchPath);
-      const std::string path = StrCat("layer[", i, "].", block->name(), ".", kBatchPath);
-      if (batch == nullptr || !net.source.Has(path)) continue;
-      const google::protobuf::Message& param = layer.GetReflection()->GetMessage(layer, block);
-      if (!param.GetReflection()->HasField(param, batch)) return true;
-    }
-  }
-  return false;
-}
-
 BatchChoice ChooseBatch(const std::function<RunConfig(int64_t batch)>& config_of,
                         const Registry& registry, const PlanOptions& options, int64_t memory) {
   return Chooser(config_of, registry, options, memory).Choose();

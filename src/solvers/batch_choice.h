@@ -20,9 +20,6 @@ struct BatchChoice {
   std::string limit;    // the reason why it is not larger
 };
 
-// Returns true if a data layer has `batch_size: AUTO`, in the place of which no number was set.
-bool HasAutoBatch(const NetFile& net);
-
 // Returns the batch of the data layers of the training net, with which the run needs at most nine
 // tenths of `memory` bytes: a multiple of 8, or 1, 2 or 4; at most kLargestChosenBatch and the
 // number of samples. Plans the nets several times with `options`, but runs nothing. `config_of`

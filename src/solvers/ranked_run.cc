@@ -134,6 +134,15 @@ RankGroup::Note RankedRun::Lead(const std::function<RankGroup::Note()>& decide) 
   return group_->Lead(rank_, is_first() ? decide() : RankGroup::Note());
 }
 
+int RankedRun::Most(int own) const {
+  double most = own;
+  if (group_ == nullptr) return own;
+  for (const RankGroup::Note& note : group_->Exchange(rank_, {.number = most})) {
+    most = std::max(most, note.number);
+  }
+  return static_cast<int>(most);
+}
+
 std::vector<std::string> RankedRun::Share(std::string own) const {
   std::vector<std::string> texts;
   for (const RankGroup::Note& note : group_->Exchange(rank_, {.text = std::move(own)})) {

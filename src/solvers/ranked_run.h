@@ -47,9 +47,11 @@ class RankedRun {
   double SumGradients(double loss, Session* train, double seconds = 0);
   // Returns the times of the last iteration whose gradients were summed.
   const RankTimes& times() const { return times_; }
+  // Returns the largest number of all ranks.
+  int Most(int own) const;
   // Calls `decide` in rank 0 alone, and returns its result in all ranks.
   RankGroup::Note Lead(const std::function<RankGroup::Note()>& decide) const;
-  RankOf own() const { return {rank_, count()}; }
+  RankPlace own() const { return {rank_, count()}; }
   // Exchanges texts. Returns those of all ranks, in their order. Requires several.
   std::vector<std::string> Share(std::string own) const;
   // Throws kCancelled if any rank has failed.

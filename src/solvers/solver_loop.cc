@@ -299,10 +299,7 @@ Solver::Ending Solver::TestAll() {
   return static_cast<Ending>(outcome.number);
 }
 
-Request Solver::PollAll() {
-  const auto poll = [this] { return RankGroup::Note{.number = static_cast<double>(Poll())}; };
-  return static_cast<Request>(ranks_.Lead(poll).number);
-}
+Request Solver::PollAll() { return static_cast<Request>(ranks_.Most(static_cast<int>(Poll()))); }
 
 void Solver::GatherPositions() {
   if (!ranks_.several()) return;

@@ -98,7 +98,7 @@ TestReport TestNet::Run(int64_t iteration, const std::function<void()>& after_ba
   return ReportOf(iteration, Evaluate(iteration, {}, after_batch));
 }
 
-Evaluation TestNet::Evaluate(int64_t iteration, const RankOf& own,
+Evaluation TestNet::Evaluate(int64_t iteration, const RankPlace& own,
                              const std::function<void()>& after_batch) {
   started_ = std::chrono::steady_clock::now();
   session_->set_step(static_cast<uint64_t>(iteration) << 32);  // a test has fewer passes
@@ -109,7 +109,7 @@ Evaluation TestNet::Evaluate(int64_t iteration, const RankOf& own,
   return epoch_->RunEpoch(own);
 }
 
-Evaluation TestNet::RunBatches(const RankOf& own, const std::function<void()>& after_batch) {
+Evaluation TestNet::RunBatches(const RankPlace& own, const std::function<void()>& after_batch) {
   session_->TakeWeights();
   OutputMeans means;
   means.Start(plan(), plan().outputs, [](const PlannedValue&) { return false; });
@@ -132,7 +132,7 @@ Evaluation TestNet::RunBatches(const RankOf& own, const std::function<void()>& a
   return all;
 }
 
-std::string TestNet::RunPart(int64_t iteration, const RankOf& own,
+std::string TestNet::RunPart(int64_t iteration, const RankPlace& own,
                              const std::function<void()>& after_batch) {
   const Evaluation results = Evaluate(iteration, own, after_batch);
   std::string part;

@@ -67,7 +67,7 @@ class TestNet {
     return *can_split_;
   }
   // Runs the part of a rank. Returns its results for JoinParts. Requires CanSplit.
-  std::string RunPart(int64_t iteration, const RankOf& own,
+  std::string RunPart(int64_t iteration, const RankPlace& own,
                       const std::function<void()>& after_batch);
   // Returns the report of a test from the parts of all ranks, in their order.
   TestReport JoinParts(int64_t iteration, std::span<const std::string> parts);
@@ -83,9 +83,9 @@ class TestNet {
   std::unique_ptr<Session> Open(const std::shared_ptr<const Plan>& plan) const;
   std::unique_ptr<Session> OpenFirst() const;  // throws kOutOfMemory before it allocates too much
   // Starts a test. Returns the results of this rank but for detection_.
-  Evaluation Evaluate(int64_t iteration, const RankOf& own,
+  Evaluation Evaluate(int64_t iteration, const RankPlace& own,
                       const std::function<void()>& after_batch);
-  Evaluation RunBatches(const RankOf& own, const std::function<void()>& after_batch);
+  Evaluation RunBatches(const RankPlace& own, const std::function<void()>& after_batch);
   TestReport ReportOf(int64_t iteration, const Evaluation& all);
 
   const NetOfRun& net_;

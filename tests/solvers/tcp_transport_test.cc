@@ -15,6 +15,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "parallel/process_ranks.h"
 #include "support/error_text.h"
 #include "support/free_port.h"
 
@@ -151,6 +152,19 @@ std::string HelloOf(int rank, int size, uint64_t run = 0) {
 
 TEST(TcpTransport, CarriesMessagesOfAnySizeInOrder) {
   for (const int size : {2, 4}) ExpectNothingThrown(RunAt(Places(size), ExchangeMessages));
+}
+
+// The system holds less of a message: each rank must take from all while it sends.
+TEST(TcpTransport, CarriesLargeSumsInAPassOfThreeRanks) {
+  const auto thrown = RunAt(Places(3), [](Transport& transport) {
+    auto ranks = ProcessRanks::Make(transport, {.timeout = 20});
+    std::vector<double> values(4'000'000, 1.0);
+    for (int round = 0; round < 3; ++round) ranks->collective().SumsInPass()->SumNow(values);
+    CREMA_CHECK(values.front() == 27 && values.back() == 27);
+    ranks.reset();
+    transport.End();
+  });
+  for (const Thrown& one : thrown) EXPECT_EQ(one.text, "");
 }
 
 TEST(TcpTransport, MeetsByNamesAndAddressesOfBothVersions) {

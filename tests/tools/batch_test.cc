@@ -83,8 +83,7 @@ class BatchOfText : public Batch {
     temp_.Write("net.prototxt", net.replace(net.find(from), from.size(), "batch_size: AUTO"));
   }
   static constexpr const char* kOnly =
-      "data_param.batch_size must be 1 or more; AUTO is for data layers of phase TRAIN, in train, "
-      "sweep and check: elsewhere give a number, as --set batch_size=64";
+      "AUTO is for data layers of phase TRAIN, in train, sweep and check: give a number";
 };
 
 TEST_F(BatchOfText, AutoIsChosenRecordedAndKept) {
@@ -133,6 +132,24 @@ TEST_F(BatchOfText, IsAnErrorWhereNothingChooses) {
 }
 
 // The input of the deploy net is for one sample.
+TEST_F(BatchOfText, IsNotTheDefaultOfALayer) {
+  temp_.Write("images.prototxt",
+              "layer { name: 'data' type: 'ImageData' top: 'data' top: 'label'\n"
+              "  image_data_param { source: 'list.txt' batch_size: AUTO } }");
+  const ProcessResult result = Run("summary", {"--model=images.prototxt"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find(kOnly), std::string::npos) << result.err;
+}
+
+TEST_F(BatchOfText, IsNotLostByUpgrade) {
+  temp_.Write("v1.prototxt",
+              "layers { name: 'data' type: DATA top: 'data' top: 'label'\n"
+              "  data_param { source: 'train_lmdb' batch_size: AUTO } }");
+  const ProcessResult result = Run("upgrade", {"v1.prototxt", "-o", "v2.prototxt"});
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_NE(result.err.find("batch_size: AUTO would be lost"), std::string::npos) << result.err;
+}
+
 TEST_F(BatchOfText, DeployNeedsNoBatch) {
   ASSERT_EQ(Train({}).exit_code, 0);
   for (const std::vector<std::string>& from : std::vector<std::vector<std::string>>{

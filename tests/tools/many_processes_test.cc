@@ -396,6 +396,16 @@ TEST_P(ManyProcesses, OfAnotherMpiDoNotTrainAlone) {
   EXPECT_TRUE(Contains(result.err, "Choose that by --transport")) << result.err;
 }
 
+TEST_P(ManyProcesses, StopWithASnapshotIfOneIsAsked) {
+  int pid = 0;
+  EXPECT_EQ(RunUntil([](int process) { ASSERT_EQ(::kill(process, SIGTERM), 0); }, &pid), 0);
+  const std::string log = temp_.Read("err");
+  const size_t last = log.rfind("Snapshotting solver state");
+  ASSERT_NE(last, std::string::npos) << log;
+  EXPECT_TRUE(Contains(log.substr(last), "Optimization stopped early")) << log;
+  ExpectIntactSnapshotAndResume();
+}
+
 TEST_P(ManyProcesses, EndIfOneIsKilled) {
   int pid = 0;
   EXPECT_NE(RunUntil([](int process) { ASSERT_EQ(::kill(process, SIGKILL), 0); }, &pid), 0);

@@ -124,10 +124,11 @@ std::string FolderOfCoco(const std::string& file, const std::string& picture) {
 // The file of labels of a picture, beside it if it is not below a folder images/.
 std::string LabelsOf(const std::string& picture) {
   constexpr std::string_view kImages = "/images/";
-  const std::string path = "/" + WithoutExtension(picture) + ".txt";
+  const std::string beside = WithoutExtension(picture) + ".txt";
+  const std::string path = fs::absolute(beside).lexically_normal().string();
   const size_t at = path.rfind(kImages);
-  if (at == std::string::npos) return path.substr(1);
-  return (path.substr(0, at) + "/labels/" + path.substr(at + kImages.size())).substr(1);
+  if (at == std::string::npos) return beside;
+  return path.substr(0, at) + "/labels/" + path.substr(at + kImages.size());
 }
 
 void ReadLabels(const YoloClasses& classes, PictureSet* set) {
@@ -180,7 +181,7 @@ std::string PlaceOfSet(const std::string& file, int line, const fs::path& root,
   if (name.starts_with("../")) places.push_back(root / name.substr(3));
   for (const fs::path& place : places) {
     std::error_code ignored;
-    if (fs::exists(place, ignored)) return place.lexically_normal().string();
+    if (fs::exists(place, ignored)) return fs::canonical(place).string();
   }
   FailLine(file, line,
            StrCat("there is no folder of pictures, or list of their names, '",
@@ -205,7 +206,7 @@ void AddPictures(const std::string& place, std::vector<LabelledPicture>* picture
     if (!IsFile(picture)) {
       FailLine(place, line, StrCat("there is no picture '", picture.string(), "'"));
     }
-    pictures->push_back({.name = picture.lexically_normal().string()});
+    pictures->push_back({.name = fs::canonical(picture).string()});
   }
 }
 
@@ -290,7 +291,12 @@ PictureSet ReadYoloData(const std::string& file, const std::vector<std::string>&
 std::string FindYoloData(const std::string& folder) {
   for (const char* name : {"data.yaml", "dataset.yaml"}) {
     const std::string file = WithSlash(folder) + name;
-    if (IsFile(file) && HasValue(ReadYamlFields(file), "train")) return file;
+    if (!IsFile(file)) continue;
+    try {
+      if (HasValue(ReadYamlFields(file), "train")) return file;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kDataLoss) throw;  // it is of something else
+    }
   }
   return "";
 }

@@ -57,12 +57,19 @@ class Scanner {
     if (Next() == '"' || Next() == '\'') return Quoted();
     if (in_brackets && (Next() == '[' || Next() == '{')) return Inner();
     const size_t begin = at_;
+    if (Next() != kEnd && std::string_view("&*!>|").find(Next()) != std::string_view::npos) {
+      FailLine(file_, line_,
+               StrCat("a value that begins with '", Next(),
+                      "' is not read here: write the value itself, in one line"));
+    }
     for (; Next() != kEnd && Next() != '\n'; ++at_) {
       if (in_brackets && std::string_view(",]}").find(Next()) != std::string_view::npos) break;
       if (IsColon(at_, in_brackets)) break;
       if (Next() == '#' && at_ > begin && IsBlank(text_[at_ - 1])) break;
     }
-    return std::string(Trim(text_.substr(begin, at_ - begin)));
+    const std::string_view value = Trim(text_.substr(begin, at_ - begin));
+    const bool is_null = value == "null" || value == "Null" || value == "NULL" || value == "~";
+    return std::string(is_null ? "" : value);
   }
   const std::string& file() const { return file_; }
 

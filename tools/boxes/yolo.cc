@@ -1,8 +1,10 @@
 #include "boxes/yolo.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <string_view>
 #include <system_error>
@@ -151,7 +153,11 @@ YoloClasses ClassesOfYaml(const std::string& file) {
 
 }  // namespace
 
-bool IsYaml(const std::string& file) { return file.ends_with(".yaml") || file.ends_with(".yml"); }
+bool IsYaml(const std::string& file) {
+  std::string extension = std::filesystem::path(file).extension().string();
+  std::ranges::transform(extension, extension.begin(), [](unsigned char c) { return tolower(c); });
+  return extension == ".yaml" || extension == ".yml";
+}
 
 BoxAnnotation ReadYoloLabels(const std::string& file, const YoloClasses& classes) {
   BoxAnnotation annotation;

@@ -3,7 +3,9 @@
 #include <gflags/gflags.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdio>
+#include <functional>
 #include <ranges>
 #include <string_view>
 
@@ -40,7 +42,7 @@ void LogChoice(const BatchChoice& choice, const RunConfig& written, int64_t memo
             StrCat("batch_size=AUTO: a batch of ", choice.batch, ", which needs ",
                    Mebibytes(choice.needed), " of ", Mebibytes(memory), "; ", choice.limit));
   if (choice.batch == choice.written || !solver.has_base_lr()) return;
-  if (HasAutoBatch(written.train.file)) return;  // the rate is for an unknown batch
+  if (HasAutoBatch(written.train.file.net, TRAIN)) return;  // the rate is for an unknown batch
   const double ratio = static_cast<double>(choice.batch) / static_cast<double>(choice.written);
   char rate[32];
   std::snprintf(rate, sizeof(rate), "%.4g", static_cast<double>(solver.base_lr()) * ratio);
@@ -85,7 +87,7 @@ void DropAutoBatch(std::vector<FieldSetting>* settings) {
 
 RunConfig ReadWithoutAuto(const RunReader& read, std::span<const FieldSetting> settings) {
   RunConfig config = read(settings);
-  if (!HasAutoBatch(config.train.file)) return config;
+  if (!HasAutoBatch(config.train.file.net, TRAIN)) return config;
   std::vector<FieldSetting> with(settings.begin(), settings.end());
   with.push_back(BatchSetting(1));
   return read(with);
@@ -93,7 +95,13 @@ RunConfig ReadWithoutAuto(const RunReader& read, std::span<const FieldSetting> s
 
 void ChooseAutoBatch(const RunReader& read, const Registry& registry, const PlanOptions& options,
                      int64_t memory, LogSink& log, std::vector<FieldSetting>* settings) {
-  DropAutoBatch(settings);
+  // In the place of the last AUTO of a setting; AUTO of the text comes before all settings.
+  const auto is_auto = [](const FieldSetting& one) {
+    return one.path == kBatchPath && one.value == kAuto;
+  };
+  const auto last = std::find_if(settings->rbegin(), settings->rend(), is_auto).base();
+  const ptrdiff_t place = std::count_if(settings->begin(), last, std::not_fn(is_auto));
+  std::erase_if(*settings, is_auto);
   if (memory == 0) {
     Fail(ErrorCode::kUnsupported,
          "batch_size=AUTO: this system does not say how much memory is available; give a number");
@@ -101,12 +109,12 @@ void ChooseAutoBatch(const RunReader& read, const Registry& registry, const Plan
   const auto config_of = [&](int64_t batch) {
     if (batch == 0) return ReadWithoutAuto(read, *settings);
     std::vector<FieldSetting> with = *settings;
-    with.push_back(BatchSetting(batch));
+    with.insert(with.begin() + place, BatchSetting(batch));
     return read(with);
   };
   const BatchChoice choice = ChooseBatch(config_of, registry, options, memory);
   LogChoice(choice, read(*settings), memory, log);
-  settings->push_back(BatchSetting(choice.batch));
+  settings->insert(settings->begin() + place, BatchSetting(choice.batch));
 }
 
 std::vector<std::string> CommandWithChosenBatch(std::vector<std::string> command,

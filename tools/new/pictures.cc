@@ -10,6 +10,7 @@
 
 #include "boxes/box_pictures.h"
 #include "boxes/files_below.h"
+#include "boxes/yolo.h"
 #include "core/error.h"
 #include "core/folder.h"
 #include "core/strings.h"
@@ -109,7 +110,7 @@ std::vector<Layout> LayoutsOfFile(const std::string& path, const std::string& fl
   if (extension == ".txt")
     return {{PictureTask::kClassify, [=] { return ReadListedPictures(path); }}};
   if (extension == ".json") return {{PictureTask::kDetect, [=] { return ReadCocoPictures(path); }}};
-  if (extension == ".yaml" || extension == ".yml") {
+  if (IsYaml(path)) {
     return {{PictureTask::kDetect, [=] { return ReadYoloData(path, FieldsFor(flag)); }}};
   }
   return {};

@@ -366,6 +366,7 @@ void TrainProcesses::Follow(const RunConfig& config, const Registry& registry,
   const std::vector<std::string> lead = Split(ranks_->Lead(rank, {}).text, kBetween);
   CREMA_CHECK(lead.size() == 2);
   options.log = log_.get();
+  options.poll = WatchSignals();
   options.seed = std::strtoull(lead[0].c_str(), nullptr, 10);
   Solver solver(ConfigOfFollower(config, true), registry, std::move(options));
   if (!lead[1].empty()) solver.Restore(lead[1]);

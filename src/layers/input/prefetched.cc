@@ -7,6 +7,7 @@
 #include "core/rng.h"
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "format/field_setting.h"
 
 namespace crema {
 
@@ -106,10 +107,9 @@ void CheckThreads(const Layer& layer, const std::string& field, uint32_t threads
 void CheckBatchSize(const Layer& layer, const std::string& field, uint32_t batch_size) {
   if (batch_size >= 1 && batch_size <= INT_MAX) return;
   FailField(layer, field,
-            StrCat(field, " must be 1 or more",
-                   batch_size > 0 ? ", and below 2^31"
-                                  : "; AUTO is for data layers of phase TRAIN, in train, sweep and "
-                                    "check: elsewhere give a number, as --set batch_size=64"));
+            batch_size == kAutoBatch
+                ? "AUTO is for data layers of phase TRAIN, in train, sweep and check: give a number"
+                : StrCat(field, " must be 1 or more", batch_size == 0 ? "" : ", and below 2^31"));
 }
 
 }  // namespace crema
