@@ -133,6 +133,7 @@ TEST_F(BatchOfText, IsAnErrorWhereNothingChooses) {
 
 // The input of the deploy net is for one sample.
 TEST_F(BatchOfText, IsNotTheDefaultOfALayer) {
+  temp_.Write("list.txt", "a.png 0\n");
   temp_.Write("images.prototxt",
               "layer { name: 'data' type: 'ImageData' top: 'data' top: 'label'\n"
               "  image_data_param { source: 'list.txt' batch_size: AUTO } }");
@@ -145,7 +146,8 @@ TEST_F(BatchOfText, IsNotLostByUpgrade) {
   temp_.Write("v1.prototxt",
               "layers { name: 'data' type: DATA top: 'data' top: 'label'\n"
               "  data_param { source: 'train_lmdb' batch_size: AUTO } }");
-  const ProcessResult result = Run("upgrade", {"v1.prototxt", "-o", "v2.prototxt"});
+  const ProcessResult result =
+      test::RunProcess({test::Bin("upgrade"), "v1.prototxt", "-o", "v2.prototxt"}, temp_.path());
   EXPECT_EQ(result.exit_code, 2) << result.err;
   EXPECT_NE(result.err.find("batch_size: AUTO would be lost"), std::string::npos) << result.err;
 }

@@ -181,7 +181,8 @@ std::string PlaceOfSet(const std::string& file, int line, const fs::path& root,
   if (name.starts_with("../")) places.push_back(root / name.substr(3));
   for (const fs::path& place : places) {
     std::error_code ignored;
-    if (fs::exists(place, ignored)) return fs::canonical(place).string();
+    if (IsFolder(place)) return fs::canonical(place).string();
+    if (fs::exists(place, ignored)) return place.lexically_normal().string();
   }
   FailLine(file, line,
            StrCat("there is no folder of pictures, or list of their names, '",

@@ -57,11 +57,6 @@ class Scanner {
     if (Next() == '"' || Next() == '\'') return Quoted();
     if (in_brackets && (Next() == '[' || Next() == '{')) return Inner();
     const size_t begin = at_;
-    if (Next() != kEnd && std::string_view("&*!>|").find(Next()) != std::string_view::npos) {
-      FailLine(file_, line_,
-               StrCat("a value that begins with '", Next(),
-                      "' is not read here: write the value itself, in one line"));
-    }
     for (; Next() != kEnd && Next() != '\n'; ++at_) {
       if (in_brackets && std::string_view(",]}").find(Next()) != std::string_view::npos) break;
       if (IsColon(at_, in_brackets)) break;
