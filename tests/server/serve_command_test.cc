@@ -240,10 +240,12 @@ TEST_F(ServeCommand, SaysWhereModelsAreExpectedThatItDoesNotFind) {
   std::filesystem::create_directories(folder.File("models/flat"));
   folder.Write("models/flat/model.crema", "without the folder of a version");
   const std::string models = folder.File("models");
+  folder.Write("models/net.crema", "without a folder");
   Start({StrCat("--repository=", models), "--settle_seconds=0"});
   const std::string log = folder.Read("err");
   for (const std::string& part :
        {StrCat("no model in ", models, "; expected DIR/<model>/<version>/"),
+        StrCat("; move ", models, "/net.crema to ", models, "/net/1/model.crema"),
         std::string("models/flat is ignored: it has no folder of a version")}) {
     EXPECT_NE(log.find(part), std::string::npos) << log;
   }

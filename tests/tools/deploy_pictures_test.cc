@@ -86,6 +86,23 @@ TEST_F(DeployPictures, BoxesOfLargePicturesAreThickAndLowOnesHaveNoCaption) {
   EXPECT_LT(drawn_rows(500, 100).front(), 200) << "the caption";
 }
 
+TEST_F(DeployPictures, ACaptionDoesNotCoverAnEarlierOne) {
+  Image one{.channels = 3, .height = 400, .width = 400, .pixels = {}};
+  one.pixels.assign(size_t{3} * 400 * 400, 0);
+  Image both = one;
+  const CaptionedBox first = {.box = {100, 200, 130, 230}, .caption = "a long caption", .color = 0};
+  CaptionedBox second = first;
+  second.box = {140, 200, 170, 230};
+  second.caption = "another long caption";
+  DrawBoxes(std::array{first}, &one);
+  DrawBoxes(std::array{first, second}, &both);
+  const auto above = [](const Image& image) {  // the boxes
+    return std::vector<uint8_t>(image.pixels.begin(), image.pixels.begin() + 199 * 400);
+  };
+  EXPECT_EQ(above(both), above(one));
+  EXPECT_NE(both.pixels, one.pixels);
+}
+
 TEST_F(DeployPictures, ALetterboxHasNoClass) {
   temp_.Write("square.ppm", Stripes(8, 4, "rg"));  // 8x8, in the middle of 8x12
   const ProcessResult found =

@@ -33,7 +33,8 @@ struct CaptionedBar {
 };
 
 // These three require a BGR picture and throw kUnsupported without OpenCV.
-// Draws the captions of boxes from 20 pixels of height on.
+// Draws the captions of boxes from 20 pixels of height on, except where they would cover those of
+// earlier boxes.
 void DrawBoxes(std::span<const CaptionedBox> boxes, Image* picture);
 // Draws the bars from the upper left corner downwards, as many as fit.
 void DrawBars(std::span<const CaptionedBar> bars, Image* picture);

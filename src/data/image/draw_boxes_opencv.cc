@@ -31,8 +31,8 @@ cv::Size TextSize(const std::string& text, double scale, int* baseline) {
 }
 
 // As wide as its box, between a legible and a reasonable font size. Above the box, or inside if
-// there is no room above.
-void DrawCaption(const CaptionedBox& box, cv::Mat* picture) {
+// there is no room above. Left out where it would cover one of `drawn`, to which it is added.
+void DrawCaption(const CaptionedBox& box, std::vector<cv::Rect>* drawn, cv::Mat* picture) {
   int baseline = 0;
   const double full = std::max(1, TextSize(box.caption, 1, &baseline).width);
   const double scale = std::clamp((box.box.xmax - box.box.xmin) / full, 0.3, 0.8);
@@ -41,7 +41,11 @@ void DrawCaption(const CaptionedBox& box, cv::Mat* picture) {
   const int left = std::clamp(Pixel(box.box.xmin), 0, std::max(0, picture->cols - size.width));
   const int from = Pixel(box.box.ymin);
   const int top = from >= height ? from - height : from;
-  cv::rectangle(*picture, cv::Rect(left, top, size.width, height), ColorOf(box), cv::FILLED);
+  const cv::Rect place(left, top, size.width, height);
+  const auto covers = [&](const cv::Rect& other) { return (place & other).area() > 0; };
+  if (std::ranges::any_of(*drawn, covers)) return;
+  drawn->push_back(place);
+  cv::rectangle(*picture, place, ColorOf(box), cv::FILLED);
   cv::putText(*picture, box.caption, {left, top + size.height + 2}, cv::FONT_HERSHEY_SIMPLEX, scale,
               cv::Scalar(0, 0, 0), 1, cv::LINE_AA);
 }
@@ -64,9 +68,10 @@ void DrawFrame(const CaptionedBox& box, cv::Mat* picture) {
 
 void DrawBoxes(std::span<const CaptionedBox> boxes, Image* picture) {
   cv::Mat merged = MergePlanes(*picture);
-  constexpr double kLowestWithCaption = 20;  // captions of small boxes hide each other
+  constexpr double kLowestWithCaption = 20;
+  std::vector<cv::Rect> captions;
   for (const CaptionedBox& box : boxes) {
-    if (box.box.ymax - box.box.ymin >= kLowestWithCaption) DrawCaption(box, &merged);
+    if (box.box.ymax - box.box.ymin >= kLowestWithCaption) DrawCaption(box, &captions, &merged);
   }
   for (const CaptionedBox& box : boxes) DrawFrame(box, &merged);
   SplitPlanes(merged, picture);

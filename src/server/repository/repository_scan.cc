@@ -227,8 +227,14 @@ ScannedRepository ScanRepository(const std::string& path) {
     }
   }
   if (found.models.empty() && found.unknown.empty()) {
+    std::string stray;
+    for (const fs::directory_entry& entry : fs::directory_iterator(root, error)) {
+      if (entry.path().extension() != ".crema" || HasControls(entry.path().string())) continue;
+      stray = StrCat("; move ", entry.path().string(), " to ",
+                     (root / entry.path().stem() / "1/model.crema").string());
+    }
     found.warnings.push_back(
-        StrCat("no model in ", path, "; expected DIR/<model>/<version>/model.crema there"));
+        StrCat("no model in ", path, "; expected DIR/<model>/<version>/model.crema there", stray));
   }
   return found;
 }
