@@ -5,7 +5,7 @@ from torch.nn import functional
 
 import prototxt
 
-SOURCES = ("Data", "ImageData", "Input")
+SOURCES = ("Data", "DummyData", "ImageData", "Input")
 
 
 class Linear(nn.Module):
@@ -103,8 +103,20 @@ def _pooling(layer):
     return (nn.MaxPool2d if maximum else nn.AvgPool2d)(*window, ceil_mode=ceil)
 
 
+class WithinChannelNorm(nn.Module):
+    def __init__(self, size, alpha, beta):
+        super().__init__()
+        self.size, self.alpha, self.beta = size, alpha, beta
+
+    def forward(self, x):
+        squares = functional.avg_pool2d(x * x, self.size, 1, self.size // 2)
+        return x * (1 + self.alpha * squares) ** -self.beta
+
+
 def _norm(layer):
     p = layer.sub("lrn_param")
+    if p.get("norm_region") == "WITHIN_CHANNEL":
+        return WithinChannelNorm(p.get("local_size", 5), p.get("alpha", 1.0), p.get("beta", 0.75))
     return nn.LocalResponseNorm(p.get("local_size", 5), p.get("alpha", 1.0), p.get("beta", 0.75),
                                 p.get("k", 1.0))
 

@@ -36,6 +36,12 @@ class Hosts:
             self.close()
             raise
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
     def command(self, host, command):
         """The command, to be run on that host."""
         return [*self.hosts[host], *map(str, command)]

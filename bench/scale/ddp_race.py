@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Crema on several ranks beside PyTorch's DistributedDataParallel with gloo: the same nets, batches,
+processes with one thread each, and links, in turns.
+
+    bench/scale/ddp_race.py --bin=build/bin --python=VENV/bin/python --out=race.json [--ranks=1,2]
+
+Each rank is on a host of its own, a network namespace (root only). One rank trains without others.
+PyTorch is eager, in the faster of its two layouts by a run alone. --out keeps all seconds; the tables
+are the medians of all blocks of all turns, with the lowest and the highest. model.py reads the file."""
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import links
+import measured_nets as nets
+
+LIMIT = 180  # seconds of one training
+LINKS = {  # bits a second and delay in seconds of each direction
+    "local": (None, 0.0),
+    "10G": (10e9, 0.0),
+    "1G": (1e9, 0.0),
+    "1G, 5 ms": (1e9, 0.005),
+    "10G, 5 ms": (10e9, 0.005),
+}
+LINE = re.compile(r"Iteration (\d+) \(\S+ iter/s, (\S+)s/(\d+) iters\)")
+
+
+class Race:
+    def __init__(self, flags, work):
+        self.flags, self.work = flags, work
+        self.layouts = {}
+
+    def run(self, who, net, ranks, link):
+        """Returns the seconds of an iteration, of each block."""
+        with tempfile.TemporaryDirectory(dir=self.work) as folder, contextlib.ExitStack() as stack:
+            folder = pathlib.Path(folder)
+            (folder / "net.prototxt").write_text(nets.text_of(net))
+            (folder / "solver.prototxt").write_text(nets.solver_of(net))
+            place = None
+            if ranks > 1:
+                place = links.Links(ranks, folder, *LINKS[link])
+                stack.callback(place.close)
+            text = getattr(self, who)(net, ranks, place, folder)
+        return text[nets.WARM_UP:]
+
+    def crema(self, net, ranks, place, folder):
+        train = [self.flags.bin / "train", "--solver=solver.prototxt", "--threads=1",
+                 "--run=run", f"--bucket_mb={self.flags.bucket_mb}", *self.flags.train_flag]
+        if place is None:
+            out = self.wait([(train, {})], folder)
+        elif self.flags.launch == "tcp":
+            out = self.wait(self.by_variables(train, ranks, place), folder)
+        else:
+            out = self.wait([(place.mpirun(self.flags.launch, ranks, train), {})], folder)
+        seconds = [float(s) / int(n) for i, s, n in LINE.findall(out) if int(i) > 0]
+        return seconds
+
+    def torch(self, net, ranks, place, folder):
+        if net.name not in self.layouts:
+            self.layouts[net.name] = min(
+                ("contiguous", "channels_last"),
+                key=lambda layout: statistics.median(self.worker(net, layout, 1, None, folder)))
+        return self.worker(net, self.layouts[net.name], ranks, place, folder)
+
+    def worker(self, net, layout, ranks, place, folder):
+        command = [self.flags.python, links.HERE / "ddp_worker.py", "net.prototxt", net.name, layout]
+        commands = [(command, {})] if place is None else self.by_variables(command, ranks, place)
+        return [float(line) / net.block for line in self.wait(commands, folder).splitlines()
+                if line[:1].isdigit()]
+
+    def by_variables(self, command, ranks, place):
+        variables = {"WORLD_SIZE": ranks, "MASTER_ADDR": place.address(0), "MASTER_PORT": 29500,
+                     "GLOO_SOCKET_IFNAME": "eth0"}
+        return [(place.command(rank, command), dict(variables, RANK=rank)) for rank in range(ranks)]
+
+    def wait(self, commands, folder):
+        """Runs all at once; returns what the first wrote."""
+        processes = [subprocess.Popen(
+            list(map(str, command)), cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, errors="replace",
+            env=dict(os.environ, OMP_NUM_THREADS="1", **{k: str(v) for k, v in values.items()}))
+            for command, values in commands]
+        try:
+            outs = [process.communicate(timeout=LIMIT)[0] for process in processes]
+        finally:
+            for process in processes:
+                process.kill()
+        for process, out in zip(processes, outs):
+            if process.returncode != 0:
+                sys.exit(f"{process.args}: exit code {process.returncode}\n{out[-2000:]}")
+        return outs[0]
+
+
+def cell(values, digits=0):
+    return (f"{statistics.median(values):,.{digits}f} ({min(values):,.{digits}f} to "
+            f"{max(values):,.{digits}f})")
+
+
+def tables(results):
+    """Prints images a second of all ranks, and the efficiency: their share of ranks times one."""
+    print("| net | ranks | link | Crema, images a second | PyTorch | ratio | Crema, efficiency | "
+          "PyTorch |\n|" + "---|" * 8)
+    rates = {}
+    for key, seconds in results.items():
+        if key.startswith("link/"):
+            continue
+        _, name, ranks, _ = key.split("/")
+        rates[key] = [nets.NETS[name].batch * int(ranks) / s for s in seconds]
+    for key in rates:
+        who, name, ranks, link = key.split("/")
+        if who != "crema":
+            continue
+        both = [rates.get("/".join([w, name, ranks, link])) for w in ("crema", "torch")]
+        alone = [rates.get(f"{w}/{name}/1/-") for w in ("crema", "torch")]
+        cells = [name, ranks, link, *(cell(rate) if rate else "" for rate in both)]
+        medians = [statistics.median(rate) if rate else None for rate in both]
+        cells.append(f"{medians[0] / medians[1]:.2f}" if medians[1] else "")
+        for median, one in zip(medians, alone):
+            known = median and one and int(ranks) > 1
+            cells.append(f"{median / int(ranks) / statistics.median(one):.0%}" if known else "")
+        print("| " + " | ".join(cells) + " |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", type=pathlib.Path, required=True)
+    parser.add_argument("--python", help="with PyTorch; without it, Crema runs alone")
+    parser.add_argument("--out", type=pathlib.Path, required=True, help="is added to")
+    parser.add_argument("--nets", default="lenet,cifar10_full,squeezenet_v1.1,resnet18")
+    parser.add_argument("--ranks", default="1,2")
+    parser.add_argument("--links", default="10G;1G;1G, 5 ms", help=f"of {'; '.join(LINKS)}")
+    parser.add_argument("--launch", default="openmpi", help="openmpi, mpich or tcp")
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--bucket_mb", type=float, default=25)
+    parser.add_argument("--train_flag", action="append", default=[])
+    flags = parser.parse_args()
+    flags.bin = flags.bin.resolve()
+    results = json.loads(flags.out.read_text()) if flags.out.exists() else {}
+    for link in flags.links.split(";"):
+        with links.Links(2, tempfile.gettempdir(), *LINKS[link]) as place:
+            results[f"link/{link}"] = place.measure()
+        print(f"link/{link}: {results[f'link/{link}']}", file=sys.stderr)
+    with tempfile.TemporaryDirectory() as work:
+        race = Race(flags, work)
+        for _ in range(flags.turns):
+            for name in flags.nets.split(","):
+                for ranks in map(int, flags.ranks.split(",")):
+                    for link in flags.links.split(";") if ranks > 1 else ["-"]:
+                        for who in ("crema", "torch") if flags.python else ("crema",):
+                            seconds = race.run(who, nets.NETS[name], ranks, link)
+                            key = f"{who}/{name}/{ranks}/{link}"
+                            results.setdefault(key, []).extend(seconds)
+                            print(f"{key}: {cell([1e3 * s for s in seconds], 1)} ms", file=sys.stderr,
+                                  flush=True)
+                flags.out.write_text(json.dumps(results, indent=1))
+    tables(results)
+
+
+if __name__ == "__main__":
+    main()
