@@ -17,6 +17,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 import links
 import measured_nets as nets
@@ -47,20 +48,22 @@ class Race:
             if ranks > 1:
                 place = links.Links(ranks, folder, *LINKS[link])
                 stack.callback(place.close)
-            text = getattr(self, who)(net, ranks, place, folder)
-        return text[nets.WARM_UP:]
+            if who == "torch":
+                seconds = self.torch(net, ranks, place, folder)
+            else:
+                seconds = self.crema(net, ranks, place, folder, who.partition(" ")[2])
+        return seconds[nets.WARM_UP:]
 
-    def crema(self, net, ranks, place, folder):
+    def crema(self, _, ranks, place, folder, launch):
         train = [self.flags.bin / "train", "--solver=solver.prototxt", "--threads=1",
                  "--run=run", f"--bucket_mb={self.flags.bucket_mb}", *self.flags.train_flag]
         if place is None:
             out = self.wait([(train, {})], folder)
-        elif self.flags.launch == "tcp":
+        elif launch == "tcp":
             out = self.wait(self.by_variables(train, ranks, place), folder)
         else:
-            out = self.wait([(place.mpirun(self.flags.launch, ranks, train), {})], folder)
-        seconds = [float(s) / int(n) for i, s, n in LINE.findall(out) if int(i) > 0]
-        return seconds
+            out = self.wait([(place.mpirun(launch, ranks, train), {})], folder)
+        return [float(s) / int(n) for i, s, n in LINE.findall(out) if int(i) > 0]
 
     def torch(self, net, ranks, place, folder):
         if net.name not in self.layouts:
@@ -98,6 +101,18 @@ class Race:
         return outs[0]
 
 
+def contests(flags):
+    """(net, ranks, link, contestant) of all turns."""
+    peers = ["torch"] if flags.python else []
+    several = [f"crema {launch}" for launch in flags.launch.split(",")] + peers
+    for _ in range(flags.turns):
+        for name in flags.nets.split(","):
+            for ranks in map(int, flags.ranks.split(",")):
+                for link in flags.links.split(";") if ranks > 1 else ["-"]:
+                    for who in several if ranks > 1 else ["crema", *peers]:
+                        yield name, ranks, link, who
+
+
 def cell(values, digits=0):
     return (f"{statistics.median(values):,.{digits}f} ({min(values):,.{digits}f} to "
             f"{max(values):,.{digits}f})")
@@ -105,27 +120,21 @@ def cell(values, digits=0):
 
 def tables(results):
     """Prints images a second of all ranks, and the efficiency: their share of ranks times one."""
-    print("| net | ranks | link | Crema, images a second | PyTorch | ratio | Crema, efficiency | "
-          "PyTorch |\n|" + "---|" * 8)
+    print("| net | ranks | link | | images a second | efficiency | beside PyTorch |\n|" + "---|" * 7)
     rates = {}
     for key, seconds in results.items():
-        if key.startswith("link/"):
-            continue
-        _, name, ranks, _ = key.split("/")
-        rates[key] = [nets.NETS[name].batch * int(ranks) / s for s in seconds]
-    for key in rates:
-        who, name, ranks, link = key.split("/")
-        if who != "crema":
-            continue
-        both = [rates.get("/".join([w, name, ranks, link])) for w in ("crema", "torch")]
-        alone = [rates.get(f"{w}/{name}/1/-") for w in ("crema", "torch")]
-        cells = [name, ranks, link, *(cell(rate) if rate else "" for rate in both)]
-        medians = [statistics.median(rate) if rate else None for rate in both]
-        cells.append(f"{medians[0] / medians[1]:.2f}" if medians[1] else "")
-        for median, one in zip(medians, alone):
-            known = median and one and int(ranks) > 1
-            cells.append(f"{median / int(ranks) / statistics.median(one):.0%}" if known else "")
-        print("| " + " | ".join(cells) + " |")
+        if not key.startswith("link/"):
+            who, name, ranks, link = key.split("/")
+            rates[name, int(ranks), link, who] = [
+                nets.NETS[name].batch * int(ranks) / s for s in seconds]
+    medians = {key: statistics.median(rate) for key, rate in rates.items()}
+    for (name, ranks, link, who), rate in sorted(rates.items()):
+        median = medians[name, ranks, link, who]
+        alone = medians.get((name, 1, "-", who.partition(" ")[0]))
+        torch = medians.get((name, ranks, link, "torch"))
+        print(f"| {name} | {ranks} | {link} | {who} | {cell(rate)} | "
+              f"{f'{median / ranks / alone:.0%}' if alone and ranks > 1 else ''} | "
+              f"{f'{median / torch:.2f}' if torch and who != 'torch' else ''} |")
 
 
 def main():
@@ -137,8 +146,9 @@ def main():
     parser.add_argument("--nets", default="lenet,cifar10_full,squeezenet_v1.1,resnet18")
     parser.add_argument("--ranks", default="1,2")
     parser.add_argument("--links", default="10G;1G;1G, 5 ms", help=f"of {'; '.join(LINKS)}")
-    parser.add_argument("--launch", default="openmpi", help="openmpi, mpich or tcp")
+    parser.add_argument("--launch", default="openmpi", help="of openmpi, mpich, tcp")
     parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--minutes", type=float, default=1e6, help="no run starts after them")
     parser.add_argument("--bucket_mb", type=float, default=25)
     parser.add_argument("--train_flag", action="append", default=[])
     flags = parser.parse_args()
@@ -148,19 +158,18 @@ def main():
         with links.Links(2, tempfile.gettempdir(), *LINKS[link]) as place:
             results[f"link/{link}"] = place.measure()
         print(f"link/{link}: {results[f'link/{link}']}", file=sys.stderr)
+    end = time.monotonic() + 60 * flags.minutes
     with tempfile.TemporaryDirectory() as work:
         race = Race(flags, work)
-        for _ in range(flags.turns):
-            for name in flags.nets.split(","):
-                for ranks in map(int, flags.ranks.split(",")):
-                    for link in flags.links.split(";") if ranks > 1 else ["-"]:
-                        for who in ("crema", "torch") if flags.python else ("crema",):
-                            seconds = race.run(who, nets.NETS[name], ranks, link)
-                            key = f"{who}/{name}/{ranks}/{link}"
-                            results.setdefault(key, []).extend(seconds)
-                            print(f"{key}: {cell([1e3 * s for s in seconds], 1)} ms", file=sys.stderr,
-                                  flush=True)
-                flags.out.write_text(json.dumps(results, indent=1))
+        for name, ranks, link, who in contests(flags):
+            if time.monotonic() > end:
+                print("the time is over", file=sys.stderr)
+                break
+            seconds = race.run(who, nets.NETS[name], ranks, link)
+            key = f"{who}/{name}/{ranks}/{link}"
+            results.setdefault(key, []).extend(seconds)
+            print(f"{key}: {cell([1e3 * s for s in seconds], 1)} ms", file=sys.stderr, flush=True)
+            flags.out.write_text(json.dumps(results, indent=1))
     tables(results)
 
 

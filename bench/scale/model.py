@@ -24,6 +24,8 @@ sys.path.append(str(measured_nets.HERE.parent / "gpu"))
 import nets as gpu_nets  # noqa: E402
 
 MB = 1e6
+MESSAGE = 50e-6  # seconds of software for a message
+NOTES = 2  # times an iteration that ranks ask rank 0 and wait: the mean loss, and whether to stop
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,15 +113,15 @@ def iterate(layers, rest, sum_of, limit=25 * MB, slowdown=1.0):
     return Iteration(time + slowdown * rest, time - computed, sums)
 
 
-def direct(ranks, rate, delay, processor=0.0, message=50e-6, eager=65536):
+def direct(ranks, rate, delay, processor=0.0, eager=65536):
     """process_collective.cc: each rank sums one piece, then sends it to all. `rate`: bytes a second of
     its link, in each direction; `delay`: one way; `processor`: seconds for each byte that is sent and
-    one that is received; `message`: seconds of software for each. Large messages ask before they come."""
+    one that is received. Large messages ask before they come."""
 
     def cost(size):
         sent = 2 * size * (ranks - 1) / ranks
         ways = 3 if size / ranks > eager else 1
-        return Sum(2 * (ways * delay + (ranks - 1) * message), sent / rate, sent * processor)
+        return Sum(2 * (ways * delay + (ranks - 1) * MESSAGE), sent / rate, sent * processor)
 
     return cost
 
@@ -154,17 +156,17 @@ def layers_of(bin_, net, folder):
             for times, size in profiled(bin_, path, "--iterations=20")]
 
 
-def compare(bin_, race, cores, limit):
+def compare(bin_, race, who, cores, limit):
     """Prints measured and computed times of each run of Crema in the file."""
     median = {key: statistics.median(values) for key, values in race.items()}
-    byte = median["crema/sums/2/local"] - median["crema/sums/1/-"]
+    byte = median[f"{who}/sums/2/local"] - median["crema/sums/1/-"]
     byte /= measured_nets.SUMS_BYTES  # sent and received by each of two ranks
-    print(f"A byte sent and received costs {1e9 * byte:.2f} ns of a processor.\n")
+    print(f"{who}: a byte sent and received costs {1e9 * byte:.2f} ns of a processor.\n")
     print("| net | ranks | link | measured, ms | model, ms | model / measured | model: sums, ms | "
           "exposed, ms |\n|" + "---|" * 8)
     ratios = []
     for name, net in measured_nets.NETS.items():
-        runs = [key.split("/") for key in race if key.startswith(f"crema/{name}/")]
+        runs = [key.split("/") for key in race if key.startswith(f"{who}/{name}/")]
         if name == "sums" or f"crema/{name}/1/-" not in race:
             continue
         with tempfile.TemporaryDirectory() as folder:
@@ -172,19 +174,17 @@ def compare(bin_, race, cores, limit):
         alone = median[f"crema/{name}/1/-"]
         rest = max(0.0, alone - sum(layer.forward + layer.backward for layer in layers))
         for _, _, ranks, link in runs:
-            if ranks == "1":
-                continue
             rate, trip = race[f"link/{link}"]
             slowdown = max(1.0, int(ranks) / cores)
             cost = direct(int(ranks), rate, trip / 2, byte)
-            result = iterate(layers, rest, cost, limit, slowdown)
-            measured = median[f"crema/{name}/{ranks}/{link}"]
+            agreed = rest + NOTES * (trip + 2 * (int(ranks) - 1) * MESSAGE) / slowdown
+            result = iterate(layers, agreed, cost, limit, slowdown)
+            measured = median[f"{who}/{name}/{ranks}/{link}"]
             ratios.append(result.seconds / measured)
             print(f"| {name} | {ranks} | {link} | {1e3 * measured:.1f} | {1e3 * result.seconds:.1f} | "
                   f"{ratios[-1]:.2f} | {1e3 * result.sums:.1f} | {1e3 * result.exposed:.1f} |")
-    middle = statistics.quantiles(ratios, n=10)
-    print(f"\nmodel / measured: median {statistics.median(ratios):.2f}, eight of ten runs "
-          f"{middle[0]:.2f} to {middle[-1]:.2f}, {len(ratios)} runs")
+    print(f"\nmodel / measured: median {statistics.median(ratios):.2f}, {min(ratios):.2f} to "
+          f"{max(ratios):.2f}, {len(ratios)} runs")
 
 
 # --- Numbers of the model alone ---
@@ -252,8 +252,8 @@ def gpu_layers(bin_, name, batch, seconds, folder):
 def extrapolate(bin_):
     counts = (8, 64, 256, 1024)
     print(f"These are numbers of the model. Assumed: {ASSUMED}\n")
-    print("| net | batch of a GPU | gradients, MB | one GPU, ms | network | "
-          + " | ".join(f"{n} GPUs" for n in counts) + " |\n|" + "---|" * (5 + len(counts)))
+    print("| net, images or sequences of a GPU | gradients, MB | one GPU, ms | network | "
+          + " | ".join(f"{n} GPUs" for n in counts) + " |\n|" + "---|" * (4 + len(counts)))
     for name, batch, seconds, _ in GPU_NETS:
         with tempfile.TemporaryDirectory() as folder:
             layers = gpu_layers(bin_, name, batch, seconds, folder)
@@ -263,9 +263,17 @@ def extrapolate(bin_):
             results = [iterate(layers, 0.0, nccl(cluster, n)) for n in counts]
             cells = [f"{alone / r.seconds:.0%}, {1e3 * r.exposed:.1f} of {1e3 * r.sums:.1f}"
                      for r in results]
-            print(f"| {name} | {batch} | {size:.0f} | {1e3 * alone:.1f} | {cluster.name} | "
+            print(f"| {name}, {batch} | {size:.0f} | {1e3 * alone:.1f} | {cluster.name} | "
                   + " | ".join(cells) + " |")
-    print("\nA cell: efficiency, and the ms of sums that are exposed.")
+    print("\nA cell: efficiency, and the ms of sums that are exposed, of those of all sums.\n")
+    print("| ms of 100 MB of gradients on 10 Gbit/s | " + " | ".join(map(str, counts))
+          + " |\n|" + "---|" * (1 + len(counts)))
+    link = CLUSTERS[2].between
+    for name, cost_of in (("a ring or tree of GPUs, as above", lambda n: nccl(CLUSTERS[2], n)),
+                          ("process_collective.cc on CPUs, without the work of the processor",
+                           lambda n: direct(n, link, HOP_BETWEEN))):
+        costs = [cost_of(n)(25 * MB) for n in counts]
+        print(f"| {name} | " + " | ".join(f"{4e3 * (c.latency + c.wire):.0f}" for c in costs) + " |")
 
 
 def main():
@@ -273,12 +281,14 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", type=pathlib.Path, required=True)
     parser.add_argument("--race", type=pathlib.Path)
+    parser.add_argument("--launch", default="openmpi")
     parser.add_argument("--cores", type=int, default=2, help="of the machine of the race")
     parser.add_argument("--bucket_mb", type=float, default=25)
     parser.add_argument("--extrapolate", action="store_true")
     flags = parser.parse_args()
     if flags.race:
-        compare(flags.bin, json.loads(flags.race.read_text()), flags.cores, flags.bucket_mb * MB)
+        compare(flags.bin, json.loads(flags.race.read_text()), f"crema {flags.launch}", flags.cores,
+                flags.bucket_mb * MB)
     if flags.extrapolate:
         extrapolate(flags.bin)
 
