@@ -213,6 +213,9 @@ class Test:
             shutil.rmtree(folder)
         return outcome
 
+    def run_until(self, end, *arguments):
+        return self.run(*arguments) if time.monotonic() < end else None
+
     def harm(self, job, fault, place, rank):
         """Harms the rank once it is there; returns its process, None if the run has ended before."""
         while (process := job.rank(rank)) is None:
@@ -312,6 +315,7 @@ def main():
     parser.add_argument("--launch", default="openmpi,mpich",
                         help="of openmpi, mpich, and tcp: RANK and MASTER_ADDR without MPI")
     parser.add_argument("--rank_timeout", type=int, default=3, help="seconds")
+    parser.add_argument("--minutes", type=float, default=1e6, help="no run starts after them")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
     parser.add_argument("--train_flag", action="append", default=[], help="one more, for all ranks")
     flags = parser.parse_args()
@@ -328,10 +332,13 @@ def main():
             for ranks in (2, 3):
                 test.undisturbed(launcher, ranks)
         with concurrent.futures.ThreadPoolExecutor(flags.jobs) as pool:
-            runs = {pool.submit(test.run, *a): a for a in plan(flags, launchers, not no_hosts)}
+            end = time.monotonic() + 60 * flags.minutes
+            runs = {pool.submit(test.run_until, end, *a): a
+                    for a in plan(flags, launchers, not no_hosts)}
             for done in concurrent.futures.as_completed(runs):
                 _, launcher, fault, at_hosts, *_ = runs[done]
-                rows[launcher, fault, at_hosts].append(done.result())
+                if done.result():
+                    rows[launcher, fault, at_hosts].append(done.result())
     print_table(rows)
     return 1 if any(outcome.bad for all_ in rows.values() for outcome in all_) else 0
 
