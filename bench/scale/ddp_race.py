@@ -9,6 +9,7 @@ PyTorch is eager, in the faster of its two layouts by a run alone. --out keeps a
 are the medians of all blocks of all turns, with the lowest and the highest. model.py reads the file."""
 import argparse
 import contextlib
+import csv
 import json
 import os
 import pathlib
@@ -63,6 +64,7 @@ class Race:
             out = self.wait(self.by_variables(train, ranks, place), folder)
         else:
             out = self.wait([(place.mpirun(launch, ranks, train), {})], folder)
+        self.sums = sums_of(folder / "run" / "metrics.csv") if ranks > 1 else []
         return [float(s) / int(n) for i, s, n in LINE.findall(out) if int(i) > 0]
 
     def torch(self, net, ranks, place, folder):
@@ -101,6 +103,16 @@ class Race:
         return outs[0]
 
 
+def sums_of(path):
+    """[seconds of sums, seconds of them that are exposed] of each block that is counted."""
+    columns = {"sum_seconds": [], "exposed_sum_seconds": []}
+    with open(path, encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            if row["blob"] in columns:
+                columns[row["blob"]].append(float(row["value"]))
+    return [list(both) for both in zip(*columns.values())][1 + nets.WARM_UP:]
+
+
 def contests(flags):
     """(net, ranks, link, contestant) of all turns."""
     peers = ["torch"] if flags.python else []
@@ -123,7 +135,7 @@ def tables(results):
     print("| net | ranks | link | | images a second | efficiency | beside PyTorch |\n|" + "---|" * 7)
     rates = {}
     for key, seconds in results.items():
-        if not key.startswith("link/"):
+        if not key.startswith(("link/", "sums/")):
             who, name, ranks, link = key.split("/")
             rates[name, int(ranks), link, who] = [
                 nets.NETS[name].batch * int(ranks) / s for s in seconds]
@@ -168,6 +180,8 @@ def main():
             seconds = race.run(who, nets.NETS[name], ranks, link)
             key = f"{who}/{name}/{ranks}/{link}"
             results.setdefault(key, []).extend(seconds)
+            if who.startswith("crema ") and race.sums:
+                results.setdefault(f"sums/{key}", []).extend(race.sums)
             print(f"{key}: {cell([1e3 * s for s in seconds], 1)} ms", file=sys.stderr, flush=True)
             flags.out.write_text(json.dumps(results, indent=1))
     tables(results)

@@ -158,12 +158,13 @@ def layers_of(bin_, net, folder):
 
 def compare(bin_, race, who, cores, limit):
     """Prints measured and computed times of each run of Crema in the file."""
-    median = {key: statistics.median(values) for key, values in race.items()}
+    median = {key: statistics.median(values) for key, values in race.items()
+              if not key.startswith("sums/")}
     byte = median[f"{who}/sums/2/local"] - median["crema/sums/1/-"]
     byte /= measured_nets.SUMS_BYTES  # sent and received by each of two ranks
     print(f"{who}: a byte sent and received costs {1e9 * byte:.2f} ns of a processor.\n")
-    print("| net | ranks | link | measured, ms | model, ms | model / measured | model: sums, ms | "
-          "exposed, ms |\n|" + "---|" * 8)
+    print("| net | ranks | link | measured, ms | model, ms | model / measured | sums, ms | model | "
+          "exposed, ms | model |\n|" + "---|" * 10)
     ratios = []
     for name, net in measured_nets.NETS.items():
         runs = [key.split("/") for key in race if key.startswith(f"{who}/{name}/")]
@@ -181,8 +182,12 @@ def compare(bin_, race, who, cores, limit):
             result = iterate(layers, agreed, cost, limit, slowdown)
             measured = median[f"{who}/{name}/{ranks}/{link}"]
             ratios.append(result.seconds / measured)
+            parts = race.get(f"sums/{who}/{name}/{ranks}/{link}")
+            made, exposed = ([f"{1e3 * statistics.median(part):.1f}" for part in zip(*parts)]
+                             if parts else ["", ""])
             print(f"| {name} | {ranks} | {link} | {1e3 * measured:.1f} | {1e3 * result.seconds:.1f} | "
-                  f"{ratios[-1]:.2f} | {1e3 * result.sums:.1f} | {1e3 * result.exposed:.1f} |")
+                  f"{ratios[-1]:.2f} | {made} | {1e3 * result.sums:.1f} | {exposed} | "
+                  f"{1e3 * result.exposed:.1f} |")
     print(f"\nmodel / measured: median {statistics.median(ratios):.2f}, {min(ratios):.2f} to "
           f"{max(ratios):.2f}, {len(ratios)} runs")
 

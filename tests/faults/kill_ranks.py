@@ -242,7 +242,7 @@ class Test:
         in_time = job.wait(start + self.bound - time.monotonic())
         outcome.seconds = time.monotonic() - start
         codes, left = job.codes(), job.end()
-        outcome.codes = " ".join(str(c if c is None or c >= 0 else 128 - c) for c in codes)
+        outcome.codes = " ".join(sorted(str(c if c is None or c >= 0 else 128 - c) for c in codes))
         if process is None or not any(codes):
             # It had ended already, or had nothing left to do with the others.
             outcome.early = True
