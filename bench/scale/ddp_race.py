@@ -14,6 +14,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -23,7 +24,9 @@ import time
 import links
 import measured_nets as nets
 
-LIMIT = 180  # seconds of one training
+import kill_ranks  # of tests/faults
+
+LIMIT = 90  # seconds of one training
 LINKS = {  # bits a second and delay in seconds of each direction
     "local": (None, 0.0),
     "10G": (10e9, 0.0),
@@ -32,6 +35,10 @@ LINKS = {  # bits a second and delay in seconds of each direction
     "10G, 5 ms": (10e9, 0.005),
 }
 LINE = re.compile(r"Iteration (\d+) \(\S+ iter/s, (\S+)s/(\d+) iters\)")
+
+
+class Failed(Exception):
+    """A training did not end, or not well."""
 
 
 class Race:
@@ -87,19 +94,26 @@ class Race:
 
     def wait(self, commands, folder):
         """Runs all at once; returns what the first wrote."""
+        mark = folder.name
         processes = [subprocess.Popen(
             list(map(str, command)), cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, errors="replace",
-            env=dict(os.environ, OMP_NUM_THREADS="1", **{k: str(v) for k, v in values.items()}))
+            env=dict(os.environ, OMP_NUM_THREADS="1", **{kill_ranks.MARK: mark},
+                     **{k: str(v) for k, v in values.items()}))
             for command, values in commands]
         try:
             outs = [process.communicate(timeout=LIMIT)[0] for process in processes]
+        except subprocess.TimeoutExpired:
+            raise Failed(f"not done in {LIMIT} s") from None
         finally:
             for process in processes:
                 process.kill()
+            for process in kill_ranks.processes_of(mark):  # of a launcher that was killed
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
         for process, out in zip(processes, outs):
             if process.returncode != 0:
-                sys.exit(f"{process.args}: exit code {process.returncode}\n{out[-2000:]}")
+                raise Failed(f"exit code {process.returncode}\n{out[-2000:]}")
         return outs[0]
 
 
@@ -170,22 +184,28 @@ def main():
         with links.Links(2, tempfile.gettempdir(), *LINKS[link]) as place:
             results[f"link/{link}"] = place.measure()
         print(f"link/{link}: {results[f'link/{link}']}", file=sys.stderr)
-    end = time.monotonic() + 60 * flags.minutes
+    end, failed = time.monotonic() + 60 * flags.minutes, 0
     with tempfile.TemporaryDirectory() as work:
         race = Race(flags, work)
         for name, ranks, link, who in contests(flags):
             if time.monotonic() > end:
                 print("the time is over", file=sys.stderr)
                 break
-            seconds = race.run(who, nets.NETS[name], ranks, link)
             key = f"{who}/{name}/{ranks}/{link}"
+            try:
+                seconds = race.run(who, nets.NETS[name], ranks, link)
+            except Failed as error:
+                print(f"{key}: {error}", file=sys.stderr)
+                failed += 1
+                continue
             results.setdefault(key, []).extend(seconds)
             if who.startswith("crema ") and race.sums:
                 results.setdefault(f"sums/{key}", []).extend(race.sums)
             print(f"{key}: {cell([1e3 * s for s in seconds], 1)} ms", file=sys.stderr, flush=True)
             flags.out.write_text(json.dumps(results, indent=1))
     tables(results)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())
