@@ -8,6 +8,7 @@ Each rank is on a host of its own, a network namespace (root only). One rank tra
 PyTorch is eager, in the faster of its two layouts by a run alone. --out keeps all seconds; the tables
 are the medians of all blocks of all turns, with the lowest and the highest. model.py reads the file."""
 import argparse
+import collections
 import contextlib
 import csv
 import json
@@ -145,22 +146,31 @@ def cell(values, digits=0):
 
 
 def tables(results):
-    """Prints images a second of all ranks, and the efficiency: their share of ranks times one."""
-    print("| net | ranks | link | | images a second | efficiency | beside PyTorch |\n|" + "---|" * 7)
-    rates = {}
+    """Prints images a second of all ranks, their efficiency, which is their share of ranks times one,
+    and how many times as fast as PyTorch Crema is."""
+    rates, medians = collections.defaultdict(dict), {}
     for key, seconds in results.items():
         if not key.startswith(("link/", "sums/")):
             who, name, ranks, link = key.split("/")
-            rates[name, int(ranks), link, who] = [
+            rates[name, int(ranks), link][who] = [
                 nets.NETS[name].batch * int(ranks) / s for s in seconds]
-    medians = {key: statistics.median(rate) for key, rate in rates.items()}
-    for (name, ranks, link, who), rate in sorted(rates.items()):
-        median = medians[name, ranks, link, who]
-        alone = medians.get((name, 1, "-", who.partition(" ")[0]))
-        torch = medians.get((name, ranks, link, "torch"))
-        print(f"| {name} | {ranks} | {link} | {who} | {cell(rate)} | "
-              f"{f'{median / ranks / alone:.0%}' if alone and ranks > 1 else ''} | "
-              f"{f'{median / torch:.2f}' if torch and who != 'torch' else ''} |")
+            medians[key] = statistics.median(rates[name, int(ranks), link][who])
+    columns = sorted({who for row in rates.values() for who in row} - {"crema"})
+    print("| net | ranks | link | " + " | ".join(columns) + " | ratio |\n|"
+          + "---|" * (4 + len(columns)))
+    for (name, ranks, link), row in sorted(rates.items()):
+        cells = []
+        for column in columns:
+            who = column.partition(" ")[0] if ranks == 1 else column
+            alone = medians.get(f"{column.partition(' ')[0]}/{name}/1/-")
+            text = cell(row[who]) if who in row else ""
+            if text and ranks > 1 and alone:
+                text += f", {medians[f'{who}/{name}/{ranks}/{link}'] / ranks / alone:.0%}"
+            cells.append(text)
+        torch = medians.get(f"torch/{name}/{ranks}/{link}")
+        ratios = [f"{medians[f'{who}/{name}/{ranks}/{link}'] / torch:.2f}"
+                  for who in sorted(row) if torch and who != "torch"]
+        print("| " + " | ".join([name, str(ranks), link, *cells, ", ".join(ratios)]) + " |")
 
 
 def main():
