@@ -35,6 +35,7 @@ LINKS = {  # bits a second and delay in seconds of each direction
     "1G, 5 ms": (1e9, 0.005),
     "10G, 5 ms": (10e9, 0.005),
 }
+BESIDE = "beside"  # no link: as many trainings at a time, each for itself
 LINE = re.compile(r"Iteration (\d+) \(\S+ iter/s, (\S+)s/(\d+) iters\)")
 
 
@@ -54,7 +55,7 @@ class Race:
             (folder / "net.prototxt").write_text(nets.text_of(net))
             (folder / "solver.prototxt").write_text(nets.solver_of(net))
             place = None
-            if ranks > 1:
+            if ranks > 1 and link != BESIDE:
                 place = links.Links(ranks, folder, *LINKS[link])
                 stack.callback(place.close)
             if who == "torch":
@@ -65,14 +66,14 @@ class Race:
 
     def crema(self, _, ranks, place, folder, launch):
         train = [self.flags.bin / "train", "--solver=solver.prototxt", "--threads=1",
-                 "--run=run", f"--bucket_mb={self.flags.bucket_mb}", *self.flags.train_flag]
+                 f"--run={'none' if place is None else 'run'}", f"--bucket_mb={self.flags.bucket_mb}", *self.flags.train_flag]
         if place is None:
-            out = self.wait([(train, {})], folder)
+            out = self.wait([(train, {})] * ranks, folder)
         elif launch == "tcp":
             out = self.wait(self.by_variables(train, ranks, place), folder)
         else:
             out = self.wait([(place.mpirun(launch, ranks, train), {})], folder)
-        self.sums = sums_of(folder / "run" / "metrics.csv") if ranks > 1 else []
+        self.sums = sums_of(folder / "run" / "metrics.csv") if place else []
         return [float(s) / int(n) for i, s, n in LINE.findall(out) if int(i) > 0]
 
     def torch(self, net, ranks, place, folder):
@@ -132,9 +133,11 @@ def contests(flags):
     """(net, ranks, link, contestant) of all turns."""
     peers = ["torch"] if flags.python else []
     several = [f"crema {launch}" for launch in flags.launch.split(",")] + peers
-    for _ in range(flags.turns):
+    for turn in range(flags.turns):
         for name in flags.nets.split(","):
             for ranks in map(int, flags.ranks.split(",")):
+                if ranks > 1 and turn == 0:
+                    yield name, ranks, BESIDE, "crema"
                 for link in flags.links.split(";") if ranks > 1 else ["-"]:
                     for who in several if ranks > 1 else ["crema", *peers]:
                         yield name, ranks, link, who
@@ -150,7 +153,7 @@ def tables(results):
     and how many times as fast as PyTorch Crema is."""
     rates, medians = collections.defaultdict(dict), {}
     for key, seconds in results.items():
-        if not key.startswith(("link/", "sums/")):
+        if not key.startswith(("link/", "sums/")) and not key.endswith(BESIDE):
             who, name, ranks, link = key.split("/")
             rates[name, int(ranks), link][who] = [
                 nets.NETS[name].batch * int(ranks) / s for s in seconds]

@@ -4,9 +4,10 @@
     bench/scale/model.py --bin=build/bin [--race=race.json] [--extrapolate]
 
 --race compares the model with the runs that ddp_race.py has recorded. Times of layers come from
-`profile`, one thread; what a byte costs a processor, and what links carry, from the net "sums" and from
-plain sockets, which the file has too. Nothing is fitted to the runs that are compared. --extrapolate
-prints numbers of the model for GPUs and networks that were not measured; ASSUMED has what it assumes."""
+`profile`, one thread. The file also has what ranks cost each other on shared cores (trainings beside
+each other), what a byte costs a processor (the net "sums"), and what links carry (plain sockets).
+Nothing is fitted to the runs that are compared. --extrapolate prints numbers of the model for GPUs and
+networks that were not measured; ASSUMED has what it assumes."""
 import argparse
 import collections
 import dataclasses
@@ -177,11 +178,14 @@ def compare(bin_, race, who, cores, limit):
         for _, _, ranks, link in runs:
             rate, trip = race[f"link/{link}"]
             slowdown = max(1.0, int(ranks) / cores)
+            busy = median[f"crema/{name}/{ranks}/beside"] / alone / slowdown
+            slower = [Layer(busy * layer.forward, busy * layer.backward, layer.bytes)
+                      for layer in layers]
             # MPI asks before it sends a large message; over TCP it is sent at once.
             eager = math.inf if who.endswith("tcp") else 65536
             cost = direct(int(ranks), rate, trip / 2, byte, eager)
             note = trip + 2 * (int(ranks) - 1) * MESSAGE
-            result = iterate(layers, rest + note / slowdown, cost, limit, slowdown)
+            result = iterate(slower, busy * rest + note / slowdown, cost, limit, slowdown)
             seconds = result.seconds + max(0.0, note - result.exposed)
             measured = median[f"{who}/{name}/{ranks}/{link}"]
             ratios.append(seconds / measured)
