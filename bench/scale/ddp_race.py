@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Crema on several ranks beside PyTorch's DistributedDataParallel with gloo: the same nets, batches,
-processes with one thread each, and links, in turns.
+"""Crema on several ranks beside PyTorch's DistributedDataParallel with gloo: the same nets,
+batches, processes with one thread each, and links, in turns.
 
     bench/scale/ddp_race.py --bin=build/bin --python=VENV/bin/python --out=race.json [--ranks=1,2]
 
 Each rank is on a host of its own, a network namespace (root only). One rank trains without others.
-PyTorch is eager, in the faster of its two layouts by a run alone. --out keeps all seconds; the tables
-are the medians of all blocks of all turns, with the lowest and the highest. model.py reads the file."""
+PyTorch is eager, in the faster of its two layouts by a run alone. --out keeps all seconds; the
+table has medians of all blocks of all turns, with the lowest and the highest. model.py reads the
+file."""
 import argparse
 import collections
 import contextlib
@@ -66,7 +67,8 @@ class Race:
 
     def crema(self, _, ranks, place, folder, launch):
         train = [self.flags.bin / "train", "--solver=solver.prototxt", "--threads=1",
-                 f"--run={'none' if place is None else 'run'}", f"--bucket_mb={self.flags.bucket_mb}", *self.flags.train_flag]
+                 f"--run={'run' if place else 'none'}", f"--bucket_mb={self.flags.bucket_mb}",
+                 *self.flags.train_flag]
         if place is None:
             out = self.wait([(train, {})] * ranks, folder)
         elif launch == "tcp":
@@ -84,7 +86,8 @@ class Race:
         return self.worker(net, self.layouts[net.name], ranks, place, folder)
 
     def worker(self, net, layout, ranks, place, folder):
-        command = [self.flags.python, links.HERE / "ddp_worker.py", "net.prototxt", net.name, layout]
+        command = [self.flags.python, links.HERE / "ddp_worker.py", "net.prototxt", net.name,
+                   layout]
         commands = [(command, {})] if place is None else self.by_variables(command, ranks, place)
         return [float(line) / net.block for line in self.wait(commands, folder).splitlines()
                 if line[:1].isdigit()]
@@ -149,8 +152,8 @@ def cell(values, digits=0):
 
 
 def tables(results):
-    """Prints images a second of all ranks, their efficiency, which is their share of ranks times one,
-    and how many times as fast as PyTorch Crema is."""
+    """Prints images a second of all ranks, their efficiency, which is their share of ranks times
+    one, and how many times as fast as PyTorch Crema is."""
     rates, medians = collections.defaultdict(dict), {}
     for key, seconds in results.items():
         if not key.startswith(("link/", "sums/")) and not key.endswith(BESIDE):

@@ -40,8 +40,9 @@ print(rate, trip)
 
 
 class Links(hosts.Hosts):
-    """`rate` in bits a second, `delay` in seconds, one way. Without a delay the kernel's tbf shapes the
-    rate, and a message takes what the kernel takes, about 0.05 ms; with one, relay.py does both."""
+    """`rate` in bits a second, `delay` in seconds, one way. Without a delay the kernel's tbf shapes
+    the rate, and a message takes what the kernel takes, about 0.05 ms. With one, relay.py does
+    both."""
 
     def __init__(self, count, folder, rate=None, delay=0.0):
         super().__init__(count, folder, rate if not delay else None, wired=not delay)
@@ -49,13 +50,14 @@ class Links(hosts.Hosts):
             self._relay(rate, delay)
 
     def measure(self, size=12500000):
-        """Plain sockets between hosts 0 and 1: bytes a second in each direction while both send, the
-        best of five, and the seconds of a round trip."""
+        """Plain sockets between hosts 0 and 1: bytes a second in each direction while both send,
+        the best of five, and the seconds of a round trip."""
         program = [sys.executable, "-c", _PLAIN, str(size)]
-        with subprocess.Popen(self.command(1, program), stdout=subprocess.PIPE, text=True) as server:
+        with subprocess.Popen(self.command(1, program), stdout=subprocess.PIPE,
+                              text=True) as server:
             server.stdout.readline()
-            done = subprocess.run(self.command(0, [*program, self.address(1)]), check=True, text=True,
-                                  stdout=subprocess.PIPE)
+            done = subprocess.run(self.command(0, [*program, self.address(1)]), check=True,
+                                  text=True, stdout=subprocess.PIPE)
         return [float(number) for number in done.stdout.split()]
 
     def _relay(self, rate, delay):

@@ -46,8 +46,9 @@ def text_of(net):
     """The training net as a prototxt whose data layer repeats one batch."""
     shapes = (net.batch, *net.shape), (net.batch,)
     dims = " ".join("shape { " + " ".join(f"dim: {n}" for n in shape) + " }" for shape in shapes)
-    layers = [f'layer {{ name: "data" type: "DummyData" top: "data" top: "label" dummy_data_param {{ '
-              f"{dims} data_filler {{ value: 0.5 }} data_filler {{ value: 1 }} }} }}"]
+    layers = ['layer { name: "data" type: "DummyData" top: "data" top: "label" '
+              f"dummy_data_param {{ {dims} data_filler {{ value: 0.5 }} "
+              "data_filler { value: 1 } } }"]
     path = MODELS / net.name / "train_val.prototxt"
     for layer in _layers(_SUMS if net.name == "sums" else path.read_text()):
         if not re.search(r'type: "(Data|ImageData|Accuracy)"|phase: TEST', layer):
@@ -57,6 +58,7 @@ def text_of(net):
 
 def solver_of(net):
     """Of net.prototxt, in the same folder. The rate is too low to diverge on one batch."""
-    return ('net: "net.prototxt" base_lr: 1e-5 momentum: 0.9 weight_decay: 0.0005 lr_policy: "fixed" '
-            f'random_seed: 1 display: {net.block} max_iter: {net.block * BLOCKS + 1} '
+    return ('net: "net.prototxt" base_lr: 1e-5 momentum: 0.9 weight_decay: 0.0005 '
+            f'lr_policy: "fixed" random_seed: 1 display: {net.block} '
+            f"max_iter: {net.block * BLOCKS + 1} "
             'snapshot_prefix: "s" snapshot_after_train: false\n')

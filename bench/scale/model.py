@@ -4,10 +4,10 @@
     bench/scale/model.py --bin=build/bin [--race=race.json] [--extrapolate]
 
 --race compares the model with the runs that ddp_race.py has recorded. Times of layers come from
-`profile`, one thread. The file also has what ranks cost each other on shared cores (trainings beside
-each other), what a byte costs a processor (the net "sums"), and what links carry (plain sockets).
-Nothing is fitted to the runs that are compared. --extrapolate prints numbers of the model for GPUs and
-networks that were not measured; ASSUMED has what it assumes."""
+`profile`, one thread. The file also has what ranks cost each other on shared cores (trainings
+beside each other), what a byte costs a processor (the net "sums"), and what links carry (plain
+sockets). Nothing is fitted to the runs that are compared. --extrapolate prints numbers of the model
+for GPUs and networks that were not measured; ASSUMED has what it assumes."""
 import argparse
 import collections
 import dataclasses
@@ -69,12 +69,13 @@ def buckets(layers, limit):
 
 
 def iterate(layers, rest, sum_of, limit=25 * MB, slowdown=1.0):
-    """One iteration. `rest`: seconds of the update and all that follows the sums; `sum_of(bytes)`: a
-    Sum; `slowdown`: of computing, by other ranks on the same core. A sum and the layers share a core:
-    a sum gets half of it at most while layers compute."""
+    """One iteration. `rest`: seconds of the update and all that follows the sums; `sum_of(bytes)`:
+    a Sum; `slowdown`: of computing, by other ranks on the same core. A sum and the layers share a
+    core: a sum gets half of it at most while layers compute."""
     waiting = collections.deque(buckets(layers, limit))
     forward = slowdown * sum(layer.forward for layer in layers)
-    work = collections.deque((slowdown * layers[i].backward, i) for i in reversed(range(len(layers))))
+    work = collections.deque((slowdown * layers[i].backward, i)
+                             for i in reversed(range(len(layers))))
     ready, time, sums, computed = collections.deque(), forward, 0.0, forward
     left, current = work.popleft(), None
     while left is not None or waiting or ready or current:
@@ -114,9 +115,9 @@ def iterate(layers, rest, sum_of, limit=25 * MB, slowdown=1.0):
 
 
 def direct(ranks, rate, delay, processor=0.0, eager=65536):
-    """process_collective.cc: each rank sums one piece, then sends it to all. `rate`: bytes a second of
-    its link, in each direction; `delay`: one way; `processor`: seconds for each byte that is sent and
-    one that is received. Large messages ask before they come."""
+    """process_collective.cc: each rank sums one piece, then sends it to all. `rate`: bytes a second
+    of its link, in each direction; `delay`: one way; `processor`: seconds for each byte that is
+    sent and one that is received. Large messages ask before they come."""
 
     def cost(size):
         sent = 2 * size * (ranks - 1) / ranks
@@ -129,8 +130,8 @@ def direct(ranks, rate, delay, processor=0.0, eager=65536):
 # --- Measured runs ---
 
 def tool(binary, *arguments):
-    done = subprocess.run([binary, *arguments, "--json", "--quiet"], stdout=subprocess.PIPE, text=True,
-                          stderr=subprocess.DEVNULL, check=True)
+    done = subprocess.run([binary, *arguments, "--json", "--quiet"], stdout=subprocess.PIPE,
+                          text=True, stderr=subprocess.DEVNULL, check=True)
     return json.loads(done.stdout)
 
 
@@ -152,7 +153,8 @@ def profiled(bin_, path, *more):
 def layers_of(bin_, net, folder):
     path = pathlib.Path(folder) / "net.prototxt"
     path.write_text(measured_nets.text_of(net))
-    return [Layer(seconds_of(times, "forward"), seconds_of(times, "backward"), 4 * size["parameters"])
+    return [Layer(seconds_of(times, "forward"), seconds_of(times, "backward"),
+                  4 * size["parameters"])
             for times, size in profiled(bin_, path, "--iterations=20")]
 
 
@@ -201,12 +203,13 @@ def compare(bin_, race, who, cores, limit):
 
 # --- Numbers of the model alone ---
 
-ASSUMED = """f32 gradients, buckets of 25 MB, all GPUs equally fast, no waiting for data. Layers share the time of
-an iteration on one GPU as the larger of operations at 793 TFLOP/s and bytes at 4.8 TB/s does, the
-backward pass twice the forward pass. Sums take no time from the layers. A sum takes 20 us to start, then
-the shorter of a ring, 2 (n - 1) / n x bytes / bus + 2 (n - 1) hops, and a double tree, 2 x bytes / bus +
-2 (GPUs of a node + log2 of the nodes) hops. Hops: 3 us inside a node, 8 us between nodes. Bus: 360 GB/s
-inside a node, 85 % of its links between nodes."""
+ASSUMED = """\
+f32 gradients, buckets of 25 MB, all GPUs equally fast, no waiting for data. Layers share the time
+of an iteration on one GPU as the larger of operations at 793 TFLOP/s and bytes at 4.8 TB/s does,
+the backward pass twice the forward pass. Sums take no time from the layers. A sum takes 20 us to
+start, then the shorter of a ring, 2 (n - 1) / n x bytes / bus + 2 (n - 1) hops, and a double
+tree, 2 x bytes / bus + 2 (GPUs of a node + log2 of the nodes) hops. Hops: 3 us inside a node, 8
+us between nodes. Bus: 360 GB/s inside a node, 85 % of its links between nodes."""
 BANDWIDTH, OPERATIONS, START = 4.8e12, 793e12, 20e-6
 HOP_INSIDE, HOP_BETWEEN = 3e-6, 8e-6
 
@@ -286,7 +289,8 @@ def extrapolate(bin_):
                           ("process_collective.cc on CPUs, without the work of the processor",
                            lambda n: direct(n, link, HOP_BETWEEN))):
         costs = [cost_of(n)(25 * MB) for n in counts]
-        print(f"| {name} | " + " | ".join(f"{4e3 * (c.latency + c.wire):.0f}" for c in costs) + " |")
+        cells = [f"{4e3 * (c.latency + c.wire):.0f}" for c in costs]
+        print(f"| {name} | " + " | ".join(cells) + " |")
 
 
 def main():

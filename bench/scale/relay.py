@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Links with a rate and a delay, for kernels without tc netem: relay.py BITS_PER_SECOND SECONDS PID...
+"""Links with a rate and a delay, for kernels without tc netem.
+
+    relay.py BITS_PER_SECOND SECONDS PID...
 
 Makes a tun interface eth0 in the network namespace of each process, writes "ready", and carries
-packets between them until it ends. A packet leaves its sender at the rate of the link, arrives after
-the delay, and waits if packets of others occupy the link of the receiver. Nothing is lost. Takes
-processor time from what is measured: about 15 % of one at 1 Gbit/s in both directions."""
+packets between them until it ends. A packet leaves its sender at the rate of the link, arrives
+after the delay, and waits if packets of others occupy the link of the receiver. Nothing is lost.
+Takes processor time from what is measured: about 15 % of one at 1 Gbit/s in both directions."""
 import ctypes
 import fcntl
 import heapq

@@ -1,4 +1,5 @@
-"""Hosts of their own on one machine: network namespaces, joined by a bridge. Needs root, ip and nsenter."""
+"""Hosts of their own on one machine: network namespaces, joined by a bridge.
+Needs root, ip and nsenter."""
 import os
 import pathlib
 import signal
@@ -50,7 +51,7 @@ class Hosts:
         return ADDRESS % (host + 1)
 
     def set_link(self, host, up):
-        """Only the switch's end: the host sees a network that is silent, as behind a dead switch."""
+        """Of the switch alone: the host sees a network that is silent, as behind a dead switch."""
         _ip("link", "set", f"to{host}", "up" if up else "down", of=self.switch)
 
     def mpirun(self, kind, ranks, program, more=()):

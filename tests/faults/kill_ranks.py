@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Kills (SIGKILL), stops (SIGSTOP) or cuts off a random rank of a LeNet that trains on 2 or 3 ranks,
-at a random time, RUNS times, and judges each run:
+"""Kills (SIGKILL), stops (SIGSTOP) or cuts off a random rank of a LeNet that trains on 2 or 3
+ranks, at a random time, RUNS times, and judges each run:
 
 - all processes end within the rank timeout and 15 seconds, none is left, and the exit code is not 0
-- each snapshot is whole: its weights are those of the undisturbed run, byte for byte, and its solver
-  state can be resumed
+- each snapshot is whole: its weights are those of the undisturbed run, byte for byte, and its
+  solver state can be resumed
 - the run, resumed on as many ranks, ends with the weights of the undisturbed run, byte for byte
 
 A rank is cut off by the link of its host, a network namespace. A third of the killed and stopped
 ranks have such hosts too; the others share the machine's memory. Without the right to make
-namespaces these runs are left out, and a line says so. Prints a table; exit code 1 if a run was bad.
-Needs Linux and Python's own library. The seed fixes ranks, faults and times."""
+namespaces these runs are left out, and a line says so. Prints a table; exit code 1 if a run was
+bad. Needs Linux and Python's own library. The seed fixes ranks, faults and times."""
 import argparse
 import collections
 import concurrent.futures
@@ -67,7 +67,7 @@ def environment(process):
 
 
 def processes_of(mark):
-    """Those that inherited this mark: {id: rank or None}. Without zombies, whose variables are gone."""
+    """Those that inherited this mark: {id: rank or None}. Zombies have no variables any more."""
     found = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         variables = environment(name)
@@ -148,7 +148,8 @@ class Test:
         self.bin, self.work, self.timeout = flags.bin.resolve(), work, flags.rank_timeout
         self.bound, self.more = self.timeout + GRACE, flags.train_flag
         self.expected, self.seconds = {}, {}
-        subprocess.run([self.bin / "make_digits", "--count=400", "--quiet", work / "set"], check=True)
+        subprocess.run([self.bin / "make_digits", "--count=400", "--quiet", work / "set"],
+                       check=True, stdout=subprocess.DEVNULL)
         (work / "net.prototxt").write_text(LENET % (work / "set"))
 
     def launch(self, launcher, ranks, train, place):
@@ -217,7 +218,7 @@ class Test:
         return self.run(*arguments) if time.monotonic() < end else None
 
     def harm(self, job, fault, place, rank):
-        """Harms the rank once it is there; returns its process, None if the run has ended before."""
+        """Harms the rank once it is there. Returns its process; None: the run has ended before."""
         while (process := job.rank(rank)) is None:
             if job.has_ended():
                 return None
