@@ -76,10 +76,10 @@ class Hosts:
     def _new(self, name):
         # With the usual 15, the launcher of Open MPI waits a quarter of an hour for a host cut off.
         script = ('hostname "$0" && echo 3 > /proc/sys/net/ipv4/tcp_retries2 && '
-                  'ip link set lo up && echo ready && exec sleep 1000000')
+                  'ip link set lo up && echo ready && exec cat')  # until this script ends
         process = subprocess.Popen(["unshare", "--net", "--uts", "sh", "-c", script, name],
                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                                   stdin=subprocess.DEVNULL, text=True)
+                                   stdin=subprocess.PIPE, text=True)
         self.processes.append(process)
         if process.stdout.readline() != "ready\n":
             raise OSError("this user, container or kernel makes no network namespaces")

@@ -33,6 +33,7 @@ FAULTS = {"killed": signal.SIGKILL, "stopped": signal.SIGSTOP, "cut off": None}
 LAUNCHERS = ("openmpi", "mpich", "tcp")
 RANK_VARIABLES = (b"OMPI_COMM_WORLD_RANK", b"PMI_RANK", b"RANK")
 GRACE = 15  # seconds after the rank timeout
+RESUME = 600  # seconds that a run without a fault may take, on a busy machine
 MARK = "CREMA_KILL_RANKS"
 ITERATIONS, SNAPSHOT = 600, 60
 LENET = """name: "LeNet"
@@ -180,7 +181,7 @@ class Test:
         folder = self.folder(f"whole{ranks}")
         start = time.monotonic()
         job = Job(self, folder, launcher, ranks, None, ["--set=snapshot_keep=1000", *self.more])
-        good = job.wait(120) and not any(job.codes())
+        good = job.wait(RESUME) and not any(job.codes())
         self.seconds[launcher, ranks] = time.monotonic() - start
         job.end()
         if not good:
@@ -272,7 +273,7 @@ class Test:
 
     def judge_resumed(self, folder, launcher, ranks, outcome):
         job = Job(self, folder, launcher, ranks, None, ["--resume=auto", *self.more])
-        ended = job.wait(120)
+        ended = job.wait(RESUME)
         codes, last = job.codes(), f"s_iter_{ITERATIONS}.caffemodel"
         job.end()
         if not ended or any(codes):
