@@ -245,7 +245,7 @@ class Test:
         outcome.seconds = time.monotonic() - start
         codes, left = job.codes(), job.end()
         outcome.codes = " ".join(sorted(str(c if c is None or c >= 0 else 128 - c) for c in codes))
-        if process is None or not any(codes):
+        if process is None or all(code == 0 for code in codes):
             # It had ended already, or had nothing left to do with the others.
             outcome.early = True
             if any(codes):
