@@ -39,7 +39,7 @@ void SetSolverFields(std::span<const FieldSetting> settings, SolverFile* file);
 
 inline constexpr const char* kBatchPath = "batch_size";
 
-// What the text AUTO stands for as the batch_size of a data layer, which refuses it.
+// Stands for AUTO as the batch_size of a data layer, which refuses the value.
 inline constexpr uint32_t kAutoBatch = UINT32_MAX;
 // Returns true if a data layer that runs in the phase, or in any, has `batch_size: AUTO`.
 bool HasAutoBatch(const NetParameter& net, std::optional<Phase> phase = std::nullopt);

@@ -11,7 +11,7 @@
 
 namespace crema {
 
-// What carries the messages of this process: MPI, or TCP. No call but End waits. Throws Error, or
+// Carries the messages of this process, by MPI or TCP. No call but End waits. Throws Error, or
 // std::runtime_error with the text of MPI. Thread safety: any number of threads.
 class Transport {
  public:

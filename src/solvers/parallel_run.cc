@@ -29,11 +29,13 @@ class ParallelRun::RankLog final : public LogSink {
   std::atomic<bool> open_ = false;
 };
 
+bool SumsOverRanks(const LayerParameter& layer) {
+  return layer.batch_norm_param().sync() || layer.bn_param().sync();
+}
+
 void RefuseLayersOfRanks(const Plan& plan) {
   for (const PlannedLayer& layer : plan.layers) {
-    const LayerParameter& param = layer.layer->param();
-    const bool syncs = param.batch_norm_param().sync() || param.bn_param().sync();
-    if (syncs && plan.options.device.type == DeviceType::kCuda) {
+    if (SumsOverRanks(layer.layer->param()) && plan.options.device.type == DeviceType::kCuda) {
       Fail(ErrorCode::kUnsupported,
            "sync: true is for several processes on CPUs; leave it out, and each GPU normalises by "
            "its own batch",

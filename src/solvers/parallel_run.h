@@ -13,6 +13,8 @@
 
 namespace crema {
 
+// Returns true for BatchNorm and BN with sync: true, which sum over the ranks in their passes.
+bool SumsOverRanks(const LayerParameter& layer);
 // Throws kUnsupported for layers that write files while they train, since all ranks would write the
 // same, and for BatchNorm with sync: true on GPUs.
 void RefuseLayersOfRanks(const Plan& plan);

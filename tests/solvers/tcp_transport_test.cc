@@ -26,7 +26,7 @@ constexpr double kEnough = 60;  // seconds
 
 void Ignore(const std::string&) {}
 
-// What a rank has thrown.
+// The error of a rank.
 struct Thrown {
   std::string text;
   ErrorCode code = ErrorCode::kInternal;

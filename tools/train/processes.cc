@@ -152,8 +152,7 @@ double ChecksumOf(const RunConfig& config, Solver& solver) {
 std::string SyncedLayers(const Plan& plan) {
   std::string all;
   for (const PlannedLayer& layer : plan.layers) {
-    const LayerParameter& param = layer.layer->param();
-    if (!param.batch_norm_param().sync() && !param.bn_param().sync()) continue;
+    if (!SumsOverRanks(layer.layer->param())) continue;
     all += StrCat(layer.name(), ": ", layer.implementation->name);
     for (const Layer* fused : layer.fusion.layers) all += StrCat(" + ", fused->param().name());
     all += "; ";
