@@ -58,6 +58,7 @@ class Builder {
       Keep(error);
       return;
     }
+    WarnAboutPhase(param);
     if (!param.has_phase()) param.set_phase(graph_.state.phase());
     const LayerType* type = FindType(param);
     if (type != nullptr) AddAutomaticTop(*type, &param);
@@ -286,6 +287,20 @@ class Builder {
       }
       produced_[name] = produced;
     }
+  }
+
+  // Nets that Caffe wrote have the phase of the net in every layer.
+  void WarnAboutPhase(const LayerParameter& param) {
+    const bool mistaken = param.has_phase() && param.phase() != graph_.state.phase() &&
+                          param.include_size() == 0 && param.exclude_size() == 0 &&
+                          !std::ranges::all_of(net_.layer(), [&](const LayerParameter& other) {
+                            return other.has_phase() && other.phase() == param.phase();
+                          });
+    if (!mistaken) return;
+    Where where = graph_.source.Locate(path_ + ".phase");
+    where.layer = layer_name_;
+    warnings_->push_back(
+        {ErrorCode::kInvalidArgument, std::move(where), RuleInsteadOf(param.phase())});
   }
 
   static std::string RuleInsteadOf(Phase phase) {

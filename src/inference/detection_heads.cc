@@ -34,6 +34,7 @@ struct HeadKind {
   double overlap;      // above which the worse of two boxes is dropped; 1: none is
   int64_t most;        // boxes of an image
   BoxUnits units;
+  const char* pixels;  // flags for the pixels of the published models; empty: 0 to 255, blue first
   std::optional<HeadFit> (*fit)(const HeadNet& net);
   std::vector<HeadObject> (*decode)(const HeadValues& head);
 };
@@ -421,32 +422,37 @@ std::vector<HeadObject> DecodeCenterNet(const HeadValues& head) {
 
 constexpr double kNoSuppression = 1;
 constexpr auto kContinuous = BoxUnits::kContinuous;
+constexpr const char* kUnitRgb = "--rgb --pixel_range=1";
+constexpr const char* kFacePixels = "--rgb --mean=127 --scale=0.0078125";
+constexpr const char* kCenterNetPixels =
+    "--pixel_range=1 --mean=0.408,0.447,0.47 --std=0.289,0.274,0.278";
 
 constexpr HeadKind kKinds[] = {
-    {"yolov5", "N x boxes x (5 + classes), decoded", 0.45, 300, kContinuous, FitYolo5,
+    {"yolov5", "N x boxes x (5 + classes), decoded", 0.45, 300, kContinuous, kUnitRgb, FitYolo5,
      DecodeYolo5<false>},
-    {"yolov7", "N x boxes x (5 + classes), decoded", 0.45, 300, kContinuous, FitYolo7,
+    {"yolov7", "N x boxes x (5 + classes), decoded", 0.45, 300, kContinuous, kUnitRgb, FitYolo7,
      DecodeYolo5<true>},
-    {"yolov8", "N x (4 + classes) x boxes", 0.7, 300, kContinuous, FitYolo8, DecodeYolo8},
-    {"yolov8_pose", "N x (5 + 3 points) x boxes", 0.7, 300, kContinuous, FitYoloPose,
+    {"yolov8", "N x (4 + classes) x boxes", 0.7, 300, kContinuous, kUnitRgb, FitYolo8, DecodeYolo8},
+    {"yolov8_pose", "N x (5 + 3 points) x boxes", 0.7, 300, kContinuous, kUnitRgb, FitYoloPose,
      DecodeYoloPose},
     {"yolov10", "N x boxes x 6, for poses x (6 + 3 points)", kNoSuppression, 300, kContinuous,
-     FitYolo10, DecodeYolo10},
+     kUnitRgb, FitYolo10, DecodeYolo10},
     {"yolox", "N x boxes x (5 + classes), a box for each place of strides 8, 16 and 32", 0.65, -1,
-     kContinuous, FitYoloX, DecodeYoloX},
+     kContinuous, "", FitYoloX, DecodeYoloX},
     {"retinaface", "N x boxes x 4, 2 and 10, two boxes for each place of strides 8, 16 and 32", 0.4,
-     750, BoxUnits::kPixels, FitRetinaFace, DecodeFaces<RetinaFaceLevels, false>},
+     750, BoxUnits::kPixels, "--mean=104,117,123", FitRetinaFace,
+     DecodeFaces<RetinaFaceLevels, false>},
     {"ultra_light_face",
      "N x boxes x 4 (offsets) and 2, boxes as the priors of strides 8, 16, 32 and 64", 0.3, 200,
-     kContinuous, FitUltraLight<true>, DecodeFaces<UltraLightLevels, true>},
+     kContinuous, kFacePixels, FitUltraLight<true>, DecodeFaces<UltraLightLevels, true>},
     {"ultra_light_face_decoded",
      "N x boxes x 4 (corners) and 2, boxes as the priors of strides 8, 16, 32 and 64", 0.3, 200,
-     kContinuous, FitUltraLight<false>, DecodeFaceCorners},
+     kContinuous, kFacePixels, FitUltraLight<false>, DecodeFaceCorners},
     {"centernet", "N x classes x H x W (logits), N x 2 x H x W (sizes), N x 2 x H x W (offsets)",
-     kNoSuppression, 100, kContinuous, FitCenterNet<true>, DecodeCenterNet<true>},
+     kNoSuppression, 100, kContinuous, kCenterNetPixels, FitCenterNet<true>, DecodeCenterNet<true>},
     {"centernet_sigmoid",
      "N x classes x H x W (0 to 1), N x 2 x H x W (sizes), N x 2 x H x W (offsets)", kNoSuppression,
-     100, kContinuous, FitCenterNet<false>, DecodeCenterNet<false>},
+     100, kContinuous, kCenterNetPixels, FitCenterNet<false>, DecodeCenterNet<false>},
 };
 
 std::string ShapesOf(std::span<const HeadOutput> outputs) {
@@ -538,6 +544,8 @@ DetectionHead::DetectionHead(const HeadKind& kind, HeadFit fit, std::span<const 
 }
 
 std::string DetectionHead::name() const { return kind_->name; }
+
+std::string DetectionHead::pixels() const { return kind_->pixels; }
 
 std::vector<HeadObject> DetectionHead::Decode(std::span<const std::span<const float>> values,
                                               size_t index, double least,

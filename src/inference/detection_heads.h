@@ -63,6 +63,8 @@ class DetectionHead {
   static std::vector<std::string> Names();
 
   std::string name() const;
+  // Returns the flags for the pixels of the published models; empty: their values are 0 to 255.
+  std::string pixels() const;
   // Names of the outputs, in the order that Decode takes.
   const std::vector<std::string>& outputs() const { return outputs_; }
   int classes() const { return fit_.classes; }

@@ -230,12 +230,23 @@ class RunChecker {
     bool can_run = true;  // its data are available
   };
 
+  // Nets of one file have the same problems, with other batches and lines of data layers in them.
   static void Add(const std::vector<Problem>& more, std::vector<Problem>* to) {
+    std::vector<std::string> known;
+    for (const Problem& problem : *to) known.push_back(PlaceAndWords(problem));
     for (const Problem& problem : more) {
-      // Nets of one file have the same problems.
       const auto same = [&](const Problem& p) { return ToString(p) == ToString(problem); };
-      if (std::ranges::none_of(*to, same)) to->push_back(problem);
+      const bool is_new = std::ranges::find(known, PlaceAndWords(problem)) == known.end();
+      if (is_new && std::ranges::none_of(*to, same)) to->push_back(problem);
     }
+  }
+
+  // Returns the problem without the numbers in its message.
+  static std::string PlaceAndWords(const Problem& problem) {
+    if (problem.where.line == 0) return ToString(problem);
+    Problem bare = problem;
+    std::erase_if(bare.message, [](char c) { return c >= '0' && c <= '9'; });
+    return ToString(bare);
   }
 
   // Adds the errors of `body` about the run to the report. Returns false if it threw.

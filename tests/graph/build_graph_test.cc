@@ -79,6 +79,22 @@ TEST(BuildGraph, APhaseInALayerIsNoRule) {
       << error;
 }
 
+TEST(BuildGraph, APhaseInOneLayerIsAWarningWhereItRunsAllTheSame) {
+  const std::string relu = "layer { name: \"r\" type: \"ReLU\" bottom: \"data\" top: \"r\" ";
+  EXPECT_EQ(
+      PlanWarnings(Net(relu + "phase: TEST }"), TRAIN),
+      "net.prototxt:3:56: layer \"r\": 'phase' in a layer does not choose when it runs: write "
+      "include { phase: TEST }\n");
+  EXPECT_EQ(PlanWarnings(Net(relu + "phase: TEST }"), TEST), "");
+  EXPECT_EQ(PlanWarnings(Net(relu + "phase: TEST exclude { stage: \"s\" } }"), TRAIN), "");
+  // As Caffe writes them.
+  EXPECT_EQ(PlanWarnings("layer { name: \"data\" type: \"Input\" top: \"data\" phase: TRAIN "
+                         "input_param { shape { dim: 2 } } }\n" +
+                             relu + "phase: TRAIN }",
+                         TEST),
+            "");
+}
+
 TEST(BuildGraph, WrongNumberOfBottomsAndTops) {
   const std::string error = PlanError(
       Net("layer { name: \"a\" type: \"ReLU\" bottom: \"data\" bottom: \"data\" top: \"x\" }\n"

@@ -84,7 +84,8 @@ TEST_F(RepositoryTest, FilesThatMayStillBeCopiedAreLeftAlone) {
   options.settle = std::chrono::hours(1);
   options.first_wait = std::chrono::milliseconds(0);
   const auto repository = Start(options);
-  EXPECT_EQ(Refusal(), Cause::kNotFound);
+  EXPECT_EQ(Refusal(), Cause::kUnavailable);
+  EXPECT_EQ(table.Status("m")[0].reason, "its files may still be being copied");
   EXPECT_EQ(log.Count("model m: version 1 is not loaded yet"), 1);
   repository->Poll();
   EXPECT_EQ(log.Count("model m: version 1 is not loaded yet"), 1) << "once";
@@ -115,7 +116,7 @@ TEST_F(RepositoryTest, OldFilesAreLoadedWhenTheyStayTheSame) {
     fs::last_write_time(folder.File("m/1/model.crema"),
                         fs::file_time_type::clock::now() - std::chrono::hours(1000));
     repository->Poll();
-    EXPECT_EQ(Refusal(), Cause::kNotFound) << "the first look cannot know";
+    EXPECT_EQ(Refusal(), Cause::kUnavailable) << "the first look cannot know";
   }
   while (table.ReadyVersions("m").empty()) repository->Poll();
   EXPECT_EQ(Ask(), 44);

@@ -95,6 +95,14 @@ TEST_F(Check, ProblemsOfTheNetsAreThoseOfTrain) {
   ExpectChecked(2, {"solver.prototxt: there is no such file"});
 }
 
+TEST_F(Check, AProblemOfBothPhasesIsToldOnce) {
+  Edit("net.prototxt", "layer { name: \"ip1\"",
+       "layer { name: \"c\" type: \"Convolution\" bottom: \"data\" top: \"c\"\n"
+       "  convolution_param { num_output: 1 kernel_size: 50 } }\nlayer { name: \"ip1\"");
+  ExpectChecked(2, {"the kernel covers 50", "\n1 problem, "},
+                {"--set=layer[data:TEST].data_param.batch_size=4"});
+}
+
 TEST_F(Check, ATestNetIsLookedAtThoughTheTrainingNetIsBroken) {
   fs::remove_all(temp_.File("train_lmdb"));
   WriteLmdb("test_lmdb", 16, 9, Image(4).SerializeAsString());

@@ -334,5 +334,21 @@ TEST_F(DeployDetect, MistakesAreExplained) {
   expect({model, "broken.png", "left.pgm"}, "broken.png", 3);
 }
 
+TEST_F(DeployDetect, SaysWhatThePixelsOfAKnownHeadShouldBe) {
+  const fs::path slim = fs::path(CREMA_SOURCE_DIR) / "tests" / "models" / "slim-320";
+  const std::vector<std::string> raw = {
+      Bin("deploy"), "detect", "--model=" + (slim / "slim-320.prototxt").string(),
+      "--weights=" + (slim / "slim-320.caffemodel").string(), (slim / "faces.jpg").string()};
+  const std::string hint = "expect --rgb --mean=127 --scale=0.0078125";
+  const ProcessResult warned = RunProcess(raw);
+  EXPECT_EQ(warned.exit_code, 0) << warned.err;
+  EXPECT_NE(warned.err.find(hint), std::string::npos) << warned.err;
+  std::vector<std::string> scaled = raw;
+  for (const char* flag : {"--rgb", "--mean=127", "--scale=0.0078125"}) scaled.emplace_back(flag);
+  const ProcessResult quiet = RunProcess(scaled);
+  EXPECT_EQ(quiet.exit_code, 0) << quiet.err;
+  EXPECT_EQ(quiet.err.find("the pixels go into"), std::string::npos) << quiet.err;
+}
+
 }  // namespace
 }  // namespace crema

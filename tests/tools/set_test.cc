@@ -163,6 +163,14 @@ TEST_F(Set, AResumedRunSaysHowToDropWhatItKeeps) {
       << resumed.err;
 }
 
+TEST_F(Set, AnEndOfTheRunThatIsKeptIsNamedByTheWarningOfIt) {
+  ASSERT_EQ(Run("train", {"--solver=solver.prototxt", "--set=max_iter=4"}).exit_code, 0);
+  const ProcessResult resumed = Run("train", {"--solver=solver.prototxt", "--resume=auto", "-q"});
+  EXPECT_NE(resumed.err.find("--set max_iter=4 (kept from snap_run): the state is of iteration 4"),
+            std::string::npos)
+      << resumed.err;
+}
+
 TEST_F(Set, TheRunIsThatOfAnEditedFile) {
   ASSERT_EQ(Run("train", {"--solver=solver.prototxt", "--run=none", "--set=snapshot_prefix=set",
                           "--set=momentum=0.5", "--set=layer[ip1].param=[{lr_mult: 2}, {}]"})

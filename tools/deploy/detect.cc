@@ -168,6 +168,7 @@ int Detect(const std::vector<std::string>& arguments) {
   const Registry registry = LayersOfFlag();
   const Detector detector(OpenDetector(names, registry), FLAGS_confidence);
   const Preprocessing preprocessing = PreprocessingOfFlags(detector.image_model());
+  WarnOfPixels(detector.image_model(), preprocessing);
   const std::vector<std::string> labels =
       LabelsOfFlags(detector.image_model().model(), detector.classes(), detector.classes_note());
   return AnswerPictures(arguments, {.mode = detector.image_model().color_mode(),

@@ -149,6 +149,7 @@ ModelCard CardOf(const std::shared_ptr<const Model>& model) {
     }
     card.preprocessing = PreprocessingOfFlags(*images);
     if (card.task != "classify") RefuseTenCrops(card.preprocessing);
+    if (card.task == "detect") WarnOfPixels(*images, card.preprocessing);
   }
   card.labels = LabelsFor(card.task, model);
   return card;

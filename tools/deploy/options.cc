@@ -16,6 +16,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "format/sniff.h"
+#include "inference/detector.h"
 #include "inference/model_parts.h"
 
 DEFINE_string(model, "",
@@ -111,6 +112,19 @@ Preprocessing PreprocessingOfFlags(const ImageModel& model) {
   SetPreprocessingOfFlags(&model.sample(), &preprocessing);
   CheckPreprocessing(preprocessing, model);
   return preprocessing;
+}
+
+void WarnOfPixels(const ImageModel& model, const Preprocessing& preprocessing) {
+  const Preprocessing plain;
+  const bool as_they_are = preprocessing.scale == plain.scale && preprocessing.mean.empty() &&
+                           preprocessing.range == plain.range && preprocessing.deviation.empty();
+  if (!as_they_are) return;
+  const std::optional<DetectionHead> head = FindDetectionHead(model);
+  if (!head || head->pixels().empty()) return;
+  ToolLog().Write(Severity::kWarning,
+                  StrCat("the pixels go into the net with values from 0 to 255; published models "
+                         "with the head ",
+                         head->name(), " expect ", head->pixels()));
 }
 
 std::vector<std::string> LabelsOfFile() {

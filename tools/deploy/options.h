@@ -68,6 +68,10 @@ std::shared_ptr<const Model> MakeModel(const NetFile& net, const ModelNames& nam
 // Throws kInvalidArgument if it does not fit the input.
 Preprocessing PreprocessingOfFlags(const ImageModel& model);
 
+// Warns if the head of a detector is one whose published models take other values than 0 to 255,
+// and these go in.
+void WarnOfPixels(const ImageModel& model, const Preprocessing& preprocessing);
+
 // Returns the labels of --labels. Throws kInvalidArgument if the file has none. Requires: the flag
 // is set.
 std::vector<std::string> LabelsOfFile();

@@ -12,22 +12,28 @@ namespace crema::tools {
 namespace {
 
 constexpr int64_t kMostNamed = 40;  // classes
-constexpr int kMargin = 120;        // pixels for the names
+// Pixels.
+constexpr int kEdge = 12;    // around the picture
+constexpr int kTitle = 24;   // of an axis
+constexpr int kNames = 120;  // of classes
 using Color = std::array<uint8_t, 3>;
 
 struct Layout {
   int cell = 1;
-  int left = 0;
+  int left = 0;  // of the first cell
   int top = 0;
 };
 
 Layout LayoutFor(int64_t classes) {
 #ifdef CREMA_HAVE_OPENCV
   if (classes <= kMostNamed) {
-    return {.cell = classes <= 12 ? 48 : 28, .left = kMargin, .top = kMargin};
+    const int before = kEdge + kTitle + kNames;
+    return {.cell = classes <= 12 ? 48 : 28, .left = before, .top = before};
   }
 #endif
-  return {.cell = static_cast<int>(std::max<int64_t>(1, 960 / std::max<int64_t>(1, classes)))};
+  return {.cell = static_cast<int>(std::max<int64_t>(1, 960 / std::max<int64_t>(1, classes))),
+          .left = kEdge,
+          .top = kEdge};
 }
 
 // White to blue; the square root makes rare mistakes visible.
@@ -73,13 +79,30 @@ void Put(const std::string& text, double scale, cv::Point at, const cv::Scalar& 
 
 // `text` right-aligned in a strip of the height of a cell; rotated strips become column names.
 cv::Mat NameStrip(const std::string& text, const Layout& layout) {
-  cv::Mat strip(layout.cell, kMargin, CV_8UC3, cv::Scalar::all(255));
+  cv::Mat strip(layout.cell, kNames, CV_8UC3, cv::Scalar::all(255));
   int baseline = 0;
-  const double scale = ScaleFor(text, kMargin - 12);
+  const double scale = ScaleFor(text, kNames - 12);
   const cv::Size size = cv::getTextSize(text, kFont, scale, 1, &baseline);
-  Put(text, scale, {kMargin - 6 - size.width, (layout.cell + size.height) / 2}, cv::Scalar::all(40),
+  Put(text, scale, {kNames - 6 - size.width, (layout.cell + size.height) / 2}, cv::Scalar::all(40),
       &strip);
   return strip;
+}
+
+cv::Mat TitleStrip(const std::string& text, int width) {
+  cv::Mat strip(kTitle, width, CV_8UC3, cv::Scalar::all(255));
+  int baseline = 0;
+  const double scale = ScaleFor(text, width);
+  const cv::Size size = cv::getTextSize(text, kFont, scale, 1, &baseline);
+  Put(text, scale, {(width - size.width) / 2, (kTitle + size.height) / 2}, cv::Scalar::all(110),
+      &strip);
+  return strip;
+}
+
+void WriteTitles(const Layout& layout, int side, cv::Mat* canvas) {
+  TitleStrip("predicted class", side).copyTo((*canvas)(cv::Rect(layout.left, kEdge, side, kTitle)));
+  cv::Mat turned;
+  cv::rotate(TitleStrip("true class", side), turned, cv::ROTATE_90_COUNTERCLOCKWISE);
+  turned.copyTo((*canvas)(cv::Rect(kEdge, layout.top, kTitle, side)));
 }
 
 void WriteTexts(const ConfusionMatrix& matrix, const ClassNames& names, const Layout& layout,
@@ -89,10 +112,10 @@ void WriteTexts(const ConfusionMatrix& matrix, const ClassNames& names, const La
   for (int64_t t = 0; t < matrix.classes(); ++t) {
     const int at = static_cast<int>(t) * cell;
     const cv::Mat name = NameStrip(names.Of(t), layout);
-    name.copyTo(canvas(cv::Rect(0, layout.top + at, kMargin, cell)));
+    name.copyTo(canvas(cv::Rect(layout.left - kNames, layout.top + at, kNames, cell)));
     cv::Mat turned;
     cv::rotate(name, turned, cv::ROTATE_90_CLOCKWISE);
-    turned.copyTo(canvas(cv::Rect(layout.left + at, 0, cell, kMargin)));
+    turned.copyTo(canvas(cv::Rect(layout.left + at, layout.top - kNames, cell, kNames)));
     for (int64_t p = 0; p < matrix.classes(); ++p) {
       if (matrix.Count(t, p) == 0) continue;
       const std::string count = std::to_string(matrix.Count(t, p));
@@ -106,7 +129,7 @@ void WriteTexts(const ConfusionMatrix& matrix, const ClassNames& names, const La
           ink, &canvas);
     }
   }
-  Put("true down, predicted across", 0.4, {4, 14}, cv::Scalar::all(110), &canvas);
+  WriteTitles(layout, cell * static_cast<int>(matrix.classes()), &canvas);
 }
 
 #endif
@@ -116,8 +139,10 @@ void WriteTexts(const ConfusionMatrix& matrix, const ClassNames& names, const La
 Picture DrawConfusion(const ConfusionMatrix& matrix, const ClassNames& names) {
   const Layout layout = LayoutFor(matrix.classes());
   const int side = layout.cell * static_cast<int>(matrix.classes());
-  Picture picture{
-      .width = layout.left + side, .height = layout.top + side, .channels = 3, .pixels = {}};
+  Picture picture{.width = layout.left + side + kEdge,
+                  .height = layout.top + side + kEdge,
+                  .channels = 3,
+                  .pixels = {}};
   picture.pixels.assign(
       static_cast<size_t>(picture.width) * static_cast<size_t>(picture.height) * 3, 255);
   for (int64_t t = 0; t < matrix.classes(); ++t) {

@@ -130,7 +130,8 @@ int64_t OutputSize(const Layer& layer, const CorrelationSums& s, int64_t size, c
 }
 
 std::vector<LayerSample> Samples() {
-  const auto sample = [](std::string name, const std::string& fields, std::vector<int64_t> shape) {
+  const auto sample = [](std::string name, const std::string& fields,
+                         const std::vector<int64_t>& shape) {
     return LayerSample{.name = std::move(name),
                        .prototxt = "correlation_param { " + fields + " }",
                        .inputs = {{.shape = shape}, {.shape = shape}}};

@@ -19,6 +19,10 @@ template <typename Models>
                                   "; GET /v1/models lists the models"));
 }
 
+std::string Because(const std::string& reason) {
+  return reason.empty() ? reason : StrCat(": ", reason);
+}
+
 }  // namespace
 
 std::string_view ToString(VersionState state) {
@@ -37,15 +41,17 @@ std::shared_ptr<ModelVersion> ModelTable::Find(std::string_view model, int64_t v
     for (auto newest = versions.rbegin(); newest != versions.rend(); ++newest) {
       if (newest->second.loaded) return newest->second.loaded;
     }
-    Refuse(Cause::kUnavailable, StrCat("no version of model '", model, "' is ready"));
+    Refuse(Cause::kUnavailable,
+           StrCat("no version of model '", model, "' is ready",
+                  versions.size() == 1 ? Because(versions.begin()->second.reason) : std::string()));
   }
   const auto slot = versions.find(version);
   if (slot == versions.end()) {
     Refuse(Cause::kNotFound, StrCat("model '", model, "' has no version ", version));
   }
   if (!slot->second.loaded) {
-    Refuse(Cause::kUnavailable,
-           StrCat("version ", version, " of model '", model, "' is not ready"));
+    Refuse(Cause::kUnavailable, StrCat("version ", version, " of model '", model, "' is not ready",
+                                       Because(slot->second.reason)));
   }
   return slot->second.loaded;
 }

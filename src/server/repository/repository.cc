@@ -12,6 +12,7 @@ namespace crema::server {
 namespace {
 
 constexpr const char* kUnloaded = "unloaded";
+constexpr const char* kUnsettled = "its files may still be being copied";
 
 // Removes words that look like paths, which would reveal details of the machine.
 std::string WithoutPaths(const std::string& text) {
@@ -154,12 +155,12 @@ void Repository::Pass(bool settled_only) {
 
 void Repository::KeepUnloaded(const std::string& model, const Versions& found) {
   ForgetMissing(model, found);
+  for (const auto& [number, files] : found) List(model, number, kUnloaded);
+}
+
+void Repository::List(const std::string& model, int64_t version, const std::string& reason) {
   const std::vector<int64_t> listed = table_.Versions(model);
-  for (const auto& [number, files] : found) {
-    if (std::ranges::find(listed, number) == listed.end()) {
-      table_.Withdraw(model, number, kUnloaded);
-    }
-  }
+  if (std::ranges::find(listed, version) == listed.end()) table_.Withdraw(model, version, reason);
 }
 
 void Repository::ForgetMissing(const std::string& model, const Versions& found) {
@@ -191,6 +192,7 @@ void Repository::Update(const std::string& model, const Versions& found, bool se
       Try(model, number, files);
     } else if (changed) {
       waits = true;
+      List(model, number, kUnsettled);
       WarnOfWaiting(model, number, &state);
     } else {
       state.waits_since.reset();

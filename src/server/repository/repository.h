@@ -79,6 +79,8 @@ class Repository {
   void Warn(std::vector<std::string> warnings);
   void KeepUnloaded(const std::string& model, const Versions& found);
   void ForgetMissing(const std::string& model, const Versions& found);
+  // Adds a version that is not in the table as unavailable.
+  void List(const std::string& model, int64_t version, const std::string& reason);
   void Update(const std::string& model, const Versions& found, bool settled_only);
   void Try(const std::string& model, int64_t version, const VersionFiles& files);
   void Remove(const std::string& model, int64_t version);
