@@ -7,7 +7,7 @@ function(crema_yes_no variable out)
 endfunction()
 
 message(STATUS "Crema ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}, ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
-foreach(_name CUDA CUDNN ONEDNN OPENCV JPEG VIDEO HDF5 LEVELDB EXPAT ZIP SERVER GRPC MPI)
+foreach(_name CUDA CUDNN ONEDNN OPENCV JPEG VIDEO HDF5 LEVELDB EXPAT ZIP CURL SERVER GRPC MPI)
   crema_yes_no(CREMA_HAVE_${_name} _answer)
   message(STATUS "  ${_name}: ${_answer} (asked for: ${CREMA_${_name}})")
 endforeach()

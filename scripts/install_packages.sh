@@ -11,7 +11,7 @@ required=(build-essential cmake ninja-build pkg-config protobuf-compiler libprot
   libgtest-dev libgmock-dev libopencv-core-dev libopencv-imgproc-dev libopencv-imgcodecs-dev)
 # Without these packages the build leaves out the features that need them.
 optional=(libjpeg-dev libopencv-videoio-dev libbenchmark-dev libhdf5-dev libleveldb-dev libdnnl-dev
-  libexpat1-dev libminizip-dev libboost-dev libssl-dev rapidjson-dev prometheus-cpp-dev libgrpc++-dev
+  libexpat1-dev libminizip-dev libcurl4-openssl-dev libboost-dev libssl-dev rapidjson-dev prometheus-cpp-dev libgrpc++-dev
   protobuf-compiler-grpc libopenmpi-dev openmpi-bin libmpich-dev mpich valgrind mold)
 lint=(clang-format clang-tidy)
 deb=(debhelper dh-python chrpath dpkg-dev lintian)

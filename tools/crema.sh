@@ -47,6 +47,7 @@ devices             the processor and GPUs of this machine
 extract_features    values of blobs for each sample, as .npy, .h5 or LMDB
 replay              compare a net with recorded numbers
 group Deploy
+zoo                 trained models: list, get, verify, train
 deploy              classify, detect, segment, run, bench, verify, export
 serve               answer requests over HTTP and gRPC
 group Convert

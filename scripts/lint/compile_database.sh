@@ -2,7 +2,7 @@
 # and the generated schema. Without OpenMP: clang has no omp.h here; without CUDA: not checked.
 lint_build=build-lint
 generated_headers() {
-  echo proto/crema.pb.h proto/crema_file.pb.h proto/cascade.pb.h proto/onnx_model.pb.h tools/coco/coco.pb.h
+  echo proto/crema.pb.h proto/crema_file.pb.h proto/cascade.pb.h proto/onnx_model.pb.h tools/coco/coco.pb.h tools/zoo/zoo.pb.h
   grep -q grpc_cpp_plugin "$lint_build/build.ninja" && echo src/server/inference.grpc.pb.h
   return 0
 }

@@ -1,12 +1,12 @@
 #include "new/zoo.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
 #include <vector>
 
+#include "common/models_folder.h"
 #include "core/error.h"
 #include "core/folder.h"
 #include "core/strings.h"
@@ -18,19 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kTrainNet = "train_val.prototxt";
-
-// models/ as installed, in the source tree around a build folder, or in that of the build.
-std::string ModelsFolder() {
-  std::error_code ignored;
-  const fs::path here = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  const std::array<fs::path, 3> places = {here / "../../share/crema/models", here / "../../models",
-                                          fs::path(CREMA_SOURCE_DIR) / "models"};
-  for (const fs::path& place : places) {
-    if (fs::exists(place / "lenet" / kTrainNet, ignored)) return place.lexically_normal().string();
-  }
-  Fail(ErrorCode::kNotFound, StrCat("the folder models of Crema is missing: looked for ",
-                                    places[0].lexically_normal().string()));
-}
 
 bool HasLayer(const NetParameter& net, std::string_view type) {
   return std::ranges::any_of(net.layer(),
