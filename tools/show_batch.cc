@@ -27,7 +27,7 @@
 #include "show_batch/sheet.h"
 #include "solvers/solver_config.h"
 
-DEFINE_string(model, "", "[Input FILE] the net with its data layer, a prototxt");
+DEFINE_string(model, "", "[Input FILE #1] the net with its data layer, a prototxt");
 DEFINE_string(solver, "", "[Input FILE] or a solver, whose net and random_seed are taken");
 DEFINE_string(phase, "train", "[Run train|test] train or test");
 DEFINE_int32(level, 0, "[Expert] NetState.level, with --model");

@@ -102,6 +102,9 @@ void CheckState(const std::string& flag, const std::string& path) {
 }
 
 void CheckResumeFlags() {
+  if (!gflags::GetCommandLineFlagInfoOrDie("weights").is_default && FLAGS_weights.empty()) {
+    Fail(ErrorCode::kInvalidArgument, "--weights is empty: name a file, or leave the flag out");
+  }
   if (!FLAGS_snapshot.empty() && !FLAGS_resume.empty()) {
     Fail(ErrorCode::kInvalidArgument, "--snapshot and --resume are the same: give one of them");
   }

@@ -21,8 +21,8 @@ constexpr std::string_view kNoYoloTraining =
     "not supported: training of YOLO heads; for a net in use, leave it out and let "
     "YoloDetectionOutput (YOLOv2) or Yolov3DetectionOutput read the last convolutions";
 constexpr std::string_view kPairs =
-    "write images and label maps into two data sets in the same order (convert_imageset) and read "
-    "them with two Data layers, as in models/fcn8s";
+    "`crema new --task=segment` writes images with their label map as fourth channel, which one "
+    "Data layer and a Slice read, so that random changes move both";
 constexpr std::string_view kNoMat =
     "use HDF5Data to read and HDF5Output to write; scipy converts .mat files to HDF5";
 constexpr std::string_view kNoField =

@@ -289,10 +289,12 @@ class Builder {
     }
   }
 
-  // Nets that Caffe wrote have the phase of the net in every layer.
+  // Only for layers that read data: others, such as Dropout, may run as in the other phase. Nets
+  // that Caffe wrote have the phase of the net in every layer.
   void WarnAboutPhase(const LayerParameter& param) {
-    const bool mistaken = param.has_phase() && param.phase() != graph_.state.phase() &&
-                          param.include_size() == 0 && param.exclude_size() == 0 &&
+    const bool mistaken = param.bottom_size() == 0 && param.has_phase() &&
+                          param.phase() != graph_.state.phase() && param.include_size() == 0 &&
+                          param.exclude_size() == 0 &&
                           !std::ranges::all_of(net_.layer(), [&](const LayerParameter& other) {
                             return other.has_phase() && other.phase() == param.phase();
                           });

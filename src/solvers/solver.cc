@@ -258,11 +258,12 @@ void Solver::Restore(const std::string& path) {
   ranks_.RestorePositions(state, train_.get(), options_.log);
   for (const auto& test : tests_) test->Restore(state);
   if (iteration_ >= param_.max_iter()) {
-    const Where where = config_.solver.source.Locate("max_iter");
+    const Where where =
+        config_.solver.source.Locate(param_.has_max_epoch() ? "max_epoch" : "max_iter");
     options_.log->Write(
         Severity::kWarning,
         ToString({ErrorCode::kInvalidArgument, where,
-                  StrCat("the state is of iteration ", iteration_, ", and max_iter is ",
+                  StrCat("the state is of iteration ", iteration_, ", and the run ends at ",
                          param_.max_iter(), ": there is nothing left to train")}));
   }
 }

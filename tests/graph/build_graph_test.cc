@@ -79,20 +79,20 @@ TEST(BuildGraph, APhaseInALayerIsNoRule) {
       << error;
 }
 
-TEST(BuildGraph, APhaseInOneLayerIsAWarningWhereItRunsAllTheSame) {
-  const std::string relu = "layer { name: \"r\" type: \"ReLU\" bottom: \"data\" top: \"r\" ";
-  EXPECT_EQ(
-      PlanWarnings(Net(relu + "phase: TEST }"), TRAIN),
-      "net.prototxt:3:56: layer \"r\": 'phase' in a layer does not choose when it runs: write "
-      "include { phase: TEST }\n");
-  EXPECT_EQ(PlanWarnings(Net(relu + "phase: TEST }"), TEST), "");
-  EXPECT_EQ(PlanWarnings(Net(relu + "phase: TEST exclude { stage: \"s\" } }"), TRAIN), "");
-  // As Caffe writes them.
-  EXPECT_EQ(PlanWarnings("layer { name: \"data\" type: \"Input\" top: \"data\" phase: TRAIN "
-                         "input_param { shape { dim: 2 } } }\n" +
-                             relu + "phase: TRAIN }",
-                         TEST),
-            "");
+TEST(BuildGraph, APhaseInOneDataLayerIsAWarningWhereItRunsAllTheSame) {
+  const auto net = [](const std::string& of_data, const std::string& of_relu) {
+    return "layer { name: \"data\" type: \"Input\" top: \"data\" " + of_data +
+           " input_param { shape { dim: 2 } } }\n"
+           "layer { name: \"r\" type: \"ReLU\" bottom: \"data\" top: \"r\" " +
+           of_relu + " }";
+  };
+  EXPECT_EQ(PlanWarnings(net("phase: TEST", ""), TRAIN),
+            "net.prototxt:1:47: layer \"data\": 'phase' in a layer does not choose when it runs: "
+            "write include { phase: TEST }\n");
+  EXPECT_EQ(PlanWarnings(net("phase: TEST", ""), TEST), "");
+  EXPECT_EQ(PlanWarnings(net("phase: TEST exclude { stage: \"s\" }", ""), TRAIN), "");
+  EXPECT_EQ(PlanWarnings(net("phase: TRAIN", "phase: TRAIN"), TEST), "") << "as Caffe writes them";
+  EXPECT_EQ(PlanWarnings(net("", "phase: TEST"), TRAIN), "") << "it chooses how others run";
 }
 
 TEST(BuildGraph, WrongNumberOfBottomsAndTops) {

@@ -176,7 +176,7 @@ TEST_F(Batch, AStoppedRunResumesWithTheNumber) {
   const ProcessResult result = Train({"--batch", "auto", "--run=none", "--set=max_iter=100000000",
                                       "--set=time_limit=1s", "--set=snapshot=100000000"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.out.find("resume: train --threads=1 --solver=solver.prototxt "
+  EXPECT_NE(result.out.find("resume: crema train --threads=1 --solver=solver.prototxt "
                             "--set=batch_size=32 --run=none "),
             std::string::npos)
       << result.out;

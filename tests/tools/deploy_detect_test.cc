@@ -348,6 +348,21 @@ TEST_F(DeployDetect, SaysWhatThePixelsOfAKnownHeadShouldBe) {
   const ProcessResult quiet = RunProcess(scaled);
   EXPECT_EQ(quiet.exit_code, 0) << quiet.err;
   EXPECT_EQ(quiet.err.find("the pixels go into"), std::string::npos) << quiet.err;
+  // A net whose first layer scales the pixels.
+  std::string net = ReadFile((slim / "slim-320.prototxt").string());
+  const size_t first = net.find("layer", net.find("\"Input\"") + 1);
+  ASSERT_NE(first, std::string::npos);
+  net.insert(first,
+             "layer { name: \"s\" type: \"Power\" bottom: \"input\" top: \"input\" "
+             "power_param { scale: 0.0078125 shift: -0.9921875 } }\n");
+  temp_.Write("scaled.prototxt", net);
+  std::vector<std::string> own = raw;
+  own[2] = "--model=" + temp_.File("scaled.prototxt");
+  own.emplace_back("--rgb");
+  const ProcessResult same = RunProcess(own);
+  EXPECT_EQ(same.exit_code, 0) << same.err;
+  EXPECT_EQ(same.err.find("the pixels go into"), std::string::npos) << same.err;
+  EXPECT_EQ(same.out, quiet.out);
 }
 
 }  // namespace

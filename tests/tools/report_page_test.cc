@@ -145,7 +145,7 @@ TEST_F(ReportPage, NamesTheWeightsOfTheEvaluation) {
   WriteEvaluation("run/evaluation");
   const std::string summary = temp_.Read("run/evaluation/summary.json");
   for (const auto& [iteration, note] :
-       {std::pair("100", ""), std::pair("40", "the run has reached iteration 100 since")}) {
+       {std::pair("101", ""), std::pair("40", "the run has reached iteration 101 since")}) {
     temp_.Write("run/evaluation/summary.json", StrCat("{\"weights\":\"out/x_iter_", iteration,
                                                       ".caffemodel\",", summary.substr(1)));
     ASSERT_EQ(Report({"run", "-o", "r.html"}).exit_code, 0);
@@ -208,7 +208,7 @@ TEST_F(ReportPage, ReadsWhatAKilledRunLeft) {
   WriteRun("run", Metrics(11, 0.2, "accuracy") + "train,110,1.1,17000", "{\"net\":");
   const ProcessResult result = Report({"run", "-o", "r.html"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_TRUE(Contains(temp_.Read("r.html"), "Iterations</th><td>100</td>"));
+  EXPECT_TRUE(Contains(temp_.Read("r.html"), "Iterations</th><td>101</td>"));
 }
 
 TEST_F(ReportPage, WarnsAboutDamagedFiles) {

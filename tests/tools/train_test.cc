@@ -153,8 +153,9 @@ TEST_F(Train, LearnsAndWritesWhatCaffeWrites) {
   EXPECT_TRUE(result.out.find("\nlast test: accuracy = ") < result.out.find("\nweights: ")) << last;
   EXPECT_EQ(last,
             "weights: snap_iter_60.caffemodel\n"
-            "next: evaluate --model=snap_run/net.prototxt --weights=snap_iter_60.caffemodel\n"
-            "next: report snap_run\n");
+            "next: crema evaluate --model=snap_run/net.prototxt --weights=snap_iter_60.caffemodel\n"
+            "next: crema report snap_run\n"
+            "next: crema deploy export --run=snap_run -o snap_run.crema\n");
 }
 
 // The rate of the second half breaks what the first has learned.
@@ -185,12 +186,28 @@ TEST_F(Train, SuggestsTheWeightsOfTheBestTest) {
   contains(best, "--weights=snap_best.caffemodel\n");
 }
 
+TEST_F(Train, AResumedRunKnowsTheBestWeightsOfBefore) {
+  ASSERT_EQ(RunTrain({"--set=snapshot_best={}"}).exit_code, 0);
+  const ProcessResult resumed = RunTrain({"--resume=auto"});
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_NE(resumed.out.find("best weights, of an earlier start: snap_best.caffemodel\n"),
+            std::string::npos)
+      << resumed.out;
+  EXPECT_NE(resumed.out.find("--weights=snap_best.caffemodel\n"), std::string::npos) << resumed.out;
+}
+
+TEST_F(Train, EmptyWeightsAreAnError) {
+  const ProcessResult result = RunTrain({"--weights="});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("--weights is empty"), std::string::npos) << result.err;
+}
+
 TEST_F(Train, ARunThatItsOwnRuleEndedIsComplete) {
   const ProcessResult result =
       RunTrain({"--set=base_lr=0", "--set=early_stop={metric: 'loss' patience: 1}"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.err.find("; training ends"), std::string::npos) << result.err;
-  EXPECT_NE(result.out.find("\nnext: report snap_run\n"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("\nnext: crema report snap_run\n"), std::string::npos) << result.out;
   EXPECT_EQ(result.out.find("resume: "), std::string::npos) << result.out;
 }
 
@@ -198,7 +215,7 @@ TEST_F(Train, AStoppedRunPrintsTheCommandThatResumes) {
   const ProcessResult result = RunTrain(
       {"--set", "snapshot=100000000", "--set=time_limit=1s", "--set", "max_iter=100000000"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.out.find("\nresume: train --solver=solver.prototxt"), std::string::npos)
+  EXPECT_NE(result.out.find("\nresume: crema train --solver=solver.prototxt"), std::string::npos)
       << result.out;
   EXPECT_NE(
       result.out.find(" --set snapshot=100000000 --set=time_limit=1s --set max_iter=100000000 "
@@ -304,7 +321,7 @@ TEST_F(Train, SignalsSnapshotAndStop) {
   EXPECT_GE(from_signals, 1);
   const std::string out = Read(Path("out"));
   EXPECT_NE(out.find("\nweights: snap_iter_"), std::string::npos) << out;
-  EXPECT_NE(out.find("\nresume: train --solver=solver.prototxt --threads=1 --resume=auto\n"),
+  EXPECT_NE(out.find("\nresume: crema train --solver=solver.prototxt --threads=1 --resume=auto\n"),
             std::string::npos)
       << out;
 }

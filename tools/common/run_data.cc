@@ -219,4 +219,15 @@ std::vector<MetricPoint> Thinned(const std::vector<MetricPoint>& points, size_t 
   return thin;
 }
 
+double CompletedIterations(const RunData& run) {
+  double completed = -1;
+  for (const MetricSeries& series : run.series) {
+    if (series.points.empty()) continue;
+    // A test at N is made before iteration N.
+    const int after = series.kind == MetricSeries::Kind::kTrain ? 1 : 0;
+    completed = std::max(completed, series.points.back().iteration + after);
+  }
+  return completed;
+}
+
 }  // namespace crema::tools

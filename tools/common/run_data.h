@@ -46,6 +46,9 @@ struct RunData {
   const MetricSeries* Find(MetricSeries::Kind kind, const std::string& name) const;
 };
 
+// Returns the number of iterations that the metrics show as completed; -1 without metrics.
+double CompletedIterations(const RunData& run);
+
 // Returns true if the folder holds metrics.csv or metrics.jsonl.
 bool HoldsMetrics(const std::string& folder);
 

@@ -114,11 +114,24 @@ Preprocessing PreprocessingOfFlags(const ImageModel& model) {
   return preprocessing;
 }
 
+namespace {
+
+// Other layers may bring the pixels into another range.
+bool FeedsConvolutionsOnly(const NetParameter& net, const std::string& input) {
+  return std::ranges::all_of(net.layer(), [&](const LayerParameter& layer) {
+    return layer.type() == "Convolution" ||
+           std::ranges::find(layer.bottom(), input) == layer.bottom().end();
+  });
+}
+
+}  // namespace
+
 void WarnOfPixels(const ImageModel& model, const Preprocessing& preprocessing) {
   const Preprocessing plain;
   const bool as_they_are = preprocessing.scale == plain.scale && preprocessing.mean.empty() &&
                            preprocessing.range == plain.range && preprocessing.deviation.empty();
-  if (!as_they_are) return;
+  const NetParameter& net = model.model().parts().plan->written;
+  if (!as_they_are || !FeedsConvolutionsOnly(net, model.input())) return;
   const std::optional<DetectionHead> head = FindDetectionHead(model);
   if (!head || head->pixels().empty()) return;
   ToolLog().Write(Severity::kWarning,

@@ -15,20 +15,37 @@ constexpr int64_t kMostNamed = 40;  // classes
 // Pixels.
 constexpr int kEdge = 12;    // around the picture
 constexpr int kTitle = 24;   // of an axis
-constexpr int kNames = 120;  // of classes
+constexpr int kNames = 120;  // of classes, at most
 using Color = std::array<uint8_t, 3>;
 
 struct Layout {
   int cell = 1;
   int left = 0;  // of the first cell
   int top = 0;
+  int names = 0;  // length of their strips
 };
 
-Layout LayoutFor(int64_t classes) {
+#ifdef CREMA_HAVE_OPENCV
+constexpr int kFont = cv::FONT_HERSHEY_SIMPLEX;
+constexpr double kLargestText = 0.45;
+constexpr int kAroundText = 12;
+
+int WidthOf(const std::string& text, double scale) {
+  int baseline = 0;
+  return cv::getTextSize(text, kFont, scale, 1, &baseline).width;
+}
+#endif
+
+Layout LayoutFor(int64_t classes, [[maybe_unused]] const ClassNames& names) {
 #ifdef CREMA_HAVE_OPENCV
   if (classes <= kMostNamed) {
-    const int before = kEdge + kTitle + kNames;
-    return {.cell = classes <= 12 ? 48 : 28, .left = before, .top = before};
+    int longest = 0;
+    for (int64_t i = 0; i < classes; ++i) {
+      longest = std::max(longest, WidthOf(names.Of(i), kLargestText) + kAroundText);
+    }
+    longest = std::min(longest, kNames);
+    const int before = kEdge + kTitle + longest;
+    return {.cell = classes <= 12 ? 48 : 28, .left = before, .top = before, .names = longest};
   }
 #endif
   return {.cell = static_cast<int>(std::max<int64_t>(1, 960 / std::max<int64_t>(1, classes))),
@@ -63,13 +80,9 @@ void FillCell(int x, int y, const Layout& layout, const Color& color, Picture* p
 
 #ifdef CREMA_HAVE_OPENCV
 
-constexpr int kFont = cv::FONT_HERSHEY_SIMPLEX;
-
-// Largest scale that fits, at most 0.45.
+// Returns the largest scale that fits.
 double ScaleFor(const std::string& text, int width) {
-  int baseline = 0;
-  const int full = cv::getTextSize(text, kFont, 1, 1, &baseline).width;
-  return std::min(0.45, static_cast<double>(width) / std::max(1, full));
+  return std::min(kLargestText, static_cast<double>(width) / std::max(1, WidthOf(text, 1)));
 }
 
 void Put(const std::string& text, double scale, cv::Point at, const cv::Scalar& color,
@@ -79,12 +92,12 @@ void Put(const std::string& text, double scale, cv::Point at, const cv::Scalar& 
 
 // `text` right-aligned in a strip of the height of a cell; rotated strips become column names.
 cv::Mat NameStrip(const std::string& text, const Layout& layout) {
-  cv::Mat strip(layout.cell, kNames, CV_8UC3, cv::Scalar::all(255));
+  cv::Mat strip(layout.cell, layout.names, CV_8UC3, cv::Scalar::all(255));
   int baseline = 0;
-  const double scale = ScaleFor(text, kNames - 12);
+  const double scale = ScaleFor(text, layout.names - kAroundText);
   const cv::Size size = cv::getTextSize(text, kFont, scale, 1, &baseline);
-  Put(text, scale, {kNames - 6 - size.width, (layout.cell + size.height) / 2}, cv::Scalar::all(40),
-      &strip);
+  Put(text, scale, {layout.names - kAroundText / 2 - size.width, (layout.cell + size.height) / 2},
+      cv::Scalar::all(40), &strip);
   return strip;
 }
 
@@ -112,10 +125,11 @@ void WriteTexts(const ConfusionMatrix& matrix, const ClassNames& names, const La
   for (int64_t t = 0; t < matrix.classes(); ++t) {
     const int at = static_cast<int>(t) * cell;
     const cv::Mat name = NameStrip(names.Of(t), layout);
-    name.copyTo(canvas(cv::Rect(layout.left - kNames, layout.top + at, kNames, cell)));
+    name.copyTo(canvas(cv::Rect(layout.left - layout.names, layout.top + at, layout.names, cell)));
     cv::Mat turned;
     cv::rotate(name, turned, cv::ROTATE_90_CLOCKWISE);
-    turned.copyTo(canvas(cv::Rect(layout.left + at, layout.top - kNames, cell, kNames)));
+    turned.copyTo(
+        canvas(cv::Rect(layout.left + at, layout.top - layout.names, cell, layout.names)));
     for (int64_t p = 0; p < matrix.classes(); ++p) {
       if (matrix.Count(t, p) == 0) continue;
       const std::string count = std::to_string(matrix.Count(t, p));
@@ -137,7 +151,7 @@ void WriteTexts(const ConfusionMatrix& matrix, const ClassNames& names, const La
 }  // namespace
 
 Picture DrawConfusion(const ConfusionMatrix& matrix, const ClassNames& names) {
-  const Layout layout = LayoutFor(matrix.classes());
+  const Layout layout = LayoutFor(matrix.classes(), names);
   const int side = layout.cell * static_cast<int>(matrix.classes());
   Picture picture{.width = layout.left + side + kEdge,
                   .height = layout.top + side + kEdge,
@@ -153,8 +167,6 @@ Picture DrawConfusion(const ConfusionMatrix& matrix, const ClassNames& names) {
   }
 #ifdef CREMA_HAVE_OPENCV
   if (matrix.classes() <= kMostNamed) WriteTexts(matrix, names, layout, &picture);
-#else
-  (void)names;
 #endif
   return picture;
 }

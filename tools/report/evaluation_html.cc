@@ -208,10 +208,7 @@ double IterationOf(const std::string& weights) {
 std::string WeightsHtml(const RunData& run, const EvaluationData& evaluation) {
   const auto weights = evaluation.summary.find("weights");
   if (weights == evaluation.summary.end()) return {};
-  double last = -1;
-  for (const MetricSeries& series : run.series) {
-    if (!series.points.empty()) last = std::max(last, series.points.back().iteration);
-  }
+  const double last = CompletedIterations(run);
   const double iteration = IterationOf(weights->second);
   std::string html = StrCat("<p class=\"note\">weights ", HtmlText(weights->second));
   if (iteration >= 0 && iteration < last) {

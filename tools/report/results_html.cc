@@ -70,9 +70,9 @@ Row RowOf(const std::vector<RunData>& runs, const std::string& name,
 }
 
 std::string IterationText(const RunData& run) {
-  const MetricPoint end = EndOf(run);
-  if (end.iteration < 0) return "–";
-  const std::string done = NumberForPeople(end.iteration);
+  const double completed = CompletedIterations(run);
+  if (completed < 0) return "–";
+  const std::string done = NumberForPeople(completed);
   const auto most = run.facts.find("max_iter");
   if (most == run.facts.end() || most->second.empty() || most->second == "0") return done;
   return StrCat(done, " of ", NumberForPeople(std::strtod(most->second.c_str(), nullptr)));

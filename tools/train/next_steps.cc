@@ -18,7 +18,7 @@ namespace {
 
 // Returns the command that resumes: the same flags, with --resume=auto.
 std::string ResumeCommand(const std::vector<std::string>& arguments) {
-  std::string command = "train";
+  std::string command = "crema train";
   for (size_t i = 1; i < arguments.size(); ++i) {
     const bool is_value = !arguments[i].starts_with('-');  // of the flag before it
     const std::string_view flag =
@@ -96,6 +96,11 @@ void NextSteps::OnBest(const std::string& model, const std::string& metric, doub
 NextSteps::Best NextSteps::FindBest(const SolverParameter& solver,
                                     const std::string& run_folder) const {
   if (!best_.empty()) return {.line = best_, .weights = best_model_};
+  const std::string kept = solver.has_snapshot_best() ? BestPath(solver) : "";
+  std::error_code error;
+  if (first_iteration_ > 0 && !kept.empty() && std::filesystem::is_regular_file(kept, error)) {
+    return {.line = "best weights, of an earlier start: " + kept, .weights = kept};
+  }
   RunData run;
   try {
     if (!run_folder.empty()) run = ReadRun(run_folder);
@@ -143,10 +148,14 @@ std::vector<std::string> NextSteps::Lines(const RunConfig& config, const std::st
   }
   const std::string net = evaluated.empty() ? "" : TestNetFile(config, run_folder);
   if (!net.empty()) {
-    lines.push_back(StrCat("next: evaluate ", ForShell("--model=" + net), " ",
+    lines.push_back(StrCat("next: crema evaluate ", ForShell("--model=" + net), " ",
                            ForShell("--weights=" + evaluated)));
   }
-  if (!run_folder.empty()) lines.push_back("next: report " + ForShell(run_folder));
+  if (!run_folder.empty()) {
+    lines.push_back("next: crema report " + ForShell(run_folder));
+    lines.push_back(StrCat("next: crema deploy export ", ForShell("--run=" + run_folder), " -o ",
+                           ForShell(run_folder + ".crema")));
+  }
   return lines;
 }
 
