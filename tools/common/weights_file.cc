@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "common/models_folder.h"
 #include "common/output_file.h"
 #include "core/error.h"
 #include "core/half.h"
@@ -248,7 +249,8 @@ bool IsHdf5(const std::string& path) { return path.ends_with(".h5") || path.ends
 
 }  // namespace
 
-StoredWeights ReadWeights(const std::string& path) {
+StoredWeights ReadWeights(const std::string& name) {
+  const std::string path = ResolveZooFile(name, ".caffemodel");
   const std::string start = ReadFileStart(path, kSniffBytes);
   StoredWeights file = start.starts_with(crema_layout::kMagic)                ? ReadModelFile(path)
                        : LooksLikeSafetensors(start, RandomFile(path).size()) ? ReadTensors(path)

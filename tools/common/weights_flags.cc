@@ -2,6 +2,7 @@
 
 #include <gflags/gflags.h>
 
+#include "common/models_folder.h"
 #include "core/error.h"
 #include "core/strings.h"
 
@@ -30,7 +31,8 @@ WeightsFiles WeightsOfFlags(const std::vector<std::string>& entries, MissingLaye
   WeightsFiles files{.paths = {}, .on_mismatch = MismatchOfFlag(), .missing = missing};
   for (const std::string& entry : entries) {
     for (const std::string& path : Split(entry, ',')) {
-      if (!Trim(path).empty()) files.paths.emplace_back(Trim(path));
+      if (Trim(path).empty()) continue;
+      files.paths.push_back(ResolveZooFile(std::string(Trim(path)), ".caffemodel"));
     }
   }
   return files;

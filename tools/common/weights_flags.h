@@ -8,8 +8,8 @@
 
 namespace crema::tools {
 
-// Returns the files of --weights (each entry may name several, separated by commas) with the policy
-// of --on_mismatch. Throws kInvalidArgument for an unknown value.
+// Returns the files of --weights (each entry may name several, separated by commas; zoo:NAME is
+// ResolveZooFile) with the policy of --on_mismatch. Throws kInvalidArgument for an unknown value.
 WeightsFiles WeightsOfFlags(const std::vector<std::string>& entries, MissingLayers missing);
 
 }  // namespace crema::tools

@@ -8,6 +8,7 @@
 
 #include "common/gpu_flag.h"
 #include "common/lines.h"
+#include "common/models_folder.h"
 #include "common/plan_flags.h"
 #include "common/precision_flag.h"
 #include "common/preprocessing_flags.h"
@@ -20,9 +21,8 @@
 #include "inference/model_parts.h"
 
 DEFINE_string(model, "",
-              "[Input FILE] a .crema file of deploy export, an .onnx file, or a net, a prototxt, "
-              "with --weights; a deploy "
-              "net is made from a training net");
+              "[Input FILE] a .crema file of deploy export, an .onnx file, zoo:NAME, or a net, a "
+              "prototxt, with --weights; a deploy net is made from a training net");
 DEFINE_string(run, "",
               "[Input FOLDER] in place of --model: a folder that train recorded, "
               "<snapshot_prefix>_run; its net, "
@@ -67,6 +67,7 @@ ModelNames ModelOfFlags(bool needs_weights) {
     return names;
   }
   RequireFlag(FLAGS_model, "model");
+  FLAGS_model = ResolveZooFile(FLAGS_model, ".crema");
   if (!IsModelFile(FLAGS_model)) {
     return {FLAGS_model, FLAGS_weights, FLAGS_precision};
   }
