@@ -69,7 +69,8 @@ def main():
     if listed.returncode != 0:
         sys.exit("check.py: not a git checkout; nothing was checked")
     tracked = {path for path in listed.stdout.splitlines() if (ROOT / path).exists()}
-    pages = {path: (ROOT / path).read_text() for path in sorted(tracked) if path.endswith(".md")}
+    pages = {path: (ROOT / path).read_text() for path in sorted(tracked) if path.endswith(".md")
+             and not path.startswith(".github/")}  # templates
     nav = re.findall(r"- (\w[\w./*-]*\.md)$", (ROOT / "scripts/site/mkdocs.yml").read_text(), re.M)
     nav.append("docs/layers.md")  # of @layers
     faults = [*dead_links(pages, tracked), *outside_nav(pages, nav)]

@@ -20,6 +20,7 @@
 #include "inference/crema_layout.h"
 #include "inference/model_parts.h"
 #include "runtime/weights.h"
+#include "math/int8_weights.h"
 #include "support/serving_nets.h"
 #include "support/temp_dir.h"
 
@@ -167,7 +168,9 @@ TEST(CremaFile, StoresTheWeightsOfBytesAsBytes) {
   ModelRunner after(OpenFile(folder.File("m.crema"), model->parts().options));
   const Tensor input = Drawn({3, 16, 6, 6}, 7);
   const std::vector<float> right = Answer(&before, input), rounded = Answer(&after, input);
-  for (size_t i = 0; i < right.size(); ++i) EXPECT_NEAR(rounded[i], right[i], 0.2) << i;
+  // The file has weights in 127 steps. A processor without VNNI rounds them once more, to 63.
+  const double most = LargestInt8Weight() == 127 ? 0.2 : 1.0;
+  for (size_t i = 0; i < right.size(); ++i) EXPECT_NEAR(rounded[i], right[i], most) << i;
 }
 
 // Rounding rounded weights changes nothing.

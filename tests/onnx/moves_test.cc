@@ -167,7 +167,8 @@ TEST(OnnxMoves, AttentionOfStepsFirstTakesOneProduct) {
   EXPECT_EQ(LayerTypes(net), (Types{"InnerProduct", "Attention", "InnerProduct"}));
   const std::vector<float> one = RunOn(net, Shape({1, 3, 4}));
   const std::vector<float> two = RunOn(net, Shape({2, 3, 4}));
-  EXPECT_EQ(one, std::vector<float>(two.begin(), two.begin() + 12));
+  // Products of another number of rows may sum in another order.
+  for (size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(one[i], two[i], 1e-6) << i;
 }
 
 // Steps of all samples as rows of a matrix.
