@@ -38,7 +38,10 @@ install(FILES ${PROJECT_BINARY_DIR}/proto/crema.pb.h ${PROJECT_BINARY_DIR}/proto
 install(FILES ${PROJECT_SOURCE_DIR}/proto/crema.proto ${PROJECT_SOURCE_DIR}/proto/crema_file.proto
         DESTINATION ${_share}/proto)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/models DESTINATION ${_share}
-        FILES_MATCHING PATTERN *.prototxt PATTERN README.md PATTERN *.txt PATTERN *.py)
+        FILES_MATCHING PATTERN *.prototxt PATTERN README.md PATTERN *.txt PATTERN *.py
+        PATTERN *.sh PATTERN zoo.json PATTERN *.caffemodel PATTERN *.crema PATTERN *.onnx)
+# train.sh of a model gets its data by them.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/data DESTINATION ${_share} FILES_MATCHING PATTERN get.sh)
 
 # The front command is in the same folder as the others in the build, and one folder above them when
 # installed.

@@ -109,7 +109,7 @@ void CheckFinished(const std::string& path, const std::vector<ImageEntry>& entri
               " images; choose another path"));
 }
 
-// --check_size: compares with the size of the first valid image.
+// Compares with the size of the first valid image.
 class SizeCheck {
  public:
   // Returns the fault of an image's size, or nothing.
@@ -164,9 +164,16 @@ class Converter {
 
   void Write(Outcome outcome) {
     const ImageEntry& entry = entries_[outcome.index];
-    if (!outcome.fault && FLAGS_check_size) {
+    if (!outcome.fault) {
       const std::string fault = size_check_.Fault(entry, outcome.record.size);
-      if (!fault.empty()) outcome.fault = Error({ErrorCode::kDataLoss, {}, fault});
+      if (!fault.empty() && FLAGS_check_size) {
+        outcome.fault = Error({ErrorCode::kDataLoss, {}, fault});
+      } else if (!fault.empty() && !std::exchange(warned_, true)) {
+        conversion_.Warn(StrCat(fault,
+                                "; a Data layer reads images of several sizes with "
+                                "crop_size only: --resize_height and --resize_width give "
+                                "them one"));
+      }
     }
     if (!outcome.fault) {
       conversion_.Put(ImageKey(outcome.index, entry.name),
@@ -195,6 +202,7 @@ class Converter {
   const ImageRecordOptions options_;
   Conversion& conversion_;
   SizeCheck size_check_;
+  bool warned_ = false;  // about sizes
 };
 
 int Run(const std::vector<std::string>& arguments) {

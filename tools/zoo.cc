@@ -150,6 +150,7 @@ bool GetFile(const Zoo& zoo, const ZooManifest::File& file, const std::string& f
 int RunGet(const Words& names) {
   const Zoo zoo;
   const std::string folder = FLAGS_o.empty() ? FetchedModelsFolder() : FLAGS_o;
+  if (folder.empty()) Fail(ErrorCode::kInvalidArgument, "HOME is not set: give a folder with -o");
   for (const std::string& name : names) FindModel(zoo.manifest(), name);
   for (const std::string& name : names) {
     int fetched = 0;

@@ -81,6 +81,16 @@ std::string DescribeBrokenNumber(std::string_view word) {
   return text + "; write " + digits;
 }
 
+// Returns true if the digits around `offset` follow a digit and a comma.
+bool IsAfterComma(std::string_view text, size_t offset) {
+  const auto is_digit = [&](size_t i) {
+    return i < text.size() && text[i] >= '0' && text[i] <= '9';
+  };
+  size_t begin = std::min(offset, text.size());
+  while (begin > 0 && is_digit(begin - 1)) --begin;
+  return begin > 1 && text[begin - 1] == ',' && is_digit(begin - 2);
+}
+
 }  // namespace
 
 std::string Quoted(const Token& token) {
@@ -188,6 +198,9 @@ void TextLexer::AddError(int line, int column, const std::string& message) {
   if (cursor_.offset < comment_end_) return;
   // "1e−3": the character after this one is reported.
   if (message.starts_with("\"e\" must be") && IsOtherMinus(FirstCharacter(rest))) return;
+  // "0,001": the parser reports the comma.
+  if (message.find("leading zero") != std::string::npos && IsAfterComma(text_, cursor_.offset))
+    return;
   const bool is_first_of_line = std::exchange(error_line_, position.line) != position.line;
   if (message.starts_with("Interpreting non ascii")) {
     if (!rest.empty() && !IsContinuationByte(rest[0])) {

@@ -272,7 +272,7 @@ class Builder {
         Report(StrCat("top[", t, "]"),
                StrCat("blob '", name, "' is already produced by layer \"", found->second.layer,
                       "\" (line ", first.line, "); ",
-                      has_phase ? RuleInsteadOf(param.phase()) : "give this top another name"));
+                      has_phase ? RuleInsteadOf(param.phase()) : WayOut(param, found->second)));
         continue;
       }
       Produced produced{-1, param.name(), path_};
@@ -287,6 +287,14 @@ class Builder {
       }
       produced_[name] = produced;
     }
+  }
+
+  // Of two data layers of one name, one is meant for the other phase.
+  std::string WayOut(const LayerParameter& param, const Produced& other) const {
+    if (param.bottom_size() > 0 || param.name() != other.layer) return "give this top another name";
+    return StrCat("both are for phase ", Phase_Name(graph_.state.phase()),
+                  ": write include { phase: ",
+                  Phase_Name(graph_.state.phase() == TRAIN ? TEST : TRAIN), " } in one of them");
   }
 
   // Only for layers that read data: others, such as Dropout, may run as in the other phase. Nets

@@ -183,8 +183,9 @@ class Checker {
   }
 
   void Missing(const std::string& field) {
+    const bool is_multistep = field == "stepsize" && param_.stepvalue_size() > 0;
     report_.Add("", StrCat("lr_policy '", param_.lr_policy(), "' needs the field '", field, "'",
-                           ExampleOf(field)));
+                           is_multistep ? "; stepvalue belongs to 'multistep'" : ExampleOf(field)));
   }
 
   bool Finite(const std::string& field, double value) {

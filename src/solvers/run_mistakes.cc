@@ -190,6 +190,24 @@ bool IsSame(const NetOfRun& a, const NetOfRun& b) {
          a.file.net.SerializeAsString() == b.file.net.SerializeAsString();
 }
 
+// Returns what is odd about gamma as a factor of the rate; empty for nothing.
+std::string DoubtOfGamma(const SolverParameter& solver) {
+  const std::string& policy = solver.lr_policy();
+  const bool is_factor = policy == "step" || policy == "multistep" || policy == "exp";
+  if (!is_factor || !solver.has_gamma()) return "";
+  if (solver.gamma() > 1) {
+    return StrCat("gamma ", solver.gamma(), " raises the rate; a gamma below 1 lowers it");
+  }
+  constexpr double kVanished = 1e-6;
+  constexpr int kEarly = 100;
+  if (policy != "exp" || solver.max_iter() < kEarly ||
+      std::pow(double{solver.gamma()}, kEarly) > kVanished) {
+    return "";
+  }
+  return StrCat("'exp' multiplies the rate by gamma in each iteration, so that nothing is left of ",
+                "it after ", kEarly, "; use a gamma near 1, such as 0.999");
+}
+
 void WarnAboutSolver(const RunConfig& config, Warnings* warnings) {
   const SolverFile& solver = config.solver;
   const auto add = [&](const std::string& field, std::string message) {
@@ -202,6 +220,11 @@ void WarnAboutSolver(const RunConfig& config, Warnings* warnings) {
       solver.solver.snapshot_after_train()) {
     add("snapshot_prefix", "snapshot_prefix is empty: nothing is saved; remove it for the default");
   }
+  if (solver.solver.snapshot_prefix().starts_with("~/")) {
+    add("snapshot_prefix", "'~' is not expanded: this is a folder of that name; write it out");
+  }
+  const std::string gamma = DoubtOfGamma(solver.solver);
+  if (!gamma.empty()) add("gamma", gamma);
   for (const auto& [field, rule] : {std::pair{"early_stop", &solver.solver.early_stop()},
                                     {"snapshot_best", &solver.solver.snapshot_best()},
                                     {"plateau", &solver.solver.plateau()}}) {

@@ -178,6 +178,8 @@ TEST(Hdf5DataLayer, BadParametersAreRefused) {
               [&] { LayerRunner(registry, RowsLayer(temp.File("none"))); });
   ExpectError(ErrorCode::kDataLoss, "names no files",
               [&] { LayerRunner(registry, RowsLayer(temp.Write("empty", " \n"))); });
+  ExpectError(ErrorCode::kInvalidArgument, "is an HDF5 file: source names a text file",
+              [&] { LayerRunner(registry, RowsLayer(temp.Write("x.h5", "\x89HDF\r\n"))); });
 }
 
 TEST(Permutation, HoldsEachNumberOnce) {

@@ -51,6 +51,8 @@ TEST(CheckLearningRate, PoliciesAndTheirFieldsAreNamed) {
       {"base_lr: 1\nlr_policy: \"onecycle\"",
        "2:1: unknown lr_policy 'onecycle' (did you mean 'one_cycle'?)"},
       {"base_lr: 1 lr_policy: \"step\" gamma: 0.1", "lr_policy 'step' needs the field 'stepsize'"},
+      {"base_lr: 1 lr_policy: \"step\" gamma: 0.1 stepvalue: 5",
+       "lr_policy 'step' needs the field 'stepsize'; stepvalue belongs to 'multistep'"},
       {"base_lr: 1 lr_policy: \"sigmoid\" stepsize: 1",
        "lr_policy 'sigmoid' needs the field 'gamma'"},
       {"base_lr: 1 lr_policy: \"inv\" gamma: 1", "lr_policy 'inv' needs the field 'power'"},

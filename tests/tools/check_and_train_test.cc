@@ -105,6 +105,7 @@ TEST_F(CheckAndTrain, MissingFieldsComeWithAnExample) {
   ExpectBothRefuse({
       {"base_lr: 0.1", "", "missing required field 'base_lr'; for example base_lr: 0.01"},
       {"base_lr: 0.1", "base_lr: 0,1", "decimals take a point, not a comma: write 0.1"},
+      {"base_lr: 0.1", "base_lr: 0,0039", "decimals take a point, not a comma: write 0.0039"},
       {"lr_policy: \"fixed\"", "", "multifixed; for example lr_policy: \"fixed\""},
       {"\"fixed\"", "\"step\" stepsize: 5", "needs the field 'gamma'; for example gamma: 0.1"},
       {"\"fixed\"", "\"step\" gamma: 1", "the field 'stepsize'; for example stepsize: 10000"},

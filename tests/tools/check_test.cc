@@ -212,6 +212,19 @@ TEST_F(Check, MistakesThatRunAreToldByCheckAndTrain) {
   EXPECT_NE(train.err.find(warning), std::string::npos) << train.err;
 }
 
+TEST_F(Check, OddRatesAndPrefixesAreTold) {
+  Edit("solver.prototxt", "lr_policy: \"fixed\"", "lr_policy: \"step\" stepsize: 4 gamma: 10");
+  Edit("solver.prototxt", "\"snap\"", "\"~/snap\"");
+  ExpectChecked(0, {"gamma 10 raises the rate", "'~' is not expanded"});
+  ExpectChecked(0, {"nothing is left of it after 100"},
+                {"--set=lr_policy=exp", "--set=gamma=0.1", "--set=max_iter=1000"});
+}
+
+TEST_F(Check, TwoDataLayersOfOnePhaseAreOneMistake) {
+  Edit("net.prototxt", "phase: TEST", "phase: TRAIN");
+  ExpectChecked(2, {"both are for phase TRAIN: write include { phase: TEST } in one of them"});
+}
+
 TEST_F(Check, RulesThatNeverActAreTold) {
   Edit("solver.prototxt", "test_interval: 4", "test_interval: 9 early_stop { }");
   ExpectChecked(0, {"solver.prototxt:4:31: early_stop never acts on what was learned: the first "

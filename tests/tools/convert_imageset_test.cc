@@ -167,6 +167,17 @@ TEST_F(ConvertImageset, CheckSizeNamesBothImages) {
   EXPECT_EQ(Converted({"--check_size", "--resize_height=4", "--resize_width=4"}).size(), 3U);
 }
 
+TEST_F(ConvertImageset, OtherSizesAreAWarningWithoutIt) {
+  const std::string hint = "a Data layer reads images of several sizes with crop_size only";
+  const ProcessResult mixed = Run({});
+  EXPECT_EQ(mixed.exit_code, 0) << mixed.err;
+  EXPECT_TRUE(Contains(mixed.err, hint)) << mixed.err;
+  std::filesystem::remove_all(temp_.File("db"));
+  const ProcessResult resized = Run({"--resize_height=4", "--resize_width=4"});
+  EXPECT_EQ(resized.exit_code, 0) << resized.err;
+  EXPECT_FALSE(Contains(resized.err, hint)) << resized.err;
+}
+
 TEST_F(ConvertImageset, BadImagesAreErrorsOrSkipped) {
   temp_.Write("root/b c.png", temp_.Read("root/a.png").substr(0, 60));
   list_ = temp_.Write("list.txt", "a.png 3\nb c.png 0\nmissing.png 1\nsub/d.png 7\nsub 1\n");

@@ -31,7 +31,7 @@ std::string FetchedModelsFolder() {
   if (data != nullptr && data[0] == '/') return StrCat(data, "/crema/zoo");
   const char* home = std::getenv("HOME");
   if (home != nullptr && home[0] == '/') return StrCat(home, "/.local/share/crema/zoo");
-  Fail(ErrorCode::kNotFound, "HOME is not set: there is no folder for fetched models");
+  return "";
 }
 
 std::string ResolveZooFile(const std::string& value, const std::string& extension) {
@@ -42,7 +42,7 @@ std::string ResolveZooFile(const std::string& value, const std::string& extensio
   std::error_code ignored;
   for (const std::string& folder : {FetchedModelsFolder(), ModelsFolder()}) {
     const std::string path = StrCat(folder, "/", file);
-    if (!name.empty() && name.find('/') == std::string::npos &&
+    if (!folder.empty() && !name.empty() && name.find('/') == std::string::npos &&
         fs::is_regular_file(path, ignored)) {
       return path;
     }

@@ -10,7 +10,7 @@ namespace crema::tools {
 std::string ModelsFolder();
 
 // Returns the folder of fetched models: $XDG_DATA_HOME/crema/zoo, by default
-// ~/.local/share/crema/zoo; it may not exist. Throws kNotFound if there is no home.
+// ~/.local/share/crema/zoo; it may not exist. Empty if there is no home.
 std::string FetchedModelsFolder();
 
 // Returns the file of a model for the value zoo:NAME of a flag: NAME/NAME`extension` in the folder

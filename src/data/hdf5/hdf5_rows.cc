@@ -27,7 +27,14 @@ namespace {
 }  // namespace
 
 std::vector<std::string> ReadHdf5List(const std::string& list) {
-  std::istringstream words(ReadDataFile(list, "the list of HDF5 files"));
+  const std::string text = ReadDataFile(list, "the list of HDF5 files");
+  if (text.starts_with("\x89HDF")) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("'", list,
+                "' is an HDF5 file: source names a text file with the paths of such "
+                "files"));
+  }
+  std::istringstream words(text);
   std::vector<std::string> paths;
   for (std::string path; words >> path;) paths.push_back(path);
   if (paths.empty()) {
