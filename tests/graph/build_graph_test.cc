@@ -87,7 +87,7 @@ TEST(BuildGraph, APhaseInOneDataLayerIsAWarningWhereItRunsAllTheSame) {
            of_relu + " }";
   };
   EXPECT_EQ(PlanWarnings(net("phase: TEST", ""), TRAIN),
-            "net.prototxt:1:47: layer \"data\": 'phase' in a layer does not choose when it runs: "
+            "net.prototxt:1:48: layer \"data\": 'phase' in a layer does not choose when it runs: "
             "write include { phase: TEST }\n");
   EXPECT_EQ(PlanWarnings(net("phase: TEST", ""), TEST), "");
   EXPECT_EQ(PlanWarnings(net("phase: TEST exclude { stage: \"s\" }", ""), TRAIN), "");
