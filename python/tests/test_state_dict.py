@@ -255,10 +255,10 @@ def test_whole_numbers_of_onnx_models_are_exact_or_errors(tmp_path):
         assert answer["y"].dtype == np.int64 and answer["y"].tolist() == [0, 200]
         assert answer["z"].dtype == np.bool_ and answer["z"].tolist() == [True, False]
     assert model.run(np.array([True, False]))["y"].tolist() == [2, 0]
-    assert model.run(np.array([3, 1 << 23]))["y"].tolist() == [6, 1 << 24]
+    assert model.run(np.array([3, 1 << 22]))["y"].tolist() == [6, 1 << 23]
     with pytest.raises(crema.Error, match="input 'x' is 16777217 at element 1"):
         model.run(np.array([3, (1 << 24) + 1]))
-    with pytest.raises(crema.Error, match=r"output 'y' of int64 is 1.67772e\+07 at element 1"):
+    with pytest.raises(crema.Error, match=r"element 1 \(.*\) is about 16777218: whole numbers"):
         model.run(np.array([3, (1 << 23) + 1]))
     with pytest.raises(TypeError):
         model.run(np.array([0.5, 1]))

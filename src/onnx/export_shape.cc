@@ -233,6 +233,7 @@ std::string ExportPad(LayerExport* e, const std::string& x, int axes, int first,
 
 void AddShapeEmitters(EmitterTable* table) {
   table->insert({
+      {"CheckWhole", Identity},
       {"Concat", Concat},
       {"ContinuationIndicator", ContinuationIndicator},
       {"Crop", Crop},

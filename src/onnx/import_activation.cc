@@ -154,7 +154,8 @@ void ConvertLogSoftmax(NodeImport& node) { Softmax(node, "LogSoftmax"); }
 // Casts to whole numbers cut towards 0, and those to float16 round. Those to other floats change
 // nothing, since all blobs are single-precision floats.
 void Cast(NodeImport& node, int to) {
-  const OnnxBlob x = node.In(0);
+  OnnxBlob x = node.In(0);
+  if (IsFloatType(to) && to != TensorProto::DOUBLE) x = node.Unchecked(x);
   const int from = x.type;
   const bool narrow = IsFloatType(to) && to > TensorProto::BFLOAT16;  // of 8 bits and less
   if (!IsNumberType(to) || !IsNumberType(from) || (narrow && from != to)) {

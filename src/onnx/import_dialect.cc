@@ -116,6 +116,8 @@ class DialectWriter {
       if (product) Last("Eltwise", {x, gate}, EltwiseOf(EltwiseParameter::PROD));
     } else if (type == "SiLU") {
       WriteSwish(1);
+    } else if (type == "CheckWhole") {
+      Last("Power", {x});
     } else if (type == "Swish") {
       WriteSwish(of_->swish_param().beta());
     } else if (type == "Mish") {

@@ -204,11 +204,13 @@ void ConvertBinary(NodeImport& node) {
   node.Output(0, Binary(node, kOperation));
 }
 
-// The last bits of the result, if the type has few.
+// The last bits of the result, if the type has few. Products of 16 bits may be too large for that.
 template <BinaryParameter::Operation kOperation>
 void ConvertArithmetic(NodeImport& node) {
-  const OnnxBlob y = Binary(node, kOperation);
-  node.Output(0, BitsOf(y.type) <= 16 ? WrappedBlob(node, y, y.type) : y);
+  OnnxBlob y = Binary(node, kOperation);
+  const int bits = BitsOf(y.type);
+  if (bits == 16 && kOperation == BinaryParameter::MUL) y = node.Checked(y);
+  node.Output(0, bits <= 16 ? WrappedBlob(node, y, y.type) : y);
 }
 
 template <BinaryParameter::Operation kOperation>

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "onnx/import_blocks.h"
 #include "onnx/import_fold.h"
 
 namespace crema {
@@ -251,15 +252,47 @@ bool NodeImport::Wants(size_t output) const {
   return output < outputs() && !node_.proto.output(static_cast<int>(output)).empty();
 }
 
-void NodeImport::Output(size_t output, const OnnxBlob& blob) {
+OnnxBlob NodeImport::Checked(const OnnxBlob& computed) { return Add("CheckWhole", {computed}); }
+
+OnnxBlob NodeImport::Unchecked(OnnxBlob blob) const {
+  const auto found = state_.unchecked.find(blob.name);
+  if (found != state_.unchecked.end()) blob.name = found->second;
+  return blob;
+}
+
+bool NodeImport::MayRound(int type) const {
+  static constexpr std::string_view kComputes[] = {
+      "Abs",         "Add",        "Col2Im",        "CumProd",
+      "ConvInteger", "CumSum",     "Div",           "Einsum",
+      "Gemm",        "MatMul",     "MatMulInteger", "Mod",
+      "Mul",         "Neg",        "PRelu",         "Pow",
+      "ReduceL1",    "ReduceL2",   "ReduceLogSum",  "ReduceLogSumExp",
+      "ReduceMean",  "ReduceProd", "ReduceSum",     "ReduceSumSquare",
+      "Sub"};
+  const std::string& op = node_.proto.op_type();
+  if (IsFloatType(type) || type == onnx::TensorProto::BOOL || BitsOf(type) < 32) return false;
+  if (op.starts_with("Scatter")) {
+    const std::string reduction = String("reduction", "none");
+    return reduction == "add" || reduction == "mul";
+  }
+  return std::ranges::find(kComputes, op) != std::end(kComputes) ||
+         (op.starts_with("Cast") && TypeOf(0) == onnx::TensorProto::DOUBLE);
+}
+
+void NodeImport::Output(size_t output, const OnnxBlob& computed) {
   if (!Wants(output)) return;
   const std::string& name = node_.proto.output(static_cast<int>(output));
+  const bool checked = MayRound(computed.type);
+  OnnxBlob raw = computed;
+  if (checked && !IsSignedType(raw.type)) raw = WrappedBlob(*this, raw, raw.type);
+  const OnnxBlob blob = checked ? Checked(raw) : raw;
   OnnxValue& value = state_.values[name];
   value = {true, blob, nullptr};
   if (!tops_.contains(blob.name)) return;
   const auto [place, fresh] = renamed_.emplace(blob.name, "");
   if (fresh) place->second = state_.blob_names.Add(name);
   value.blob.name = place->second;
+  if (checked) state_.unchecked[value.blob.name] = raw.name;
 }
 
 void NodeImport::Output(size_t output, OnnxTensor constant) {

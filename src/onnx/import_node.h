@@ -60,8 +60,9 @@ struct ImportState {
   const Registry* registry = nullptr;
   std::map<std::string, OnnxValue> values;  // by name in the graph
   std::vector<ImportedLayer> layers;
-  std::map<std::string, MovedBlob> moved;  // by name of the blob
-  std::map<std::string, CutOfBlob> cuts;   // likewise
+  std::map<std::string, MovedBlob> moved;        // by name of the blob
+  std::map<std::string, CutOfBlob> cuts;         // likewise
+  std::map<std::string, std::string> unchecked;  // blobs before the check, by checked blob
   UniqueNames blob_names;
   UniqueNames layer_names;
   std::vector<std::string> notes;
@@ -125,13 +126,18 @@ class NodeImport {
   // The same of cuts.
   void SetCut(const OnnxBlob& blob, CutOfBlob cut);
   const CutOfBlob* Cut(const OnnxBlob& blob) const;
+  // Returns whole numbers, checked when the net runs: one that may be a rounded one is an error.
+  OnnxBlob Checked(const OnnxBlob& computed);
+  // Undoes that, for casts to floats, which round.
+  OnnxBlob Unchecked(OnnxBlob blob) const;
   // Adds a Parameter layer.
   OnnxBlob AddConstant(const OnnxTensor& tensor);
 
   // Outputs.
   size_t outputs() const { return static_cast<size_t>(node_.proto.output_size()); }
   bool Wants(size_t output) const;  // it has a name
-  // Sets the value of an output, of the type of the blob. Does nothing for one without a name.
+  // Sets the value of an output, of the type of the blob; checked, if it is a whole number that the
+  // operator computes. Does nothing for one without a name.
   void Output(size_t output, const OnnxBlob& blob);
   void Output(size_t output, OnnxTensor constant);
 
@@ -143,6 +149,7 @@ class NodeImport {
 
  private:
   const OnnxValue& ValueOf(size_t input) const;
+  bool MayRound(int type) const;  // outputs of this type
   const onnx::AttributeProto* Attribute(std::string_view name,
                                         onnx::AttributeProto::AttributeType type) const;
 

@@ -62,8 +62,8 @@ void ConvertReduce(NodeImport& node) {
   });
   if (divides && y.shape.count() > 0) {
     const int64_t count = x.shape.count() / y.shape.count();
-    return node.Output(
-        0, BinaryBlob(node, BinaryParameter::INTEGER_DIV, y, static_cast<float>(count)));
+    return node.Output(0, BinaryBlob(node, BinaryParameter::INTEGER_DIV, node.Checked(y),
+                                     static_cast<float>(count)));
   }
   const bool cuts =
       whole && (kOperation == ReductionParameter::L2 || kOperation == ReductionParameter::LOG_SUM ||

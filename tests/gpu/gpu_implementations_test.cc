@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "graph/implementation.h"
 #include "support/gpu.h"
 #include "support/layer_case.h"
+#include "support/layer_run.h"
 
 namespace crema::test {
 namespace {
@@ -34,6 +36,19 @@ TEST(GpuImplementations, AreThereForAllLayers) {
     ++with_code;
   }
   EXPECT_GT(with_code, 90);
+}
+
+// A kernel body cannot throw.
+TEST(GpuImplementations, AWholeNumberThatMayBeRoundedBecomesNaN) {
+  const LayerType& type = *LayersWithGpuImplementations().Find("CheckWhole");
+  const LayerSample sample{.name = "three", .prototxt = "", .inputs = {{.shape = {3}}}};
+  const LayerCase layer_case(type, sample, DType::kF32);
+  const CaseValues values{.inputs = {{0x1p24, -3, 0x1p24 - 1}}};
+  const auto code = std::ranges::find(type.implementations, DeviceType::kCuda,
+                                      [](const ImplementationPtr& k) { return k->device; });
+  const Values got = RunLayer(layer_case, values, {.implementation = code->get()}).outputs[0];
+  EXPECT_TRUE(std::isnan(got[0]));
+  EXPECT_EQ(Values(got.begin() + 1, got.end()), (Values{-3, 0x1p24 - 1}));
 }
 
 }  // namespace

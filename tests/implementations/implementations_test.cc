@@ -174,6 +174,7 @@ const std::set<std::string, std::less<>>& OnSamplesOnly() {
                                                         "CTCLoss",
                                                         "Cast",
                                                         "CenterLoss",
+                                                        "CheckWhole",
                                                         "ContrastiveLoss",
                                                         "Convolution3D",
                                                         "Correlation",

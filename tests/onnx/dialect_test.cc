@@ -46,6 +46,13 @@ std::vector<std::string> DialectTypes(const ModelBuilder& builder, const std::st
 
 using Names = std::vector<std::string>;
 
+TEST(OnnxDialect, LeavesOutTheCheckOfWholeNumbers) {
+  ModelBuilder builder;
+  builder.Input("x", {2}, onnx::TensorProto::INT64).Output("y").Node("Neg", {"x"}, {"y"});
+  EXPECT_EQ(LayerTypes(Import(builder)).back(), "CheckWhole");
+  EXPECT_EQ(DialectTypes(builder, "caffe").back(), "Power");
+}
+
 TEST(OnnxDialect, ActivationsBecomeThoseOfCaffe) {
   ModelBuilder relu6 = OneNode("Clip", {"low", "high"});
   relu6.Floats("low", {}, {0});

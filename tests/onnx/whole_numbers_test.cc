@@ -1,6 +1,7 @@
 // Whole numbers and truth values, which blobs of floats hold.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -155,6 +156,148 @@ TEST(OnnxWholeNumbers, ArithmeticOfFewBitsWraps) {
   EXPECT_EQ(Computed("Sub", TensorProto::UINT8, {3, 5}, {5, 3}), (Reals{254, 2}));
   EXPECT_EQ(Computed("Mul", TensorProto::INT8, {100, -7}, {2, 3}), (Reals{-56, -21}));
   EXPECT_EQ(Computed("Add", TensorProto::FLOAT16, {200, 300}, {100, 2}), (Reals{300, 302}));
+}
+
+// The error of a run; empty when it succeeds.
+std::string RunError(const ModelBuilder& builder,
+                     const std::map<std::string, test::ShapedValues>& inputs) {
+  try {
+    test::Run(Import(builder), inputs);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// y = op(x, z) with x = (1, a) and z = (1, b), of int64 or another type.
+std::string ComputedError(const std::string& op, float a, float b, int type = TensorProto::INT64) {
+  ModelBuilder builder;
+  builder.Input("x", {1, 2}, type).Input("z", {1, 2}, type).Output("y");
+  onnx::NodeProto& node = builder.Node(op, {"x", "z"}, {"y"});
+  if (op == "Gemm") ModelBuilder::SetInt(node, "transB", 1);
+  if (op == "Einsum") ModelBuilder::SetString(node, "equation", "ab,ab->ab");
+  return RunError(builder, {{"x", {Shape({1, 2}), {1, a}}}, {"z", {Shape({1, 2}), {1, b}}}});
+}
+
+TEST(OnnxWholeNumbers, ComputedNumbersFrom2To24OnAreErrorsWithLayerPlaceAndValue) {
+  const std::string error = ComputedError("Add", 0x1p23F, 0x1p23F + 2);
+  EXPECT_TRUE(Contains(error,
+                       "element 1 (sample 0 of the batch) is about 16777218: whole "
+                       "numbers are computed as float32"))
+      << error;
+  EXPECT_TRUE(Contains(error, "layer \"n_y\"")) << error;
+  EXPECT_EQ(ComputedError("Add", 0x1p23F, 0x1p23F - 1), "");
+  // 2^24 + 1, which was rounded to 2^24.
+  EXPECT_TRUE(Contains(ComputedError("Add", 0x1p24F, 1), "16777216: whole"));
+  EXPECT_TRUE(Contains(ComputedError("Sub", -0x1p23F, 0x1p23F), "is about -16777216"));
+  EXPECT_EQ(ComputedError("Add", 0x1p24F, 1, TensorProto::FLOAT), "");
+  EXPECT_TRUE(Contains(ComputedError("Sub", 3, 5, TensorProto::UINT32), "is about 4294967296"));
+  EXPECT_EQ(ComputedError("Sub", 5, 3, TensorProto::UINT32), "");
+}
+
+TEST(OnnxWholeNumbers, EachOperatorThatComputesIsChecked) {
+  for (const int type :
+       {TensorProto::INT32, TensorProto::INT64, TensorProto::UINT32, TensorProto::UINT64}) {
+    for (const char* op : {"Add", "Mul", "Pow", "Gemm", "Einsum"}) {
+      EXPECT_EQ(ComputedError(op, 5, 3, type), "") << op;
+      EXPECT_TRUE(Contains(ComputedError(op, 0x1p24F, 5, type), "are computed as float32")) << op;
+    }
+  }
+  // Results that depend on large numbers, which were only moved so far.
+  const std::map<std::string, std::pair<float, float>> large = {
+      {"Div", {0x1p40F, 1}}, {"Mod", {-1, 0x1p40F}}, {"PRelu", {-0x1p40F, 2}}};
+  for (const auto& [op, operands] : large) {
+    EXPECT_TRUE(Contains(ComputedError(op, operands.first, operands.second), "float32")) << op;
+  }
+}
+
+TEST(OnnxWholeNumbers, OperatorsOfOneInputAreChecked) {
+  for (const std::string op :
+       {"Neg", "Abs", "CumSum", "CumProd", "ReduceSum", "ReduceProd", "ReduceL1", "ReduceL2",
+        "ReduceSumSquare", "ReduceMean", "ScatterElements"}) {
+    ModelBuilder builder(26);
+    builder.Input("x", {2}, TensorProto::INT64).Output("y");
+    builder.Ints("axis", {}, {0});
+    builder.Ints("at", {1}, {0});
+    builder.Ints("one", {1}, {1});
+    std::vector<std::string> inputs = {"x"};
+    if (op.starts_with("Cum")) inputs = {"x", "axis"};
+    if (op == "ScatterElements") inputs = {"x", "at", "one"};
+    onnx::NodeProto& node = builder.Node(op, inputs, {"y"});
+    if (op == "ScatterElements") ModelBuilder::SetString(node, "reduction", "add");
+    EXPECT_TRUE(Contains(RunError(builder, {{"x", {Shape({2}), {0x1p24F, 0x1p24F}}}}),
+                         "whole numbers are computed as float32"))
+        << op;
+    EXPECT_EQ(RunError(builder, {{"x", {Shape({2}), {3, 4}}}}), "") << op;
+  }
+}
+
+// 257 of 255 * 255 are below 2^24, 259 are not.
+TEST(OnnxWholeNumbers, ProductsOfBytesAreChecked) {
+  for (const int64_t size : {257, 259}) {
+    for (const char* op : {"MatMulInteger", "ConvInteger"}) {
+      const bool conv = op[0] == 'C';
+      const Dims a = conv ? Dims{1, size, 1} : Dims{1, size};
+      const Dims b = conv ? Dims{1, size, 1} : Dims{size, 1};
+      ModelBuilder builder;
+      builder.Input("x", a, TensorProto::UINT8).Output("y");
+      onnx::TensorProto& weights = builder.Ints("w", b, {});
+      weights.set_data_type(TensorProto::UINT8);
+      for (int64_t i = 0; i < size; ++i) weights.add_int32_data(255);
+      builder.Node(op, {"x", "w"}, {"y"});
+      const std::string error =
+          RunError(builder, {{"x", {Shape(a), Reals(static_cast<size_t>(size), 255)}}});
+      EXPECT_EQ(Contains(error, "is about 16841"), size == 259) << op << error;
+      EXPECT_EQ(error.empty(), size == 257) << op << error;
+    }
+  }
+}
+
+TEST(OnnxWholeNumbers, SumsMayBeLargeOnTheWay) {
+  ModelBuilder builder;
+  builder.Input("x", {3}, TensorProto::INT64).Output("y");
+  builder.Node("ReduceSum", {"x"}, {"y"});
+  EXPECT_EQ(RunX(builder, {0x1p24F, 1, -0x1p24F}), Reals{1});
+}
+
+TEST(OnnxWholeNumbers, MovedAndComparedNumbersAreNotChecked) {
+  ModelBuilder builder;
+  builder.Input("x", {2}, TensorProto::INT64).Input("c", {2}, TensorProto::BOOL).Output("y");
+  builder.Ints("least", {}, {std::numeric_limits<int64_t>::min()});
+  builder.Node("Where", {"c", "x", "least"}, {"where"});
+  builder.Node("Max", {"where", "x"}, {"max"});
+  builder.Node("Concat", {"max", "where"}, {"y"});
+  ModelBuilder::SetInt(*builder.graph().mutable_node(2), "axis", 0);
+  EXPECT_EQ(
+      test::Run(Import(builder), {{"x", {Shape({2}), {5e9F, 3}}}, {"c", {Shape({2}), {1, 0}}}})
+          .at("y")
+          .values,
+      (Reals{5e9F, 3, 5e9F, -0x1p63F}));
+}
+
+TEST(OnnxWholeNumbers, CastsToFloatsMayRoundWhatWasComputed) {
+  ModelBuilder builder;
+  builder.Input("x", {2}, TensorProto::INT64).Output("y");
+  builder.Node("Add", {"x", "x"}, {"sum"});
+  ModelBuilder::SetInt(builder.Node("Cast", {"sum"}, {"y"}), "to", TensorProto::FLOAT);
+  EXPECT_EQ(RunX(builder, {0x1p24F, 3}), (Reals{0x1p25F, 6}));
+  EXPECT_EQ(std::ranges::count(test::LayerTypes(Import(builder)), "CheckWhole"), 0);
+  ModelBuilder also = builder;
+  also.Output("z").Node("Neg", {"sum"}, {"z"});
+  const std::string error = RunError(also, {{"x", {Shape({2}), {0x1p24F, 3}}}});
+  EXPECT_TRUE(Contains(error, "layer \"n_sum\"")) << error;
+}
+
+// The float nearest to the quotient, 4993894.9999, is the next whole number.
+TEST(OnnxWholeNumbers, QuotientsOfLargeNumbersAreCutExactly) {
+  EXPECT_EQ(Computed("Div", TensorProto::INT64, {562762022912.0F, 7}, {112690, 2}),
+            (Reals{4993894, 3}));
+}
+
+// A product of 16 bits wraps if floats hold it.
+TEST(OnnxWholeNumbers, ProductsOf16BitsAreChecked) {
+  EXPECT_EQ(Computed("Mul", TensorProto::INT16, {300, 2}, {300, 2}), (Reals{24464, 4}));
+  EXPECT_TRUE(Contains(ComputedError("Mul", 30001, 30001, TensorProto::INT16), "float32"));
 }
 
 TEST(OnnxWholeNumbers, ShiftsWrapAndShiftAllBitsOut) {

@@ -57,6 +57,7 @@ void AddElementwise(Registry& registry, std::string_view type) {
 void RegisterElementwiseCuda(Registry& registry) {
   AddElementwise<AbsValFormula>(registry, "AbsVal");
   AddElementwise<BnllFormula>(registry, "BNLL");
+  registry.AddImplementation("CheckWhole", CudaImplementation<GpuElementwise<CheckWholeFormula>>());
   AddElementwise<ClipFormula>(registry, "Clip");
   AddElementwise<EluFormula>(registry, "ELU");
   AddElementwise<ExpFormula>(registry, "Exp");

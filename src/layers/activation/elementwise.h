@@ -47,7 +47,7 @@ CREMA_MULTIVERSION void ElementwiseBackward(Formula formula, const T* x_or_y, co
 }
 
 template <typename Formula>
-class Elementwise final : public Layer, public HasFusedActivation {
+class Elementwise : public Layer, public HasFusedActivation {
  public:
   explicit Elementwise(const LayerParameter& param) : Layer(param), formula_(*this) {}
 

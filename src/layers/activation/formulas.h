@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <numbers>
 
 #include "core/host_device.h"
@@ -54,6 +55,26 @@ struct BnllFormula : Grains<kCostlyGrain> {
   template <typename T>
   CREMA_HOST_DEVICE T Gradient(T y, T dy) const {
     return dy * -std::expm1(-y);
+  }
+};
+
+// NaN where x may be a whole number that was rounded.
+struct CheckWholeFormula : Grains<kCheapGrain> {
+  explicit CheckWholeFormula(const Layer&) {}
+  CREMA_HOST_DEVICE bool reads_output() const { return true; }
+
+  template <typename T>
+  CREMA_HOST_DEVICE static bool IsExact(T x) {
+    constexpr T kLimit = T(int64_t{1} << std::numeric_limits<T>::digits);
+    return x > -kLimit && x < kLimit;
+  }
+  template <typename T>
+  CREMA_HOST_DEVICE T Value(T x) const {
+    return IsExact(x) ? x : std::numeric_limits<T>::quiet_NaN();
+  }
+  template <typename T>
+  CREMA_HOST_DEVICE T Gradient(T, T dy) const {
+    return dy;
   }
 };
 

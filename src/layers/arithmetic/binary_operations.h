@@ -131,7 +131,7 @@ template <typename T>
     case BinaryParameter::FMOD:
       return std::fmod(a, b);
     case BinaryParameter::INTEGER_DIV:
-      return std::trunc(a / b);
+      return T(std::trunc(double(a) / double(b)));  // a float quotient may round up
     case BinaryParameter::PRELU:
       return a >= 0 ? a : a * b;
     default:
