@@ -257,19 +257,32 @@ class Assembly {
     }
   }
 
-  // A blob that layers or other outputs read too, or that is an input, is copied for an output.
+  // Returns true if a layer makes the blob after those of earlier outputs: outputs keep their
+  // order.
+  bool KeepsOrder(const std::string& blob) {
+    if (!copies_.empty()) return false;  // which follow the layers
+    for (size_t i = last_output_; i < state_.layers.size(); ++i) {
+      if (std::ranges::count(state_.layers[i].param.top(), blob) == 0) continue;
+      last_output_ = i;
+      return true;
+    }
+    return false;
+  }
+
+  // A blob that layers or other outputs read too, that is an input, or that an earlier layer makes
+  // than the outputs before it, is copied for an output.
   void AddOutput(const std::string& output) {
     const OnnxValue& value = state_.values.at(graph_.Resolve(output));
     if (outputs_.contains(output)) return;  // listed twice
     types_[output] = value.blob.type;
     const bool input = inputs_.contains(output);
     const bool own = value.blob.name == output && !input;
-    if (own && reads_[output] == 0 && reads_by_outputs_[output] == 1) {
+    const std::string& blob = value.blob.name;
+    const bool sole = reads_[blob] == 0 && reads_by_outputs_[blob] == 1 && KeepsOrder(blob);
+    if (own && sole) {
       outputs_.insert(output);
       return;
     }
-    const std::string& blob = value.blob.name;
-    const bool sole = reads_[blob] == 0 && reads_by_outputs_[blob] == 1;
     if (!own && !blob.empty() && sole && !inputs_.contains(blob) && !input) {
       renamed_[blob] = output;
       outputs_.insert(output);
@@ -358,6 +371,7 @@ class Assembly {
   std::set<std::string> outputs_;
   std::map<std::string, std::string> renamed_;
   std::map<std::string, int> types_;  // of inputs and outputs
+  size_t last_output_ = 0;            // the layer that makes the last of the outputs so far
   std::vector<ImportedLayer> copies_;
 };
 

@@ -301,5 +301,21 @@ TEST(OnnxImport, ConvertsRecurrentNets) {
   EXPECT_FLOAT_EQ(outputs.at("h").values[0], std::tanh(1.0F));
 }
 
+TEST(OnnxImport, KeepsTheOrderOfOutputs) {
+  ModelBuilder builder;
+  builder.Input("x", {2}).Output("third").Output("first").Output("fourth").Output("second");
+  builder.Node("Neg", {"x"}, {"first"});
+  builder.Node("Exp", {"x"}, {"second"});
+  builder.Node("Tanh", {"x"}, {"third"});
+  builder.Node("Sin", {"x"}, {"fourth"});
+  NetFile net;
+  net.net = Import(builder).net;
+  const Registry registry = BuiltinRegistry();
+  const auto model = Model::Make(net, {}, {}, {}, registry, NullSink());
+  std::vector<std::string> names;
+  for (const BlobInfo& output : model->outputs()) names.push_back(output.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"third", "first", "fourth", "second"}));
+}
+
 }  // namespace
 }  // namespace crema
