@@ -43,7 +43,8 @@ TEST(GpuImplementations, AWholeNumberThatMayBeRoundedBecomesNaN) {
   const LayerType& type = *LayersWithGpuImplementations().Find("CheckWhole");
   const LayerSample sample{.name = "three", .prototxt = "", .inputs = {{.shape = {3}}}};
   const LayerCase layer_case(type, sample, DType::kF32);
-  const CaseValues values{.inputs = {{0x1p24, -3, 0x1p24 - 1}}};
+  CaseValues values;
+  values.inputs = {{0x1p24, -3, 0x1p24 - 1}};
   const auto code = std::ranges::find(type.implementations, DeviceType::kCuda,
                                       [](const ImplementationPtr& k) { return k->device; });
   const Values got = RunLayer(layer_case, values, {.implementation = code->get()}).outputs[0];
