@@ -272,9 +272,8 @@ net('n13', 'pool: AVERAGE',
     "did you mean 'AVE'?", 2, GOOD,
     ('pool: MAX', 'pool: AVERAGE'))
 net('n14', 'both data layers have phase TRAIN',
-    '14:3: layer "digits": blob \'data\' is already produced by layer "digits" (line 2)', 2,
-    'bad: five messages for one cause, the first with a wrong remedy; should say: two layers of one name in '
-    'TRAIN, none in TEST: phase: TEST?',
+    'both are for phase TRAIN: write include { phase: TEST } in one of them', 2,
+    'could be better: five messages for one cause',
     ('phase: TEST', 'phase: TRAIN'))
 net('n15', 'filler "normal"',
     "unknown filler type 'normal' (did you mean 'gaussian'?)", 2, GOOD,
