@@ -198,6 +198,13 @@ TEST_F(ZooTool, FetchedWeightsHaveAShortName) {
   ::unsetenv("XDG_DATA_HOME");
 }
 
+TEST(ShippedZoo, IsWhole) {
+  const std::string models = StrCat("--zoo=", CREMA_SOURCE_DIR, "/models");
+  const ProcessResult result = RunProcess({Bin("zoo"), "verify", models});
+  EXPECT_EQ(result.exit_code, 0) << result.err << "scripts/zoo_list.py writes the list";
+  EXPECT_TRUE(Contains(result.out, "lenet: good\n")) << result.out;
+}
+
 class RemoteZoo : public ZooTool {
  protected:
   void SetUp() override {
