@@ -191,7 +191,7 @@ def main():
     parser.add_argument("--launch", default="openmpi", help="of openmpi, mpich, tcp")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--minutes", type=float, default=1e6, help="no run starts after them")
-    parser.add_argument("--bucket_mb", type=float, default=25)
+    parser.add_argument("--bucket_mb", type=float, default=4)
     parser.add_argument("--train_flag", action="append", default=[])
     flags = parser.parse_args()
     flags.bin = flags.bin.resolve()

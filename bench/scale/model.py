@@ -51,13 +51,16 @@ class Iteration:
     sums: float  # seconds in which some sum is made
 
 
-def buckets(layers, limit):
+def buckets(layers, limit, small=0):
     """(bytes, layer whose backward pass completes them), as gradient_buckets.cc and
-    process_collective.cc make them: from the last layer, of `limit` bytes or more, then cut."""
-    groups, size = [], 0
+    process_collective.cc make them: from the last layer, of `limit` bytes or more, then cut. With
+    `small` the first has as many or more, the last as many or less."""
+    groups, size, left = [], 0, sum(layer.bytes for layer in layers)
     for i in reversed(range(len(layers))):
         size += layers[i].bytes
-        if layers[i].bytes and size >= limit:
+        left -= layers[i].bytes
+        full = size >= (limit if groups or not small else small)
+        if layers[i].bytes and (full or left <= small < left + size):
             groups.append((size, i))
             size = 0
     if size:
@@ -68,20 +71,21 @@ def buckets(layers, limit):
             size -= limit
 
 
-def iterate(layers, rest, sum_of, limit=25 * MB, slowdown=1.0):
+def iterate(layers, rest, sum_of, limit=25 * MB, slowdown=1.0, small=0):
     """One iteration. `rest`: seconds of the update and all that follows the sums; `sum_of(bytes)`:
     a Sum; `slowdown`: of computing, by other ranks on the same core. A sum and the layers share a
-    core: a sum gets half of it at most while layers compute."""
-    waiting = collections.deque(buckets(layers, limit))
+    core: a sum gets half of it at most while layers compute. With `small`, as in buckets, messages
+    of a sum flow before those of the last one have come."""
+    waiting = collections.deque(buckets(layers, limit, small))
     forward = slowdown * sum(layer.forward for layer in layers)
     work = collections.deque((slowdown * layers[i].backward, i)
                              for i in reversed(range(len(layers))))
     ready, time, sums, computed = collections.deque(), forward, 0.0, forward
-    left, current = work.popleft(), None
+    left, current, flows = work.popleft(), None, False
     while left is not None or waiting or ready or current:
         if current is None and ready:
             cost = sum_of(ready.popleft())
-            current = [cost.latency, 1.0, cost]
+            current = [0.0 if flows else cost.latency, 1.0, cost]
         if left is None and current is None:
             break
         # Until the latency, the sum, or the layer ends.
@@ -103,7 +107,7 @@ def iterate(layers, rest, sum_of, limit=25 * MB, slowdown=1.0):
             else:
                 current[1] -= step * rate
             if current[0] <= 1e-12 and current[1] <= 1e-9:
-                current = None
+                current, flows = None, small > 0 and len(ready) > 0
         if left is not None:
             left = (left[0] - step * speed, left[1])
             if left[0] <= 1e-12:
@@ -160,7 +164,7 @@ def layers_of(bin_, net, folder):
 
 def compare(bin_, race, who, cores, limit):
     """Prints measured and computed times of each run of Crema in the file. In each iteration ranks
-    exchange two notes with rank 0: the losses, while sums go on, and whether to stop."""
+    exchange notes with rank 0 once, while sums go on."""
     median = {key: statistics.median(values) for key, values in race.items()
               if not key.startswith("sums/")}
     byte = median[f"{who}/sums/2/local"] - median["crema/sums/1/-"]
@@ -193,7 +197,7 @@ def compare(bin_, race, who, cores, limit):
             eager = math.inf if who.endswith("tcp") else 65536
             cost = direct(int(ranks), rate, trip / 2, byte, eager)
             note = trip + 2 * (int(ranks) - 1) * MESSAGE
-            result = iterate(slower, busy * rest + note / slowdown, cost, limit, slowdown)
+            result = iterate(slower, busy * rest, cost, limit, slowdown, limit / 4)
             seconds = result.seconds + max(0.0, note - result.exposed)
             measured = median[f"{who}/{name}/{ranks}/{link}"]
             ratios.append(seconds / measured)
@@ -306,7 +310,7 @@ def main():
     parser.add_argument("--race", type=pathlib.Path)
     parser.add_argument("--launch", default="openmpi")
     parser.add_argument("--cores", type=int, default=2, help="of the machine of the race")
-    parser.add_argument("--bucket_mb", type=float, default=25)
+    parser.add_argument("--bucket_mb", type=float, default=4)
     parser.add_argument("--extrapolate", action="store_true")
     flags = parser.parse_args()
     if flags.race:

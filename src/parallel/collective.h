@@ -39,6 +39,8 @@ class Collective {
   virtual bool HasFailed() const { return false; }
   // Returns what sums in the middle of a pass; null: these ranks cannot.
   virtual RankSums* SumsInPass() { return nullptr; }
+  // Returns the seconds that these sums have taken so far. Thread safety: that of the rank.
+  virtual double SecondsInPass() const { return 0; }
   // Announces that a rank has failed. Releases waiting ranks; results in progress are undefined.
   virtual void Abort() noexcept = 0;
 };

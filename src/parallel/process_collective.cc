@@ -16,6 +16,7 @@
 
 #include "core/bfloat16.h"
 #include "core/error.h"
+#include "core/strings.h"
 #include "math/blocked_copy.h"
 #include "parallel/process_ranks.h"
 
@@ -64,17 +65,31 @@ class ProcessCollective final : public Collective, public RankSums {
     const std::lock_guard lock(mutex_);
     return failure_ != nullptr;
   }
+  double SecondsInPass() const override { return seconds_in_pass_; }
 
  private:
   struct Bucket {
     std::span<float> values;
     bool is_bfloat16 = false;  // on the wire
   };
+  // A bucket that is being summed.
+  struct BucketSum {
+    Bucket bucket;
+    std::vector<BFloat16> rounded;  // its values
+    // Own piece of it, as all ranks have it.
+    std::vector<float> pieces;
+    std::vector<BFloat16> rounded_pieces;
+    std::vector<Peers::Pending> pending;
+  };
 
   void Start(int rank, std::span<float> values, bool is_bfloat16);
   void Work();
-  template <typename T>
-  void SumBucket(std::span<T> values, std::vector<T>* pieces);
+  void SumQueued();
+  bool Begin(BucketSum* sum);
+  void AddAndSend(BucketSum* sum);
+  void End(BucketSum* sum);
+  template <typename Call>
+  static void WithWireType(BucketSum* sum, const Call& call);
   template <typename T>
   std::span<T> PieceOf(std::span<T> values, int rank) const;
   template <typename T>
@@ -87,13 +102,10 @@ class ProcessCollective final : public Collective, public RankSums {
   Peers& peers_;
   const bool is_bfloat16_;  // for sums of StartSum
   const size_t bucket_;     // values summed at a time, at most
-  // Own pieces of a bucket, as all ranks have them.
-  std::vector<float> pieces_;
-  std::vector<BFloat16> rounded_pieces_;
-  std::vector<BFloat16> rounded_;     // a bucket
+  std::array<BucketSum, 3> sums_;
   std::vector<std::string> in_pass_;  // the values of SumNow, by rank
   bool failed_in_pass_ = false;
-  std::vector<Peers::Pending> pending_;
+  double seconds_in_pass_ = 0;
   std::atomic<bool> stop_ = false;
   mutable std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
@@ -119,22 +131,12 @@ void ProcessCollective::Work() {
   for (;;) {
     changed_.wait(lock, [this] { return !queue_.empty() || stop_; });
     if (stop_) return;
-    const auto [values, is_bfloat16] = queue_.front();
-    queue_.pop_front();
     works_ = true;
     lock.unlock();
     const auto start = std::chrono::steady_clock::now();
     std::exception_ptr failure;
     try {
-      if (is_bfloat16) {
-        const auto count = static_cast<int64_t>(values.size());
-        rounded_.resize(values.size());
-        RoundAll(1, count, values.data(), rounded_.data());
-        SumBucket(std::span(rounded_), &rounded_pieces_);
-        WidenAll(1, count, rounded_.data(), values.data());
-      } else {
-        SumBucket(values, &pieces_);
-      }
+      SumQueued();
     } catch (...) {
       failure = std::current_exception();
     }
@@ -155,27 +157,76 @@ std::span<T> ProcessCollective::PieceOf(std::span<T> values, int rank) const {
   return values.subspan(begin(rank), begin(rank + 1) - begin(rank));
 }
 
-// Each rank sums one piece of the values and sends the sums to all.
-template <typename T>
-void ProcessCollective::SumBucket(std::span<T> values, std::vector<T>* pieces) {
-  const int self = peers_.rank();
-  const std::span<T> own = PieceOf(values, self);
-  pieces->resize(own.size() * static_cast<size_t>(peers_.size()));
-  for (int r = 0; r < peers_.size(); ++r) {
-    if (r == self) continue;
-    const auto of_rank =
-        std::span(*pieces).subspan(own.size() * static_cast<size_t>(r), own.size());
-    peers_.Receive(std::as_writable_bytes(of_rank), r, Peers::kPieces, &pending_);
-    peers_.Send(std::as_bytes(PieceOf(values, r)), r, Peers::kPieces, &pending_);
+// Each rank sums one piece of each bucket and sends the sums to all. Pieces of the next buckets are
+// sent before the sums of one have come, so that links do not wait for the time of a message.
+void ProcessCollective::SumQueued() {
+  const auto at = [this](size_t i) { return &sums_[i % sums_.size()]; };
+  size_t begun = 0;
+  size_t added = 0;
+  size_t ended = 0;
+  do {
+    while (begun < ended + sums_.size() && Begin(at(begun))) ++begun;
+    if (added < begun) {
+      AddAndSend(at(added++));
+      if (added < ended + 2) continue;
+    }
+    if (ended < added) End(at(ended++));
+  } while (ended < begun);
+}
+
+// Takes the next bucket and sends its pieces. Returns false if there is none.
+bool ProcessCollective::Begin(BucketSum* sum) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (queue_.empty()) return false;
+    sum->bucket = queue_.front();
+    queue_.pop_front();
   }
-  peers_.Await(&pending_, stop_);
-  AddPieces(std::span<const T>(*pieces), own);
-  for (int r = 0; r < peers_.size(); ++r) {
-    if (r == self) continue;
-    peers_.Receive(std::as_writable_bytes(PieceOf(values, r)), r, Peers::kSums, &pending_);
-    peers_.Send(std::as_bytes(own), r, Peers::kSums, &pending_);
+  const std::span<float> values = sum->bucket.values;
+  if (sum->bucket.is_bfloat16) {
+    sum->rounded.resize(values.size());
+    RoundAll(1, std::ssize(values), values.data(), sum->rounded.data());
   }
-  peers_.Await(&pending_, stop_);
+  WithWireType(sum, [&]<typename T>(std::span<T> all, std::vector<T>* pieces) {
+    const size_t own = PieceOf(all, peers_.rank()).size();
+    pieces->resize(own * static_cast<size_t>(peers_.size()));
+    for (int r = 0; r < peers_.size(); ++r) {
+      if (r == peers_.rank()) continue;
+      const auto of_rank = std::span(*pieces).subspan(own * static_cast<size_t>(r), own);
+      peers_.Receive(std::as_writable_bytes(of_rank), r, Peers::kPieces, &sum->pending);
+      peers_.Send(std::as_bytes(PieceOf(all, r)), r, Peers::kPieces, &sum->pending);
+    }
+  });
+  return true;
+}
+
+void ProcessCollective::AddAndSend(BucketSum* sum) {
+  peers_.Await(&sum->pending, stop_);
+  WithWireType(sum, [&]<typename T>(std::span<T> all, std::vector<T>* pieces) {
+    const std::span<T> own = PieceOf(all, peers_.rank());
+    AddPieces(std::span<const T>(*pieces), own);
+    for (int r = 0; r < peers_.size(); ++r) {
+      if (r == peers_.rank()) continue;
+      peers_.Receive(std::as_writable_bytes(PieceOf(all, r)), r, Peers::kSums, &sum->pending);
+      peers_.Send(std::as_bytes(own), r, Peers::kSums, &sum->pending);
+    }
+  });
+}
+
+void ProcessCollective::End(BucketSum* sum) {
+  peers_.Await(&sum->pending, stop_);
+  const std::span<float> values = sum->bucket.values;
+  if (sum->bucket.is_bfloat16) WidenAll(1, std::ssize(values), sum->rounded.data(), values.data());
+}
+
+// Calls with the values of the bucket and the pieces, as they are sent.
+template <typename Call>
+void ProcessCollective::WithWireType(BucketSum* sum, const Call& call) {
+  if (sum->bucket.is_bfloat16) {
+    call(std::span(sum->rounded), &sum->rounded_pieces);
+  } else {
+    call(sum->bucket.values, &sum->pieces);
+  }
 }
 
 // In the order of the ranks, whichever came first: a run repeats bit for bit.
@@ -212,7 +263,10 @@ void ProcessCollective::CopyFromFirst(int rank, const ExecContext&,
 }
 
 void ProcessCollective::SumNow(std::span<double> values) {
+  const auto start = std::chrono::steady_clock::now();
   OutOfStepIfItThrows([&] { SumInPass(values); });
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  seconds_in_pass_ += took.count();
   if (failed_in_pass_) Fail(ErrorCode::kCancelled, "another rank has failed in this pass");
 }
 
@@ -244,8 +298,14 @@ void ProcessCollective::SumInPass(std::span<double> values) {
   if (failed_in_pass_) return;
   in_pass_[self].assign(reinterpret_cast<const char*>(values.data()), values.size_bytes());
   std::ranges::fill(values, 0.0);
-  for (const std::string& message : in_pass_) {
-    CREMA_CHECK(message.size() == values.size_bytes());
+  for (size_t r = 0; r < in_pass_.size(); ++r) {
+    const std::string& message = in_pass_[r];
+    if (message.size() != values.size_bytes()) {
+      Fail(ErrorCode::kDeviceFailure,
+           StrCat(peers_.NameOf(static_cast<int>(r)), " has sent ", message.size(),
+                  " bytes where this rank expects ", values.size_bytes(),
+                  ": do all ranks have the same version of Crema, the same files and flags?"));
+    }
     for (size_t i = 0; i < values.size(); ++i) {
       double value = 0;
       std::memcpy(&value, message.data() + i * sizeof(value), sizeof(value));

@@ -20,9 +20,9 @@
 namespace crema {
 
 struct ProcessRanksOptions {
-  double timeout = 300;                     // seconds until a rank that does not answer has failed
-  DType wire = DType::kF32;                 // type in which StartSum sends; or kBF16
-  size_t bucket_bytes = size_t{25} << 20U;  // of gradients, summed at a time
+  double timeout = 300;                    // seconds until a rank that does not answer has failed
+  DType wire = DType::kF32;                // type in which StartSum sends; or kBF16
+  size_t bucket_bytes = size_t{4} << 20U;  // of gradients, summed at a time
 };
 
 // Returns sums in f32 in the order of the ranks, so that a run on as many ranks repeats bit for

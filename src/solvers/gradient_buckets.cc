@@ -32,6 +32,7 @@ GradientBuckets::GradientBuckets(Session* session, Collective* collective, int r
   const std::span<float> all = session->ParameterGradientMemory();
   const std::vector<size_t> writers = LastWriters(session->plan());
   // The memory has the gradients in the order of their slots.
+  const size_t small = values / 4;
   size_t end = all.size();
   size_t after = session->plan().layers.size();
   for (size_t s = writers.size(); s-- > 0;) {
@@ -39,7 +40,9 @@ GradientBuckets::GradientBuckets(Session* session, Collective* collective, int r
     if (gradient.empty() || session->plan().parameters[s].owner != static_cast<int>(s)) continue;
     after = std::min(after, writers[s]);
     const auto begin = static_cast<size_t>(static_cast<float*>(gradient.raw()) - all.data());
-    if (end - begin < values) continue;
+    const bool full = end - begin >= (buckets_.empty() ? small : values);
+    const bool leaves_last = begin <= small && end > small;
+    if (!full && !leaves_last) continue;
     buckets_.push_back({all.subspan(begin, end - begin), after});
     end = begin;
   }

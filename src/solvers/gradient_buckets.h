@@ -15,7 +15,9 @@ namespace crema {
 // finished it. Thread safety: one thread, that of the session.
 class GradientBuckets final : public LayerObserver {
  public:
-  // A bucket has `values` values or more, unless it is the last one. Both must outlive this.
+  // A bucket has `values` values or more. The first and the last one are smaller, so that sums
+  // start early and end soon after the pass: the first has a quarter or more, the last a quarter or
+  // less. Session and collective must outlive this.
   GradientBuckets(Session* session, Collective* collective, int rank, size_t values);
 
   // Makes the next backward pass start the sums: the last one before Finish.

@@ -103,24 +103,26 @@ void RankedRun::SumDuringBackward(Session* train) {
 }
 
 // After the exchange of losses all ranks have queued their passes, so that none waits in vain.
-double RankedRun::SumGradients(double loss, Session* train, double seconds) {
+double RankedRun::SumGradients(double loss, Session* train, double seconds, int* asked) {
   if (group_ == nullptr) return loss;
-  if (!buckets_) {
-    const double mean = Mean(loss);
-    group_->collective().Sum(rank_, train->context(), train->ParameterGradientMemory());
-    AwaitOthersQueued(*train);
-    return mean;
-  }
   using Clock = std::chrono::steady_clock;
   RankGroup::Note own{.number = loss};
   AppendValue(seconds, &own.text);
+  AppendValue(*asked, &own.text);
   double sum = 0;
-  times_.passes.clear();
+  std::vector<double> passes;
   for (const RankGroup::Note& note : group_->Exchange(rank_, std::move(own))) {
     sum += note.number;
     std::string_view text = note.text;
-    times_.passes.push_back(TakeValue<double>(&text));
+    passes.push_back(TakeValue<double>(&text));
+    *asked = std::max(*asked, TakeValue<int>(&text));
   }
+  if (!buckets_) {
+    group_->collective().Sum(rank_, train->context(), train->ParameterGradientMemory());
+    AwaitOthersQueued(*train);
+    return sum / count();
+  }
+  times_.passes = std::move(passes);
   const Clock::time_point start = Clock::now();
   buckets_->Finish();
   times_.exposed = std::chrono::duration<double>(Clock::now() - start).count();

@@ -43,8 +43,10 @@ class RankedRun {
   // are complete, if the ranks can do so.
   void SumDuringBackward(Session* train);
   // Sums the gradients of the session over all ranks. Returns the mean of their losses. `seconds`
-  // is the time of this rank's passes.
-  double SumGradients(double loss, Session* train, double seconds = 0);
+  // is the time of this rank's passes. Replaces `asked` by the largest of all ranks.
+  double SumGradients(double loss, Session* train, double seconds, int* asked);
+  // Returns the seconds that sums in the middle of passes have taken so far.
+  double SecondsInPass() const { return several() ? group_->collective().SecondsInPass() : 0; }
   // Returns the times of the last iteration whose gradients were summed.
   const RankTimes& times() const { return times_; }
   // Returns the largest number of all ranks.

@@ -165,6 +165,8 @@ class Solver {
   // one with a `rate` or without `may_stop` never is.
   bool Train();
   std::optional<double> ForwardBackward(bool may_stop);
+  // Sums over the ranks, which exchange their losses and what they are asked for before.
+  double SumGradients(double loss, bool may_stop);
   bool IterateOnGpu(std::optional<double> rate);
   bool QueuePasses(bool may_stop, QueuedIteration* queued);
   double ForwardOnce();  // throws kDiverged for a loss that is not finite
@@ -229,11 +231,13 @@ class Solver {
   std::optional<LearningRate> rate_;  // once max_iter is known
   bool start_checked_ = false;
   LossWindow losses_;
-  PassMark mark_;                // before the last forward pass
-  IterationStart start_;         // of an iteration with several passes
-  bool snapshot_asked_ = false;  // between its passes
-  QueuedIterations queued_;      // on a GPU
-  double drained_loss_ = 0;      // of the last of them
+  PassMark mark_;                   // before the last forward pass
+  IterationStart start_;            // of an iteration with several passes
+  bool snapshot_asked_ = false;     // between its passes
+  double pass_seconds_ = 0;         // of the last iteration, without sums over ranks
+  Request asked_ = Request::kNone;  // of any rank, until the last losses were exchanged
+  QueuedIterations queued_;         // on a GPU
+  double drained_loss_ = 0;         // of the last of them
   bool no_graph_reported_ = false;
   bool test_loss_reported_ = false;  // that one was not finite
   std::optional<MetricTracker> best_;

@@ -14,11 +14,9 @@ namespace crema {
 bool Solver::Train() {
   if (updater_->device() != nullptr) return IterateOnGpu({});
   options_.observer->OnIterationStart();
-  const auto start = std::chrono::steady_clock::now();
   const std::optional<double> own_loss = ForwardBackward(true);
   if (!own_loss) return false;
-  const std::chrono::duration<double> passes = std::chrono::steady_clock::now() - start;
-  const double loss = ranks_.SumGradients(*own_loss, train_.get(), passes.count());
+  const double loss = SumGradients(*own_loss, true);
   options_.observer->OnGradients();
   losses_.Add(loss);
   const bool drops = rate_->ObserveLoss(iteration_, losses_.Mean());
@@ -32,16 +30,29 @@ bool Solver::Train() {
 }
 
 std::optional<double> Solver::ForwardBackward(bool may_stop) {
+  using Clock = std::chrono::steady_clock;
   double loss = 0;
+  pass_seconds_ = 0;
   for (int pass = 0; pass < param_.iter_size(); ++pass) {
     if (may_stop && GivesUp(pass)) return std::nullopt;
+    const Clock::time_point start = Clock::now();
+    const double before = ranks_.SecondsInPass();
     if (pass == 0) train_->ZeroParameterGradients();
     loss += ForwardOnce();
     updater_->ScaleLoss();
     if (may_stop && pass + 1 == param_.iter_size()) ranks_.SumDuringBackward(train_.get());
     train_->Backward();
+    const std::chrono::duration<double> took = Clock::now() - start;
+    pass_seconds_ += took.count() - (ranks_.SecondsInPass() - before);
   }
   return loss / param_.iter_size();
+}
+
+double Solver::SumGradients(double loss, bool may_stop) {
+  int asked = static_cast<int>(may_stop && ranks_.several() ? Poll() : Request::kNone);
+  const double mean = ranks_.SumGradients(loss, train_.get(), pass_seconds_, &asked);
+  asked_ = static_cast<Request>(asked);
+  return mean;
 }
 
 double Solver::ForwardOnce() {
@@ -145,7 +156,7 @@ bool Solver::QueuePasses(bool may_stop, QueuedIteration* queued) {
     if (pass == 0) train_->ZeroParameterGradients();
     train_->Backward();
   }
-  queued->loss = ranks_.SumGradients(sum / param_.iter_size(), train_.get());
+  queued->loss = SumGradients(sum / param_.iter_size(), may_stop);
   if (!rate_->FollowsLoss()) return true;
   LossWindow losses = losses_;
   losses.Add(queued->loss);

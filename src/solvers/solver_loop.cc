@@ -102,7 +102,7 @@ Solver::Ending Solver::RunTo(int64_t end) {
       if (ending != Ending::kDone) return ending;
     }
     if (!Train()) return Ending::kRequest;
-    const Request request = PollAll();
+    const Request request = ranks_.several() ? asked_ : Poll();
     const bool asked = std::exchange(snapshot_asked_, false);
     if (snapshots_.IsDue(iteration_, epochs_) || asked || request == Request::kSnapshot) {
       GatherPositions();
@@ -332,8 +332,7 @@ Request Solver::Poll() {
   if (deadline_.IsOver()) {
     if (!std::exchange(deadline_reported_, true)) {
       options_.log->Write(Severity::kInfo,
-                          StrCat("time_limit: ", param_.time_limit(),
-                                 " are over; training stops after iteration ", iteration_));
+                          StrCat("time_limit: ", param_.time_limit(), " are over; training stops"));
     }
     return Request::kStop;
   }

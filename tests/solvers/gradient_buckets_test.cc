@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <vector>
 
+#include "core/strings.h"
 #include "support/net.h"
 
 namespace crema::test {
@@ -80,6 +82,34 @@ TEST(GradientBuckets, StartWhenTheirValuesAreComplete) {
     session.Forward();
     session.Backward();
     EXPECT_TRUE(sums.places.empty());
+  }
+}
+
+// Sums start early, and few are left when the pass ends.
+TEST(GradientBuckets, OfTheFirstAndTheLastLayersAreSmall) {
+  std::string net = R"(layer { name: "data" type: "DummyData" top: "data" top: "label"
+    dummy_data_param { shape { dim: 2 dim: 10 } shape { dim: 2 } } } )";
+  std::string bottom = "data";
+  for (int i = 0; i < 40; ++i) {
+    net += StrCat("layer { name: 'ip", i, "' type: 'InnerProduct' bottom: '", bottom, "' top: 'ip",
+                  i, "' inner_product_param { num_output: 10 bias_term: false } } ");
+    bottom = StrCat("ip", i);
+  }
+  net += StrCat("layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: '", bottom,
+                "' bottom: 'label' top: 'loss' }");
+  const std::shared_ptr<const Plan> plan = PlanText(net.c_str());
+  Session session(plan, Weights::Make(*plan, 1), ExecContext(1, 1));
+  StartedSums sums;
+  GradientBuckets buckets(&session, &sums, 0, 1200);  // a layer has 100, with padding 112
+  buckets.Finish();
+  ASSERT_GE(sums.places.size(), 4U);
+  EXPECT_GE(sums.places.front().size(), 300U);
+  EXPECT_LT(sums.places.front().size(), 500U);
+  EXPECT_LE(sums.places.back().size(), 300U);
+  EXPECT_GE(sums.places.back().size(), 100U);
+  for (size_t i = 1; i + 2 < sums.places.size(); ++i) {
+    EXPECT_GE(sums.places[i].size(), 1200U) << i;
+    EXPECT_LT(sums.places[i].size(), 1400U) << i;
   }
 }
 

@@ -16,6 +16,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "parallel/transport.h"
+#include "support/error_text.h"
 #include "support/memory_ranks.h"
 
 namespace crema::test {
@@ -109,6 +110,17 @@ TEST(ProcessRanks, RoundGradientsOnly) {
     CREMA_CHECK(values[0] == 3 + 3.0F / 1024);
   });
   EXPECT_EQ(errors, kNoErrors);
+}
+
+TEST(ProcessRanks, NameTheOneWhoseSumInThePassHasAnotherSize) {
+  const auto errors = RunRanks(2, {.timeout = 20}, [](ProcessRanks& ranks) {
+    std::vector<double> values(ranks.rank() == 0 ? 2 : 3);
+    ranks.collective().SumsInPass()->SumNow(values);
+  });
+  EXPECT_TRUE(Contains(errors[0], "rank 1 on host1 has sent 24 bytes where this rank expects 16"))
+      << errors[0];
+  EXPECT_TRUE(Contains(errors[1], "rank 0 on host0 has sent 16 bytes where this rank expects 24"))
+      << errors[1];
 }
 
 TEST(ProcessRanks, SumInThePassInTheOrderOfTheRanks) {

@@ -131,6 +131,27 @@ TEST_F(RankBatchNorm, WithoutSyncHasTheMeanStatisticsOfTheRanksInSnapshots) {
 }
 
 // A rank that fails in its pass would otherwise leave the others waiting for its statistics.
+// Also between the passes of an iteration.
+TEST_F(RankBatchNorm, StopsAllRanksAfterTheIterationInWhichOneIsAsked) {
+  for (const int passes : {1, 2}) {
+    std::vector<int64_t> iterations(3);
+    const auto errors = RunRanks(3, {}, [&](ProcessRanks& run) {
+      SolverOptions options = OptionsOf(&run);
+      int polls = 0;
+      options.poll = [&] {
+        return run.rank() == 1 && ++polls == 3 * passes ? Request::kStop : Request::kNone;
+      };
+      const auto one =
+          MakeSolver(SolverOf(4, "sync: true", StrCat("max_iter: 50 iter_size: ", passes)),
+                     std::move(options));
+      one->Solve();
+      iterations[static_cast<size_t>(run.rank())] = one->iteration();
+    });
+    EXPECT_EQ(errors, std::vector<std::string>(3));
+    EXPECT_EQ(iterations, std::vector<int64_t>(3, 3));
+  }
+}
+
 TEST_F(RankBatchNorm, EndsAllRanksIfOneCannotReadItsData) {
   LmdbWriter writer(temp_.File("broken"));
   for (int i = 0; i < 8; ++i) {

@@ -73,6 +73,19 @@ class RankedPositions : public ::testing::Test {
   Recorder recorder_;
 };
 
+TEST_F(RankedPositions, RanksShareWhatOneIsAskedWithTheLosses) {
+  ThreadRanks group(2, std::make_unique<HostCollective>(2));
+  std::array<int, 2> asked = {0, 2};
+  std::array<double, 2> means = {};
+  RunBoth([&](int rank) {
+    const auto r = static_cast<size_t>(rank);
+    const auto session = NewSession();
+    means.at(r) = RankedRun(&group, rank).SumGradients(rank, session.get(), 0, &asked.at(r));
+  });
+  EXPECT_EQ(asked, (std::array{2, 2}));
+  EXPECT_EQ(means, (std::array{0.5, 0.5}));
+}
+
 TEST_F(RankedPositions, EachRankContinuesWhereItWas) {
   ThreadRanks group(2, std::make_unique<HostCollective>(2));
   SolverState saved;

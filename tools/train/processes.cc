@@ -41,8 +41,9 @@ DEFINE_double(
 DEFINE_string(wire, "f32",
               "[Run f32|bf16] how processes send gradients and their sums; bf16 halves the traffic "
               "and rounds to 8 bits");
-DEFINE_double(bucket_mb, 25,
-              "[Expert MB] MB of gradients that processes sum at a time, during the backward pass");
+DEFINE_double(bucket_mb, 4,
+              "[Expert MB] MB of gradients that processes sum at a time, during the backward pass; "
+              "the first and the last time about a quarter of it");
 
 namespace crema::tools {
 namespace {
