@@ -42,7 +42,7 @@ std::string EncodeFailure(const Error& error) {
 
 Error DecodeFailure(std::string_view text) {
   std::vector<Problem> problems;
-  while (!text.empty()) {
+  do {
     Problem& one = problems.emplace_back();
     one.code = static_cast<ErrorCode>(TakeValue<int>(&text));
     for (int* number : {&one.where.line, &one.where.column}) *number = TakeValue<int>(&text);
@@ -50,7 +50,7 @@ Error DecodeFailure(std::string_view text) {
          {&one.message, &one.where.file, &one.where.layer, &one.where.blob, &one.where.field}) {
       *part = TakeText(&text);
     }
-  }
+  } while (!text.empty());
   return Error(std::move(problems));
 }
 
@@ -97,7 +97,6 @@ std::span<const RankGroup::Note> ProcessRanks::Exchange(int rank, Note note) {
   CREMA_CHECK(rank == this->rank());
   ThrowIfFailed();
   Share(Encode(note.number, kNoError, note.text));
-  TakeNotes();
   ThrowIfFailed();
   return notes_;
 }
@@ -114,7 +113,6 @@ void ProcessRanks::Fail(int /*rank*/, const std::exception_ptr& error) noexcept 
     }
     peers_->Await(&sent, false);
     Share(EncodeFailure(ErrorOf(error)));
-    TakeNotes();
   } catch (...) {
     FailAlone(error);
   }
@@ -131,6 +129,7 @@ void ProcessRanks::Share(const std::string& own) {
     } else {
       Ask(own);
     }
+    TakeNotes();
   } catch (...) {
     FailAlone(std::current_exception());
     throw;
@@ -141,8 +140,10 @@ void ProcessRanks::TakeNotes() {
   std::vector<int> codes;
   for (size_t r = 0; r < messages_.size(); ++r) {
     std::string_view message = messages_[r];
-    notes_[r].number = TakeValue<double>(&message);
-    codes.push_back(TakeValue<int>(&message));
+    Read(static_cast<int>(r), [&] {
+      notes_[r].number = TakeValue<double>(&message);
+      codes.push_back(TakeValue<int>(&message));
+    });
     notes_[r].text = message;
   }
   if (std::ranges::any_of(codes, [](int code) { return code != kNoError; })) TakeFailures(codes);
@@ -189,7 +190,19 @@ void ProcessRanks::Ask(const std::string& own) {
   }
   std::string_view rest(answer);
   rest.remove_prefix(1);
-  for (std::string& message : messages_) message = TakeText(&rest);
+  Read(0, [&] {
+    for (std::string& message : messages_) message = TakeText(&rest);
+  });
+}
+
+// Calls what reads a message. One of another program, or version, ends before its values.
+void ProcessRanks::Read(int from, const std::function<void()>& read) const {
+  try {
+    read();
+  } catch (const Error&) {
+    crema::Fail(ErrorCode::kDeviceFailure,
+                StrCat(peers_->NameOf(from), " sends no messages of this version of Crema"));
+  }
 }
 
 void ProcessRanks::KeepAlive() {
@@ -214,10 +227,12 @@ void ProcessRanks::TakeFailures(const std::vector<int>& codes) {
   };
   for (size_t r = 0; r < codes.size(); ++r) {
     if (!counts(codes[r])) continue;
-    Error error = DecodeFailure(notes_[r].text);
-    const std::string_view text = error.what();
-    const auto same = [&](const auto& other) { return other.second.what() == text; };
-    if (std::ranges::none_of(errors, same)) errors.emplace_back(r, std::move(error));
+    Read(static_cast<int>(r), [&] {
+      Error error = DecodeFailure(notes_[r].text);
+      const std::string_view text = error.what();
+      const auto same = [&](const auto& other) { return other.second.what() == text; };
+      if (std::ranges::none_of(errors, same)) errors.emplace_back(r, std::move(error));
+    });
   }
   const bool all_fail = std::ranges::all_of(codes, counts);
   failure_.rank = errors[0].first;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -57,10 +58,11 @@ class ProcessRanks final : public RankGroup {
 
  private:
   ProcessRanks(std::unique_ptr<Peers> peers, const ProcessRanksOptions& options);
-  void Share(const std::string& own);  // fills messages_
+  void Share(const std::string& own);  // fills messages_ and notes_, and finds failures
   void Gather(const std::string& own);
   void Ask(const std::string& own);
   void TakeNotes();
+  void Read(int from, const std::function<void()>& read) const;
   void TakeFailures(const std::vector<int>& codes);
   void FailAlone(const std::exception_ptr& error);
   std::exception_ptr WithRanks(const std::vector<std::pair<int, Error>>& errors) const;

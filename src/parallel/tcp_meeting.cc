@@ -20,8 +20,10 @@
 #include <span>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "core/error.h"
+#include "core/printable.h"
 #include "core/strings.h"
 
 namespace crema {
@@ -115,6 +117,14 @@ void SendAtOnce(const Socket& socket) {
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
+// Returns true for a hello that a rank of some run sends. `is_to_first`: to rank 0.
+bool IsOfARank(const Hello& hello, bool is_to_first) {
+  constexpr int kMostPort = 65535;
+  const bool has_port = hello.port > 0 && hello.port <= kMostPort;
+  return hello.mark == kHelloMark && hello.size <= kMostRanks && hello.rank > 0 &&
+         hello.rank < hello.size && has_port == is_to_first;
+}
+
 // Returns true once the other end has closed. What it has sent stays to be received.
 bool IsGone(const Socket& socket) {
   char byte = 0;
@@ -126,10 +136,10 @@ bool IsGone(const Socket& socket) {
 class Meeting {
  public:
   Meeting(const TcpPlace& place, double timeout,
-          const std::function<void(const std::string&)>& on_wait)
+          const std::function<void(const std::string&)>& warn)
       : place_(place),
         timeout_(timeout),
-        on_wait_(on_wait),
+        warn_(warn),
         peers_(static_cast<size_t>(place.size)),
         addresses_(peers_.size()) {}
 
@@ -166,7 +176,7 @@ class Meeting {
     const std::chrono::duration<double> since = std::chrono::steady_clock::now() - start_;
     if (since.count() > 5 && !reported_) {
       reported_ = true;
-      on_wait_(StrCat("rank ", place_.rank, " waits for ", for_what));
+      warn_(StrCat("rank ", place_.rank, " waits for ", for_what));
     }
     return since.count() < timeout_;
   }
@@ -192,15 +202,17 @@ class Meeting {
   void ConnectToRank(int rank);
   void Accept();
   bool Admit(Guest* guest);
+  void WarnOfStranger(const Guest& guest);
   std::string ProblemOf(const Hello& hello, const std::string& name) const;
   void Refuse(ErrorCode code, const std::string& text, const Socket* guest);
   std::vector<int> Missing();
 
   const TcpPlace& place_;
   const double timeout_;
-  const std::function<void(const std::string&)>& on_wait_;
+  const std::function<void(const std::string&)>& warn_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   bool reported_ = false;
+  bool stranger_reported_ = false;
   uint64_t run_ = 0;
   Socket listener_;
   std::vector<TcpPeer> peers_;
@@ -320,7 +332,10 @@ bool Meeting::TakeAnswer(const Socket& first, std::string* reason) {
   if (answer.mark != kAnswerMark) return false;
   answer.refusal.back() = '\0';
   if (answer.refusal[0] != '\0') {
-    crema::Fail(answer.code, StrCat(FirstName(), " has ended the run: ", answer.refusal.data()));
+    // Whatever listens there can have sent it.
+    crema::Fail(
+        answer.code == ErrorCode::kInvalidArgument ? answer.code : ErrorCode::kDeviceFailure,
+        StrCat(FirstName(), " has ended the run: ", Printable(answer.refusal.data())));
   }
   run_ = answer.run;
   return ReadAll(first, std::as_writable_bytes(std::span(addresses_)));
@@ -329,7 +344,7 @@ bool Meeting::TakeAnswer(const Socket& first, std::string* reason) {
 void Meeting::ConnectToRank(int rank) {
   Address& address = addresses_[static_cast<size_t>(rank)];
   address.host.back() = '\0';
-  std::string host = address.host.data();
+  std::string host = Printable(address.host.data());
   if (host.empty()) host = EndOf(peers_[0].socket, ::getpeername).first;
   const Hello hello{.run = run_, .rank = place_.rank, .size = place_.size};
   const std::string name = StrCat("rank ", rank, " at ", host);
@@ -399,7 +414,10 @@ void Meeting::Accept() {
 bool Meeting::Admit(Guest* guest) {
   const Hello& hello = guest->hello;
   const bool is_first = place_.rank == 0;
-  if (hello.mark != kHelloMark || hello.run != (is_first ? 0 : run_)) return true;
+  if (!IsOfARank(hello, is_first) || hello.run != (is_first ? 0 : run_)) {
+    WarnOfStranger(*guest);
+    return true;
+  }
   const std::string host = EndOf(guest->socket, ::getpeername).first;
   const std::string name = StrCat("rank ", hello.rank, " at ", host);
   const std::string problem = ProblemOf(hello, name);
@@ -415,6 +433,14 @@ bool Meeting::Admit(Guest* guest) {
   SendAtOnce(guest->socket);
   peers_[r] = {std::move(guest->socket), name};
   return true;
+}
+
+void Meeting::WarnOfStranger(const Guest& guest) {
+  if (std::exchange(stranger_reported_, true)) return;
+  const std::string_view sent(reinterpret_cast<const char*>(&guest.hello), guest.bytes);
+  warn_(StrCat("rank ", place_.rank, " ignores a connection from ",
+               EndOf(guest.socket, ::getpeername).first,
+               ", which is of no rank of this run: it sent '", Printable(sent), "'"));
 }
 
 std::string Meeting::ProblemOf(const Hello& hello, const std::string& name) const {
@@ -492,9 +518,9 @@ TcpPlace TcpPlaceOfEnvironment() {
 }
 
 std::vector<TcpPeer> MeetByTcp(const TcpPlace& place, double timeout,
-                               const std::function<void(const std::string&)>& on_wait) {
+                               const std::function<void(const std::string&)>& warn) {
   if (place.size == 1) return std::vector<TcpPeer>(1);
-  return Meeting(place, timeout, on_wait).Meet();
+  return Meeting(place, timeout, warn).Meet();
 }
 
 }  // namespace crema

@@ -27,6 +27,7 @@ using Transfer = Transport::Transfer;
 
 constexpr int kEndChannel = -1;    // the sender sends nothing more
 constexpr int kAbortChannel = -2;  // the sender has ended the run; the size is its exit code
+constexpr int kMostChannels = 16;
 constexpr size_t kMostBytes = INT32_MAX;
 
 struct Header {
@@ -48,13 +49,14 @@ struct Inbox {
   std::deque<Awaited> awaited;
 };
 
-// Returns the code of an error with this exit code.
+// Returns the code of an error with this exit code; of a lost rank for one that Crema does not
+// have.
 ErrorCode CodeOf(uint64_t exit_code) {
   for (const ErrorCode code : {ErrorCode::kInvalidArgument, ErrorCode::kDataLoss,
-                               ErrorCode::kDeviceFailure, ErrorCode::kDiverged}) {
-    if (ExitCode(code) == static_cast<int>(exit_code)) return code;
+                               ErrorCode::kDiverged, ErrorCode::kInternal}) {
+    if (static_cast<uint64_t>(ExitCode(code)) == exit_code) return code;
   }
-  return ErrorCode::kInternal;
+  return ErrorCode::kDeviceFailure;
 }
 
 // The connection to one other process. Thread safety: one thread at a time.
@@ -220,8 +222,12 @@ bool Connection::Place(bool all) {
     ended_ = true;
   } else if (header_.channel == kAbortChannel) {
     Break(CodeOf(header_.bytes), " has ended the run: its log says why");
-  } else if (header_.bytes > kMostBytes) {
-    Break(ErrorCode::kDeviceFailure, " sends no messages of Crema");
+  } else if (header_.bytes > kMostBytes || header_.channel < 0 || header_.channel > kMostChannels) {
+    Break(
+        ErrorCode::kDeviceFailure,
+        " sends no messages of Crema: another program has taken its place, or the network changes "
+        "what it sends. The run ends on all ranks; --resume=auto continues it from the last "
+        "snapshot");
   } else {
     Inbox& inbox = inboxes_[header_.channel];
     into_ = {};
@@ -277,7 +283,7 @@ class TcpTransport final : public Transport {
     return name.data();
   }
   Transfer Send(std::span<const std::byte> bytes, int to, int channel) override {
-    CREMA_CHECK(bytes.size() <= kMostBytes);
+    CREMA_CHECK(bytes.size() <= kMostBytes && channel >= 0 && channel <= kMostChannels);
     const std::lock_guard lock(mutex_);
     const Transfer transfer = NewTransfer(to);
     Of(to).Send({{bytes.size(), channel}, bytes, transfer});
@@ -341,9 +347,9 @@ void TcpTransport::End() {
 
 }  // namespace
 
-std::unique_ptr<Transport> MakeTcpTransport(
-    const TcpPlace& place, double timeout, const std::function<void(const std::string&)>& on_wait) {
-  return std::make_unique<TcpTransport>(place.rank, MeetByTcp(place, timeout, on_wait));
+std::unique_ptr<Transport> MakeTcpTransport(const TcpPlace& place, double timeout,
+                                            const std::function<void(const std::string&)>& warn) {
+  return std::make_unique<TcpTransport>(place.rank, MeetByTcp(place, timeout, warn));
 }
 
 }  // namespace crema

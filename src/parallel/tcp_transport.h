@@ -16,6 +16,6 @@ namespace crema {
 // Abort reaches the others at their next call, and returns. The traffic is neither authenticated
 // nor encrypted.
 std::unique_ptr<Transport> MakeTcpTransport(const TcpPlace& place, double timeout,
-                                            const std::function<void(const std::string&)>& on_wait);
+                                            const std::function<void(const std::string&)>& warn);
 
 }  // namespace crema

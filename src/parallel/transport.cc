@@ -35,8 +35,8 @@ int ProcessesOfLauncher() {
 }
 
 std::shared_ptr<Transport> StartTransport(const std::string& kind, double timeout,
-                                          const std::function<void(const std::string&)>& on_wait) {
-  if (kind == "tcp") return MakeTcpTransport(TcpPlaceOfEnvironment(), timeout, on_wait);
+                                          const std::function<void(const std::string&)>& warn) {
+  if (kind == "tcp") return MakeTcpTransport(TcpPlaceOfEnvironment(), timeout, warn);
   const bool open = kind == "openmpi";
   const std::string file = StrCat("libcrema_mpi_", kind, ".so");
   GetTransport start = nullptr;

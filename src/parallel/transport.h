@@ -24,7 +24,7 @@ class Transport {
   virtual std::string host() const = 0;
 
   // Start to transfer up to 2^31 - 1 bytes, which must stay until IsDone. A message is received
-  // whole, from one rank in the order of sending; channels do not wait for each other.
+  // whole, from one rank in the order of sending; channels, 0 to 16, do not wait for each other.
   virtual Transfer Send(std::span<const std::byte> bytes, int to, int channel) = 0;
   virtual Transfer Receive(std::span<std::byte> bytes, int from, int channel) = 0;
   // Returns true once; then the transfer does not exist any more.
@@ -47,11 +47,11 @@ std::string TransportOfLauncher();
 int ProcessesOfLauncher();
 
 // Starts the transport. MPI exists once in a process: another call returns the same. TCP waits for
-// the other processes as MakeTcpTransport does; `timeout` and `on_wait` are for it. Throws
+// the other processes as MakeTcpTransport does; `timeout` and `warn` are for it. Throws
 // kUnsupported if libcrema_mpi_<kind>.so or a library that it needs is missing, kDeviceFailure if
 // MPI fails, and like MakeTcpTransport.
 std::shared_ptr<Transport> StartTransport(const std::string& kind, double timeout,
-                                          const std::function<void(const std::string&)>& on_wait);
+                                          const std::function<void(const std::string&)>& warn);
 
 // The function that each libcrema_mpi_<kind>.so exports: starts MPI, or returns it. Throws
 // std::runtime_error.

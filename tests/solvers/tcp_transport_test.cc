@@ -206,12 +206,22 @@ TEST(TcpTransport, WaitsForAFirstRankThatComesLater) {
 TEST(TcpTransport, MeetsAmongStrangers) {
   const std::vector<TcpPlace> places = Places(3);
   const int port = places[0].port;
-  std::thread first([&] { ExpectNothingThrown(RunAt({places[0]}, ExchangeMessages)); });
+  std::vector<std::string> warnings;
+  std::thread first([&] {
+    const Thrown thrown = ThrownBy([&] {
+      ExchangeMessages(*MakeTcpTransport(places[0], kEnough, [&](const std::string& text) {
+        if (Contains(text, "ignores")) warnings.push_back(text);
+      }));
+    });
+    EXPECT_EQ(thrown.text, "");
+  });
   std::vector<std::unique_ptr<Stranger>> strangers;
   const std::string request = "GET / HTTP/1.1\r\nHost: somewhere.example\r\nAccept: */*\r\n\r\n";
   for (const std::string& bytes :
        {request, std::string("x"), std::string(100'000, '\xff'), std::string(32, '\0'),
-        HelloOf(1, 3, 12345), HelloOf(1, 3).substr(0, 31), HelloOf(1, 99).substr(0, 8)}) {
+        HelloOf(1, 3, 12345), HelloOf(1, 3).substr(0, 31), HelloOf(1, 99).substr(0, 8),
+        // No rank has such places.
+        HelloOf(3, 3), HelloOf(-1, 3), HelloOf(0, 3), HelloOf(1, 1), HelloOf(1, 1'000'000)}) {
     strangers.push_back(std::make_unique<Stranger>(port, bytes));
   }
   for (int i = 0; i < 100; ++i) strangers.push_back(std::make_unique<Stranger>(port));
@@ -219,6 +229,55 @@ TEST(TcpTransport, MeetsAmongStrangers) {
   Stranger(port, "y").Reset();
   ExpectNothingThrown(RunAt({places[1], places[2]}, ExchangeMessages));
   first.join();
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_TRUE(Contains(warnings[0], "ignores a connection from 127.0.0.1")) << warnings[0];
+  EXPECT_TRUE(std::ranges::all_of(warnings[0], [](char c) { return c >= ' ' && c <= '~'; }))
+      << warnings[0];
+}
+
+// A program that has learnt the protocol, or a rank of another version.
+TEST(TcpTransport, NamesARankThatSendsOtherBytesThanCrema) {
+  const auto message = [](uint64_t bytes, int64_t channel, const std::string& text) {
+    std::string all(reinterpret_cast<const char*>(&bytes), sizeof(bytes));
+    all.append(reinterpret_cast<const char*>(&channel), sizeof(channel));
+    return all + text;
+  };
+  const std::string no_message = "rank 1 at 127.0.0.1 sends no messages of Crema";
+  const std::string no_note = "rank 1 sends no messages of this version of Crema";
+  for (const auto& [bytes, expected] :
+       {std::pair{std::string(64, 'x'), no_message},
+        {message(3, 1234, "xyz"), no_message},
+        {message(3, -7, "xyz"), no_message},
+        {message(3, 1, "xyz"), no_note},
+        {message(12, 1, std::string(12, '\0')), no_note},  // an error without a text
+        {message(77, -2, ""), "rank 1 at 127.0.0.1 has ended the run"}}) {
+    const std::vector<TcpPlace> places = Places(2);
+    Thrown thrown;
+    std::thread first([&, &text = expected] {
+      thrown = RunAt({places[0]}, [](Transport& transport) {
+        ProcessRanks::Make(transport, {.timeout = 20});
+      })[0];
+      EXPECT_TRUE(Contains(thrown.text, text)) << thrown.text;
+    });
+    const Stranger second(places[0].port, HelloOf(1, 2) + bytes);
+    first.join();
+    EXPECT_EQ(thrown.code, ErrorCode::kDeviceFailure);
+  }
+}
+
+TEST(TcpTransport, ShowsNoControlCharactersOfARefusal) {
+  TcpPlace place{.rank = 1, .size = 2, .address = "127.0.0.1"};
+  const Socket other(BindFreePort(&place.port));
+  ASSERT_EQ(::listen(other.get(), 1), 0);
+  Thrown thrown;
+  std::thread second([&] { thrown = RunAt({place}, ExchangeMessages)[0]; });
+  const Socket guest(::accept(other.get(), nullptr, nullptr));
+  std::string answer = "CREMA-A1" + std::string(8, '\0') + std::string(4, '\x7f') + "no\x1b[2J\nno";
+  answer.resize(8 + 8 + 4 + 252);
+  ::send(guest.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
+  second.join();
+  EXPECT_EQ(thrown.code, ErrorCode::kDeviceFailure);
+  EXPECT_TRUE(Contains(thrown.text, R"(has ended the run: no\x1b[2J\x0ano)")) << thrown.text;
 }
 
 TEST(TcpTransport, MeetsARankThatIsStartedAnew) {
