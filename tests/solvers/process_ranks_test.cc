@@ -126,11 +126,13 @@ TEST(ProcessRanks, NameTheOneWhoseSumInThePassHasAnotherSize) {
 TEST(ProcessRanks, SumInThePassInTheOrderOfTheRanks) {
   const auto errors = RunRanks(3, {}, [](ProcessRanks& ranks) {
     const std::vector<double> each = {1e17, 1, -1e17};  // another order has another sum
+    CREMA_CHECK(ranks.collective().SecondsInPass() == 0);
     for (int round = 0; round < 20; ++round) {
       std::vector<double> values = {each[static_cast<size_t>(ranks.rank())], 1.0 * round};
       ranks.collective().SumsInPass()->SumNow(values);
       CREMA_CHECK(values[0] == 1e17 + 1 - 1e17 && values[1] == 3.0 * round);
     }
+    CREMA_CHECK(ranks.collective().SecondsInPass() > 0);
   });
   EXPECT_EQ(errors, kNoErrors);
 }
