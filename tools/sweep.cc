@@ -29,7 +29,7 @@
 #include "sweep/axis.h"
 #include "sweep/trials.h"
 
-DEFINE_string(solver, "", "[Input FILE required #1] the solver, a prototxt");
+DEFINE_string(solver, "", "[Input FILE required] the solver, a prototxt");
 DEFINE_string(
     over, "",
     "[Input FIELD=VALUES required repeated] a field to vary, with a list V1,V2,... or a range "

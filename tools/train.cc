@@ -102,7 +102,8 @@ void CheckState(const std::string& flag, const std::string& path) {
 }
 
 void CheckResumeFlags() {
-  if (!gflags::GetCommandLineFlagInfoOrDie("weights").is_default && FLAGS_weights.empty()) {
+  const bool has_weights_flag = !gflags::GetCommandLineFlagInfoOrDie("weights").is_default;
+  if (has_weights_flag && FLAGS_weights.empty() && !IsAsCaffe()) {
     Fail(ErrorCode::kInvalidArgument, "--weights is empty: name a file, or leave the flag out");
   }
   if (!FLAGS_snapshot.empty() && !FLAGS_resume.empty()) {

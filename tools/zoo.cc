@@ -11,16 +11,19 @@
 #include <filesystem>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "common/models_folder.h"
 #include "common/tool.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/printable.h"
 #include "core/strings.h"
 #include "format/file.h"
 #include "zoo/download.h"
 #include "zoo/manifest.h"
+#include "zoo/part_file.h"
 #include "zoo/signature.h"
 
 DEFINE_string(zoo, "",
@@ -50,8 +53,8 @@ constexpr const char* kUsage =
     "A download that was interrupted continues. train runs the recipe of a model, train.sh, in\n"
     "the current folder. See docs/zoo.md.\n"
     "\n"
-    "Exit codes: 0 success; 2 wrong usage, no such model; 3 a file is damaged, missing, or\n"
-    "cannot be read or written.\n"
+    "Exit codes: 0 success; 2 wrong usage, no such model or file; 3 a file is damaged, or cannot\n"
+    "be read or written; verify: or is missing.\n"
     "\n"
     "Examples:\n"
     "crema zoo list\n"
@@ -63,25 +66,34 @@ using Words = std::vector<std::string>;
 
 constexpr size_t kMostManifestBytes = size_t{16} << 20;
 
-std::string FlagOrVariable(const std::string& flag, const char* variable) {
-  if (!flag.empty()) return flag;
-  const char* value = std::getenv(variable);
-  return value == nullptr ? "" : value;
+// Returns the value of the flag, or else of the variable. Throws kInvalidArgument for an empty one:
+// a script whose variable is not set must not get an unsigned list.
+std::string FlagOrVariable(const char* flag, const char* variable) {
+  const auto info = gflags::GetCommandLineFlagInfoOrDie(flag);
+  const char* value = info.is_default ? std::getenv(variable) : info.current_value.c_str();
+  if (value == nullptr) return "";
+  if (*value != '\0') return value;
+  Fail(ErrorCode::kInvalidArgument, StrCat(info.is_default ? variable : StrCat("--", flag),
+                                           " is empty: name one, or leave it out"));
+}
+
+std::string KeyFrom(const std::string& key) {
+  constexpr size_t kLength = 56;
+  return key.size() == kLength && key.starts_with("RW") ? key : ReadFile(key);
 }
 
 // The place of a zoo, and its list of models.
 class Zoo {
  public:
-  Zoo() : place_(FlagOrVariable(FLAGS_zoo, "CREMA_ZOO")) {
+  Zoo() : place_(FlagOrVariable("zoo", "CREMA_ZOO")) {
     if (place_.empty()) place_ = ModelsFolder();
     while (place_.size() > 1 && place_.ends_with('/')) place_.pop_back();
     const std::string manifest = TextOf(kManifestFile);
-    if (std::string key = FlagOrVariable(FLAGS_key, "CREMA_ZOO_KEY"); !key.empty()) {
-      std::error_code ignored;
-      if (fs::is_regular_file(key, ignored)) key = ReadFile(key);
+    if (std::string key = FlagOrVariable("key", "CREMA_ZOO_KEY"); !key.empty()) {
+      key = KeyFrom(key);
       const std::string file = StrCat(kManifestFile, ".minisig");
       const std::string comment = VerifySignature(manifest, TextOf(file), key, PathOf(file));
-      std::printf("signed: %s\n", comment.c_str());
+      std::printf("signed: %s\n", Printable(comment).c_str());
     }
     manifest_ = ParseManifest(manifest, PathOf(kManifestFile));
   }
@@ -90,13 +102,12 @@ class Zoo {
   bool is_remote() const { return IsUrl(place_); }
   std::string PathOf(const std::string& file) const { return StrCat(place_, "/", file); }
 
-  // Writes the file to `to`, which may have a beginning of it.
-  void Fetch(const ZooManifest::File& file, const std::string& to) const {
-    if (is_remote()) {
-      DownloadFile(PathOf(file.path()), to, static_cast<uint64_t>(file.bytes()));
-    } else {
-      WriteFileAtomically(to, ReadFile(PathOf(file.path())));
-    }
+  // Writes the file, of which `to` may have a beginning.
+  void Fetch(const ZooManifest::File& file, PartFile* to) const {
+    if (is_remote())
+      return DownloadFile(PathOf(file.path()), static_cast<uint64_t>(file.bytes()), to);
+    to->Clear();
+    to->Append(ReadFile(PathOf(file.path())));
   }
 
  private:
@@ -121,9 +132,10 @@ int RunList(const Words&) {
     width = std::max(width, model.name().size());
   }
   for (const ZooManifest::Model& model : zoo.manifest().models()) {
-    std::printf("%-*s %9s  %s%s\n", static_cast<int>(width), model.name().c_str(),
-                MegabytesOf(model).c_str(), model.summary().c_str(),
-                model.license().empty() ? "" : StrCat(" (", model.license(), ")").c_str());
+    std::printf(
+        "%-*s %9s  %s%s\n", static_cast<int>(width), model.name().c_str(),
+        MegabytesOf(model).c_str(), Printable(model.summary()).c_str(),
+        model.license().empty() ? "" : StrCat(" (", Printable(model.license()), ")").c_str());
   }
   return 0;
 }
@@ -135,15 +147,24 @@ bool GetFile(const Zoo& zoo, const ZooManifest::File& file, const std::string& f
   std::error_code error;
   fs::create_directories(fs::path(path).parent_path(), error);
   if (error) Fail(ErrorCode::kIoFailure, error.message(), {.file = path});
-  const std::string part = path + ".part";
-  zoo.Fetch(file, part);
-  if (const std::string wrong = WrongIn(file, part); !wrong.empty()) {
-    fs::remove(part, error);
-    Fail(ErrorCode::kDataLoss, StrCat(wrong, "; it was removed"),
-         {.file = zoo.PathOf(file.path())});
+  PartFile part(path + ".part");
+  if (WrongIn(file, path).empty()) {  // another process has fetched it meanwhile
+    part.Remove();
+    return false;
   }
-  fs::rename(part, path, error);
-  if (error) Fail(ErrorCode::kIoFailure, error.message(), {.file = path});
+  bool had_beginning = part.size() > 0;
+  for (;;) {
+    zoo.Fetch(file, &part);
+    const std::string wrong = WrongIn(file, part.path());
+    if (wrong.empty()) break;
+    if (!std::exchange(had_beginning, false)) {
+      part.Remove();
+      Fail(ErrorCode::kDataLoss, StrCat(wrong, "; it was removed"),
+           {.file = zoo.PathOf(file.path())});
+    }
+    part.Clear();  // the beginning may be of another file
+  }
+  part.Become(path);
   return true;
 }
 

@@ -261,9 +261,13 @@ class Assembly {
   // order.
   bool KeepsOrder(const std::string& blob) {
     if (!copies_.empty()) return false;  // which follow the layers
-    for (size_t i = last_output_; i < state_.layers.size(); ++i) {
-      if (std::ranges::count(state_.layers[i].param.top(), blob) == 0) continue;
-      last_output_ = i;
+    for (size_t i = 0; i < state_.layers.size(); ++i) {
+      const auto& tops = state_.layers[i].param.top();
+      const auto top = std::ranges::find(tops, blob);
+      if (top == tops.end()) continue;
+      const std::pair place(i, std::distance(tops.begin(), top));
+      if (last_output_ && place < *last_output_) return false;
+      last_output_ = place;
       return true;
     }
     return false;
@@ -370,8 +374,8 @@ class Assembly {
   std::set<std::string> inputs_;
   std::set<std::string> outputs_;
   std::map<std::string, std::string> renamed_;
-  std::map<std::string, int> types_;  // of inputs and outputs
-  size_t last_output_ = 0;            // the layer that makes the last of the outputs so far
+  std::map<std::string, int> types_;                              // of inputs and outputs
+  std::optional<std::pair<size_t, std::ptrdiff_t>> last_output_;  // layer and top
   std::vector<ImportedLayer> copies_;
 };
 

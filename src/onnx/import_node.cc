@@ -284,7 +284,8 @@ void NodeImport::Output(size_t output, const OnnxBlob& computed) {
   const std::string& name = node_.proto.output(static_cast<int>(output));
   const bool checked = MayRound(computed.type);
   OnnxBlob raw = computed;
-  if (checked && !IsSignedType(raw.type)) raw = WrappedBlob(*this, raw, raw.type);
+  // Before it wraps, too: a rounded number is small again after that.
+  if (checked && !IsSignedType(raw.type)) raw = WrappedBlob(*this, Checked(raw), raw.type);
   const OnnxBlob blob = checked ? Checked(raw) : raw;
   OnnxValue& value = state_.values[name];
   value = {true, blob, nullptr};

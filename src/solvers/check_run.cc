@@ -230,15 +230,23 @@ class RunChecker {
     bool can_run = true;  // its data are available
   };
 
-  // Nets of one file have the same problems, with other batches and lines of data layers in them.
+  static void AddEach(const std::vector<Problem>& more, std::vector<Problem>* to) {
+    for (const Problem& problem : more) {
+      const auto same = [&](const Problem& p) { return ToString(p) == ToString(problem); };
+      if (std::ranges::none_of(*to, same)) to->push_back(problem);
+    }
+  }
+
+  // The same without problems of one net that differ in numbers alone from those of another: nets
+  // of one file have the same problems, for batches of other sizes.
   static void Add(const std::vector<Problem>& more, std::vector<Problem>* to) {
     std::vector<std::string> known;
     for (const Problem& problem : *to) known.push_back(PlaceAndWords(problem));
+    std::vector<Problem> fresh;
     for (const Problem& problem : more) {
-      const auto same = [&](const Problem& p) { return ToString(p) == ToString(problem); };
-      const bool is_new = std::ranges::find(known, PlaceAndWords(problem)) == known.end();
-      if (is_new && std::ranges::none_of(*to, same)) to->push_back(problem);
+      if (std::ranges::find(known, PlaceAndWords(problem)) == known.end()) fresh.push_back(problem);
     }
+    AddEach(fresh, to);
   }
 
   // Returns the problem without the numbers in its message.
@@ -422,7 +430,7 @@ class RunChecker {
                               .on_open = [&](const Session& session) {
                                 Collect([&] { CheckEnd(config, nets[i], session); });
                               }};
-        Add(CheckData(check, *weights, &report_.nets[i]), &report_.problems);
+        AddEach(CheckData(check, *weights, &report_.nets[i]), &report_.problems);
       });
     }
   }

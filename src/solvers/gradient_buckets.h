@@ -17,7 +17,8 @@ class GradientBuckets final : public LayerObserver {
  public:
   // A bucket has `values` values or more. The first and the last one are smaller, so that sums
   // start early and end soon after the pass: the first has a quarter or more, the last a quarter or
-  // less. Session and collective must outlive this.
+  // less, or one blob if that is larger; the one before the last may be smaller too. Session and
+  // collective must outlive this.
   GradientBuckets(Session* session, Collective* collective, int rank, size_t values);
 
   // Makes the next backward pass start the sums: the last one before Finish.

@@ -220,7 +220,7 @@ void WarnAboutSolver(const RunConfig& config, Warnings* warnings) {
       solver.solver.snapshot_after_train()) {
     add("snapshot_prefix", "snapshot_prefix is empty: nothing is saved; remove it for the default");
   }
-  if (solver.solver.snapshot_prefix().starts_with("~/")) {
+  if (solver.solver.snapshot_prefix().starts_with('~')) {
     add("snapshot_prefix", "'~' is not expanded: this is a folder of that name; write it out");
   }
   const std::string gamma = DoubtOfGamma(solver.solver);

@@ -19,8 +19,8 @@
 #include "inference/crema_export.h"
 #include "inference/crema_layout.h"
 #include "inference/model_parts.h"
-#include "runtime/weights.h"
 #include "math/int8_weights.h"
+#include "runtime/weights.h"
 #include "support/serving_nets.h"
 #include "support/temp_dir.h"
 

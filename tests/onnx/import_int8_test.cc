@@ -1,5 +1,4 @@
 // Models that round to bytes become int8 nets.
-#include "math/int8_weights.h"
 #include "onnx/import_int8.h"
 
 #include <gtest/gtest.h>
@@ -9,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "math/int8_weights.h"
 #include "model_builder.h"
 #include "onnx/export.h"
 #include "support/exported_net.h"

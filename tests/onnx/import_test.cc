@@ -301,6 +301,16 @@ TEST(OnnxImport, ConvertsRecurrentNets) {
   EXPECT_FLOAT_EQ(outputs.at("h").values[0], std::tanh(1.0F));
 }
 
+std::vector<std::string> OutputNamesOf(const ModelBuilder& builder) {
+  NetFile net;
+  net.net = Import(builder).net;
+  const Registry registry = BuiltinRegistry();
+  const auto model = Model::Make(net, {}, {}, {}, registry, NullSink());
+  std::vector<std::string> names;
+  for (const BlobInfo& output : model->outputs()) names.push_back(output.name);
+  return names;
+}
+
 TEST(OnnxImport, KeepsTheOrderOfOutputs) {
   ModelBuilder builder;
   builder.Input("x", {2}).Output("third").Output("first").Output("fourth").Output("second");
@@ -308,13 +318,16 @@ TEST(OnnxImport, KeepsTheOrderOfOutputs) {
   builder.Node("Exp", {"x"}, {"second"});
   builder.Node("Tanh", {"x"}, {"third"});
   builder.Node("Sin", {"x"}, {"fourth"});
-  NetFile net;
-  net.net = Import(builder).net;
-  const Registry registry = BuiltinRegistry();
-  const auto model = Model::Make(net, {}, {}, {}, registry, NullSink());
-  std::vector<std::string> names;
-  for (const BlobInfo& output : model->outputs()) names.push_back(output.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"third", "first", "fourth", "second"}));
+  EXPECT_EQ(OutputNamesOf(builder),
+            (std::vector<std::string>{"third", "first", "fourth", "second"}));
+}
+
+TEST(OnnxImport, KeepsTheOrderOfOutputsOfOneNode) {
+  ModelBuilder builder;
+  builder.Input("x", {4}).Output("places").Output("values");
+  builder.Ints("k", {1}, {2});
+  builder.Node("TopK", {"x", "k"}, {"values", "places"});
+  EXPECT_EQ(OutputNamesOf(builder), (std::vector<std::string>{"places", "values"}));
 }
 
 }  // namespace

@@ -193,6 +193,8 @@ TEST(OnnxWholeNumbers, ComputedNumbersFrom2To24OnAreErrorsWithLayerPlaceAndValue
   EXPECT_EQ(ComputedError("Add", 0x1p24F, 1, TensorProto::FLOAT), "");
   EXPECT_TRUE(Contains(ComputedError("Sub", 3, 5, TensorProto::UINT32), "is about 4294967296"));
   EXPECT_EQ(ComputedError("Sub", 5, 3, TensorProto::UINT32), "");
+  // 2^32 + 131073, of which 131073 stay; a rounded product leaves 131072.
+  EXPECT_TRUE(Contains(ComputedError("Mul", 65537, 65537, TensorProto::UINT32), "is about"));
 }
 
 TEST(OnnxWholeNumbers, EachOperatorThatComputesIsChecked) {

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "core/sha256.h"
 #include "core/strings.h"
@@ -244,19 +245,52 @@ TEST_F(RemoteZoo, AServerWithoutRangesSendsTheWholeFileAgain) {
 TEST_F(RemoteZoo, WrongBytesAreNotKept) {
   FileServer server(temp_.File("zoo"));
   fs::create_directories(temp_.File("mine/small"));
-  temp_.Write("mine/small/small.caffemodel.part", std::string(500, 'x'));  // of another file
-  const ProcessResult wrong = Zoo({"get", "small", "-o", "mine"}, server.url());
-  EXPECT_EQ(wrong.exit_code, 3);
-  EXPECT_TRUE(Contains(wrong.err, "; it was removed")) << wrong.err;
-  EXPECT_EQ(Zoo({"get", "small", "-o", "mine"}, server.url()).exit_code, 0);
-  temp_.Write("zoo/small/small.caffemodel", weights_ + "more");
-  fs::remove_all(temp_.File("mine"));
-  const ProcessResult longer = Zoo({"get", "small", "-o", "mine"}, server.url());
-  EXPECT_EQ(longer.exit_code, 3);
-  EXPECT_TRUE(Contains(longer.err, "more than the 100000 bytes of the manifest")) << longer.err;
+  for (const size_t size : {500U, 100000U}) {  // beginnings of another file
+    temp_.Write("mine/small/small.caffemodel.part", std::string(size, 'x'));
+    const ProcessResult again = Zoo({"get", "small", "-o", "mine"}, server.url());
+    EXPECT_EQ(again.exit_code, 0) << again.err;
+    EXPECT_EQ(temp_.Read("mine/small/small.caffemodel"), weights_);
+    fs::remove(temp_.File("mine/small/small.caffemodel"));
+  }
+  const std::string part = temp_.File("mine/small/small.caffemodel.part");
+  for (const std::string& bytes : {weights_ + "more", std::string(100000, 'x')}) {
+    temp_.Write("zoo/small/small.caffemodel", bytes);
+    const ProcessResult wrong = Zoo({"get", "small", "-o", "mine"}, server.url());
+    EXPECT_EQ(wrong.exit_code, 3);
+    EXPECT_TRUE(Contains(wrong.err,
+                         bytes.size() > 100000 ? "more than the 100000 bytes" : "; it was removed"))
+        << wrong.err;
+    EXPECT_FALSE(fs::exists(part));
+  }
   fs::remove(temp_.File("zoo/small/small.caffemodel"));
   EXPECT_TRUE(Contains(Zoo({"get", "small", "-o", "mine"}, server.url()).err,
                        "small.caffemodel: there is no such file"));
+}
+
+TEST_F(RemoteZoo, LinksInThePlaceOfAPartAreNotFollowed) {
+  FileServer server(temp_.File("zoo"));
+  fs::create_directories(temp_.File("mine/small"));
+  temp_.Write("precious", "text");
+  fs::create_symlink(temp_.File("precious"), temp_.File("mine/small/small.caffemodel.part"));
+  const ProcessResult refused = Zoo({"get", "small", "-o", "mine"}, server.url());
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_TRUE(Contains(refused.err, "small.caffemodel.part: cannot be opened")) << refused.err;
+  EXPECT_EQ(temp_.Read("precious"), "text");
+}
+
+TEST_F(RemoteZoo, SeveralGetTheSameFile) {
+  FileServer server(temp_.File("zoo"));
+  std::vector<std::thread> all;
+  std::atomic<int> good = 0;
+  for (int i = 0; i < 4; ++i) {
+    all.emplace_back([&] {
+      good += Zoo({"get", "small", "-o", "mine"}, server.url()).exit_code == 0 ? 1 : 0;
+    });
+  }
+  for (std::thread& one : all) one.join();
+  EXPECT_EQ(good, 4);
+  EXPECT_EQ(temp_.Read("mine/small/small.caffemodel"), weights_);
+  EXPECT_FALSE(fs::exists(temp_.File("mine/small/small.caffemodel.part")));
 }
 
 // Files of minisign 0.11.
@@ -282,7 +316,9 @@ TEST_F(RemoteZoo, SignaturesOfMinisignAreVerified) {
   temp_.Write("key.pub", StrCat("untrusted comment: minisign public key\n", kKey, "\n"));
   EXPECT_EQ(list("key.pub").exit_code, 0);
   EXPECT_TRUE(Contains(list(kOther).err, "is the signature of another key"));
-  EXPECT_TRUE(Contains(list("RWno").err, "is no public key of minisign"));
+  EXPECT_TRUE(Contains(list("none.pub").err, "none.pub: there is no such file"));
+  EXPECT_TRUE(Contains(list("").err, "--key is empty"));
+  EXPECT_TRUE(Contains(list("RW" + std::string(54, '!')).err, "is no public key of minisign"));
   temp_.Write("zoo/zoo.json.minisig", plain);
   EXPECT_EQ(list(kKey).out, "signed: legacy\n");
 

@@ -40,13 +40,13 @@ std::string ResolveZooFile(const std::string& value, const std::string& extensio
   const std::string name = value.substr(kScheme.size());
   const std::string file = StrCat(name, "/", name, extension);
   std::error_code ignored;
-  for (const std::string& folder : {FetchedModelsFolder(), ModelsFolder()}) {
-    const std::string path = StrCat(folder, "/", file);
-    if (!folder.empty() && !name.empty() && name.find('/') == std::string::npos &&
-        fs::is_regular_file(path, ignored)) {
-      return path;
-    }
+  const bool is_name = !name.empty() && name.find('/') == std::string::npos;
+  const std::string fetched = FetchedModelsFolder();
+  if (is_name && !fetched.empty() && fs::is_regular_file(StrCat(fetched, "/", file), ignored)) {
+    return StrCat(fetched, "/", file);
   }
+  const std::string shipped = StrCat(ModelsFolder(), "/", file);
+  if (is_name && fs::is_regular_file(shipped, ignored)) return shipped;
   Fail(ErrorCode::kNotFound,
        StrCat("there is no file of the model '", name, "' for ", value, " (", file,
               "): `crema zoo list` lists the models, `crema zoo get ", name, "` fetches one"));

@@ -112,6 +112,7 @@ cv::Mat TitleStrip(const std::string& text, int width) {
 }
 
 void WriteTitles(const Layout& layout, int side, cv::Mat* canvas) {
+  if (side == 0) return;
   TitleStrip("predicted class", side).copyTo((*canvas)(cv::Rect(layout.left, kEdge, side, kTitle)));
   cv::Mat turned;
   cv::rotate(TitleStrip("true class", side), turned, cv::ROTATE_90_COUNTERCLOCKWISE);

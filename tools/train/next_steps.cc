@@ -151,8 +151,9 @@ std::vector<std::string> NextSteps::Lines(const RunConfig& config, const std::st
     lines.push_back(StrCat("next: crema evaluate ", ForShell("--model=" + net), " ",
                            ForShell("--weights=" + evaluated)));
   }
-  if (!run_folder.empty()) {
-    lines.push_back("next: crema report " + ForShell(run_folder));
+  if (run_folder.empty()) return lines;
+  lines.push_back("next: crema report " + ForShell(run_folder));
+  if (!evaluated.empty()) {
     lines.push_back(StrCat("next: crema deploy export ", ForShell("--run=" + run_folder), " -o ",
                            ForShell(run_folder + ".crema")));
   }

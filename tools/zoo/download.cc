@@ -6,12 +6,10 @@
 #ifdef CREMA_HAVE_CURL
 #include <curl/curl.h>
 
-#include <cstdio>
-#include <filesystem>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string_view>
-#include <system_error>
 #endif
 
 namespace crema::tools {
@@ -30,6 +28,10 @@ size_t Receive(char* bytes, size_t size, size_t count, void* sink) {
   return (*static_cast<Sink*>(sink))({bytes, all}) ? all : 0;
 }
 
+// A transfer that is slower for a minute has failed.
+constexpr long kFileSpeed = 1000;  // bytes a second
+constexpr long kTextSpeed = 100000;
+
 struct Transfer {
   CURLcode code = CURLE_OK;
   long status = 0;
@@ -37,12 +39,15 @@ struct Transfer {
 };
 
 // Gets the bytes from `begin` on.
-Transfer Get(const std::string& url, uint64_t begin, Sink sink) {
+Transfer Get(const std::string& url, uint64_t begin, long speed, Sink sink) {
   const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl(curl_easy_init(),
                                                                  curl_easy_cleanup);
   if (!curl) Fail(ErrorCode::kOutOfMemory, "libcurl cannot start");
   char reason[CURL_ERROR_SIZE] = "";
-  const auto set = [&](auto option, auto value) { curl_easy_setopt(curl.get(), option, value); };
+  bool is_set = true;
+  const auto set = [&](auto option, auto value) {
+    is_set = is_set && curl_easy_setopt(curl.get(), option, value) == CURLE_OK;
+  };
   set(CURLOPT_URL, url.c_str());
   set(CURLOPT_ERRORBUFFER, static_cast<char*>(reason));
   set(CURLOPT_WRITEFUNCTION, Receive);
@@ -54,10 +59,11 @@ Transfer Get(const std::string& url, uint64_t begin, Sink sink) {
   set(CURLOPT_PROTOCOLS_STR, "http,https");
   set(CURLOPT_REDIR_PROTOCOLS_STR, url.starts_with("https") ? "https" : "http,https");
   set(CURLOPT_CONNECTTIMEOUT, 30L);
-  set(CURLOPT_LOW_SPEED_LIMIT, 1L);  // bytes a second, for this time:
+  set(CURLOPT_LOW_SPEED_LIMIT, speed);
   set(CURLOPT_LOW_SPEED_TIME, 60L);
   set(CURLOPT_NOSIGNAL, 1L);
   set(CURLOPT_USERAGENT, "crema");
+  if (!is_set) Fail(ErrorCode::kUnsupported, "libcurl is older than 7.85");
   Transfer transfer;
   transfer.code = curl_easy_perform(curl.get());
   curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &transfer.status);
@@ -76,7 +82,7 @@ Transfer Get(const std::string& url, uint64_t begin, Sink sink) {
 
 std::string DownloadText(const std::string& url, size_t most_bytes) {
   std::string text;
-  const Transfer transfer = Get(url, 0, [&](std::string_view bytes) {
+  const Transfer transfer = Get(url, 0, kTextSpeed, [&](std::string_view bytes) {
     if (text.size() + bytes.size() > most_bytes) return false;
     text += bytes;
     return true;
@@ -88,29 +94,31 @@ std::string DownloadText(const std::string& url, size_t most_bytes) {
   return text;
 }
 
-void DownloadFile(const std::string& url, const std::string& path, uint64_t bytes) {
-  std::error_code error;
-  uint64_t begin = std::filesystem::file_size(path, error);
-  if (error || begin > bytes) begin = 0;
-  if (begin == bytes) return;
-  const std::unique_ptr<std::FILE, decltype(&std::fclose)> file(
-      std::fopen(path.c_str(), begin > 0 ? "ab" : "wb"), std::fclose);
-  if (!file) Fail(ErrorCode::kIoFailure, "cannot be written", {.file = path});
-  uint64_t arrived = begin;
-  const Transfer transfer = Get(url, begin, [&](std::string_view part) {
-    arrived += part.size();
-    return arrived <= bytes && std::fwrite(part.data(), 1, part.size(), file.get()) == part.size();
-  });
-  const bool written = std::fflush(file.get()) == 0;
-  if (transfer.code == CURLE_RANGE_ERROR && begin > 0) {  // the server sends whole files only
-    std::filesystem::remove(path, error);
-    return DownloadFile(url, path, bytes);
+void DownloadFile(const std::string& url, uint64_t bytes, PartFile* file) {
+  if (file->size() > bytes) file->Clear();
+  if (file->size() == bytes) return;
+  bool is_longer = false;
+  std::exception_ptr failure;
+  const auto write = [&](std::string_view part) {
+    is_longer = file->size() + part.size() > bytes;
+    if (is_longer) return false;
+    try {
+      file->Append(part);
+      return true;
+    } catch (const Error&) {
+      failure = std::current_exception();
+      return false;
+    }
+  };
+  Transfer transfer = Get(url, file->size(), kFileSpeed, write);
+  if (transfer.code == CURLE_RANGE_ERROR && file->size() > 0) {  // it sends whole files only
+    file->Clear();
+    transfer = Get(url, 0, kFileSpeed, write);
   }
-  if (arrived > bytes) {
+  if (failure) std::rethrow_exception(failure);
+  if (is_longer) {
+    file->Remove();
     Fail(ErrorCode::kDataLoss, StrCat(url, ": more than the ", bytes, " bytes of the manifest"));
-  }
-  if (!written || transfer.code == CURLE_WRITE_ERROR) {
-    Fail(ErrorCode::kIoFailure, "cannot be written; is the disk full?", {.file = path});
   }
   if (transfer.code != CURLE_OK) FailTransfer(url, transfer);
 }
@@ -126,7 +134,7 @@ namespace {
 }  // namespace
 
 std::string DownloadText(const std::string& /*url*/, size_t /*most_bytes*/) { FailWithoutCurl(); }
-void DownloadFile(const std::string& /*url*/, const std::string& /*path*/, uint64_t /*bytes*/) {
+void DownloadFile(const std::string& /*url*/, uint64_t /*bytes*/, PartFile* /*file*/) {
   FailWithoutCurl();
 }
 

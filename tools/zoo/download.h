@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "zoo/part_file.h"
+
 namespace crema::tools {
 
 // Returns true for http:// and https://.
@@ -13,8 +15,9 @@ bool IsUrl(const std::string& place);
 // kUnsupported if this build has no libcurl.
 std::string DownloadText(const std::string& url, size_t most_bytes);
 
-// Writes the body to `path`. If the file has a beginning of it from an earlier try, continues there
-// if the server can. A transfer that fails leaves what has arrived. Throws like DownloadText.
-void DownloadFile(const std::string& url, const std::string& path, uint64_t bytes);
+// Appends to the file what it lacks of the body of `bytes` bytes. Starts again at the beginning if
+// the server sends whole files only. A transfer that fails leaves what has arrived; a body that is
+// too long leaves nothing. Throws like DownloadText, kDataLoss for such a body.
+void DownloadFile(const std::string& url, uint64_t bytes, PartFile* file);
 
 }  // namespace crema::tools

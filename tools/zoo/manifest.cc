@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/printable.h"
 #include "core/sha256.h"
 #include "core/strings.h"
 #include "format/file.h"
@@ -35,14 +36,15 @@ bool IsSum(const std::string& text) {
 
 std::string MistakeIn(const ZooManifest::Model& model) {
   if (!IsName(model.name())) {
-    return StrCat("'", model.name(), "' is no name of a model: letters, digits, '.', '_', '-'");
+    return StrCat("'", Printable(model.name()),
+                  "' is no name of a model: letters, digits, '.', '_', '-'");
   }
   for (const ZooManifest::File& file : model.files()) {
     const std::vector<std::string> parts = Split(file.path(), '/');
-    const bool inside =
-        parts.size() > 1 && parts[0] == model.name() && std::ranges::all_of(parts, IsName);
+    const bool inside = parts.size() > 1 && parts[0] == model.name() &&
+                        std::ranges::all_of(parts, IsName) && !parts.back().ends_with(".part");
     if (!inside) {
-      return StrCat("path '", file.path(), "' of model ", model.name(),
+      return StrCat("path '", Printable(file.path()), "' of model ", model.name(),
                     " is not that of a file in its folder");
     }
     if (file.bytes() <= 0 || file.bytes() > static_cast<int64_t>(kMaxFileBytes)) {
@@ -62,7 +64,7 @@ ZooManifest ParseManifest(const std::string& json, const std::string& origin) {
   options.ignore_unknown_fields = true;
   const auto status = google::protobuf::util::JsonStringToMessage(json, &manifest, options);
   if (!status.ok()) {
-    Fail(ErrorCode::kDataLoss, StrCat("is no manifest of a zoo: ", status.ToString()),
+    Fail(ErrorCode::kDataLoss, StrCat("is no manifest of a zoo: ", Printable(status.ToString())),
          {.file = origin});
   }
   if (manifest.schema() != kSchema) {

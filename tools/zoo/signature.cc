@@ -41,7 +41,8 @@ std::optional<std::string> FromBase64(std::string_view text, size_t count) {
 std::vector<std::string> LinesOf(const std::string& text) {
   std::vector<std::string> lines;
   for (const std::string& line : Split(text, '\n')) {
-    if (!Trim(line).empty()) lines.emplace_back(Trim(line));
+    const std::string bare = line.ends_with('\r') ? line.substr(0, line.size() - 1) : line;
+    if (!bare.empty()) lines.push_back(bare);
   }
   return lines;
 }

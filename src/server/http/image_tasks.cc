@@ -98,10 +98,10 @@ std::string OnlyModelFor(const ModelTable& table, ImageTask task) {
   }
   const TaskRow& row = RowOf(task);
   if (names.empty()) {
-    const bool some_are_to_come = std::ranges::any_of(
-        table.Status(),
-        [](const VersionStatus& version) { return version.state != VersionState::kReady; });
-    Refuse(some_are_to_come ? Cause::kUnavailable : Cause::kNotFound,
+    const bool waits = std::ranges::any_of(table.Status(), [](const VersionStatus& version) {
+      return version.state == VersionState::kLoading || version.reason == kUnsettledFiles;
+    });
+    Refuse(waits ? Cause::kUnavailable : Cause::kNotFound,
            StrCat("no model that ", row.does, " is ready; GET /v1/models lists the models"));
   }
   if (names.size() > 1) {

@@ -17,6 +17,9 @@ namespace crema::server {
 enum class VersionState { kLoading, kReady, kUnavailable };
 std::string_view ToString(VersionState state);  // "READY", as in Triton
 
+// The reason of a version that waits for --settle_seconds.
+inline constexpr const char* kUnsettledFiles = "its files may still be being copied";
+
 struct VersionStatus {
   std::string model;
   int64_t version = 0;

@@ -12,7 +12,6 @@ namespace crema::server {
 namespace {
 
 constexpr const char* kUnloaded = "unloaded";
-constexpr const char* kUnsettled = "its files may still be being copied";
 
 // Removes words that look like paths, which would reveal details of the machine.
 std::string WithoutPaths(const std::string& text) {
@@ -192,7 +191,7 @@ void Repository::Update(const std::string& model, const Versions& found, bool se
       Try(model, number, files);
     } else if (changed) {
       waits = true;
-      List(model, number, kUnsettled);
+      List(model, number, kUnsettledFiles);
       WarnOfWaiting(model, number, &state);
     } else {
       state.waits_since.reset();
