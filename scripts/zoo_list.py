@@ -2,7 +2,7 @@
 """Writes models/zoo.json: the models that have weights, with the sizes and sums of their files.
 
 Usage: scripts/zoo_list.py. A model is listed here with its summary; its files are those in its folder that are
-named after it, and its nets.
+named after it, its nets, labels and recipe.
 """
 import hashlib
 import json
@@ -17,7 +17,7 @@ SUMMARIES = {
 def files_of(name):
     for file in sorted((MODELS / name).iterdir()):
         own = file.stem == name and file.suffix in {".caffemodel", ".crema", ".onnx"}
-        if own or file.suffix == ".prototxt" or file.name in {"README.md", "train.sh"}:
+        if own or file.suffix == ".prototxt" or file.name in {"README.md", "labels.txt", "train.sh"}:
             data = file.read_bytes()
             yield {"path": f"{name}/{file.name}", "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 

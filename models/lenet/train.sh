@@ -9,6 +9,9 @@ models=${MODELS:-models}
   crema convert_mnist build/data/t10k-images-idx3-ubyte.gz build/data/t10k-labels-idx1-ubyte.gz build/data/mnist_test_lmdb
 }
 crema train "$models/lenet/solver.prototxt" --set net="$models/lenet/train_val.prototxt" --set random_seed=1 --threads=1
-crema evaluate --model="$models/lenet/train_val.prototxt" --weights=runs/lenet/lenet_iter_10000.caffemodel
-crema deploy export --model="$models/lenet/deploy.prototxt" --weights=runs/lenet/lenet_iter_10000.caffemodel \
-  --scale=0.00390625 -o runs/lenet/lenet.crema
+cp runs/lenet/lenet_iter_10000.caffemodel runs/lenet/lenet.caffemodel
+crema evaluate --model="$models/lenet/train_val.prototxt" --weights=runs/lenet/lenet.caffemodel
+set -- --model="$models/lenet/deploy.prototxt" --weights=runs/lenet/lenet.caffemodel --scale=0.00390625 \
+  --labels="$models/lenet/labels.txt"
+crema deploy export "$@" -o runs/lenet/lenet.crema
+crema deploy export "$@" --preprocessing -o runs/lenet/lenet.onnx
