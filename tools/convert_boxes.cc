@@ -104,8 +104,6 @@ DataParameter::DB CheckedBackend() {
   return backend;
 }
 
-bool ChoosesImageSet() { return !google::GetCommandLineFlagInfoOrDie("image_set").is_default; }
-
 // Returns the pictures of COCO or YOLO, one set or several; nothing for another input.
 std::vector<PictureSet> ReadPictures(const std::string& input) {
   std::error_code ignored;
@@ -115,7 +113,7 @@ std::vector<PictureSet> ReadPictures(const std::string& input) {
   std::vector<PictureSet> sets;
   if (!data.empty()) {
     std::set<std::string> done;
-    for (const std::string& word : Split(ChoosesImageSet() ? FLAGS_image_set : "train", ',')) {
+    for (const std::string& word : Split(IsGiven("image_set") ? FLAGS_image_set : "train", ',')) {
       const std::string set(Trim(word));
       if (set != "train" && set != "val" && set != "test") {
         Fail(ErrorCode::kInvalidArgument,
@@ -131,7 +129,7 @@ std::vector<PictureSet> ReadPictures(const std::string& input) {
   } else if (!names.empty()) {
     sets.push_back(ReadYoloPictures(input, names));
   }
-  if (!sets.empty() && ChoosesImageSet()) {
+  if (!sets.empty() && IsGiven("image_set")) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("--image_set is for PASCAL VOC and a data.yaml of YOLO; '", input, "' has ",
                 sets[0].layout));

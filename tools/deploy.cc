@@ -1,7 +1,7 @@
 // deploy: uses trained nets.
-#include <algorithm>
 #include <array>
 
+#include "common/action.h"
 #include "common/flag_table.h"
 #include "common/tool.h"
 #include "core/error.h"
@@ -76,22 +76,9 @@ void RefuseFlagsOfOthers(const std::string& action) {
 }
 
 int Run(std::vector<std::string> arguments) {
-  std::vector<std::string> known;
-  for (const Action& action : kActions) known.emplace_back(action.name);
-  if (arguments.empty()) {
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat("name an action: deploy ", Join(known, "|"), " --model=...; see --help"));
-  }
-  const std::string wanted = arguments[0];
-  arguments.erase(arguments.begin());
-  const auto* action = std::ranges::find(kActions, wanted, &Action::name);
-  if (action != kActions.end()) {
-    RefuseFlagsOfOthers(wanted);
-    return action->run(arguments);
-  }
-  Fail(ErrorCode::kInvalidArgument,
-       StrCat("unknown action '", wanted, "'", DidYouMean(wanted, known),
-              "; this version has: ", Join(known, " ")));
+  const Action& action = TakeAction("deploy", kActions, " --model=...", &arguments);
+  RefuseFlagsOfOthers(action.name);
+  return action.run(arguments);
 }
 
 }  // namespace

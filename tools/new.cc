@@ -118,7 +118,7 @@ void CheckFlags() {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("--split is ", FLAGS_split, "; use a share above 0 and below 1, as 0.1"));
   }
-  if (!FLAGS_test.empty() && !google::GetCommandLineFlagInfoOrDie("split").is_default) {
+  if (!FLAGS_test.empty() && IsGiven("split")) {
     Fail(ErrorCode::kInvalidArgument,
          "--test and --split contradict each other: give test pictures, or a share of --images");
   }
@@ -223,7 +223,7 @@ Job MakeJob() {
   job.train = ReadPictures(FLAGS_images, "images", TaskOfFlag());
   if (!FLAGS_model.empty()) job.model = ReadZooModel(FLAGS_model, job.train.task);
   std::string test = FLAGS_test;
-  if (test.empty() && google::GetCommandLineFlagInfoOrDie("split").is_default) {
+  if (test.empty() && !IsGiven("split")) {
     test = job.train.tests;
   }
   const bool has_test = !test.empty();

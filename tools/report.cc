@@ -41,8 +41,7 @@ constexpr const char* kUsage =
 // A file of the default name may be something else than a page of this command.
 void RefuseUnnamedPage() {
   std::error_code ignored;
-  const bool named = !gflags::GetCommandLineFlagInfoOrDie("o").is_default;
-  if (named || !std::filesystem::exists(FLAGS_o, ignored)) return;
+  if (IsGiven("o") || !std::filesystem::exists(FLAGS_o, ignored)) return;
   constexpr size_t kHead = 4096;
   if (ReadFileStart(FLAGS_o, kHead).find(kPageMark) != std::string::npos) return;
   Fail(ErrorCode::kInvalidArgument,

@@ -102,8 +102,7 @@ void CheckState(const std::string& flag, const std::string& path) {
 }
 
 void CheckResumeFlags() {
-  const bool has_weights_flag = !gflags::GetCommandLineFlagInfoOrDie("weights").is_default;
-  if (has_weights_flag && FLAGS_weights.empty() && !IsAsCaffe()) {
+  if (IsGiven("weights") && FLAGS_weights.empty() && !IsAsCaffe()) {
     Fail(ErrorCode::kInvalidArgument, "--weights is empty: name a file, or leave the flag out");
   }
   if (!FLAGS_snapshot.empty() && !FLAGS_resume.empty()) {

@@ -1,12 +1,12 @@
 // weights: lists, changes, converts and compares weights files.
 #include <gflags/gflags.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <string>
 #include <vector>
 
+#include "common/action.h"
 #include "common/net_flags.h"
 #include "common/output_file.h"
 #include "common/tool.h"
@@ -158,26 +158,13 @@ constexpr std::array<Action, 7> kActions = {
      {"rename", 2, kAny, "IN OLD=NEW [OLD=NEW...] -o OUT", RunRename}}};
 
 int Run(Words words) {
-  Words known;
-  for (const Action& action : kActions) known.emplace_back(action.name);
-  if (words.empty()) {
+  const Action& action = TakeAction("weights", kActions, " FILE...", &words);
+  if (words.size() < action.least || words.size() > action.most) {
     Fail(ErrorCode::kInvalidArgument,
-         StrCat("name an action: weights ", Join(known, "|"), " FILE...; see --help"));
-  }
-  const std::string wanted = words[0];
-  words.erase(words.begin());
-  const auto* action = std::ranges::find(kActions, wanted, &Action::name);
-  if (action == kActions.end()) {
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat("unknown action '", wanted, "'", DidYouMean(wanted, known),
-                "; this version has: ", Join(known, " ")));
-  }
-  if (words.size() < action->least || words.size() > action->most) {
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat("expected weights ", wanted, " ", action->arguments, ", got ", words.size(),
+         StrCat("expected weights ", action.name, " ", action.arguments, ", got ", words.size(),
                 words.size() == 1 ? " argument" : " arguments"));
   }
-  return action->run(words);
+  return action.run(words);
 }
 
 }  // namespace

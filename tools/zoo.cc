@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/action.h"
 #include "common/models_folder.h"
 #include "common/tool.h"
 #include "core/error.h"
@@ -237,28 +238,15 @@ constexpr std::array<Action, 4> kActions = {{{"get", 1, kMany, RunGet},
                                              {"verify", 0, kMany, RunVerify}}};
 
 int Run(Words words) {
-  Words known;
-  for (const Action& action : kActions) known.emplace_back(action.name);
-  if (words.empty()) {
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat("name an action: zoo ", Join(known, "|"), "; see --help"));
-  }
-  const std::string wanted = words[0];
-  words.erase(words.begin());
-  const auto* action = std::ranges::find(kActions, wanted, &Action::name);
-  if (action == kActions.end()) {
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat("unknown action '", wanted, "'", DidYouMean(wanted, known),
-                "; this version has: ", Join(known, " ")));
-  }
-  if (words.size() < action->least || words.size() > action->most) {
-    Fail(ErrorCode::kInvalidArgument, StrCat("zoo ", wanted, " takes ",
-                                             action->most == 0   ? "no name"
-                                             : action->most == 1 ? "one name"
-                                                                 : "names",
+  const Action& action = TakeAction("zoo", kActions, "", &words);
+  if (words.size() < action.least || words.size() > action.most) {
+    Fail(ErrorCode::kInvalidArgument, StrCat("zoo ", action.name, " takes ",
+                                             action.most == 0   ? "no name"
+                                             : action.most == 1 ? "one name"
+                                                                : "names",
                                              " of models; got ", words.size()));
   }
-  return action->run(words);
+  return action.run(words);
 }
 
 }  // namespace

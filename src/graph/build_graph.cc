@@ -289,7 +289,8 @@ class Builder {
     }
   }
 
-  // Of two data layers of one name, one is meant for the other phase.
+  // Returns what to do about a blob that two layers make. Data layers of one name are meant for two
+  // phases.
   std::string WayOut(const LayerParameter& param, const Produced& other) const {
     if (param.bottom_size() > 0 || param.name() != other.layer) return "give this top another name";
     return StrCat("both are for phase ", Phase_Name(graph_.state.phase()),
@@ -297,8 +298,8 @@ class Builder {
                   Phase_Name(graph_.state.phase() == TRAIN ? TEST : TRAIN), " } in one of them");
   }
 
-  // Only for layers that read data: others, such as Dropout, may run as in the other phase. Nets
-  // that Caffe wrote have the phase of the net in every layer.
+  // Warns about layers that read data only: others, such as Dropout, may run as in the other phase.
+  // Nets that Caffe wrote have the phase of the net in every layer.
   void WarnAboutPhase(const LayerParameter& param) {
     const bool mistaken = param.bottom_size() == 0 && param.has_phase() &&
                           param.phase() != graph_.state.phase() && param.include_size() == 0 &&

@@ -44,10 +44,10 @@ struct TcpPeer {
 };
 
 // Waits up to `timeout` seconds until all processes of the run are connected. Returns the
-// connections by rank. Strangers who connect are ignored. Calls `warn` after five seconds, with
-// a text that says for whom it waits, and for the first stranger who sends as much as a rank: once
-// each. Throws kInvalidArgument if the places of processes
-// contradict each other or the port is taken, kDeviceFailure with those that have not come.
+// connections by rank. Strangers who connect are ignored. Calls `warn` after five seconds, with a
+// text that says for whom it waits, and for the first stranger who sends as much as a rank: once
+// each. Throws kInvalidArgument if the places of processes contradict each other or the port is
+// taken, kDeviceFailure with those that have not come.
 std::vector<TcpPeer> MeetByTcp(const TcpPlace& place, double timeout,
                                const std::function<void(const std::string&)>& warn);
 

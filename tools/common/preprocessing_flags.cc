@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "common/tool.h"
 #include "core/error.h"
 #include "core/strings.h"
 #include "inference/image_input.h"
@@ -45,8 +46,6 @@ DEFINE_int32(pad, 114, "[Input] pixel value of the bars of --fit=letterbox");
 
 namespace crema::tools {
 namespace {
-
-bool IsSet(const char* flag) { return !gflags::GetCommandLineFlagInfoOrDie(flag).is_default; }
 
 std::vector<float> Numbers(const char* flag, const std::string& text, const Shape* input,
                            const char* expected) {
@@ -102,18 +101,18 @@ void SetResize(Preprocessing* p) {
   } else {
     p->short_side = *first;
   }
-  if (!IsSet("fit") && p->fit != ImageFit::kReshape) p->fit = ImageFit::kCrop;
+  if (!IsGiven("fit") && p->fit != ImageFit::kReshape) p->fit = ImageFit::kCrop;
 }
 
 void SetFit(Preprocessing* p) {
-  if (IsSet("interpolation")) p->interpolation = ParseInterpolation(FLAGS_interpolation);
-  if (IsSet("pad")) p->pad = FLAGS_pad;
-  if (IsSet("ten_crops")) p->ten_crops = FLAGS_ten_crops;
-  if (IsSet("fit")) {
+  if (IsGiven("interpolation")) p->interpolation = ParseInterpolation(FLAGS_interpolation);
+  if (IsGiven("pad")) p->pad = FLAGS_pad;
+  if (IsGiven("ten_crops")) p->ten_crops = FLAGS_ten_crops;
+  if (IsGiven("fit")) {
     const ImageFit before = std::exchange(p->fit, ParseFit(FLAGS_fit));
     if (p->fit != before) p->short_side = p->resize_height = p->resize_width = 0;
   }
-  if (IsSet("resize")) SetResize(p);
+  if (IsGiven("resize")) SetResize(p);
 }
 
 }  // namespace
@@ -130,12 +129,12 @@ void SetPreprocessingOfFlags(const Shape* input, Preprocessing* preprocessing) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("--scale is ", FLAGS_scale, "; use a finite number other than 0"));
   }
-  if (IsSet("invert")) preprocessing->invert = FLAGS_invert;
-  if (IsSet("scale")) preprocessing->scale = static_cast<float>(FLAGS_scale);
-  if (IsSet("mean")) preprocessing->mean = MeanOfFlag(input);
-  if (IsSet("rgb")) preprocessing->rgb = FLAGS_rgb;
-  if (IsSet("pixel_range")) preprocessing->range = static_cast<float>(FLAGS_pixel_range);
-  if (IsSet("std")) {
+  if (IsGiven("invert")) preprocessing->invert = FLAGS_invert;
+  if (IsGiven("scale")) preprocessing->scale = static_cast<float>(FLAGS_scale);
+  if (IsGiven("mean")) preprocessing->mean = MeanOfFlag(input);
+  if (IsGiven("rgb")) preprocessing->rgb = FLAGS_rgb;
+  if (IsGiven("pixel_range")) preprocessing->range = static_cast<float>(FLAGS_pixel_range);
+  if (IsGiven("std")) {
     preprocessing->deviation = FLAGS_std.empty()
                                    ? std::vector<float>()
                                    : Numbers("std", FLAGS_std, input, "not numbers with commas");

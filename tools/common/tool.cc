@@ -203,6 +203,8 @@ int ReportError(const Error& error) {
 
 bool IsAsCaffe() { return FLAGS_as_caffe; }
 
+bool IsGiven(const char* flag) { return !gflags::GetCommandLineFlagInfoOrDie(flag).is_default; }
+
 int CheckedThreads(int threads) {
   constexpr int kMost = 1024;
   if (threads < 0 || threads > kMost) {

@@ -36,6 +36,9 @@ bool IsAsCaffe();
 // kInvalidArgument outside 0..1024.
 int CheckedThreads(int threads);
 
+// Returns true if the flag was given on the command line.
+bool IsGiven(const char* flag);
+
 // For commands without positional arguments: throws kInvalidArgument if there are any.
 void RefusePositional(const std::vector<std::string>& arguments);
 

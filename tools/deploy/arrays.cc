@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "common/tool.h"
 #include "core/error.h"
 #include "core/strings.h"
 #include "core/whole_number.h"

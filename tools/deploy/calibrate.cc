@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/lines.h"
+#include "common/tool.h"
 #include "core/error.h"
 #include "core/strings.h"
 #include "data/image/image.h"

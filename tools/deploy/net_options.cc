@@ -4,6 +4,7 @@
 
 #include "common/log.h"
 #include "common/net_flags.h"
+#include "common/tool.h"
 #include "core/error.h"
 #include "core/strings.h"
 #include "data/lists/class_names.h"

@@ -45,8 +45,6 @@ DEFINE_string(
 DEFINE_int32(batch, 1, "[Run] images or samples computed together");
 
 namespace crema::tools {
-bool IsGiven(const char* flag) { return !gflags::GetCommandLineFlagInfoOrDie(flag).is_default; }
-
 bool IsModelFile(const std::string& path) { return IsCremaFile(path); }
 
 bool IsOnnxFile(const std::string& path) { return path.ends_with(".onnx"); }

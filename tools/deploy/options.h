@@ -27,9 +27,6 @@ DECLARE_int32(batch);
 
 namespace crema::tools {
 
-// Returns true if the flag was given on the command line.
-bool IsGiven(const char* flag);
-
 // Returns true if a path is a file of `deploy export`.
 bool IsModelFile(const std::string& path);
 

@@ -15,6 +15,7 @@
 #include "common/json.h"
 #include "common/lines.h"
 #include "common/log.h"
+#include "common/tool.h"
 #include "core/folder.h"
 #include "core/strings.h"
 #include "deploy/options.h"

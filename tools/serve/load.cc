@@ -94,7 +94,7 @@ void RefuseFlagsOfPrototxts(bool labels) {
   std::vector<std::string> flags = PreprocessingFlags();
   if (labels) flags.emplace_back("labels");
   for (const std::string& flag : flags) {
-    if (google::GetCommandLineFlagInfoOrDie(flag.c_str()).is_default) continue;
+    if (!IsGiven(flag.c_str())) continue;
     Fail(ErrorCode::kInvalidArgument,
          StrCat("--", flag,
                 " is for a prototxt; a .crema file has its own, of deploy export, and a "

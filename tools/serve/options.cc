@@ -148,7 +148,7 @@ void WarnOfOpenDoors() {
 
 // Returns -1 if off.
 int GrpcPort() {
-  const bool asked = !google::GetCommandLineFlagInfoOrDie("grpc_port").is_default;
+  const bool asked = IsGiven("grpc_port");
   if (!server::HasGrpc()) return asked ? FLAGS_grpc_port : -1;
   const std::string version = server::GrpcVersion();
   if (FLAGS_grpc_port < 0 || IsLocal(FLAGS_host) || server::GrpcBoundsFloods(version)) {
